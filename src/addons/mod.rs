@@ -1,0 +1,1 @@
+//! The addons phase: renders manifests, applies them with kubectl, waits.

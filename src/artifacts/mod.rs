@@ -1,0 +1,1 @@
+//! What binaries a node gets and how we know they are the right ones.

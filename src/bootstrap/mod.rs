@@ -1,0 +1,1 @@
+//! The bootstrap phase: hosts become nodes.

@@ -1,0 +1,9 @@
+//! The command line: one file a command, each an `Args` struct and a `run` function, nothing else.
+
+use std::process::ExitCode;
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    ExitCode::SUCCESS
+}

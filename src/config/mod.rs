@@ -1,0 +1,1 @@
+//! The configuration object over the Kconfig tree.

@@ -1,0 +1,193 @@
+//! The one error type that reaches a person: what happened, the evidence, the cause, and the next command.
+//!
+//! Every room returns it. It never prints: `main` renders the last one. It never holds a secret: rooms mask before they report.
+
+use std::error::Error as StdError;
+use std::fmt::{self, Write as _};
+
+/// What kind of failure this is; it decides whether a step is tried again and how the process exits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// The command line is wrong.
+    Usage,
+    /// The configuration is wrong or missing.
+    Config,
+    /// Something that a person must change first: a missing tool, a port in use, no disk space.
+    Person,
+    /// May pass by itself; tried again inside the step's budget, then given up.
+    Transient,
+    /// Will fail the same way again.
+    Permanent,
+    /// Another turnup works on this cluster.
+    Locked,
+    /// Stopped by a signal at a resumable point.
+    Interrupted,
+    /// A defect of turnup itself.
+    Bug,
+}
+
+impl Class {
+    /// The exit code of the process, as `turnup --help` documents it.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Permanent => 1,
+            Self::Usage => 2,
+            Self::Config => 3,
+            Self::Person => 4,
+            Self::Transient => 5,
+            Self::Locked => 6,
+            Self::Bug => 70,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// A failure as a person needs it.
+#[derive(Debug)]
+pub struct Error {
+    class: Class,
+    message: String,
+    evidence: Vec<String>,
+    hint: Option<String>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// The result of everything that can fail in front of a person.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident => $class:ident),* $(,)?) => {
+        $($(#[$doc])* #[must_use] pub fn $name(message: impl Into<String>) -> Self { Self::new(Class::$class, message) })*
+    };
+}
+
+impl Error {
+    /// An error of this class; the message is one sentence that does not repeat its source.
+    #[must_use]
+    pub fn new(class: Class, message: impl Into<String>) -> Self {
+        Self { class, message: message.into(), evidence: Vec::new(), hint: None, source: None }
+    }
+
+    constructors! {
+        /// The command line is wrong.
+        usage => Usage,
+        /// The configuration is wrong or missing.
+        config => Config,
+        /// A person must change something first.
+        person => Person,
+        /// May pass by itself.
+        transient => Transient,
+        /// Will fail the same way again.
+        permanent => Permanent,
+        /// Stopped by a signal.
+        interrupted => Interrupted,
+        /// A defect of turnup.
+        bug => Bug,
+    }
+
+    /// The exact next command, or what a person has to change.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// One more line of evidence: output of a tool, an observed value.
+    #[must_use]
+    pub fn evidence(mut self, line: impl Into<String>) -> Self {
+        self.evidence.push(line.into());
+        self
+    }
+
+    /// The error that caused this one.
+    #[must_use]
+    pub fn source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// The class.
+    #[must_use]
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
+    /// The message alone.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The lines of evidence.
+    #[must_use]
+    pub fn evidence_lines(&self) -> &[String] {
+        &self.evidence
+    }
+
+    /// The next command, when one is known.
+    #[must_use]
+    pub fn next(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// The whole report: `error:`, `caused by:` lines, evidence, `next:`. No colour, ends without a newline.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = format!("error: {}", self.message);
+        let mut cause = StdError::source(self);
+        while let Some(error) = cause {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\n  caused by: {error}");
+            cause = error.source();
+        }
+        for line in &self.evidence {
+            let _ = write!(text, "\n  | {line}");
+        }
+        if let Some(hint) = &self.hint {
+            let _ = write!(text, "\nnext: {hint}");
+        }
+        text
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+impl From<std::io::Error> for Error {
+    /// `fs_err` already names the path, so the message is the error itself.
+    fn from(error: std::io::Error) -> Self {
+        let full = error.kind() == std::io::ErrorKind::StorageFull;
+        let class = if full { Class::Person } else { Class::Permanent };
+        let plain = Self::new(class, error.to_string());
+        if full { plain.hint("free disk space there, then run the same command again") } else { plain }
+    }
+}
+
+/// Adds what was being done to an error of a library.
+pub trait Context<T> {
+    /// A permanent error with this message and the library's error as its cause.
+    fn context(self, message: impl Into<String>) -> Result<T>;
+    /// The same with a class of its own.
+    fn context_class(self, class: Class, message: impl Into<String>) -> Result<T>;
+}
+
+impl<T, E: StdError + Send + Sync + 'static> Context<T> for std::result::Result<T, E> {
+    fn context(self, message: impl Into<String>) -> Result<T> {
+        self.context_class(Class::Permanent, message)
+    }
+
+    fn context_class(self, class: Class, message: impl Into<String>) -> Result<T> {
+        self.map_err(|error| Error::new(class, message).source(error))
+    }
+}

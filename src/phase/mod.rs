@@ -1,0 +1,1 @@
+//! Steps, graph, plan and engine.

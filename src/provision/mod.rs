@@ -1,0 +1,1 @@
+//! The provision phase: drives terraform or tofu.

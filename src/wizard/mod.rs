@@ -1,0 +1,1 @@
+//! The wizard: an Elm core over ratatui.

@@ -1,0 +1,11 @@
+//go:build tools
+
+// Package artifacts names the commands that turnup builds from the module above.
+package artifacts
+
+import (
+	_ "github.com/containernetworking/plugins/plugins/main/bridge"
+	_ "github.com/containernetworking/plugins/plugins/main/loopback"
+	_ "github.com/containernetworking/plugins/plugins/ipam/host-local"
+	_ "github.com/containernetworking/plugins/plugins/meta/portmap"
+)
