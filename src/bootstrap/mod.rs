@@ -1,1 +1,19 @@
-//! The bootstrap phase: hosts become nodes.
+//! The bootstrap phase: hosts become nodes. One way for every target; its only input is the hand-off of the provision phase.
+//!
+//! `pki` makes the certificates, `complete` decides everything about each node, the steps copy turnup to the hosts and run it there
+//! (`node`). Nothing here knows which cloud a host came from.
+
+mod api;
+pub mod complete;
+mod component;
+mod control_plane;
+pub mod kubeconfig;
+mod kubelet;
+mod manifest;
+pub mod pki;
+mod reach;
+mod steps;
+mod token;
+
+pub use api::Kubectl;
+pub use steps::phase;

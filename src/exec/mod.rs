@@ -3,6 +3,7 @@
 //! Every child gets its own process group, a working directory that somebody chose, an environment from an allow-list, a bounded memory
 //! and a log. No shell is ever involved. This room knows no Terraform, no Kubernetes and no cluster; it never decides what to run.
 
+pub mod detach;
 pub mod signals;
 pub mod ssh;
 pub mod tools;

@@ -1,1 +1,12 @@
-//! What runs on a host.
+//! What runs on a host: `turnup node up` makes it what its complete configuration says, `turnup node facts` tells what it is.
+//!
+//! The same binary as on the operator's machine, copied over. It decides nothing: everything is in [`Complete`]. It speaks to no
+//! other host, and it needs nothing on the host but Linux and systemd.
+
+pub mod complete;
+pub mod facts;
+mod task;
+pub mod up;
+
+pub use complete::Complete;
+pub use facts::Facts;

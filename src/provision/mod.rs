@@ -1,1 +1,12 @@
-//! The provision phase: drives terraform or tofu.
+//! The provision phase: turns the configuration into hosts with Terraform, and hands them over as one typed file.
+//!
+//! It drives `terraform` or `tofu` and nothing else; what a target creates is written in `templates/provision/<target>`. The local
+//! target's own part (`local`) is called back by Terraform through `turnup local …`.
+
+pub mod handoff;
+pub mod local;
+mod steps;
+pub mod terraform;
+
+pub use handoff::{Handoff, Host, Role};
+pub use steps::phase;

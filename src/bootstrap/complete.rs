@@ -1,0 +1,304 @@
+//! Computes the complete configuration of every node from the settings, the hand-off and the host's facts.
+//!
+//! The result is a pure function of its inputs: the same inputs give the same bytes. It writes nothing and asks no host.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+use crate::artifacts::Selection;
+use crate::cluster::Cluster;
+use crate::error::Result;
+use crate::node::Facts;
+use crate::node::complete::{
+    Binary, Complete, Content, Directory, File, HOST_BLOBS, Health, Image, SCHEMA, User,
+};
+use crate::provision::{Handoff, Host, Role};
+
+use super::control_plane::{ControlPlane, ETCD_USER};
+use super::kubeconfig::{self, Identity};
+use super::kubelet::{self, Agents};
+use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
+
+/// Secrets of a node by name.
+pub type Secrets = BTreeMap<String, Zeroizing<String>>;
+
+/// Where a node's complete configuration lies below the cluster's directory.
+#[must_use]
+pub fn file_of(node: &str) -> String {
+    format!("complete/{node}.json")
+}
+
+/// Everything that the computation reads.
+pub struct Completion<'a> {
+    /// Settings, templates, PKI.
+    pub cluster: &'a Cluster,
+    /// The hosts.
+    pub handoff: &'a Handoff,
+    /// Binaries and images of the chosen version.
+    pub selection: &'a Selection,
+}
+
+impl Completion<'_> {
+    /// Every certificate of the cluster.
+    pub fn leaves(&self) -> Result<Vec<Leaf>> {
+        let control_plane = self.handoff.control_plane()?;
+        let host_names = |host: &Host| vec![host.name.clone(), host.address.to_string()];
+        let mut etcd_names = host_names(control_plane);
+        etcd_names.extend(["localhost".into(), "127.0.0.1".into()]);
+        let etcd = |file: &str, name: &str| Leaf {
+            client: true,
+            ..Leaf::server(file, Authority::Etcd, name, etcd_names.clone())
+        };
+        let cluster = Authority::Cluster;
+        let mut leaves = vec![
+            Leaf::server("apiserver", cluster, "kube-apiserver", self.control_plane(control_plane).api_names()?),
+            Leaf::client("apiserver-kubelet-client", cluster, "kube-apiserver-kubelet-client", None),
+            Leaf::client("apiserver-etcd-client", Authority::Etcd, "kube-apiserver-etcd-client", None),
+            Leaf::client("front-proxy-client", Authority::FrontProxy, "front-proxy-client", None),
+            Leaf::client("controller-manager", cluster, "system:kube-controller-manager", None),
+            Leaf::client("scheduler", cluster, "system:kube-scheduler", None),
+            etcd("etcd-server", &control_plane.name),
+            etcd("etcd-peer", &control_plane.name),
+        ];
+        for host in &self.handoff.hosts {
+            let user = format!("system:node:{}", host.name);
+            let serving = Leaf::server(&format!("kubelet-{}", host.name), cluster, &user, host_names(host));
+            leaves.push(Leaf { group: Some("system:nodes".into()), ..serving });
+            if host.role == Role::ControlPlane {
+                let file = format!("kubelet-client-{}", host.name);
+                leaves.push(Leaf { life: LEAF_LIFE, ..Leaf::client(&file, cluster, &user, Some("system:nodes")) });
+            }
+        }
+        Ok(leaves)
+    }
+
+    /// The complete configuration of one node and the secrets that it names.
+    pub fn complete(&self, host: &Host, facts: &Facts) -> Result<(Complete, Secrets)> {
+        let mut files = Files { pki: Pki::new(&self.cluster.store), files: Vec::new(), secrets: Secrets::new() };
+        let agents = self.agents(host, facts)?;
+        self.node_files(host, &agents, &mut files)?;
+        let mut users = Vec::new();
+        let mut health = Vec::new();
+        if host.role == Role::ControlPlane {
+            users.push(User { name: "etcd".into(), id: ETCD_USER });
+            self.control_plane_files(host, &mut files)?;
+            let (name, url) = ("etcd healthy".into(), "http://127.0.0.1:2381/health".into());
+            health.push(Health { name, url, pod: "kube-system_etcd-".into() });
+        }
+        let blobs = [host.blobs.as_str(), HOST_BLOBS].into_iter().filter(|dir| !dir.is_empty());
+        let complete = Complete {
+            schema: SCHEMA.into(),
+            node: host.name.clone(),
+            role: host.role,
+            kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
+            blobs: blobs.map(Into::into).collect(),
+            users,
+            modules: vec!["overlay".into(), "nf_tables".into()],
+            sysctls: Agents::sysctls(),
+            directories: directories(host.role),
+            binaries: self.binaries()?,
+            files: files.files,
+            images: self.images(host.role)?,
+            units: agents.units()?,
+            health,
+        };
+        Ok((complete, files.secrets))
+    }
+
+    /// The address of the API server for everybody outside the control-plane host.
+    #[must_use]
+    pub fn server(&self) -> String {
+        format!("https://{}:{}", self.handoff.api.host, self.handoff.api.port)
+    }
+
+    fn control_plane<'b>(&'b self, host: &'b Host) -> ControlPlane<'b> {
+        ControlPlane { settings: &self.cluster.settings, handoff: self.handoff, host, image: &|_| Ok(String::new()) }
+    }
+
+    fn agents<'b>(&'b self, host: &'b Host, facts: &'b Facts) -> Result<Agents<'b>> {
+        let workers = self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
+        Ok(Agents {
+            settings: &self.cluster.settings,
+            source: &self.cluster.source,
+            host,
+            facts,
+            pause: self.reference("pause")?,
+            tainted: host.role == Role::ControlPlane && workers,
+        })
+    }
+
+    fn reference(&self, image: &str) -> Result<String> {
+        self.selection.image_reference(image)
+    }
+
+    fn binaries(&self) -> Result<Vec<Binary>> {
+        let place = |name: &str, dir: &str| -> Result<Binary> {
+            let artifact = self.selection.binary(name)?;
+            Ok(Binary { name: artifact.id(), sha256: artifact.sha256()?, path: format!("{dir}/{name}") })
+        };
+        let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet"];
+        let plugins = ["bridge", "host-local", "loopback", "portmap"];
+        let tools = tools.into_iter().map(|name| place(name, "/opt/turnup/bin"));
+        tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
+    }
+
+    /// Static pods wait for their images; the images of addons can follow while the control plane starts.
+    fn images(&self, role: Role) -> Result<Vec<Image>> {
+        let control: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+        let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
+        let later = ["flannel", "kube-proxy", "coredns", "agnhost"];
+        let image = |name: &str, first: bool| -> Result<Image> {
+            let sha256 = self.selection.image(name)?.sha256()?;
+            Ok(Image { reference: self.reference(name)?, sha256, first })
+        };
+        first.map(|name| image(name, true)).chain(later.iter().map(|name| image(name, false))).collect()
+    }
+
+    fn node_files(&self, host: &Host, agents: &Agents<'_>, files: &mut Files<'_>) -> Result<()> {
+        files.public("/etc/kubernetes/pki/ca.crt", "ca.crt")?;
+        files.public("/etc/kubernetes/pki/kubelet.crt", &format!("kubelet-{}.crt", host.name))?;
+        files.key("/etc/kubernetes/pki/kubelet.key", &format!("kubelet-{}.key", host.name), 0)?;
+        files.text(kubelet::CONFIG, agents.kubelet_config()?);
+        files.text("/etc/containerd/config.toml", agents.containerd_config()?);
+        if host.role == Role::ControlPlane {
+            let authority = files.pki.text("ca", "crt")?;
+            let identity = Identity::File(crate::node::facts::CLIENT_CERTIFICATE);
+            let server = self.server();
+            let name = &self.cluster.settings.name;
+            files.text(kubelet::KUBECONFIG, kubeconfig::render(name, &server, &authority, "kubelet", &identity));
+            let file = format!("kubelet-client-{}", host.name);
+            let both = files.pki.text(&file, "crt")? + &files.pki.text(&file, "key")?;
+            files.secret(crate::node::facts::CLIENT_CERTIFICATE, &file, both, 0);
+            if let Some(file) = files.files.last_mut() {
+                file.initial = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn control_plane_files(&self, host: &Host, files: &mut Files<'_>) -> Result<()> {
+        const PKI: &str = "/etc/kubernetes/pki";
+        for name in ["apiserver", "apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client"] {
+            files.public(&format!("{PKI}/{name}.crt"), &format!("{name}.crt"))?;
+            files.key(&format!("{PKI}/{name}.key"), &format!("{name}.key"), 0)?;
+        }
+        files.key(&format!("{PKI}/ca.key"), "ca.key", 0)?;
+        files.key(&format!("{PKI}/sa.key"), "sa.key", 0)?;
+        files.public(&format!("{PKI}/sa.pub"), "sa.pub")?;
+        files.public(&format!("{PKI}/front-proxy-ca.crt"), "front-proxy-ca.crt")?;
+        files.public(&format!("{PKI}/etcd/ca.crt"), "etcd-ca.crt")?;
+        for name in ["server", "peer"] {
+            files.public(&format!("{PKI}/etcd/{name}.crt"), &format!("etcd-{name}.crt"))?;
+            files.key(&format!("{PKI}/etcd/{name}.key"), &format!("etcd-{name}.key"), ETCD_USER)?;
+        }
+        self.component_kubeconfigs(files)?;
+        let reference = |name: &str| self.reference(name);
+        let control_plane = ControlPlane { image: &reference, ..self.control_plane(host) };
+        for (path, text) in control_plane.files() {
+            files.text(path, text);
+        }
+        let settings = &self.cluster.settings;
+        if settings.audit {
+            let policy = self.cluster.source.read_text("templates/bootstrap/audit-policy.json")?;
+            files.text("/etc/kubernetes/config/audit-policy.json", policy);
+        }
+        if settings.encryption_at_rest {
+            let text = encryption_configuration(&files.pki.text("encryption", "key")?);
+            files.secret("/etc/kubernetes/config/encryption.json", "encryption.json", text, 0);
+        }
+        for pod in control_plane.static_pods()? {
+            files.text(&pod.path(), pod.render());
+        }
+        Ok(())
+    }
+
+    fn component_kubeconfigs(&self, files: &mut Files<'_>) -> Result<()> {
+        let authority = files.pki.text("ca", "crt")?;
+        for name in ["controller-manager", "scheduler"] {
+            let certificate = files.pki.text(name, "crt")?;
+            let key = Zeroizing::new(files.pki.text(name, "key")?);
+            let identity = Identity::Embedded { certificate: &certificate, key: &key };
+            let server = format!("https://127.0.0.1:{}", self.cluster.settings.api_port);
+            let text = kubeconfig::render(&self.cluster.settings.name, &server, &authority, name, &identity);
+            files.secret(&format!("/etc/kubernetes/{name}.json"), &format!("{name}.json"), text, 0);
+        }
+        Ok(())
+    }
+}
+
+/// What lies in etcd: Secrets under secretbox (`XSalsa20` and `Poly1305`); what was written before stays readable.
+fn encryption_configuration(key: &str) -> String {
+    let config = serde_json::json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "EncryptionConfiguration",
+        "resources": [{"resources": ["secrets"], "providers": [
+            {"secretbox": {"keys": [{"name": "key1", "secret": key}]}},
+            {"identity": {}},
+        ]}],
+    });
+    format!("{config:#}\n")
+}
+
+fn directories(role: Role) -> Vec<Directory> {
+    let directory = |path: &str, mode, owner| Directory { path: path.into(), mode, owner };
+    let mut all = vec![
+        directory("/etc/kubernetes", 0o755, 0),
+        directory("/etc/kubernetes/manifests", 0o700, 0),
+        directory("/etc/kubernetes/pki", 0o755, 0),
+        directory("/etc/cni/net.d", 0o755, 0),
+        directory("/opt/cni/bin", 0o755, 0),
+        directory("/var/lib/turnup", 0o700, 0),
+        directory("/var/lib/kubelet/pki", 0o750, 0),
+    ];
+    if role == Role::ControlPlane {
+        all.push(directory("/etc/kubernetes/config", 0o700, 0));
+        all.push(directory("/etc/kubernetes/pki/etcd", 0o755, 0));
+        all.push(directory("/var/lib/etcd", 0o700, ETCD_USER));
+        all.push(directory("/var/log/kubernetes", 0o700, 0));
+    }
+    all
+}
+
+struct Files<'a> {
+    pki: Pki<'a>,
+    files: Vec<File>,
+    secrets: Secrets,
+}
+
+impl Files<'_> {
+    fn text(&mut self, path: &str, text: String) {
+        self.push(path, 0o600, 0, Content::Text(text));
+    }
+
+    /// A file of `pki/` that everybody may read.
+    fn public(&mut self, path: &str, file: &str) -> Result<()> {
+        let (name, ending) = file.rsplit_once('.').unwrap_or((file, ""));
+        let text = self.pki.text(name, ending)?;
+        self.push(path, 0o644, 0, Content::Text(text));
+        Ok(())
+    }
+
+    /// A private key of `pki/`.
+    fn key(&mut self, path: &str, file: &str, owner: u32) -> Result<()> {
+        let (name, ending) = file.rsplit_once('.').unwrap_or((file, ""));
+        let text = self.pki.text(name, ending)?;
+        self.secret(path, file, text, owner);
+        Ok(())
+    }
+
+    fn secret(&mut self, path: &str, name: &str, text: String, owner: u32) {
+        let sha256 = hex::encode(Sha256::digest(&text));
+        self.secrets.insert(name.to_owned(), Zeroizing::new(text));
+        self.push(path, 0o600, owner, Content::Secret { name: name.to_owned(), sha256 });
+    }
+
+    fn push(&mut self, path: &str, mode: u32, owner: u32, content: Content) {
+        self.files.push(File { path: path.to_owned(), mode, owner, content, initial: false });
+    }
+}
+
+/// How long a worker's join token is valid (security defaults).
+pub(super) const TOKEN_LIFE: Duration = Duration::from_secs(30 * 60);

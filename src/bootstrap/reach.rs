@@ -1,0 +1,87 @@
+//! How turnup reaches a host: ssh with the cluster's key and pinned host keys, and turnup's own binary over there.
+
+use crate::cluster::Cluster;
+use crate::error::{Context as _, Result};
+use crate::exec::{Output, Ssh, Stream};
+use crate::node::Facts;
+use crate::node::up::{Delivery, Report};
+use crate::phase::Cx;
+use crate::provision::Host;
+
+/// Where turnup's binary lies on a host.
+pub(super) const TURNUP: &str = "/opt/turnup/bin/turnup";
+
+/// One host, reachable.
+pub(super) struct Reach<'a> {
+    host: &'a Host,
+    ssh: Ssh,
+}
+
+impl<'a> Reach<'a> {
+    pub(super) fn new(cluster: &Cluster, host: &'a Host, cx: &Cx) -> Result<Self> {
+        let ssh = cluster.ssh(host)?.log(cx.log_path()).timeout(cx.remaining());
+        Ok(Self { host, ssh })
+    }
+
+    /// Copies turnup's binary over, unless the host has these bytes.
+    pub(super) fn copy_turnup(&self, cluster: &Cluster, sha256: &str) -> Result<()> {
+        let found = self.ssh.run(&["sha256sum", TURNUP]).map(|output| output.stdout).unwrap_or_default();
+        if found.split_whitespace().next() == Some(sha256) {
+            return Ok(());
+        }
+        self.root(&["mkdir", "-p", "/opt/turnup/bin"])?;
+        self.copy(&cluster.exe, TURNUP, 0o755)
+    }
+
+    /// What the host is.
+    pub(super) fn facts(&self) -> Result<Facts> {
+        let output = self.root(&[TURNUP, "node", "facts"])?;
+        serde_json::from_str(&output.stdout).context(format!("{} does not tell its facts", self.host.name))
+    }
+
+    /// The sha256 of every artifact that the host still needs.
+    pub(super) fn missing(&self, complete: &crate::node::Complete) -> Result<Vec<String>> {
+        let text = serde_json::to_vec(complete).context("cannot write the complete configuration")?;
+        let output = self.ssh.run_with_stdin(&self.argv(&[TURNUP, "node", "missing"]), text)?;
+        serde_json::from_str(&output.stdout).context(format!("{} does not tell what it needs", self.host.name))
+    }
+
+    /// Runs `turnup node up` there and turns its reports into progress.
+    pub(super) fn node_up(&self, delivery: &Delivery, cx: &Cx) -> Result<()> {
+        let text = serde_json::to_vec(delivery).context("cannot write the delivery")?;
+        let on_line = |stream: Stream, line: &str| {
+            if stream == Stream::Stdout {
+                match serde_json::from_str(line) {
+                    Ok(Report::Changed(what)) => cx.progress(what),
+                    Ok(Report::Milestone(name)) => cx.milestone(name),
+                    Ok(Report::Done(count)) => cx.progress(format!("{count} changes")),
+                    Err(_) => cx.progress(line),
+                }
+            }
+        };
+        self.ssh.stream_with_stdin(&self.argv(&[TURNUP, "node", "up"]), text, on_line)?;
+        Ok(())
+    }
+
+    /// Copies a file over; another user than root needs `sudo` to put it in place.
+    pub(super) fn copy(&self, local: &std::path::Path, remote: &str, mode: u32) -> Result<()> {
+        if self.host.ssh.user == "root" {
+            return self.ssh.copy(local, remote, mode);
+        }
+        let staged = format!("/tmp/turnup-{}", std::process::id());
+        self.ssh.copy(local, &staged, 0o600)?;
+        let mode = format!("--mode={mode:o}");
+        self.root(&["install", "-D", &mode, "--owner=root", "--group=root", &staged, remote])?;
+        self.ssh.run(&["rm", "-f", &staged])?;
+        Ok(())
+    }
+
+    pub(super) fn root(&self, argv: &[&str]) -> Result<Output> {
+        self.ssh.run(&self.argv(argv))
+    }
+
+    fn argv(&self, argv: &[&str]) -> Vec<String> {
+        let sudo: &[&str] = if self.host.ssh.user == "root" { &[] } else { &["sudo", "-n"] };
+        sudo.iter().chain(argv).map(|arg| (*arg).to_owned()).collect()
+    }
+}

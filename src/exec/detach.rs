@@ -1,0 +1,21 @@
+//! Starts a program that is meant to outlive turnup: the machines of the local target. Nothing else may be started this way.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::error::{Context as _, Result};
+
+/// Starts the program in a session of its own, standard input empty, all output appended to `log`, and returns at once.
+///
+/// It inherits the cgroups of this process, and nothing of its terminal or its process group.
+pub fn detach(program: &str, args: &[OsString], env: &[(&str, &str)], log: &Path) -> Result<()> {
+    let file = fs_err::OpenOptions::new().create(true).append(true).open(log)?;
+    let mut argv: Vec<OsString> = vec!["--fork".into(), program.into()];
+    argv.extend(args.iter().cloned());
+    let mut expression = duct::cmd("setsid", argv).stdin_null().stdout_file(file.into_file()).stderr_to_stdout().dir("/");
+    for (name, value) in env {
+        expression = expression.env(name, value);
+    }
+    expression.run().context(format!("cannot start {program}"))?;
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! The complete configuration of one node: every artifact, file, unit and kernel setting, with nothing left to decide.
+//!
+//! `bootstrap` computes it, `complete/<node>.json` keeps it for a person to read, `turnup node up` applies it. Secrets are named in it
+//! with their digest; their bytes travel apart from it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::provision::Role;
+
+/// The schema that this version writes and reads.
+pub const SCHEMA: &str = "turnup.complete/1";
+/// Where the host keeps the configuration that was applied last.
+pub const HOST_FILE: &str = "/var/lib/turnup/complete.json";
+/// Where artifacts lie on a host that has none of its own; each file is named by its sha256.
+pub const HOST_BLOBS: &str = "/var/lib/turnup/blobs";
+
+/// Everything about one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Complete {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The Node's name.
+    pub node: String,
+    /// What it is for.
+    pub role: Role,
+    /// The version of Kubernetes, without `v`.
+    pub kubernetes_version: String,
+    /// The folders in which artifacts may lie, named by their sha256, in the order to look.
+    pub blobs: Vec<String>,
+    /// System users.
+    pub users: Vec<User>,
+    /// Kernel modules that must be loaded or built in.
+    pub modules: Vec<String>,
+    /// Kernel settings by name.
+    pub sysctls: BTreeMap<String, String>,
+    /// Directories with their modes.
+    pub directories: Vec<Directory>,
+    /// Binaries and where they go.
+    pub binaries: Vec<Binary>,
+    /// Files with their contents.
+    pub files: Vec<File>,
+    /// Images that containerd must have before kubelet starts, and those that can follow.
+    pub images: Vec<Image>,
+    /// systemd units, in the order to start them.
+    pub units: Vec<Unit>,
+    /// URLs on the host itself that must answer 200 before the work is done, with the milestone that this is.
+    pub health: Vec<Health>,
+}
+
+/// A system user with a group of the same number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// The name of both.
+    pub name: String,
+    /// The number of both.
+    pub id: u32,
+}
+
+/// A directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Directory {
+    /// Absolute.
+    pub path: String,
+    /// Permission bits, decimal in JSON.
+    pub mode: u32,
+    /// Numeric user and group.
+    pub owner: u32,
+}
+
+/// A binary from the artifacts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binary {
+    /// The artifact's name, for messages.
+    pub name: String,
+    /// The sha256 of its bytes.
+    pub sha256: String,
+    /// Absolute.
+    pub path: String,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Absolute.
+    pub path: String,
+    /// Permission bits, decimal in JSON.
+    pub mode: u32,
+    /// Numeric user and group.
+    pub owner: u32,
+    /// What is in it.
+    pub content: Content,
+    /// Written only when it is missing: from then on the host itself changes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub initial: bool,
+}
+
+/// What is in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// This text.
+    Text(String),
+    /// A secret that is sent apart.
+    Secret {
+        /// Its name among the secrets.
+        name: String,
+        /// The sha256 of its bytes.
+        sha256: String,
+    },
+}
+
+/// An image for containerd.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// The reference that pods use.
+    pub reference: String,
+    /// The sha256 of the archive.
+    pub sha256: String,
+    /// Whether kubelet has to wait for it.
+    pub first: bool,
+}
+
+/// A systemd unit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// The file name.
+    pub name: String,
+    /// The file's text.
+    pub text: String,
+    /// Files and binaries whose change restarts it.
+    pub restart_on: Vec<String>,
+}
+
+/// A health check on the host itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Health {
+    /// What answers.
+    pub name: String,
+    /// `http://127.0.0.1:PORT/PATH`.
+    pub url: String,
+    /// Where its log lies when it does not answer: a folder below `/var/log/pods` begins with this.
+    pub pod: String,
+}
+
+impl Complete {
+    /// Parses one; `path` is only for the message.
+    pub fn parse(path: &str, text: &str) -> Result<Self> {
+        let complete: Self = serde_json::from_str(text)
+            .map_err(|error| Error::permanent(format!("{path} is not a complete configuration")).source(error))?;
+        if complete.schema != SCHEMA {
+            return Err(Error::permanent(format!("{path}: schema {:?}, this turnup reads {SCHEMA:?}", complete.schema)));
+        }
+        Ok(complete)
+    }
+
+    /// The artifacts that the node needs, by sha256.
+    pub fn artifacts(&self) -> impl Iterator<Item = &str> {
+        let binaries = self.binaries.iter().map(|binary| binary.sha256.as_str());
+        binaries.chain(self.images.iter().map(|image| image.sha256.as_str()))
+    }
+}

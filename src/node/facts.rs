@@ -1,0 +1,75 @@
+//! What a host is: the facts on which its complete configuration depends. Read only, changes nothing.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context as _, Result};
+
+/// What `turnup node facts` prints as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// `PRETTY_NAME` of os-release.
+    pub os: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// `x86_64`, `aarch64`.
+    pub arch: String,
+    /// 1 or 2.
+    pub cgroup: u8,
+    /// Whether the host is a container, whose kernel settings belong to the machine around it.
+    pub container: bool,
+    /// Whether processes may lower their `oom_score_adj` (`CAP_SYS_RESOURCE`); runc fails otherwise.
+    pub lowers_oom_score: bool,
+    /// Whether the kubelet already has a client certificate.
+    pub joined: bool,
+    /// Total memory in MiB.
+    pub memory_mib: u64,
+    /// Processors.
+    pub cpus: usize,
+}
+
+/// `CAP_SYS_RESOURCE` of capabilities(7).
+const CAP_SYS_RESOURCE: u64 = 24;
+/// Where kubelet keeps its current client certificate.
+pub const CLIENT_CERTIFICATE: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+
+impl Facts {
+    /// Reads this host's facts.
+    pub fn read() -> Result<Self> {
+        let os = fs_err::read_to_string("/etc/os-release")?;
+        let pretty = os.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).unwrap_or("unknown");
+        let status = fs_err::read_to_string("/proc/self/status")?;
+        let memory = fs_err::read_to_string("/proc/meminfo")?;
+        let uname = rustix::system::uname();
+        Ok(Self {
+            os: pretty.trim_matches('"').to_owned(),
+            kernel: uname.release().to_string_lossy().into_owned(),
+            arch: uname.machine().to_string_lossy().into_owned(),
+            cgroup: if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() { 2 } else { 1 },
+            container: Path::new("/run/systemd/container").exists(),
+            lowers_oom_score: has_capability(&status, CAP_SYS_RESOURCE)?,
+            joined: Path::new(CLIENT_CERTIFICATE).exists(),
+            memory_mib: number_after(&memory, "MemTotal:") / 1024,
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        })
+    }
+
+    /// The facts that decide what the complete configuration says; those that change by themselves are left out.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        format!("{} {} {} {} {}", self.os, self.arch, self.cgroup, self.container, self.lowers_oom_score)
+    }
+}
+
+fn has_capability(status: &str, capability: u64) -> Result<bool> {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapBnd:")).unwrap_or("0");
+    let set = u64::from_str_radix(line.trim(), 16).context("/proc/self/status has no CapBnd")?;
+    Ok(set >> capability & 1 == 1)
+}
+
+fn number_after(text: &str, key: &str) -> u64 {
+    let rest = text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+    rest.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,276 @@
+//! `turnup node up`: brings this host to its complete configuration, in an order in which nothing starts before what it needs.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::error::{Context as _, Error, Result};
+use crate::exec::{Run, signals};
+
+use super::complete::{Complete, HOST_FILE, Health, Image, Unit};
+use super::task::{self, Secrets};
+
+/// How long a health check of the host may take: etcd on a slow disk.
+const HEALTH: Duration = Duration::from_secs(180);
+const CTR: &str = "/opt/turnup/bin/ctr";
+
+/// What is sent to `turnup node up` on standard input.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delivery {
+    /// The complete configuration.
+    pub complete: Complete,
+    /// Secrets by name, base64.
+    pub secrets: std::collections::BTreeMap<String, Zeroizing<String>>,
+}
+
+/// One line of progress, as JSON on standard output.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Report {
+    /// This was changed.
+    Changed(String),
+    /// A milestone of the cluster was reached.
+    Milestone(String),
+    /// All is as it should be; so many things were changed.
+    Done(usize),
+}
+
+/// Applies the delivery, writing one [`Report`] a line to `out`.
+pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
+    let mut secrets = Secrets::new();
+    for (name, text) in delivery.secrets {
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).context("a secret is not base64")?;
+        secrets.insert(name, Zeroizing::new(bytes));
+    }
+    Node { complete: &delivery.complete, secrets, changed: BTreeSet::new(), out }.apply()
+}
+
+struct Node<'a> {
+    complete: &'a Complete,
+    secrets: Secrets,
+    changed: BTreeSet<String>,
+    out: &'a mut dyn Write,
+}
+
+impl Node<'_> {
+    fn apply(mut self) -> Result<()> {
+        self.prepare_host()?;
+        self.place_files()?;
+        let (containerd, others): (Vec<_>, Vec<_>) =
+            self.complete.units.iter().partition(|unit| unit.name == "containerd.service");
+        for unit in containerd {
+            self.start_unit(unit)?;
+        }
+        let (first, later): (Vec<_>, Vec<_>) = self.complete.images.iter().partition(|image| image.first);
+        self.import_images(&first)?;
+        for unit in others {
+            self.start_unit(unit)?;
+        }
+        self.import_images(&later)?;
+        for health in &self.complete.health {
+            wait_for_health(health)?;
+            self.report(&Report::Milestone(health.name.clone()))?;
+        }
+        self.remember()?;
+        self.report(&Report::Done(self.changed.len()))
+    }
+
+    fn prepare_host(&mut self) -> Result<()> {
+        for user in &self.complete.users {
+            let changed = task::ensure_user(user)?;
+            self.note(changed, &format!("user {}", user.name))?;
+        }
+        for module in &self.complete.modules {
+            let changed = task::ensure_module(module)?;
+            self.note(changed, &format!("module {module}"))?;
+        }
+        for (name, value) in &self.complete.sysctls {
+            let changed = task::ensure_sysctl(name, value)?;
+            self.note(changed, &format!("sysctl {name}"))?;
+        }
+        for directory in &self.complete.directories {
+            let changed = task::ensure_directory(directory)?;
+            self.note(changed, &directory.path)?;
+        }
+        Ok(())
+    }
+
+    fn place_files(&mut self) -> Result<()> {
+        for (binary, changed) in self.place_binaries()? {
+            self.note(changed, &binary)?;
+        }
+        for file in &self.complete.files {
+            let changed = task::ensure_file(file, &self.secrets)?;
+            self.note(changed, &file.path)?;
+        }
+        Ok(())
+    }
+
+    /// Hashing and copying some hundred megabytes is the longest part, so every binary gets a thread.
+    fn place_binaries(&self) -> Result<Vec<(String, bool)>> {
+        let complete = self.complete;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = complete
+                .binaries
+                .iter()
+                .map(|binary| (binary, scope.spawn(move || task::ensure_binary(complete, binary))))
+                .collect();
+            threads.into_iter().map(|(binary, thread)| Ok((binary.path.clone(), join(thread)?))).collect()
+        })
+    }
+
+    fn start_unit(&mut self, unit: &Unit) -> Result<()> {
+        let path = format!("/etc/systemd/system/{}", unit.name);
+        let known = fs_err::read_to_string(&path).is_ok_and(|text| text == unit.text);
+        if !known {
+            task::write_atomic(Path::new(&path), unit.text.as_bytes(), 0o644, 0)?;
+            self.note(true, &path)?;
+        }
+        systemctl(&["daemon-reload"])?;
+        systemctl(&["enable", "--quiet", &unit.name])?;
+        let stale = self.changed.contains(&path) || unit.restart_on.iter().any(|file| self.changed.contains(file));
+        systemctl(&[if stale { "restart" } else { "start" }, &unit.name])
+    }
+
+    fn import_images(&mut self, images: &[&Image]) -> Result<()> {
+        if images.is_empty() {
+            return Ok(());
+        }
+        let present = wait_for_images()?;
+        let is_whole = |image: &Image| present.contains(&image.reference) && stamp(image).exists();
+        let wanted: Vec<&&Image> = images.iter().filter(|image| !is_whole(image)).collect();
+        let complete = self.complete;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = wanted.iter().map(|image| scope.spawn(move || import(complete, image))).collect();
+            threads.into_iter().try_for_each(join)
+        })?;
+        for image in wanted {
+            self.note(true, &format!("image {}", image.reference))?;
+        }
+        Ok(())
+    }
+
+    /// Kept for a person who looks at the host, and as the proof that this configuration was applied to the end.
+    fn remember(&self) -> Result<()> {
+        let text = serde_json::to_string_pretty(self.complete).context("cannot write the complete configuration")?;
+        task::write_atomic(Path::new(HOST_FILE), text.as_bytes(), 0o600, 0)
+    }
+
+    fn note(&mut self, changed: bool, what: &str) -> Result<()> {
+        if changed {
+            self.changed.insert(what.to_owned());
+            self.report(&Report::Changed(what.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, report: &Report) -> Result<()> {
+        let line = serde_json::to_string(report).context("cannot write a report")?;
+        writeln!(self.out, "{line}")?;
+        self.out.flush()?;
+        Ok(())
+    }
+}
+
+fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err(Error::bug("a thread of `turnup node up` panicked")))
+}
+
+fn systemctl(args: &[&str]) -> Result<()> {
+    let unit = args.last().copied().unwrap_or_default();
+    Run::new("systemctl").args(args.iter().copied()).dir("/").succeed().map(drop).map_err(|error| {
+        let lines = Run::new("journalctl").args(["--unit", unit, "--lines=10", "--output=cat"]).dir("/").output();
+        let lines = lines.map(|output| output.stdout).unwrap_or_default();
+        lines.lines().fold(error, |error, line| error.evidence(line))
+    })
+}
+
+/// The names of the images that are whole; containerd may need a moment to answer after its start.
+fn wait_for_images() -> Result<BTreeSet<String>> {
+    let since = Instant::now();
+    loop {
+        match Run::new(CTR).args(["--namespace", "k8s.io", "images", "list", "--quiet"]).dir("/").succeed() {
+            Ok(output) => return Ok(output.stdout.lines().map(str::to_owned).collect()),
+            Err(error) if since.elapsed() > Duration::from_secs(30) => return Err(error),
+            Err(_) => signals::sleep(Duration::from_millis(100))?,
+        }
+    }
+}
+
+/// A file that is written only once an archive is imported whole. It lies in containerd's own directory, so that it is gone with it.
+fn stamp(image: &Image) -> PathBuf {
+    Path::new("/var/lib/containerd/turnup").join(&image.sha256)
+}
+
+fn import(complete: &Complete, image: &Image) -> Result<()> {
+    let blob = task::find_blob(complete, &image.sha256)
+        .ok_or_else(|| task::missing(&image.reference, &image.sha256, complete))?;
+    if task::digest_of(&blob)? != image.sha256 {
+        return Err(Error::permanent(format!("{} is not the archive of {}", blob.display(), image.reference))
+            .hint("turnup artifacts verify"));
+    }
+    let ctr = |args: &[&str]| Run::new(CTR).args(["--namespace", "k8s.io"]).args(args.iter().copied()).dir("/").succeed();
+    ctr(&["images", "import", "--local", &blob.display().to_string()])?;
+    // kubelet removes unused images when the disk fills; nothing could bring these back.
+    ctr(&["images", "label", &image.reference, "io.cri-containerd.pinned=pinned"])?;
+    task::write_atomic(&stamp(image), b"", 0o644, 0)
+}
+
+fn wait_for_health(health: &Health) -> Result<()> {
+    let since = Instant::now();
+    loop {
+        let answer = get(&health.url);
+        if answer.as_deref().is_ok_and(|line| line.contains(" 200 ")) {
+            return Ok(());
+        }
+        if since.elapsed() > HEALTH {
+            let why = answer.unwrap_or_else(|error| error.to_string());
+            let error = Error::transient(format!("{} is not healthy after {} s", health.name, HEALTH.as_secs()));
+            return Err(pod_log(&health.pod).into_iter().fold(error.evidence(why), Error::evidence));
+        }
+        signals::sleep(Duration::from_millis(50))?;
+    }
+}
+
+/// The status line of a plain HTTP GET on this host.
+fn get(url: &str) -> std::io::Result<String> {
+    let rest = url.strip_prefix("http://").unwrap_or(url);
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut stream = TcpStream::connect(authority)?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    write!(stream, "GET /{path} HTTP/1.0\r\nHost: {authority}\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer.lines().next().unwrap_or_default().to_owned() + " ")
+}
+
+/// The last lines of the newest log of a pod, straight from the disk: no API is needed.
+fn pod_log(prefix: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for pod in fs_err::read_dir("/var/log/pods").into_iter().flatten().flatten() {
+        if pod.file_name().to_string_lossy().starts_with(prefix) {
+            collect_files(&pod.path(), &mut files);
+        }
+    }
+    files.sort_by_key(|path| fs_err::metadata(path).and_then(|data| data.modified()).ok());
+    let text = files.last().and_then(|path| fs_err::read_to_string(path).ok()).unwrap_or_default();
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[lines.len().saturating_sub(8)..].to_vec()
+}
+
+fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            collect_files(&entry.path(), files);
+        } else {
+            files.push(entry.path());
+        }
+    }
+}

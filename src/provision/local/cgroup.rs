@@ -1,0 +1,78 @@
+//! A cgroup of its own for every host, on cgroup v1 and v2: the host sees it as the root of its tree, so that kubelets on one machine
+//! do not meet. With systemd as this machine's init, systemd makes the cgroup instead (`machine`).
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Context as _, Result};
+
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// Whether this machine has the unified hierarchy alone.
+pub(super) fn is_unified() -> bool {
+    Path::new(MOUNT).join("cgroup.controllers").exists()
+}
+
+/// Moves this process, and so all that it starts from now on, into the machine's cgroup in every hierarchy.
+pub(super) fn enter(machine: &str) -> Result<()> {
+    for root in hierarchies()? {
+        let dir = root.join(machine);
+        fs_err::create_dir_all(&dir)?;
+        if root.join("cpuset.cpus").exists() && !is_unified() {
+            inherit_cpuset(&root, &dir)?;
+        }
+        fs_err::write(dir.join("cgroup.procs"), std::process::id().to_string())
+            .context(format!("cannot enter the cgroup {}", dir.display()))?;
+    }
+    Ok(())
+}
+
+/// Removes the machine's cgroups, deepest first. No process may be left in them.
+pub(super) fn remove(machine: &str) -> Result<()> {
+    for root in hierarchies()? {
+        remove_tree(&root.join(machine))?;
+    }
+    Ok(())
+}
+
+/// On v1 a new cpuset has no CPU and no memory node, and nothing may enter it before it has.
+fn inherit_cpuset(root: &Path, dir: &Path) -> Result<()> {
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        fs_err::write(dir.join(file), fs_err::read_to_string(root.join(file))?)?;
+    }
+    Ok(())
+}
+
+fn hierarchies() -> Result<Vec<PathBuf>> {
+    if is_unified() {
+        let root = PathBuf::from(MOUNT);
+        // The controllers that a kubelet needs; one that this kernel lacks is refused by itself, without harm to the others.
+        for controller in ["cpu", "cpuset", "memory", "pids", "io"] {
+            let _ = fs_err::write(root.join("cgroup.subtree_control"), format!("+{controller}"));
+        }
+        return Ok(vec![root]);
+    }
+    let mut roots = Vec::new();
+    for entry in fs_err::read_dir(MOUNT)? {
+        let path = entry?.path();
+        // `systemd` and `unified` belong to whatever init runs here or inside; nspawn arranges them.
+        let named = path.file_name().is_some_and(|name| name == "systemd" || name == "unified");
+        if path.is_dir() && !path.is_symlink() && !named && path.join("cgroup.procs").exists() {
+            roots.push(path);
+        }
+    }
+    Ok(roots)
+}
+
+fn remove_tree(dir: &Path) -> Result<()> {
+    if !dir.exists() {
+        return Ok(());
+    }
+    for entry in fs_err::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_tree(&entry.path())?;
+        }
+    }
+    fs_err::remove_dir(dir)?;
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! A host's life: made, started, stopped, deleted. Every function may be repeated after a crash at any instant of an earlier call.
+
+use std::ffi::OsString;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::error::{Error, Result};
+use crate::exec::{detach::detach, signals};
+
+use super::spec::{BLOBS, HostSpec};
+use super::{Status, cgroup, network, storage};
+
+/// How long systemd inside may take to reach sshd.
+const BOOT: Duration = Duration::from_secs(60);
+/// How long an orderly power-off may take before the machine is killed.
+const POWER_OFF: Duration = Duration::from_secs(20);
+/// The unit that makes the container fit for a kubelet.
+const UNIT: &str = "turnup-local.service";
+
+/// Makes the host and starts it, or completes and starts what an earlier call left.
+pub fn create_host(spec: &HostSpec, unit: &[u8]) -> Result<()> {
+    storage::mount_root(spec)?;
+    if !storage::is_complete(spec) {
+        write_identity(spec, unit)?;
+        storage::mark_complete(spec)?;
+    }
+    start_host(spec)
+}
+
+/// Starts a host whose files are there, and waits until its sshd answers. Does nothing when it runs.
+pub fn start_host(spec: &HostSpec) -> Result<()> {
+    if !storage::is_complete(spec) {
+        return Err(Error::permanent(format!("host {} does not exist", spec.name)).hint("turnup provision"));
+    }
+    network::create_network(&spec.network)?;
+    if leader(&spec.machine)?.is_none() {
+        storage::mount_root(spec)?;
+        network::attach(spec)?;
+        boot(spec)?;
+    }
+    wait_for_sshd(spec)
+}
+
+/// What is there of the host.
+pub fn status_of(spec: &HostSpec) -> Result<Status> {
+    Ok(match (storage::is_complete(spec), leader(&spec.machine)?) {
+        (true, Some(_)) => Status::Running,
+        (true, None) => Status::Stopped,
+        (false, _) => Status::Absent,
+    })
+}
+
+/// Powers the host off and removes everything of it: process, namespace, interface, mount, cgroup, files.
+pub fn delete_host(spec: &HostSpec) -> Result<()> {
+    stop(spec)?;
+    network::detach(spec)?;
+    cgroup::remove(&spec.machine)?;
+    storage::remove(spec)
+}
+
+/// The host's name, keys and name resolution, as an installer would have written them.
+fn write_identity(spec: &HostSpec, unit: &[u8]) -> Result<()> {
+    let root = storage::root(spec);
+    let ssh = root.join("root/.ssh");
+    fs_err::create_dir_all(&ssh)?;
+    fs_err::set_permissions(&ssh, PermissionsExt::from_mode(0o700))?;
+    fs_err::copy(&spec.authorized_keys, ssh.join("authorized_keys"))?;
+    let host_key = root.join("etc/ssh/ssh_host_ed25519_key");
+    fs_err::copy(&spec.host_key, &host_key)?;
+    fs_err::set_permissions(&host_key, PermissionsExt::from_mode(0o600))?;
+    fs_err::write(root.join("etc/hostname"), format!("{}\n", spec.name))?;
+    fs_err::write(root.join("etc/hosts"), format!("127.0.0.1 localhost\n{} {}\n", spec.address, spec.name))?;
+    // Nothing listens there, so a query fails at once in place of waiting for a server that no packet reaches.
+    fs_err::write(root.join("etc/resolv.conf"), format!("nameserver {}\n", spec.network.gateway))?;
+    fs_err::write(root.join("etc/systemd/system").join(UNIT), unit)?;
+    let wants = root.join("etc/systemd/system/sysinit.target.wants");
+    fs_err::create_dir_all(&wants)?;
+    let link = wants.join(UNIT);
+    if !link.is_symlink() {
+        symlink(format!("../{UNIT}"), link)?;
+    }
+    Ok(())
+}
+
+fn boot(spec: &HostSpec) -> Result<()> {
+    let log = spec.dir.join("console.log");
+    let env = [("SYSTEMD_NSPAWN_API_VFS_WRITABLE", "1")];
+    let args = nspawn_args(spec);
+    if Path::new("/run/systemd/system").exists() {
+        // A unit of its own: systemd makes the cgroup, and the end of a login session does not end the host.
+        let mut argv: Vec<OsString> = ["--quiet", "--collect", "--slice=machine.slice"].map(Into::into).into();
+        argv.push(format!("--unit={}", spec.machine).into());
+        for property in ["Delegate=yes", "KillMode=mixed", "TasksMax=infinity", "Type=exec"] {
+            argv.push(format!("--property={property}").into());
+        }
+        argv.push(format!("--property=StandardOutput=append:{}", log.display()).into());
+        argv.push(format!("--setenv={}={}", env[0].0, env[0].1).into());
+        argv.push("systemd-nspawn".into());
+        argv.extend(args);
+        return detach("systemd-run", &argv, &[], &log);
+    }
+    cgroup::enter(&spec.machine)?;
+    detach("systemd-nspawn", &args, &env, &log)
+}
+
+fn nspawn_args(spec: &HostSpec) -> Vec<OsString> {
+    let mut args: Vec<String> = vec![
+        "--quiet".into(),
+        format!("--directory={}", storage::root(spec).display()),
+        format!("--machine={}", spec.machine),
+        format!("--hostname={}", spec.name),
+        format!("--network-namespace-path={}", network::namespace(&spec.machine).display()),
+        "--register=no".into(),
+        "--keep-unit".into(),
+        "--resolv-conf=off".into(),
+        "--timezone=off".into(),
+        "--capability=all".into(),
+        "--system-call-filter=@known".into(),
+        "--console=read-only".into(),
+        // kubelet reads the kernel's messages to find processes that ran out of memory.
+        "--bind=/dev/kmsg".into(),
+        format!("--bind-ro={}:{BLOBS}", spec.blobs.display()),
+    ];
+    args.extend(storage::binds(spec));
+    args.push("--boot".into());
+    args.into_iter().map(Into::into).collect()
+}
+
+fn wait_for_sshd(spec: &HostSpec) -> Result<()> {
+    let address = SocketAddr::from((spec.address, 22));
+    let since = Instant::now();
+    while TcpStream::connect_timeout(&address, Duration::from_millis(500)).is_err() {
+        if leader(&spec.machine)?.is_none() && since.elapsed() > Duration::from_secs(2) {
+            return Err(with_console(spec, Error::permanent(format!("host {} ended while it started", spec.name))));
+        }
+        if since.elapsed() > BOOT {
+            let message = format!("host {} does not answer at {address} after {} s", spec.name, BOOT.as_secs());
+            return Err(with_console(spec, Error::transient(message)));
+        }
+        signals::sleep(Duration::from_millis(50))?;
+    }
+    Ok(())
+}
+
+fn with_console(spec: &HostSpec, error: Error) -> Error {
+    let log = spec.dir.join("console.log");
+    let text = fs_err::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let tail = lines.iter().rev().take(8).rev();
+    tail.fold(error, |error, line| error.evidence(line.trim_end())).hint(format!("less {}", log.display()))
+}
+
+/// nspawn powers the container off on SIGTERM (systemd-nspawn(1), `--kill-signal`).
+fn stop(spec: &HostSpec) -> Result<()> {
+    let Some(pid) = leader(&spec.machine)? else { return Ok(()) };
+    // The process may end by itself between the look and the signal; the loop sees that.
+    let _ = kill_process(pid, Signal::TERM);
+    let since = Instant::now();
+    while leader(&spec.machine)?.is_some() {
+        if since.elapsed() > POWER_OFF {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if since.elapsed() > POWER_OFF * 2 {
+            return Err(Error::permanent(format!("host {} (process {}) does not end", spec.name, pid.as_raw_nonzero())));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// The nspawn process of this machine. There is no registry to ask where no systemd runs, so the command lines are read.
+fn leader(machine: &str) -> Result<Option<Pid>> {
+    let wanted = format!("--machine={machine}");
+    for entry in fs_err::read_dir("/proc")? {
+        let entry = entry?;
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        // A process may end between the listing and the read.
+        let Ok(line) = fs_err::read(entry.path().join("cmdline")) else { continue };
+        let mut args = line.split(|byte| *byte == 0);
+        let program = args.next().unwrap_or_default();
+        if program.ends_with(b"systemd-nspawn") && args.any(|arg| arg == wanted.as_bytes()) {
+            return Ok(Pid::from_raw(pid));
+        }
+    }
+    Ok(None)
+}

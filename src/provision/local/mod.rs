@@ -1,0 +1,25 @@
+//! The local target: hosts on this very machine, each a systemd of its own in an nspawn container with its own network namespace.
+//!
+//! Terraform's `terraform_data` calls these functions through `turnup local …`, so that local takes the same way as a cloud.
+//! A host is a real Linux machine as far as bootstrap can tell. Nothing here knows Kubernetes.
+
+mod cgroup;
+mod machine;
+mod network;
+mod spec;
+mod storage;
+
+pub use machine::{create_host, delete_host, start_host, status_of};
+pub use network::{create_network, delete_network};
+pub use spec::{HostSpec, NetworkSpec, cluster_id};
+
+/// What is left of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It runs.
+    Running,
+    /// Its files are there, it does not run; `turnup local host start` starts it with all its data.
+    Stopped,
+    /// There is nothing of it.
+    Absent,
+}

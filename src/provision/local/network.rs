@@ -1,0 +1,108 @@
+//! The bridge that the hosts of one local cluster share, and each host's namespace and veth pair. Traffic never leaves this machine:
+//! no route, no forwarding and no address translation is set up.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::exec::Run;
+
+use super::spec::{HostSpec, NetworkSpec};
+
+fn ip(args: &[&str]) -> Result<String> {
+    Ok(Run::new("ip").args(args.iter().copied()).dir("/").succeed()?.stdout)
+}
+
+fn exists(interface: &str) -> bool {
+    Path::new("/sys/class/net").join(interface).exists()
+}
+
+/// Makes the bridge, or finds it made. Refuses when another interface already has an address in the subnet.
+pub fn create_network(spec: &NetworkSpec) -> Result<()> {
+    let address = format!("{}/{}", spec.gateway, spec.prefix);
+    refuse_overlap(spec)?;
+    if !exists(&spec.bridge) {
+        ip(&["link", "add", &spec.bridge, "type", "bridge"])?;
+    }
+    ip(&["address", "replace", &address, "dev", &spec.bridge])?;
+    ip(&["link", "set", &spec.bridge, "up"])?;
+    Ok(())
+}
+
+/// Takes the bridge away, when it is there.
+pub fn delete_network(spec: &NetworkSpec) -> Result<()> {
+    if exists(&spec.bridge) {
+        ip(&["link", "delete", &spec.bridge])?;
+    }
+    Ok(())
+}
+
+/// `ip route get` cannot tell a subnet that is taken from one that the default route covers, so the addresses are compared.
+fn refuse_overlap(spec: &NetworkSpec) -> Result<()> {
+    for line in ip(&["-4", "-oneline", "address", "show"])?.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (Some(interface), Some(address)) = (words.get(1), words.get(3)) else { continue };
+        let Some((address, length)) = address.split_once('/') else { continue };
+        let (Ok(address), Ok(length)) = (address.parse(), length.parse::<u8>()) else { continue };
+        if *interface != spec.bridge && overlaps(spec.gateway, address, spec.prefix.min(length)) {
+            return Err(Error::person(format!(
+                "interface {interface} already has {address}/{length}, inside the cluster's subnet {}/{}",
+                spec.gateway, spec.prefix
+            ))
+            .hint("choose another one: turnup config set phase1.local.subnet=10.118.0.0/24"));
+        }
+    }
+    Ok(())
+}
+
+fn overlaps(a: std::net::Ipv4Addr, b: std::net::Ipv4Addr, prefix: u8) -> bool {
+    let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
+    u32::from(a) & mask == u32::from(b) & mask
+}
+
+/// Makes the host's namespace with its address, linked to the bridge, or finds it made.
+pub(super) fn attach(host: &HostSpec) -> Result<()> {
+    let name = host.machine.as_str();
+    if !namespace(name).exists() {
+        ip(&["netns", "add", name])?;
+    }
+    if !exists(&host.interface) {
+        ip(&["link", "add", &host.interface, "type", "veth", "peer", "name", "host0", "netns", name])?;
+    }
+    ip(&["link", "set", &host.interface, "master", &host.network.bridge, "up"])?;
+    ip(&["-n", name, "link", "set", "lo", "up"])?;
+    ip(&["-n", name, "address", "replace", &format!("{}/{}", host.address, host.network.prefix), "dev", "host0"])?;
+    ip(&["-n", name, "link", "set", "host0", "up"])?;
+    ip(&["-n", name, "route", "replace", "default", "via", &host.network.gateway.to_string()])?;
+    Ok(())
+}
+
+/// Takes the namespace away; the veth pair goes with it.
+pub(super) fn detach(host: &HostSpec) -> Result<()> {
+    if exists(&host.interface) {
+        ip(&["link", "delete", &host.interface])?;
+    }
+    if namespace(&host.machine).exists() {
+        ip(&["netns", "delete", &host.machine])?;
+    }
+    Ok(())
+}
+
+/// The file that keeps the namespace.
+pub(super) fn namespace(machine: &str) -> std::path::PathBuf {
+    Path::new("/run/netns").join(machine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlaps;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn overlap_is_decided_by_the_shorter_prefix() {
+        let ours = Ipv4Addr::new(10, 117, 0, 1);
+        assert!(overlaps(ours, Ipv4Addr::new(10, 117, 0, 200), 24));
+        assert!(!overlaps(ours, Ipv4Addr::new(10, 117, 1, 1), 24));
+        assert!(overlaps(ours, Ipv4Addr::new(10, 1, 1, 1), 8));
+        assert!(overlaps(ours, Ipv4Addr::new(192, 168, 0, 1), 0));
+    }
+}

@@ -1,0 +1,78 @@
+//! What a local host and its network consist of, as the files that Terraform hands back to `turnup local …`.
+//!
+//! Every name of an interface, namespace, machine and cgroup comes from here, so that cleaning up looks for exactly what was made.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{Context as _, Result};
+
+/// The bridge of one cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkSpec {
+    /// The interface, at most 15 bytes.
+    pub bridge: String,
+    /// This machine's address on it; also the hosts' gateway.
+    pub gateway: Ipv4Addr,
+    /// The length of the prefix.
+    pub prefix: u8,
+}
+
+/// One host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSpec {
+    /// The host's name inside.
+    pub name: String,
+    /// The unique name of its machine, network namespace and cgroup on this machine.
+    pub machine: String,
+    /// The end of its veth pair that lies on the bridge, at most 15 bytes.
+    pub interface: String,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// The network it is on.
+    pub network: NetworkSpec,
+    /// The folder that holds everything that is this host's own.
+    pub dir: PathBuf,
+    /// The read-only root that its own files lie over.
+    pub root: PathBuf,
+    /// The public key that may log in as root.
+    pub authorized_keys: PathBuf,
+    /// The host's own private key; its public half lies beside it.
+    pub host_key: PathBuf,
+    /// The artifact cache's blobs, seen on the host at [`BLOBS`].
+    pub blobs: PathBuf,
+}
+
+/// Where a local host sees the artifact cache, read-only.
+pub const BLOBS: &str = "/var/cache/turnup/blobs";
+
+impl HostSpec {
+    /// Reads a spec.
+    pub fn read(path: &Path) -> Result<Self> {
+        read(path)
+    }
+}
+
+impl NetworkSpec {
+    /// Reads a spec.
+    pub fn read(path: &Path) -> Result<Self> {
+        read(path)
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = fs_err::read_to_string(path)?;
+    serde_json::from_str(&text).context(format!("{} is not what `turnup provision` writes", path.display()))
+}
+
+/// Six hexadecimal digits that tell this cluster's interfaces and machines from those of a cluster in another directory.
+#[must_use]
+pub fn cluster_id(cluster_dir: &Path) -> String {
+    let digest = Sha256::digest(cluster_dir.as_os_str().as_encoded_bytes());
+    hex::encode(&digest[..3])
+}

@@ -1,0 +1,99 @@
+//! A host's files: an overlay over the shared read-only root, and real directories for what must not lie on an overlay.
+
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::error::{Context as _, Error, Result};
+
+use super::spec::HostSpec;
+
+/// Directories of the host that are bound from the machine: containerd puts overlays into one, and an overlay over an overlay is
+/// refused by the kernel; etcd wants a disk that can fsync.
+const REAL: &[(&str, &str)] =
+    &[("containerd", "/var/lib/containerd"), ("kubelet", "/var/lib/kubelet"), ("etcd", "/var/lib/etcd")];
+
+/// Written last, once the host's files are whole.
+const COMPLETE: &str = "created";
+
+/// The mounted root.
+pub(super) fn root(host: &HostSpec) -> PathBuf {
+    host.dir.join("root")
+}
+
+/// Whether the host's files are all there.
+pub(super) fn is_complete(host: &HostSpec) -> bool {
+    host.dir.join(COMPLETE).exists()
+}
+
+/// Marks the host's files as whole.
+pub(super) fn mark_complete(host: &HostSpec) -> Result<()> {
+    fs_err::write(host.dir.join(COMPLETE), "")?;
+    Ok(())
+}
+
+/// `--bind=` arguments of nspawn for the real directories.
+pub(super) fn binds(host: &HostSpec) -> Vec<String> {
+    REAL.iter().map(|(dir, inside)| format!("--bind={}:{inside}", host.dir.join(dir).display())).collect()
+}
+
+/// Makes the directories and mounts the overlay, or finds it mounted.
+pub(super) fn mount_root(host: &HostSpec) -> Result<()> {
+    for dir in ["upper", "work", "root"].into_iter().chain(REAL.iter().map(|(dir, _)| *dir)) {
+        fs_err::create_dir_all(host.dir.join(dir))?;
+    }
+    let target = root(host);
+    if is_mounted(&target)? {
+        return Ok(());
+    }
+    let option = |path: &Path| path.display().to_string().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,");
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        option(&host.root),
+        option(&host.dir.join("upper")),
+        option(&host.dir.join("work"))
+    );
+    let options = std::ffi::CString::new(options).context("a path has a NUL byte")?;
+    mount("overlay", &target, "overlay", MountFlags::empty(), Some(options.as_c_str())).map_err(|error| {
+        Error::person(format!("cannot mount the overlay of host {} at {}", host.name, target.display()))
+            .source(std::io::Error::from(error))
+            .hint("the state directory must lie on a file system that can carry an overlay (ext4, xfs, btrfs); see --state-dir")
+    })
+}
+
+/// Unmounts the root and removes everything of the host.
+pub(super) fn remove(host: &HostSpec) -> Result<()> {
+    let target = root(host);
+    while is_mounted(&target)? {
+        unmount(&target, UnmountFlags::empty()).context(format!("cannot unmount {}", target.display()))?;
+    }
+    if let Some(below) = mounts()?.into_iter().find(|mount| mount.starts_with(&host.dir)) {
+        return Err(Error::person(format!("{} is still mounted, so {} stays", below.display(), host.dir.display()))
+            .hint(format!("umount {} && turnup down", below.display())));
+    }
+    if host.dir.exists() {
+        // First the mark: what is half removed must not look whole.
+        let mark = host.dir.join(COMPLETE);
+        if mark.exists() {
+            fs_err::remove_file(mark)?;
+        }
+        fs_err::remove_dir_all(&host.dir)?;
+    }
+    Ok(())
+}
+
+fn is_mounted(path: &Path) -> Result<bool> {
+    Ok(mounts()?.iter().any(|mount| mount == path))
+}
+
+/// The mount points of this process, from `/proc/self/mountinfo` (proc(5): field five, with octal escapes).
+fn mounts() -> Result<Vec<PathBuf>> {
+    let text = fs_err::read_to_string("/proc/self/mountinfo")?;
+    Ok(text.lines().filter_map(|line| line.split(' ').nth(4)).map(|field| PathBuf::from(unescape(field))).collect())
+}
+
+fn unescape(field: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .iter()
+        .fold(field.to_owned(), |text, (code, plain)| text.replace(code, plain))
+}
