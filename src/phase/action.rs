@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Inputs, Sink, What};
 use crate::exec::{Run, signals};
-use crate::{Result, exec};
+use crate::Result;
 
 /// Whether what a step made is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +77,6 @@ impl Cx {
     }
     /// A run that logs to this step's log and ends with this step's time. The working directory is still to be given.
     pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Run {
-        exec::Run::new(program).log(&self.log).timeout(self.remaining())
+        Run::new(program).log(&self.log).timeout(self.remaining())
     }
 }

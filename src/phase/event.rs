@@ -81,6 +81,6 @@ impl Sink {
     /// Sends one event.
     pub fn emit(&self, what: What) {
         // A reporter that has gone away must not stop the work.
-        let _ = self.sender.send(Event { seconds: self.start.elapsed().as_secs_f64(), event: what });
+        drop(self.sender.send(Event { seconds: self.start.elapsed().as_secs_f64(), event: what }));
     }
 }

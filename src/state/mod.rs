@@ -7,8 +7,9 @@ mod journal;
 mod lock;
 mod snapshot;
 mod store;
+mod trouble;
 
-pub use journal::{Entry, Journal, Line, Outcome};
+pub use journal::{Entry, Line, Outcome};
 pub use lock::{Lock, Owner};
 pub use snapshot::{Open, Record, State};
 pub use store::Store;
