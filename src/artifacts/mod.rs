@@ -1,1 +1,39 @@
-//! What binaries a node gets and how we know they are the right ones.
+//! What binaries and images a node gets, and how we know that they are the right ones.
+//!
+//! [`Lock`] is `cluster.lock.json`: every artifact of every supported Kubernetes version with its sha256. [`Cache`] holds
+//! the bytes under their digest and gets what is missing from [`Sources`], in the order the configuration gives: a bundle or
+//! mirror, the upstream release sites, or the Go toolchain, whose builds are reproducible and therefore have a digest to be
+//! checked against. Images are assembled from the same binaries ([`image_tar`]), so that no registry is needed.
+//!
+//! Architecture invariant: nothing leaves this room whose bytes do not have the digest in the lock file. A file in the cache
+//! is whole or not there at all, whenever the process was killed.
+//!
+//! This room knows nothing of clusters, hosts and phases.
+
+mod cache;
+mod digest;
+mod download;
+mod export;
+mod gobuild;
+mod image;
+mod keylock;
+mod lock;
+mod maintain;
+mod obtain;
+mod selection;
+mod sources;
+mod tree;
+mod unique;
+mod watch;
+
+pub use cache::{Cache, Health};
+pub use digest::{Digest, NotADigest};
+pub use export::export_mirror;
+pub use image::image_tar;
+pub use lock::{BinarySpec, Digests, ImageSpec, LOCK_FILE, Lock, Module, UpstreamSpec};
+pub use maintain::{Change, pin_upstream, rewrite_lock, write_lock};
+pub use obtain::Blob;
+pub use selection::{Artifact, Binary, Image, Kind, Platform, Selection, Variant};
+pub use sources::{Location, Source, Sources};
+pub use unique::Unique;
+pub use watch::{Quiet, Watch};

@@ -1,0 +1,94 @@
+//! Gets one file from an address or a directory into a file, hashing what comes.
+//!
+//! Whether the digest is the right one is for the caller to say. A connection that fails or stalls, and an answer that a server
+//! gives when it is busy, are transient; everything else is not.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use super::digest::{Digest, Hasher};
+use super::sources::{Location, without_credentials};
+use super::watch::Watch;
+use crate::{Class, Error, Result};
+
+/// Proxies come from the environment, as with every other tool.
+static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
+    ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_connect(Some(Duration::from_secs(15)))
+        .timeout_recv_response(Some(Duration::from_mins(1)))
+        .timeout_per_read(Some(Duration::from_mins(1)))
+        // A compressed answer has another length than the file.
+        .accept_encoding("identity")
+        .user_agent(concat!("turnup/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into()
+});
+
+/// Writes the blob with this digest, as the location has it, to a new file.
+pub(super) fn fetch_blob(location: &Location, digest: &Digest, to: &Path, watch: &dyn Watch) -> Result<Digest> {
+    match location {
+        Location::Http(url) => fetch_url(&format!("{url}/sha256/{digest}"), to, watch),
+        Location::Directory(dir) => {
+            let path = dir.join("sha256").join(digest.to_string());
+            let mut from = fs_err::File::open(&path)?;
+            let total = from.metadata()?.len();
+            pour(&mut from, to, total, watch, Error::from)
+        }
+    }
+}
+
+/// Writes what is at this address to a new file.
+pub(super) fn fetch_url(url: &str, to: &Path, watch: &dyn Watch) -> Result<Digest> {
+    let shown = without_credentials(url);
+    let mut response = AGENT
+        .get(url)
+        .call()
+        .map_err(|error| Error::new(class_of(&error), format!("{shown} cannot be reached")).source(error))?;
+    let status = response.status();
+    if !status.is_success() {
+        let busy = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
+        let class = if busy { Class::Transient } else { Class::Permanent };
+        return Err(Error::new(class, format!("{shown} answered {status}")));
+    }
+    let total = response.body().content_length().unwrap_or(0);
+    let mut body = response.body_mut().with_config().limit(u64::MAX).reader();
+    pour(&mut body, to, total, watch, |error| Error::transient(format!("{shown} stopped in the middle")).source(error))
+}
+
+fn pour(
+    from: &mut dyn Read,
+    to: &Path,
+    total: u64,
+    watch: &dyn Watch,
+    explain: impl Fn(std::io::Error) -> Error,
+) -> Result<Digest> {
+    let mut hasher = Hasher::new(fs_err::File::create(to)?);
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        watch.check()?;
+        match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => hasher.write_all(&buffer[..count])?,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(explain(error)),
+        }
+        watch.count(hasher.count(), total);
+    }
+    if total != 0 && hasher.count() != total {
+        let message = format!("only {} of {total} bytes came", hasher.count());
+        return Err(explain(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, message)));
+    }
+    Ok(hasher.finish().1)
+}
+
+fn class_of(error: &ureq::Error) -> Class {
+    use ureq::Error as E;
+    match error {
+        E::Io(_) | E::Timeout(_) | E::ConnectionFailed | E::HostNotFound | E::Protocol(_) => Class::Transient,
+        E::BadUri(_) | E::InvalidProxyUrl => Class::Config,
+        _ => Class::Permanent,
+    }
+}

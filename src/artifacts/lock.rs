@@ -1,0 +1,230 @@
+//! `cluster.lock.json`: which artifacts exist for which Kubernetes version, and the sha256 of each.
+//!
+//! The file is parsed strictly: an unknown key, a duplicate, a digest that is none, or a reference to something that is not
+//! there is an error with its place. This file does not know where artifacts come from.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::digest::Digest;
+use super::selection::resolve_set;
+use super::unique::Unique;
+use super::{Platform, Selection};
+use crate::{Error, Result};
+
+/// The file's name, in the working directory and in the repository's root.
+pub const LOCK_FILE: &str = "cluster.lock.json";
+const SCHEMA: &str = "turnup.lock/1";
+
+/// Digests by platform; null says that nobody has recorded it yet.
+pub type Digests = Unique<Platform, Option<Digest>>;
+
+/// The whole lock file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    schema: String,
+    /// The Go release that builds everything; another one gives other bytes.
+    pub toolchain: String,
+    /// The Kubernetes version of a cluster whose configuration names none.
+    pub default: String,
+    /// Per Kubernetes version the modules that make a complete set.
+    pub sets: Unique<String, Vec<String>>,
+    /// What is built together, by name.
+    pub modules: Unique<String, Module>,
+}
+
+/// A Go module of ours that pins one upstream project, and the commands that are built from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Module {
+    /// The upstream project's version.
+    pub version: String,
+    /// The directory of go.mod below `templates/artifacts`.
+    pub directory: String,
+    /// The linker's flags; `{version}`, `{major}` and `{minor}` stand for the version's parts.
+    pub ldflags: String,
+    /// The commands.
+    pub binaries: Unique<String, BinarySpec>,
+    /// Images that are assembled from these commands.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: Unique<String, ImageSpec>,
+}
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BinarySpec {
+    /// The Go package.
+    pub package: String,
+    /// Not fetched unless somebody asks for it by name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// The digest of our own reproducible build.
+    pub sha256: Digests,
+    /// The upstream project's own file of the same command, whose bytes differ from our build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<UpstreamSpec>,
+}
+
+/// Where the upstream project publishes a command as a single file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpstreamSpec {
+    /// `{version}`, `{os}` and `{arch}` are replaced.
+    pub url: String,
+    /// The digest of that file; null until it is pinned, and refused until then.
+    pub sha256: Digests,
+}
+
+/// An image: static binaries in an otherwise empty file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageSpec {
+    /// The name in containerd; `{version}` is replaced.
+    pub reference: String,
+    /// Why the image is as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The command and its first arguments.
+    pub entrypoint: Vec<String>,
+    /// The user that runs it.
+    pub user: String,
+    /// Path in the image to the name of the binary.
+    pub files: Unique<String, String>,
+    /// Path in the image to the target of the symbolic link.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: Unique<String, String>,
+    /// Empty directories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<String>,
+    /// The digest of the docker-archive made of our own builds.
+    pub sha256: Digests,
+    /// The digest of the archive made of upstream's files; it follows from theirs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub upstream_sha256: Digests,
+}
+
+impl Lock {
+    /// The lock file of this directory, else the one that this program was built with.
+    pub fn load(dir: &Path) -> Result<Self> {
+        let path = dir.join(LOCK_FILE);
+        match fs_err::read_to_string(&path) {
+            Ok(text) => Self::parse(&text, &path.display().to_string()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::embedded(),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The lock file that this program was built with.
+    pub fn embedded() -> Result<Self> {
+        Self::parse(super::tree::LOCK, LOCK_FILE)
+    }
+
+    /// Reads the text of a lock file; `name` is what errors call it.
+    pub fn parse(text: &str, name: &str) -> Result<Self> {
+        // The schema goes first: whatever else a newer file says would only be misread.
+        check_schema(text, name)?;
+        let lock: Self = serde_json::from_str(text).map_err(|error| syntax_error(name, &error))?;
+        lock.check_references(name)?;
+        Ok(lock)
+    }
+
+    /// The text of the lock file.
+    pub fn to_text(&self) -> Result<String> {
+        let text = serde_json::to_string_pretty(self);
+        text.map(|text| text + "\n")
+            .map_err(|error| Error::bug("the lock file cannot be written as JSON").source(error))
+    }
+
+    /// The Kubernetes versions that have a complete set, newest first.
+    #[must_use]
+    pub fn versions(&self) -> Vec<&str> {
+        let mut versions: Vec<&str> = self.sets.keys().map(String::as_str).collect();
+        versions.sort_by_key(|version| std::cmp::Reverse(semver::Version::parse(version).ok()));
+        versions
+    }
+
+    /// The name of the set for what a person wrote: `1.36.3` or `v1.36.3`.
+    pub fn find_version(&self, version: &str) -> Result<&str> {
+        let plain = version.strip_prefix('v').unwrap_or(version);
+        if let Some((known, _)) = self.sets.get_key_value(plain) {
+            return Ok(known);
+        }
+        let versions = self.versions();
+        let error = Error::config(format!("Kubernetes {version} is not in {LOCK_FILE}: {}", versions.join(", ")));
+        Err(match closest_version(plain, &versions) {
+            Some(close) => error.hint(format!("did you mean {close}?")),
+            None => error.hint(format!("choose one of {}", versions.join(", "))),
+        })
+    }
+
+    /// Every artifact of a Kubernetes version for the platform that this program runs on.
+    pub fn select(&self, version: &str) -> Result<Selection> {
+        self.select_for(version, &Platform::host())
+    }
+
+    /// Every artifact of a Kubernetes version for one platform.
+    pub fn select_for(&self, version: &str, platform: &Platform) -> Result<Selection> {
+        resolve_set(self, self.find_version(version)?, platform)
+    }
+
+    fn check_references(&self, name: &str) -> Result<()> {
+        let wrong = |what: String| Err(Error::config(format!("{name}: {what}")));
+        for (version, modules) in &*self.sets {
+            if semver::Version::parse(version).is_err() {
+                return wrong(format!("sets: `{version}` is not a version such as 1.36.3"));
+            }
+            if let Some(module) = modules.iter().find(|module| !self.modules.contains_key(*module)) {
+                return wrong(format!("sets: {version} names the module `{module}`, which is not in modules"));
+            }
+        }
+        if !self.sets.contains_key(&self.default) {
+            return wrong(format!("default: {} is not in sets", self.default));
+        }
+        for (module, spec) in &*self.modules {
+            for (image, files) in spec.images.iter().map(|(image, spec)| (image, &spec.files)) {
+                if let Some(binary) = files.values().find(|binary| !spec.binaries.contains_key(*binary)) {
+                    return wrong(format!("modules.{module}.images.{image}: `{binary}` is not a binary of {module}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct SchemaOnly {
+    schema: Option<String>,
+}
+
+fn check_schema(text: &str, name: &str) -> Result<()> {
+    let head: SchemaOnly = serde_json::from_str(text).map_err(|error| syntax_error(name, &error))?;
+    match head.schema.as_deref() {
+        Some(SCHEMA) => Ok(()),
+        Some(other) => Err(Error::config(format!("{name}: schema `{other}` is not `{SCHEMA}`"))
+            .hint("use the turnup that this lock file came with, or delete the file to use the built-in one")),
+        None => Err(Error::config(format!("{name}: there is no \"schema\": \"{SCHEMA}\""))),
+    }
+}
+
+fn syntax_error(name: &str, error: &serde_json::Error) -> Error {
+    let text = error.to_string();
+    // serde_json appends the place to its sentence; ours stands in front, where an editor finds it.
+    let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
+    Error::config(format!("{name}:{}:{}: {message}", error.line(), error.column()))
+        .hint(format!("correct {name}, or delete it to use the built-in one"))
+}
+
+/// The version a person probably meant: the closest text, but never one of another minor version by accident.
+fn closest_version<'a>(wanted: &str, versions: &[&'a str]) -> Option<&'a str> {
+    let minor = |version: &str| version.rsplit_once('.').map(|(minor, _)| minor.to_owned());
+    let same_minor =
+        versions.iter().find(|version| minor(version) == minor(wanted) || minor(version).as_deref() == Some(wanted));
+    same_minor.copied().or_else(|| {
+        let close = versions.iter().map(|version| (strsim::osa_distance(wanted, version), *version)).min()?;
+        (close.0 <= 2).then_some(close.1)
+    })
+}

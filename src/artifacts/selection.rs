@@ -1,0 +1,339 @@
+//! The artifacts of one Kubernetes version on one platform, every reference resolved and every template filled in.
+//!
+//! This is what the other rooms see of the lock file. It reads no file and gets no byte.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::digest::Digest;
+use super::lock::{BinarySpec, Digests, ImageSpec, LOCK_FILE, Lock, Module};
+use crate::{Error, Result};
+
+/// An operating system and a processor as Go names them: `linux/amd64`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Platform {
+    /// `linux`.
+    pub os: String,
+    /// `amd64`, `arm64`.
+    pub arch: String,
+}
+
+impl Platform {
+    /// Linux on the processor that this program was compiled for.
+    #[must_use]
+    pub fn host() -> Self {
+        let arch = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        Self { os: "linux".into(), arch: arch.into() }
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.os, self.arch)
+    }
+}
+
+impl FromStr for Platform {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some((os, arch)) if !os.is_empty() && !arch.is_empty() && !arch.contains('/') => {
+                Ok(Self { os: os.into(), arch: arch.into() })
+            }
+            _ => Err(format!("`{text}` is not a platform such as linux/amd64")),
+        }
+    }
+}
+
+impl Serialize for Platform {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Platform {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Who compiled the bytes; each has its own digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Variant {
+    /// Our own reproducible build.
+    Source,
+    /// The upstream project.
+    Upstream,
+}
+
+/// One file that a node or a person needs, and what its bytes must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// `kubelet`; an image may have the name of a binary, so see [`Artifact::id`].
+    pub name: String,
+    /// The version of the project that it belongs to.
+    pub version: String,
+    /// For which machines.
+    pub platform: Platform,
+    /// The digest of our own build.
+    pub sha256: Digest,
+    /// The digest of what upstream compiled, when somebody has pinned it.
+    pub upstream_sha256: Option<Digest>,
+    /// Fetched only when asked for by name.
+    pub optional: bool,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What an artifact is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An executable.
+    Binary(Binary),
+    /// A docker-archive.
+    Image(Image),
+}
+
+/// How an executable is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binary {
+    /// The module in the lock file; what is built together.
+    pub module: String,
+    /// Its directory below `templates/artifacts`.
+    pub directory: String,
+    /// The Go release.
+    pub toolchain: String,
+    /// The Go package.
+    pub package: String,
+    /// The linker's flags.
+    pub ldflags: String,
+    /// Where upstream publishes the same command as one file.
+    pub upstream_url: Option<String>,
+}
+
+/// How an image is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The name in containerd: `turnup.local/kube-apiserver:v1.36.3`.
+    pub reference: String,
+    /// The command and its first arguments.
+    pub entrypoint: Vec<String>,
+    /// The user that runs it.
+    pub user: String,
+    /// Path in the image to the name of the binary.
+    pub files: BTreeMap<String, String>,
+    /// Path in the image to the target of the symbolic link.
+    pub links: BTreeMap<String, String>,
+    /// Empty directories.
+    pub directories: Vec<String>,
+    /// The binaries that `files` names.
+    pub binaries: Vec<Artifact>,
+}
+
+impl Artifact {
+    /// The unambiguous name: `kubelet`, `image/kube-proxy`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        if self.image().is_some() { format!("image/{}", self.name) } else { self.name.clone() }
+    }
+
+    /// The image, when it is one.
+    #[must_use]
+    pub const fn image(&self) -> Option<&Image> {
+        match &self.kind {
+            Kind::Image(image) => Some(image),
+            Kind::Binary(_) => None,
+        }
+    }
+
+    /// The binary, when it is one.
+    #[must_use]
+    pub const fn binary(&self) -> Option<&Binary> {
+        match &self.kind {
+            Kind::Binary(binary) => Some(binary),
+            Kind::Image(_) => None,
+        }
+    }
+
+    /// What the bytes of this variant must be, when that is pinned.
+    #[must_use]
+    pub const fn digest(&self, variant: Variant) -> Option<Digest> {
+        match variant {
+            Variant::Source => Some(self.sha256),
+            Variant::Upstream => self.upstream_sha256,
+        }
+    }
+
+    /// The mode of the file wherever it is put.
+    #[must_use]
+    pub const fn mode(&self) -> u32 {
+        if self.image().is_some() { 0o444 } else { 0o555 }
+    }
+}
+
+impl fmt::Display for Artifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.id(), self.version)
+    }
+}
+
+/// Every artifact of one Kubernetes version on one platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// The Kubernetes version.
+    pub kubernetes: String,
+    /// For which machines.
+    pub platform: Platform,
+    /// Binaries and images, optional ones included.
+    pub artifacts: Vec<Artifact>,
+}
+
+impl Selection {
+    /// The artifact with this id: `kubelet`, `image/kube-proxy`.
+    pub fn get(&self, id: &str) -> Result<&Artifact> {
+        self.artifacts.iter().find(|artifact| artifact.id() == id).ok_or_else(|| {
+            let ids: Vec<String> = self.artifacts.iter().map(Artifact::id).collect();
+            let error = Error::usage(format!("there is no artifact `{id}` for Kubernetes {}", self.kubernetes));
+            match find_closest(id, &ids) {
+                Some(close) => error.hint(format!("did you mean `{close}`?")),
+                None => error.hint("turnup artifacts list"),
+            }
+        })
+    }
+
+    /// A binary by name.
+    pub fn binary(&self, name: &str) -> Result<&Artifact> {
+        self.get(name)
+    }
+
+    /// An image by name.
+    pub fn image(&self, name: &str) -> Result<&Artifact> {
+        self.get(&format!("image/{name}"))
+    }
+
+    /// What is fetched when nobody asks for anything in particular.
+    pub fn required(&self) -> impl Iterator<Item = &Artifact> {
+        self.artifacts.iter().filter(|artifact| !artifact.optional)
+    }
+
+    /// The images.
+    pub fn images(&self) -> impl Iterator<Item = &Artifact> {
+        self.artifacts.iter().filter(|artifact| artifact.image().is_some())
+    }
+}
+
+pub(super) fn resolve_set(lock: &Lock, version: &str, platform: &Platform) -> Result<Selection> {
+    let mut artifacts = Vec::new();
+    for name in &lock.sets[version] {
+        let module = Resolving { lock, name, module: &lock.modules[name], platform, kubernetes: version };
+        let binaries = module.resolve_binaries()?;
+        let images = module.resolve_images(&binaries)?;
+        artifacts.extend(binaries);
+        artifacts.extend(images);
+    }
+    Ok(Selection { kubernetes: version.into(), platform: platform.clone(), artifacts })
+}
+
+struct Resolving<'a> {
+    lock: &'a Lock,
+    name: &'a str,
+    module: &'a Module,
+    platform: &'a Platform,
+    kubernetes: &'a str,
+}
+
+impl Resolving<'_> {
+    fn resolve_binaries(&self) -> Result<Vec<Artifact>> {
+        self.module.binaries.iter().map(|(name, spec)| self.resolve_binary(name, spec)).collect()
+    }
+
+    fn resolve_binary(&self, name: &str, spec: &BinarySpec) -> Result<Artifact> {
+        let upstream = spec.upstream.as_ref();
+        Ok(Artifact {
+            name: name.into(),
+            version: self.module.version.clone(),
+            platform: self.platform.clone(),
+            sha256: self.find_digest(name, &spec.sha256)?,
+            upstream_sha256: upstream.and_then(|upstream| upstream.sha256.get(self.platform).copied().flatten()),
+            optional: spec.optional,
+            kind: Kind::Binary(make_binary(self.lock, self.name, spec, self.platform)),
+        })
+    }
+
+    fn resolve_images(&self, binaries: &[Artifact]) -> Result<Vec<Artifact>> {
+        let images = self.module.images.iter();
+        images.map(|(name, spec)| self.resolve_image(name, spec, binaries)).collect()
+    }
+
+    fn resolve_image(&self, name: &str, spec: &ImageSpec, binaries: &[Artifact]) -> Result<Artifact> {
+        Ok(Artifact {
+            name: name.into(),
+            version: self.module.version.clone(),
+            platform: self.platform.clone(),
+            sha256: self.find_digest(&format!("image/{name}"), &spec.sha256)?,
+            upstream_sha256: spec.upstream_sha256.get(self.platform).copied().flatten(),
+            optional: false,
+            kind: Kind::Image(make_image(spec, &self.module.version, binaries)),
+        })
+    }
+
+    fn find_digest(&self, id: &str, digests: &Digests) -> Result<Digest> {
+        let version = &self.module.version;
+        match digests.get(self.platform) {
+            Some(Some(digest)) => Ok(*digest),
+            Some(None) => Err(Error::config(format!("{id} {version} has no sha256 in {LOCK_FILE}"))
+                .hint(format!("turnup artifacts lock --write --kubernetes {}", self.kubernetes))),
+            None => Err(Error::config(format!("{id} {version} is not in {LOCK_FILE} for {}", self.platform))
+                .hint("the platforms that are there: linux/amd64")),
+        }
+    }
+}
+
+pub(super) fn make_binary(lock: &Lock, module: &str, spec: &BinarySpec, platform: &Platform) -> Binary {
+    let Module { version, directory, ldflags, .. } = &lock.modules[module];
+    let fill = |text: &str| fill_template(text, version, platform);
+    Binary {
+        module: module.into(),
+        directory: directory.clone(),
+        toolchain: lock.toolchain.clone(),
+        package: spec.package.clone(),
+        ldflags: fill(ldflags),
+        upstream_url: spec.upstream.as_ref().map(|upstream| fill(&upstream.url)),
+    }
+}
+
+pub(super) fn make_image(spec: &ImageSpec, version: &str, binaries: &[Artifact]) -> Image {
+    let needed = |artifact: &&Artifact| spec.files.values().any(|name| *name == artifact.name);
+    Image {
+        reference: spec.reference.replace("{version}", version),
+        entrypoint: spec.entrypoint.clone(),
+        user: spec.user.clone(),
+        files: (*spec.files).clone(),
+        links: (*spec.links).clone(),
+        directories: spec.directories.clone(),
+        binaries: binaries.iter().filter(needed).cloned().collect(),
+    }
+}
+
+fn fill_template(text: &str, version: &str, platform: &Platform) -> String {
+    let mut parts = version.split('.');
+    let major = parts.next().unwrap_or_default();
+    let minor = parts.next().unwrap_or_default();
+    let known =
+        [("version", version), ("major", major), ("minor", minor), ("os", &platform.os), ("arch", &platform.arch)];
+    known.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+}
+
+fn find_closest<'a>(wanted: &str, known: &'a [String]) -> Option<&'a str> {
+    let (distance, closest) = known.iter().map(|id| (strsim::osa_distance(wanted, id), id)).min()?;
+    (distance <= 1 + wanted.len() / 4).then_some(closest)
+}

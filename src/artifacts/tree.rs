@@ -1,0 +1,36 @@
+//! The files of this room that are part of the program: Go modules and the lock file. The one place that embeds them.
+
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
+
+use crate::{Error, Result};
+
+pub(super) static LOCK: &str = include_str!("../../cluster.lock.json");
+static MODULES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/artifacts");
+const HERE: &str = "templates/artifacts";
+
+/// Writes the Go module of this name into an empty directory; a copy in the working directory wins over the embedded one, so
+/// that a new version needs no new program.
+pub(super) fn write_module(name: &str, into: &Path) -> Result<()> {
+    let local = Path::new(HERE).join(name);
+    if local.join("go.mod").is_file() {
+        for entry in fs_err::read_dir(&local)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                fs_err::copy(entry.path(), into.join(entry.file_name()))?;
+            }
+        }
+        return Ok(());
+    }
+    let module = MODULES.get_dir(name).ok_or_else(|| {
+        Error::config(format!("there is no Go module {HERE}/{name}"))
+            .hint("write its go.mod and go.sum there, in the way of the other directories")
+    })?;
+    for file in module.files() {
+        if let Some(file_name) = file.path().file_name() {
+            fs_err::write(into.join(file_name), file.contents())?;
+        }
+    }
+    Ok(())
+}

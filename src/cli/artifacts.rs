@@ -1,0 +1,265 @@
+//! `turnup artifacts`: what is pinned, what is here, get it, check it, carry it elsewhere, record it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use crate::artifacts::{
+    Artifact, Blob, Cache, Change, Digest, Health, Lock, Platform, Selection, Sources, Watch, export_mirror,
+    pin_upstream, rewrite_lock, write_lock,
+};
+use crate::{Context, Error, Result};
+
+/// Binaries and images: list, fetch, verify, export, pin.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// The Kubernetes version; the lock file's default when not given.
+    #[arg(long, global = true, value_name = "VERSION")]
+    kubernetes: Option<String>,
+    /// Where artifacts may come from, in this order: cache, mirror, upstream, source.
+    #[arg(long, global = true, value_name = "LIST", default_value = "cache,source")]
+    sources: String,
+    /// URL or directory of a mirror, for the source `mirror`; several are separated by commas.
+    #[arg(long, global = true, value_name = "PLACE", default_value = "")]
+    mirror: String,
+    /// How the result is written.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    output: Format,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Shows every artifact, its digest, and whether it is in the cache.
+    List,
+    /// Gets artifacts into the cache: those named, else all that a cluster needs.
+    Fetch {
+        /// Names as `list` shows them.
+        names: Vec<String>,
+    },
+    /// Reads every byte of the cached artifacts and compares the digests.
+    Verify,
+    /// Gets one artifact and prints where it is.
+    Path {
+        /// A name as `list` shows it.
+        name: String,
+    },
+    /// Writes a mirror that any web server can serve, or that can be carried to where there is no network.
+    Export {
+        /// The directory of the mirror.
+        dir: PathBuf,
+        /// Also what is only fetched when asked for by name.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Builds everything from source and compares it with the lock file; `--write` records the digests.
+    Lock {
+        /// Write ./cluster.lock.json.
+        #[arg(long)]
+        write: bool,
+    },
+    /// Downloads what upstream publishes, once, and records the digests in ./cluster.lock.json.
+    Pin {
+        /// Whose files are recorded.
+        #[arg(long, value_enum)]
+        source: PinSource,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PinSource {
+    /// The release sites.
+    Upstream,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    artifact: String,
+    version: &'a str,
+    platform: String,
+    sha256: Digest,
+    optional: bool,
+    path: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    artifact: Option<String>,
+    sha256: Digest,
+    health: Health,
+}
+
+/// Runs the command; results go to `out`, progress to `watch`.
+pub fn run(args: &Args, out: &mut dyn Write, watch: &dyn Watch) -> Result<()> {
+    let session = Session::open(args, watch)?;
+    match &args.command {
+        Command::List => session.list(out),
+        Command::Fetch { names } => session.fetch(names, out),
+        Command::Verify => session.verify(out),
+        Command::Path { name } => {
+            let path = session.cache.ensure(session.selection()?.get(name)?, &session.sources, watch)?;
+            Ok(writeln!(out, "{}", path.display())?)
+        }
+        Command::Export { dir, all } => session.export(dir, *all, out),
+        Command::Lock { write } => {
+            let version = session.version().to_owned();
+            session.record(rewrite_lock, &version, *write, out)
+        }
+        Command::Pin { source: PinSource::Upstream } => {
+            let version = session.version().to_owned();
+            session.record(pin_upstream, &version, true, out)
+        }
+    }
+}
+
+type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<Change>>;
+
+struct Session<'a> {
+    args: &'a Args,
+    lock: Lock,
+    cache: Cache,
+    sources: Sources,
+    watch: &'a dyn Watch,
+}
+
+impl<'a> Session<'a> {
+    fn open(args: &'a Args, watch: &'a dyn Watch) -> Result<Self> {
+        Ok(Self {
+            args,
+            lock: Lock::load(Path::new("."))?,
+            cache: Cache::open()?,
+            sources: Sources::parse(&args.sources, &args.mirror)?,
+            watch,
+        })
+    }
+
+    fn version(&self) -> &str {
+        self.args.kubernetes.as_deref().unwrap_or(&self.lock.default)
+    }
+
+    fn selection(&self) -> Result<Selection> {
+        self.lock.select(self.version())
+    }
+
+    fn list(&self, out: &mut dyn Write) -> Result<()> {
+        for artifact in &self.selection()?.artifacts {
+            let blob = self.cache.lookup(artifact, &self.sources, self.watch)?;
+            self.write_row(artifact, blob, out)?;
+        }
+        Ok(())
+    }
+
+    fn write_row(&self, artifact: &Artifact, blob: Option<Blob>, out: &mut dyn Write) -> Result<()> {
+        let sha256 = blob.as_ref().map_or(artifact.sha256, |blob| blob.digest);
+        let row = Row {
+            artifact: artifact.id(),
+            version: &artifact.version,
+            platform: artifact.platform.to_string(),
+            sha256,
+            optional: artifact.optional,
+            path: blob.map(|blob| blob.path),
+        };
+        if self.args.output == Format::Json {
+            return write_json(out, &row);
+        }
+        let state = if row.path.is_some() { "cached" } else { "-" };
+        Ok(writeln!(out, "{:<32} {:<8} {:<12} {state:<7} {sha256}", row.artifact, row.version, row.platform)?)
+    }
+
+    fn fetch(&self, names: &[String], out: &mut dyn Write) -> Result<()> {
+        let selection = self.selection()?;
+        let wanted: Vec<&Artifact> = if names.is_empty() {
+            selection.required().collect()
+        } else {
+            names.iter().map(|name| selection.get(name)).collect::<Result<_>>()?
+        };
+        let blobs = self.cache.ensure_all(wanted.iter().copied(), &self.sources, self.watch)?;
+        for (artifact, blob) in wanted.into_iter().zip(blobs) {
+            self.write_row(artifact, Some(blob), out)?;
+        }
+        Ok(())
+    }
+
+    fn verify(&self, out: &mut dyn Write) -> Result<()> {
+        let mut names = std::collections::BTreeMap::new();
+        for version in self.lock.versions() {
+            // A version that is not recorded for this platform has no names to offer, and nothing in the cache.
+            for artifact in self.lock.select(version).into_iter().flat_map(|selection| selection.artifacts) {
+                names.insert(artifact.sha256, artifact.to_string());
+            }
+        }
+        let (start, mut corrupt) = (Instant::now(), 0);
+        let digests = self.cache.digests()?;
+        for digest in &digests {
+            self.watch.check()?;
+            let (health, place) = self.cache.check(digest)?;
+            let artifact = names.get(digest).cloned();
+            corrupt += usize::from(health == Health::Corrupt);
+            if self.args.output == Format::Json {
+                write_json(out, &Checked { artifact, sha256: *digest, health })?;
+            } else if health == Health::Corrupt {
+                let name = artifact.unwrap_or_else(|| "something no longer pinned".into());
+                writeln!(out, "corrupt: {name}; moved to {}", place.display())?;
+            }
+        }
+        if corrupt != 0 {
+            return Err(Error::permanent(format!("{corrupt} of {} files in the cache were altered", digests.len()))
+                .hint("turnup artifacts fetch"));
+        }
+        if self.args.output == Format::Text {
+            writeln!(out, "{} files are good ({:.1} s)", digests.len(), start.elapsed().as_secs_f64())?;
+        }
+        Ok(())
+    }
+
+    fn export(&self, dir: &Path, all: bool, out: &mut dyn Write) -> Result<()> {
+        let selection = self.selection()?;
+        let wanted: Vec<&Artifact> = selection.artifacts.iter().filter(|artifact| all || !artifact.optional).collect();
+        let blobs = self.cache.ensure_all(wanted.iter().copied(), &self.sources, self.watch)?;
+        let items: Vec<(&Artifact, Blob)> = wanted.into_iter().zip(blobs).collect();
+        export_mirror(&self.cache, &items, dir, self.watch)?;
+        for (artifact, blob) in items {
+            self.write_row(artifact, Some(blob), out)?;
+        }
+        Ok(())
+    }
+
+    fn record(mut self, record: Record, version: &str, write: bool, out: &mut dyn Write) -> Result<()> {
+        let changes = record(&mut self.lock, version, &Platform::host(), &self.cache, self.watch)?;
+        for change in &changes {
+            if self.args.output == Format::Json {
+                write_json(out, change)?;
+            } else {
+                let old = change.old.map_or_else(|| "nothing".to_owned(), |old| old.to_string());
+                writeln!(out, "{} {}: {old} -> {}", change.artifact, change.version, change.new)?;
+            }
+        }
+        if write {
+            let path = write_lock(&self.lock, Path::new("."))?;
+            self.watch.progress(&format!("{} digests changed in {}", changes.len(), path.display()));
+            return Ok(());
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        Err(Error::permanent(format!("{} artifacts are not what the lock file says", changes.len()))
+            .hint("turnup artifacts lock --write"))
+    }
+}
+
+fn write_json<T: Serialize>(out: &mut dyn Write, value: &T) -> Result<()> {
+    serde_json::to_writer(&mut *out, value).context("cannot write the result")?;
+    Ok(writeln!(out)?)
+}

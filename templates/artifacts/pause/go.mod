@@ -1,0 +1,3 @@
+module turnup.invalid/artifacts/pause
+
+go 1.26.0
