@@ -114,6 +114,17 @@ impl kconfig::Files for TreeSource {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         self.read_bytes(path).map(Cow::into_owned)
     }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+        let mut names: Vec<String> = self
+            .files(directory)
+            .iter()
+            .filter_map(|path| path.strip_prefix(directory)?.trim_start_matches('/').split('/').next())
+            .map(ToOwned::to_owned)
+            .collect();
+        names.dedup();
+        Ok(names)
+    }
 }
 
 fn embedded_file(path: &str) -> Option<&'static [u8]> {
