@@ -1,1 +1,28 @@
 //! The configuration object over the Kconfig tree.
+//!
+//! - `source`: where the tree, phases and templates come from.
+//! - `schema`: the tree and its structured comments; `format`, `network`: what text may look like.
+//! - `object`, `json`: between a configuration and the JSON object, every mistake with its place.
+//! - `check`: is it right? `problem`: what is found.
+//! - `settings`: a loaded file, as all other rooms use it; `file`: replacing it as a whole.
+//!
+//! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
+
+mod check;
+mod file;
+pub mod format;
+mod json;
+mod network;
+mod object;
+mod problem;
+mod schema;
+mod settings;
+mod source;
+
+pub use check::{check, judge};
+pub use json::Position;
+pub use network::Network;
+pub use problem::{Level, Problem};
+pub use schema::{Effect, Rule, Schema};
+pub use settings::{Change, Setting, Settings};
+pub use source::TreeSource;

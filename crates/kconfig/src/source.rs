@@ -1,0 +1,191 @@
+//! Where text comes from and what a position in it is.
+//!
+//! The only door to the outside: the caller's [`Files`] and [`Env`].
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io;
+use std::sync::Arc;
+
+/// Reads the files of a tree; paths are relative to the tree's root and use `/`.
+pub trait Files {
+    /// The bytes of one file.
+    fn read(&self, path: &str) -> io::Result<Vec<u8>>;
+
+    /// The names of the entries of one directory (`""` is the root), for `source` with a glob.
+    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("directory `{directory}` cannot be listed here")))
+    }
+}
+
+/// A tree in memory: tests, and trees embedded in a program.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryFiles(BTreeMap<String, Vec<u8>>);
+
+impl MemoryFiles {
+    /// Files by path.
+    pub fn new<P: Into<String>, B: Into<Vec<u8>>>(files: impl IntoIterator<Item = (P, B)>) -> Self {
+        Self(files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect())
+    }
+}
+
+impl Files for MemoryFiles {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.0.get(path).cloned().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file"))
+    }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+        let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let mut names: Vec<String> = self
+            .0
+            .keys()
+            .filter_map(|path| path.strip_prefix(&prefix))
+            .filter_map(|rest| rest.split('/').next())
+            .map(ToOwned::to_owned)
+            .collect();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+/// What `$(NAME)` and `option env` see; nothing is read from the process by itself.
+pub struct Env<'a> {
+    lookup: Box<dyn Fn(&str) -> Option<String> + 'a>,
+}
+
+impl<'a> Env<'a> {
+    /// An environment that asks `lookup`.
+    pub fn new(lookup: impl Fn(&str) -> Option<String> + 'a) -> Self {
+        Self { lookup: Box::new(lookup) }
+    }
+
+    /// An environment in which nothing is set.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::new(|_| None)
+    }
+
+    /// The value of one variable.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<String> {
+        (self.lookup)(name)
+    }
+}
+
+impl std::fmt::Debug for Env<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Env").finish_non_exhaustive()
+    }
+}
+
+/// A file of one tree; [`crate::Tree::path`] gives its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(u32);
+
+/// A piece of one line of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// The line, from 1.
+    pub line: u32,
+    /// The first byte of the piece in the line, from 1.
+    pub col: u32,
+    /// Its length in bytes.
+    pub len: u32,
+}
+
+/// The texts of all files that were read.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    files: Vec<SourceText>,
+}
+
+/// One file: invalid UTF-8 has been replaced, so that spans and pictures agree.
+#[derive(Debug)]
+struct SourceText {
+    path: Arc<str>,
+    text: Arc<str>,
+}
+
+impl Sources {
+    pub(crate) fn add(&mut self, path: &str, bytes: Vec<u8>) -> (FileId, Arc<str>) {
+        let text: Arc<str> = match String::from_utf8(bytes) {
+            Ok(text) => text.into(),
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into(),
+        };
+        let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
+        self.files.push(SourceText { path: path.into(), text: Arc::clone(&text) });
+        (id, text)
+    }
+
+    pub(crate) fn path(&self, file: FileId) -> &str {
+        self.files.get(file.0 as usize).map_or("", |source| &source.path)
+    }
+
+    pub(crate) fn text(&self, file: FileId) -> &str {
+        self.files.get(file.0 as usize).map_or("", |source| &source.text)
+    }
+
+    /// `file:line:col`.
+    pub(crate) fn location(&self, span: Span) -> String {
+        format!("{}:{}:{}", self.path(span.file), span.line, span.col)
+    }
+
+    /// The number of files.
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+}
+
+/// A fast hash for names and small keys of trusted size; the tables hold what the tree's author wrote, not network input.
+pub(crate) type FastHash = BuildHasherDefault<FastHasher>;
+
+/// Multiply and rotate, eight bytes at a time.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct FastHasher(u64);
+
+impl FastHasher {
+    const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(Self::SEED);
+    }
+}
+
+impl Hasher for FastHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
+        }
+        let mut tail = [0; 8];
+        tail[..rest.len()].copy_from_slice(rest);
+        self.mix(u64::from_le_bytes(tail));
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.mix(u64::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.mix(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.mix(value);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.mix(value as u64);
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.mix(value.unsigned_abs() as u64);
+    }
+
+    /// The table takes the low bits and the multiplication mixes upwards: fold the high half down.
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}

@@ -1,0 +1,67 @@
+//! The only way to standard output and standard error: results, remarks, the last error. Colours obey pipes and `NO_COLOR`.
+
+use std::io::{ErrorKind, Write};
+
+use owo_colors::OwoColorize as _;
+
+use super::Output;
+use crate::error::{Class, Error, Result};
+
+/// Writes for the caller, a person or a program.
+#[derive(Clone, Debug)]
+pub struct Printer {
+    output: Output,
+    quiet: bool,
+}
+
+impl Printer {
+    /// A printer for these global options.
+    #[must_use]
+    pub const fn new(output: Output, quiet: bool) -> Self {
+        Self { output, quiet }
+    }
+
+    /// Whether results are JSON.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        self.output == Output::Json
+    }
+
+    /// One or more lines of the result, on standard output.
+    pub fn line(&self, text: &str) -> Result<()> {
+        written(writeln!(anstream::stdout().lock(), "{text}"))
+    }
+
+    /// The result as JSON on one line, on standard output.
+    pub fn json(&self, value: &serde_json::Value) -> Result<()> {
+        self.line(&value.to_string())
+    }
+
+    /// What a person may want to know besides the result, on standard error; silent with `--quiet`.
+    pub fn remark(&self, text: &str) {
+        if !self.quiet {
+            // Without standard error nobody can be told anything.
+            writeln!(anstream::stderr().lock(), "{text}").ok();
+        }
+    }
+
+    /// The error that ends the command, on standard error.
+    pub fn error(&self, error: &Error) {
+        let text = error.render();
+        let coloured = match text.strip_prefix("error:") {
+            Some(rest) => format!("{}{rest}", "error:".red().bold()),
+            None => text,
+        };
+        writeln!(anstream::stderr().lock(), "{coloured}").ok();
+    }
+}
+
+/// A reader that has gone away is no failure: it has seen what it wanted.
+fn written(result: std::io::Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::new(Class::Permanent, "cannot write to standard output").source(error))
+        }
+        _ => Ok(()),
+    }
+}

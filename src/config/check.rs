@@ -1,0 +1,151 @@
+//! Is a configuration right? Formats of single values, and what only several settings together can tell.
+//!
+//! Pure: it judges values. It must not look at the machine, the network or a running cluster.
+
+use kconfig::{Config, SymbolType, Tri};
+
+use super::network::Network;
+use super::problem::Problem;
+use super::schema::Schema;
+
+/// Ports of a control-plane host that its own components use.
+const TAKEN_PORTS: &[(std::ops::RangeInclusive<i64>, &str)] = &[
+    (22..=22, "sshd"),
+    (2379..=2381, "etcd"),
+    (10248..=10250, "kubelet"),
+    (10256..=10256, "kube-proxy"),
+    (10249..=10249, "kube-proxy"),
+    (10257..=10257, "kube-controller-manager"),
+    (10259..=10259, "kube-scheduler"),
+];
+
+/// Everything that is wrong with the values themselves.
+#[must_use]
+pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
+    let mut problems = check_formats(schema, config);
+    let malformed: Vec<String> = problems.iter().filter_map(|problem| problem.symbol.clone()).collect();
+    let facts = Facts { schema, config, malformed };
+    problems.extend(check_overlaps(&facts));
+    problems.extend(check_room(&facts));
+    problems.extend(check_port(&facts));
+    problems
+}
+
+/// What is wrong with this text as a value of a symbol: type, range, format. Nothing when it may be set.
+#[must_use]
+pub fn judge(schema: &Schema, config: &Config<'_>, symbol: kconfig::SymbolId, text: &str) -> Option<String> {
+    let kind = schema.tree().get(symbol).kind;
+    if !kind.accepts(text) {
+        return Some(match kind {
+            SymbolType::Int if text.is_empty() => "it is empty; expected a whole number".to_owned(),
+            SymbolType::Int => format!("`{text}` is not a whole number"),
+            SymbolType::Hex => format!("`{text}` is not a hexadecimal number such as 0x1f"),
+            other => format!("`{text}` is not a value of type {other}"),
+        });
+    }
+    if kind.is_numeric() && kind.parse_number(text).is_none() {
+        return Some(format!("{text} is too large"));
+    }
+    if let Some((low, high)) = super::object::out_of_range(config, symbol, text) {
+        return Some(format!("{text} is out of range: {low} to {high}"));
+    }
+    schema.rule(symbol).format.as_ref()?.validate(text).err()
+}
+
+fn check_formats(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for symbol in schema.ordered() {
+        // What is not written is not in force.
+        if !config.is_written(symbol) || schema.tree().get(symbol).kind.is_logical() {
+            continue;
+        }
+        let text = config.value(symbol);
+        if let Some(why) = judge(schema, config, symbol, text) {
+            let name = schema.name(symbol);
+            let why = if schema.rule(symbol).secret { "its format is wrong".to_owned() } else { why };
+            problems.push(Problem::error(format!("{name}: {why}")).about(name));
+        }
+    }
+    problems
+}
+
+/// Values by name, for trees that need not have the setting.
+struct Facts<'a, 't> {
+    schema: &'a Schema,
+    config: &'a Config<'t>,
+    /// Settings whose own format is wrong: saying more about those would only confuse.
+    malformed: Vec<String>,
+}
+
+impl Facts<'_, '_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        if self.malformed.iter().any(|wrong| wrong == name) {
+            return None;
+        }
+        let symbol = self.schema.tree().symbol(name)?;
+        let in_force = self.config.is_written(symbol) || self.config.visible(symbol) != Tri::N;
+        in_force.then(|| self.config.value(symbol))
+    }
+
+    fn network(&self, name: &str) -> Option<Network> {
+        self.text(name)?.parse().ok()
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        self.text(name)?.parse().ok()
+    }
+}
+
+const NETWORKS: [(&str, &str); 3] = [
+    ("phase1.local.subnet", "the hosts' addresses"),
+    ("phase2.pod_cidr", "the pods' addresses"),
+    ("phase2.service_cidr", "the Services' addresses"),
+];
+
+fn check_overlaps(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (index, (name, _)) in NETWORKS.iter().enumerate() {
+        let Some(network) = facts.network(name) else { continue };
+        for (other_name, what) in &NETWORKS[..index] {
+            let Some(other) = facts.network(other_name) else { continue };
+            if network.overlaps(other) {
+                let message = format!("{name}: {network} overlaps {what} {other} ({other_name}); choose separate networks");
+                problems.push(Problem::error(message).about(name));
+            }
+        }
+    }
+    problems
+}
+
+/// Are there addresses for all hosts and a range of pod addresses for every node?
+fn check_room(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let Some(workers) = facts.number("phase1.num_nodes").and_then(|workers| u64::try_from(workers).ok()) else {
+        return problems;
+    };
+    let hosts = workers + 1;
+    if let Some(subnet) = facts.network("phase1.local.subnet") {
+        // The network itself, the bridge and the broadcast address are no hosts'.
+        let room = subnet.size().saturating_sub(3);
+        if hosts > room {
+            let message = format!("phase1.local.subnet: {subnet} has room for {room} hosts, but {hosts} are needed (one control-plane host, {workers} workers)");
+            problems.push(Problem::error(message).about("phase1.local.subnet"));
+        }
+    }
+    if let Some(pods) = facts.network("phase2.pod_cidr") {
+        let room = pods.size() / 256;
+        if hosts > room {
+            let message = format!("phase2.pod_cidr: {pods} has room for {room} nodes with a /24 each, but there are {hosts}");
+            problems.push(Problem::error(message).about("phase2.pod_cidr"));
+        }
+    }
+    problems
+}
+
+fn check_port(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let name = "phase2.api_port";
+    let port = facts.number(name)?;
+    let (_, owner) = TAKEN_PORTS.iter().find(|(ports, _)| ports.contains(&port))?;
+    let message = format!("{name}: port {port} is taken by {owner} on the same host");
+    Some(Problem::error(message).about(name))
+}

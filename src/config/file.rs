@@ -1,0 +1,132 @@
+//! The configuration file as bytes: read it, replace it as a whole or not at all. Knows nothing of what is inside.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Class, Context as _, Error, Result};
+
+/// Who may read a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Privacy {
+    /// Whoever the user's umask lets; an existing file keeps its mode.
+    Shared,
+    /// The user alone, because secrets are inside.
+    Private,
+}
+
+/// The content of the file; nothing when there is no file.
+pub(super) fn read(path: &Path) -> Result<Option<String>> {
+    let bytes = match fs_err::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(path, error)),
+    };
+    String::from_utf8(bytes).map(Some).map_err(|error| {
+        Error::new(Class::Config, format!("{} is not UTF-8 text", path.display())).source(error.utf8_error())
+    })
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
+    let hint = match error.kind() {
+        ErrorKind::IsADirectory => "name a file with --config FILE",
+        _ => "check who may read it, or name another file with --config FILE",
+    };
+    Error::new(Class::Config, format!("cannot read {}", path.display())).source(error).hint(hint)
+}
+
+/// Replaces the file atomically: whoever reads it sees all of the old or all of the new content, also after a crash.
+pub(super) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()> {
+    let target = follow_links(path)?;
+    let parent = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    write_beside(&target, &parent, content, privacy).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::new(Class::Config, format!("cannot write {}", path.display()))
+            .hint(format!("create the directory first: mkdir -p {}", parent.display())),
+        _ => Error::from(error).hint(format!("{} was left as it was; check the directory and its free space", path.display())),
+    })
+}
+
+fn write_beside(target: &Path, parent: &Path, content: &str, privacy: Privacy) -> std::io::Result<()> {
+    let existing = fs_err::metadata(target).ok().map(|metadata| metadata.permissions());
+    let mode = if privacy == Privacy::Private { 0o600 } else { 0o644 };
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".config.json.")
+        .permissions(std::fs::Permissions::from_mode(mode))
+        .tempfile_in(parent)?;
+    if let (Some(permissions), Privacy::Shared) = (existing, privacy) {
+        temporary.as_file().set_permissions(permissions)?;
+    }
+    temporary.write_all(content.as_bytes())?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(target).map_err(|error| error.error)?;
+    fs_err::File::open(parent)?.sync_all()
+}
+
+/// The file behind symbolic links, so that replacing it keeps the link. The file itself need not exist.
+fn follow_links(path: &Path) -> Result<PathBuf> {
+    let mut target = path.to_owned();
+    // As many as Linux follows.
+    for _ in 0..40 {
+        let Ok(next) = std::fs::read_link(&target) else { return Ok(target) };
+        target = target.parent().map_or_else(|| next.clone(), |parent| parent.join(&next));
+    }
+    Err(std::io::Error::from(ErrorKind::InvalidInput))
+        .context_class(Class::Config, format!("{} is a symbolic link that leads nowhere", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs_err::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn replaces_through_links_and_keeps_the_mode() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real.json"), dir.path().join("link.json"));
+        fs_err::write(&real, "old").unwrap();
+        fs_err::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("real.json", &link).unwrap();
+        replace(&link, "new", Privacy::Shared).unwrap();
+        assert_eq!(read(&real).unwrap().unwrap(), "new");
+        assert!(fs_err::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(mode(&real), 0o640);
+        replace(&link, "secret", Privacy::Private).unwrap();
+        assert_eq!(mode(&real), 0o600);
+    }
+
+    #[test]
+    fn creates_the_file_behind_a_dangling_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link.json");
+        std::os::unix::fs::symlink("later.json", &link).unwrap();
+        assert_eq!(read(&link).unwrap(), None);
+        replace(&link, "new", Privacy::Shared).unwrap();
+        assert_eq!(read(&dir.path().join("later.json")).unwrap().unwrap(), "new");
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_no_rubbish() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("taken");
+        fs_err::create_dir(&path).unwrap();
+        assert!(replace(&path, "new", Privacy::Shared).is_err());
+        let names: Vec<_> = fs_err::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["taken"]);
+        assert!(replace(&dir.path().join("no/such/dir"), "new", Privacy::Shared).unwrap_err().next().unwrap().contains("mkdir -p"));
+    }
+
+    #[test]
+    fn a_loop_of_links_is_no_endless_loop() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("loop");
+        std::os::unix::fs::symlink("loop", &link).unwrap();
+        assert!(replace(&link, "new", Privacy::Shared).is_err());
+    }
+}

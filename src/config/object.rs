@@ -1,0 +1,231 @@
+//! Between a configuration and its JSON object: reading with every mistake placed, writing in the order of the tree.
+//!
+//! Pure: text in, text out. The object is nested by the dots of the names; a bool that is n is absent.
+
+use std::collections::BTreeMap;
+
+use kconfig::{Config, SymbolId, SymbolType, Tri};
+use serde_json::{Map, Value};
+
+use super::json::{self, Document, Entry, Position};
+use super::problem::{Level, Problem};
+use super::schema::Schema;
+
+/// Where each setting stands in a file.
+pub(super) type Places = BTreeMap<String, Position>;
+
+/// What reading a file found besides values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reading {
+    pub(super) problems: Vec<Problem>,
+    pub(super) places: Places,
+}
+
+/// Takes the values of an object into a fresh configuration.
+pub(super) fn read(schema: &Schema, config: &mut Config<'_>, document: &Document) -> Reading {
+    let mut reading = Reading::default();
+    for duplicate in &document.duplicates {
+        let name = duplicate.keys.join(".");
+        let message = format!("`{name}` occurs twice; the first one is in line {}", duplicate.first.line);
+        reading.problems.push(Problem::error(message).about(&name).at(duplicate.again));
+    }
+    for entry in &document.entries {
+        match take_entry(schema, config, entry) {
+            Ok(Some(symbol)) => {
+                reading.places.insert(schema.name(symbol).to_owned(), entry.value_at);
+            }
+            Ok(None) => {}
+            Err(problem) => reading.problems.push(problem),
+        }
+    }
+    answer_absent(schema, config, &mut reading);
+    reading
+}
+
+fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result<Option<SymbolId>, Problem> {
+    let name = entry.keys.join(".");
+    if let Some(key) = entry.keys.iter().find(|key| key.contains('.')) {
+        let nested = key.replace('.', "\": {\"");
+        let message = format!("key `{key}` has dots; objects are nested instead: {{\"{nested}\": …");
+        return Err(Problem::error(message).about(&name).at(entry.key_at));
+    }
+    let Some(symbol) = schema.tree().symbol(&name) else {
+        return take_group(schema, entry, &name);
+    };
+    let kind = schema.tree().get(symbol).kind;
+    let wrong = |expected: &str| {
+        let message = format!("{name} must be {expected}, not {}", json::describe(&entry.value));
+        Problem::error(message).about(&name).at(entry.value_at)
+    };
+    let text = value_text(kind, &entry.value).map_err(wrong)?;
+    config
+        .assign(symbol, &text)
+        .map_err(|error| Problem::error(error.to_string()).about(&name).at(entry.value_at))?;
+    Ok(Some(symbol))
+}
+
+/// What stands at a path that is no setting: an empty group, or a mistake.
+fn take_group(schema: &Schema, entry: &Entry, name: &str) -> Result<Option<SymbolId>, Problem> {
+    let prefix = format!("{name}.");
+    let is_group = schema.tree().symbols().any(|(_, symbol)| symbol.name.starts_with(&prefix));
+    if is_group && entry.value.is_object() {
+        return Ok(None);
+    }
+    if is_group {
+        let message = format!("`{name}` is a group of settings and must be an object, not {}", json::describe(&entry.value));
+        return Err(Problem::error(message).about(name).at(entry.value_at));
+    }
+    let outer = (1..entry.keys.len()).map(|count| entry.keys[..count].join("."));
+    if let Some(setting) = outer.into_iter().find(|outer| schema.tree().symbol(outer).is_some()) {
+        let message = format!("`{setting}` is a setting, not a group; `{name}` does not exist");
+        return Err(Problem::error(message).about(name).at(entry.key_at));
+    }
+    let message = format!("there is no setting `{name}`{}", schema.suggestion(name));
+    Err(Problem::error(message).about(name).at(entry.key_at))
+}
+
+/// The text that Kconfig has for a JSON value of this type, or what was expected.
+fn value_text(kind: SymbolType, value: &Value) -> Result<String, &'static str> {
+    match (kind, value) {
+        (SymbolType::Bool | SymbolType::Tristate, Value::Bool(on)) => Ok(if *on { "y" } else { "n" }.to_owned()),
+        (SymbolType::Tristate, Value::String(text)) if text == "m" => Ok(text.clone()),
+        (SymbolType::Int, Value::Number(number)) if number.is_i64() => Ok(number.to_string()),
+        (SymbolType::Hex | SymbolType::String | SymbolType::Unknown, Value::String(text)) => Ok(text.clone()),
+        (SymbolType::Bool, _) => Err("true or false"),
+        (SymbolType::Tristate, _) => Err("true, false or \"m\""),
+        (SymbolType::Int, _) => Err("a whole number without quotes"),
+        (SymbolType::Hex, _) => Err("a string such as \"0x1f\""),
+        (SymbolType::String | SymbolType::Unknown, _) => Err("a string in quotes"),
+    }
+}
+
+/// An absent bool means n, as the object leaves those out. One that cannot be set now is no answer: it was not asked.
+fn answer_absent(schema: &Schema, config: &mut Config<'_>, reading: &mut Reading) {
+    // Taken in the order of the menus, answers decide which questions come after them.
+    for symbol in schema.ordered() {
+        let definition = schema.tree().get(symbol);
+        if config.user_value(symbol).is_some() || config.visible(symbol) == Tri::N || definition.choice.is_some() {
+            continue;
+        }
+        let name = schema.name(symbol);
+        let misread = reading.problems.iter().any(|problem| problem.symbol.as_deref() == Some(name));
+        if misread {
+            continue;
+        }
+        if definition.kind.is_logical() {
+            let default = config.tri(symbol);
+            // A value of its own type cannot be refused.
+            let _ = config.assign(symbol, "n");
+            if default != Tri::N {
+                let message = format!("{name} is off, because its key is absent; the default is {default}");
+                reading.problems.push(Problem::notice(message).about(name));
+            }
+        } else {
+            let shown = shown_value(schema, config, symbol);
+            let message = format!("{name} is new: its default {shown} is used");
+            reading.problems.push(Problem::notice(message).about(name));
+        }
+    }
+}
+
+/// Values that were given and do not take effect.
+pub(super) fn find_ineffective(schema: &Schema, config: &Config<'_>, places: &Places) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for symbol in schema.ordered() {
+        let Some(given) = config.user_value(symbol) else { continue };
+        let Some(problem) = judge_effect(schema, config, symbol, given) else { continue };
+        let name = schema.name(symbol);
+        problems.push(Problem { at: places.get(name).copied(), ..problem.about(name) });
+    }
+    problems
+}
+
+fn judge_effect(schema: &Schema, config: &Config<'_>, symbol: SymbolId, given: &str) -> Option<Problem> {
+    let name = schema.name(symbol);
+    let value = config.value(symbol);
+    if let Some((low, high)) = out_of_range(config, symbol, given) {
+        return Some(Problem::error(format!("{name} is {given}, but must lie between {low} and {high}")));
+    }
+    // A setting that cannot be changed now is written too when it has a value: reading it back is no contradiction.
+    if given == value || (value.is_empty() && given == "n") {
+        return None;
+    }
+    if config.visible(symbol) == Tri::N {
+        let why = config.explain_visibility(symbol).join("; ");
+        return Some(Problem::notice(format!("{name} has no effect: it cannot be set now ({why})")));
+    }
+    let logical = schema.tree().get(symbol).kind.is_logical();
+    logical.then(|| Problem::notice(format!("{name} is {value} whatever the file says: other settings decide")))
+}
+
+/// The range, when the text is a number outside it.
+pub(super) fn out_of_range(config: &Config<'_>, symbol: SymbolId, text: &str) -> Option<(i64, i64)> {
+    let (low, high) = config.range(symbol)?;
+    let number = config.tree().get(symbol).kind.parse_number(text)?;
+    (number < low || number > high).then_some((low, high))
+}
+
+/// The object of a configuration.
+pub(super) fn write(schema: &Schema, config: &Config<'_>) -> Value {
+    let mut root = Map::new();
+    for symbol in schema.ordered().into_iter().filter(|symbol| config.is_written(*symbol)) {
+        if let Some(value) = json_value(schema.tree().get(symbol).kind, config.value(symbol)) {
+            insert(&mut root, schema.name(symbol), value);
+        }
+    }
+    Value::Object(root)
+}
+
+/// The text of the file.
+pub(super) fn render(object: &Value) -> String {
+    // The alternate form is the indented one; a Value always has a text.
+    format!("{object:#}\n")
+}
+
+/// A value as JSON has it; nothing for what is left out.
+pub(super) fn json_value(kind: SymbolType, text: &str) -> Option<Value> {
+    match kind {
+        SymbolType::Bool | SymbolType::Tristate => match text {
+            "y" => Some(Value::Bool(true)),
+            "m" => Some(Value::String("m".to_owned())),
+            _ => None,
+        },
+        SymbolType::Int => text.parse::<i64>().ok().map(Value::from),
+        SymbolType::Hex if text.is_empty() => None,
+        SymbolType::Hex | SymbolType::String | SymbolType::Unknown => Some(Value::String(text.to_owned())),
+    }
+}
+
+fn insert(root: &mut Map<String, Value>, name: &str, value: Value) {
+    match name.split_once('.') {
+        None => {
+            root.insert(name.to_owned(), value);
+        }
+        Some((group, rest)) => {
+            let inner = root.entry(group).or_insert_with(|| Value::Object(Map::new()));
+            // The schema refuses names that are both a value and a group.
+            if let Value::Object(members) = inner {
+                insert(members, rest, value);
+            }
+        }
+    }
+}
+
+/// A value for people: quoted when it is text, hidden when it is secret.
+pub(super) fn shown_value(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> String {
+    show(schema, symbol, config.value(symbol))
+}
+
+/// The same for a value that the configuration need not have.
+pub(super) fn show(schema: &Schema, symbol: SymbolId, text: &str) -> String {
+    match schema.tree().get(symbol).kind {
+        _ if schema.rule(symbol).secret && !text.is_empty() => "(secret)".to_owned(),
+        SymbolType::String | SymbolType::Unknown => Value::String(text.to_owned()).to_string(),
+        _ => text.to_owned(),
+    }
+}
+
+/// Whether any problem stops the configuration from being used.
+pub(super) fn has_errors(problems: &[Problem]) -> bool {
+    problems.iter().any(|problem| problem.level == Level::Error)
+}

@@ -1,0 +1,69 @@
+//! What is wrong with, or worth knowing about, a configuration: data, so that each front-end shows it in its own way.
+
+use std::path::Path;
+
+use super::json::Position;
+
+/// Whether the configuration can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// It cannot.
+    Error,
+    /// It can; a person may want to know.
+    Notice,
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// How bad it is.
+    pub level: Level,
+    /// The setting, or the unknown key, that it is about.
+    pub symbol: Option<String>,
+    /// Where it stands in the file.
+    pub at: Option<Position>,
+    /// One sentence.
+    pub message: String,
+}
+
+impl Problem {
+    pub(super) fn error(message: impl Into<String>) -> Self {
+        Self { level: Level::Error, symbol: None, at: None, message: message.into() }
+    }
+
+    pub(super) fn notice(message: impl Into<String>) -> Self {
+        Self { level: Level::Notice, symbol: None, at: None, message: message.into() }
+    }
+
+    pub(super) fn about(mut self, symbol: &str) -> Self {
+        self.symbol = Some(symbol.to_owned());
+        self
+    }
+
+    pub(super) fn at(mut self, place: Position) -> Self {
+        self.at = Some(place);
+        self
+    }
+
+    /// One line: place, then message.
+    #[must_use]
+    pub fn line(&self, path: &Path) -> String {
+        match self.at {
+            Some(at) => format!("{}:{at}: {}", path.display(), self.message),
+            None => format!("{}: {}", path.display(), self.message),
+        }
+    }
+
+    /// As one member of a list in JSON.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "level": self.level,
+            "setting": self.symbol,
+            "line": self.at.map(|at| at.line),
+            "column": self.at.map(|at| at.column),
+            "message": self.message,
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! The Kconfig tree together with what its structured comments say: formats, secrets, examples, effects of a change.
+//!
+//! Immutable once loaded. A mistake in a structured comment is found here, at load time, with its place in the Kconfig file.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use kconfig::{Annotation, Config, Env, NodeId, SymbolId, Tree};
+
+use super::format::Format;
+use super::source::TreeSource;
+use crate::error::{Error, Result};
+
+/// What altering a setting does to a cluster that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Hosts or the cluster are made anew.
+    Recreate,
+    /// Components are restarted.
+    Restart,
+    /// Nothing that runs is disturbed.
+    None,
+}
+
+impl Effect {
+    /// The effect in words.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Recreate => "what it concerns is made anew",
+            Self::Restart => "components are restarted",
+            Self::None => "nothing that runs is disturbed",
+        }
+    }
+}
+
+/// What the structured comments say about one symbol.
+#[derive(Clone, Debug, Default)]
+pub struct Rule {
+    /// What its text must look like.
+    pub format: Option<Format>,
+    /// Never shown, logged or written where others can read it.
+    pub secret: bool,
+    /// What altering it does.
+    pub effect: Option<Effect>,
+    /// A value that would do.
+    pub example: Option<String>,
+}
+
+/// The tree and its rules.
+#[derive(Debug)]
+pub struct Schema {
+    tree: Arc<Tree>,
+    rules: Vec<Rule>,
+}
+
+impl Schema {
+    /// Loads the tree of this source.
+    pub fn load(source: &TreeSource) -> Result<Arc<Self>> {
+        let tree = Tree::load("Kconfig", source, &Env::empty()).map_err(|found| {
+            let error = Error::config(format!("{} has mistakes", source.describe()));
+            found.render(true).lines().fold(error, Error::evidence)
+        })?;
+        Self::new(tree)
+    }
+
+    /// The rules of a tree; refuses one with wrong structured comments or with names that exclude each other in JSON.
+    pub fn new(tree: Tree) -> Result<Arc<Self>> {
+        let mut mistakes = find_name_clashes(&tree);
+        let count = tree.symbols().map(|(id, _)| id.index() + 1).max().unwrap_or(0);
+        let mut rules = vec![Rule::default(); count];
+        for (id, symbol) in tree.symbols() {
+            for annotation in &symbol.annotations {
+                if let Err(why) = read_annotation(&mut rules[id.index()], annotation) {
+                    mistakes.push(format!("{}: {why}", tree.location(annotation.span)));
+                }
+            }
+        }
+        if mistakes.is_empty() {
+            return Ok(Arc::new(Self { tree: Arc::new(tree), rules }));
+        }
+        let error = Error::config("the Kconfig tree cannot be used");
+        Err(mistakes.into_iter().fold(error, Error::evidence))
+    }
+
+    /// The tree.
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// A configuration over this tree in which nothing has been set.
+    #[must_use]
+    pub fn config(&self) -> Config<'static> {
+        Config::shared(Arc::clone(&self.tree))
+    }
+
+    /// What the structured comments say about a symbol.
+    #[must_use]
+    pub fn rule(&self, symbol: SymbolId) -> &Rule {
+        static NONE: Rule = Rule { format: None, secret: false, effect: None, example: None };
+        self.rules.get(symbol.index()).unwrap_or(&NONE)
+    }
+
+    /// Every symbol once, in the order of the menus.
+    #[must_use]
+    pub fn ordered(&self) -> Vec<SymbolId> {
+        let mut seen = HashSet::new();
+        self.tree.nodes().filter_map(|(_, node)| node.symbol).filter(|symbol| seen.insert(*symbol)).collect()
+    }
+
+    /// The name of a symbol.
+    #[must_use]
+    pub fn name(&self, symbol: SymbolId) -> &str {
+        &self.tree.get(symbol).name
+    }
+
+    /// The prompt of a symbol: of its first definition that has one.
+    #[must_use]
+    pub fn prompt(&self, symbol: SymbolId) -> Option<&str> {
+        let prompt = |node: &NodeId| self.tree.node(*node).prompt.as_ref().map(|prompt| prompt.text.as_str());
+        self.tree.get(symbol).nodes.iter().find_map(prompt)
+    }
+
+    /// The symbol of this name, or an error that says which one was probably meant.
+    pub fn find(&self, name: &str) -> Result<SymbolId> {
+        self.tree.symbol(name).ok_or_else(|| {
+            let error = Error::config(format!("there is no setting `{name}`{}", self.suggestion(name)));
+            error.hint("see all settings: turnup config list")
+        })
+    }
+
+    /// "; did you mean `x`?", or nothing.
+    pub(super) fn suggestion(&self, name: &str) -> String {
+        let names = self.tree.symbols().map(|(_, symbol)| symbol.name.as_ref());
+        kconfig::suggest(name, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+    }
+}
+
+fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), String> {
+    let value = annotation.value.as_str();
+    match annotation.key.as_str() {
+        "format" => rule.format = Some(value.parse()?),
+        "secret" if value.is_empty() => rule.secret = true,
+        "secret" => return Err("`secret` takes no value".to_owned()),
+        "example" => rule.example = Some(value.to_owned()),
+        "changes" => {
+            rule.effect = Some(match value {
+                "recreate" => Effect::Recreate,
+                "restart" => Effect::Restart,
+                "none" => Effect::None,
+                other => return Err(format!("`{other}` is none of recreate, restart or none")),
+            });
+        }
+        other => {
+            let known = ["format", "secret", "example", "changes"];
+            let near = kconfig::suggest(other, known.into_iter()).map(|near| format!("; did you mean `{near}`?"));
+            return Err(format!("`{other}` is no structured comment{}", near.unwrap_or_default()));
+        }
+    }
+    Ok(())
+}
+
+/// In JSON a path is either a value or an object of more paths.
+fn find_name_clashes(tree: &Tree) -> Vec<String> {
+    let mut names: Vec<&str> = tree.symbols().map(|(_, symbol)| symbol.name.as_ref()).collect();
+    names.sort_unstable();
+    let clash = |name: &&str| {
+        let group = format!("{name}.");
+        let inner = names.iter().find(|other| other.starts_with(&group))?;
+        Some(format!("`{name}` and `{inner}` exclude each other: one JSON key cannot be both a value and an object"))
+    };
+    names.iter().filter_map(clash).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use kconfig::MemoryFiles;
+
+    fn load(text: &str) -> Result<Arc<Schema>> {
+        let files = MemoryFiles::new([("Kconfig", text)]);
+        Schema::new(Tree::load("Kconfig", &files, &Env::empty()).unwrap())
+    }
+
+    #[test]
+    fn reads_structured_comments() {
+        let schema = load("#: format = cidr\n#: secret\n#: changes = restart\n#: example = 10.0.0.0/8\nconfig a.b\n\tstring \"P\"\n").unwrap();
+        let symbol = schema.find("a.b").unwrap();
+        let rule = schema.rule(symbol);
+        assert_eq!(rule.format, Some(Format::Cidr(0, 32)));
+        assert!(rule.secret);
+        assert_eq!(rule.effect, Some(Effect::Restart));
+        assert_eq!(rule.example.as_deref(), Some("10.0.0.0/8"));
+        assert_eq!(schema.prompt(symbol), Some("P"));
+    }
+
+    #[test]
+    fn refuses_wrong_structured_comments_with_their_place() {
+        let error = load("#: format = cdir\nconfig a\n\tstring \"A\"\n\n#: chages = none\n#: secret = y\nconfig b\n\tbool \"B\"\n");
+        insta::assert_snapshot!(error.unwrap_err().render(), @r"
+        error: the Kconfig tree cannot be used
+          | Kconfig:1:1: `cdir` is no format; did you mean `cidr`?
+          | Kconfig:5:1: `chages` is no structured comment; did you mean `changes`?
+          | Kconfig:6:1: `secret` takes no value
+        ");
+    }
+
+    #[test]
+    fn refuses_names_that_exclude_each_other() {
+        let error = load("config a.b\n\tbool \"A\"\n\nconfig a.b.c\n\tbool \"B\"\n").unwrap_err();
+        assert!(error.render().contains("`a.b` and `a.b.c` exclude each other"), "{}", error.render());
+        assert!(load("config a.b\n\tbool \"A\"\n\nconfig a.bc\n\tbool \"B\"\n").is_ok());
+    }
+
+    #[test]
+    fn an_unknown_name_gets_a_suggestion() {
+        let schema = load("config phase1.num_nodes\n\tint \"N\"\n").unwrap();
+        let error = schema.find("phase1.num_node").unwrap_err();
+        assert_eq!(error.message(), "there is no setting `phase1.num_node`; did you mean `phase1.num_nodes`?");
+    }
+}

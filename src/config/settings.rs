@@ -1,0 +1,465 @@
+//! A configuration file as all other rooms use it: loaded, asked by name, changed all or nothing, saved as a whole.
+//!
+//! Plain data that can be shared between threads: evaluation happens when something changes, not when something is asked.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kconfig::{Config, Origin, SetError, SymbolId, SymbolType, Tri};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::file::{self, Privacy};
+use super::object::{self, Places};
+use super::problem::Problem;
+use super::schema::Schema;
+use super::source::TreeSource;
+use super::check::{check, judge};
+use super::json;
+use crate::error::{Class, Error, Result};
+
+/// One setting with its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name, a path with dots.
+    pub name: String,
+    /// Its prompt; none for what is never asked.
+    pub prompt: Option<String>,
+    /// Its type.
+    pub kind: SymbolType,
+    /// `y`, `n`, `m` of bools, text of others, empty for none.
+    pub value: String,
+    /// What it would be if nobody had set it.
+    pub default: String,
+    /// Whether a person set it, rather than a default or another setting.
+    pub from_user: bool,
+    /// Whether it can be set now.
+    pub visible: bool,
+    /// Whether the file has a place for it.
+    pub written: bool,
+    /// Never to be shown.
+    pub secret: bool,
+}
+
+/// A value that became another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The setting.
+    pub name: String,
+    /// Its value before, as people see it; none when it did not count.
+    pub before: Option<String>,
+    /// Its value after; none when it does not count any more.
+    pub after: Option<String>,
+}
+
+/// What was in the file when it was read.
+#[derive(Clone, Debug)]
+struct Original {
+    path: PathBuf,
+    text: String,
+}
+
+/// A loaded configuration.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    schema: Arc<Schema>,
+    answers: Vec<(SymbolId, String)>,
+    values: BTreeMap<String, Setting>,
+    object: Value,
+    reading: Vec<Problem>,
+    judgement: Vec<Problem>,
+    places: Places,
+    original: Option<Original>,
+}
+
+impl Settings {
+    /// The file's settings; an error when there is no file or anything in it is wrong.
+    pub fn load(path: &Path, source: &TreeSource) -> Result<Self> {
+        let schema = Schema::load(source)?;
+        let settings = Self::open(path, schema)?.ok_or_else(|| missing(path))?;
+        settings.usable(path)?;
+        Ok(settings)
+    }
+
+    /// The file's settings, or the defaults when there is no file.
+    pub fn load_or_default(path: &Path, source: &TreeSource) -> Result<Self> {
+        let schema = Schema::load(source)?;
+        let settings = Self::open(path, Arc::clone(&schema))?.unwrap_or_else(|| Self::from_defaults(schema));
+        settings.usable(path)?;
+        Ok(settings)
+    }
+
+    /// The settings of a cluster for which nobody has answered anything.
+    pub fn defaults(source: &TreeSource) -> Result<Self> {
+        Ok(Self::from_defaults(Schema::load(source)?))
+    }
+
+    /// The same over a schema that is loaded already.
+    #[must_use]
+    pub fn from_defaults(schema: Arc<Schema>) -> Self {
+        let config = schema.config();
+        Self::evaluate(schema, &config, Vec::new(), Places::new(), None)
+    }
+
+    /// The file with all that is wrong in it, for those who want to tell or mend it; nothing when there is no file.
+    /// Only a file that is no JSON object at all is an error here.
+    pub fn open(path: &Path, schema: Arc<Schema>) -> Result<Option<Self>> {
+        let Some(text) = file::read(path)? else { return Ok(None) };
+        let document = parse(path, &text)?;
+        let mut config = schema.config();
+        let reading = object::read(&schema, &mut config, &document);
+        let original = Original { path: path.to_owned(), text };
+        Ok(Some(Self::evaluate(schema, &config, reading.problems, reading.places, Some(original))))
+    }
+
+    /// Takes over what a front-end has made of the answers.
+    pub(crate) fn adopt(&mut self, config: &Config<'_>) {
+        let schema = Arc::clone(&self.schema);
+        *self = Self::evaluate(schema, config, Vec::new(), Places::new(), self.original.take());
+    }
+
+    fn evaluate(
+        schema: Arc<Schema>,
+        config: &Config<'_>,
+        reading: Vec<Problem>,
+        places: Places,
+        original: Option<Original>,
+    ) -> Self {
+        let ordered = schema.ordered();
+        let answers = ordered
+            .iter()
+            .filter_map(|symbol| Some((*symbol, config.user_value(*symbol)?.to_owned())))
+            .collect();
+        let values = ordered
+            .iter()
+            .map(|symbol| setting(&schema, config, *symbol))
+            .map(|setting| (setting.name.clone(), setting))
+            .collect();
+        let object = object::write(&schema, config);
+        let mut judgement = object::find_ineffective(&schema, config, &places);
+        let known: Vec<Option<String>> = judgement.iter().map(|problem| problem.symbol.clone()).collect();
+        let further = check(&schema, config).into_iter().filter(|problem| !known.contains(&problem.symbol));
+        judgement.extend(further.map(|problem| {
+            let at = problem.symbol.as_ref().and_then(|name| places.get(name)).copied();
+            Problem { at, ..problem }
+        }));
+        Self { schema, answers, values, object, reading, judgement, places, original }
+    }
+
+    /// The answers as a configuration that can be changed.
+    pub(crate) fn config(&self) -> Config<'static> {
+        let mut config = self.schema.config();
+        for (symbol, value) in &self.answers {
+            // Each value was taken once already.
+            let _ = config.assign(*symbol, value);
+        }
+        config
+    }
+
+    /// The tree and its rules.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The value of a setting: `y` or `n` of bools, text of others, empty for what does not count now.
+    pub fn get(&self, name: &str) -> Result<String> {
+        self.setting(name).map(|setting| setting.value.clone())
+    }
+
+    /// Whether a bool is y.
+    pub fn get_bool(&self, name: &str) -> Result<bool> {
+        self.setting(name).map(|setting| setting.value == "y")
+    }
+
+    /// The number; 0 for one that does not count now.
+    pub fn get_int(&self, name: &str) -> Result<i64> {
+        let setting = self.setting(name)?;
+        match setting.kind.parse_number(&setting.value) {
+            Some(number) => Ok(number),
+            None if setting.value.is_empty() => Ok(0),
+            None => Err(Error::bug(format!("{name} is asked for as a number, but is of type {}", setting.kind))),
+        }
+    }
+
+    fn setting(&self, name: &str) -> Result<&Setting> {
+        match self.values.get(name) {
+            Some(setting) => Ok(setting),
+            None => self.schema.find(name).and(Err(Error::bug(format!("{name} has no value")))),
+        }
+    }
+
+    /// Every setting in the order of the menus.
+    #[must_use]
+    pub fn list(&self) -> Vec<Setting> {
+        let name = |symbol: &SymbolId| self.schema.name(*symbol).to_owned();
+        self.schema.ordered().iter().filter_map(|symbol| self.values.get(&name(symbol)).cloned()).collect()
+    }
+
+    /// Everything that is wrong or worth knowing, in the order of the file.
+    #[must_use]
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems: Vec<Problem> = self.reading.iter().chain(&self.judgement).cloned().collect();
+        problems.sort_by_key(|problem| (problem.level, problem.at.is_none(), problem.at));
+        problems
+    }
+
+    /// The object as the file has it: nested by dots, in the order of the menus, without bools that are n.
+    #[must_use]
+    pub fn json(&self) -> &Value {
+        &self.object
+    }
+
+    /// The settings whose names begin with one of the prefixes, and their values; secrets by digest. Input of a phase's steps.
+    #[must_use]
+    pub fn subset_digest(&self, prefixes: &[&str]) -> BTreeMap<String, String> {
+        let chosen = |name: &String| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        self.values
+            .iter()
+            .filter(|(name, _)| chosen(name))
+            .map(|(name, setting)| {
+                let value = match setting.secret {
+                    true => hex::encode(Sha256::digest(setting.value.as_bytes())),
+                    false => setting.value.clone(),
+                };
+                (name.clone(), value)
+            })
+            .collect()
+    }
+
+    /// Sets one value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<Vec<Change>> {
+        self.set_all(&[(name, value)])
+    }
+
+    /// Sets all of these values, in whatever order their dependencies ask for, or none; says all that is wrong at once.
+    pub fn set_all(&mut self, assignments: &[(&str, &str)]) -> Result<Vec<Change>> {
+        let mut config = self.config();
+        let mut refused = Vec::new();
+        let mut pending = Vec::new();
+        for (name, value) in assignments {
+            match self.schema.find(name) {
+                Ok(symbol) => pending.push((symbol, spelled(self.schema.tree().get(symbol).kind, value))),
+                Err(error) => refused.push(error.message().to_owned()),
+            }
+        }
+        refused.extend(self.apply(&mut config, pending));
+        if !refused.is_empty() {
+            return Err(refusal(refused));
+        }
+        let names: Vec<&str> = assignments.iter().map(|(name, _)| *name).collect();
+        self.replace(&config, &names)
+    }
+
+    /// Sets what can be set until nothing more can; returns the reasons for the rest.
+    fn apply(&self, config: &mut Config<'_>, mut pending: Vec<(SymbolId, String)>) -> Vec<String> {
+        let mut refused = Vec::new();
+        loop {
+            let mut waiting = Vec::new();
+            let count = pending.len();
+            for (symbol, value) in pending {
+                match self.set_one(config, symbol, &value) {
+                    Ok(()) => {}
+                    Err(Refusal::Later(why)) => waiting.push((symbol, value, why)),
+                    Err(Refusal::Never(why)) => refused.push(why),
+                }
+            }
+            if waiting.is_empty() || waiting.len() == count {
+                refused.extend(waiting.into_iter().map(|(_, _, why)| why));
+                return refused;
+            }
+            pending = waiting.into_iter().map(|(symbol, value, _)| (symbol, value)).collect();
+        }
+    }
+
+    fn set_one(&self, config: &mut Config<'_>, symbol: SymbolId, value: &str) -> Result<(), Refusal> {
+        let name = self.schema.name(symbol);
+        let reveal = |why: String| if self.schema.rule(symbol).secret { "the value is not valid".to_owned() } else { why };
+        match config.set(symbol, value) {
+            Ok(()) => match judge(&self.schema, config, symbol, value) {
+                Some(why) => Err(Refusal::Never(format!("{name}: {}", reveal(why)))),
+                None => Ok(()),
+            },
+            Err(SetError::NotVisible { why, .. }) => {
+                Err(Refusal::Later(format!("{name} cannot be set now: {}", why.join("; "))))
+            }
+            Err(SetError::WrongType { .. } | SetError::OutOfRange { .. }) => {
+                let why = judge(&self.schema, config, symbol, value).unwrap_or_else(|| "not valid".to_owned());
+                Err(Refusal::Never(format!("{name}: {}", reveal(why))))
+            }
+            Err(error) => Err(Refusal::Later(error.to_string())),
+        }
+    }
+
+    /// Forgets these values, so that defaults count again; also removes keys of the file that are no settings.
+    pub fn unset(&mut self, names: &[&str]) -> Result<Vec<Change>> {
+        let mut config = self.config();
+        let mut refused = Vec::new();
+        for name in names {
+            let in_file = self.reading.iter().any(|problem| problem.symbol.as_deref() == Some(*name));
+            match self.schema.find(name) {
+                Ok(symbol) => config.unset(symbol),
+                Err(_) if in_file => {}
+                Err(error) => refused.push(error.message().to_owned()),
+            }
+        }
+        if !refused.is_empty() {
+            return Err(refusal(refused));
+        }
+        self.replace(&config, names)
+    }
+
+    /// Takes the new state when it is right; what was said about these names in the file is settled.
+    fn replace(&mut self, config: &Config<'_>, settled: &[&str]) -> Result<Vec<Change>> {
+        let is_settled = |problem: &&Problem| problem.symbol.as_deref().is_none_or(|name| !settled.contains(&name));
+        let reading = self.reading.iter().filter(is_settled).cloned().collect();
+        let schema = Arc::clone(&self.schema);
+        let mut next = Self::evaluate(schema, config, reading, self.places.clone(), self.original.clone());
+        let problems = next.check();
+        if object::has_errors(&problems) {
+            let wrong = problems.iter().filter(|problem| problem.level == super::Level::Error);
+            return Err(refusal(wrong.map(|problem| problem.message.clone()).collect()));
+        }
+        next.reading.clear();
+        let changes = self.differences(&next);
+        *self = next;
+        Ok(changes)
+    }
+
+    fn differences(&self, next: &Self) -> Vec<Change> {
+        let value = |of: &Self, name: &str| {
+            let setting = of.values.get(name).filter(|setting| setting.written)?;
+            let symbol = of.schema.tree().symbol(name)?;
+            Some(object::show(&of.schema, symbol, &setting.value))
+        };
+        let changed = |setting: Setting| {
+            let (before, after) = (value(self, &setting.name), value(next, &setting.name));
+            let differs = self.values.get(&setting.name).map(|old| (&old.value, old.written))
+                != Some((&setting.value, setting.written));
+            differs.then_some(Change { name: setting.name, before, after })
+        };
+        next.list().into_iter().filter_map(changed).collect()
+    }
+
+    /// An error that lists everything that makes the settings unusable; nothing when they can be used.
+    pub fn usable(&self, path: &Path) -> Result<()> {
+        let errors: Vec<Problem> =
+            self.check().into_iter().filter(|problem| problem.level == super::Level::Error).collect();
+        let error = match errors.as_slice() {
+            [] => return Ok(()),
+            [one] => Error::config(one.line(path)),
+            many => many.iter().fold(Error::config(format!("{} has {} mistakes", path.display(), many.len())), |error, problem| {
+                error.evidence(problem.line(path))
+            }),
+        };
+        Err(error.hint("correct the file or use `turnup config set NAME=VALUE`, then `turnup config check`"))
+    }
+
+    /// Writes the file as a whole. Refused when it is not as it was when it was read, or is no JSON object any more.
+    pub fn save(&mut self, path: &Path) -> Result<()> {
+        let known = self.original.as_ref().filter(|original| original.path == path);
+        let expected = known.map(|original| &original.text);
+        let now = file::read(path)?;
+        if now.as_ref() != expected && now.as_ref() != Some(&self.text()) {
+            let what = if expected.is_some() { "was changed" } else { "was created" };
+            return Err(Error::new(Class::Transient, format!("{} {what} by someone else meanwhile", path.display()))
+                .hint("look at it, then run the same command again"));
+        }
+        self.overwrite(path)
+    }
+
+    /// Writes the file whatever is in it now, as long as that is a JSON object or nothing.
+    pub(crate) fn overwrite(&mut self, path: &Path) -> Result<()> {
+        if let Some(text) = file::read(path)? {
+            parse(path, &text)?;
+        }
+        let secret = self.values.values().any(|setting| setting.secret && setting.written && !setting.value.is_empty());
+        let privacy = if secret { Privacy::Private } else { Privacy::Shared };
+        let text = self.text();
+        file::replace(path, &text, privacy)?;
+        self.original = Some(Original { path: path.to_owned(), text });
+        Ok(())
+    }
+
+    /// The text that saving writes.
+    #[must_use]
+    pub fn text(&self) -> String {
+        object::render(&self.object)
+    }
+
+    /// Whether saving would change the file that these settings were read from.
+    #[must_use]
+    pub fn differs_from_file(&self) -> bool {
+        self.original.as_ref().is_none_or(|original| original.text != self.text())
+    }
+}
+
+/// Why one assignment did not work.
+enum Refusal {
+    /// Another assignment may make it possible.
+    Later(String),
+    /// The value is wrong in itself.
+    Never(String),
+}
+
+/// `true` and `false` are what the file says for `y` and `n`.
+fn spelled(kind: SymbolType, value: &str) -> String {
+    let text = match value {
+        "true" if kind.is_logical() => "y",
+        "false" if kind.is_logical() => "n",
+        other => other,
+    };
+    text.to_owned()
+}
+
+fn setting(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Setting {
+    let default = match config.user_value(symbol) {
+        Some(_) => {
+            let mut without = config.clone();
+            without.unset(symbol);
+            without.value(symbol).to_owned()
+        }
+        None => config.value(symbol).to_owned(),
+    };
+    Setting {
+        name: schema.name(symbol).to_owned(),
+        prompt: schema.prompt(symbol).map(ToOwned::to_owned),
+        kind: schema.tree().get(symbol).kind,
+        value: config.value(symbol).to_owned(),
+        default,
+        from_user: config.origin(symbol) == Origin::User,
+        visible: config.visible(symbol) != Tri::N,
+        written: config.is_written(symbol),
+        secret: schema.rule(symbol).secret,
+    }
+}
+
+fn parse(path: &Path, text: &str) -> Result<json::Document> {
+    json::parse(text).map_err(|wrong| {
+        let shown = path.display();
+        Error::config(format!("{shown}:{}: {}", wrong.at, wrong.message))
+            .evidence("the file is no JSON object, so it is neither used nor overwritten")
+            .hint(format!("correct it, or move it away and start anew: mv {shown} {shown}.broken && turnup config defaults"))
+    })
+}
+
+fn missing(path: &Path) -> Error {
+    Error::config(format!("{} does not exist", path.display()))
+        .hint("write one with the defaults: turnup config defaults; or answer the questions: turnup config")
+}
+
+fn refusal(reasons: Vec<String>) -> Error {
+    let error = match reasons.as_slice() {
+        [one] => Error::config(one.clone()),
+        many => {
+            let error = Error::config(format!("nothing was changed: {} things are wrong", many.len()));
+            many.iter().fold(error, |error, reason| error.evidence(reason.clone()))
+        }
+    };
+    error.hint("see all settings and their values: turnup config list")
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;
