@@ -2,14 +2,22 @@
 //!
 //! The settings are read once; nothing here decides anything about a node (that is `bootstrap::complete`).
 
-use std::net::Ipv4Addr;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use crate::artifacts::{Cache, Lock, Sources};
+use crate::artifacts::Sources;
 use crate::config::{Network, Settings, TreeSource};
-use crate::error::{Error, Result};
-use crate::phase::Inputs;
+use crate::error::{Context as _, Error, Result};
+use crate::exec::Ssh;
+use crate::phase::{Host as PhaseHost, Inputs, Manifest};
+use crate::provision::{Handoff, Host, handoff};
 use crate::state::Store;
+
+/// The cluster's SSH key, below its directory.
+pub const SSH_KEY: &str = "ssh/id_ed25519";
+/// The host keys that are trusted, below its directory.
+pub const KNOWN_HOSTS: &str = "ssh/known_hosts";
 
 /// A cluster that a command works on.
 pub struct Cluster {
@@ -23,8 +31,8 @@ pub struct Cluster {
     pub exe: PathBuf,
     /// The directory in which the command was given.
     pub work_dir: PathBuf,
-    /// Every setting by name, as an input of steps.
-    pub inputs: Inputs,
+    values: BTreeMap<String, String>,
+    connections: Mutex<BTreeMap<String, Ssh>>,
 }
 
 /// The settings by their types; one field a symbol of the Kconfig tree.
@@ -35,9 +43,7 @@ pub struct ClusterSettings {
     pub name: String,
     pub target: String,
     pub num_nodes: u32,
-    pub ssh_user: String,
     pub hosts_file: String,
-    pub ssh_key_file: String,
     pub subnet: Network,
     pub root_suite: String,
     pub kubernetes_version: String,
@@ -50,10 +56,123 @@ pub struct ClusterSettings {
     pub encryption_at_rest: bool,
     pub tls13: bool,
     pub pod_security: bool,
-    pub run_addons: bool,
     pub kube_proxy: bool,
     pub cni: bool,
     pub dns: bool,
     pub dns_replicas: u32,
     pub sources: Sources,
+}
+
+impl Cluster {
+    /// The cluster that the configuration describes; its state lies below `state_dir`.
+    pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+        let work_dir = std::env::current_dir().context("the working directory is gone")?;
+        let typed = ClusterSettings::read(settings)?;
+        let store = Store::open(work_dir.join(state_dir).join(&typed.name))?;
+        let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
+        let values = settings.subset_digest(&["phase"]);
+        Ok(Self { settings: typed, source, store, exe, work_dir, values, connections: Mutex::default() })
+    }
+
+    /// The settings below these prefixes, as inputs of a step.
+    #[must_use]
+    pub fn inputs(&self, prefixes: &[&str]) -> Inputs {
+        let chosen = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let mut inputs = Inputs::new();
+        inputs.extend(self.values.iter().filter(|(name, _)| chosen(name)));
+        inputs
+    }
+
+    /// The steps of a phase: the target's own list, else the phase's.
+    pub fn manifest(&self, phase: &str) -> Result<Manifest> {
+        let own = format!("phases/{phase}/targets/{}/phase.toml", self.settings.target);
+        let file = if self.source.files(&own).is_empty() { format!("phases/{phase}/phase.toml") } else { own };
+        Manifest::parse(&file, &self.source.read_text(&file)?)
+    }
+
+    /// What provision handed over; an error that names the command when it has not yet.
+    pub fn handoff(&self) -> Result<Handoff> {
+        self.find_handoff()?.ok_or_else(|| {
+            Error::permanent(format!("{} is not there yet", self.store.path(handoff::FILE).display()))
+                .hint("turnup provision")
+        })
+    }
+
+    /// What provision handed over, if it has.
+    pub fn find_handoff(&self) -> Result<Option<Handoff>> {
+        let Some(bytes) = self.store.read(handoff::FILE)? else { return Ok(None) };
+        let path = self.store.path(handoff::FILE).display().to_string();
+        Handoff::parse(&path, &String::from_utf8_lossy(&bytes)).map(Some)
+    }
+
+    /// The hosts as the engine sees them.
+    pub fn phase_hosts(&self) -> Result<Vec<PhaseHost>> {
+        let hosts = self.find_handoff()?.map(|handoff| handoff.hosts).unwrap_or_default();
+        Ok(hosts.into_iter().map(|host| PhaseHost { name: host.name, role: host.role.name().into() }).collect())
+    }
+
+    /// The one connection to a host that all steps share.
+    pub fn ssh(&self, host: &Host) -> Result<Ssh> {
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let identity = format!("{} {} {}", host.name, host.instance, host.address);
+        let ssh = connections.entry(identity).or_insert_with(|| {
+            let address = host.address.to_string();
+            let known_hosts = self.store.path(KNOWN_HOSTS);
+            let key = self.store.path(SSH_KEY);
+            Ssh::new(&host.ssh.user, &address, host.ssh.port, &key, &known_hosts, self.store.dir())
+                .sudo(host.ssh.user != "root")
+        });
+        Ok(ssh.clone())
+    }
+}
+
+impl ClusterSettings {
+    fn read(settings: &Settings) -> Result<Self> {
+        let network = |name: &str| -> Result<Network> {
+            settings.get(name)?.parse().map_err(|why: String| Error::config(format!("{name}: {why}")))
+        };
+        let number = |name: &str| -> Result<u32> {
+            u32::try_from(settings.get_int(name)?).context(format!("{name} is out of range"))
+        };
+        let target = settings.get("phase1.cloud_provider")?;
+        // A question that is not asked has no value: the subnet of local hosts on bare metal.
+        let subnet = if target == "local" { network("phase1.local.subnet")? } else { Network::containing([0; 4].into(), 32) };
+        Ok(Self {
+            name: settings.get("phase1.cluster_name")?,
+            num_nodes: number("phase1.num_nodes")?,
+            hosts_file: settings.get("phase1.baremetal.hosts_file")?,
+            subnet,
+            root_suite: settings.get("phase1.local.root_suite")?,
+            kubernetes_version: settings.get("phase2.kubernetes_version")?,
+            pod_cidr: network("phase2.pod_cidr")?,
+            service_cidr: network("phase2.service_cidr")?,
+            cluster_domain: settings.get("phase2.cluster_domain")?,
+            api_port: u16::try_from(settings.get_int("phase2.api_port")?).context("phase2.api_port is out of range")?,
+            max_pods: number("phase2.max_pods")?,
+            audit: settings.get_bool("phase2.security.audit")?,
+            encryption_at_rest: settings.get_bool("phase2.security.encryption_at_rest")?,
+            tls13: settings.get_bool("phase2.security.tls13")?,
+            pod_security: settings.get_bool("phase2.security.pod_security")?,
+            kube_proxy: settings.get_bool("phase3.kube_proxy")?,
+            cni: settings.get_bool("phase3.cni")?,
+            dns: settings.get_bool("phase3.dns")?,
+            dns_replicas: number("phase3.dns_replicas")?,
+            sources: sources(settings)?,
+            target,
+        })
+    }
+}
+
+fn sources(settings: &Settings) -> Result<Sources> {
+    let mirror = settings.get("phase2.artifacts.mirror")?;
+    let mut order = vec!["cache"];
+    if !mirror.is_empty() {
+        order.push("mirror");
+    }
+    for (name, word) in [("phase2.artifacts.upstream", "upstream"), ("phase2.artifacts.source", "source")] {
+        if settings.get_bool(name)? {
+            order.push(word);
+        }
+    }
+    Sources::parse(&order.join(" "), &mirror)
 }

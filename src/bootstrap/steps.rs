@@ -1,0 +1,445 @@
+//! The steps of the bootstrap phase, in the order of `phases/bootstrap/phase.toml`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+use crate::artifacts::{Cache, Lock, Obtained};
+use crate::cluster::Cluster;
+use crate::error::{Context as _, Error, Result};
+use crate::node::up::Delivery;
+use crate::node::{Complete, Facts};
+use crate::phase::{Action, Cx, Inputs, Phase, Proof};
+use crate::provision::{Handoff, Host, Role};
+
+use super::api::{KUBECONFIG, Kubectl};
+use super::complete::{Completion, Secrets, file_of};
+use super::kubeconfig::{self, Identity};
+use super::kubelet;
+use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
+use super::reach::Reach;
+use super::token;
+
+/// The phase for the hosts of the hand-off.
+pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
+    let shared = || Arc::clone(cluster);
+    let handoff = cluster.handoff()?;
+    let step = || Node { cluster: shared(), handoff: handoff.clone() };
+    Ok(Phase::new("bootstrap", cluster.manifest("bootstrap")?, cluster.phase_hosts()?)
+        .with("artifacts", Artifacts(step()))
+        .with("pki", Certificates(step()))
+        .with("inspect", Inspect(step()))
+        .with("complete", Compute(step()))
+        .with("control-plane", Up(step()))
+        .with("api", Api(step()))
+        .with("access", Access(step()))
+        .with("join", Join(step()))
+        .with("register", Register(step())))
+}
+
+/// The client of the cluster's API: kubectl of the cluster's own version with the administrator's kubeconfig.
+pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
+    let program = cluster.obtained()?.path("kubectl")?;
+    Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
+}
+
+/// Writes the administrator's kubeconfig with a certificate that has most of its day before it.
+pub fn write_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
+    let pki = Pki::new(&cluster.store);
+    let renewed = pki.ensure_leaf(&admin())?;
+    if renewed || cluster.store.read(KUBECONFIG)?.is_none() {
+        let certificate = pki.text("admin", "crt")?;
+        let key = Zeroizing::new(pki.text("admin", "key")?);
+        let identity = Identity::Embedded { certificate: &certificate, key: &key };
+        let server = format!("https://{}:{}", handoff.api.host, handoff.api.port);
+        let text = kubeconfig::render(&cluster.settings.name, &server, &pki.text("ca", "crt")?, "admin", &identity);
+        cluster.store.write_file(KUBECONFIG, text.as_bytes(), 0o600)?;
+    }
+    Ok(())
+}
+
+fn admin() -> Leaf {
+    let leaf = Leaf::client("admin", Authority::Cluster, "admin", Some("system:masters"));
+    Leaf { life: ADMIN_LIFE, ..leaf }
+}
+
+/// What all steps of this phase know.
+struct Node {
+    cluster: Arc<Cluster>,
+    handoff: Handoff,
+}
+
+impl Node {
+    fn host(&self, name: Option<&str>) -> Result<&Host> {
+        self.handoff.host(name.unwrap_or_default())
+    }
+
+    fn completion<T>(&self, act: impl FnOnce(&Completion<'_>) -> Result<T>) -> Result<T> {
+        let obtained = self.cluster.obtained()?;
+        act(&Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained })
+    }
+
+    fn facts(&self, host: &str) -> Result<Facts> {
+        let facts: Option<Facts> = self.cluster.store.read_json(facts_file(host))?;
+        facts.ok_or_else(|| Error::permanent(format!("{} is missing", facts_file(host))).hint("turnup bootstrap"))
+    }
+
+    fn computed(&self, host: &str) -> Result<(Complete, Secrets)> {
+        let facts = self.facts(host)?;
+        self.completion(|completion| completion.complete(self.handoff.host(host)?, &facts))
+    }
+
+    /// What the work on one host depends on: which machine it is, and its complete configuration, secrets included by digest.
+    fn node_inputs(&self, host: Option<&str>) -> Result<Inputs> {
+        let host = self.host(host)?;
+        let complete = self.cluster.store.read(file_of(&host.name))?.unwrap_or_default();
+        let mut inputs = Inputs::new().with("host instance", &host.instance).with("turnup", self.cluster.version());
+        let Ok(complete) = Complete::parse("", &String::from_utf8_lossy(&complete)) else {
+            return Ok(inputs.with("complete configuration", "none"));
+        };
+        inputs.insert("Kubernetes version", &complete.kubernetes_version);
+        inputs.extend(complete.files.iter().map(|file| (file.path.clone(), format!("{file:?}"))));
+        inputs.extend(complete.units.iter().map(|unit| (unit.name.clone(), format!("{unit:?}"))));
+        inputs.insert("binaries", format!("{:?}", complete.binaries));
+        inputs.insert("images", format!("{:?}", complete.images));
+        inputs.insert("kernel settings", format!("{:?} {:?}", complete.sysctls, complete.modules));
+        Ok(inputs)
+    }
+
+    /// Brings one host to its complete configuration.
+    fn bring_up(&self, host: &Host, extra: Vec<(String, Zeroizing<String>)>, cx: &Cx) -> Result<()> {
+        let reach = Reach::new(&self.cluster, host, cx)?;
+        reach.copy_turnup(&self.cluster)?;
+        let (complete, secrets) = self.computed(&host.name)?;
+        for sha256 in reach.missing(&complete)? {
+            cx.progress(format!("sending {}", &sha256[..12]));
+            let blob = Cache::open()?.blobs_dir().join(&sha256);
+            reach.copy(&blob, &format!("{}/{sha256}", crate::node::complete::HOST_BLOBS), 0o644)?;
+        }
+        let encode = |text: &Zeroizing<String>| {
+            Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
+        };
+        let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text)));
+        let extra = extra.iter().map(|(name, text)| (name.clone(), encode(text)));
+        reach.node_up(&Delivery { complete, secrets: secrets.chain(extra).collect() }, cx)
+    }
+}
+
+fn facts_file(host: &str) -> String {
+    format!("outputs/facts/{host}.json")
+}
+
+/// Binaries and images into the cache.
+struct Artifacts(Node);
+
+impl Action for Artifacts {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let lock = Lock::load(&self.0.cluster.work_dir)?;
+        let inputs = self.0.cluster.inputs(&["phase2.kubernetes_version", "phase2.artifacts"]);
+        Ok(inputs.with("cluster.lock.json", lock.to_text()?))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let Ok(obtained) = self.0.cluster.obtained() else { return Ok(Proof::Gone(format!("{} is missing", Obtained::FILE))) };
+        let cache = Cache::open()?;
+        Ok(match obtained.find_missing(&cache) {
+            Some(name) => Proof::Gone(format!("{name} is no longer in the cache")),
+            None => Proof::Holds,
+        })
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let cluster = &self.0.cluster;
+        let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+        let obtained = Obtained::obtain(&Cache::open()?, &selection, &cluster.settings.sources, cx)?;
+        cluster.store.write_json(Obtained::FILE, &obtained, 0o644)
+    }
+}
+
+/// Authorities, keys and certificates.
+struct Certificates(Node);
+
+impl Action for Certificates {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let leaves = self.0.completion(Completion::leaves);
+        let leaves = leaves.map(|leaves| format!("{leaves:?}")).unwrap_or_default();
+        Ok(Inputs::new().with("names and addresses", leaves))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let pki = Pki::new(&self.0.cluster.store);
+        for leaf in self.0.completion(Completion::leaves)? {
+            if !pki.is_good(&leaf)? {
+                return Ok(Proof::Gone(format!("pki/{}.crt is missing, does not fit, or ends its life", leaf.file)));
+            }
+        }
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let cluster = &self.0.cluster;
+        cluster.store.create_dir("pki")?;
+        let pki = Pki::new(&cluster.store);
+        for authority in Authority::ALL {
+            pki.ensure_authority(authority, &cluster.settings.name)?;
+        }
+        pki.ensure_service_account_key()?;
+        pki.ensure_encryption_key()?;
+        for leaf in self.0.completion(Completion::leaves)? {
+            pki.ensure_leaf(&leaf)?;
+        }
+        cx.milestone("certificates");
+        Ok(())
+    }
+}
+
+/// turnup on the host, and what it finds there.
+struct Inspect(Node);
+
+impl Action for Inspect {
+    fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
+        let host = self.0.host(host)?;
+        Ok(Inputs::new().with("host instance", &host.instance).with("turnup", self.0.cluster.version()))
+    }
+
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        let file = facts_file(&self.0.host(host)?.name);
+        let found = self.0.cluster.store.read(&file)?.is_some();
+        Ok(if found { Proof::Holds } else { Proof::Gone(format!("{file} is missing")) })
+    }
+
+    fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
+        let host = self.0.host(host)?;
+        let reach = Reach::new(&self.0.cluster, host, cx)?;
+        reach.copy_turnup(&self.0.cluster)?;
+        let facts = reach.facts()?;
+        self.0.cluster.store.write_json(facts_file(&host.name), &facts, 0o644)
+    }
+}
+
+/// The complete configuration of a node, as a file to read.
+struct Compute(Node);
+
+impl Action for Compute {
+    fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
+        let host = self.0.host(host)?;
+        let cluster = &self.0.cluster;
+        let certificates = cluster.store.state()?.steps.get("bootstrap/pki").map(|record| record.digest.clone());
+        let handoff = self.0.handoff.render()?;
+        let facts = self.0.facts(&host.name).map(|facts| facts.fingerprint()).unwrap_or_default();
+        let obtained = cluster.store.read(Obtained::FILE)?.unwrap_or_default();
+        // Of the other hosts only their number matters: whether the control plane is kept free of pods.
+        let workers = self.0.handoff.hosts.iter().any(|host| host.role == Role::Worker);
+        let this = if host.role == Role::ControlPlane { json!([host, workers]) } else { json!(host) };
+        drop(handoff);
+        Ok(cluster
+            .inputs(&["phase1.cluster_name", "phase2."])
+            .with("host", this.to_string())
+            .with("API endpoint", format!("{:?}", self.0.handoff.api))
+            .with("templates", cluster.source.digest("templates/bootstrap"))
+            .with("artifacts", obtained)
+            .with("certificates", certificates.unwrap_or_default())
+            .with("facts", facts)
+            .with("turnup", cluster.version()))
+    }
+
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        let name = &self.0.host(host)?.name;
+        let Some(bytes) = self.0.cluster.store.read(file_of(name))? else {
+            return Ok(Proof::Gone(format!("{} is missing", file_of(name))));
+        };
+        let (complete, _) = self.0.computed(name)?;
+        let same = serde_json::from_slice::<Complete>(&bytes).is_ok_and(|found| found == complete);
+        Ok(if same { Proof::Holds } else { Proof::Gone(format!("{} was changed", file_of(name))) })
+    }
+
+    fn run(&self, host: Option<&str>, _cx: &Cx) -> Result<()> {
+        let name = &self.0.host(host)?.name;
+        let (complete, _) = self.0.computed(name)?;
+        self.0.cluster.store.write_json(file_of(name), &complete, 0o600)
+    }
+}
+
+/// The control-plane host becomes a node: etcd, API server, controller manager and scheduler run as static pods.
+struct Up(Node);
+
+impl Action for Up {
+    fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
+        self.0.node_inputs(host)
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        // The host's instance is an input, and what runs on it is validated through the API.
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
+        self.0.bring_up(self.0.host(host)?, Vec::new(), cx)
+    }
+}
+
+/// The API server answers with the administrator's kubeconfig.
+struct Api(Node);
+
+impl Action for Api {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let control_plane = self.0.handoff.control_plane()?;
+        let endpoint = format!("{:?}", self.0.handoff.api);
+        Ok(Inputs::new().with("host instance", &control_plane.instance).with("API endpoint", endpoint))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        if !Pki::new(&self.0.cluster.store).is_good(&admin())? {
+            return Ok(Proof::Gone("the administrator's certificate is missing or ends its day".into()));
+        }
+        if self.0.cluster.store.read(KUBECONFIG)?.is_none() {
+            return Ok(Proof::Gone("the kubeconfig is missing".into()));
+        }
+        let ready = kubectl(&self.0.cluster)?.is_ready();
+        Ok(if ready { Proof::Holds } else { Proof::Gone("the API server does not answer".into()) })
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        write_kubeconfig(&self.0.cluster, &self.0.handoff)?;
+        let kubectl = kubectl(&self.0.cluster)?;
+        while !kubectl.is_ready() {
+            if cx.remaining() < Duration::from_secs(5) {
+                let why = kubectl.run(&["get", "--raw=/readyz?verbose"]).err();
+                let error = Error::transient("the API server does not become ready");
+                let lines = why.iter().flat_map(|why| why.evidence_lines().iter().cloned());
+                return Err(lines.fold(error, Error::evidence).hint("turnup status"));
+            }
+            cx.sleep(Duration::from_millis(100))?;
+        }
+        cx.milestone("API server ready");
+        Ok(())
+    }
+}
+
+/// What nodes and the API server may do that RBAC's own objects do not say: joining, renewal, and calls to kubelets.
+struct Access(Node);
+
+impl Action for Access {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let control_plane = self.0.handoff.control_plane()?;
+        let manifest = self.0.cluster.source.digest("templates/bootstrap/access.yaml");
+        Ok(Inputs::new().with("host instance", &control_plane.instance).with("manifest", manifest))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let found = kubectl(&self.0.cluster)?.run(&["get", "clusterrolebinding", "turnup:node-bootstrapper"]);
+        Ok(if found.is_ok() { Proof::Holds } else { Proof::Gone("the role bindings are missing".into()) })
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let text = self.0.cluster.source.read_text("templates/bootstrap/access.yaml")?;
+        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        kubectl.run_with(&["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"], text)?;
+        Ok(())
+    }
+}
+
+/// A worker joins with a token of its own.
+struct Join(Node);
+
+impl Action for Join {
+    fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
+        self.0.node_inputs(host)
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
+        let host = self.0.host(host)?;
+        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        let reach = Reach::new(&self.0.cluster, host, cx)?;
+        reach.copy_turnup(&self.0.cluster)?;
+        let mut extra = Vec::new();
+        if !reach.facts()?.joined {
+            let token = token::create(&kubectl, &host.name)?;
+            let authority = Pki::new(&self.0.cluster.store).text("ca", "crt")?;
+            let server = format!("https://{}:{}", self.0.handoff.api.host, self.0.handoff.api.port);
+            let identity = Identity::Token(&token);
+            let text = kubeconfig::render(&self.0.cluster.settings.name, &server, &authority, "bootstrap", &identity);
+            extra.push((kubelet::BOOTSTRAP_SECRET.to_owned(), Zeroizing::new(text)));
+        }
+        self.0.bring_up(host, extra, cx)?;
+        wait_for_node(&kubectl, &host.name, cx)?;
+        token::revoke(&kubectl, &host.name)
+    }
+}
+
+/// The Node object is there, with the labels that a kubelet may not give itself.
+struct Register(Node);
+
+impl Action for Register {
+    fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
+        let host = self.0.host(host)?;
+        let control_plane = self.0.handoff.control_plane()?;
+        Ok(Inputs::new().with("host instance", &host.instance).with("cluster", &control_plane.instance))
+    }
+
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        let host = self.0.host(host)?;
+        let node = kubectl(&self.0.cluster)?.get(&["node", &host.name]);
+        let labelled = node.is_ok_and(|node| node["metadata"]["labels"].get(label(host.role)).is_some());
+        Ok(if labelled { Proof::Holds } else { Proof::Gone(format!("the node {} is not registered", host.name)) })
+    }
+
+    fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
+        let host = self.0.host(host)?;
+        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        wait_for_node(&kubectl, &host.name, cx)?;
+        kubectl.run(&["label", "node", &host.name, &format!("{}=", label(host.role)), "--overwrite"])?;
+        cx.milestone(format!("node {} registered", host.name));
+        Ok(())
+    }
+}
+
+fn label(role: Role) -> String {
+    format!("node-role.kubernetes.io/{}", role.name())
+}
+
+fn wait_for_node(kubectl: &Kubectl, name: &str, cx: &Cx) -> Result<()> {
+    loop {
+        match kubectl.run(&["get", "node", name, "--output=name"]) {
+            Ok(_) => return Ok(()),
+            Err(error) if cx.remaining() < Duration::from_secs(5) => {
+                let message = format!("the kubelet of {name} did not register its node");
+                return Err(Error::transient(message).source(error).hint(format!("turnup logs {name} kubelet")));
+            }
+            Err(_) => cx.sleep(Duration::from_millis(200))?,
+        }
+    }
+}
+
+/// The sha256 of a file's bytes as text.
+pub(crate) fn digest_file(path: &std::path::Path) -> Result<String> {
+    let mut file = fs_err::File::open(path)?;
+    let mut hash = Sha256::new();
+    std::io::copy(&mut file, &mut HashWriter(&mut hash)).context("cannot read turnup's own binary")?;
+    Ok(hex::encode(hash.finalize()))
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl std::io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Keeps the map type in one place for tests of the delivery.
+pub type SecretTexts = BTreeMap<String, Zeroizing<String>>;

@@ -1,0 +1,439 @@
+//! The steps of the provision phase, in the order of `phases/provision/phase.toml`.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::artifacts::{Cache, Lock, host_root_digest};
+use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
+use crate::error::{Context as _, Error, Result};
+use crate::exec::Run;
+use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof};
+
+use super::handoff::{self, Handoff, Role};
+use super::local::{self, HostSpec, NetworkSpec, Status};
+use super::terraform::Terraform;
+
+/// Terraform's working directory below the cluster's.
+const DIR: &str = "provision";
+const VARIABLES: &str = "provision/terraform.tfvars.json";
+
+/// The phase for this cluster's target.
+pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
+    let manifest = cluster.manifest("provision")?;
+    let shared = || Arc::clone(cluster);
+    if cluster.settings.target == "baremetal" {
+        return Ok(Phase::new("provision", manifest, Vec::new()).with("handoff", Inventory(shared())));
+    }
+    let hosts = planned_hosts(cluster)?;
+    let seen = hosts.iter().map(|host| PhaseHost { name: host.name.clone(), role: host.role.name().into() }).collect();
+    Ok(Phase::new("provision", manifest, seen)
+        .with("keys", Keys(shared()))
+        .with("root", Root(shared()))
+        .with("render", Render(shared()))
+        .with("apply", Apply(shared()))
+        .with("start", Start(shared()))
+        .with("handoff", Collect(shared())))
+}
+
+/// Destroys what Terraform made.
+pub fn destroy(cluster: &Cluster, cx: &Cx) -> Result<()> {
+    if cluster.store.read(format!("{DIR}/main.tf"))?.is_none() {
+        return Ok(());
+    }
+    let terraform = terraform(cluster, cx)?;
+    terraform.init(cx)?;
+    terraform.destroy(cx)
+}
+
+/// A host that the configuration asks for.
+struct PlannedHost {
+    name: String,
+    role: Role,
+    address: std::net::Ipv4Addr,
+    offset: u32,
+}
+
+/// One control-plane host and `phase1.num_nodes` workers, each at an address that no change of the number moves.
+fn planned_hosts(cluster: &Cluster) -> Result<Vec<PlannedHost>> {
+    let settings = &cluster.settings;
+    let workers = (0..settings.num_nodes).map(|index| (Role::Worker, index, 20 + index));
+    [(Role::ControlPlane, 0, 10)]
+        .into_iter()
+        .chain(workers)
+        .map(|(role, index, offset)| {
+            // The last address of a subnet is its broadcast address.
+            let address = settings.subnet.address(offset).filter(|_| settings.subnet.address(offset + 1).is_some());
+            let address = address.ok_or_else(|| {
+                Error::config(format!("{} has no address for {} workers", settings.subnet, settings.num_nodes))
+                    .hint("turnup config set phase1.local.subnet=10.117.0.0/16")
+            })?;
+            Ok(PlannedHost { name: format!("{}-{}-{index}", settings.name, role.name()), role, address, offset })
+        })
+        .collect()
+}
+
+fn spec_file(name: &str) -> String {
+    format!("{DIR}/hosts/{name}.json")
+}
+
+/// The program on PATH, else OpenTofu from the artifacts.
+fn terraform(cluster: &Cluster, cx: &Cx) -> Result<Terraform> {
+    let program = match Terraform::on_path() {
+        Some(program) => program,
+        None => {
+            let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+            cx.progress("neither terraform nor tofu is on PATH: taking OpenTofu from the artifacts");
+            executable(&Cache::open()?.ensure(selection.binary("tofu")?, &cluster.settings.sources, cx)?, cluster)?
+        }
+    };
+    Ok(Terraform::new(program, cluster.store.path(DIR), cluster.exe.clone()))
+}
+
+/// A blob has no name that tells what it is; the link has.
+fn executable(blob: &std::path::Path, cluster: &Cluster) -> Result<PathBuf> {
+    let link = cluster.store.create_dir("bin")?.join("tofu");
+    if fs_err::read_link(&link).ok().as_deref() != Some(blob) {
+        if link.is_symlink() {
+            fs_err::remove_file(&link)?;
+        }
+        fs_err::os::unix::fs::symlink(blob, &link)?;
+    }
+    Ok(link)
+}
+
+/// The cluster's SSH key and every host's own key, made before the hosts so that the first connection already knows them.
+struct Keys(Arc<Cluster>);
+
+impl Keys {
+    fn files(&self) -> Result<Vec<String>> {
+        let hosts = planned_hosts(&self.0)?;
+        Ok(std::iter::once(SSH_KEY.to_owned()).chain(hosts.iter().map(|host| host_key(&host.name))).collect())
+    }
+
+    fn known_hosts(&self) -> Result<String> {
+        let mut text = String::new();
+        for host in planned_hosts(&self.0)? {
+            text += &format!("{} {}\n", host.address, public_key(&self.0, &host_key(&host.name))?);
+        }
+        Ok(text)
+    }
+}
+
+fn host_key(host: &str) -> String {
+    format!("ssh/hosts/{host}")
+}
+
+fn public_key(cluster: &Cluster, key: &str) -> Result<String> {
+    let bytes = cluster.store.read(format!("{key}.pub"))?;
+    let bytes = bytes.ok_or_else(|| Error::permanent(format!("{key}.pub is missing")).hint("turnup provision"))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(text.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
+}
+
+impl Action for Keys {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        Ok(self.0.inputs(&["phase1.cluster_name", "phase1.num_nodes", "phase1.local.subnet"]))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        for file in self.files()?.into_iter().flat_map(|file| [format!("{file}.pub"), file]) {
+            if self.0.store.read(&file)?.is_none() {
+                return Ok(Proof::Gone(format!("{file} is missing")));
+            }
+        }
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        self.0.store.create_dir("ssh/hosts")?;
+        for file in self.files()? {
+            let path = self.0.store.path(&file);
+            if self.0.store.read(format!("{file}.pub"))?.is_none() || self.0.store.read(&file)?.is_none() {
+                self.0.store.remove(&file)?;
+                self.0.store.remove(format!("{file}.pub"))?;
+                let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
+                run.arg(&path).dir(self.0.store.dir()).log(cx.log_path()).succeed()?;
+            }
+        }
+        self.0.store.write_file(KNOWN_HOSTS, self.known_hosts()?.as_bytes(), 0o600)
+    }
+}
+
+/// The read-only root that all local hosts share.
+struct Root(Arc<Cluster>);
+
+impl Action for Root {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        Ok(Inputs::new().with("host root", self.0.settings.root_digest()))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let path = Cache::open()?.host_root_path(&self.0.settings.root_suite);
+        Ok(if path.is_dir() { Proof::Holds } else { Proof::Gone(format!("{} is missing", path.display())) })
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        Cache::open()?.host_root(&self.0.settings.root_suite, cx)?;
+        Ok(())
+    }
+}
+
+/// The Terraform module, its variables and the hosts' descriptions, as files that a person can read before they are used.
+struct Render(Arc<Cluster>);
+
+impl Render {
+    fn files(&self) -> Result<Vec<(String, String)>> {
+        let cluster = &self.0;
+        let mut files = Vec::new();
+        let module = format!("templates/provision/{}/", cluster.settings.target);
+        for file in cluster.source.files(&module) {
+            let name = file.trim_start_matches(&module).to_owned();
+            if name.ends_with(".tf") {
+                files.push((format!("{DIR}/{name}"), cluster.source.read_text(&file)?));
+            }
+        }
+        let network = self.network()?;
+        let network_text = pretty(&network)?;
+        let mut hosts = serde_json::Map::new();
+        for host in planned_hosts(cluster)? {
+            let spec = self.spec(&host, network.clone())?;
+            let text = pretty(&spec)?;
+            hosts.insert(host.name.clone(), json!({
+                "role": host.role,
+                "address": host.address,
+                "spec": cluster.store.path(spec_file(&host.name)),
+                "digest": digest(&text),
+                "host_key": public_key(cluster, &host_key(&host.name))?,
+                "blobs": local::BLOBS,
+            }));
+            files.push((spec_file(&host.name), text));
+        }
+        let control_plane = planned_hosts(cluster)?.remove(0);
+        let variables = json!({"cluster": {
+            "name": cluster.settings.name,
+            "api": {"host": control_plane.address, "port": cluster.settings.api_port},
+            "network": {"spec": cluster.store.path(format!("{DIR}/network.json")), "digest": digest(&network_text)},
+            "hosts": hosts,
+        }});
+        files.push((format!("{DIR}/network.json"), network_text));
+        files.push((VARIABLES.to_owned(), pretty(&variables)?));
+        Ok(files)
+    }
+
+    fn network(&self) -> Result<NetworkSpec> {
+        let subnet = self.0.settings.subnet;
+        let gateway = subnet.address(1).ok_or_else(|| Error::config(format!("{subnet} has no addresses")))?;
+        let id = local::cluster_id(self.0.store.dir());
+        Ok(NetworkSpec { bridge: format!("tu-{id}"), gateway, prefix: subnet.prefix() })
+    }
+
+    fn spec(&self, host: &PlannedHost, network: NetworkSpec) -> Result<HostSpec> {
+        let store = &self.0.store;
+        let id = local::cluster_id(store.dir());
+        let cache = Cache::open()?;
+        Ok(HostSpec {
+            name: host.name.clone(),
+            machine: format!("turnup-{id}-{}", host.offset),
+            interface: format!("tu{id}-{}", host.offset),
+            address: host.address,
+            network,
+            dir: store.path(format!("hosts/{}", host.name)),
+            root: cache.host_root_path(&self.0.settings.root_suite),
+            authorized_keys: store.path(format!("{SSH_KEY}.pub")),
+            host_key: store.path(host_key(&host.name)),
+            blobs: cache.blobs_dir(),
+        })
+    }
+}
+
+impl Action for Render {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let cluster = &self.0;
+        let names = ["phase1.cluster_name", "phase1.num_nodes", "phase1.local", "phase2.api_port"];
+        let module = cluster.source.digest(&format!("templates/provision/{}", cluster.settings.target));
+        let blobs = Cache::open()?.blobs_dir();
+        Ok(cluster.inputs(&names).with("Terraform module", module).with("cache", blobs.as_os_str().as_encoded_bytes()))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        for (path, text) in self.files()? {
+            if self.0.store.read(&path)?.as_deref() != Some(text.as_bytes()) {
+                return Ok(Proof::Gone(format!("{path} is missing or was changed")));
+            }
+        }
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, _host: Option<&str>, _cx: &Cx) -> Result<()> {
+        for (path, text) in self.files()? {
+            self.0.store.write_file(&path, text.as_bytes(), 0o600)?;
+        }
+        Ok(())
+    }
+}
+
+/// Terraform's plan and apply.
+struct Apply(Arc<Cluster>);
+
+impl Apply {
+    /// Hosts that Terraform believes in and that are not there: somebody removed them by hand.
+    fn vanished(&self) -> Result<BTreeSet<String>> {
+        let mut addresses = BTreeSet::new();
+        if self.0.store.read(format!("{DIR}/terraform.tfstate"))?.is_none() {
+            return Ok(addresses);
+        }
+        for host in planned_hosts(&self.0)? {
+            let path = self.0.store.path(spec_file(&host.name));
+            if path.exists() && local::status_of(&HostSpec::read(&path)?)? == Status::Absent {
+                addresses.insert(format!("terraform_data.host[\"{}\"]", host.name));
+            }
+        }
+        Ok(addresses)
+    }
+}
+
+impl Action for Apply {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let module = self.0.source.digest(&format!("templates/provision/{}", self.0.settings.target));
+        let variables = self.0.store.read(VARIABLES)?.unwrap_or_default();
+        Ok(Inputs::new().with("Terraform module", module).with("Terraform variables", variables))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        match self.vanished()?.first() {
+            Some(address) => Ok(Proof::Gone(format!("{address} is gone"))),
+            None => Ok(Proof::Holds),
+        }
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let terraform = terraform(&self.0, cx)?;
+        terraform.init(cx)?;
+        // What was made halfway is not in Terraform's state; making it again completes it, so only what it believes in is replaced.
+        let known = terraform.resources()?;
+        let replace = self.vanished()?.intersection(&known).cloned().collect();
+        let changes = terraform.plan(&replace, cx.log_path())?;
+        for change in &changes {
+            cx.progress(format!("{}: {}", change.address, change.action));
+        }
+        terraform.apply(changes.len(), cx)
+    }
+}
+
+/// A local host that exists runs and answers; after a restart of the machine it does not.
+struct Start(Arc<Cluster>);
+
+impl Start {
+    fn spec(&self, host: Option<&str>) -> Result<(PathBuf, HostSpec)> {
+        let path = self.0.store.path(spec_file(host.unwrap_or_default()));
+        let spec = HostSpec::read(&path)?;
+        Ok((path, spec))
+    }
+}
+
+impl Action for Start {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        Ok(Inputs::new())
+    }
+
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        let path = self.0.store.path(spec_file(host.unwrap_or_default()));
+        if !path.exists() {
+            return Ok(Proof::Gone("the host does not exist yet".into()));
+        }
+        match local::status_of(&HostSpec::read(&path)?)? {
+            Status::Running => Ok(Proof::Holds),
+            Status::Stopped => Ok(Proof::Gone("the host does not run".into())),
+            Status::Absent => Ok(Proof::Gone("the host is gone".into())),
+        }
+    }
+
+    fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
+        let (path, spec) = self.spec(host)?;
+        if local::status_of(&spec)? == Status::Running {
+            return Ok(());
+        }
+        // A process of its own, because it moves itself into the host's cgroup.
+        let run = Run::new(&self.0.exe).args(["local", "host", "start", "--spec"]).arg(path).dir(self.0.store.dir());
+        run.log(cx.log_path()).timeout(Duration::from_secs(90)).succeed()?;
+        Ok(())
+    }
+}
+
+/// Terraform's output becomes the hand-off.
+struct Collect(Arc<Cluster>);
+
+impl Action for Collect {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let state = self.0.store.read(format!("{DIR}/terraform.tfstate"))?.unwrap_or_default();
+        Ok(Inputs::new().with("Terraform state", state))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let found = self.0.find_handoff()?.is_some();
+        Ok(if found { Proof::Holds } else { Proof::Gone(format!("{} is missing", handoff::FILE)) })
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let value = terraform(&self.0, cx)?.output("handoff")?;
+        let value = value.ok_or_else(|| Error::bug("the Terraform module has no output named handoff"))?;
+        let handoff = Handoff::parse("terraform output handoff", &value.to_string())?;
+        self.0.store.write_file(handoff::FILE, handoff.render()?.as_bytes(), 0o600)
+    }
+}
+
+/// Bare metal: a person wrote the hand-off.
+struct Inventory(Arc<Cluster>);
+
+impl Inventory {
+    fn read(&self) -> Result<(String, Handoff)> {
+        let path = self.0.work_dir.join(&self.0.settings.hosts_file);
+        let text = fs_err::read_to_string(&path).map_err(|error| {
+            Error::config(format!("{}: {error}", path.display())).hint("write the hosts into it; README.md shows the form")
+        })?;
+        let handoff = Handoff::parse(&path.display().to_string(), &text)?;
+        Ok((text, handoff))
+    }
+}
+
+impl Action for Inventory {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        Ok(Inputs::new().with(self.0.settings.hosts_file.clone(), self.read()?.0))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let found = self.0.find_handoff()?.is_some();
+        Ok(if found { Proof::Holds } else { Proof::Gone(format!("{} is missing", handoff::FILE)) })
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let (_, handoff) = self.read()?;
+        let store = &self.0.store;
+        if store.read(SSH_KEY)?.is_none() {
+            store.create_dir("ssh")?;
+            let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
+            run.arg(store.path(SSH_KEY)).dir(store.dir()).log(cx.log_path()).succeed()?;
+        }
+        let line = |host: &super::Host| match host.ssh.port {
+            22 => format!("{} {}\n", host.address, host.ssh.host_key),
+            port => format!("[{}]:{port} {}\n", host.address, host.ssh.host_key),
+        };
+        let known_hosts: String = handoff.hosts.iter().map(line).collect();
+        store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)?;
+        store.write_file(handoff::FILE, handoff.render()?.as_bytes(), 0o600)
+    }
+}
+
+fn pretty(value: &impl serde::Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
+    Ok(text + "\n")
+}
+
+fn digest(text: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    hex::encode(Sha256::digest(text))
+}
