@@ -1,6 +1,8 @@
 //! The command line: one file a command, each an `Args` struct and a `run` function, nothing else.
 
 pub mod artifacts;
+pub mod doctor;
+pub mod state;
 
 use std::io::Write;
 use std::process::ExitCode;

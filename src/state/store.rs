@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -20,6 +21,8 @@ const JOURNAL: &str = "journal.jsonl";
 const LOCK: &str = "lock";
 /// A journal that has grown longer than this is cut down to what the state still needs when the next run opens it.
 const LONG_JOURNAL: u64 = 8 << 20;
+/// How far the snapshot may lag behind the journal while a run goes on.
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 
 /// The directory `.turnup/<cluster>/`. Clones share it.
 #[derive(Clone, Debug)]
@@ -33,6 +36,15 @@ pub struct Store {
 struct Writer {
     journal: Journal,
     state: State,
+    /// When the snapshot was last written, and whether the journal has gone on since.
+    written: Instant,
+    behind: bool,
+}
+
+impl Writer {
+    fn new(journal: Journal, state: State) -> Self {
+        Self { journal, state, written: Instant::now(), behind: false }
+    }
 }
 
 impl Store {
@@ -78,14 +90,25 @@ impl Store {
             Some(writer) => writer,
             None => slot.insert(self.open_writer()?),
         };
-        // An intent alone needs no new snapshot: the journal has it, and a reader takes both.
-        let snapshot = !matches!(entry, Entry::Intent { .. });
         let line = writer.journal.append(entry)?;
         writer.state.apply(&line);
-        if snapshot {
-            writer.state.generation += 1;
-            self.write_json(STATE, &writer.state, 0o600)?;
+        writer.behind = true;
+        // A reader takes snapshot and journal together, so the snapshot may lag: hundreds of hosts must not mean as many big writes.
+        if writer.written.elapsed() >= SNAPSHOT_EVERY { self.write_snapshot(writer) } else { Ok(()) }
+    }
+
+    /// Brings the snapshot up to the journal.
+    pub fn flush(&self, _lock: &Lock) -> Result<()> {
+        match self.writer().as_mut() {
+            Some(writer) if writer.behind => self.write_snapshot(writer),
+            _ => Ok(()),
         }
+    }
+
+    fn write_snapshot(&self, writer: &mut Writer) -> Result<()> {
+        writer.state.generation += 1;
+        self.write_json(STATE, &writer.state, 0o600)?;
+        (writer.written, writer.behind) = (Instant::now(), false);
         Ok(())
     }
 
@@ -201,12 +224,13 @@ impl Store {
         state = state.replay(&content.lines);
         let journal = Journal::open(self.path(JOURNAL), &content, state.seq)?;
         if journal.length() <= LONG_JOURNAL {
-            return Ok(Writer { journal, state });
+            return Ok(Writer::new(journal, state));
         }
         drop(journal);
         self.replace_both(&mut state)?;
         let content = self.journal()?;
-        Ok(Writer { journal: Journal::open(self.path(JOURNAL), &content, state.seq)?, state })
+        let journal = Journal::open(self.path(JOURNAL), &content, state.seq)?;
+        Ok(Writer::new(journal, state))
     }
 
     /// Writes the state, then a journal that says no more than the state does. A crash between the two is harmless: the old journal's
