@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::digest::{Digest, Hasher};
 use super::sources::{Location, without_credentials};
-use super::watch::Watch;
+use super::watch::{Pace, Watch};
 use crate::{Class, Error, Result};
 
 /// Proxies come from the environment, as with every other tool.
@@ -67,6 +67,7 @@ fn pour(
 ) -> Result<Digest> {
     let mut hasher = Hasher::new(fs_err::File::create(to)?);
     let mut buffer = vec![0; 1 << 18];
+    let mut pace = Pace::new(Duration::from_millis(200));
     loop {
         watch.check()?;
         match from.read(&mut buffer) {
@@ -75,8 +76,11 @@ fn pour(
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(explain(error)),
         }
-        watch.count(hasher.count(), total);
+        if pace.is_due() {
+            watch.count(hasher.count(), total);
+        }
     }
+    watch.count(hasher.count(), total);
     if total != 0 && hasher.count() != total {
         let message = format!("only {} of {total} bytes came", hasher.count());
         return Err(explain(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, message)));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::selection::{Binary, Platform};
 use super::tree;
-use super::watch::Watch;
+use super::watch::{Pace, Watch};
 use crate::exec::{Failure, OnDeath, Run, tools};
 use crate::{Class, Context, Error, Result};
 
@@ -77,9 +77,12 @@ impl Order<'_> {
         for (name, value) in personal.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(self.fixed()) {
             run = run.env(name, value);
         }
+        let (mut packages, mut pace) = (0, Pace::new(Duration::from_secs(2)));
         let built = run.stream(|_, line| {
-            if !line.starts_with('#') {
-                watch.progress(&format!("building {}: {line}", self.binary.module));
+            // Comments are the headings of compiler messages; every other line names a package that is being compiled.
+            packages += u32::from(!line.starts_with('#'));
+            if pace.is_due() {
+                watch.progress(&format!("building {}: {packages} packages, now {line}", self.binary.module));
             }
         });
         built.map_err(explain_failure)?;

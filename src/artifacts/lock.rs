@@ -172,7 +172,7 @@ impl Lock {
     }
 
     fn check_references(&self, name: &str) -> Result<()> {
-        let wrong = |what: String| Err(Error::config(format!("{name}: {what}")));
+        let wrong = |what: String| Err(Error::config(format!("{name}: {what}")).hint(repair(name)));
         for (version, modules) in &*self.sets {
             if semver::Version::parse(version).is_err() {
                 return wrong(format!("sets: `{version}` is not a version such as 1.36.3"));
@@ -206,16 +206,19 @@ fn check_schema(text: &str, name: &str) -> Result<()> {
         Some(SCHEMA) => Ok(()),
         Some(other) => Err(Error::config(format!("{name}: schema `{other}` is not `{SCHEMA}`"))
             .hint("use the turnup that this lock file came with, or delete the file to use the built-in one")),
-        None => Err(Error::config(format!("{name}: there is no \"schema\": \"{SCHEMA}\""))),
+        None => Err(Error::config(format!("{name}: there is no \"schema\": \"{SCHEMA}\"")).hint(repair(name))),
     }
+}
+
+fn repair(name: &str) -> String {
+    format!("correct {name}, or delete it to use the built-in one")
 }
 
 fn syntax_error(name: &str, error: &serde_json::Error) -> Error {
     let text = error.to_string();
     // serde_json appends the place to its sentence; ours stands in front, where an editor finds it.
     let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
-    Error::config(format!("{name}:{}:{}: {message}", error.line(), error.column()))
-        .hint(format!("correct {name}, or delete it to use the built-in one"))
+    Error::config(format!("{name}:{}:{}: {message}", error.line(), error.column())).hint(repair(name))
 }
 
 /// The version a person probably meant: the closest text, but never one of another minor version by accident.

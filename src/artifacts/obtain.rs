@@ -225,7 +225,10 @@ impl Obtaining<'_> {
         for (module, members) in modules {
             if let Err(error) = self.build_module(module, &members) {
                 let (artifact, _) = members[0];
-                self.note(artifact, &Source::Build, Err(error))?;
+                if error.class() == Class::Interrupted {
+                    return Err(error);
+                }
+                self.failures.entry(artifact.sha256).or_default().push((Source::Build.to_string(), error));
                 // One module that does not build stops a cluster; the minutes for the others would be lost on the person.
                 return Err(self.explain(artifact));
             }
@@ -306,7 +309,8 @@ impl Obtaining<'_> {
         let transient = failures.iter().any(|(_, error)| error.class() == Class::Transient);
         let class = if transient { Class::Transient } else { last.class() };
         let mut error = Error::new(class, format!("{artifact} cannot be had from any source"));
-        for (source, failure) in failures.iter().chain([&(source, last)]) {
+        failures.push((source, last));
+        for (source, failure) in &failures {
             error = error.evidence(format!("{source}: {failure}"));
             error = failure.evidence_lines().iter().fold(error, |error, line| error.evidence(format!("  {line}")));
         }

@@ -292,8 +292,12 @@ impl Resolving<'_> {
             Some(Some(digest)) => Ok(*digest),
             Some(None) => Err(Error::config(format!("{id} {version} has no sha256 in {LOCK_FILE}"))
                 .hint(format!("turnup artifacts lock --write --kubernetes {}", self.kubernetes))),
-            None => Err(Error::config(format!("{id} {version} is not in {LOCK_FILE} for {}", self.platform))
-                .hint("the platforms that are there: linux/amd64")),
+            None => {
+                let known: Vec<String> = digests.keys().map(Platform::to_string).collect();
+                Err(Error::config(format!("{id} {version} is not in {LOCK_FILE} for {}", self.platform))
+                    .evidence(format!("it is there for {}", known.join(", ")))
+                    .hint(format!("on such a machine: turnup artifacts lock --write --kubernetes {}", self.kubernetes)))
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How long work in this room is followed and stopped from outside, without knowing who follows.
 
+use std::time::{Duration, Instant};
+
 use crate::Result;
 
 /// Follows the progress of downloads and builds.
@@ -38,5 +40,25 @@ impl Watch for crate::phase::Cx {
 
     fn check(&self) -> Result<()> {
         Self::check(self)
+    }
+}
+
+/// Lets through what comes at most this often: every consumer of progress pays for each line.
+pub(super) struct Pace {
+    every: Duration,
+    last: Option<Instant>,
+}
+
+impl Pace {
+    pub(super) const fn new(every: Duration) -> Self {
+        Self { every, last: None }
+    }
+
+    pub(super) fn is_due(&mut self) -> bool {
+        let due = self.last.is_none_or(|last| last.elapsed() >= self.every);
+        if due {
+            self.last = Some(Instant::now());
+        }
+        due
     }
 }

@@ -64,6 +64,8 @@ enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Makes the Debian root that local hosts boot from, and prints where it is.
+    HostRoot,
     /// Builds everything from source and compares it with the lock file; `--write` records the digests.
     Lock {
         /// Write ./cluster.lock.json.
@@ -113,6 +115,7 @@ pub fn run(args: &Args, out: &mut dyn Write, watch: &dyn Watch) -> Result<()> {
             Ok(writeln!(out, "{}", path.display())?)
         }
         Command::Export { dir, all } => session.export(dir, *all, out),
+        Command::HostRoot => Ok(writeln!(out, "{}", session.cache.host_root(watch)?.display())?),
         Command::Lock { write } => {
             let version = session.version().to_owned();
             session.record(rewrite_lock, &version, *write, out)

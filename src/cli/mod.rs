@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::error::{Class, Result};
 
+
 mod artifacts;
 mod config;
 mod printer;

@@ -29,7 +29,8 @@ pub const TOOLS: &[Tool] = &[
     tool("ssh-keygen", "openssh-client", "openssh-clients", &[]),
     tool("systemd-nspawn", "systemd-container", "systemd-container", &["--version"]),
     tool("debootstrap", "debootstrap", "debootstrap", &["--version"]),
-    tool("go", "golang-go", "golang", &["version"]),
+    // Distributions carry a Go that is too old for what we build.
+    tool("go", "", "", &["version"]),
     tool("ip", "iproute2", "iproute", &["-V"]),
     tool("nft", "nftables", "nftables", &["--version"]),
     tool("iptables", "iptables", "iptables-nft", &["--version"]),

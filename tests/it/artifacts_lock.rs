@@ -1,0 +1,132 @@
+//! The lock file: every mistake in it is an error with its place, and what ships with the program is complete.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use turnup::artifacts::{Digest, Lock, Platform, Variant};
+
+use crate::artifacts_support::{TOOL, small_lock, small_selection};
+
+fn complaint(from: &str, to: &str) -> String {
+    let text = small_lock();
+    assert!(text.contains(from), "the small lock file has no {from}");
+    let text = text.replacen(from, to, 1);
+    Lock::parse(&text, "cluster.lock.json").unwrap_err().render().replace(&Digest::of(TOOL).to_string(), "<tool>")
+}
+
+#[test]
+fn every_mistake_has_a_place() {
+    let digest = Digest::of(TOOL).to_string();
+    let complaints = [
+        complaint("\"toolchain\"", "\"toolchian\""),
+        complaint("\"default\": \"1.0.0\",", ""),
+        complaint("\"default\": \"1.0.0\"", "\"default\": \"1.0.1\""),
+        complaint("turnup.lock/1", "turnup.lock/2"),
+        complaint("\"schema\": \"turnup.lock/1\",", ""),
+        complaint(&digest, &digest[1..]),
+        complaint(&digest, &digest.to_uppercase()),
+        complaint("\"linux/arm64\"", "\"linux/amd64\""),
+        complaint("\"linux/arm64\"", "\"linux\""),
+        complaint("[\"tool-1.0.0\"]", "[\"tool-2.0.0\"]"),
+        complaint("\"1.0.0\": [", "\"one\": ["),
+        complaint("\"package\": \"example.invalid/tool\",", "\"package\": 7,"),
+        complaint("{\n", "{{\n"),
+    ];
+    insta::assert_snapshot!(complaints.join("\n\n"));
+}
+
+#[test]
+fn an_unknown_version_is_answered_with_what_is_there() {
+    let lock = Lock::embedded().unwrap();
+    let wanted = ["1.36.4", "v1.36", "1.3.63", "2.0.0", "latest"];
+    let answers: Vec<String> = wanted.iter().map(|version| lock.select(version).unwrap_err().render()).collect();
+    insta::assert_snapshot!(answers.join("\n\n"));
+}
+
+#[test]
+fn an_unknown_artifact_is_answered_with_a_suggestion() {
+    let selection = small_selection();
+    let answers: Vec<String> = ["tol", "kubernetes"].iter().map(|id| selection.get(id).unwrap_err().render()).collect();
+    insta::assert_snapshot!(answers.join("\n\n"));
+}
+
+#[test]
+fn what_is_not_recorded_is_refused_with_the_command_that_records_it() {
+    let text = small_lock().replace(&format!("\"{}\"", Digest::of(TOOL)), "null");
+    let lock = Lock::parse(&text, "cluster.lock.json").unwrap();
+    insta::assert_snapshot!(lock.select("1.0.0").unwrap_err().render());
+    let other = Platform { os: "linux".into(), arch: "riscv64".into() };
+    insta::assert_snapshot!("platform", lock.select_for("1.0.0", &other).unwrap_err().render());
+}
+
+#[test]
+fn the_shipped_file_is_complete() {
+    let lock = Lock::embedded().unwrap();
+    let platform = Platform { os: "linux".into(), arch: "amd64".into() };
+    assert_eq!(lock.default, "1.36.3");
+    assert_eq!(lock.versions(), ["1.36.3", "1.35.4"]);
+    for version in lock.versions() {
+        let selection = lock.select_for(version, &platform).unwrap();
+        for name in [
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "kube-proxy",
+            "kubelet",
+            "kubectl",
+            "kubeadm",
+            "agnhost",
+            "etcd",
+            "etcdctl",
+            "etcdutl",
+            "containerd",
+            "containerd-shim-runc-v2",
+            "ctr",
+            "bridge",
+            "loopback",
+            "host-local",
+            "portmap",
+            "coredns",
+            "pause",
+            "tofu",
+        ] {
+            assert!(selection.binary(name).unwrap().binary().is_some(), "{name}");
+        }
+        let images: Vec<&str> =
+            selection.images().map(|artifact| artifact.image().unwrap().reference.as_str()).collect();
+        let kubernetes = |name: &str| format!("turnup.local/{name}:v{version}");
+        for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "agnhost"] {
+            assert!(images.contains(&kubernetes(name).as_str()), "{name}: {images:?}");
+        }
+        assert_eq!(images.len(), 8);
+        let mut digests: Vec<Digest> = selection.artifacts.iter().map(|artifact| artifact.sha256).collect();
+        digests.sort();
+        digests.dedup();
+        assert_eq!(digests.len(), selection.artifacts.len(), "two artifacts with the same bytes");
+        let optional: Vec<&str> =
+            selection.artifacts.iter().filter(|artifact| artifact.optional).map(|artifact| &*artifact.name).collect();
+        assert_eq!(optional, ["kubeadm", "tofu"]);
+    }
+}
+
+#[test]
+fn templates_are_filled_in() {
+    let lock = Lock::embedded().unwrap();
+    let platform = Platform { os: "linux".into(), arch: "amd64".into() };
+    let selection = lock.select_for("v1.36.3", &platform).unwrap();
+    let kubelet = selection.binary("kubelet").unwrap();
+    let binary = kubelet.binary().unwrap();
+    assert!(binary.ldflags.contains("gitVersion=v1.36.3 ") && binary.ldflags.contains("gitMinor=36 "));
+    assert!(binary.upstream_url.as_ref().unwrap().ends_with("/v1.36.3/bin/linux/amd64/kubelet"));
+    assert_eq!(kubelet.digest(Variant::Upstream), None);
+    for artifact in &selection.artifacts {
+        let text = format!("{:?}", artifact.kind);
+        assert!(!text.contains("{version}") && !text.contains("{m"), "{text}");
+    }
+}
+
+#[test]
+fn writing_and_reading_give_the_same() {
+    let lock = Lock::embedded().unwrap();
+    let text = lock.to_text().unwrap();
+    assert_eq!(Lock::parse(&text, "cluster.lock.json").unwrap(), lock);
+    assert_eq!(text, include_str!("../../cluster.lock.json"), "the file in the repository is as the program writes it");
+}

@@ -1,0 +1,211 @@
+//! What the tests of artifacts share: a small lock file, a web server on loopback that misbehaves on demand, the program as a process.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use turnup::Result;
+use turnup::artifacts::{Cache, Digest, Lock, Selection, Watch};
+
+/// The bytes of the only binary in the small lock file.
+pub(crate) const TOOL: &[u8] = b"#!/bin/true\nthis is what the lock file pins\n";
+
+/// A lock file with one binary, `tool`, whose bytes are [`TOOL`], and whose Go module does not exist.
+pub(crate) fn small_lock() -> String {
+    let digest = Digest::of(TOOL);
+    format!(
+        r#"{{
+  "schema": "turnup.lock/1",
+  "toolchain": "go1.26.8",
+  "default": "1.0.0",
+  "sets": {{ "1.0.0": ["tool-1.0.0"] }},
+  "modules": {{
+    "tool-1.0.0": {{
+      "version": "1.0.0",
+      "directory": "no-such-module",
+      "ldflags": "-s -w",
+      "binaries": {{
+        "tool": {{
+          "package": "example.invalid/tool",
+          "sha256": {{ "linux/amd64": "{digest}", "linux/arm64": "{digest}" }},
+          "upstream": {{ "url": "http://127.0.0.1:1/{{version}}/{{os}}/{{arch}}/tool", "sha256": {{ "linux/amd64": null }} }}
+        }}
+      }}
+    }}
+  }}
+}}
+"#
+    )
+}
+
+pub(crate) fn small_selection() -> Selection {
+    Lock::parse(&small_lock(), "cluster.lock.json").unwrap().select("1.0.0").unwrap()
+}
+
+/// A cache in a directory that lives as long as this.
+pub(crate) struct Scratch {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) cache: Cache,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(&dir.path().join("cache")).unwrap();
+        fs_err::write(dir.path().join("cluster.lock.json"), small_lock()).unwrap();
+        Self { dir, cache }
+    }
+
+    /// Every file in the cache that somebody could take for an artifact.
+    pub(crate) fn blobs(&self) -> Vec<PathBuf> {
+        list(&self.cache.root().join("blobs/sha256"))
+    }
+
+    pub(crate) fn work(&self) -> Vec<PathBuf> {
+        list(&self.cache.root().join("work"))
+    }
+
+    /// `turnup artifacts …` in the directory of the lock file.
+    pub(crate) fn turnup(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("turnup"));
+        command.arg("artifacts").args(args).current_dir(self.dir.path());
+        command.env("TURNUP_CACHE", self.cache.root()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        self.turnup(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The text with everything in it that differs from run to run replaced.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        let mut text = text.replace(self.dir.path().to_str().unwrap(), "<dir>");
+        for digest in hex_words(&text) {
+            let name = if digest == Digest::of(TOOL).to_string() { "<tool>" } else { "<digest>" };
+            text = text.replace(&digest, name);
+        }
+        text
+    }
+}
+
+fn hex_words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|word| word.parse::<Digest>().is_ok()).map(str::to_owned).collect()
+}
+
+pub(crate) fn list(dir: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs_err::read_dir(dir)
+        .map_or_else(|_| Vec::new(), |entries| entries.map(|entry| entry.unwrap().path()).collect());
+    paths.sort();
+    paths
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Waits until something has happened in another process.
+pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < Duration::from_mins(1), "waited too long: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Keeps what was said.
+#[derive(Default)]
+pub(crate) struct Heard(Mutex<Vec<String>>);
+
+impl Heard {
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Watch for Heard {
+    fn progress(&self, message: &str) {
+        self.0.lock().unwrap().push(message.to_owned());
+    }
+
+    fn count(&self, _done: u64, _total: u64) {}
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What the server does with a request.
+#[derive(Clone)]
+pub(crate) enum Reply {
+    /// The file.
+    Bytes(Vec<u8>),
+    /// Half of the file, then the connection is closed.
+    Half(Vec<u8>),
+    /// Half of the file, then nothing more, for as long as the client waits.
+    Stall(Vec<u8>),
+    /// The file, after a while.
+    Slow(Vec<u8>, Duration),
+    /// A status and no file.
+    Status(&'static str),
+}
+
+/// A web server on loopback that gives the same reply to every request.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    /// Requests whose reply has begun.
+    pub(crate) hits: Arc<AtomicUsize>,
+    pub(crate) paths: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    pub(crate) fn new(reply: Reply) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (hits, paths) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+        let server = Self { url, hits: Arc::clone(&hits), paths: Arc::clone(&paths) };
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (reply, hits, paths) = (reply.clone(), Arc::clone(&hits), Arc::clone(&paths));
+                std::thread::spawn(move || answer(stream.unwrap(), &reply, &hits, &paths));
+            }
+        });
+        server
+    }
+
+    pub(crate) fn hits(&self) -> usize {
+        self.hits.load(Ordering::SeqCst)
+    }
+}
+
+fn answer(mut stream: TcpStream, reply: &Reply, hits: &AtomicUsize, paths: &Mutex<Vec<String>>) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let request = lines.next().unwrap().unwrap();
+    while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+    paths.lock().unwrap().push(request.split(' ').nth(1).unwrap().to_owned());
+    let (bytes, sent) = match reply {
+        Reply::Status(status) => {
+            hits.fetch_add(1, Ordering::SeqCst);
+            write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+            return;
+        }
+        Reply::Bytes(bytes) | Reply::Slow(bytes, _) => (bytes, bytes.len()),
+        Reply::Half(bytes) | Reply::Stall(bytes) => (bytes, bytes.len() / 2),
+    };
+    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len()).unwrap();
+    stream.flush().unwrap();
+    hits.fetch_add(1, Ordering::SeqCst);
+    if let Reply::Slow(_, pause) = reply {
+        std::thread::sleep(*pause);
+    }
+    // The client may be gone: it was killed.
+    drop(stream.write_all(&bytes[..sent]));
+    if matches!(reply, Reply::Stall(_)) {
+        std::thread::sleep(Duration::from_mins(2));
+    }
+}
