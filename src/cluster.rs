@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::artifacts::Sources;
+use crate::artifacts::{Obtained, Sources};
 use crate::config::{Network, Settings, TreeSource};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Ssh;
@@ -31,6 +31,7 @@ pub struct Cluster {
     pub exe: PathBuf,
     /// The directory in which the command was given.
     pub work_dir: PathBuf,
+    version: String,
     values: BTreeMap<String, String>,
     connections: Mutex<BTreeMap<String, Ssh>>,
 }
@@ -71,7 +72,21 @@ impl Cluster {
         let store = Store::open(work_dir.join(state_dir).join(&typed.name))?;
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let values = settings.subset_digest(&["phase"]);
-        Ok(Self { settings: typed, source, store, exe, work_dir, values, connections: Mutex::default() })
+        let version = crate::artifacts::Digest::of_file(&exe)?.to_string();
+        Ok(Self { settings: typed, source, store, exe, work_dir, version, values, connections: Mutex::default() })
+    }
+
+    /// The sha256 of turnup's own binary: another turnup may do a step another way.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What the artifacts step obtained for this cluster.
+    pub fn obtained(&self) -> Result<Obtained> {
+        let obtained: Option<Obtained> = self.store.read_json(Obtained::FILE)?;
+        let missing = || Error::permanent(format!("{} is not there yet", Obtained::FILE)).hint("turnup bootstrap");
+        obtained.ok_or_else(missing)
     }
 
     /// The settings below these prefixes, as inputs of a step.
@@ -79,7 +94,7 @@ impl Cluster {
     pub fn inputs(&self, prefixes: &[&str]) -> Inputs {
         let chosen = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let mut inputs = Inputs::new();
-        inputs.extend(self.values.iter().filter(|(name, _)| chosen(name)));
+        inputs.extend(self.values.iter().filter(|(name, _)| chosen(name)).map(|(name, value)| (name.clone(), value)));
         inputs
     }
 

@@ -4,6 +4,7 @@ pub mod addons;
 pub mod artifacts;
 pub mod bootstrap;
 pub mod cli;
+pub mod cluster;
 pub mod config;
 pub mod doctor;
 pub mod error;

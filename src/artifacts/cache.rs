@@ -92,6 +92,12 @@ impl Cache {
         self.root.join("blobs/sha256").join(digest.to_string())
     }
 
+    /// The directory of all blobs, each named by its sha256.
+    #[must_use]
+    pub fn blobs_dir(&self) -> PathBuf {
+        self.root.join("blobs/sha256")
+    }
+
     fn stamp_path(&self, digest: &Digest) -> PathBuf {
         self.root.join("stamps").join(digest.to_string())
     }

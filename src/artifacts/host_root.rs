@@ -14,7 +14,6 @@ use super::watch::Watch;
 use crate::exec::{OnDeath, Run, tools};
 use crate::{Error, Result};
 
-const SUITE: &str = "bookworm";
 /// Raise it when what is done to the root after debootstrap changes.
 const SCRIPT: &str = "1";
 const PACKAGES: [&str; 17] = [
@@ -55,16 +54,22 @@ const LIMIT: Duration = Duration::from_mins(30);
 
 /// The digest of what a root is made of; it is part of the inputs of every step that makes a local host.
 #[must_use]
-pub fn host_root_digest() -> Digest {
-    let parts = [SUITE, SCRIPT, &Platform::host().arch, &PACKAGES.join(","), &MASKED.join(",")];
+pub fn host_root_digest(suite: &str) -> Digest {
+    let parts = [suite, SCRIPT, &Platform::host().arch, &PACKAGES.join(","), &MASKED.join(",")];
     Digest::of(parts.join("\n").as_bytes())
 }
 
 impl Cache {
-    /// The root directory for local hosts; made when it is not there, which takes some minutes.
-    pub fn host_root(&self, watch: &dyn Watch) -> Result<PathBuf> {
+    /// Where the root of this Debian release is or would be.
+    #[must_use]
+    pub fn host_root_path(&self, suite: &str) -> PathBuf {
+        self.root().join("roots").join(host_root_digest(suite).to_string())
+    }
+
+    /// The root directory for local hosts of this Debian release; made when it is not there, which takes some minutes.
+    pub fn host_root(&self, suite: &str, watch: &dyn Watch) -> Result<PathBuf> {
         let roots = self.root().join("roots");
-        let root = roots.join(host_root_digest().to_string());
+        let root = self.host_root_path(suite);
         if root.is_dir() {
             return Ok(root);
         }
@@ -78,21 +83,21 @@ impl Cache {
             return Ok(root);
         }
         let made = lock.work().join("root");
-        self.make_root(&made, watch)?;
+        self.make_root(suite, &made, watch)?;
         finish_root(&made)?;
         fs_err::rename(&made, &root)?;
         sync_dir(&roots)?;
         Ok(root)
     }
 
-    fn make_root(&self, made: &Path, watch: &dyn Watch) -> Result<()> {
+    fn make_root(&self, suite: &str, made: &Path, watch: &dyn Watch) -> Result<()> {
         let debootstrap = tools::find("debootstrap")?;
         let mirror = find_mirror(Path::new("/etc/apt"))?;
         watch.progress("making the Debian root of local hosts; this is done once");
         let run = Run::new(debootstrap)
             .args(["--variant=minbase", "--merged-usr"])
             .arg(format!("--include={}", PACKAGES.join(",")))
-            .arg(SUITE)
+            .arg(suite)
             .arg(made)
             .arg(&mirror)
             .dir(self.root())

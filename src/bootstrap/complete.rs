@@ -8,7 +8,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use crate::artifacts::Selection;
+use crate::artifacts::Obtained;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::node::Facts;
@@ -38,7 +38,7 @@ pub struct Completion<'a> {
     /// The hosts.
     pub handoff: &'a Handoff,
     /// Binaries and images of the chosen version.
-    pub selection: &'a Selection,
+    pub artifacts: &'a Obtained,
 }
 
 impl Completion<'_> {
@@ -108,12 +108,6 @@ impl Completion<'_> {
         Ok((complete, files.secrets))
     }
 
-    /// The address of the API server for everybody outside the control-plane host.
-    #[must_use]
-    pub fn server(&self) -> String {
-        format!("https://{}:{}", self.handoff.api.host, self.handoff.api.port)
-    }
-
     fn control_plane<'b>(&'b self, host: &'b Host) -> ControlPlane<'b> {
         ControlPlane { settings: &self.cluster.settings, handoff: self.handoff, host, image: &|_| Ok(String::new()) }
     }
@@ -131,13 +125,12 @@ impl Completion<'_> {
     }
 
     fn reference(&self, image: &str) -> Result<String> {
-        self.selection.image_reference(image)
+        self.artifacts.reference(image)
     }
 
     fn binaries(&self) -> Result<Vec<Binary>> {
         let place = |name: &str, dir: &str| -> Result<Binary> {
-            let artifact = self.selection.binary(name)?;
-            Ok(Binary { name: artifact.id(), sha256: artifact.sha256()?, path: format!("{dir}/{name}") })
+            Ok(Binary { name: name.into(), sha256: self.artifacts.sha256(name)?, path: format!("{dir}/{name}") })
         };
         let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet"];
         let plugins = ["bridge", "host-local", "loopback", "portmap"];
@@ -151,7 +144,7 @@ impl Completion<'_> {
         let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
         let later = ["flannel", "kube-proxy", "coredns", "agnhost"];
         let image = |name: &str, first: bool| -> Result<Image> {
-            let sha256 = self.selection.image(name)?.sha256()?;
+            let sha256 = self.artifacts.sha256(&format!("image/{name}"))?;
             Ok(Image { reference: self.reference(name)?, sha256, first })
         };
         first.map(|name| image(name, true)).chain(later.iter().map(|name| image(name, false))).collect()
@@ -166,8 +159,8 @@ impl Completion<'_> {
         if host.role == Role::ControlPlane {
             let authority = files.pki.text("ca", "crt")?;
             let identity = Identity::File(crate::node::facts::CLIENT_CERTIFICATE);
-            let server = self.server();
             let name = &self.cluster.settings.name;
+            let server = format!("https://127.0.0.1:{}", self.cluster.settings.api_port);
             files.text(kubelet::KUBECONFIG, kubeconfig::render(name, &server, &authority, "kubelet", &identity));
             let file = format!("kubelet-client-{}", host.name);
             let both = files.pki.text(&file, "crt")? + &files.pki.text(&file, "key")?;

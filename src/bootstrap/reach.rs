@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Result};
-use crate::exec::{Output, Ssh, Stream};
+use crate::exec::{Ssh, Stream};
 use crate::node::Facts;
 use crate::node::up::{Delivery, Report};
 use crate::phase::Cx;
@@ -24,25 +24,24 @@ impl<'a> Reach<'a> {
     }
 
     /// Copies turnup's binary over, unless the host has these bytes.
-    pub(super) fn copy_turnup(&self, cluster: &Cluster, sha256: &str) -> Result<()> {
+    pub(super) fn copy_turnup(&self, cluster: &Cluster) -> Result<()> {
         let found = self.ssh.run(&["sha256sum", TURNUP]).map(|output| output.stdout).unwrap_or_default();
-        if found.split_whitespace().next() == Some(sha256) {
+        if found.split_whitespace().next() == Some(cluster.version()) {
             return Ok(());
         }
-        self.root(&["mkdir", "-p", "/opt/turnup/bin"])?;
         self.copy(&cluster.exe, TURNUP, 0o755)
     }
 
     /// What the host is.
     pub(super) fn facts(&self) -> Result<Facts> {
-        let output = self.root(&[TURNUP, "node", "facts"])?;
+        let output = self.ssh.run(&[TURNUP, "node", "facts"])?;
         serde_json::from_str(&output.stdout).context(format!("{} does not tell its facts", self.host.name))
     }
 
     /// The sha256 of every artifact that the host still needs.
     pub(super) fn missing(&self, complete: &crate::node::Complete) -> Result<Vec<String>> {
         let text = serde_json::to_vec(complete).context("cannot write the complete configuration")?;
-        let output = self.ssh.run_with_stdin(&self.argv(&[TURNUP, "node", "missing"]), text)?;
+        let output = self.ssh.run_with_stdin(&[TURNUP, "node", "missing"], text)?;
         serde_json::from_str(&output.stdout).context(format!("{} does not tell what it needs", self.host.name))
     }
 
@@ -59,29 +58,12 @@ impl<'a> Reach<'a> {
                 }
             }
         };
-        self.ssh.stream_with_stdin(&self.argv(&[TURNUP, "node", "up"]), text, on_line)?;
+        self.ssh.stream_with_stdin(&[TURNUP, "node", "up"], text, on_line)?;
         Ok(())
     }
 
-    /// Copies a file over; another user than root needs `sudo` to put it in place.
+    /// Copies a file over, whole or not at all.
     pub(super) fn copy(&self, local: &std::path::Path, remote: &str, mode: u32) -> Result<()> {
-        if self.host.ssh.user == "root" {
-            return self.ssh.copy(local, remote, mode);
-        }
-        let staged = format!("/tmp/turnup-{}", std::process::id());
-        self.ssh.copy(local, &staged, 0o600)?;
-        let mode = format!("--mode={mode:o}");
-        self.root(&["install", "-D", &mode, "--owner=root", "--group=root", &staged, remote])?;
-        self.ssh.run(&["rm", "-f", &staged])?;
-        Ok(())
-    }
-
-    pub(super) fn root(&self, argv: &[&str]) -> Result<Output> {
-        self.ssh.run(&self.argv(argv))
-    }
-
-    fn argv(&self, argv: &[&str]) -> Vec<String> {
-        let sudo: &[&str] = if self.host.ssh.user == "root" { &[] } else { &["sudo", "-n"] };
-        sudo.iter().chain(argv).map(|arg| (*arg).to_owned()).collect()
+        self.ssh.copy(local, remote, mode)
     }
 }

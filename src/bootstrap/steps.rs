@@ -1,17 +1,15 @@
 //! The steps of the bootstrap phase, in the order of `phases/bootstrap/phase.toml`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, Lock, Obtained};
 use crate::cluster::Cluster;
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Error, Result};
 use crate::node::up::Delivery;
 use crate::node::{Complete, Facts};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
@@ -230,13 +228,11 @@ impl Action for Compute {
         let host = self.0.host(host)?;
         let cluster = &self.0.cluster;
         let certificates = cluster.store.state()?.steps.get("bootstrap/pki").map(|record| record.digest.clone());
-        let handoff = self.0.handoff.render()?;
         let facts = self.0.facts(&host.name).map(|facts| facts.fingerprint()).unwrap_or_default();
         let obtained = cluster.store.read(Obtained::FILE)?.unwrap_or_default();
         // Of the other hosts only their number matters: whether the control plane is kept free of pods.
         let workers = self.0.handoff.hosts.iter().any(|host| host.role == Role::Worker);
         let this = if host.role == Role::ControlPlane { json!([host, workers]) } else { json!(host) };
-        drop(handoff);
         Ok(cluster
             .inputs(&["phase1.cluster_name", "phase2."])
             .with("host", this.to_string())
@@ -419,27 +415,3 @@ fn wait_for_node(kubectl: &Kubectl, name: &str, cx: &Cx) -> Result<()> {
         }
     }
 }
-
-/// The sha256 of a file's bytes as text.
-pub(crate) fn digest_file(path: &std::path::Path) -> Result<String> {
-    let mut file = fs_err::File::open(path)?;
-    let mut hash = Sha256::new();
-    std::io::copy(&mut file, &mut HashWriter(&mut hash)).context("cannot read turnup's own binary")?;
-    Ok(hex::encode(hash.finalize()))
-}
-
-struct HashWriter<'a>(&'a mut Sha256);
-
-impl std::io::Write for HashWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Keeps the map type in one place for tests of the delivery.
-pub type SecretTexts = BTreeMap<String, Zeroizing<String>>;

@@ -132,6 +132,16 @@ impl Ssh {
         self.finish(self.command(argv)?.stream(on_line))
     }
 
+    /// The same with bytes on standard input, which may be secret.
+    pub fn stream_with_stdin<S: AsRef<str>>(
+        &self,
+        argv: &[S],
+        stdin: impl Into<Vec<u8>>,
+        on_line: impl FnMut(Stream, &str),
+    ) -> Result<Output> {
+        self.finish(self.command(argv)?.stdin(stdin).stream(on_line))
+    }
+
     /// Runs it and leaves the judgement of exit codes to the caller. An error is a connection that failed.
     pub fn try_run<S: AsRef<str>>(&self, argv: &[S]) -> Result<Result<Output, Failure>> {
         match self.command(argv)?.output() {

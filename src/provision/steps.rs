@@ -168,7 +168,7 @@ struct Root(Arc<Cluster>);
 
 impl Action for Root {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(Inputs::new().with("host root", self.0.settings.root_digest()))
+        Ok(Inputs::new().with("host root", host_root_digest(&self.0.settings.root_suite).to_string()))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {

@@ -89,6 +89,13 @@ impl Terraform {
         self.watch(run.log(cx.log_path()), 0, cx)
     }
 
+    /// The addresses of all resources in the state.
+    pub fn resources(&self) -> Result<BTreeSet<String>> {
+        let output = self.command("state").arg("list").output();
+        // Before the first apply there is no state to list, which terraform calls a failure.
+        Ok(output.map(|output| output.stdout.lines().map(str::to_owned).collect()).unwrap_or_default())
+    }
+
     /// The value of one output; none before the first apply.
     pub fn output(&self, name: &str) -> Result<Option<Value>> {
         let output = self.command("output").arg("-json").succeed()?;
