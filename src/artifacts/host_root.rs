@@ -92,7 +92,7 @@ impl Cache {
 
     fn make_root(&self, suite: &str, made: &Path, watch: &dyn Watch) -> Result<()> {
         let debootstrap = tools::find("debootstrap")?;
-        let mirror = find_mirror(Path::new("/etc/apt"))?;
+        let mirror = find_mirror(Path::new("/etc/apt"), suite)?;
         watch.progress("making the Debian root of local hosts; this is done once");
         let run = Run::new(debootstrap)
             .args(["--variant=minbase", "--merged-usr"])
@@ -177,7 +177,7 @@ fn remove_if_there(path: &Path) -> Result<()> {
 }
 
 /// The mirror of Debian that apt of this machine uses.
-fn find_mirror(apt: &Path) -> Result<String> {
+fn find_mirror(apt: &Path, suite: &str) -> Result<String> {
     let mut files = vec![apt.join("sources.list")];
     if let Ok(entries) = fs_err::read_dir(apt.join("sources.list.d")) {
         files.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
@@ -193,7 +193,7 @@ fn find_mirror(apt: &Path) -> Result<String> {
             _ => {}
         }
     }
-    let exact = found.iter().find(|(_, suites)| suites.iter().any(|suite| suite == SUITE));
+    let exact = found.iter().find(|(_, suites)| suites.iter().any(|found| found == suite));
     // Every mirror of Debian has every supported suite, whichever one this machine runs.
     let debian = || found.iter().find(|(uri, _)| uri.trim_end_matches('/').ends_with("/debian"));
     exact.or_else(debian).map(|(uri, _)| uri.clone()).ok_or_else(|| {
@@ -240,7 +240,7 @@ mod tests {
         for (name, text) in files {
             fs_err::write(dir.path().join(name), text).unwrap();
         }
-        find_mirror(dir.path())
+        find_mirror(dir.path(), "bookworm")
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Agents<'_> {
     /// containerd's configuration.
     pub(super) fn containerd_config(&self) -> Result<String> {
         let context = minijinja::context! {
-            pause => self.pause,
+            pause => &self.pause,
             lowers_oom_score => self.facts.lowers_oom_score,
             systemd_cgroup => self.uses_systemd_cgroups(),
         };
@@ -95,7 +95,7 @@ impl Agents<'_> {
             .set("kubeconfig", KUBECONFIG)
             .set("node-ip", self.host.address.to_string())
             .set_if(self.host.role == Role::Worker, "bootstrap-kubeconfig", BOOTSTRAP_KUBECONFIG);
-        let context = minijinja::context! { node => self.host.name, flags => flags.render(),
+        let context = minijinja::context! { node => &self.host.name, flags => flags.render(),
         lowers_oom_score => self.facts.lowers_oom_score };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = self.render(&format!("templates/bootstrap/{name}"), &context)?;
@@ -135,8 +135,8 @@ impl Agents<'_> {
     fn render(&self, path: &str, context: &minijinja::Value) -> Result<String> {
         let mut environment = minijinja::Environment::new();
         environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
-        environment.set_keep_trailing_newline(true);
         let text = self.source.read_text(path)?;
-        environment.render_str(&text, context).context(format!("cannot render {path}"))
+        // The engine drops the newline at the end.
+        Ok(environment.render_str(&text, context).context(format!("cannot render {path}"))? + "\n")
     }
 }

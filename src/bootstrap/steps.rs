@@ -164,14 +164,14 @@ struct Certificates(Node);
 
 impl Action for Certificates {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let leaves = self.0.completion(Completion::leaves);
+        let leaves = self.0.completion(|completion| completion.leaves());
         let leaves = leaves.map(|leaves| format!("{leaves:?}")).unwrap_or_default();
         Ok(Inputs::new().with("names and addresses", leaves))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
         let pki = Pki::new(&self.0.cluster.store);
-        for leaf in self.0.completion(Completion::leaves)? {
+        for leaf in self.0.completion(|completion| completion.leaves())? {
             if !pki.is_good(&leaf)? {
                 return Ok(Proof::Gone(format!("pki/{}.crt is missing, does not fit, or ends its life", leaf.file)));
             }
@@ -188,7 +188,7 @@ impl Action for Certificates {
         }
         pki.ensure_service_account_key()?;
         pki.ensure_encryption_key()?;
-        for leaf in self.0.completion(Completion::leaves)? {
+        for leaf in self.0.completion(|completion| completion.leaves())? {
             pki.ensure_leaf(&leaf)?;
         }
         cx.milestone("certificates");

@@ -65,7 +65,11 @@ enum Command {
         all: bool,
     },
     /// Makes the Debian root that local hosts boot from, and prints where it is.
-    HostRoot,
+    HostRoot {
+        /// The Debian release.
+        #[arg(default_value = "bookworm")]
+        suite: String,
+    },
     /// Builds everything from source and compares it with the lock file; `--write` records the digests.
     Lock {
         /// Write ./cluster.lock.json.
@@ -115,7 +119,7 @@ pub fn run(args: &Args, out: &mut dyn Write, watch: &dyn Watch) -> Result<()> {
             Ok(writeln!(out, "{}", path.display())?)
         }
         Command::Export { dir, all } => session.export(dir, *all, out),
-        Command::HostRoot => Ok(writeln!(out, "{}", session.cache.host_root(watch)?.display())?),
+        Command::HostRoot { suite } => Ok(writeln!(out, "{}", session.cache.host_root(suite, watch)?.display())?),
         Command::Lock { write } => {
             let version = session.version().to_owned();
             session.record(rewrite_lock, &version, *write, out)

@@ -1,6 +1,6 @@
 //! `turnup node up`: brings this host to its complete configuration, in an order in which nothing starts before what it needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct Delivery {
     /// The complete configuration.
     pub complete: Complete,
     /// Secrets by name, base64.
-    pub secrets: std::collections::BTreeMap<String, Zeroizing<String>>,
+    pub secrets: BTreeMap<String, Zeroizing<String>>,
 }
 
 /// One line of progress, as JSON on standard output.

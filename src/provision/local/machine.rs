@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -11,7 +11,7 @@ mod storage;
 
 pub use machine::{create_host, delete_host, start_host, status_of};
 pub use network::{create_network, delete_network};
-pub use spec::{HostSpec, NetworkSpec, cluster_id};
+pub use spec::{BLOBS, HostSpec, NetworkSpec, cluster_id};
 
 /// What is left of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
