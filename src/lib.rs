@@ -5,6 +5,7 @@ pub mod artifacts;
 pub mod bootstrap;
 pub mod cli;
 pub mod config;
+pub mod doctor;
 pub mod error;
 pub mod exec;
 pub mod node;

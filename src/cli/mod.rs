@@ -10,8 +10,10 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::error::{Class, Result};
 
-mod config;
+pub mod config;
+pub mod doctor;
 mod printer;
+pub mod state;
 
 pub use printer::Printer;
 

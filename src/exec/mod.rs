@@ -1,1 +1,26 @@
 //! The only room that spawns a process.
+//!
+//! Every child gets its own process group, a working directory that somebody chose, an environment from an allow-list, a bounded memory
+//! and a log. No shell is ever involved. This room knows no Terraform, no Kubernetes and no cluster; it never decides what to run.
+//!
+//! No child outlives us, as far as safe code can promise it. On SIGINT and SIGTERM each running child's group gets the signal once, then
+//! time to end, then SIGKILL ([`signals`]). When turnup itself is killed with SIGKILL, the kernel signals the children that were started
+//! through `setpriv --pdeathsig` ([`OnDeath`]); where util-linux's setpriv is missing they end when they next write to a closed pipe.
+
+pub mod signals;
+pub mod ssh;
+pub mod tools;
+
+mod capture;
+mod environment;
+mod failure;
+mod log;
+mod nursery;
+mod run;
+mod service;
+
+pub use environment::ALLOWED;
+pub use failure::{Ended, Failure};
+pub use run::{OnDeath, Output, Run, Stream};
+pub use service::Service;
+pub use ssh::Ssh;

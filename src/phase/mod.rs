@@ -1,1 +1,22 @@
 //! Steps, graph, plan and engine.
+//!
+//! A phase is a list of steps (`phase.toml`), the actions behind them, and hosts. The engine runs what is not proven done, in order, in
+//! parallel, and can be killed at any instant. This room knows no Terraform, no SSH and no Kubernetes, and prints nothing: it emits events.
+
+mod action;
+mod custom;
+mod engine;
+mod event;
+mod failure;
+mod graph;
+mod inputs;
+mod kill_point;
+mod manifest;
+mod plan;
+
+pub use action::{Action, Cx, Proof};
+pub use engine::{Engine, Host, Phase, Summary};
+pub use event::{Event, SCHEMA, Sink, What};
+pub use inputs::Inputs;
+pub use manifest::{Manifest, Scope, Step};
+pub use plan::{Decision, Planned, plan};

@@ -1,0 +1,52 @@
+//! `turnup state`: looks at and repairs the state of a cluster.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use crate::state::Store;
+use crate::{Error, Result};
+
+/// Looks at and repairs the state of a cluster.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Command {
+    /// Makes state.json and journal.jsonl anew from whatever of both can be read; keeps copies of damaged files.
+    Rebuild {
+        /// The cluster's directory below `.turnup`; needed only when there are several.
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Runs it.
+pub fn run(args: &Args) -> Result<()> {
+    let Command::Rebuild { dir } = &args.command;
+    let dir = dir.clone().map_or_else(only_cluster, Ok)?;
+    if !dir.is_dir() {
+        return Err(Error::usage(format!("no such directory: {}", dir.display())));
+    }
+    let store = Store::open(dir)?;
+    let lock = store.lock("turnup state rebuild")?;
+    for line in store.rebuild(&lock)? {
+        writeln!(anstream::stdout(), "{line}")?;
+    }
+    Ok(())
+}
+
+/// The one directory below `.turnup`.
+fn only_cluster() -> Result<PathBuf> {
+    let entries = fs_err::read_dir(".turnup").map_err(|error| {
+        Error::usage("there is no cluster in this directory").source(error).hint("change to the directory that has `.turnup`")
+    })?;
+    let mut dirs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    match (dirs.pop(), dirs.is_empty()) {
+        (Some(dir), true) => Ok(dir),
+        (None, _) => Err(Error::usage("there is no cluster in this directory")),
+        (Some(_), false) => Err(Error::usage("there are several clusters in this directory").hint("add --dir .turnup/<cluster>")),
+    }
+}

@@ -1,0 +1,110 @@
+//! What this machine has and lacks for turning up a cluster. It looks and, when told to, installs packages; it changes nothing else.
+
+mod host;
+mod ports;
+mod tools;
+
+use serde::Serialize;
+
+use crate::exec::tools::PackageManager;
+use crate::exec::{OnDeath, Run};
+use crate::{Class, Error, Result};
+
+/// How a finding is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Good.
+    Ok,
+    /// Works, but worth knowing.
+    Warning,
+    /// Must be changed first.
+    Missing,
+}
+
+/// One thing looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What: a tool's name, or a fact about this host.
+    pub name: String,
+    /// How it is.
+    pub level: Level,
+    /// What was found: a version, a number.
+    pub found: String,
+    /// What needs it.
+    pub needed_by: String,
+    /// The command or the advice that sets it right.
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    fn new(name: &str, level: Level, found: impl Into<String>, needed_by: &str) -> Self {
+        Self { name: name.into(), level, found: found.into(), needed_by: needed_by.into(), fix: None }
+    }
+
+    /// Adds the advice, where there is something to set right.
+    fn fix(mut self, fix: impl Into<String>) -> Self {
+        if self.level != Level::Ok {
+            self.fix = Some(fix.into());
+        }
+        self
+    }
+}
+
+/// Looks at everything that this provision target (`local`, `baremetal`, `gce`, …) needs.
+#[must_use]
+pub fn inspect(target: &str) -> Vec<Finding> {
+    let mut findings = tools::inspect(target);
+    findings.extend(host::inspect(target));
+    findings
+}
+
+/// An error of class `Person` that names everything that is missing, when something is.
+pub fn require(findings: &[Finding]) -> Result<()> {
+    let missing: Vec<&Finding> = findings.iter().filter(|finding| finding.level == Level::Missing).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|finding| finding.name.as_str()).collect();
+    let error = Error::new(Class::Person, format!("this machine is not ready: {}", names.join(", ")));
+    let error = missing.iter().fold(error, |error, finding| {
+        let fix = finding.fix.as_deref().map_or_else(String::new, |fix| format!("; {fix}"));
+        error.evidence(format!("{}: {} (needed by {}){fix}", finding.name, finding.found, finding.needed_by))
+    });
+    Err(error.hint("turnup doctor --install (installs the missing packages), or the commands above"))
+}
+
+/// The packages whose tools are missing for this target.
+#[must_use]
+pub fn missing_packages(target: &str) -> Vec<String> {
+    PackageManager::detect().map_or_else(Vec::new, |manager| tools::missing_packages(target, manager))
+}
+
+/// Installs the packages that are missing for this target with the system's package manager; returns their names.
+pub fn install(target: &str) -> Result<Vec<String>> {
+    let packages = missing_packages(target);
+    if packages.is_empty() {
+        return Ok(packages);
+    }
+    let Some(manager) = PackageManager::detect() else {
+        return Err(Error::person("neither apt-get nor dnf is here, so packages must be installed by hand")
+            .evidence(format!("missing: {}", packages.join(" "))));
+    };
+    let names: Vec<&str> = packages.iter().map(String::as_str).collect();
+    let command = manager.install_command(&names);
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::person("packages can only be installed by root").hint(format!("sudo {}", shell_words::join(&command))));
+    }
+    if manager == PackageManager::Apt {
+        // A fresh machine has no package lists. Old lists may do as well, so a failure here is not the last word.
+        drop(package_run(&["apt-get".to_owned(), "update".to_owned()]).output());
+    }
+    package_run(&command).succeed()?;
+    Ok(packages)
+}
+
+fn package_run(command: &[String]) -> Run {
+    let (program, arguments) = command.split_first().map_or(("true", &[][..]), |(first, rest)| (first.as_str(), rest));
+    // Killed in the middle, a package manager leaves half-installed packages behind.
+    Run::new(program).args(arguments).dir("/").env("DEBIAN_FRONTEND", "noninteractive").on_death(OnDeath::Terminate)
+}

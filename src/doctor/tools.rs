@@ -1,0 +1,121 @@
+//! Which tool is needed for what, and whether it is here.
+
+use super::{Finding, Level};
+use crate::exec::tools::{self, PackageManager};
+
+/// A tool and what needs it.
+struct Need {
+    tool: &'static str,
+    /// The target that needs it; all of them when empty.
+    target: &'static str,
+    /// How bad it is when it is not here.
+    absent: Level,
+    why: &'static str,
+}
+
+const fn need(tool: &'static str, target: &'static str, absent: Level, why: &'static str) -> Need {
+    Need { tool, target, absent, why }
+}
+
+const NEEDS: &[Need] = &[
+    need("ssh", "", Level::Missing, "bootstrap: reaches the hosts"),
+    need("ssh-keygen", "", Level::Missing, "provision: keys of this cluster"),
+    need("setpriv", "", Level::Warning, "no child process outlives a killed turnup"),
+    need("go", "", Level::Warning, "artifacts built from source (not with a bundle or a filled cache)"),
+    need("systemd-nspawn", "local", Level::Missing, "local hosts"),
+    need("debootstrap", "local", Level::Missing, "the root of local hosts, once"),
+    need("ip", "local", Level::Missing, "the network of local hosts"),
+    need("mount", "local", Level::Missing, "the file systems of local hosts"),
+    need("losetup", "local", Level::Missing, "volumes of local hosts"),
+    need("nsenter", "local", Level::Missing, "the network of local hosts"),
+    need("nft", "local", Level::Warning, "local hosts reach the internet (nft or iptables)"),
+    need("iptables", "local", Level::Warning, "local hosts reach the internet (nft or iptables)"),
+];
+
+pub(super) fn inspect(target: &str) -> Vec<Finding> {
+    let mut findings = vec![terraform(target)];
+    findings.extend(needs(target).map(|need| look(need.tool, need.absent, need.why)));
+    settle_pair(&mut findings, "nft", "iptables");
+    findings
+}
+
+pub(super) fn missing_packages(target: &str, manager: PackageManager) -> Vec<String> {
+    let missing = inspect(target).into_iter().filter(|finding| finding.level == Level::Missing);
+    let mut packages: Vec<String> = missing
+        .filter_map(|finding| manager.package(tools::describe(&finding.name)?))
+        .map(str::to_owned)
+        .collect();
+    packages.sort();
+    packages.dedup();
+    packages
+}
+
+fn needs(target: &str) -> impl Iterator<Item = &'static Need> {
+    NEEDS.iter().filter(move |need| need.target.is_empty() || need.target == target)
+}
+
+fn look(tool: &str, absent: Level, why: &str) -> Finding {
+    match tools::find(tool) {
+        Err(error) => {
+            let fix = error.next().unwrap_or("install it and see that it is on PATH").to_owned();
+            Finding::new(tool, absent, "not installed", why).fix(fix)
+        }
+        Ok(path) => match tools::version(tool) {
+            Ok(version) if version.is_empty() => Finding::new(tool, Level::Ok, path.display().to_string(), why),
+            Ok(version) => Finding::new(tool, Level::Ok, version, why),
+            Err(error) => {
+                let found = format!("{}: {}", path.display(), error.message());
+                Finding::new(tool, absent, found, why).fix(format!("look with: {tool} --version"))
+            }
+        },
+    }
+}
+
+/// Terraform or `OpenTofu`: either does.
+fn terraform(target: &str) -> Finding {
+    let why = "provision";
+    if target == "baremetal" {
+        return Finding::new("terraform", Level::Ok, "not needed for this target", why);
+    }
+    let here = ["terraform", "tofu"].map(|tool| look(tool, Level::Warning, why));
+    here.into_iter().find(|finding| finding.level == Level::Ok).unwrap_or_else(|| {
+        let fix = "install terraform or tofu; without either, turnup builds OpenTofu itself, once, which needs go";
+        Finding::new("terraform", Level::Warning, "neither terraform nor tofu is installed", why).fix(fix)
+    })
+}
+
+/// Of two tools that can stand in for each other, only the lack of both is worth a word.
+fn settle_pair(findings: &mut Vec<Finding>, one: &str, other: &str) {
+    let is_here = |name: &str| findings.iter().any(|finding| finding.name == name && finding.level == Level::Ok);
+    if is_here(one) || is_here(other) {
+        findings.retain(|finding| (finding.name != one && finding.name != other) || finding.level == Level::Ok);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_needed_tool_is_described() {
+        for need in NEEDS {
+            assert!(tools::describe(need.tool).is_some(), "{}", need.tool);
+        }
+    }
+
+    #[test]
+    fn one_of_a_pair_is_enough() {
+        let mut findings = vec![
+            Finding::new("nft", Level::Ok, "1.0", "x"),
+            Finding::new("iptables", Level::Warning, "not installed", "x"),
+        ];
+        settle_pair(&mut findings, "nft", "iptables");
+        assert_eq!(findings.len(), 1);
+    }
+
+    #[test]
+    fn only_the_local_target_needs_machines() {
+        assert!(needs("local").any(|need| need.tool == "systemd-nspawn"));
+        assert!(!needs("gce").any(|need| need.tool == "systemd-nspawn"));
+    }
+}

@@ -1,0 +1,324 @@
+//! Commands on another host over the system's own ssh.
+//!
+//! The first command opens one connection, held by a master process that is our child and ends with us; every further one goes through its
+//! socket in some milliseconds. Host keys are the cluster's own (`known_hosts`), never asked about and never learnt. A command is an
+//! argument vector here and arrives as one there: it is quoted for the login shell that sshd insists on.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+
+use super::failure::Failure;
+use super::run::{Output, Run, Stream};
+use super::{Service, signals};
+use crate::{Class, Context as _, Error, Result};
+
+/// For the TCP connection and the key exchange.
+const CONNECT: Duration = Duration::from_secs(10);
+/// `sun_path` holds 108 bytes with its end, and ssh appends 17 of its own while it makes the socket.
+const LONGEST_SOCKET: usize = 104 - 17;
+
+/// Puts standard input into a file, whole or not at all. A broken connection looks like the end of the input on the host, so the size
+/// decides. Arguments: path, mode, size.
+const RECEIVE: &str = r#"set -eu
+umask 077
+mkdir -p -- "$(dirname -- "$1")"
+part="$1.part.$$"
+trap 'rm -f -- "$part"' EXIT
+cat >"$part"
+if [ "$(wc -c <"$part")" -ne "$3" ]; then echo "the transfer of $1 broke off" >&2; exit 75; fi
+chmod -- "$2" "$part"
+mv -f -- "$part" "$1""#;
+/// What `RECEIVE` exits with when the transfer broke off: EX_TEMPFAIL.
+const BROKE_OFF: i32 = 75;
+
+/// One host, reached over one multiplexed connection. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Ssh {
+    user: String,
+    address: String,
+    port: u16,
+    key: PathBuf,
+    known_hosts: PathBuf,
+    seed: PathBuf,
+    sudo: bool,
+    log: Option<PathBuf>,
+    secrets: Vec<String>,
+    timeout: Option<Duration>,
+    master: Arc<Mutex<Option<Master>>>,
+}
+
+#[derive(Debug)]
+struct Master {
+    service: Service,
+    socket: PathBuf,
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        self.service.stop();
+        // Normally gone already: the master removes its own socket.
+        let _gone = fs_err::remove_file(&self.socket);
+    }
+}
+
+impl Ssh {
+    /// A host; nothing is connected yet. `control_dir` tells clusters apart and is not where the socket lies: that needs a short path.
+    #[must_use]
+    pub fn new(user: &str, address: &str, port: u16, key: &Path, known_hosts: &Path, control_dir: &Path) -> Self {
+        Self {
+            user: user.into(),
+            address: address.into(),
+            port,
+            key: key.into(),
+            known_hosts: known_hosts.into(),
+            seed: control_dir.into(),
+            sudo: false,
+            log: None,
+            secrets: Vec::new(),
+            timeout: None,
+            master: Arc::default(),
+        }
+    }
+
+    /// Appends every command and its output to this file.
+    #[must_use]
+    pub fn log(mut self, path: impl Into<PathBuf>) -> Self {
+        self.log = Some(path.into());
+        self
+    }
+
+    /// A text that must not appear in any log or error.
+    #[must_use]
+    pub fn secret(mut self, secret: &str) -> Self {
+        self.secrets.push(secret.into());
+        self
+    }
+
+    /// A limit for every command.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Runs every command as root through sudo, which must not ask for a password.
+    #[must_use]
+    pub fn sudo(mut self, sudo: bool) -> Self {
+        self.sudo = sudo;
+        self
+    }
+
+    /// Runs this argument vector on the host; every argument arrives as it is.
+    pub fn run<S: AsRef<str>>(&self, argv: &[S]) -> Result<Output> {
+        self.stream(argv, |_, _| {})
+    }
+
+    /// The same with bytes on standard input. They may be secret: they appear in no argument, environment or log.
+    pub fn run_with_stdin<S: AsRef<str>>(&self, argv: &[S], stdin: impl Into<Vec<u8>>) -> Result<Output> {
+        self.finish(self.command(argv)?.stdin(stdin).output())
+    }
+
+    /// The same with a file on standard input.
+    pub fn run_with_file<S: AsRef<str>>(&self, argv: &[S], stdin: &Path) -> Result<Output> {
+        self.finish(self.command(argv)?.stdin_file(stdin).output())
+    }
+
+    /// The same; lines are handed over as they come.
+    pub fn stream<S: AsRef<str>>(&self, argv: &[S], on_line: impl FnMut(Stream, &str)) -> Result<Output> {
+        self.finish(self.command(argv)?.stream(on_line))
+    }
+
+    /// Runs it and leaves the judgement of exit codes to the caller. An error is a connection that failed.
+    pub fn try_run<S: AsRef<str>>(&self, argv: &[S]) -> Result<Result<Output, Failure>> {
+        match self.command(argv)?.output() {
+            Err(failure) if failure.code() == Some(255) || failure.code().is_none() => self.finish(Err(failure)).map(Ok),
+            other => Ok(other),
+        }
+    }
+
+    /// Copies a local file to the host, whole or not at all, with this mode.
+    pub fn copy(&self, local: &Path, remote: &str, mode: u32) -> Result<()> {
+        let size = fs_err::metadata(local)?.len();
+        self.receive(remote, mode, size, |run| run.stdin_file(local))
+    }
+
+    /// Writes these bytes to a file on the host, whole or not at all, with this mode.
+    pub fn write(&self, bytes: impl Into<Vec<u8>>, remote: &str, mode: u32) -> Result<()> {
+        let bytes = bytes.into();
+        self.receive(remote, mode, bytes.len() as u64, |run| run.stdin(bytes))
+    }
+
+    /// Ends the connection. The next command opens a new one.
+    pub fn close(&self) {
+        drop(self.master.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn receive(&self, remote: &str, mode: u32, size: u64, feed: impl FnOnce(Run) -> Run) -> Result<()> {
+        let (mode, size) = (format!("{mode:04o}"), size.to_string());
+        let run = self.command(&["sh", "-c", RECEIVE, "receive", remote, &mode, &size])?;
+        match feed(run.label(format!("copy to {}:{remote}", self.address))).output() {
+            Err(failure) if failure.code() == Some(BROKE_OFF) => Err(failure.into_error(Class::Transient)),
+            other => self.finish(other).map(drop),
+        }
+    }
+
+    fn command<S: AsRef<str>>(&self, argv: &[S]) -> Result<Run> {
+        let socket = self.connect()?;
+        let sudo: &[&str] = if self.sudo { &["sudo", "--non-interactive", "--"] } else { &[] };
+        let words = sudo.iter().copied().chain(argv.iter().map(AsRef::as_ref));
+        let name = argv.first().map_or("", AsRef::as_ref).rsplit('/').next().unwrap_or_default().to_owned();
+        let run = self.ssh().arg("-S").arg(socket).arg(self.target()).arg("--").arg(shell_words::join(words));
+        Ok(self.dress(run).label(format!("{name} on {}", self.address)))
+    }
+
+    fn dress(&self, mut run: Run) -> Run {
+        for secret in &self.secrets {
+            run = run.secret(secret);
+        }
+        if let Some(log) = &self.log {
+            run = run.log(log);
+        }
+        if let Some(limit) = self.timeout {
+            run = run.timeout(limit);
+        }
+        run
+    }
+
+    fn target(&self) -> String {
+        format!("{}@{}", self.user, self.address)
+    }
+
+    /// ssh with everything that does not depend on the command. `-F none`: a person's own configuration must not change what we do.
+    fn ssh(&self) -> Run {
+        let options = [
+            "BatchMode=yes".to_owned(),
+            "StrictHostKeyChecking=yes".to_owned(),
+            format!("UserKnownHostsFile={}", quote_option(&self.known_hosts)),
+            "GlobalKnownHostsFile=/dev/null".to_owned(),
+            "UpdateHostKeys=no".to_owned(),
+            "IdentitiesOnly=yes".to_owned(),
+            format!("ConnectTimeout={}", CONNECT.as_secs()),
+            "ServerAliveInterval=5".to_owned(),
+            "ServerAliveCountMax=4".to_owned(),
+            "LogLevel=ERROR".to_owned(),
+        ];
+        let run = Run::new("ssh").dir("/").args(["-F", "none", "-T", "-p"]).arg(self.port.to_string());
+        run.arg("-i").arg(&self.key).args(options.into_iter().flat_map(|option| ["-o".to_owned(), option]))
+    }
+
+    /// The control socket of a connection that stands.
+    fn connect(&self) -> Result<PathBuf> {
+        let mut slot = self.master.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(master) = slot.as_ref()
+            && master.service.check().is_ok()
+        {
+            return Ok(master.socket.clone());
+        }
+        drop(slot.take());
+        let socket = self.socket()?;
+        let run = self.dress(self.ssh().args(["-M", "-N", "-S"]).arg(&socket).arg(self.target()));
+        let service = Service::start(run.label(format!("ssh to {}", self.address)))?;
+        let master = Master { service, socket: socket.clone() };
+        self.wait_for_socket(&master)?;
+        *slot = Some(master);
+        Ok(socket)
+    }
+
+    fn wait_for_socket(&self, master: &Master) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            if master.socket.exists() {
+                return Ok(());
+            }
+            if master.service.check().is_err() {
+                return Err(self.unreachable(&master.service.said()));
+            }
+            if start.elapsed() > CONNECT * 2 {
+                return Err(self.unreachable("no answer in time"));
+            }
+            signals::sleep(Duration::from_millis(5))?;
+        }
+    }
+
+    /// 255 is ssh's own exit code: the connection failed, not the command.
+    fn finish(&self, result: Result<Output, Failure>) -> Result<Output> {
+        match result {
+            Err(failure) if failure.code() == Some(255) => {
+                let error = self.unreachable(failure.stderr());
+                self.close();
+                Err(error)
+            }
+            other => other.map_err(Error::from),
+        }
+    }
+
+    fn unreachable(&self, said: &str) -> Error {
+        let reason = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("ssh gave no reason");
+        let (class, hint) = if said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") || said.contains("Host key verification failed") {
+            let known = self.known_hosts.display();
+            (Class::Person, format!("look who answers at {}; the host keys that this cluster trusts are in {known}", self.address))
+        } else {
+            (Class::Transient, format!("look with: ssh -i {} -p {} {}", self.key.display(), self.port, self.target()))
+        };
+        let message = format!("cannot reach {} over ssh: {reason}", self.target());
+        said.lines().rev().take(5).collect::<Vec<_>>().into_iter().rev().fold(Error::new(class, message), Error::evidence).hint(hint)
+    }
+
+    /// A path for this process and this host that is short enough for a socket.
+    fn socket(&self) -> Result<PathBuf> {
+        let mut hash = Sha256::new();
+        for part in [self.seed.as_os_str(), self.key.as_os_str(), self.target().as_ref(), self.port.to_string().as_ref()] {
+            hash.update(part.as_encoded_bytes());
+            hash.update([0]);
+        }
+        // Two objects for one host are two connections: the address of the shared slot tells them apart.
+        hash.update((Arc::as_ptr(&self.master) as usize).to_le_bytes());
+        let name = format!("{}-{}", std::process::id(), &hex::encode(hash.finalize())[..12]);
+        Ok(socket_dir(name.len())?.join(name))
+    }
+}
+
+/// A directory of ours alone, with a short path; sockets of processes that are gone are removed from it.
+fn socket_dir(name: usize) -> Result<PathBuf> {
+    let uid = rustix::process::getuid().as_raw();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("turnup"));
+    let fits = |dir: &PathBuf| dir.as_os_str().len() + 1 + name <= LONGEST_SOCKET && dir.parent().is_some_and(Path::is_dir);
+    let dir = runtime.filter(fits).unwrap_or_else(|| PathBuf::from(format!("/tmp/turnup-{uid}")));
+    match fs_err::symlink_metadata(&dir) {
+        Err(_) => {
+            let made = rustix::fs::mkdir(&dir, rustix::fs::Mode::RWXU);
+            // Another thread may have made it in the meantime.
+            if !dir.is_dir() {
+                made.context(format!("cannot make {}", dir.display()))?;
+            }
+        }
+        Ok(metadata) if metadata.is_dir() && metadata.uid() == uid && metadata.mode() & 0o077 == 0 => {}
+        Ok(_) => {
+            let message = format!("{} is not a directory of ours alone", dir.display());
+            return Err(Error::person(message).hint(format!("look at it, then remove it: ls -ld {}", dir.display())));
+        }
+    }
+    remove_stale(&dir);
+    Ok(dir)
+}
+
+fn remove_stale(dir: &Path) {
+    let Ok(entries) = fs_err::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.split_once('-')).and_then(|(pid, _)| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            // Another process may be faster.
+            let _gone = fs_err::remove_file(entry.path());
+        }
+    }
+}
+
+/// ssh splits option values at spaces unless they are quoted.
+fn quote_option(path: &Path) -> String {
+    format!("\"{}\"", path.display())
+}

@@ -1,0 +1,82 @@
+//! What a step does, and what it may use while it does it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Inputs, Sink, What};
+use crate::exec::{Run, signals};
+use crate::Result;
+
+/// Whether what a step made is still there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// It is.
+    Holds,
+    /// It is not, and this is why.
+    Gone(String),
+}
+
+/// What a step does. Safe to run again after a crash at any instant.
+pub trait Action: Send + Sync {
+    /// Everything that the outcome depends on.
+    fn inputs(&self, host: Option<&str>) -> Result<Inputs>;
+    /// Looks whether what the last run made is still there. Changes nothing.
+    fn verify(&self, host: Option<&str>) -> Result<Proof>;
+    /// Lines for `turnup plan` that say what would change. Changes nothing.
+    fn preview(&self, _host: Option<&str>) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+    /// Does it.
+    fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()>;
+}
+
+/// What a running step may use of the engine.
+#[derive(Clone, Debug)]
+pub struct Cx {
+    pub(super) id: String,
+    pub(super) sink: Sink,
+    pub(super) log: PathBuf,
+    pub(super) deadline: Instant,
+}
+
+impl Cx {
+    /// A context outside of any engine: for tests, and for commands that do a step's work by hand.
+    #[must_use]
+    pub fn detached(id: impl Into<String>, sink: Sink, log: impl Into<PathBuf>, budget: Duration) -> Self {
+        Self { id: id.into(), sink, log: log.into(), deadline: Instant::now() + budget }
+    }
+    /// Says what is being done, in a few words.
+    pub fn progress(&self, message: impl Into<String>) {
+        self.sink.emit(What::StepProgress { step: self.id.clone(), message: message.into() });
+    }
+    /// Says how much of it is done.
+    pub fn count(&self, done: u64, total: u64) {
+        self.sink.emit(What::StepCount { step: self.id.clone(), done, total });
+    }
+    /// Something that a person waits for has happened: "etcd healthy".
+    pub fn milestone(&self, name: impl Into<String>) {
+        self.sink.emit(What::Milestone { step: self.id.clone(), name: name.into() });
+    }
+    /// The file that this step's children log to.
+    #[must_use]
+    pub fn log_path(&self) -> &Path {
+        &self.log
+    }
+    /// What is left of the step's time.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+    /// An error once a signal has asked us to stop.
+    pub fn check(&self) -> Result<()> {
+        signals::check()
+    }
+    /// Sleeps, but not longer than until a signal comes.
+    pub fn sleep(&self, duration: Duration) -> Result<()> {
+        signals::sleep(duration)
+    }
+    /// A run that logs to this step's log and ends with this step's time. The working directory is still to be given.
+    pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Run {
+        Run::new(program).log(&self.log).timeout(self.remaining())
+    }
+}

@@ -1,0 +1,396 @@
+//! Runs what is not proven done: in order, in parallel, with a journal that survives a crash at any instant.
+//!
+//! For each step: intent to the disk, effect, outcome to the disk. A failure stops the steps that need the failed one and no others. The
+//! engine never undoes anything and never prints.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::custom::CustomCommand;
+use super::failure::{self, Failed};
+use super::graph::{Task, expand};
+use super::kill_point::{self, Point};
+use super::manifest::unknown;
+use super::plan::{self, Planned, judge};
+use super::{Action, Cx, Inputs, Manifest, Sink, Step, What};
+use crate::exec::signals;
+use crate::state::{Entry, Lock, Outcome, State, Store};
+use crate::{Class, Error, Result};
+
+/// The longest wait between two tries.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How often a waiting engine looks whether a signal has come.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A host as the engine sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its name, unique in the cluster.
+    pub name: String,
+    /// Its role, as `roles` in `phase.toml` names it.
+    pub role: String,
+}
+
+/// A phase ready to run.
+pub struct Phase {
+    /// Its name: the first part of every step id.
+    pub name: String,
+    /// Its steps.
+    pub manifest: Manifest,
+    /// What built-in steps do, by step name.
+    pub actions: HashMap<String, Box<dyn Action>>,
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// Where custom commands run.
+    pub work_dir: PathBuf,
+    /// Values of the configuration, for the custom steps that name some as inputs.
+    pub settings: Inputs,
+}
+
+impl Phase {
+    /// A phase without any actions yet.
+    #[must_use]
+    pub fn new(name: impl Into<String>, manifest: Manifest, hosts: Vec<Host>) -> Self {
+        Self { name: name.into(), manifest, actions: HashMap::new(), hosts, work_dir: ".".into(), settings: Inputs::new() }
+    }
+
+    /// Adds what a built-in step does.
+    #[must_use]
+    pub fn with(mut self, step: &str, action: impl Action + 'static) -> Self {
+        self.actions.insert(step.into(), Box::new(action));
+        self
+    }
+
+    /// One action for each step of the manifest.
+    pub(super) fn all_actions<'p>(&'p self, store: &Store) -> Result<Vec<Performer<'p>>> {
+        self.manifest.steps.iter().map(|step| self.performer(store, step)).collect()
+    }
+
+    fn performer<'p>(&'p self, store: &Store, step: &Step) -> Result<Performer<'p>> {
+        if !step.run.is_empty() {
+            return CustomCommand::new(self, step, store.dir()).map(Performer::Custom);
+        }
+        self.actions.get(&step.name).map(|action| Performer::BuiltIn(action.as_ref())).ok_or_else(|| {
+            let what = unknown("built-in step", &step.name, self.actions.keys().map(String::as_str));
+            Error::config(format!("phases/{}/phase.toml: {what}", self.name))
+                .hint("a step of your own needs a command: run = [\"command\", \"argument\"]")
+        })
+    }
+}
+
+/// Who does a step.
+pub(super) enum Performer<'p> {
+    BuiltIn(&'p dyn Action),
+    Custom(CustomCommand),
+}
+
+impl Performer<'_> {
+    pub(super) fn as_ref(&self) -> &dyn Action {
+        match self {
+            Self::BuiltIn(action) => *action,
+            Self::Custom(command) => command,
+        }
+    }
+}
+
+/// How a phase went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Steps that ran.
+    pub ran: usize,
+    /// Steps that were proven done.
+    pub skipped: usize,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Runs phases against one store.
+pub struct Engine<'a> {
+    store: &'a Store,
+    lock: &'a Lock,
+    sink: Sink,
+    parallel: usize,
+    next_command: String,
+    first_wait: Duration,
+}
+
+impl<'a> Engine<'a> {
+    /// An engine; the lock is proof that nobody else writes.
+    #[must_use]
+    pub fn new(store: &'a Store, lock: &'a Lock, sink: Sink) -> Self {
+        Self { store, lock, sink, parallel: 8, next_command: "turnup up".into(), first_wait: Duration::from_secs(1) }
+    }
+
+    /// How many steps may run at once; 8 by default.
+    #[must_use]
+    pub fn parallel(mut self, steps: usize) -> Self {
+        self.parallel = steps.max(1);
+        self
+    }
+
+    /// The command that a failure tells the person to go on with; `turnup up` by default.
+    #[must_use]
+    pub fn next_command(mut self, command: impl Into<String>) -> Self {
+        self.next_command = command.into();
+        self
+    }
+
+    /// The wait before the second try, doubled before each further one; 1 s by default.
+    #[must_use]
+    pub fn first_wait(mut self, wait: Duration) -> Self {
+        self.first_wait = wait;
+        self
+    }
+
+    /// What `run` would do, and why. Needs no engine and no lock.
+    pub fn plan(store: &Store, phase: &Phase) -> Result<Vec<Planned>> {
+        plan::plan(store, phase)
+    }
+
+    /// Runs what is not proven done.
+    pub fn run(&mut self, phase: &Phase) -> Result<Summary> {
+        let start = Instant::now();
+        signals::check()?;
+        let actions = phase.all_actions(self.store)?;
+        let tasks = expand(phase);
+        let state = self.forget_gone(phase)?;
+        self.sink.emit(What::PhaseStarted { phase: phase.name.clone(), steps: tasks.len() });
+        let mut board = Board::new(&tasks);
+        self.work_off(phase, &actions, &state, &mut board);
+        self.store.flush(self.lock)?;
+        self.sink.emit(What::PhaseDone {
+            phase: phase.name.clone(),
+            ran: board.ran,
+            skipped: board.skipped,
+            failed: board.failures.len(),
+            blocked: board.blocked.len(),
+            elapsed_seconds: start.elapsed().as_secs_f64(),
+        });
+        if board.is_clean() {
+            return Ok(Summary { ran: board.ran, skipped: board.skipped, elapsed: start.elapsed() });
+        }
+        Err(failure::into_error(&phase.name, board.failures, &board.blocked, board.left, &self.next_command))
+    }
+
+    /// Drops the records of hosts and steps that are gone; returns the state from which this run sets out. Each task is judged once and
+    /// only by its own record, so the state need not be read again while the phase runs.
+    fn forget_gone(&self, phase: &Phase) -> Result<State> {
+        let state = self.store.state()?;
+        for step in plan::gone(&state, phase) {
+            self.store.record(self.lock, Entry::Forgotten { step: step.clone() })?;
+            self.sink.emit(What::StepForgotten { step });
+        }
+        Ok(state)
+    }
+
+    /// Hands out tasks to threads until nothing is ready and nothing runs.
+    fn work_off(&self, phase: &Phase, actions: &[Performer<'_>], state: &State, board: &mut Board<'_>) {
+        let (sender, receiver) = mpsc::channel();
+        let mut running: Vec<&str> = Vec::new();
+        let mut told = false;
+        thread::scope(|scope| {
+            loop {
+                while running.len() < self.parallel
+                    && !signals::interrupted()
+                    && let Some(at) = board.ready.pop_front()
+                {
+                    let task = &board.tasks[at];
+                    let work = Work { task, step: &phase.manifest.steps[task.step], action: actions[task.step].as_ref(), state };
+                    let sender = sender.clone();
+                    running.push(&task.id);
+                    scope.spawn(move || drop(sender.send((at, self.perform(&work)))));
+                }
+                if running.is_empty() {
+                    break;
+                }
+                match receiver.recv_timeout(TICK) {
+                    Ok((at, result)) => {
+                        running.retain(|id| *id != board.tasks[at].id);
+                        for (step, because) in board.settle(at, result) {
+                            self.sink.emit(What::StepBlocked { step, because });
+                        }
+                    }
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+                }
+                if signals::interrupted() && !told && !running.is_empty() {
+                    told = true;
+                    let message = format!("stopping: waiting for {}; a second signal changes nothing", running.join(", "));
+                    self.sink.emit(What::Note { message });
+                }
+            }
+        });
+    }
+
+    /// One task from judgement to outcome. A panic of an action is a failure of that step alone.
+    fn perform(&self, work: &Work<'_>) -> Result<Ended, Failed> {
+        let (task, step) = (work.task, work.step);
+        let log = self.store.log_path(&task.id);
+        let performed = catch_unwind(AssertUnwindSafe(|| self.judge_and_run(work, &log)));
+        let result = performed.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
+        result.map_err(|error| {
+            let log = log.is_file().then_some(log);
+            self.sink.emit(What::StepFailed {
+                step: task.id.clone(),
+                class: error.class(),
+                message: failure::one_line(&error),
+                evidence: error.evidence_lines().to_vec(),
+                log: log.as_ref().map(|log| log.display().to_string()),
+            });
+            Failed { id: task.id.clone(), step: step.name.clone(), host: task.host.clone(), error, log }
+        })
+    }
+
+    fn judge_and_run(&self, work: &Work<'_>, log: &Path) -> Result<Ended> {
+        let Work { task, step, action, state } = *work;
+        let host = task.host.as_deref();
+        let (why, inputs) = judge(state, &task.id, action, host)?;
+        let Some(why) = why else {
+            self.sink.emit(What::StepSkipped { step: task.id.clone() });
+            return Ok(Ended::Skipped);
+        };
+        let start = Instant::now();
+        let digest = inputs.digest();
+        kill_point::pass(&task.id, Point::BeforeIntent);
+        self.store.record(self.lock, Entry::Intent { step: task.id.clone(), digest: digest.clone() })?;
+        kill_point::pass(&task.id, Point::AfterIntent);
+        self.sink.emit(What::StepStarted { step: task.id.clone(), summary: step.summary.clone(), why });
+        let cx = Cx::detached(&task.id, self.sink.clone(), log, step.budget);
+        let tried = catch_unwind(AssertUnwindSafe(|| self.try_until(step, action, host, &cx)));
+        let result = tried.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
+        kill_point::pass(&task.id, Point::AfterEffect);
+        if let Err(error) = result {
+            // Without an outcome the intent stays open, and the next run says "interrupted last time".
+            if error.class() != Class::Interrupted {
+                self.conclude(&task.id, Outcome::Failed { message: failure::one_line(&error) })?;
+            }
+            return Err(error);
+        }
+        let elapsed = start.elapsed();
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        self.conclude(&task.id, Outcome::Done { digest, inputs: inputs.fingerprints().clone(), elapsed_ms })?;
+        kill_point::pass(&task.id, Point::AfterOutcome);
+        self.sink.emit(What::StepDone { step: task.id.clone(), elapsed_seconds: elapsed.as_secs_f64() });
+        Ok(Ended::Ran)
+    }
+
+    fn conclude(&self, id: &str, outcome: Outcome) -> Result<()> {
+        self.store.record(self.lock, Entry::Outcome { step: id.to_owned(), outcome })
+    }
+
+    /// Tries until it succeeds, fails with a class that is not tried again, or has no time left.
+    fn try_until(&self, step: &Step, action: &dyn Action, host: Option<&str>, cx: &Cx) -> Result<()> {
+        let mut wait = self.first_wait;
+        for attempt in 1.. {
+            signals::check()?;
+            let Err(error) = action.run(host, cx) else { return Ok(()) };
+            if let Err(stopped) = signals::check() {
+                // Whatever a tool made of the signal that it was sent: the step did not fail, it was stopped.
+                return Err(stopped.source(error));
+            }
+            if !step.retry.contains(&error.class()) {
+                return Err(error);
+            }
+            if wait >= cx.remaining() {
+                let tries = if attempt == 1 { "try" } else { "tries" };
+                return Err(error.evidence(format!("gave up after {attempt} {tries}: the step's budget is {:?}", step.budget)));
+            }
+            self.sink.emit(What::StepRetry {
+                step: cx.id.clone(),
+                attempt,
+                wait_seconds: wait.as_secs_f64(),
+                cause: failure::one_line(&error),
+            });
+            signals::sleep(wait)?;
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+        Ok(())
+    }
+}
+
+/// A task with all that it takes to do it.
+struct Work<'w> {
+    task: &'w Task,
+    step: &'w Step,
+    action: &'w dyn Action,
+    state: &'w State,
+}
+
+/// How a task ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Ran,
+    Skipped,
+}
+
+/// What is ready, what has ended and what never will begin.
+struct Board<'t> {
+    tasks: &'t [Task],
+    waiting: Vec<usize>,
+    ready: VecDeque<usize>,
+    ran: usize,
+    skipped: usize,
+    failures: Vec<Failed>,
+    blocked: Vec<String>,
+    /// Tasks that have not ended and are not blocked.
+    left: usize,
+}
+
+impl<'t> Board<'t> {
+    fn new(tasks: &'t [Task]) -> Self {
+        let waiting: Vec<usize> = tasks.iter().map(|task| task.needs.len()).collect();
+        let ready = (0..tasks.len()).filter(|at| waiting[*at] == 0).collect();
+        Self { tasks, waiting, ready, ran: 0, skipped: 0, failures: Vec::new(), blocked: Vec::new(), left: tasks.len() }
+    }
+
+    fn is_clean(&self) -> bool {
+        self.failures.is_empty() && self.left == 0
+    }
+
+    /// Notes how a task ended; returns the tasks that it blocks, each with the one to blame.
+    fn settle(&mut self, at: usize, result: Result<Ended, Failed>) -> Vec<(String, String)> {
+        self.left -= 1;
+        match result {
+            Ok(ended) => {
+                match ended {
+                    Ended::Ran => self.ran += 1,
+                    Ended::Skipped => self.skipped += 1,
+                }
+                for (next, task) in self.tasks.iter().enumerate() {
+                    if task.needs.contains(&at) {
+                        self.waiting[next] -= 1;
+                        if self.waiting[next] == 0 {
+                            self.ready.push_back(next);
+                        }
+                    }
+                }
+                Vec::new()
+            }
+            Err(failed) => {
+                // A stop blames nobody: what comes after simply has not begun.
+                let blamed = (failed.error.class() != Class::Interrupted).then(|| failed.id.clone());
+                self.failures.push(failed);
+                blamed.map_or_else(Vec::new, |because| self.block(at, &because))
+            }
+        }
+    }
+
+    fn block(&mut self, at: usize, because: &str) -> Vec<(String, String)> {
+        let mut blocked = Vec::new();
+        let mut roots = vec![at];
+        while let Some(root) = roots.pop() {
+            for (next, task) in self.tasks.iter().enumerate() {
+                if task.needs.contains(&root) && !self.blocked.contains(&task.id) {
+                    self.blocked.push(task.id.clone());
+                    self.left -= 1;
+                    blocked.push((task.id.clone(), because.to_owned()));
+                    roots.push(next);
+                }
+            }
+        }
+        blocked
+    }
+}

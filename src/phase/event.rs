@@ -1,0 +1,86 @@
+//! Everything that happens, as data. Terminal, JSON lines and logs are consumers of this one stream.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Class;
+
+/// Name and version of the stream; the first event carries it. It grows only by new kinds and new fields.
+pub const SCHEMA: &str = "turnup.events/1";
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Seconds since the start of the run.
+    pub seconds: f64,
+    /// What happened.
+    pub event: What,
+}
+
+/// What happened. A step is named by its id: `<phase>/<step>` or `<phase>/<step>@<host>`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the variants' docs say what their fields are; the names say the rest")]
+pub enum What {
+    /// The first event.
+    RunStarted { schema: String, version: String, command: String, cluster: String, at: jiff::Timestamp },
+    /// A phase begins with so many steps, hosts counted one by one.
+    PhaseStarted { phase: String, steps: usize },
+    /// A step begins, and why it is not skipped.
+    StepStarted { step: String, summary: String, why: String },
+    /// What the step does now.
+    StepProgress { step: String, message: String },
+    /// How much of it is done.
+    StepCount { step: String, done: u64, total: u64 },
+    /// A try failed and there will be another one.
+    StepRetry { step: String, attempt: u32, wait_seconds: f64, cause: String },
+    /// The step is proven done.
+    StepSkipped { step: String },
+    /// The step ended well.
+    StepDone { step: String, elapsed_seconds: f64 },
+    /// The step failed for good.
+    StepFailed { step: String, class: Class, message: String, evidence: Vec<String>, log: Option<String> },
+    /// The step did not begin because another one failed.
+    StepBlocked { step: String, because: String },
+    /// The record of a step was dropped: its host is gone.
+    StepForgotten { step: String },
+    /// Something that a person waits for has happened.
+    Milestone { step: String, name: String },
+    /// A phase ended.
+    PhaseDone { phase: String, ran: usize, skipped: usize, failed: usize, blocked: usize, elapsed_seconds: f64 },
+    /// A remark outside of any step.
+    Note { message: String },
+    /// The last event.
+    RunDone { ok: bool, elapsed_seconds: f64 },
+    /// A kind that this version does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Where events go. Cheap to clone; an event that nobody listens to is dropped.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    sender: Sender<Event>,
+    start: Instant,
+}
+
+impl Sink {
+    /// A sink whose clock starts now, and the end where its events come out.
+    #[must_use]
+    pub fn channel() -> (Self, Receiver<Event>) {
+        let (sender, receiver) = mpsc::channel();
+        (Self { sender, start: Instant::now() }, receiver)
+    }
+    /// A sink into which events vanish.
+    #[must_use]
+    pub fn null() -> Self {
+        Self::channel().0
+    }
+    /// Sends one event.
+    pub fn emit(&self, what: What) {
+        // A reporter that has gone away must not stop the work.
+        drop(self.sender.send(Event { seconds: self.start.elapsed().as_secs_f64(), event: what }));
+    }
+}

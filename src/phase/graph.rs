@@ -1,0 +1,153 @@
+//! From steps and hosts to tasks: what runs once or for a host, and which tasks each one waits for. Pure.
+
+use super::{Host, Phase, Scope, Step};
+
+/// One step, for one host if it is a host step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Task {
+    /// `<phase>/<step>` or `<phase>/<step>@<host>`.
+    pub(super) id: String,
+    /// Index of the step in the manifest.
+    pub(super) step: usize,
+    pub(super) host: Option<String>,
+    /// Indices of the tasks that must have ended well before.
+    pub(super) needs: Vec<usize>,
+}
+
+/// All tasks of a phase, in the order of the file and of the hosts.
+///
+/// A host step waits for the same host's task of the host step it comes after. Where that step has no task for this host (other roles), it
+/// waits for all tasks of that step; where it has none at all, for what that step would have waited for.
+pub(super) fn expand(phase: &Phase) -> Vec<Task> {
+    let steps = &phase.manifest.steps;
+    let mut tasks = Vec::new();
+    let mut of_step: Vec<Vec<usize>> = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        let first = tasks.len();
+        match step.scope {
+            Scope::Once => tasks.push(task(phase, index, None)),
+            Scope::Host => tasks.extend(hosts_of(step, &phase.hosts).map(|host| task(phase, index, Some(host)))),
+        }
+        of_step.push((first..tasks.len()).collect());
+    }
+    for at in 0..tasks.len() {
+        let mut needs = Vec::new();
+        for name in &steps[tasks[at].step].after {
+            collect(steps, &tasks, &of_step, name, tasks[at].host.as_deref(), &mut needs);
+        }
+        needs.sort_unstable();
+        needs.dedup();
+        tasks[at].needs = needs;
+    }
+    tasks
+}
+
+fn task(phase: &Phase, step: usize, host: Option<&Host>) -> Task {
+    let name = &phase.manifest.steps[step].name;
+    let id = host.map_or_else(
+        || format!("{}/{name}", phase.name),
+        |host| format!("{}/{name}@{}", phase.name, host.name),
+    );
+    Task { id, step, host: host.map(|host| host.name.clone()), needs: Vec::new() }
+}
+
+fn hosts_of<'h>(step: &Step, hosts: &'h [Host]) -> impl Iterator<Item = &'h Host> {
+    hosts.iter().filter(|host| step.roles.is_empty() || step.roles.contains(&host.role))
+}
+
+fn collect(steps: &[Step], tasks: &[Task], of_step: &[Vec<usize>], name: &str, host: Option<&str>, needs: &mut Vec<usize>) {
+    let Some(index) = steps.iter().position(|step| step.name == name) else { return };
+    let all = &of_step[index];
+    let same_host = all.iter().find(|task| host.is_some() && tasks[**task].host.as_deref() == host);
+    match same_host {
+        Some(task) => needs.push(*task),
+        None if all.is_empty() => {
+            for earlier in &steps[index].after {
+                collect(steps, tasks, of_step, earlier, host, needs);
+            }
+        }
+        None => needs.extend(all),
+    }
+}
+
+/// The tasks in an order in which each comes after all that it needs; the manifest has been checked for cycles.
+pub(super) fn in_order(tasks: &[Task]) -> Vec<usize> {
+    let mut done = vec![false; tasks.len()];
+    let mut order = Vec::with_capacity(tasks.len());
+    while order.len() < tasks.len() {
+        let before = order.len();
+        for (at, task) in tasks.iter().enumerate() {
+            if !done[at] && task.needs.iter().all(|need| done[*need]) {
+                done[at] = true;
+                order.push(at);
+            }
+        }
+        if order.len() == before {
+            break;
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+    use crate::phase::Manifest;
+
+    fn edges(text: &str, hosts: &[(&str, &str)]) -> Vec<String> {
+        let hosts = hosts.iter().map(|(name, role)| Host { name: (*name).into(), role: (*role).into() }).collect();
+        let phase = Phase::new("p", Manifest::parse("x", text).unwrap(), hosts);
+        let tasks = expand(&phase);
+        let ids = |needs: &[usize]| needs.iter().map(|need| tasks[*need].id.as_str()).collect::<Vec<_>>().join(" ");
+        tasks.iter().map(|task| format!("{} <- {}", task.id, ids(&task.needs))).collect()
+    }
+
+    const TEXT: &str = r#"
+[[step]]
+name = "pki"
+[[step]]
+name = "push"
+scope = "host"
+after = ["pki"]
+[[step]]
+name = "control"
+scope = "host"
+roles = ["cp"]
+after = ["push"]
+[[step]]
+name = "join"
+scope = "host"
+roles = ["w"]
+after = ["control"]
+[[step]]
+name = "check"
+after = ["join"]
+"#;
+
+    #[test]
+    fn once_and_host_steps_wait_for_the_right_tasks() {
+        assert_eq!(
+            edges(TEXT, &[("c0", "cp"), ("w0", "w"), ("w1", "w")]),
+            [
+                "p/pki <- ",
+                "p/push@c0 <- p/pki",
+                "p/push@w0 <- p/pki",
+                "p/push@w1 <- p/pki",
+                "p/control@c0 <- p/push@c0",
+                "p/join@w0 <- p/control@c0",
+                "p/join@w1 <- p/control@c0",
+                "p/check <- p/join@w0 p/join@w1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_step_without_tasks_passes_its_waiting_on() {
+        assert_eq!(
+            edges(TEXT, &[("c0", "cp")]).last().map(String::as_str),
+            Some("p/check <- p/control@c0")
+        );
+        assert_eq!(edges(TEXT, &[]), ["p/pki <- ", "p/check <- p/pki"]);
+    }
+}

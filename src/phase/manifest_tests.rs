@@ -1,0 +1,90 @@
+//! Tests of reading `phase.toml`: what a good file says, and what each mistake looks like.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use super::*;
+
+fn error(text: &str) -> String {
+    Manifest::parse("phases/x/phase.toml", text).unwrap_err().render()
+}
+
+#[test]
+fn a_whole_file() {
+    let text = r#"
+summary = "hosts become nodes"
+[[step]]
+name = "pki"
+summary = "certificates"
+[[step]]
+name = "node-up"
+scope = "host"
+roles = ["worker"]
+after = ["pki"]
+budget = "90s"
+retry = []
+[[step]]
+name = "notify"
+after = ["node-up"]
+run = ["scripts/notify.sh", "now"]
+inputs = ["phase2"]
+"#;
+    let manifest = Manifest::parse("phase.toml", text).unwrap();
+    assert_eq!(manifest.summary, "hosts become nodes");
+    let names: Vec<&str> = manifest.steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["pki", "node-up", "notify"]);
+    assert_eq!(manifest.steps[0].retry, [Class::Transient]);
+    assert_eq!(manifest.steps[1].scope, Scope::Host);
+    assert_eq!(manifest.steps[1].budget, Duration::from_secs(90));
+    assert_eq!(manifest.steps[1].retry, []);
+    assert_eq!(manifest.steps[2].run, ["scripts/notify.sh", "now"]);
+}
+
+#[test]
+fn all_mistakes_at_once_with_their_places() {
+    insta::assert_snapshot!(error(
+        r#"sumary = "x"
+[[step]]
+name = "one"
+buget = "10m"
+after = ["tow"]
+[[step]]
+name = "two"
+scope = "hosts"
+budget = "ten"
+retry = ["always"]
+roles = "worker"
+[[step]]
+name = "two"
+inputs = ["phase1"]
+[[step]]
+name = "No Name"
+roles = ["worker"]
+"#
+    ));
+}
+
+#[test]
+fn a_cycle_is_shown_whole() {
+    insta::assert_snapshot!(error(
+        "[[step]]\nname = \"a\"\nafter = [\"c\"]\n[[step]]\nname = \"b\"\nafter = [\"a\"]\n[[step]]\nname = \"c\"\nafter = [\"b\"]\n"
+    ));
+}
+
+#[test]
+fn a_file_that_is_no_toml() {
+    insta::assert_snapshot!(error("[[step]]\nname = \"a\nafter = []\n"));
+}
+
+#[test]
+fn times() {
+    assert_eq!(parse_duration("2h"), Some(Duration::from_hours(2)));
+    for bad in ["", "m", "10", "-1s", "0s", "1.5m", "99999999999999999999s", "18446744073709551615h", "1µ"] {
+        assert_eq!(parse_duration(bad), None, "{bad}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,60}|(\\[\\[step\\]\\]\nname = \"[a-c]\"\nafter = \\[\"[a-c]\"\\]\n){0,4}") {
+        drop(Manifest::parse("x", &text));
+    }
+}

@@ -1,0 +1,94 @@
+//! The lock: one writer for each cluster.
+//!
+//! The operating system's lock on the file decides, not the text in it: a dead owner's lock is free whatever the text says. The text names
+//! the owner to whoever has to wait.
+
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::trouble;
+use crate::{Class, Error, Result};
+
+/// Who holds the lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Process id.
+    pub pid: u32,
+    /// Name of the machine.
+    pub host: String,
+    /// When it was taken.
+    pub start: Timestamp,
+    /// The command that took it.
+    pub command: String,
+}
+
+/// Proof that this process is the only writer; dropped, the lock is free.
+#[derive(Debug)]
+pub struct Lock {
+    file: fs_err::File,
+    previous: Option<Owner>,
+}
+
+impl Lock {
+    /// The owner that died holding the lock, if the last one did.
+    #[must_use]
+    pub fn previous(&self) -> Option<&Owner> {
+        self.previous.as_ref()
+    }
+
+    pub(super) fn take(path: &Path, command: &str) -> Result<Self> {
+        let open = fs_err::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let mut file = open.map_err(|error| trouble::io(path, error))?;
+        let mut text = String::new();
+        // A text that does not read is no reason to stop: it only says who.
+        let _unreadable = file.read_to_string(&mut text);
+        let owner: Option<Owner> = serde_json::from_str(&text).ok();
+        match file.file().try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Err(held(owner.as_ref())),
+            Err(std::fs::TryLockError::Error(error)) => return Err(trouble::io(path, error)),
+        }
+        let mut lock = Self { file, previous: owner };
+        lock.sign(command).map_err(|error| trouble::io(path, error))?;
+        Ok(lock)
+    }
+
+    fn sign(&mut self, command: &str) -> std::io::Result<()> {
+        let owner = Owner {
+            pid: std::process::id(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            start: Timestamp::now(),
+            command: command.to_owned(),
+        };
+        let text = serde_json::to_vec(&owner)?;
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(&text)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // An empty file says that the owner left in order. The lock itself goes with the descriptor.
+        let _left = self.file.set_len(0);
+    }
+}
+
+fn held(owner: Option<&Owner>) -> Error {
+    let Some(owner) = owner else {
+        return Error::new(Class::Locked, "another turnup works on this cluster").hint("wait until it has ended");
+    };
+    let minutes = owner.start.until(Timestamp::now()).map_or(0, |span| span.get_seconds() / 60 + span.get_minutes());
+    let message = format!(
+        "`{}` (process {} on {}) has worked on this cluster for {minutes} min, since {}",
+        owner.command,
+        owner.pid,
+        owner.host,
+        owner.start.strftime("%Y-%m-%d %H:%M:%SZ"),
+    );
+    Error::new(Class::Locked, message).hint(format!("wait until it has ended, or stop it: kill -INT {}", owner.pid))
+}

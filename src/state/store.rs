@@ -1,0 +1,306 @@
+//! The directory of one cluster: whole-file writes into it, its lock, its state.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::journal::{self, Content, Entry, Journal};
+use super::snapshot::{self, State};
+use super::{Lock, trouble};
+use crate::{Class, Error, Result};
+
+const STATE: &str = "state.json";
+const JOURNAL: &str = "journal.jsonl";
+const LOCK: &str = "lock";
+/// A journal that has grown longer than this is cut down to what the state still needs when the next run opens it.
+const LONG_JOURNAL: u64 = 8 << 20;
+/// How far the snapshot may lag behind the journal while a run goes on.
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
+
+/// The directory `.turnup/<cluster>/`. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Store {
+    dir: PathBuf,
+    writer: Arc<Mutex<Option<Writer>>>,
+}
+
+/// What the only writer keeps open.
+#[derive(Debug)]
+struct Writer {
+    journal: Journal,
+    state: State,
+    /// When the snapshot was last written, and whether the journal has gone on since.
+    written: Instant,
+    behind: bool,
+}
+
+impl Writer {
+    fn new(journal: Journal, state: State) -> Self {
+        Self { journal, state, written: Instant::now(), behind: false }
+    }
+}
+
+impl Store {
+    /// Opens the directory; makes it (0700) when it is not there.
+    pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
+        let store = Self { dir: dir.into(), writer: Arc::default() };
+        store.create_dir("")?;
+        Ok(store)
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The path of a file in it.
+    #[must_use]
+    pub fn path(&self, rel: impl AsRef<Path>) -> PathBuf {
+        self.dir.join(rel)
+    }
+
+    /// Takes the lock for this command, or names the process that has it.
+    pub fn lock(&self, command: &str) -> Result<Lock> {
+        Lock::take(&self.path(LOCK), command)
+    }
+
+    /// The state: snapshot plus what the journal says since. Needs no lock.
+    pub fn state(&self) -> Result<State> {
+        if let Some(writer) = self.writer().as_ref() {
+            return Ok(writer.state.clone());
+        }
+        // The snapshot first: a journal read later knows all that the snapshot knows.
+        let snapshot = self.snapshot()?;
+        let content = self.journal()?;
+        Ok(snapshot.replay(&content.lines))
+    }
+
+    /// Writes one entry to the journal and takes it into the state. When this returns, the entry is on the disk.
+    pub fn record(&self, _lock: &Lock, entry: Entry) -> Result<()> {
+        let mut slot = self.writer();
+        let writer = match slot.as_mut() {
+            Some(writer) => writer,
+            None => slot.insert(self.open_writer()?),
+        };
+        let line = writer.journal.append(entry)?;
+        writer.state.apply(&line);
+        writer.behind = true;
+        // A reader takes snapshot and journal together, so the snapshot may lag: hundreds of hosts must not mean as many big writes.
+        if writer.written.elapsed() >= SNAPSHOT_EVERY { self.write_snapshot(writer) } else { Ok(()) }
+    }
+
+    /// Brings the snapshot up to the journal.
+    pub fn flush(&self, _lock: &Lock) -> Result<()> {
+        match self.writer().as_mut() {
+            Some(writer) if writer.behind => self.write_snapshot(writer),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_snapshot(&self, writer: &mut Writer) -> Result<()> {
+        writer.state.generation += 1;
+        self.write_json(STATE, &writer.state, 0o600)?;
+        (writer.written, writer.behind) = (Instant::now(), false);
+        Ok(())
+    }
+
+    /// Makes state and journal anew from whatever of both can be read, and keeps copies of what could not. Returns what was done.
+    pub fn rebuild(&self, _lock: &Lock) -> Result<Vec<String>> {
+        *self.writer() = None;
+        let mut report = Vec::new();
+        let bytes = self.read(JOURNAL)?.unwrap_or_default();
+        let content = journal::parse(&bytes);
+        if let Some(newer @ journal::Damage::Newer { .. }) = content.damage {
+            return Err(newer.into_error(&self.path(JOURNAL)));
+        }
+        let snapshot = match self.snapshot() {
+            Err(error) if self.is_newer_state() => return Err(error),
+            Err(error) => {
+                report.push(format!("{error}; kept as {}", self.keep_copy(STATE)?));
+                State::default()
+            }
+            Ok(state) => state,
+        };
+        let generation = snapshot.generation;
+        if let Some(damage) = content.damage {
+            report.push(format!("{}; kept as {}", damage.into_error(&self.path(JOURNAL)), self.keep_copy(JOURNAL)?));
+        }
+        let mut state = snapshot.replay(&content.lines);
+        state.generation = generation + 1;
+        self.replace_both(&mut state)?;
+        report.push(format!("{} finished and {} unfinished steps are known", state.steps.len(), state.open.len()));
+        Ok(report)
+    }
+
+    /// Writes a file whole or not at all: the only way a file comes to be below this directory. Makes missing directories (0700).
+    pub fn write_file(&self, rel: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<()> {
+        let path = self.inside(rel.as_ref())?;
+        let dir = path.parent().unwrap_or(&self.dir);
+        self.make_dirs(dir)?;
+        let write = || -> std::io::Result<()> {
+            // The mode is there before the first byte of the content is.
+            let mut file = tempfile::Builder::new().prefix(".part-").permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;
+            file.write_all(bytes)?;
+            file.as_file().set_permissions(Permissions::from_mode(mode))?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(|error| trouble::io(&path, error))?;
+        trouble::sync_parent(&path)
+    }
+
+    /// The same for a value as indented JSON.
+    pub fn write_json<T: Serialize>(&self, rel: impl AsRef<Path>, value: &T, mode: u32) -> Result<()> {
+        let rel = rel.as_ref();
+        let text = serde_json::to_vec_pretty(value);
+        let mut bytes = text.map_err(|error| Error::bug(format!("{} cannot be written as JSON", rel.display())).source(error))?;
+        bytes.push(b'\n');
+        self.write_file(rel, &bytes, mode)
+    }
+
+    /// The bytes of a file; nothing when it is not there.
+    pub fn read(&self, rel: impl AsRef<Path>) -> Result<Option<Vec<u8>>> {
+        let path = self.inside(rel.as_ref())?;
+        match fs_err::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(trouble::io(&path, error)),
+        }
+    }
+
+    /// A value from a JSON file; nothing when it is not there.
+    pub fn read_json<T: DeserializeOwned>(&self, rel: impl AsRef<Path>) -> Result<Option<T>> {
+        let rel = rel.as_ref();
+        let Some(bytes) = self.read(rel)? else { return Ok(None) };
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| {
+            let place = format!("{}:{}:{}", self.path(rel).display(), error.line(), error.column());
+            Error::person(format!("{place}: the file is damaged, or was edited by hand")).source(error)
+        })
+    }
+
+    /// Makes a directory (0700) below this one.
+    pub fn create_dir(&self, rel: impl AsRef<Path>) -> Result<PathBuf> {
+        let path = self.inside(rel.as_ref())?;
+        self.make_dirs(&path)?;
+        Ok(path)
+    }
+
+    /// Removes a file or a directory with all that is in it; nothing there is fine.
+    pub fn remove(&self, rel: impl AsRef<Path>) -> Result<()> {
+        let path = self.inside(rel.as_ref())?;
+        let removed = match fs_err::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => fs_err::remove_dir_all(&path),
+            Ok(_) => fs_err::remove_file(&path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => Err(error),
+        };
+        removed.map_err(|error| trouble::io(&path, error))?;
+        trouble::sync_parent(&path)
+    }
+
+    /// The log file of a step.
+    #[must_use]
+    pub fn log_path(&self, step: &str) -> PathBuf {
+        self.path("logs").join(format!("{}.log", step.replace('/', "-")))
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
+        // The entry is on the disk or it is not; a panic elsewhere changes nothing about that.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_writer(&self) -> Result<Writer> {
+        let mut state = self.snapshot()?;
+        let content = self.journal()?;
+        state = state.replay(&content.lines);
+        let journal = Journal::open(self.path(JOURNAL), &content, state.seq)?;
+        if journal.length() <= LONG_JOURNAL {
+            return Ok(Writer::new(journal, state));
+        }
+        drop(journal);
+        self.replace_both(&mut state)?;
+        let content = self.journal()?;
+        let journal = Journal::open(self.path(JOURNAL), &content, state.seq)?;
+        Ok(Writer::new(journal, state))
+    }
+
+    /// Writes the state, then a journal that says no more than the state does. A crash between the two is harmless: the old journal's
+    /// lines are all part of the state already, and new lines are numbered after them.
+    fn replace_both(&self, state: &mut State) -> Result<()> {
+        let first = state.seq + 1;
+        let lines: Vec<journal::Line> = (first..)
+            .zip(state.entries())
+            .map(|(seq, entry)| journal::Line { v: journal::VERSION, seq, at: Timestamp::now(), entry })
+            .collect();
+        state.seq += lines.len() as u64;
+        let mut bytes = Vec::new();
+        for line in &lines {
+            serde_json::to_writer(&mut bytes, line).map_err(|error| Error::bug("a journal line is no JSON").source(error))?;
+            bytes.push(b'\n');
+        }
+        self.write_json(STATE, state, 0o600)?;
+        self.write_file(JOURNAL, &bytes, 0o600)
+    }
+
+    fn snapshot(&self) -> Result<State> {
+        let Some(bytes) = self.read(STATE)? else { return Ok(State::default()) };
+        let path = self.path(STATE);
+        if let Some(version) = newer_version(&bytes) {
+            return Err(trouble::newer(&path, version, snapshot::VERSION));
+        }
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let message = format!("{}:{}:{}: the state is damaged", path.display(), error.line(), error.column());
+            Error::new(Class::Person, message).source(error).hint(trouble::REBUILD)
+        })
+    }
+
+    fn is_newer_state(&self) -> bool {
+        self.read(STATE).ok().flatten().is_some_and(|bytes| newer_version(&bytes).is_some())
+    }
+
+    fn journal(&self) -> Result<Content> {
+        let mut content = journal::parse(&self.read(JOURNAL)?.unwrap_or_default());
+        match content.damage.take() {
+            Some(damage) => Err(damage.into_error(&self.path(JOURNAL))),
+            None => Ok(content),
+        }
+    }
+
+    fn keep_copy(&self, rel: &str) -> Result<String> {
+        let name = format!("{rel}.damaged-{}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ"));
+        let bytes = self.read(rel)?.unwrap_or_default();
+        self.write_file(&name, &bytes, 0o600)?;
+        Ok(self.path(name).display().to_string())
+    }
+
+    /// A path below this directory, and nowhere else.
+    fn inside(&self, rel: &Path) -> Result<PathBuf> {
+        if rel.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+            return Ok(self.dir.join(rel));
+        }
+        Err(Error::bug(format!("{} leads out of {}", rel.display(), self.dir.display())))
+    }
+
+    fn make_dirs(&self, dir: &Path) -> Result<()> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        made.map_err(|error| trouble::io(dir, error))
+    }
+}
+
+fn newer_version(bytes: &[u8]) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        version: u32,
+    }
+    let head: Head = serde_json::from_slice(bytes).ok()?;
+    (head.version > snapshot::VERSION).then_some(head.version)
+}
