@@ -115,7 +115,7 @@ fn answer_absent(schema: &Schema, config: &mut Config<'_>, reading: &mut Reading
         if definition.kind.is_logical() {
             let default = config.tri(symbol);
             // A value of its own type cannot be refused.
-            let _ = config.assign(symbol, "n");
+            config.assign(symbol, "n").ok();
             if default != Tri::N {
                 let message = format!("{name} is off, because its key is absent; the default is {default}");
                 reading.problems.push(Problem::notice(message).about(name));
