@@ -1,0 +1,11 @@
+//! The one integration crate: one link, shared ways to start things. A file `tests/it/x.rs` is a module here.
+
+#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+mod engine_crash;
+#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+mod engine_lock;
+mod engine_phase;
+mod engine_run;
+#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+mod engine_signals;
+mod engine_state;
