@@ -47,7 +47,8 @@ pub fn run(args: &Args) -> Result<()> {
     match args.output {
         Output::Text => print(&findings)?,
         Output::Json => {
-            let report = serde_json::json!({ "schema": "turnup.doctor/1", "target": args.target, "findings": findings });
+            let report =
+                serde_json::json!({ "schema": "turnup.doctor/1", "target": args.target, "findings": findings });
             let text = serde_json::to_string_pretty(&report).context("the findings are no JSON")?;
             writeln!(anstream::stdout(), "{text}")?;
         }

@@ -41,12 +41,16 @@ pub fn run(args: &Args) -> Result<()> {
 /// The one directory below `.turnup`.
 fn only_cluster() -> Result<PathBuf> {
     let entries = fs_err::read_dir(".turnup").map_err(|error| {
-        Error::usage("there is no cluster in this directory").source(error).hint("change to the directory that has `.turnup`")
+        Error::usage("there is no cluster in this directory")
+            .source(error)
+            .hint("change to the directory that has `.turnup`")
     })?;
     let mut dirs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     match (dirs.pop(), dirs.is_empty()) {
         (Some(dir), true) => Ok(dir),
         (None, _) => Err(Error::usage("there is no cluster in this directory")),
-        (Some(_), false) => Err(Error::usage("there are several clusters in this directory").hint("add --dir .turnup/<cluster>")),
+        (Some(_), false) => {
+            Err(Error::usage("there are several clusters in this directory").hint("add --dir .turnup/<cluster>"))
+        }
     }
 }
