@@ -14,6 +14,7 @@ pub mod phase;
 pub mod provision;
 pub mod report;
 pub mod state;
+pub mod validate;
 pub mod wizard;
 
 pub use error::{Class, Context, Error, Result};

@@ -15,5 +15,5 @@ mod reach;
 mod steps;
 mod token;
 
-pub use api::Kubectl;
-pub use steps::phase;
+pub use api::{KUBECONFIG, Kubectl};
+pub use steps::{kubectl, phase, write_kubeconfig};

@@ -13,6 +13,8 @@ use crate::artifacts::{
 };
 use crate::{Context, Error, Result};
 
+use super::Printer;
+
 /// Binaries and images: list, fetch, verify, export, pin.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
@@ -25,19 +27,8 @@ pub struct Args {
     /// URL or directory of a mirror, for the source `mirror`; several are separated by commas.
     #[arg(long, global = true, value_name = "PLACE", default_value = "")]
     mirror: String,
-    /// How the result is written.
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
-    output: Format,
     #[command(subcommand)]
     command: Command,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Lines for people.
-    Text,
-    /// One JSON object a line.
-    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -107,9 +98,12 @@ struct Checked {
     health: Health,
 }
 
-/// Runs the command; results go to `out`, progress to `watch`.
-pub fn run(args: &Args, out: &mut dyn Write, watch: &dyn Watch) -> Result<()> {
-    let session = Session::open(args, watch)?;
+/// Runs the command; progress goes to standard error.
+pub fn run(args: &Args, printer: &Printer) -> Result<()> {
+    crate::exec::signals::install()?;
+    let watch = &Remarks(printer);
+    let out = &mut anstream::stdout().lock();
+    let session = Session::open(args, printer.is_json(), watch)?;
     match &args.command {
         Command::List => session.list(out),
         Command::Fetch { names } => session.fetch(names, out),
@@ -135,6 +129,7 @@ type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<C
 
 struct Session<'a> {
     args: &'a Args,
+    json: bool,
     lock: Lock,
     cache: Cache,
     sources: Sources,
@@ -142,9 +137,10 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn open(args: &'a Args, watch: &'a dyn Watch) -> Result<Self> {
+    fn open(args: &'a Args, json: bool, watch: &'a dyn Watch) -> Result<Self> {
         Ok(Self {
             args,
+            json,
             lock: Lock::load(Path::new("."))?,
             cache: Cache::open()?,
             sources: Sources::parse(&args.sources, &args.mirror)?,
@@ -178,7 +174,7 @@ impl<'a> Session<'a> {
             optional: artifact.optional,
             path: blob.map(|blob| blob.path),
         };
-        if self.args.output == Format::Json {
+        if self.json {
             return write_json(out, &row);
         }
         let state = if row.path.is_some() { "cached" } else { "-" };
@@ -214,7 +210,7 @@ impl<'a> Session<'a> {
             let (health, place) = self.cache.check(digest)?;
             let artifact = names.get(digest).cloned();
             corrupt += usize::from(health == Health::Corrupt);
-            if self.args.output == Format::Json {
+            if self.json {
                 write_json(out, &Checked { artifact, sha256: *digest, health })?;
             } else if health == Health::Corrupt {
                 let name = artifact.unwrap_or_else(|| "something no longer pinned".into());
@@ -225,7 +221,7 @@ impl<'a> Session<'a> {
             return Err(Error::permanent(format!("{corrupt} of {} files in the cache were altered", digests.len()))
                 .hint("turnup artifacts fetch"));
         }
-        if self.args.output == Format::Text {
+        if !self.json {
             writeln!(out, "{} files are good ({:.1} s)", digests.len(), start.elapsed().as_secs_f64())?;
         }
         Ok(())
@@ -246,7 +242,7 @@ impl<'a> Session<'a> {
     fn record(mut self, record: Record, version: &str, write: bool, out: &mut dyn Write) -> Result<()> {
         let changes = record(&mut self.lock, version, &Platform::host(), &self.cache, self.watch)?;
         for change in &changes {
-            if self.args.output == Format::Json {
+            if self.json {
                 write_json(out, change)?;
             } else {
                 let old = change.old.map_or_else(|| "nothing".to_owned(), |old| old.to_string());
@@ -269,4 +265,19 @@ impl<'a> Session<'a> {
 fn write_json<T: Serialize>(out: &mut dyn Write, value: &T) -> Result<()> {
     serde_json::to_writer(&mut *out, value).context("cannot write the result")?;
     Ok(writeln!(out)?)
+}
+
+/// Progress as plain lines on standard error.
+struct Remarks<'a>(&'a Printer);
+
+impl Watch for Remarks<'_> {
+    fn progress(&self, message: &str) {
+        self.0.remark(message);
+    }
+
+    fn count(&self, _done: u64, _total: u64) {}
+
+    fn check(&self) -> Result<()> {
+        crate::exec::signals::check()
+    }
 }

@@ -10,10 +10,22 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::error::{Class, Result};
 
+use run::PhaseName;
 
 mod artifacts;
 mod config;
+mod doctor;
+mod down;
+mod kubeconfig;
+mod local;
+mod node;
+mod plan;
 mod printer;
+mod run;
+mod state;
+mod status;
+mod up;
+mod validate;
 
 pub use printer::Printer;
 
@@ -75,12 +87,56 @@ pub enum Output {
 pub enum Command {
     /// Answer the configuration's questions, or read and change single answers
     Config(config::Args),
+    /// Show what `up` would do now, and why; changes nothing
+    Plan(plan::Args),
+    /// Turn the cluster up: provision, bootstrap, addons, validate; goes on where it stopped
+    Up(up::Args),
+    /// Phase 1 alone: hosts, made by Terraform
+    Provision(run::RunArgs),
+    /// Phase 2 alone: hosts become nodes
+    Bootstrap(run::RunArgs),
+    /// Phase 3 alone: what runs in the cluster from the start
+    Addons(run::RunArgs),
+    /// Check that nodes, pods, Services and DNS work, and say why when not
+    Validate(validate::Args),
+    /// Show the nodes and addons
+    Status(status::Args),
+    /// Renew the administrator's kubeconfig when needed, and print its path
+    Kubeconfig(kubeconfig::Args),
+    /// Delete the cluster with all its data
+    Down(down::Args),
+    /// Look at this machine: tools, versions, what is missing and how to install it
+    Doctor(doctor::Args),
+    /// Binaries and images: list, fetch, verify, export, pin
+    Artifacts(artifacts::Args),
+    /// Look at and repair what turnup remembers of a cluster
+    State(state::Args),
+    /// Hosts on this machine, as Terraform makes and removes them
+    #[command(hide = true)]
+    Local(local::Args),
+    /// What runs on a host
+    #[command(hide = true)]
+    Node(node::Args),
 }
 
 impl Command {
     fn run(self, global: &Global, printer: &Printer) -> Result<()> {
         match self {
             Self::Config(args) => config::run(args, global, printer),
+            Self::Plan(args) => plan::run(&args, global, printer),
+            Self::Up(args) => up::run(&args, global, printer),
+            Self::Provision(args) => up::run_one(PhaseName::Provision, &args, global, printer),
+            Self::Bootstrap(args) => up::run_one(PhaseName::Bootstrap, &args, global, printer),
+            Self::Addons(args) => up::run_one(PhaseName::Addons, &args, global, printer),
+            Self::Validate(args) => validate::run(&args, global, printer),
+            Self::Status(args) => status::run(&args, global, printer),
+            Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
+            Self::Down(args) => down::run(&args, global, printer),
+            Self::Doctor(args) => doctor::run(&args, printer),
+            Self::Artifacts(args) => artifacts::run(&args, printer),
+            Self::State(args) => state::run(&args, global, printer),
+            Self::Local(args) => local::run(&args, printer),
+            Self::Node(args) => node::run(&args, printer),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The only way to standard output and standard error: results, remarks, the last error. Colours obey pipes and `NO_COLOR`.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal as _, Write};
 
 use owo_colors::OwoColorize as _;
 
@@ -43,6 +43,17 @@ impl Printer {
             // Without standard error nobody can be told anything.
             writeln!(anstream::stderr().lock(), "{text}").ok();
         }
+    }
+
+    /// Asks a person; an error where nobody sits at a terminal.
+    pub fn confirm(&self, question: &str) -> Result<bool> {
+        if !std::io::stdin().is_terminal() {
+            return Err(Error::usage("this needs a yes, and nobody sits at a terminal").hint("add --yes"));
+        }
+        write!(anstream::stderr().lock(), "{question} [y/N] ").ok();
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
     /// The error that ends the command, on standard error.

@@ -1,10 +1,11 @@
 //! `turnup state`: looks at and repairs the state of a cluster.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::state::Store;
 use crate::{Error, Result};
+
+use super::{Global, Printer};
 
 /// Looks at and repairs the state of a cluster.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,29 +25,33 @@ enum Command {
 }
 
 /// Runs it.
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let Command::Rebuild { dir } = &args.command;
-    let dir = dir.clone().map_or_else(only_cluster, Ok)?;
+    let dir = dir.clone().map_or_else(|| only_cluster(&global.state_dir), Ok)?;
     if !dir.is_dir() {
         return Err(Error::usage(format!("no such directory: {}", dir.display())));
     }
     let store = Store::open(dir)?;
     let lock = store.lock("turnup state rebuild")?;
     for line in store.rebuild(&lock)? {
-        writeln!(anstream::stdout(), "{line}")?;
+        printer.line(&line)?;
     }
     Ok(())
 }
 
 /// The one directory below `.turnup`.
-fn only_cluster() -> Result<PathBuf> {
-    let entries = fs_err::read_dir(".turnup").map_err(|error| {
-        Error::usage("there is no cluster in this directory").source(error).hint("change to the directory that has `.turnup`")
+fn only_cluster(state_dir: &Path) -> Result<PathBuf> {
+    let entries = fs_err::read_dir(state_dir).map_err(|error| {
+        Error::usage("there is no cluster in this directory")
+            .source(error)
+            .hint("change to the directory that has `.turnup`")
     })?;
     let mut dirs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     match (dirs.pop(), dirs.is_empty()) {
         (Some(dir), true) => Ok(dir),
         (None, _) => Err(Error::usage("there is no cluster in this directory")),
-        (Some(_), false) => Err(Error::usage("there are several clusters in this directory").hint("add --dir .turnup/<cluster>")),
+        (Some(_), false) => {
+            Err(Error::usage("there are several clusters in this directory").hint("add --dir .turnup/<cluster>"))
+        }
     }
 }

@@ -23,7 +23,7 @@ impl fmt::Display for Position {
 
 /// A value that is no object, with its path through the objects around it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub(super) struct Entry {
     /// The keys, from the outermost to the value's own.
     pub keys: Vec<String>,
     /// The value, never an object with members.
@@ -36,7 +36,7 @@ pub struct Entry {
 
 /// Why a text cannot be taken as an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub(super) struct Malformed {
     /// Where.
     pub at: Position,
     /// What is wrong.
@@ -45,7 +45,7 @@ pub struct Malformed {
 
 /// A key that occurs twice in one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Duplicate {
+pub(super) struct Duplicate {
     /// The keys from the outermost to the one that is repeated.
     pub keys: Vec<String>,
     /// Where it stands first.
@@ -56,7 +56,7 @@ pub struct Duplicate {
 
 /// Everything in an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Document {
+pub(super) struct Document {
     /// The values in the order of the file.
     pub entries: Vec<Entry>,
     /// Keys that occur twice.
@@ -64,7 +64,7 @@ pub struct Document {
 }
 
 /// Reads an object.
-pub fn parse(text: &str) -> Result<Document, Malformed> {
+pub(super) fn parse(text: &str) -> Result<Document, Malformed> {
     let value: Value = serde_json::from_str(text).map_err(|error| malformed(text, &error))?;
     if !value.is_object() {
         let start = text.len() - text.trim_start().len();
@@ -79,7 +79,7 @@ pub fn parse(text: &str) -> Result<Document, Malformed> {
 
 /// What kind of JSON value this is, in words.
 #[must_use]
-pub fn describe(value: &Value) -> String {
+pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(bool) => format!("the boolean {bool}"),

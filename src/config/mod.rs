@@ -21,6 +21,7 @@ mod source;
 
 pub use check::{check, judge};
 pub use json::Position;
+pub(crate) use object::{show, write as object};
 pub use network::Network;
 pub use problem::{Level, Problem};
 pub use schema::{Effect, Rule, Schema};

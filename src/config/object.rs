@@ -115,13 +115,13 @@ fn answer_absent(schema: &Schema, config: &mut Config<'_>, reading: &mut Reading
         if definition.kind.is_logical() {
             let default = config.tri(symbol);
             // A value of its own type cannot be refused.
-            let _ = config.assign(symbol, "n");
+            config.assign(symbol, "n").ok();
             if default != Tri::N {
                 let message = format!("{name} is off, because its key is absent; the default is {default}");
                 reading.problems.push(Problem::notice(message).about(name));
             }
         } else {
-            let shown = shown_value(schema, config, symbol);
+            let shown = show(schema, symbol, config.value(symbol));
             let message = format!("{name} is new: its default {shown} is used");
             reading.problems.push(Problem::notice(message).about(name));
         }
@@ -166,7 +166,7 @@ pub(super) fn out_of_range(config: &Config<'_>, symbol: SymbolId, text: &str) ->
 }
 
 /// The object of a configuration.
-pub(super) fn write(schema: &Schema, config: &Config<'_>) -> Value {
+pub(crate) fn write(schema: &Schema, config: &Config<'_>) -> Value {
     let mut root = Map::new();
     for symbol in schema.ordered().into_iter().filter(|symbol| config.is_written(*symbol)) {
         if let Some(value) = json_value(schema.tree().get(symbol).kind, config.value(symbol)) {
@@ -212,12 +212,7 @@ fn insert(root: &mut Map<String, Value>, name: &str, value: Value) {
 }
 
 /// A value for people: quoted when it is text, hidden when it is secret.
-pub(super) fn shown_value(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> String {
-    show(schema, symbol, config.value(symbol))
-}
-
-/// The same for a value that the configuration need not have.
-pub(super) fn show(schema: &Schema, symbol: SymbolId, text: &str) -> String {
+pub(crate) fn show(schema: &Schema, symbol: SymbolId, text: &str) -> String {
     match schema.tree().get(symbol).kind {
         _ if schema.rule(symbol).secret && !text.is_empty() => "(secret)".to_owned(),
         SymbolType::String | SymbolType::Unknown => Value::String(text.to_owned()).to_string(),

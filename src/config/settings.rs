@@ -152,7 +152,7 @@ impl Settings {
         let mut config = self.schema.config();
         for (symbol, value) in &self.answers {
             // Each value was taken once already.
-            let _ = config.assign(*symbol, value);
+            config.assign(*symbol, value).ok();
         }
         config
     }

@@ -9,7 +9,8 @@ const GIB: u64 = 1 << 30;
 const EARLIEST: i64 = 1_767_225_600;
 
 pub(super) fn inspect(target: &str) -> Vec<Finding> {
-    let mut findings = vec![clock(), disk("disk of the working directory", Path::new(".")), disk("disk of the cache", &cache_dir())];
+    let mut findings =
+        vec![clock(), disk("disk of the working directory", Path::new(".")), disk("disk of the cache", &cache_dir())];
     if target == "local" {
         findings.extend([root(), kernel(), cgroup(), memory()]);
         findings.extend([
@@ -68,7 +69,8 @@ fn memory() -> Finding {
     } else {
         Level::Ok
     };
-    Finding::new("memory", level, format!("{} available", gib(bytes)), why).fix("free memory, or set phase1.num_nodes=0")
+    Finding::new("memory", level, format!("{} available", gib(bytes)), why)
+        .fix("free memory, or set phase1.num_nodes=0")
 }
 
 /// The number behind a name in `/proc/meminfo`.
@@ -148,7 +150,9 @@ fn is_active(name: &str) -> bool {
             "overlay" => file_systems().lines().any(|line| line.split_whitespace().last() == Some("overlay")),
             "br_netfilter" => Path::new("/proc/sys/net/bridge").exists(),
             // Made only by the nf_tables core, and there as soon as it is.
-            "nf_tables" => fs_err::read_to_string("/proc/kallsyms").is_ok_and(|list| list.contains(" nft_register_expr")),
+            "nf_tables" => {
+                fs_err::read_to_string("/proc/kallsyms").is_ok_and(|list| list.contains(" nft_register_expr"))
+            }
             "veth" => fs_err::read_to_string("/proc/kallsyms").is_ok_and(|list| list.contains(" veth_newlink")),
             "bridge" => fs_err::read_to_string("/proc/kallsyms").is_ok_and(|list| list.contains(" br_add_bridge")),
             _ => false,

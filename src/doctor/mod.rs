@@ -93,7 +93,8 @@ pub fn install(target: &str) -> Result<Vec<String>> {
     let names: Vec<&str> = packages.iter().map(String::as_str).collect();
     let command = manager.install_command(&names);
     if !rustix::process::geteuid().is_root() {
-        return Err(Error::person("packages can only be installed by root").hint(format!("sudo {}", shell_words::join(&command))));
+        return Err(Error::person("packages can only be installed by root")
+            .hint(format!("sudo {}", shell_words::join(&command))));
     }
     if manager == PackageManager::Apt {
         // A fresh machine has no package lists. Old lists may do as well, so a failure here is not the last word.

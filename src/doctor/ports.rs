@@ -23,7 +23,8 @@ fn look(port: u16, why: &str) -> Finding {
         return Finding::new(&name, Level::Ok, "free", why);
     };
     let owner = owner(&inode).unwrap_or_else(|| "a process that this user may not see".into());
-    Finding::new(&name, Level::Warning, format!("in use by {owner}"), why).fix(format!("look with: ss -ltnp 'sport = :{port}'"))
+    Finding::new(&name, Level::Warning, format!("in use by {owner}"), why)
+        .fix(format!("look with: ss -ltnp 'sport = :{port}'"))
 }
 
 /// The inode of the socket that listens on this port.
@@ -40,14 +41,16 @@ fn listener(table: &str, port: u16) -> Option<String> {
 fn owner(inode: &str) -> Option<String> {
     let wanted = format!("socket:[{inode}]");
     let processes = fs_err::read_dir("/proc").ok()?.flatten();
-    processes.filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit())).find_map(|entry| {
-        let holds = |fd: &Path| fs_err::read_link(fd).is_ok_and(|target| target.as_os_str() == wanted.as_str());
-        let mut files = fs_err::read_dir(entry.path().join("fd")).ok()?.flatten();
-        files.any(|fd| holds(&fd.path())).then(|| {
-            let name = fs_err::read_to_string(entry.path().join("comm")).unwrap_or_default();
-            format!("{} (process {})", name.trim(), entry.file_name().to_string_lossy())
-        })
-    })
+    processes.filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit())).find_map(
+        |entry| {
+            let holds = |fd: &Path| fs_err::read_link(fd).is_ok_and(|target| target.as_os_str() == wanted.as_str());
+            let mut files = fs_err::read_dir(entry.path().join("fd")).ok()?.flatten();
+            files.any(|fd| holds(&fd.path())).then(|| {
+                let name = fs_err::read_to_string(entry.path().join("comm")).unwrap_or_default();
+                format!("{} (process {})", name.trim(), entry.file_name().to_string_lossy())
+            })
+        },
+    )
 }
 
 #[cfg(test)]

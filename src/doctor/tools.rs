@@ -41,10 +41,8 @@ pub(super) fn inspect(target: &str) -> Vec<Finding> {
 
 pub(super) fn missing_packages(target: &str, manager: PackageManager) -> Vec<String> {
     let missing = inspect(target).into_iter().filter(|finding| finding.level == Level::Missing);
-    let mut packages: Vec<String> = missing
-        .filter_map(|finding| manager.package(tools::describe(&finding.name)?))
-        .map(str::to_owned)
-        .collect();
+    let mut packages: Vec<String> =
+        missing.filter_map(|finding| manager.package(tools::describe(&finding.name)?)).map(str::to_owned).collect();
     packages.sort();
     packages.dedup();
     packages

@@ -33,7 +33,9 @@ impl Log {
     pub(super) fn open(path: Option<&Path>) -> Self {
         Self(path.and_then(|path| {
             let open = || fs_err::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-            open().or_else(|_| path.parent().map_or_else(open, |dir| fs_err::create_dir_all(dir).and_then(|()| open()))).ok()
+            open()
+                .or_else(|_| path.parent().map_or_else(open, |dir| fs_err::create_dir_all(dir).and_then(|()| open())))
+                .ok()
         }))
     }
 

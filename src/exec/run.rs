@@ -352,10 +352,11 @@ impl Run {
         argv.extend(self.args.iter().cloned());
         let mut environment = environment::inherited(&self.inherit);
         environment.extend(self.env.clone());
-        let expression = duct::cmd(argv.remove(0), argv).unchecked().dir(dir).full_env(environment).before_spawn(|command| {
-            command.process_group(0);
-            Ok(())
-        });
+        let expression =
+            duct::cmd(argv.remove(0), argv).unchecked().dir(dir).full_env(environment).before_spawn(|command| {
+                command.process_group(0);
+                Ok(())
+            });
         Ok(match &self.stdin {
             Stdin::Empty => expression.stdin_null(),
             Stdin::Bytes(bytes) => expression.stdin_file(memory_file(bytes)?),
@@ -364,7 +365,13 @@ impl Run {
     }
 
     /// Waits for the end, passing lines on, watching the clock and the signals.
-    fn wait(&self, child: &Child, messages: &Receiver<Message>, start: Instant, mut on_line: impl FnMut(Stream, &str)) -> End {
+    fn wait(
+        &self,
+        child: &Child,
+        messages: &Receiver<Message>,
+        start: Instant,
+        mut on_line: impl FnMut(Stream, &str),
+    ) -> End {
         let mut timed_out = None;
         let mut killed = false;
         let mut exited: Option<(End, Instant)> = None;
@@ -464,8 +471,9 @@ fn reader(source: impl io::Read + Send + 'static, stream: Stream, sender: &Sende
 /// The program's file, so that a missing one is told apart before anything is started.
 fn resolve(program: &OsStr, dir: &Path) -> io::Result<PathBuf> {
     if Path::new(program).components().count() > 1 {
-        return which::which_in(program, None::<&OsStr>, dir)
-            .map_err(|_| io::Error::new(io::ErrorKind::NotFound, format!("{} is no executable file", program.display())));
+        return which::which_in(program, None::<&OsStr>, dir).map_err(|_| {
+            io::Error::new(io::ErrorKind::NotFound, format!("{} is no executable file", program.display()))
+        });
     }
     tools::locate(program)
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{}` is not on PATH", program.display())))
@@ -479,7 +487,9 @@ fn death_wrapper(on_death: OnDeath) -> Vec<OsString> {
         OnDeath::Nothing => return Vec::new(),
     };
     tools::setpriv().map_or_else(Vec::new, |setpriv| {
-        [setpriv.as_os_str(), OsStr::new("--pdeathsig"), OsStr::new(signal), OsStr::new("--")].map(OsStr::to_owned).into()
+        [setpriv.as_os_str(), OsStr::new("--pdeathsig"), OsStr::new(signal), OsStr::new("--")]
+            .map(OsStr::to_owned)
+            .into()
     })
 }
 

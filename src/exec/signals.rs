@@ -42,7 +42,10 @@ pub fn install() -> Result<()> {
             stop(if number == SIGINT { Signal::INT } else { Signal::TERM });
         }
     };
-    thread::Builder::new().name("signals".into()).spawn(listen).context("cannot start the thread that listens for signals")?;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(listen)
+        .context("cannot start the thread that listens for signals")?;
     state.listening = true;
     Ok(())
 }

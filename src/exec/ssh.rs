@@ -145,7 +145,9 @@ impl Ssh {
     /// Runs it and leaves the judgement of exit codes to the caller. An error is a connection that failed.
     pub fn try_run<S: AsRef<str>>(&self, argv: &[S]) -> Result<Result<Output, Failure>> {
         match self.command(argv)?.output() {
-            Err(failure) if failure.code() == Some(255) || failure.code().is_none() => self.finish(Err(failure)).map(Ok),
+            Err(failure) if failure.code() == Some(255) || failure.code().is_none() => {
+                self.finish(Err(failure)).map(Ok)
+            }
             other => Ok(other),
         }
     }
@@ -268,20 +270,34 @@ impl Ssh {
 
     fn unreachable(&self, said: &str) -> Error {
         let reason = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("ssh gave no reason");
-        let (class, hint) = if said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") || said.contains("Host key verification failed") {
+        let (class, hint) = if said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED")
+            || said.contains("Host key verification failed")
+        {
             let known = self.known_hosts.display();
-            (Class::Person, format!("look who answers at {}; the host keys that this cluster trusts are in {known}", self.address))
+            (
+                Class::Person,
+                format!("look who answers at {}; the host keys that this cluster trusts are in {known}", self.address),
+            )
         } else {
             (Class::Transient, format!("look with: ssh -i {} -p {} {}", self.key.display(), self.port, self.target()))
         };
         let message = format!("cannot reach {} over ssh: {reason}", self.target());
-        said.lines().rev().take(5).collect::<Vec<_>>().into_iter().rev().fold(Error::new(class, message), Error::evidence).hint(hint)
+        said.lines()
+            .rev()
+            .take(5)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .fold(Error::new(class, message), Error::evidence)
+            .hint(hint)
     }
 
     /// A path for this process and this host that is short enough for a socket.
     fn socket(&self) -> Result<PathBuf> {
         let mut hash = Sha256::new();
-        for part in [self.seed.as_os_str(), self.key.as_os_str(), self.target().as_ref(), self.port.to_string().as_ref()] {
+        for part in
+            [self.seed.as_os_str(), self.key.as_os_str(), self.target().as_ref(), self.port.to_string().as_ref()]
+        {
             hash.update(part.as_encoded_bytes());
             hash.update([0]);
         }
@@ -296,7 +312,8 @@ impl Ssh {
 fn socket_dir(name: usize) -> Result<PathBuf> {
     let uid = rustix::process::getuid().as_raw();
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("turnup"));
-    let fits = |dir: &PathBuf| dir.as_os_str().len() + 1 + name <= LONGEST_SOCKET && dir.parent().is_some_and(Path::is_dir);
+    let fits =
+        |dir: &PathBuf| dir.as_os_str().len() + 1 + name <= LONGEST_SOCKET && dir.parent().is_some_and(Path::is_dir);
     let dir = runtime.filter(fits).unwrap_or_else(|| PathBuf::from(format!("/tmp/turnup-{uid}")));
     match fs_err::symlink_metadata(&dir) {
         Err(_) => {

@@ -107,7 +107,9 @@ pub fn find(name: &str) -> Result<PathBuf> {
         let error = Error::person(format!("`{name}` is not installed"));
         match install_hint(name) {
             Some(hint) => error.hint(hint),
-            None => error.hint(format!("install `{name}` and see that it is on PATH; `turnup doctor` lists all that is missing")),
+            None => error.hint(format!(
+                "install `{name}` and see that it is on PATH; `turnup doctor` lists all that is missing"
+            )),
         }
     })
 }

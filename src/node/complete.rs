@@ -164,6 +164,12 @@ impl Complete {
         Ok(complete)
     }
 
+    /// Whether an artifact lies on this host.
+    #[must_use]
+    pub fn has_blob(&self, sha256: &str) -> bool {
+        self.blobs.iter().any(|dir| std::path::Path::new(dir).join(sha256).is_file())
+    }
+
     /// The artifacts that the node needs, by sha256.
     pub fn artifacts(&self) -> impl Iterator<Item = &str> {
         let binaries = self.binaries.iter().map(|binary| binary.sha256.as_str());

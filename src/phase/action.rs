@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{Inputs, Sink, What};
-use crate::exec::{Run, signals};
 use crate::Result;
+use crate::exec::{Run, signals};
 
 /// Whether what a step made is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]

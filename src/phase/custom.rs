@@ -27,12 +27,7 @@ impl CustomCommand {
             }
             inputs.extend(found);
         }
-        Ok(Self {
-            argv: step.run.clone(),
-            inputs,
-            work_dir: phase.work_dir.clone(),
-            cluster_dir: cluster_dir.into(),
-        })
+        Ok(Self { argv: step.run.clone(), inputs, work_dir: phase.work_dir.clone(), cluster_dir: cluster_dir.into() })
     }
 }
 
@@ -61,6 +56,9 @@ impl Action for CustomCommand {
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let Some((program, arguments)) = self.argv.split_first() else { return Ok(()) };
         let run = cx.command(program).args(arguments).dir(&self.work_dir);
-        run.env("TURNUP_CLUSTER_DIR", &self.cluster_dir).env("TURNUP_HOST", host.unwrap_or_default()).succeed().map(drop)
+        run.env("TURNUP_CLUSTER_DIR", &self.cluster_dir)
+            .env("TURNUP_HOST", host.unwrap_or_default())
+            .succeed()
+            .map(drop)
     }
 }

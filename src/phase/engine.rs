@@ -55,7 +55,14 @@ impl Phase {
     /// A phase without any actions yet.
     #[must_use]
     pub fn new(name: impl Into<String>, manifest: Manifest, hosts: Vec<Host>) -> Self {
-        Self { name: name.into(), manifest, actions: HashMap::new(), hosts, work_dir: ".".into(), settings: Inputs::new() }
+        Self {
+            name: name.into(),
+            manifest,
+            actions: HashMap::new(),
+            hosts,
+            work_dir: ".".into(),
+            settings: Inputs::new(),
+        }
     }
 
     /// Adds what a built-in step does.
@@ -199,7 +206,12 @@ impl<'a> Engine<'a> {
                     && let Some(at) = board.ready.pop_front()
                 {
                     let task = &board.tasks[at];
-                    let work = Work { task, step: &phase.manifest.steps[task.step], action: actions[task.step].as_ref(), state };
+                    let work = Work {
+                        task,
+                        step: &phase.manifest.steps[task.step],
+                        action: actions[task.step].as_ref(),
+                        state,
+                    };
                     let sender = sender.clone();
                     running.push(&task.id);
                     scope.spawn(move || drop(sender.send((at, self.perform(&work)))));
@@ -218,7 +230,8 @@ impl<'a> Engine<'a> {
                 }
                 if signals::interrupted() && !told && !running.is_empty() {
                     told = true;
-                    let message = format!("stopping: waiting for {}; a second signal changes nothing", running.join(", "));
+                    let message =
+                        format!("stopping: waiting for {}; a second signal changes nothing", running.join(", "));
                     self.sink.emit(What::Note { message });
                 }
             }
@@ -296,7 +309,9 @@ impl<'a> Engine<'a> {
             }
             if wait >= cx.remaining() {
                 let tries = if attempt == 1 { "try" } else { "tries" };
-                return Err(error.evidence(format!("gave up after {attempt} {tries}: the step's budget is {:?}", step.budget)));
+                return Err(
+                    error.evidence(format!("gave up after {attempt} {tries}: the step's budget is {:?}", step.budget))
+                );
             }
             self.sink.emit(What::StepRetry {
                 step: cx.id.clone(),

@@ -44,10 +44,8 @@ pub(super) fn expand(phase: &Phase) -> Vec<Task> {
 
 fn task(phase: &Phase, step: usize, host: Option<&Host>) -> Task {
     let name = &phase.manifest.steps[step].name;
-    let id = host.map_or_else(
-        || format!("{}/{name}", phase.name),
-        |host| format!("{}/{name}@{}", phase.name, host.name),
-    );
+    let id =
+        host.map_or_else(|| format!("{}/{name}", phase.name), |host| format!("{}/{name}@{}", phase.name, host.name));
     Task { id, step, host: host.map(|host| host.name.clone()), needs: Vec::new() }
 }
 
@@ -55,7 +53,14 @@ fn hosts_of<'h>(step: &Step, hosts: &'h [Host]) -> impl Iterator<Item = &'h Host
     hosts.iter().filter(|host| step.roles.is_empty() || step.roles.contains(&host.role))
 }
 
-fn collect(steps: &[Step], tasks: &[Task], of_step: &[Vec<usize>], name: &str, host: Option<&str>, needs: &mut Vec<usize>) {
+fn collect(
+    steps: &[Step],
+    tasks: &[Task],
+    of_step: &[Vec<usize>],
+    name: &str,
+    host: Option<&str>,
+    needs: &mut Vec<usize>,
+) {
     let Some(index) = steps.iter().position(|step| step.name == name) else { return };
     let all = &of_step[index];
     let same_host = all.iter().find(|task| host.is_some() && tasks[**task].host.as_deref() == host);
@@ -144,10 +149,7 @@ after = ["join"]
 
     #[test]
     fn a_step_without_tasks_passes_its_waiting_on() {
-        assert_eq!(
-            edges(TEXT, &[("c0", "cp")]).last().map(String::as_str),
-            Some("p/check <- p/control@c0")
-        );
+        assert_eq!(edges(TEXT, &[("c0", "cp")]).last().map(String::as_str), Some("p/check <- p/control@c0"));
         assert_eq!(edges(TEXT, &[]), ["p/pki <- ", "p/check <- p/pki"]);
     }
 }

@@ -186,7 +186,10 @@ impl Reader<'_> {
             self.mistake(places.name.clone(), what);
         }
         if step.scope == Scope::Once && !step.roles.is_empty() {
-            self.mistake(places.name.clone(), format!("step `{}` has `roles`, so it needs scope = \"host\"", step.name));
+            self.mistake(
+                places.name.clone(),
+                format!("step `{}` has `roles`, so it needs scope = \"host\"", step.name),
+            );
         }
         if step.run.is_empty() && !step.inputs.is_empty() {
             let what = format!("step `{}` has `inputs`, which only a step with `run` may have", step.name);
@@ -211,7 +214,8 @@ impl Reader<'_> {
     }
 
     fn check_cycle(&mut self, steps: &[Step], places: &[Places]) {
-        let index: BTreeMap<&str, usize> = steps.iter().enumerate().map(|(at, step)| (step.name.as_str(), at)).collect();
+        let index: BTreeMap<&str, usize> =
+            steps.iter().enumerate().map(|(at, step)| (step.name.as_str(), at)).collect();
         let mut marks = vec![Mark::New; steps.len()];
         for start in 0..steps.len() {
             if let Some(cycle) = find_cycle(start, steps, &index, &mut marks, &mut Vec::new()) {
@@ -257,7 +261,10 @@ impl Reader<'_> {
     fn duration(&mut self, value: &Spanned<DeValue<'_>>) -> Duration {
         let text = self.string(value);
         parse_duration(&text).unwrap_or_else(|| {
-            self.mistake(value.span(), format!("a time is a number with s, m or h, like \"90s\" or \"10m\", not \"{text}\""));
+            self.mistake(
+                value.span(),
+                format!("a time is a number with s, m or h, like \"90s\" or \"10m\", not \"{text}\""),
+            );
             BUDGET
         })
     }
@@ -269,7 +276,10 @@ impl Reader<'_> {
                 "transient" => classes.push(Class::Transient),
                 "permanent" => classes.push(Class::Permanent),
                 other => {
-                    self.mistake(at, format!("what can be tried again is \"transient\" or \"permanent\", not \"{other}\""));
+                    self.mistake(
+                        at,
+                        format!("what can be tried again is \"transient\" or \"permanent\", not \"{other}\""),
+                    );
                 }
             }
         }

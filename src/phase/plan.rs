@@ -36,7 +36,12 @@ pub struct Planned {
 }
 
 /// Why a step has to run; nothing when it is proven done. With the inputs that the judgement rests on.
-pub(super) fn judge(state: &State, id: &str, action: &dyn Action, host: Option<&str>) -> Result<(Option<String>, Inputs)> {
+pub(super) fn judge(
+    state: &State,
+    id: &str,
+    action: &dyn Action,
+    host: Option<&str>,
+) -> Result<(Option<String>, Inputs)> {
     let inputs = action.inputs(host)?;
     let why = match reason_without_looking(state, id, &inputs) {
         Some(why) => Some(why),
@@ -102,7 +107,14 @@ pub fn plan(store: &Store, phase: &Phase) -> Result<Vec<Planned>> {
     planned.extend(gone(&state, phase).into_iter().map(|id| {
         let step = id.split(['/', '@']).nth(1).unwrap_or_default().to_owned();
         let host = id.split_once('@').map(|(_, host)| host.to_owned());
-        Planned { step, host, decision: Decision::Forget, why: "no longer part of the cluster".into(), preview: Vec::new(), id }
+        Planned {
+            step,
+            host,
+            decision: Decision::Forget,
+            why: "no longer part of the cluster".into(),
+            preview: Vec::new(),
+            id,
+        }
     }));
     Ok(planned)
 }

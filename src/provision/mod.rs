@@ -9,4 +9,4 @@ mod steps;
 pub mod terraform;
 
 pub use handoff::{Handoff, Host, Role};
-pub use steps::phase;
+pub use steps::{destroy, phase};

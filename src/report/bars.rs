@@ -133,7 +133,9 @@ impl Show for Bars {
                 self.clear();
                 self.print(event);
             }
-            What::Milestone { .. } | What::Note { .. } | What::RunStarted { .. } | What::StepForgotten { .. } => self.print(event),
+            What::Milestone { .. } | What::Note { .. } | What::RunStarted { .. } | What::StepForgotten { .. } => {
+                self.print(event)
+            }
             What::RunDone { .. } | What::Unknown => {}
         }
     }

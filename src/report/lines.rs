@@ -38,16 +38,18 @@ impl Show for Lines {
 /// The line for an event, for those that have one. The bars print the same above themselves.
 pub(super) fn line(what: &What) -> Option<String> {
     Some(match what {
-        What::RunStarted { version, command, cluster, .. } => format!("{command} (turnup {version}, cluster {cluster})"),
+        What::RunStarted { version, command, cluster, .. } => {
+            format!("{command} (turnup {version}, cluster {cluster})")
+        }
         What::PhaseStarted { phase, steps } => format!("{} {steps} steps", format_args!("{phase}:").bold()),
         What::StepStarted { step, why, .. } => format!("{step} begins: {why}"),
         What::StepProgress { step, message } => format!("{step}: {message}"),
-        What::StepRetry { step, attempt, wait_seconds, cause } => format!(
-            "{step} {}: try {attempt} failed, next in {}: {cause}",
-            "waits".yellow(),
-            duration(*wait_seconds)
-        ),
-        What::StepDone { step, elapsed_seconds } => format!("{step} {} in {}", "done".green(), duration(*elapsed_seconds)),
+        What::StepRetry { step, attempt, wait_seconds, cause } => {
+            format!("{step} {}: try {attempt} failed, next in {}: {cause}", "waits".yellow(), duration(*wait_seconds))
+        }
+        What::StepDone { step, elapsed_seconds } => {
+            format!("{step} {} in {}", "done".green(), duration(*elapsed_seconds))
+        }
         What::StepFailed { step, message, .. } => format!("{step} {}: {message}", "failed".red()),
         What::StepBlocked { step, because } => format!("{step} {}: {because} failed", "not begun".red()),
         What::StepForgotten { step } => format!("{step} forgotten: no longer part of the cluster"),
@@ -55,7 +57,7 @@ pub(super) fn line(what: &What) -> Option<String> {
         What::PhaseDone { phase, ran, skipped, failed, blocked, elapsed_seconds } => {
             let verdict = if failed + blocked > 0 { "failed".red().to_string() } else { "done".green().to_string() };
             let time = duration(*elapsed_seconds);
-            format!("{} {verdict} in {time}: {ran} steps ran, {skipped} unchanged", format_args!("{phase}:").bold())
+            format!("{} {verdict} in {time}: {ran} ran, {skipped} unchanged", format_args!("{phase}:").bold())
         }
         What::Note { message } => message.clone(),
         What::StepCount { .. } | What::StepSkipped { .. } | What::RunDone { .. } | What::Unknown => return None,
@@ -112,7 +114,14 @@ mod tests {
                 log: None,
             },
             What::StepBlocked { step: "bootstrap/ready".into(), because: "bootstrap/node-up@w-0".into() },
-            What::PhaseDone { phase: "bootstrap".into(), ran: 1, skipped: 1, failed: 1, blocked: 1, elapsed_seconds: 75.0 },
+            What::PhaseDone {
+                phase: "bootstrap".into(),
+                ran: 1,
+                skipped: 1,
+                failed: 1,
+                blocked: 1,
+                elapsed_seconds: 75.0,
+            },
             What::RunDone { ok: false, elapsed_seconds: 75.2 },
         ];
         what.into_iter().zip(0..).map(|(event, at)| Event { seconds: f64::from(at) * 1.5, event }).collect()
@@ -121,7 +130,7 @@ mod tests {
     #[test]
     fn a_run_as_lines() {
         let screen = Screen::default();
-        let mut lines = Lines::new(Box::new(anstream::StripStream::new(screen.clone())));
+        let mut lines = Lines::new(Box::new(anstream::StripStream::new(Box::new(screen.clone()) as Box<dyn Write>)));
         let mut times = super::super::summary::Times::default();
         for event in story() {
             times.note(&event);

@@ -39,14 +39,19 @@ impl Table {
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
-        let widths: Vec<usize> = (0..columns).map(|column| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
+        let widths: Vec<usize> =
+            (0..columns).map(|column| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0)).collect();
         let mut text = String::new();
         for row in &self.rows {
             let mut line = String::new();
             for (column, cell) in row.iter().enumerate() {
                 let width = widths[column];
                 // Writing to a String cannot fail.
-                let _ = if self.right.contains(&column) { write!(line, "{cell:>width$}  ") } else { write!(line, "{cell:<width$}  ") };
+                let _ = if self.right.contains(&column) {
+                    write!(line, "{cell:>width$}  ")
+                } else {
+                    write!(line, "{cell:<width$}  ")
+                };
             }
             text.push_str(line.trim_end());
             text.push('\n');

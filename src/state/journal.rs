@@ -160,7 +160,8 @@ impl Journal {
     /// Appends one line; when this returns, it is on the disk.
     pub(super) fn append(&mut self, entry: Entry) -> Result<Line> {
         let line = Line { v: VERSION, seq: self.seq + 1, at: Timestamp::now(), entry };
-        let mut bytes = serde_json::to_vec(&line).map_err(|error| Error::bug("a journal line is no JSON").source(error))?;
+        let mut bytes =
+            serde_json::to_vec(&line).map_err(|error| Error::bug("a journal line is no JSON").source(error))?;
         bytes.push(b'\n');
         let written = self.file.seek(SeekFrom::Start(self.length)).and_then(|_| self.file.write_all(&bytes));
         if let Err(error) = written.and_then(|()| self.file.sync_data()) {

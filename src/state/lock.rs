@@ -41,7 +41,8 @@ impl Lock {
     }
 
     pub(super) fn take(path: &Path, command: &str) -> Result<Self> {
-        let open = fs_err::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+        let open =
+            fs_err::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
         let mut file = open.map_err(|error| trouble::io(path, error))?;
         let mut text = String::new();
         // A text that does not read is no reason to stop: it only says who.
@@ -73,8 +74,10 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // An empty file says that the owner left in order. The lock itself goes with the descriptor.
+        // An empty file says that the owner left in order. Unlocked in so many words: a child between fork and exec still has a copy of the
+        // descriptor, and with it the lock.
         let _left = self.file.set_len(0);
+        let _unlocked = self.file.file().unlock();
     }
 }
 

@@ -109,10 +109,10 @@ impl State {
         });
         let open = self.open.iter().flat_map(|(step, open)| {
             let intent = Entry::Intent { step: step.clone(), digest: String::new() };
-            let failed = open.failure.clone().map(|message| Entry::Outcome {
-                step: step.clone(),
-                outcome: Outcome::Failed { message },
-            });
+            let failed = open
+                .failure
+                .clone()
+                .map(|message| Entry::Outcome { step: step.clone(), outcome: Outcome::Failed { message } });
             std::iter::once(intent).chain(failed)
         });
         done.chain(open).collect()

@@ -83,6 +83,19 @@ impl Store {
         Ok(snapshot.replay(&content.lines))
     }
 
+    /// Deletes the whole directory. The lock goes last, so that nobody else begins in a directory that is half gone.
+    pub fn delete(&self, lock: Lock) -> Result<()> {
+        for entry in fs_err::read_dir(&self.dir)? {
+            let path = entry?.path();
+            if path.file_name().is_some_and(|name| name != "lock") {
+                if path.is_dir() && !path.is_symlink() { fs_err::remove_dir_all(path)? } else { fs_err::remove_file(path)? }
+            }
+        }
+        fs_err::remove_dir_all(&self.dir)?;
+        drop(lock);
+        Ok(())
+    }
+
     /// Writes one entry to the journal and takes it into the state. When this returns, the entry is on the disk.
     pub fn record(&self, _lock: &Lock, entry: Entry) -> Result<()> {
         let mut slot = self.writer();
@@ -147,7 +160,10 @@ impl Store {
         self.make_dirs(dir)?;
         let write = || -> std::io::Result<()> {
             // The mode is there before the first byte of the content is.
-            let mut file = tempfile::Builder::new().prefix(".part-").permissions(Permissions::from_mode(0o600)).tempfile_in(dir)?;
+            let mut file = tempfile::Builder::new()
+                .prefix(".part-")
+                .permissions(Permissions::from_mode(0o600))
+                .tempfile_in(dir)?;
             file.write_all(bytes)?;
             file.as_file().set_permissions(Permissions::from_mode(mode))?;
             file.as_file().sync_all()?;
@@ -162,7 +178,8 @@ impl Store {
     pub fn write_json<T: Serialize>(&self, rel: impl AsRef<Path>, value: &T, mode: u32) -> Result<()> {
         let rel = rel.as_ref();
         let text = serde_json::to_vec_pretty(value);
-        let mut bytes = text.map_err(|error| Error::bug(format!("{} cannot be written as JSON", rel.display())).source(error))?;
+        let mut bytes =
+            text.map_err(|error| Error::bug(format!("{} cannot be written as JSON", rel.display())).source(error))?;
         bytes.push(b'\n');
         self.write_file(rel, &bytes, mode)
     }
@@ -244,7 +261,8 @@ impl Store {
         state.seq += lines.len() as u64;
         let mut bytes = Vec::new();
         for line in &lines {
-            serde_json::to_writer(&mut bytes, line).map_err(|error| Error::bug("a journal line is no JSON").source(error))?;
+            serde_json::to_writer(&mut bytes, line)
+                .map_err(|error| Error::bug("a journal line is no JSON").source(error))?;
             bytes.push(b'\n');
         }
         self.write_json(STATE, state, 0o600)?;

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::{Class, Error, Result};
 
 /// How a damaged state is recovered.
-pub(super) const REBUILD: &str = "turnup state rebuild (keeps copies of the damaged files; steps whose record is lost run again, which is safe)";
+pub(super) const REBUILD: &str =
+    "turnup state rebuild (keeps copies of the damaged files; steps whose record is lost run again, which is safe)";
 
 /// An error of the file system, by what a person can do about it.
 pub(super) fn io(path: &Path, error: io::Error) -> Error {
@@ -22,9 +23,11 @@ pub(super) fn io(path: &Path, error: io::Error) -> Error {
             .source(error)
             .evidence(format!("this process runs as uid {}", rustix::process::geteuid().as_raw()))
             .hint(format!("run as the user that owns it (look with: ls -ld {dir}), or with sudo")),
-        io::ErrorKind::ReadOnlyFilesystem => Error::person(format!("{shown} lies on a file system that is mounted read-only"))
-            .source(error)
-            .hint(format!("look with: findmnt -T {dir}")),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Error::person(format!("{shown} lies on a file system that is mounted read-only"))
+                .source(error)
+                .hint(format!("look with: findmnt -T {dir}"))
+        }
         _ => Error::permanent(format!("cannot use {shown}")).source(error),
     }
 }

@@ -1,4 +1,4 @@
-//! The integration tests: one crate, so that it is linked once.
+//! The one integration crate: one link, shared ways to start things. A file `tests/it/x.rs` is a module here.
 
 mod artifacts_build;
 mod artifacts_cache;
@@ -6,3 +6,14 @@ mod artifacts_image;
 mod artifacts_lock;
 mod artifacts_mirror;
 mod artifacts_support;
+mod config_cli;
+#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+mod engine_crash;
+#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+mod engine_lock;
+mod engine_phase;
+mod engine_run;
+#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+mod engine_signals;
+mod engine_state;
+mod wizard_pty;

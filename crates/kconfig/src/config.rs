@@ -3,7 +3,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::tree::{ChoiceId, NodeId, SymbolId, Tree};
+use crate::eval::{Answers, Computed, Evaluator, Reason, UserChoice, UserValue, UserValues};
+use crate::expr::{Atom, ExprId};
+use crate::tree::{ChoiceId, NodeId, Symbol, SymbolId, Tree};
 use crate::value::{Origin, SymbolType, Tri, Value};
 
 /// Why a value was refused; the text is a sentence for a person.
@@ -96,19 +98,30 @@ impl Deref for TreeRef<'_> {
 #[derive(Clone, Debug)]
 pub struct Config<'t> {
     tree: TreeRef<'t>,
+    user: UserValues,
+    answers: Answers,
 }
 
 impl<'t> Config<'t> {
     /// A configuration in which the user has set nothing.
     #[must_use]
     pub fn new(tree: &'t Tree) -> Self {
-        Self { tree: TreeRef::Borrowed(tree) }
+        Self::over(TreeRef::Borrowed(tree))
     }
 
     /// The same over a shared tree, for owners that cannot keep a borrow.
     #[must_use]
     pub fn shared(tree: Arc<Tree>) -> Config<'static> {
-        Config { tree: TreeRef::Shared(tree) }
+        Config::over(TreeRef::Shared(tree))
+    }
+
+    fn over(tree: TreeRef<'t>) -> Self {
+        let user = UserValues {
+            symbols: vec![None; tree.symbols.len()],
+            choices: vec![UserChoice::default(); tree.choices.len()],
+        };
+        let answers = Answers::new(&tree);
+        Self { tree, user, answers }
     }
 
     /// The tree.
@@ -117,147 +130,362 @@ impl<'t> Config<'t> {
         &self.tree
     }
 
+    fn evaluator(&self) -> Evaluator<'_> {
+        Evaluator { tree: &self.tree, user: &self.user, answers: &self.answers }
+    }
+
     /// Sets a value as a person does: refused when the symbol is invisible or the value would not take effect.
     pub fn set(&mut self, symbol: SymbolId, value: &str) -> Result<(), SetError> {
-        let _ = (symbol, value);
+        let parsed = self.parse(symbol, value)?;
+        self.check_visible(symbol)?;
+        match &parsed {
+            UserValue::Tri(tri) => self.check_assignable(symbol, *tri)?,
+            UserValue::Text(text) => self.check_range(symbol, text)?,
+        }
+        self.record(symbol, parsed);
+        if let (Some(choice), Some(UserValue::Tri(Tri::Y))) = (self.tree.get(symbol).choice, &self.user.symbols[symbol.index()]) {
+            self.switch_others_off(choice, symbol);
+        }
         Ok(())
     }
 
-    /// Records a value as reading a file does: only its type is checked, and it counts when the symbol is visible.
+    /// Records a value as reading a file does: only its type is checked, and it counts while the symbol is visible.
     pub fn assign(&mut self, symbol: SymbolId, value: &str) -> Result<(), SetError> {
-        let _ = (symbol, value);
+        let parsed = self.parse(symbol, value)?;
+        self.record(symbol, parsed);
         Ok(())
     }
 
     /// Selects a member of a choice.
     pub fn set_choice(&mut self, choice: ChoiceId, member: SymbolId) -> Result<(), SetError> {
-        let _ = (choice, member);
-        Ok(())
+        if self.tree.get(member).choice != Some(choice) {
+            return Err(SetError::NotAMember { name: self.name(member) });
+        }
+        self.set(member, "y")
     }
 
-    /// Forgets the user's value of a symbol.
+    /// Sets the mode of a choice: `y`, or `m` and `n` where an old tree allows them.
+    pub fn set_mode(&mut self, choice: ChoiceId, mode: Tri) {
+        self.user.choices[choice.index()].mode = Some(mode);
+        self.answers.forget();
+    }
+
+    /// Forgets the user's value of a symbol; of a choice's member, what the user said about the whole choice.
     pub fn unset(&mut self, symbol: SymbolId) {
-        let _ = symbol;
+        self.user.symbols[symbol.index()] = None;
+        if let Some(choice) = self.tree.get(symbol).choice {
+            self.user.choices[choice.index()] = UserChoice::default();
+            for member in &self.tree.choice(choice).members {
+                self.user.symbols[member.index()] = None;
+            }
+        }
+        self.answers.forget();
     }
 
     /// Forgets all the user's values.
-    pub fn clear(&mut self) {}
+    pub fn clear(&mut self) {
+        self.user.symbols.fill(None);
+        self.user.choices.fill(UserChoice::default());
+        self.answers.forget();
+    }
 
     /// What the user set, whether it takes effect or not.
     #[must_use]
     pub fn user_value(&self, symbol: SymbolId) -> Option<&str> {
-        let _ = symbol;
-        None
+        self.user.symbols[symbol.index()].as_ref().map(UserValue::as_str)
     }
 
     /// The value: `n`, `m`, `y` of bools and tristates, text of others, empty for none.
     #[must_use]
     pub fn value(&self, symbol: SymbolId) -> &str {
-        let _ = symbol;
-        ""
+        self.evaluator().text(symbol)
     }
 
     /// The value with its kind.
     #[must_use]
     pub fn typed_value(&self, symbol: SymbolId) -> Value {
-        let _ = symbol;
-        Value::Tri(Tri::N)
+        match &self.evaluator().answer(symbol).value {
+            Computed::Tri(tri) => Value::Tri(*tri),
+            Computed::Text(text) => Value::Text(text.to_string()),
+            Computed::None => Value::Text(self.value(symbol).to_owned()),
+        }
     }
 
     /// The truth value; `n` for int, hex and string.
     #[must_use]
     pub fn tri(&self, symbol: SymbolId) -> Tri {
-        let _ = symbol;
-        Tri::N
+        self.evaluator().tri(symbol)
+    }
+
+    /// The value of any condition of the tree.
+    #[must_use]
+    pub fn holds(&self, condition: ExprId) -> Tri {
+        self.evaluator().eval(condition)
     }
 
     /// Where the value came from.
     #[must_use]
     pub fn origin(&self, symbol: SymbolId) -> Origin {
-        let _ = symbol;
-        Origin::Unset
+        let (definition, answer) = (self.tree.get(symbol), self.evaluator().answer(symbol));
+        match answer.reason {
+            Reason::User => Origin::User,
+            Reason::Choice => Origin::Choice,
+            Reason::Unset => Origin::Unset,
+            Reason::Default(index) => Origin::Default { span: definition.defaults[index].span },
+            Reason::Select => self.find_selector(definition).map_or(Origin::Unset, |(by, index)| {
+                let span = self.tree.get(by).selects[index].span;
+                Origin::Select { by, span }
+            }),
+            Reason::Imply => self.find_implier(definition).map_or(Origin::Unset, |(by, index)| {
+                let span = self.tree.get(by).implies[index].span;
+                Origin::Imply { by, span }
+            }),
+        }
+    }
+
+    /// The strongest of those that select a symbol; of equals the first.
+    fn find_selector(&self, symbol: &Symbol) -> Option<(SymbolId, usize)> {
+        self.strongest(&symbol.selectors, |by, index| self.tree.get(by).selects[index].condition)
+    }
+
+    fn find_implier(&self, symbol: &Symbol) -> Option<(SymbolId, usize)> {
+        self.strongest(&symbol.impliers, |by, index| self.tree.get(by).implies[index].condition)
+    }
+
+    fn strongest(
+        &self,
+        candidates: &[(SymbolId, usize)],
+        condition: impl Fn(SymbolId, usize) -> ExprId,
+    ) -> Option<(SymbolId, usize)> {
+        let strength = |(by, index): &(SymbolId, usize)| self.tri(*by).min(self.holds(condition(*by, *index)));
+        candidates.iter().rev().max_by_key(|candidate| strength(candidate)).copied()
     }
 
     /// Whether, and up to which value, a person may set the symbol.
     #[must_use]
     pub fn visible(&self, symbol: SymbolId) -> Tri {
-        let _ = symbol;
-        Tri::N
+        self.evaluator().answer(symbol).visible
     }
 
-    /// Whether a front-end shows the node.
+    /// Whether a front-end shows the node. A symbol that cannot be changed is shown while something below it can.
     #[must_use]
     pub fn node_visible(&self, node: NodeId) -> bool {
-        let _ = node;
+        let mut stack = vec![node];
+        while let Some(id) = stack.pop() {
+            let node = self.tree.node(id);
+            if node.prompt.is_none() || self.holds(node.visible_if) == Tri::N {
+                continue;
+            }
+            if self.evaluator().prompt_visibility(id) != Tri::N {
+                return true;
+            }
+            let value = match (node.symbol, node.choice) {
+                (Some(symbol), _) => self.tri(symbol),
+                (_, Some(choice)) => self.mode(choice),
+                _ => Tri::N,
+            };
+            if value != Tri::N {
+                stack.extend(node.children.iter().rev());
+            }
+        }
         false
     }
 
     /// The active range of an int or hex.
     #[must_use]
     pub fn range(&self, symbol: SymbolId) -> Option<(i64, i64)> {
-        let _ = symbol;
-        None
+        self.evaluator().active_range(self.tree.get(symbol))
     }
 
     /// The values that a person may give a bool or tristate now.
     #[must_use]
     pub fn assignable(&self, symbol: SymbolId) -> Vec<Tri> {
-        let _ = symbol;
-        Vec::new()
+        let candidates = [Tri::N, Tri::M, Tri::Y].into_iter();
+        candidates.filter(|tri| self.visible(symbol) != Tri::N && self.check_assignable(symbol, *tri).is_ok()).collect()
     }
 
     /// The lowest value that a bool or tristate can have now: what selects it.
     #[must_use]
     pub fn minimum(&self, symbol: SymbolId) -> Tri {
-        let _ = symbol;
-        Tri::N
+        self.evaluator().answer(symbol).forced
     }
 
     /// The highest value that a person may give a bool or tristate now.
     #[must_use]
     pub fn maximum(&self, symbol: SymbolId) -> Tri {
-        let _ = symbol;
-        Tri::N
+        let answer = self.evaluator().answer(symbol);
+        answer.visible.max(answer.forced)
     }
 
     /// Whether `.config` has a line for the symbol.
     #[must_use]
     pub fn is_written(&self, symbol: SymbolId) -> bool {
-        let _ = symbol;
-        false
+        self.evaluator().answer(symbol).written
     }
 
     /// The member of a choice that is selected.
     #[must_use]
     pub fn selection(&self, choice: ChoiceId) -> Option<SymbolId> {
-        let _ = choice;
-        None
+        self.evaluator().choice_answer(choice).selection
     }
 
     /// The value of a choice itself: `y`, `m` in old trees, `n` when nothing can be chosen.
     #[must_use]
     pub fn mode(&self, choice: ChoiceId) -> Tri {
-        let _ = choice;
-        Tri::N
+        self.evaluator().choice_answer(choice).mode
+    }
+
+    /// Whether a person may choose.
+    #[must_use]
+    pub fn choice_visible(&self, choice: ChoiceId) -> Tri {
+        self.evaluator().choice_answer(choice).visible
     }
 
     /// The dependencies that keep a symbol invisible, with their values; empty when it is visible.
     #[must_use]
     pub fn explain_visibility(&self, symbol: SymbolId) -> Vec<String> {
-        let _ = symbol;
-        Vec::new()
+        if self.visible(symbol) != Tri::N {
+            return Vec::new();
+        }
+        let definition = self.tree.get(symbol);
+        let prompts: Vec<ExprId> =
+            definition.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref()).map(|p| p.condition).collect();
+        if prompts.is_empty() {
+            return vec!["it has no prompt: its value is derived from others".to_owned()];
+        }
+        let mut reasons = Vec::new();
+        for condition in prompts {
+            for term in self.tree.exprs.conjuncts(condition) {
+                let reason = self.explain_term(term);
+                if self.holds(term) == Tri::N && !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+        }
+        reasons
+    }
+
+    /// A condition that does not hold, with the values of the symbols in it.
+    fn explain_term(&self, term: ExprId) -> String {
+        let mut values: Vec<String> = Vec::new();
+        self.tree.exprs.any_atom(term, |atom| {
+            if let Atom::Symbol(symbol) = atom {
+                let definition = self.tree.get(symbol);
+                let value = match definition.kind {
+                    SymbolType::Unknown => "not defined".to_owned(),
+                    SymbolType::String => format!("\"{}\"", self.value(symbol)),
+                    _ => self.value(symbol).to_owned(),
+                };
+                let text = format!("{} is {value}", definition.name);
+                if !values.contains(&text) {
+                    values.push(text);
+                }
+            }
+            false
+        });
+        let condition = self.tree.show(term);
+        if values.is_empty() { format!("needs {condition}") } else { format!("needs {condition} ({})", values.join(", ")) }
     }
 
     /// Sentences about selects that force symbols whose dependencies do not hold.
     #[must_use]
     pub fn unmet_dependencies(&self) -> Vec<String> {
-        Vec::new()
+        let mut found = Vec::new();
+        for (id, symbol) in self.tree.symbols() {
+            let answer = self.evaluator().answer(id);
+            if !symbol.kind.is_logical() || answer.direct >= answer.forced {
+                continue;
+            }
+            if let Some((by, _)) = self.find_selector(symbol) {
+                let selector = &self.tree.get(by).name;
+                let needs = self.tree.show(symbol.direct_dependency);
+                let direct = answer.direct;
+                found.push(format!("{} is selected by {selector}, but its dependencies are {direct}: {needs}", symbol.name));
+            }
+        }
+        found
     }
 
     /// What differs from an earlier state of the same tree.
     #[must_use]
     pub fn changes(&self, before: &Config<'_>) -> Vec<Change> {
-        let _ = before;
-        Vec::new()
+        let state = |config: &Config<'_>, symbol| config.is_written(symbol).then(|| config.value(symbol).to_owned());
+        self.tree
+            .symbols()
+            .map(|(symbol, _)| Change { symbol, before: state(before, symbol), after: state(self, symbol) })
+            .filter(|change| change.before != change.after)
+            .collect()
+    }
+
+    fn name(&self, symbol: SymbolId) -> String {
+        self.tree.get(symbol).name.to_string()
+    }
+
+    fn parse(&self, symbol: SymbolId, value: &str) -> Result<UserValue, SetError> {
+        let kind = self.tree.get(symbol).kind;
+        if !kind.accepts(value) {
+            return Err(SetError::WrongType { name: self.name(symbol), value: value.to_owned(), expected: kind });
+        }
+        Ok(match Tri::parse(value) {
+            Some(tri) if kind.is_logical() => UserValue::Tri(tri),
+            _ => UserValue::Text(value.to_owned()),
+        })
+    }
+
+    fn record(&mut self, symbol: SymbolId, value: UserValue) {
+        if let (Some(choice), UserValue::Tri(tri)) = (self.tree.get(symbol).choice, &value) {
+            let choice = &mut self.user.choices[choice.index()];
+            if *tri == Tri::Y {
+                choice.selection = Some(symbol);
+            }
+            choice.mode = Some(choice.mode.map_or(*tri, |mode| mode.max(*tri)));
+        }
+        self.user.symbols[symbol.index()] = Some(value);
+        self.answers.forget();
+    }
+
+    fn switch_others_off(&mut self, choice: ChoiceId, selected: SymbolId) {
+        for member in &self.tree.choice(choice).members {
+            if *member != selected {
+                self.user.symbols[member.index()] = Some(UserValue::Tri(Tri::N));
+            }
+        }
+    }
+
+    fn check_visible(&self, symbol: SymbolId) -> Result<(), SetError> {
+        if self.visible(symbol) != Tri::N {
+            return Ok(());
+        }
+        Err(SetError::NotVisible { name: self.name(symbol), why: self.explain_visibility(symbol) })
+    }
+
+    fn check_assignable(&self, symbol: SymbolId, tri: Tri) -> Result<(), SetError> {
+        let (definition, answer) = (self.tree.get(symbol), self.evaluator().answer(symbol));
+        if definition.choice.is_some() && answer.visible == Tri::Y {
+            return if tri == Tri::Y { Ok(()) } else { Err(SetError::ChoiceN { name: self.name(symbol) }) };
+        }
+        let refuse = |why| Err(SetError::NotAssignable { name: self.name(symbol), value: tri.to_string(), why });
+        if tri < answer.forced {
+            let by = self.find_selector(definition).map_or_else(String::new, |(by, _)| self.name(by));
+            return refuse(format!("{by} selects it"));
+        }
+        if tri == Tri::M && (definition.kind == SymbolType::Bool || self.evaluator().modules() == Tri::N) {
+            return refuse("modules are not enabled".to_owned());
+        }
+        if tri > answer.visible.max(answer.forced) {
+            return refuse(format!("its dependencies allow {} at most", answer.visible));
+        }
+        Ok(())
+    }
+
+    fn check_range(&self, symbol: SymbolId, value: &str) -> Result<(), SetError> {
+        let kind = self.tree.get(symbol).kind;
+        let Some((low, high)) = self.range(symbol) else { return Ok(()) };
+        let inside = kind.parse_number(value).is_some_and(|number| (low..=high).contains(&number));
+        if inside {
+            return Ok(());
+        }
+        let show = |number: i64| if kind == SymbolType::Hex { format!("{number:#x}") } else { number.to_string() };
+        Err(SetError::OutOfRange { name: self.name(symbol), value: value.to_owned(), min: show(low), max: show(high) })
     }
 }

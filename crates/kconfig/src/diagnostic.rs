@@ -5,7 +5,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::source::{Sources, Span};
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Message, Renderer, Snippet};
+
+use crate::source::{FileId, Sources, Span};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +43,44 @@ pub struct Diagnostic {
     pub help: Option<String>,
 }
 
+impl Diagnostic {
+    pub(crate) fn new(level: Level, id: &'static str, span: Span, message: impl Into<String>) -> Self {
+        let label = Label { span, text: String::new() };
+        Self { id, level, message: message.into(), labels: vec![label], help: None }
+    }
+
+    pub(crate) fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self::new(Level::Error, id, span, message)
+    }
+
+    pub(crate) fn warning(id: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self::new(Level::Warning, id, span, message)
+    }
+
+    /// Says something about the main place.
+    pub(crate) fn with_text(mut self, text: impl Into<String>) -> Self {
+        if let Some(label) = self.labels.first_mut() {
+            label.text = text.into();
+        }
+        self
+    }
+
+    /// Adds another place.
+    pub(crate) fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn is_error(&self) -> bool {
+        self.level == Level::Error
+    }
+}
+
 /// All findings of one run, with the texts that their pictures need.
 #[derive(Clone, Default)]
 pub struct Diagnostics {
@@ -72,8 +113,45 @@ impl Diagnostics {
     /// Pictures of all findings: `plain` without colours and in ASCII.
     #[must_use]
     pub fn render(&self, plain: bool) -> String {
-        let _ = plain;
-        String::new()
+        let renderer =
+            if plain { Renderer::plain() } else { Renderer::styled().decor_style(DecorStyle::Unicode) };
+        let mut text = String::new();
+        for finding in &self.list {
+            text.push_str(&renderer.render(&[self.draw(finding)]));
+            text.push_str("\n\n");
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    /// One finding as a group of snippets, one a file, the main place's file first.
+    fn draw<'d>(&'d self, finding: &'d Diagnostic) -> Group<'d> {
+        let level = match finding.level {
+            Level::Warning => annotate_snippets::Level::WARNING,
+            Level::Error => annotate_snippets::Level::ERROR,
+        };
+        let mut group = level.primary_title(finding.message.as_str()).id(finding.id).elements(std::iter::empty::<Message<'_>>());
+        let mut drawn: Vec<FileId> = Vec::new();
+        for label in &finding.labels {
+            let file = label.span.file;
+            if drawn.contains(&file) {
+                continue;
+            }
+            drawn.push(file);
+            let same_file = finding.labels.iter().enumerate().filter(|(_, other)| other.span.file == file);
+            let snippet = Snippet::source(self.sources.text(file)).path(self.sources.path(file));
+            group = group.element(snippet.annotations(same_file.map(|(index, label)| self.annotate(index, label))));
+        }
+        match &finding.help {
+            Some(help) => group.element(annotate_snippets::Level::HELP.message(help.as_str())),
+            None => group,
+        }
+    }
+
+    fn annotate<'d>(&self, index: usize, label: &'d Label) -> annotate_snippets::Annotation<'d> {
+        let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        let text = (!label.text.is_empty()).then_some(label.text.as_str());
+        kind.span(self.sources.bytes(label.span)).label(text)
     }
 
     /// `file:line:col` of a place.

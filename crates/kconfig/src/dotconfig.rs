@@ -2,16 +2,21 @@
 //!
 //! Never touches a file: the caller reads and writes the text.
 
+use std::fmt::Write as _;
+
 use crate::config::Config;
+use crate::suggest::suggest;
+use crate::tree::{NodeId, NodeKind, SymbolId};
+use crate::value::{SymbolType, Tri};
 
 /// What one reading found besides values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings(Vec<String>);
+pub struct Findings(Vec<(usize, String)>);
 
 impl Findings {
-    /// Sentences with the line number in front.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
+    /// Line numbers with sentences.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.0.iter().map(|(line, text)| (*line, text.as_str()))
     }
 
     /// Whether there is nothing to say.
@@ -23,13 +28,153 @@ impl Findings {
 
 /// Assigns the values of a `.config`; `prefix` is `CONFIG_` for Linux and `.` for kubernetes-anywhere.
 pub fn read(config: &mut Config<'_>, text: &str, prefix: &str) -> Findings {
-    let _ = (config, text, prefix);
-    Findings::default()
+    let mut findings = Findings::default();
+    for (index, line) in text.lines().enumerate() {
+        if let Err(finding) = read_line(config, line.trim_end(), prefix) {
+            findings.0.push((index + 1, finding));
+        }
+    }
+    findings
+}
+
+fn read_line(config: &mut Config<'_>, line: &str, prefix: &str) -> Result<(), String> {
+    if let Some(comment) = line.strip_prefix("# ") {
+        let unset = comment.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(" is not set"));
+        let Some(name) = unset.filter(|name| !name.contains(' ')) else { return Ok(()) };
+        let symbol = find_symbol(config, name)?;
+        // Text symbols are never written so; a symbol that became one since has no value in this file.
+        return match config.tree().get(symbol).kind.is_logical() {
+            true => assign(config, symbol, "n"),
+            false => Ok(()),
+        };
+    }
+    if line.is_empty() || line.starts_with('#') {
+        return Ok(());
+    }
+    let assignment = line.strip_prefix(prefix).and_then(|rest| rest.split_once('='));
+    let Some((name, value)) = assignment else { return Err(format!("`{line}` is not an assignment")) };
+    let symbol = find_symbol(config, name)?;
+    if config.tree().get(symbol).kind == SymbolType::String {
+        return match unquote(value) {
+            Some(value) => assign(config, symbol, &value),
+            None => Err(format!("the text of {name} is not in quotes")),
+        };
+    }
+    assign(config, symbol, value)
+}
+
+fn assign(config: &mut Config<'_>, symbol: SymbolId, value: &str) -> Result<(), String> {
+    config.assign(symbol, value).map_err(|error| error.to_string())
+}
+
+fn find_symbol(config: &Config<'_>, name: &str) -> Result<SymbolId, String> {
+    let tree = config.tree();
+    tree.symbol(name).ok_or_else(|| match suggest(name, tree.symbols().map(|(_, symbol)| &*symbol.name)) {
+        Some(near) => format!("{name} is not defined; did you mean `{near}`?"),
+        None => format!("{name} is not defined"),
+    })
+}
+
+/// The text between quotes; what follows the closing one is ignored, as in C.
+fn unquote(value: &str) -> Option<String> {
+    let mut text = String::new();
+    let mut chars = value.strip_prefix('"')?.chars();
+    loop {
+        match chars.next()? {
+            '"' => return Some(text),
+            '\\' => text.push(chars.next()?),
+            c => text.push(c),
+        }
+    }
 }
 
 /// The configuration as `.config`.
 #[must_use]
 pub fn write(config: &Config<'_>, prefix: &str) -> String {
-    let _ = (config, prefix);
-    String::new()
+    let tree = config.tree();
+    let title = tree.node(tree.root()).prompt.as_ref().map_or("", |prompt| prompt.text.as_str());
+    let mut writer = Writer {
+        config,
+        prefix,
+        text: format!("#\n# Automatically generated file; DO NOT EDIT.\n# {title}\n#\n"),
+        written: vec![false; tree.symbols.len()],
+        needs_newline: false,
+    };
+    writer.write_children();
+    writer.text
+}
+
+struct Writer<'c> {
+    config: &'c Config<'c>,
+    prefix: &'c str,
+    text: String,
+    /// A symbol with several definitions is written at the first.
+    written: Vec<bool>,
+    needs_newline: bool,
+}
+
+impl Writer<'_> {
+    /// Walks the menus with a stack of nodes and the number of children already done.
+    fn write_children(&mut self) {
+        let tree = self.config.tree();
+        let mut stack: Vec<(NodeId, usize)> = vec![(tree.root(), 0)];
+        while let Some((id, next)) = stack.last_mut() {
+            let node = tree.node(*id);
+            if let Some(child) = node.children.get(*next).copied() {
+                *next += 1;
+                self.open(child);
+                stack.push((child, 0));
+            } else {
+                let done = *id;
+                stack.pop();
+                if !stack.is_empty() {
+                    self.close(done);
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, id: NodeId) {
+        let node = self.config.tree().node(id);
+        if let Some(symbol) = node.symbol {
+            self.write_symbol(symbol);
+        } else if let Some(prompt) = node.prompt.as_ref().filter(|_| node.choice.is_none() && self.config.node_visible(id)) {
+            // Writing to a String cannot fail.
+            let _ = write!(self.text, "\n#\n# {}\n#\n", prompt.text);
+            self.needs_newline = false;
+        }
+    }
+
+    fn close(&mut self, id: NodeId) {
+        let node = self.config.tree().node(id);
+        if let Some(prompt) = node.prompt.as_ref().filter(|_| node.kind == NodeKind::Menu && self.config.node_visible(id)) {
+            let _ = writeln!(self.text, "# end of {}", prompt.text);
+            self.needs_newline = true;
+        }
+    }
+
+    fn write_symbol(&mut self, symbol: SymbolId) {
+        if self.written[symbol.index()] || !self.config.is_written(symbol) {
+            return;
+        }
+        self.written[symbol.index()] = true;
+        if std::mem::take(&mut self.needs_newline) {
+            self.text.push('\n');
+        }
+        let _ = writeln!(self.text, "{}", line(self.config, symbol, self.prefix));
+    }
+}
+
+/// The line of one symbol.
+#[must_use]
+pub fn line(config: &Config<'_>, symbol: SymbolId, prefix: &str) -> String {
+    let definition = config.tree().get(symbol);
+    let (name, value) = (&definition.name, config.value(symbol));
+    match definition.kind {
+        SymbolType::Bool | SymbolType::Tristate if config.tri(symbol) == Tri::N => format!("# {prefix}{name} is not set"),
+        SymbolType::String => {
+            format!("{prefix}{name}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+        }
+        _ => format!("{prefix}{name}={value}"),
+    }
 }

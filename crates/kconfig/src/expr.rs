@@ -3,6 +3,7 @@
 //! Equal expressions have the same id, so that comparing two conditions is comparing two numbers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::source::FastHash;
 use crate::tree::{ChoiceId, SymbolId};
@@ -97,12 +98,22 @@ impl ExprId {
 }
 
 /// The arena of a tree's expressions and constant texts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Exprs {
     list: Vec<Expr>,
     ids: HashMap<Expr, ExprId, FastHash>,
-    texts: Vec<std::sync::Arc<str>>,
-    text_ids: HashMap<std::sync::Arc<str>, TextId, FastHash>,
+    texts: Vec<Arc<str>>,
+    text_ids: HashMap<Arc<str>, TextId, FastHash>,
+}
+
+impl Default for Exprs {
+    fn default() -> Self {
+        let mut exprs =
+            Self { list: Vec::new(), ids: HashMap::default(), texts: Vec::new(), text_ids: HashMap::default() };
+        exprs.intern(Expr::Atom(Atom::Tri(Tri::Y)));
+        exprs.intern(Expr::Atom(Atom::Tri(Tri::N)));
+        exprs
+    }
 }
 
 impl Exprs {
@@ -112,5 +123,131 @@ impl Exprs {
 
     pub(crate) fn text(&self, id: TextId) -> &str {
         &self.texts[id.0 as usize]
+    }
+
+    pub(crate) fn intern(&mut self, expr: Expr) -> ExprId {
+        let next = ExprId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
+        let id = *self.ids.entry(expr).or_insert(next);
+        if id == next {
+            self.list.push(expr);
+        }
+        id
+    }
+
+    pub(crate) fn intern_text(&mut self, text: &str) -> TextId {
+        if let Some(id) = self.text_ids.get(text) {
+            return *id;
+        }
+        let id = TextId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
+        let text: Arc<str> = text.into();
+        self.texts.push(Arc::clone(&text));
+        self.text_ids.insert(text, id);
+        id
+    }
+
+    pub(crate) fn atom(&mut self, atom: Atom) -> ExprId {
+        self.intern(Expr::Atom(atom))
+    }
+
+    pub(crate) fn not(&mut self, a: ExprId) -> ExprId {
+        match a {
+            ExprId::YES => ExprId::NO,
+            ExprId::NO => ExprId::YES,
+            _ => self.intern(Expr::Not(a)),
+        }
+    }
+
+    pub(crate) fn and(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        match (a, b) {
+            (ExprId::NO, _) | (_, ExprId::NO) => ExprId::NO,
+            (ExprId::YES, other) | (other, ExprId::YES) => other,
+            _ if a == b => a,
+            _ => self.intern(Expr::And(a, b)),
+        }
+    }
+
+    pub(crate) fn or(&mut self, a: ExprId, b: ExprId) -> ExprId {
+        match (a, b) {
+            (ExprId::YES, _) | (_, ExprId::YES) => ExprId::YES,
+            (ExprId::NO, other) | (other, ExprId::NO) => other,
+            _ if a == b => a,
+            _ => self.intern(Expr::Or(a, b)),
+        }
+    }
+
+    pub(crate) fn compare(&mut self, operator: Compare, left: Atom, right: Atom) -> ExprId {
+        self.intern(Expr::Compare(operator, left, right))
+    }
+
+    /// Calls `visit` with every atom; stops when it says so. Walks with its own stack: chains may be long.
+    pub(crate) fn any_atom(&self, id: ExprId, mut visit: impl FnMut(Atom) -> bool) -> bool {
+        let mut stack = vec![id];
+        while let Some(id) = stack.pop() {
+            match self.get(id) {
+                Expr::Atom(atom) => {
+                    if visit(atom) {
+                        return true;
+                    }
+                }
+                Expr::Not(a) => stack.push(a),
+                Expr::And(a, b) | Expr::Or(a, b) => stack.extend([b, a]),
+                Expr::Compare(_, left, right) => {
+                    if visit(left) || visit(right) {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// The terms of a conjunction in order; one term for anything else.
+    pub(crate) fn conjuncts(&self, id: ExprId) -> Vec<ExprId> {
+        self.terms(id, |expr| if let Expr::And(a, b) = expr { Some((a, b)) } else { None })
+    }
+
+    /// The terms of a disjunction in order; one term for anything else.
+    pub(crate) fn disjuncts(&self, id: ExprId) -> Vec<ExprId> {
+        self.terms(id, |expr| if let Expr::Or(a, b) = expr { Some((a, b)) } else { None })
+    }
+
+    fn terms(&self, id: ExprId, split: impl Fn(Expr) -> Option<(ExprId, ExprId)>) -> Vec<ExprId> {
+        let (mut terms, mut stack) = (Vec::new(), vec![id]);
+        while let Some(id) = stack.pop() {
+            match split(self.get(id)) {
+                Some((a, b)) => stack.extend([b, a]),
+                None => terms.push(id),
+            }
+        }
+        terms
+    }
+
+    /// Rewrites the leaves: chains are taken apart, so that only real nesting costs depth.
+    pub(crate) fn rewrite(&mut self, id: ExprId, leaf: &impl Fn(&mut Self, Expr) -> Option<ExprId>) -> ExprId {
+        match self.get(id) {
+            Expr::Not(a) => {
+                let a = self.rewrite(a, leaf);
+                self.not(a)
+            }
+            Expr::And(..) => {
+                let terms = self.conjuncts(id);
+                let mut all = ExprId::YES;
+                for term in terms {
+                    let term = self.rewrite(term, leaf);
+                    all = self.and(all, term);
+                }
+                all
+            }
+            Expr::Or(..) => {
+                let terms = self.disjuncts(id);
+                let mut any = ExprId::NO;
+                for term in terms {
+                    let term = self.rewrite(term, leaf);
+                    any = self.or(any, term);
+                }
+                any
+            }
+            expr => leaf(self, expr).unwrap_or(id),
+        }
     }
 }

@@ -38,12 +38,16 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod build;
 pub mod config;
 pub mod diagnostic;
 pub mod dotconfig;
+mod eval;
 pub mod expr;
+mod load;
 pub mod source;
 pub mod suggest;
+mod syntax;
 pub mod tree;
 pub mod value;
 

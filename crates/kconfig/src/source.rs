@@ -82,6 +82,11 @@ impl std::fmt::Debug for Env<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(u32);
 
+impl FileId {
+    /// The root file.
+    pub(crate) const FIRST: Self = Self(0);
+}
+
 /// A piece of one line of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
@@ -125,6 +130,17 @@ impl Sources {
 
     pub(crate) fn text(&self, file: FileId) -> &str {
         self.files.get(file.0 as usize).map_or("", |source| &source.text)
+    }
+
+    /// The byte range of a place in its file's text.
+    pub(crate) fn bytes(&self, span: Span) -> std::ops::Range<usize> {
+        let text = self.text(span.file);
+        let line_start = match span.line {
+            0 | 1 => 0,
+            line => text.match_indices('\n').nth(line as usize - 2).map_or(text.len(), |(at, _)| at + 1),
+        };
+        let start = text.floor_char_boundary(line_start + span.col.saturating_sub(1) as usize);
+        start..text.ceil_char_boundary(start + span.len as usize)
     }
 
     /// `file:line:col`.

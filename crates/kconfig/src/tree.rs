@@ -105,6 +105,17 @@ pub struct Node {
     pub span: Span,
     /// Structured comments directly above.
     pub comments: Vec<Annotation>,
+    /// What the entry itself says, before anything was inherited.
+    pub(crate) own: Own,
+}
+
+/// The entry as written, for explanations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    /// The block around it in the files.
+    pub parent: Option<NodeId>,
+    /// Its `depends on` lines, or the condition of an `if`.
+    pub depends: Vec<(ExprId, Span)>,
 }
 
 /// `default VALUE if CONDITION`.
@@ -179,6 +190,12 @@ pub struct Symbol {
     pub env: Option<String>,
     /// `transitional`: read from old files, never written.
     pub transitional: bool,
+    /// Who selects it: the symbol and the position in its `selects`.
+    pub(crate) selectors: Vec<(SymbolId, usize)>,
+    /// Who implies it.
+    pub(crate) impliers: Vec<(SymbolId, usize)>,
+    /// Where it was first named.
+    pub(crate) first_reference: Option<Span>,
 }
 
 /// A choice: at most one of its members is `y`.
@@ -209,13 +226,27 @@ pub struct Tree {
     pub(crate) exprs: Exprs,
     pub(crate) modules: Option<SymbolId>,
     pub(crate) warnings: Diagnostics,
+    pub(crate) dependencies: Dependencies,
+}
+
+/// What has to be known before what: symbols are numbered as such, choices after them.
+#[derive(Debug, Default)]
+pub(crate) struct Dependencies {
+    pub edges: Vec<u32>,
+    /// For each vertex where its edges start, with the end of the last one behind.
+    pub starts: Vec<u32>,
+}
+
+impl Dependencies {
+    pub(crate) fn of(&self, vertex: usize) -> &[u32] {
+        &self.edges[self.starts[vertex] as usize..self.starts[vertex + 1] as usize]
+    }
 }
 
 impl Tree {
     /// Reads the tree whose top file is `root`.
     pub fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Self, Diagnostics> {
-        let _ = (root, files, env);
-        Err(Diagnostics::default())
+        crate::build::load(root, files, env)
     }
 
     /// Findings that do not stop the tree from being used.
@@ -300,8 +331,9 @@ impl Tree {
     /// An expression as a person would write it.
     #[must_use]
     pub fn show(&self, id: ExprId) -> String {
-        let _ = id;
-        String::new()
+        let mut text = String::new();
+        self.write_expr(id, 0, &mut text);
+        text
     }
 
     /// The path of a file.
@@ -315,4 +347,58 @@ impl Tree {
     pub fn location(&self, span: Span) -> String {
         self.sources.location(span)
     }
+
+    /// Whether a condition names a symbol.
+    #[must_use]
+    pub fn mentions(&self, expr: ExprId, symbol: SymbolId) -> bool {
+        self.exprs.any_atom(expr, |atom| atom == Atom::Symbol(symbol))
+    }
+
+    /// `level` is how tightly the surroundings bind: 0 or, 1 and, 2 not.
+    fn write_expr(&self, id: ExprId, level: u8, text: &mut String) {
+        let (terms, own, operator) = match self.expr(id) {
+            Expr::Atom(atom) => return self.write_atom(atom, text),
+            Expr::Compare(operator, left, right) => {
+                let parenthesised = level == 2;
+                text.push_str(if parenthesised { "(" } else { "" });
+                self.write_atom(left, text);
+                text.push_str(&format!(" {} ", operator.as_str()));
+                self.write_atom(right, text);
+                text.push_str(if parenthesised { ")" } else { "" });
+                return;
+            }
+            Expr::Not(a) => {
+                text.push('!');
+                return self.write_expr(a, 2, text);
+            }
+            Expr::And(..) => (self.exprs.conjuncts(id), 1, " && "),
+            Expr::Or(..) => (self.exprs.disjuncts(id), 0, " || "),
+        };
+        text.push_str(if own < level { "(" } else { "" });
+        for (index, term) in terms.into_iter().enumerate() {
+            text.push_str(if index == 0 { "" } else { operator });
+            self.write_expr(term, own + 1, text);
+        }
+        text.push_str(if own < level { ")" } else { "" });
+    }
+
+    fn write_atom(&self, atom: Atom, text: &mut String) {
+        match atom {
+            Atom::Tri(tri) => text.push_str(tri.as_str()),
+            Atom::Symbol(symbol) => text.push_str(&self.get(symbol).name),
+            Atom::Text(id) => text.push_str(&quote(self.text(id))),
+            Atom::Choice(choice) => match &self.choice(choice).name {
+                Some(name) => text.push_str(name),
+                None => text.push_str("<choice>"),
+            },
+        }
+    }
+}
+
+/// A constant as it is written in Kconfig: numbers bare, texts in quotes.
+fn quote(text: &str) -> String {
+    if SymbolType::Int.accepts(text) || (text.starts_with("0x") && SymbolType::Hex.accepts(text)) {
+        return text.to_owned();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,0 +1,217 @@
+//! What has to be known before what, and the refusal of what would have to be known before itself.
+//!
+//! Vertices are symbols and, behind them, choices. The edges that count for a cycle are those that the C tools follow.
+
+use super::Builder;
+use crate::diagnostic::Diagnostic;
+use crate::expr::{Atom, ExprId};
+use crate::source::Span;
+use crate::tree::{Dependencies, NodeId, SymbolId};
+
+/// After so many cycles the rest are the same knot.
+const MAX_CYCLES: usize = 10;
+
+/// How far the search has come with a vertex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    New,
+    Open,
+    Done,
+}
+
+impl Builder<'_> {
+    /// Records the dependencies of every vertex and reports cycles.
+    pub(super) fn connect(&mut self) {
+        let vertices = self.symbols.len() + self.choices.len();
+        let mut dependencies = Dependencies { edges: Vec::new(), starts: vec![0] };
+        for vertex in 0..vertices {
+            let start = dependencies.edges.len();
+            let mut expressions = self.expressions_of(vertex);
+            expressions.dedup();
+            for expr in expressions {
+                self.exprs.any_atom(expr, |atom| {
+                    let target = match atom {
+                        Atom::Symbol(symbol) => Some(symbol.index()),
+                        Atom::Choice(choice) => Some(self.symbols.len() + choice.index()),
+                        _ => None,
+                    };
+                    // A choice finds its members' visibility out by itself; its own mode is no edge.
+                    dependencies.edges.extend(target.filter(|target| *target != vertex || vertex < self.symbols.len()).map(narrow));
+                    false
+                });
+            }
+            if let Some(choice) = self.symbols.get(vertex).and_then(|symbol| symbol.choice) {
+                dependencies.edges.push(narrow(self.symbols.len() + choice.index()));
+            }
+            dependencies.edges[start..].sort_unstable();
+            let mut kept = start;
+            for at in start..dependencies.edges.len() {
+                if at == start || dependencies.edges[at] != dependencies.edges[kept - 1] {
+                    dependencies.edges[kept] = dependencies.edges[at];
+                    kept += 1;
+                }
+            }
+            dependencies.edges.truncate(kept);
+            dependencies.starts.push(narrow(kept));
+        }
+        for cycle in find_cycles(&dependencies, vertices) {
+            let finding = self.explain_cycle(&cycle);
+            self.findings.push(finding);
+        }
+        self.dependencies = dependencies;
+    }
+
+    fn expressions_of(&self, vertex: usize) -> Vec<ExprId> {
+        let prompts = |nodes: &[NodeId]| -> Vec<ExprId> {
+            nodes.iter().filter_map(|node| self.nodes[node.index()].prompt.as_ref()).map(|prompt| prompt.condition).collect()
+        };
+        if let Some(symbol) = self.symbols.get(vertex) {
+            let mut found = vec![symbol.selected_by, symbol.implied_by];
+            found.extend(prompts(&symbol.nodes));
+            found.extend(symbol.defaults.iter().flat_map(|default| [default.value, default.condition]));
+            found.extend(symbol.ranges.iter().map(|range| range.condition));
+            return found;
+        }
+        let choice = &self.choices[vertex - self.symbols.len()];
+        let mut found = prompts(&choice.nodes);
+        found.extend(choice.defaults.iter().map(|default| default.condition));
+        for member in &choice.members {
+            found.extend(prompts(&self.symbols[member.index()].nodes));
+        }
+        found
+    }
+
+    fn name_of(&self, vertex: usize) -> String {
+        match self.symbols.get(vertex) {
+            Some(symbol) => symbol.name.to_string(),
+            None => match &self.choices[vertex - self.symbols.len()].name {
+                Some(name) => format!("choice {name}"),
+                None => "this choice".to_owned(),
+            },
+        }
+    }
+
+    /// Shows each step of the cycle at the line that makes it.
+    fn explain_cycle(&self, cycle: &[usize]) -> Diagnostic {
+        let first = self.name_of(cycle[0]);
+        let message = match cycle {
+            [_] => format!("{first} depends on itself"),
+            _ => {
+                let path: Vec<String> = cycle.iter().map(|vertex| self.name_of(*vertex)).collect();
+                format!("these depend on each other: {} -> {first}", path.join(" -> "))
+            }
+        };
+        let mut finding: Option<Diagnostic> = None;
+        for (at, from) in cycle.iter().enumerate() {
+            let to = cycle[(at + 1) % cycle.len()];
+            let (span, text) = self.explain_edge(*from, to);
+            finding = Some(match finding {
+                None => Diagnostic::error("K020", span, message.clone()).with_text(text),
+                Some(finding) => finding.with_label(span, text),
+            });
+        }
+        let finding = finding.unwrap_or_else(|| Diagnostic::error("K020", self.nodes[0].span, message));
+        finding.with_help("break the cycle: turn one `select` into `depends on`, or drop one of these lines")
+    }
+
+    /// The line that makes one vertex depend on another.
+    fn explain_edge(&self, from: usize, to: usize) -> (Span, String) {
+        let (name, target) = (self.name_of(from), self.name_of(to));
+        let Some(symbol) = self.symbols.get(from) else {
+            let choice = &self.choices[from - self.symbols.len()];
+            let prompts = choice.members.iter().flat_map(|member| &self.symbols[member.index()].nodes);
+            for node in choice.nodes.iter().chain(prompts) {
+                if let Some(span) = self.find_dependency(*node, to) {
+                    return (span, format!("what can be chosen depends on {target}"));
+                }
+            }
+            return (self.nodes[choice.nodes[0].index()].span, format!("{name} depends on {target}"));
+        };
+        for node in &symbol.nodes {
+            if let Some(span) = self.find_dependency(*node, to) {
+                return (span, format!("{name} depends on {target}"));
+            }
+        }
+        if let Some(default) = symbol.defaults.iter().find(|d| self.names_vertex(d.value, to) || self.names_vertex(d.condition, to)) {
+            return (default.span, format!("a default of {name} depends on {target}"));
+        }
+        for (list, word) in [(&symbol.selectors, "selects"), (&symbol.impliers, "implies")] {
+            for (by, index) in list {
+                let selector = &self.symbols[by.index()];
+                let selection = if word == "selects" { &selector.selects[*index] } else { &selector.implies[*index] };
+                if by.index() == to || self.names_vertex(selection.condition, to) {
+                    let text = match by.index() == to {
+                        true => format!("{} {word} {name}", selector.name),
+                        false => format!("{} {word} {name} depending on {target}", selector.name),
+                    };
+                    return (selection.span, text);
+                }
+            }
+        }
+        let span = symbol.nodes.first().map_or(self.nodes[0].span, |node| self.nodes[node.index()].span);
+        let verb = if to >= self.symbols.len() { "is a member of" } else { "depends on" };
+        (span, format!("{name} {verb} {target}"))
+    }
+
+    /// The `depends on`, or the `if` around it, that names a vertex.
+    fn find_dependency(&self, node: NodeId, to: usize) -> Option<Span> {
+        let mut at = Some(node);
+        while let Some(id) = at {
+            let own = &self.nodes[id.index()].own;
+            if let Some((_, span)) = own.depends.iter().find(|(expr, _)| self.names_vertex(*expr, to)) {
+                return Some(*span);
+            }
+            if let Some(prompt) = &self.nodes[id.index()].prompt
+                && id == node
+                && self.names_vertex(prompt.condition, to)
+                && !self.names_vertex(self.nodes[id.index()].depends, to)
+            {
+                return Some(prompt.span);
+            }
+            at = own.parent;
+        }
+        None
+    }
+
+    fn names_vertex(&self, expr: ExprId, vertex: usize) -> bool {
+        vertex < self.symbols.len()
+            && self.exprs.any_atom(expr, |atom| atom == Atom::Symbol(SymbolId::new(vertex)))
+    }
+}
+
+/// Depth first with a stack of its own: dependency chains may be as long as the tree.
+fn find_cycles(dependencies: &Dependencies, vertices: usize) -> Vec<Vec<usize>> {
+    let mut marks = vec![Mark::New; vertices];
+    let mut cycles = Vec::new();
+    for start in 0..vertices {
+        if marks[start] != Mark::New {
+            continue;
+        }
+        marks[start] = Mark::Open;
+        let mut path: Vec<(usize, usize)> = vec![(start, 0)];
+        while let Some((vertex, next)) = path.last_mut() {
+            let Some(target) = dependencies.of(*vertex).get(*next).map(|target| *target as usize) else {
+                marks[*vertex] = Mark::Done;
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            match marks[target] {
+                Mark::New => {
+                    marks[target] = Mark::Open;
+                    path.push((target, 0));
+                }
+                Mark::Open if cycles.len() < MAX_CYCLES => {
+                    let from = path.iter().position(|(vertex, _)| *vertex == target).unwrap_or(0);
+                    cycles.push(path[from..].iter().map(|(vertex, _)| *vertex).collect());
+                }
+                Mark::Open | Mark::Done => {}
+            }
+        }
+    }
+    cycles
+}
+
+fn narrow(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}

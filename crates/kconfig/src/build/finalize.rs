@@ -1,0 +1,258 @@
+//! Makes conditions whole and menus final: what is inherited is joined in, selects reach their targets, symbols that depend
+//! on the one before them become its children, `if` blocks dissolve, choices get their members.
+//!
+//! Follows the C tools' `menu_finalize`, without its recursion along siblings.
+
+use super::Builder;
+use crate::expr::{Atom, Compare, Expr, ExprId, Exprs};
+use crate::tree::{ChoiceId, NodeId, NodeKind, Symbol, SymbolId};
+use crate::value::{SymbolType, Tri};
+
+impl Builder<'_> {
+    pub(super) fn finalize(&mut self) {
+        self.infer_choice_types();
+        let root = NodeId::new(0);
+        self.propagate(root);
+        self.arrange(root);
+        self.join_direct_dependencies();
+    }
+
+    /// A choice has the type of its first typed member; members without a type have that of the choice.
+    fn infer_choice_types(&mut self) {
+        for index in 0..self.choices.len() {
+            let members: Vec<SymbolId> = self.choices[index]
+                .nodes
+                .iter()
+                .flat_map(|node| &self.nodes[node.index()].children)
+                .filter_map(|child| self.nodes[child.index()].symbol)
+                .collect();
+            let known = self.choices[index].kind;
+            let first = members.iter().map(|id| self.symbols[id.index()].kind).find(|kind| *kind != SymbolType::Unknown);
+            let kind = if known == SymbolType::Unknown { first.unwrap_or(SymbolType::Bool) } else { known };
+            self.choices[index].kind = kind;
+            for member in members {
+                let member = &mut self.symbols[member.index()];
+                if member.kind == SymbolType::Unknown {
+                    member.kind = kind;
+                }
+            }
+        }
+    }
+
+    /// Joins the conditions of a node into its children.
+    fn propagate(&mut self, parent: NodeId) {
+        let inherited = match self.nodes[parent.index()].choice {
+            // The mode of a choice is the upper limit of its members.
+            Some(choice) => self.exprs.atom(Atom::Choice(choice)),
+            None => self.nodes[parent.index()].depends,
+        };
+        for index in 0..self.nodes[parent.index()].children.len() {
+            let child = self.nodes[parent.index()].children[index];
+            let own = self.nodes[child.index()].depends;
+            let base = self.exprs.and(inherited, own);
+            self.nodes[child.index()].depends = base;
+            self.extend_conditions(child, base);
+            if let Some(symbol) = self.nodes[child.index()].symbol {
+                self.reach_targets(symbol, child);
+            }
+        }
+    }
+
+    /// Joins `base` into all conditions that stand in this entry.
+    fn extend_conditions(&mut self, node: NodeId, base: ExprId) {
+        let entry = &self.nodes[node.index()];
+        let keep_modules = match (entry.symbol, entry.choice) {
+            (Some(symbol), _) => self.symbols[symbol.index()].kind == SymbolType::Tristate,
+            (_, Some(choice)) => self.choices[choice.index()].kind == SymbolType::Tristate,
+            _ => true,
+        };
+        let mut conditions: Vec<ExprId> = self.conditions_mut(node).into_iter().map(|condition| *condition).collect();
+        for condition in &mut conditions {
+            *condition = self.exprs.and(base, *condition);
+            if !keep_modules {
+                *condition = drop_unequal_no(&mut self.exprs, &self.symbols, *condition);
+            }
+        }
+        for (place, condition) in self.conditions_mut(node).into_iter().zip(conditions) {
+            *place = condition;
+        }
+    }
+
+    /// All conditions that stand in this entry.
+    fn conditions_mut(&mut self, node: NodeId) -> Vec<&mut ExprId> {
+        let entry = &mut self.nodes[node.index()];
+        let mut places: Vec<&mut ExprId> = entry.prompt.iter_mut().map(|prompt| &mut prompt.condition).collect();
+        if let Some(choice) = entry.choice {
+            let defaults = self.choices[choice.index()].defaults.iter_mut().filter(|default| default.node == node);
+            places.extend(defaults.map(|default| &mut default.condition));
+        }
+        if let Some(symbol) = entry.symbol {
+            let symbol = &mut self.symbols[symbol.index()];
+            let defaults = symbol.defaults.iter_mut().map(|p| (p.node, &mut p.condition));
+            let selections = symbol.selects.iter_mut().chain(&mut symbol.implies).map(|p| (p.node, &mut p.condition));
+            let ranges = symbol.ranges.iter_mut().map(|p| (p.node, &mut p.condition));
+            let all = defaults.chain(selections).chain(ranges).filter(|(at, _)| *at == node);
+            places.extend(all.map(|(_, condition)| condition));
+        }
+        places
+    }
+
+    /// Tells the targets of selects and implies who selects and implies them.
+    fn reach_targets(&mut self, symbol: SymbolId, node: NodeId) {
+        let this = self.exprs.atom(Atom::Symbol(symbol));
+        for imply in [false, true] {
+            let definition = &self.symbols[symbol.index()];
+            let list = if imply { &definition.implies } else { &definition.selects };
+            let found: Vec<(usize, SymbolId, ExprId)> = list
+                .iter()
+                .enumerate()
+                .filter(|(_, selection)| selection.node == node)
+                .map(|(index, selection)| (index, selection.target, selection.condition))
+                .collect();
+            for (index, target, condition) in found {
+                let source = self.exprs.and(this, condition);
+                let target = &mut self.symbols[target.index()];
+                if imply {
+                    target.implied_by = self.exprs.or(target.implied_by, source);
+                    target.impliers.push((symbol, index));
+                } else {
+                    target.selected_by = self.exprs.or(target.selected_by, source);
+                    target.selectors.push((symbol, index));
+                }
+            }
+        }
+    }
+
+    /// Gives the children of a block their final places. Recurses into blocks only, whose nesting the parser limits.
+    fn arrange(&mut self, parent: NodeId) {
+        let siblings = std::mem::take(&mut self.nodes[parent.index()].children);
+        for sibling in &siblings {
+            if !self.nodes[sibling.index()].children.is_empty() {
+                self.propagate(*sibling);
+                self.arrange(*sibling);
+            }
+        }
+        let (mut open, mut top): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
+        for sibling in siblings {
+            while let Some(last) = open.last().copied() {
+                if self.belongs_below(sibling, last) {
+                    break;
+                }
+                open.pop();
+                self.close(last);
+            }
+            if let Some(last) = open.last().copied() {
+                self.nodes[last.index()].children.push(sibling);
+                self.nodes[sibling.index()].parent = Some(last);
+            } else {
+                top.push(sibling);
+            }
+            if self.nodes[sibling.index()].symbol.is_some() {
+                open.push(sibling);
+            }
+        }
+        while let Some(last) = open.pop() {
+            self.close(last);
+        }
+        self.nodes[parent.index()].children = top;
+        self.close(parent);
+    }
+
+    /// Whether a node depends on the symbol of an earlier sibling so that it is shown below it.
+    fn belongs_below(&mut self, node: NodeId, candidate: NodeId) -> bool {
+        let Some(symbol) = self.nodes[candidate.index()].symbol else { return false };
+        let entry = &self.nodes[node.index()];
+        let condition = entry.prompt.as_ref().map_or(entry.depends, |prompt| prompt.condition);
+        if !self.exprs.any_atom(condition, |atom| atom == Atom::Symbol(symbol)) {
+            return false;
+        }
+        let terms = self.exprs.conjuncts(condition);
+        if terms.iter().any(|term| demands(self.exprs.get(*term), symbol)) {
+            return true;
+        }
+        // `(A || B) && C` below A when A itself needs just C.
+        let base = self.nodes[candidate.index()].prompt.as_ref().map_or(ExprId::YES, |prompt| prompt.condition);
+        if base == ExprId::YES {
+            return true;
+        }
+        let Self { exprs, symbols, .. } = self;
+        let terms: Vec<ExprId> = terms.into_iter().map(|term| drop_unequal_no(exprs, symbols, term)).collect();
+        let base = exprs.conjuncts(base);
+        base.into_iter().all(|term| terms.contains(&drop_unequal_no(exprs, symbols, term)))
+    }
+
+    /// Called when all children of a node are known: dissolves `if` blocks and invisible parents, fills choices.
+    fn close(&mut self, parent: NodeId) {
+        let children = std::mem::take(&mut self.nodes[parent.index()].children);
+        let mut flat = Vec::with_capacity(children.len());
+        for child in children {
+            flat.push(child);
+            let entry = &mut self.nodes[child.index()];
+            if entry.prompt.as_ref().is_none_or(|prompt| prompt.text.is_empty()) {
+                let lifted = std::mem::take(&mut entry.children);
+                for node in &lifted {
+                    self.nodes[node.index()].parent = Some(parent);
+                }
+                flat.extend(lifted);
+            }
+        }
+        flat.retain(|child| self.nodes[child.index()].kind != NodeKind::If);
+        if let Some(choice) = self.nodes[parent.index()].choice {
+            for child in &flat {
+                self.add_member(choice, *child);
+            }
+        }
+        self.nodes[parent.index()].children = flat;
+    }
+
+    fn add_member(&mut self, choice: ChoiceId, node: NodeId) {
+        let Some(symbol) = self.nodes[node.index()].symbol else { return };
+        if self.symbols[symbol.index()].choice.is_some() {
+            return;
+        }
+        self.symbols[symbol.index()].choice = Some(choice);
+        self.choices[choice.index()].members.push(symbol);
+        // A bool in a tristate choice can be chosen only while the choice is `y`.
+        let kinds = (self.choices[choice.index()].kind, self.symbols[symbol.index()].kind);
+        if kinds.0 == SymbolType::Tristate && kinds.1 != SymbolType::Tristate {
+            let full = self.exprs.compare(Compare::Equal, Atom::Choice(choice), Atom::Tri(Tri::Y));
+            let depends = self.nodes[node.index()].depends;
+            self.nodes[node.index()].depends = self.exprs.and(full, depends);
+            self.extend_conditions(node, full);
+        }
+    }
+
+    fn join_direct_dependencies(&mut self) {
+        for symbol in &mut self.symbols {
+            let Some((first, rest)) = symbol.nodes.split_first() else { continue };
+            let first = self.nodes[first.index()].depends;
+            symbol.direct_dependency =
+                rest.iter().fold(first, |any, node| self.exprs.or(any, self.nodes[node.index()].depends));
+        }
+    }
+}
+
+/// Whether one term of a conjunction needs the symbol to be on.
+fn demands(term: Expr, symbol: SymbolId) -> bool {
+    match term {
+        Expr::Atom(atom) => atom == Atom::Symbol(symbol),
+        Expr::Compare(Compare::Equal, left, Atom::Tri(Tri::Y | Tri::M))
+        | Expr::Compare(Compare::Unequal, left, Atom::Tri(Tri::N)) => left == Atom::Symbol(symbol),
+        _ => false,
+    }
+}
+
+/// `A != n` of a tristate is `A` itself where `m` and `y` mean the same.
+fn drop_unequal_no(exprs: &mut Exprs, symbols: &[Symbol], expr: ExprId) -> ExprId {
+    if !exprs.any_atom(expr, |atom| atom == Atom::Tri(Tri::N)) {
+        return expr;
+    }
+    exprs.rewrite(expr, &|exprs, leaf| match leaf {
+        Expr::Compare(Compare::Unequal, Atom::Symbol(id), Atom::Tri(Tri::N))
+            if symbols[id.index()].kind == SymbolType::Tristate =>
+        {
+            Some(exprs.atom(Atom::Symbol(id)))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,299 @@
+//! Reads the files of a tree in the order in which they name each other.
+//!
+//! Files are parsed one after another because a macro may be assigned in one and used in the next.
+
+use std::io;
+
+use crate::diagnostic::Diagnostic;
+use crate::source::{Env, FileId, Files, Sources, Span};
+use crate::syntax::ast::{Item, Word};
+use crate::syntax::blocks::parse_file;
+use crate::syntax::macros::{Assignment, Macros};
+use crate::syntax::reader::LogicalLine;
+
+/// How deep blocks and files may nest together; Linux stays below thirty.
+const MAX_DEPTH: usize = 250;
+/// After so many errors the rest is not worth reading.
+const MAX_ERRORS: usize = 200;
+
+/// Files that source each other twice double with every level; Linux has 1,700.
+const MAX_FILES: usize = 100_000;
+
+/// A file that is being read.
+#[derive(Debug)]
+struct Open {
+    file: FileId,
+    path: String,
+    /// The `source` line that named it; none for the root.
+    from: Option<Span>,
+    /// How many blocks and files are open around it.
+    depth: usize,
+}
+
+/// The state of one loading run.
+pub(crate) struct Loader<'a> {
+    files: &'a dyn Files,
+    env: &'a Env<'a>,
+    pub(crate) sources: Sources,
+    pub(crate) findings: Vec<Diagnostic>,
+    errors: usize,
+    macros: Macros,
+    open: Vec<Open>,
+}
+
+impl<'a> Loader<'a> {
+    pub(crate) fn new(files: &'a dyn Files, env: &'a Env<'a>) -> Self {
+        Self {
+            files,
+            env,
+            sources: Sources::default(),
+            findings: Vec::new(),
+            errors: 0,
+            macros: Macros::default(),
+            open: Vec::new(),
+        }
+    }
+
+    /// Parses the root file and all it sources.
+    pub(crate) fn load(&mut self, root: &str) -> Vec<Item> {
+        match self.files.read(root) {
+            Ok(bytes) => self.parse(root, bytes, None, 0),
+            Err(error) => {
+                let (file, _) = self.sources.add(root, Vec::new());
+                let span = Span { file, line: 1, col: 1, len: 0 };
+                self.report(Diagnostic::error("K007", span, format!("cannot read `{root}`: {error}")));
+                Vec::new()
+            }
+        }
+    }
+
+    pub(crate) fn report(&mut self, finding: Diagnostic) {
+        self.errors += usize::from(finding.is_error());
+        if self.errors <= MAX_ERRORS {
+            self.findings.push(finding);
+        }
+    }
+
+    pub(crate) fn expand<'s>(&self, line: &LogicalLine<'s>, file: FileId) -> Result<LogicalLine<'s>, Diagnostic> {
+        self.macros.expand_line(line, self.env, self.sources.path(file))
+    }
+
+    pub(crate) fn assign(
+        &mut self,
+        name: &str,
+        how: Assignment,
+        line: &LogicalLine<'_>,
+        value: std::ops::Range<usize>,
+        file: FileId,
+    ) -> Result<(), Diagnostic> {
+        self.macros.assign(name, how, line, value, self.env, self.sources.path(file))
+    }
+
+    /// Refuses what would nest too deep; `blocks` are open in the current file.
+    pub(crate) fn check_depth(&self, blocks: usize, span: Span) -> Result<usize, Diagnostic> {
+        let depth = self.open.last().map_or(0, |open| open.depth) + blocks + 1;
+        if depth > MAX_DEPTH {
+            let message = format!("blocks and files nest more than {MAX_DEPTH} levels deep here");
+            return Err(Diagnostic::error("K010", span, message));
+        }
+        Ok(depth)
+    }
+
+    /// The items of the files that a `source` line names.
+    pub(crate) fn source(
+        &mut self,
+        from: FileId,
+        path: &Word,
+        keyword: &str,
+        blocks: usize,
+    ) -> Result<Vec<Item>, Diagnostic> {
+        let depth = self.check_depth(blocks, path.span)?;
+        let relative = keyword.ends_with("rsource");
+        let optional = keyword.starts_with('o');
+        let pattern = if relative { join(parent_of(self.sources.path(from)), &path.text) } else { join("", &path.text) };
+        let mut items = Vec::new();
+        for name in self.find_files(&pattern, path, optional)? {
+            if let Some(position) = self.open.iter().position(|open| open.path == name) {
+                return Err(self.explain_recursion(position, &name, path.span));
+            }
+            if self.sources.len() >= MAX_FILES {
+                return Err(Diagnostic::error("K010", path.span, format!("this tree reads more than {MAX_FILES} files")));
+            }
+            match self.files.read(&name) {
+                Ok(bytes) => items.append(&mut self.parse(&name, bytes, Some(path.span), depth)),
+                Err(error) if optional && error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(explain_unreadable(&name, &error, path.span)),
+            }
+        }
+        Ok(items)
+    }
+
+    fn parse(&mut self, path: &str, bytes: Vec<u8>, from: Option<Span>, depth: usize) -> Vec<Item> {
+        let (file, text) = self.sources.add(path, bytes);
+        self.open.push(Open { file, path: path.to_owned(), from, depth });
+        let items = if self.errors > MAX_ERRORS { Vec::new() } else { parse_file(self, file, &text) };
+        self.open.pop();
+        items
+    }
+
+    /// One path, or all that a glob matches in order.
+    fn find_files(&self, pattern: &str, path: &Word, optional: bool) -> Result<Vec<String>, Diagnostic> {
+        if !pattern.contains(['*', '?', '[']) {
+            return Ok(vec![pattern.to_owned()]);
+        }
+        let mut found = vec![String::new()];
+        for part in pattern.split('/') {
+            let mut next = Vec::new();
+            for directory in &found {
+                if !part.contains(['*', '?', '[']) {
+                    next.push(join(directory, part));
+                    continue;
+                }
+                let mut names = match self.files.list(directory) {
+                    Ok(names) => names,
+                    Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => continue,
+                    Err(error) => return Err(explain_unreadable(directory, &error, path.span)),
+                };
+                names.retain(|name| matches_glob(part.as_bytes(), name.as_bytes()));
+                names.sort_unstable();
+                next.extend(names.iter().map(|name| join(directory, name)));
+            }
+            found = next;
+        }
+        // A directory that matched may lack the file behind it.
+        found.retain(|name| self.files.read(name).is_ok());
+        if found.is_empty() && !optional {
+            let finding = Diagnostic::error("K007", path.span, format!("no file matches `{}`", path.text));
+            return Err(finding.with_help("`osource` accepts that there is none"));
+        }
+        Ok(found)
+    }
+
+    fn explain_recursion(&self, position: usize, name: &str, span: Span) -> Diagnostic {
+        let mut finding = Diagnostic::error("K008", span, format!("`{name}` sources itself"));
+        for open in &self.open[position + 1..] {
+            if let Some(from) = open.from {
+                finding = finding.with_label(from, format!("which sources `{}`", self.sources.path(open.file)));
+            }
+        }
+        finding
+    }
+}
+
+fn explain_unreadable(name: &str, error: &io::Error, span: Span) -> Diagnostic {
+    let finding = Diagnostic::error("K007", span, format!("cannot read `{name}`: {error}"));
+    if error.kind() == io::ErrorKind::NotFound {
+        return finding.with_help("paths are relative to the tree's root; `rsource` takes them relative to this file");
+    }
+    finding
+}
+
+fn parent_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// Appends a path to a directory and resolves `.` and `..`.
+fn join(directory: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    let base = if path.starts_with('/') { "" } else { directory };
+    for part in base.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let joined = parts.join("/");
+    if path.starts_with('/') || directory.starts_with('/') { format!("/{joined}") } else { joined }
+}
+
+/// `*`, `?` and `[abc]`, `[a-z]`, `[!a]` within one component; linear in the product of the lengths.
+fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
+    if name.first() == Some(&b'.') && pattern.first() != Some(&b'.') {
+        return false;
+    }
+    let (mut p, mut n) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        if pattern.get(p) == Some(&b'*') {
+            retry = Some((p + 1, n));
+            p += 1;
+        } else if let Some(taken) = pattern.get(p..).and_then(|rest| match_one(rest, name[n])) {
+            p += taken;
+            n += 1;
+        } else if let Some((star, from)) = retry {
+            (p, n) = (star, from + 1);
+            retry = Some((star, from + 1));
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// How many bytes of the pattern match one byte of the name.
+fn match_one(pattern: &[u8], byte: u8) -> Option<usize> {
+    match pattern {
+        [] | [b'*', ..] => None,
+        [b'?', ..] => Some(1),
+        [b'[', set @ ..] => {
+            let end = set.iter().skip(1).position(|b| *b == b']').map(|at| at + 1)?;
+            let (negated, members) = match &set[..end] {
+                [b'!' | b'^', members @ ..] => (true, members),
+                members => (false, members),
+            };
+            (contains(members, byte) != negated).then_some(end + 2)
+        }
+        [literal, ..] => (*literal == byte).then_some(1),
+    }
+}
+
+fn contains(members: &[u8], byte: u8) -> bool {
+    let mut at = 0;
+    while let Some(&low) = members.get(at) {
+        if members.get(at + 1) == Some(&b'-')
+            && let Some(&high) = members.get(at + 2)
+        {
+            if (low..=high).contains(&byte) {
+                return true;
+            }
+            at += 3;
+            continue;
+        }
+        if low == byte {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{join, matches_glob};
+
+    #[test]
+    fn paths_are_joined_and_cleaned() {
+        assert_eq!(join("a/b", "../c/./Kconfig"), "a/c/Kconfig");
+        assert_eq!(join("", "a//Kconfig"), "a/Kconfig");
+        assert_eq!(join("a", "/etc/Kconfig"), "/etc/Kconfig");
+    }
+
+    #[test]
+    fn globs_match_one_component() {
+        for (pattern, name, expected) in [
+            ("*", "abc", true),
+            ("*", ".abc", false),
+            ("K*g", "Kconfig", true),
+            ("K*g", "Kconfigs", false),
+            ("[a-c]?", "b1", true),
+            ("[!a-c]?", "b1", false),
+            ("*a*b*c", "xaxbxbc", true),
+            ("[", "[", false),
+        ] {
+            assert_eq!(matches_glob(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+}

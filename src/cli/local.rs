@@ -1,0 +1,90 @@
+//! `turnup local`: what Terraform calls to make and remove local hosts. Hidden; a person may use it to start, look at or delete a host.
+
+use std::path::PathBuf;
+
+use crate::config::TreeSource;
+use crate::error::{Context as _, Result};
+use crate::exec::signals;
+use crate::provision::local::{self, HostSpec, NetworkSpec};
+
+use super::Printer;
+
+/// A thing and what to do with it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    thing: Thing,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Thing {
+    /// The bridge of a cluster
+    Network {
+        /// What to do
+        #[arg(value_enum)]
+        verb: NetworkVerb,
+        /// The network's description
+        #[arg(long, value_name = "FILE")]
+        spec: PathBuf,
+    },
+    /// A host
+    Host {
+        /// What to do
+        #[arg(value_enum)]
+        verb: HostVerb,
+        /// The host's description
+        #[arg(long, value_name = "FILE")]
+        spec: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum NetworkVerb {
+    /// Make it
+    Create,
+    /// Remove it
+    Delete,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum HostVerb {
+    /// Make and start it
+    Create,
+    /// Start it again, with its data
+    Start,
+    /// Say whether it runs
+    Status,
+    /// Remove it with its data
+    Delete,
+}
+
+/// Does it.
+pub fn run(args: &Args, printer: &Printer) -> Result<()> {
+    signals::install()?;
+    match &args.thing {
+        Thing::Network { verb, spec } => {
+            let spec = NetworkSpec::read(spec)?;
+            match verb {
+                NetworkVerb::Create => local::create_network(&spec),
+                NetworkVerb::Delete => local::delete_network(&spec),
+            }
+        }
+        Thing::Host { verb, spec } => {
+            let host = HostSpec::read(spec)?;
+            match verb {
+                HostVerb::Create => {
+                    let work_dir = std::env::current_dir().context("the working directory is gone")?;
+                    let unit = TreeSource::find(&work_dir).read("templates/provision/local/turnup-local.service")?;
+                    local::create_host(&host, &unit)
+                }
+                HostVerb::Start => local::start_host(&host),
+                HostVerb::Status => printer.line(&format!("{:?}", local::status_of(&host)?).to_lowercase()),
+                HostVerb::Delete => {
+                    local::delete_host(&host)?;
+                    fs_err::remove_file(spec)?;
+                    Ok(())
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `turnup node`: what `turnup bootstrap` runs on a host. Hidden; everything comes over standard input, nothing is asked.
+
+use std::io::Read as _;
+
+use zeroize::Zeroizing;
+
+use crate::error::{Context as _, Result};
+use crate::exec::signals;
+use crate::node::{Complete, Facts, up};
+
+use super::Printer;
+
+/// What to do on this host.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Command {
+    /// Print what this host is, as JSON
+    Facts,
+    /// Read a complete configuration, print the digests of the artifacts that this host lacks
+    Missing,
+    /// Read a delivery and make this host what it says
+    Up,
+}
+
+/// Does it.
+pub fn run(args: &Args, printer: &Printer) -> Result<()> {
+    signals::install()?;
+    match args.command {
+        Command::Facts => printer.json(&serde_json::to_value(Facts::read()?).context("cannot write facts")?),
+        Command::Missing => {
+            let complete = Complete::parse("standard input", &read_input()?)?;
+            let missing: Vec<&str> = complete.artifacts().filter(|sha256| !complete.has_blob(sha256)).collect();
+            printer.json(&serde_json::to_value(missing).context("cannot write a list")?)
+        }
+        Command::Up => {
+            let delivery = serde_json::from_str(&read_input()?).context("standard input is not a delivery")?;
+            up::run(delivery, &mut std::io::stdout().lock())
+        }
+    }
+}
+
+fn read_input() -> Result<Zeroizing<String>> {
+    let mut text = Zeroizing::new(String::new());
+    std::io::stdin().lock().read_to_string(&mut text).context("cannot read standard input")?;
+    Ok(text)
+}

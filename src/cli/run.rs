@@ -1,0 +1,108 @@
+//! What the commands that work on a cluster share: which cluster, its lock, its events, and the phases one after another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cluster::Cluster;
+use crate::config::{Settings, TreeSource};
+use crate::error::{Context as _, Result};
+use crate::exec::signals;
+use crate::phase::{Cx, Engine, Phase, Summary};
+use crate::report::{Mode, Reporter};
+use crate::{addons, bootstrap, provision};
+
+use super::{Global, Output};
+
+/// The phases in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PhaseName {
+    /// Hosts.
+    Provision,
+    /// Nodes.
+    Bootstrap,
+    /// What runs in the cluster from the start.
+    Addons,
+}
+
+impl PhaseName {
+    pub(super) const ALL: [Self; 3] = [Self::Provision, Self::Bootstrap, Self::Addons];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Bootstrap => "bootstrap",
+            Self::Addons => "addons",
+        }
+    }
+
+    /// The phase with its steps. The later phases know their hosts from the hand-off of the first.
+    pub(super) fn load(self, cluster: &Arc<Cluster>) -> Result<Phase> {
+        match self {
+            Self::Provision => provision::phase(cluster),
+            Self::Bootstrap => bootstrap::phase(cluster),
+            Self::Addons => addons::phase(cluster),
+        }
+    }
+}
+
+/// Options of every command that changes a cluster.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// How many hosts are worked on at once
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub parallel: usize,
+}
+
+/// Opens the cluster that the configuration describes.
+pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
+    let work_dir = std::env::current_dir().context("the working directory is gone")?;
+    let source = TreeSource::find(&work_dir);
+    let settings = Settings::load(&global.config, &source)?;
+    Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
+}
+
+/// A run that holds the cluster's lock and shows events.
+pub(super) struct Session {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) reporter: Reporter,
+    command: &'static str,
+}
+
+impl Session {
+    pub(super) fn start(global: &Global, command: &'static str) -> Result<Self> {
+        signals::install()?;
+        let cluster = open_cluster(global)?;
+        let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
+        let reporter = Reporter::start(mode, command, &cluster.settings.name);
+        Ok(Self { cluster, reporter, command })
+    }
+
+    /// Runs the work and then shows the table of times, whether it failed or not.
+    pub(super) fn finish<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        let result = work(&self);
+        self.reporter.finish(result.is_ok());
+        result
+    }
+
+    /// Runs these phases under the cluster's lock.
+    pub(super) fn run_phases(&self, args: &RunArgs, phases: &[PhaseName]) -> Result<Summary> {
+        let store = &self.cluster.store;
+        let lock = store.lock(&format!("turnup {}", self.command))?;
+        let next = format!("turnup {}", self.command);
+        let mut engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);
+        let mut total = Summary::default();
+        for name in phases {
+            let summary = engine.run(&name.load(&self.cluster)?)?;
+            total.ran += summary.ran;
+            total.skipped += summary.skipped;
+            total.elapsed += summary.elapsed;
+        }
+        Ok(total)
+    }
+
+    /// A context for work that is no step of a phase.
+    pub(super) fn context(&self, name: &str, budget: Duration) -> Result<Cx> {
+        let log = self.cluster.store.create_dir("logs")?.join(format!("{name}.log"));
+        Ok(Cx::detached(name, self.reporter.sink(), log, budget))
+    }
+}

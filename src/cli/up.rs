@@ -1,0 +1,54 @@
+//! `turnup up`, and `turnup provision|bootstrap|addons` one by one.
+
+use std::time::Duration;
+
+use crate::config::{Settings, TreeSource};
+use crate::error::{Context as _, Result};
+use crate::validate;
+
+use super::run::{PhaseName, RunArgs, Session};
+use super::status::Overview;
+use super::{Global, Printer};
+
+/// The time for validation, the cold start of every node's first pods included.
+const VALIDATION: Duration = Duration::from_secs(300);
+
+/// Options of `turnup up`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// What every run takes
+    #[command(flatten)]
+    run: RunArgs,
+    /// Take the defaults when there is no configuration yet, and write them
+    #[arg(long)]
+    defaults: bool,
+}
+
+/// Everything: provision, bootstrap, addons, validate.
+pub fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+    if args.defaults && !global.config.exists() {
+        let work_dir = std::env::current_dir().context("the working directory is gone")?;
+        Settings::defaults(&TreeSource::find(&work_dir))?.save(&global.config)?;
+        printer.remark(&format!("wrote {} with all defaults", global.config.display()));
+    }
+    let session = Session::start(global, "up")?;
+    let cluster = std::sync::Arc::clone(&session.cluster);
+    session.finish(|session| {
+        let summary = session.run_phases(&args.run, &PhaseName::ALL)?;
+        // Where nothing was done, the proofs of the steps have just looked at nodes and addons.
+        let deep = summary.ran > 0;
+        let report = validate::run(&session.cluster, &session.context("validate", VALIDATION)?, deep)?;
+        report.into_result()
+    })?;
+    Overview::read(&cluster)?.print(printer)
+}
+
+/// One phase alone.
+pub fn run_one(phase: PhaseName, args: &RunArgs, global: &Global, printer: &Printer) -> Result<()> {
+    let session = Session::start(global, phase.name())?;
+    let summary = session.finish(|session| session.run_phases(args, &[phase]))?;
+    if summary.ran == 0 {
+        printer.remark(&format!("{}: nothing to do", phase.name()));
+    }
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! Stub.
+use super::{Global, Printer};
+/// x
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {}
+/// x
+pub fn run(_: &Args, _: &Global, _: &Printer) -> crate::Result<()> { Ok(()) }

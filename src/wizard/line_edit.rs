@@ -1,0 +1,86 @@
+//! One line of text that is being edited.
+
+use super::msg::Place;
+
+/// The text, and the cursor in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LineEdit {
+    text: String,
+    /// The byte before which new text goes; always between two characters.
+    cursor: usize,
+}
+
+impl LineEdit {
+    /// The cursor stands after the text.
+    pub(super) fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), cursor: text.len() }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn before_cursor(&self) -> &str {
+        &self.text[..self.cursor]
+    }
+
+    /// Puts text before the cursor. One line is edited: line ends and other control characters are left out.
+    pub(super) fn insert(&mut self, text: &str) {
+        let clean: String = text.chars().filter(|c| !c.is_control()).collect();
+        self.text.insert_str(self.cursor, &clean);
+        self.cursor += clean.len();
+    }
+
+    pub(super) fn go(&mut self, place: Place) {
+        self.cursor = match place {
+            Place::Left => self.before_cursor().char_indices().next_back().map_or(0, |(at, _)| at),
+            Place::Right => self.text[self.cursor..].chars().next().map_or(self.cursor, |c| self.cursor + c.len_utf8()),
+            Place::Start => 0,
+            Place::End => self.text.len(),
+        };
+    }
+
+    pub(super) fn erase(&mut self) {
+        if self.cursor > 0 {
+            self.go(Place::Left);
+            self.text.remove(self.cursor);
+        }
+    }
+
+    pub(super) fn erase_forward(&mut self) {
+        if self.cursor < self.text.len() {
+            self.text.remove(self.cursor);
+        }
+    }
+
+    pub(super) fn erase_before(&mut self) {
+        self.text.drain(..self.cursor);
+        self.cursor = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_around_wide_characters() {
+        let mut line = LineEdit::new("aé");
+        line.go(Place::Left);
+        line.insert("x\ny");
+        assert_eq!((line.text(), line.before_cursor()), ("axyé", "axy"));
+        line.go(Place::Right);
+        line.go(Place::Right);
+        line.erase();
+        assert_eq!(line.text(), "axy");
+        line.go(Place::Start);
+        line.go(Place::Left);
+        line.erase();
+        line.erase_forward();
+        assert_eq!((line.text(), line.before_cursor()), ("xy", ""));
+        line.go(Place::End);
+        line.erase_forward();
+        line.erase_before();
+        assert_eq!(line.text(), "");
+    }
+}

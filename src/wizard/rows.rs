@@ -1,0 +1,165 @@
+//! The lines of a menu: what is visible now, implicit submenus indented, as menuconfig shows them.
+
+use kconfig::{ChoiceId, NodeId, NodeKind, SymbolId, SymbolType, Tri};
+
+use super::model::Model;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) node: NodeId,
+    /// How deep it is indented.
+    pub(super) depth: usize,
+    pub(super) kind: RowKind,
+    pub(super) prompt: String,
+    /// What is shown beside the prompt.
+    pub(super) value: String,
+    /// Whether there is a menu behind it.
+    pub(super) submenu: bool,
+    /// Whether a person may change it now.
+    pub(super) changeable: bool,
+    /// Whether its value is not the default.
+    pub(super) custom: bool,
+    /// Whether it, or something in its menu, is wrong.
+    pub(super) wrong: bool,
+}
+
+/// What a line stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowKind {
+    Menu,
+    Comment,
+    /// A bool or tristate.
+    Switch(SymbolId, Tri),
+    /// An int, hex or string.
+    Text(SymbolId),
+    Choice(ChoiceId),
+}
+
+impl RowKind {
+    /// The symbol, if the line has one.
+    pub(super) const fn symbol(self) -> Option<SymbolId> {
+        match self {
+            Self::Switch(symbol, _) | Self::Text(symbol) => Some(symbol),
+            Self::Menu | Self::Comment | Self::Choice(_) => None,
+        }
+    }
+}
+
+/// The lines of this menu.
+pub(super) fn rows(model: &Model, menu: NodeId) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let wrong = model.menus_with_problems();
+    add_children(model, menu, 0, &mut |mut row| {
+        row.wrong |= row.submenu && wrong.contains(&row.node);
+        rows.push(row);
+    });
+    rows
+}
+
+fn add_children(model: &Model, parent: NodeId, depth: usize, add: &mut impl FnMut(Row)) {
+    for child in &model.schema.tree().node(parent).children {
+        let Some(row) = row(model, *child, depth) else {
+            // What depends on a hidden entry may be visible all the same.
+            add_children(model, *child, depth, add);
+            continue;
+        };
+        let inline = !row.submenu && row.kind != RowKind::Menu;
+        add(row);
+        if inline {
+            add_children(model, *child, depth + 1, add);
+        }
+    }
+}
+
+fn row(model: &Model, id: NodeId, depth: usize) -> Option<Row> {
+    let node = model.schema.tree().node(id);
+    let prompt = node.prompt.as_ref()?.text.clone();
+    if !model.config.node_visible(id) || is_member(model, id) {
+        return None;
+    }
+    let plain = Row {
+        node: id,
+        depth,
+        kind: RowKind::Menu,
+        prompt,
+        value: String::new(),
+        submenu: false,
+        changeable: true,
+        custom: false,
+        wrong: false,
+    };
+    Some(match (node.kind, node.symbol, node.choice) {
+        (NodeKind::Menu, ..) => Row { submenu: true, ..plain },
+        (NodeKind::Choice, _, Some(choice)) => choice_row(model, choice, plain),
+        (NodeKind::Config | NodeKind::Menuconfig, Some(symbol), _) => symbol_row(model, symbol, plain),
+        _ => Row { kind: RowKind::Comment, ..plain },
+    })
+}
+
+/// Members of a choice are picked from its list, not listed again.
+fn is_member(model: &Model, id: NodeId) -> bool {
+    let tree = model.schema.tree();
+    let node = tree.node(id);
+    let inside = node.parent.is_some_and(|parent| tree.node(parent).kind == NodeKind::Choice);
+    inside && node.symbol.is_some_and(|symbol| tree.get(symbol).choice.is_some())
+}
+
+fn choice_row(model: &Model, choice: ChoiceId, plain: Row) -> Row {
+    let selected = model.config.selection(choice);
+    let value = selected.map_or("none", |symbol| model.schema.prompt(symbol).unwrap_or(model.schema.name(symbol)));
+    let custom = model.schema.tree().choice(choice).members.iter().any(|member| model.config.user_value(*member) == Some("y"));
+    Row { kind: RowKind::Choice(choice), value: value.to_owned(), custom, ..plain }
+}
+
+fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
+    let kind = model.schema.tree().get(symbol).kind;
+    let value = model.config.value(symbol);
+    let node = model.schema.tree().node(plain.node);
+    let custom = is_custom(model, symbol);
+    let wrong = model.problem(symbol).is_some();
+    if kind.is_logical() {
+        let tri = model.config.tri(symbol);
+        let changeable = model.config.assignable(symbol).len() > 1;
+        let submenu = node.kind == NodeKind::Menuconfig && tri != Tri::N && has_visible_children(model, plain.node);
+        return Row { kind: RowKind::Switch(symbol, tri), value: switch_mark(kind, tri, changeable), submenu, changeable, custom, wrong, ..plain };
+    }
+    let value = match value {
+        "" => "(empty)",
+        _ if model.schema.rule(symbol).secret => "(secret)",
+        text => text,
+    };
+    let value = value.to_owned();
+    let changeable = model.config.visible(symbol) != Tri::N;
+    Row { kind: RowKind::Text(symbol), value, changeable, custom, wrong, ..plain }
+}
+
+/// `[*]`, `<M>`, or `-*-` for what cannot be changed, as in menuconfig.
+fn switch_mark(kind: SymbolType, tri: Tri, changeable: bool) -> String {
+    let inner = match tri {
+        Tri::Y => '*',
+        Tri::M => 'M',
+        Tri::N => ' ',
+    };
+    match (changeable, kind) {
+        (false, _) => format!("-{inner}-"),
+        (true, SymbolType::Tristate) => format!("<{inner}>"),
+        (true, _) => format!("[{inner}]"),
+    }
+}
+
+fn has_visible_children(model: &Model, id: NodeId) -> bool {
+    let mut found = false;
+    add_children(model, id, 0, &mut |_| found = true);
+    found
+}
+
+/// Whether the user's answer differs from what would hold without it.
+fn is_custom(model: &Model, symbol: SymbolId) -> bool {
+    if model.config.user_value(symbol).is_none() {
+        return false;
+    }
+    let mut without = model.config.clone();
+    without.unset(symbol);
+    without.value(symbol) != model.config.value(symbol)
+}

@@ -1,0 +1,206 @@
+//! The loop: the only code of the wizard that touches the terminal, the file and the signals.
+//!
+//! The terminal is left as it was on every way out: quit, error, panic, signal, suspension.
+
+use std::io::{self, stdout};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::execute;
+use ratatui::DefaultTerminal;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
+
+use super::keymap::{Key, translate};
+use super::model::Model;
+use super::msg::{Effect, Msg};
+use super::update::update;
+use super::view::view;
+use crate::config::Settings;
+use crate::error::{Class, Context as _, Error, Result};
+
+/// How long a signal may wait for us.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The terminal while the wizard has it; gives it back when dropped.
+struct Screen {
+    terminal: DefaultTerminal,
+}
+
+impl Screen {
+    fn open() -> Result<Self> {
+        // Also restores the terminal before a panic is reported.
+        let terminal = ratatui::try_init().context_class(Class::Person, "cannot use the terminal")?;
+        execute!(stdout(), event::EnableBracketedPaste).context("cannot use the terminal")?;
+        Ok(Self { terminal })
+    }
+
+    fn draw(&mut self, model: &Model) -> Result<()> {
+        let result = self.terminal.draw(|frame| {
+            let area = frame.area();
+            if let Some(cursor) = view(model, area, frame.buffer_mut()) {
+                frame.set_cursor_position(cursor);
+            }
+        });
+        result.map(drop).context("cannot draw on the terminal")
+    }
+
+    /// Takes the terminal again after somebody else had it.
+    fn reopen(&mut self) -> Result<()> {
+        let again = || -> io::Result<()> {
+            crossterm::terminal::enable_raw_mode()?;
+            execute!(stdout(), crossterm::terminal::EnterAlternateScreen, event::EnableBracketedPaste)
+        };
+        again().and_then(|()| self.terminal.clear()).context("cannot use the terminal again")
+    }
+
+    /// Stops this job as Ctrl-Z does in any other program, and goes on when it is woken up.
+    fn suspend(&mut self) -> Result<()> {
+        close();
+        rustix::process::kill_current_process_group(rustix::process::Signal::TSTP).context("cannot suspend")?;
+        self.reopen()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        close();
+    }
+}
+
+fn close() {
+    // Nothing better can be done for a terminal that takes no more orders.
+    execute!(stdout(), event::DisableBracketedPaste).ok();
+    ratatui::try_restore().ok();
+}
+
+/// Signals as the loop sees them.
+struct Signals {
+    fatal: Arc<AtomicUsize>,
+    woken: Arc<AtomicUsize>,
+    registered: Vec<signal_hook::SigId>,
+}
+
+impl Signals {
+    fn watch() -> Result<Self> {
+        let mut signals = Self { fatal: Arc::default(), woken: Arc::default(), registered: Vec::new() };
+        let watched = [(SIGHUP, &signals.fatal), (SIGINT, &signals.fatal), (SIGTERM, &signals.fatal), (SIGCONT, &signals.woken)];
+        for (signal, flag) in watched {
+            let number = usize::try_from(signal).unwrap_or(usize::MAX);
+            let id = signal_hook::flag::register_usize(signal, Arc::clone(flag), number).context("cannot watch signals")?;
+            signals.registered.push(id);
+        }
+        Ok(signals)
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.fatal.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            number => {
+                let name = i32::try_from(number).ok().and_then(signal_hook::low_level::signal_name).unwrap_or("a signal");
+                Err(Error::interrupted(format!("the wizard was ended by {name}; unsaved answers are lost"))
+                    .hint("start it again: turnup config"))
+            }
+        }
+    }
+
+    fn was_woken(&self) -> bool {
+        self.woken.swap(0, Ordering::Relaxed) != 0
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+/// Runs until the user leaves; returns whether the file was written.
+pub(super) fn run(model: &mut Model, settings: &mut Settings, path: &Path) -> Result<bool> {
+    let signals = Signals::watch()?;
+    let mut screen = Screen::open()?;
+    let mut written = false;
+    screen.draw(model)?;
+    loop {
+        let event = wait(&signals)?;
+        if signals.was_woken() {
+            screen.reopen()?;
+        }
+        let mut next = event.and_then(|event| message(model, event));
+        while let Some(msg) = next.take() {
+            match update(model, msg) {
+                Some(Effect::Leave) => return Ok(written),
+                Some(Effect::Suspend) => screen.suspend()?,
+                Some(Effect::Save { overwrite }) => {
+                    let outcome = save(model, settings, path, overwrite);
+                    written |= outcome == Msg::Saved;
+                    next = Some(outcome);
+                }
+                None => {}
+            }
+        }
+        screen.draw(model)?;
+    }
+}
+
+/// The next event; nothing when it is time to look at the signals' traces on the screen.
+fn wait(signals: &Signals) -> Result<Option<Event>> {
+    loop {
+        signals.check()?;
+        let ready = event::poll(PATIENCE).context("cannot read from the terminal")?;
+        if ready {
+            return event::read().map(Some).context("cannot read from the terminal");
+        }
+        if signals.woken.load(Ordering::Relaxed) != 0 {
+            return Ok(None);
+        }
+    }
+}
+
+fn message(model: &Model, event: Event) -> Option<Msg> {
+    match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => translate(model.context(), read_key(key)?),
+        Event::Paste(text) => Some(Msg::Type(text)),
+        _ => None,
+    }
+}
+
+fn read_key(key: KeyEvent) -> Option<Key> {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    if key.modifiers.contains(KeyModifiers::ALT) {
+        return None;
+    }
+    Some(match key.code {
+        KeyCode::Char(c) if control => Key::Ctrl(c.to_ascii_lowercase()),
+        KeyCode::Char(c) => Key::Char(c),
+        KeyCode::F(number) => Key::F(number),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Esc,
+        KeyCode::Tab => Key::Tab,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Delete => Key::Delete,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        _ => return None,
+    })
+}
+
+fn save(model: &Model, settings: &mut Settings, path: &Path, overwrite: bool) -> Msg {
+    settings.adopt(&model.config);
+    let result = if overwrite { settings.overwrite(path) } else { settings.save(path) };
+    match result {
+        Ok(()) => Msg::Saved,
+        Err(error) if error.class() == Class::Transient => Msg::Conflict(error.message().to_owned()),
+        Err(error) => Msg::NotSaved(error.render().lines().map(ToOwned::to_owned).collect()),
+    }
+}

@@ -1,0 +1,130 @@
+//! Everything about one entry: facts first, then the help that teaches.
+
+use kconfig::{ChoiceId, NodeId, Origin, SymbolId};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Widget as _};
+
+use super::theme::Theme;
+use super::wrap::{hang, wrap};
+use crate::config;
+use crate::wizard::model::Model;
+use crate::wizard::update::lock_reason;
+
+/// The pane beside or below the menu.
+pub(super) fn draw_pane(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(row) = model.row() else { return };
+    let mut lines = urgent(model, theme, row.node);
+    lines.extend(help(model, row.node));
+    lines.push(Line::default());
+    lines.extend(facts(model, theme, row.node));
+    let lines = wrap(lines, area.width);
+    let cut = lines.len() > usize::from(area.height);
+    Paragraph::new(lines).render(area, buffer);
+    if cut && area.height > 1 {
+        let last = Rect { y: area.bottom() - 1, height: 1, ..area };
+        buffer.set_string(last.x, last.y, " ".repeat(usize::from(last.width)), theme.dim());
+        Line::styled("... i shows all of it", theme.dim()).render(last, buffer);
+    }
+}
+
+/// The lines of the details dialog.
+pub(super) fn full(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
+    let mut lines = urgent(model, theme, node);
+    lines.extend(help(model, node));
+    if !lines.is_empty() {
+        lines.push(Line::default());
+    }
+    lines.extend(facts(model, theme, node));
+    lines
+}
+
+/// What must not be overlooked: a mistake, or why the entry is locked.
+fn urgent(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
+    let Some(symbol) = model.schema.tree().node(node).symbol else { return Vec::new() };
+    let mut lines = Vec::new();
+    if let Some(problem) = model.problem(symbol) {
+        lines.push(Line::styled(format!("! {}", problem.message), theme.error()));
+    }
+    if let Some(reason) = lock_reason(model, symbol) {
+        lines.push(Line::styled(reason, theme.dim()));
+    }
+    lines
+}
+
+/// The help text; lines of one paragraph, or of one list entry, are joined, so that they fill the pane whatever its width.
+fn help(model: &Model, node: NodeId) -> Vec<Line<'static>> {
+    let Some(help) = &model.schema.tree().node(node).help else { return Vec::new() };
+    let mut lines: Vec<String> = Vec::new();
+    for line in help.lines() {
+        let indentation = line.len() - line.trim_start_matches(' ').len();
+        match lines.last_mut() {
+            Some(last) if !last.is_empty() && !line.is_empty() && indentation == hang(last) && hang(line) == indentation => {
+                last.push(' ');
+                last.push_str(line.trim_start());
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.into_iter().map(Line::from).collect()
+}
+
+fn facts(model: &Model, theme: Theme, id: NodeId) -> Vec<Line<'static>> {
+    let tree = model.schema.tree();
+    let node = tree.node(id);
+    let mut facts = match (node.symbol, node.choice) {
+        (Some(symbol), _) => symbol_facts(model, symbol),
+        (_, Some(choice)) => choice_facts(model, choice),
+        _ => Vec::new(),
+    };
+    facts.push(("Defined in", tree.location(node.span)));
+    facts
+        .into_iter()
+        .map(|(name, value)| Line::from(vec![Span::styled(format!("{name:<11} "), theme.title()), Span::raw(value)]))
+        .collect()
+}
+
+fn choice_facts(model: &Model, choice: ChoiceId) -> Vec<(&'static str, String)> {
+    let selected = model.config.selection(choice);
+    vec![("Chosen", selected.map_or_else(|| "nothing".to_owned(), |symbol| model.schema.name(symbol).to_owned()))]
+}
+
+fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> {
+    let (schema, config) = (&model.schema, &model.config);
+    let definition = schema.tree().get(symbol);
+    let rule = schema.rule(symbol);
+    let show = |text: &str| config::show(schema, symbol, text);
+    let mut facts = vec![("Name", format!("{} ({})", definition.name, definition.kind))];
+    facts.push(("Value", format!("{}, {}", show(config.value(symbol)), origin(model, symbol))));
+    if config.user_value(symbol).is_some() {
+        let mut without = config.clone();
+        without.unset(symbol);
+        facts.push(("Default", show(without.value(symbol))));
+    }
+    if let Some((low, high)) = config.range(symbol) {
+        facts.push(("Range", format!("{low} to {high}")));
+    }
+    if let Some(format) = &rule.format {
+        facts.push(("Format", format.to_string()));
+    }
+    if let Some(example) = &rule.example {
+        facts.push(("Example", example.clone()));
+    }
+    if let Some(effect) = rule.effect {
+        facts.push(("A change", effect.describe().to_owned()));
+    }
+    facts
+}
+
+fn origin(model: &Model, symbol: SymbolId) -> String {
+    let tree = model.schema.tree();
+    match model.config.origin(symbol) {
+        Origin::User => "as you said".to_owned(),
+        Origin::Default { span } => format!("by default ({})", tree.location(span)),
+        Origin::Select { by, .. } => format!("selected by {}", tree.get(by).name),
+        Origin::Imply { by, .. } => format!("implied by {}", tree.get(by).name),
+        Origin::Choice => "by its choice".to_owned(),
+        Origin::Unset => "not set".to_owned(),
+    }
+}

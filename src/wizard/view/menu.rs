@@ -1,0 +1,89 @@
+//! The list of a menu's lines.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Widget as _;
+
+use super::shorten;
+use super::theme::Theme;
+use crate::wizard::model::Model;
+use crate::wizard::rows::{Row, RowKind};
+
+/// The narrowest column of values.
+const LEAST_VALUE: usize = 12;
+
+/// Draws the open menu with the cursor somewhere in the middle when it does not fit.
+pub(super) fn draw(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let rows = model.rows();
+    let height = usize::from(area.height);
+    let cursor = model.place().cursor;
+    let first = cursor.saturating_sub(height / 2).min(rows.len().saturating_sub(height));
+    let width = usize::from(area.width);
+    let longest = rows.iter().map(|row| prompt_width(row) + 2).max().unwrap_or(0);
+    let prompts = longest.min(width.saturating_sub(LEAST_VALUE));
+    for (index, (row, line)) in rows.iter().skip(first).zip(area.rows()).enumerate() {
+        let text = compose(row, theme, prompts, width);
+        text.render(line, buffer);
+        if first + index == cursor {
+            buffer.set_style(line, theme.cursor());
+        }
+    }
+    if rows.is_empty() {
+        Line::styled(" nothing to ask here", theme.dim()).render(area, buffer);
+    }
+    mark_more(first, rows.len(), theme, area, buffer);
+}
+
+/// Columns of mark, indentation, switch and prompt.
+fn prompt_width(row: &Row) -> usize {
+    2 + row.depth * 2 + if in_front(row) { 4 } else { 0 } + Span::raw(&row.prompt).width()
+}
+
+/// Switches stand before their prompt, as everybody knows them; other values behind it.
+fn in_front(row: &Row) -> bool {
+    matches!(row.kind, RowKind::Switch(..))
+}
+
+fn compose(row: &Row, theme: Theme, prompts: usize, width: usize) -> Line<'static> {
+    let mut line = Line::default();
+    line.push_span(if row.wrong { Span::styled("! ", theme.error()) } else { Span::raw("  ") });
+    line.push_span(Span::raw("  ".repeat(row.depth)));
+    let value_style = match (row.changeable, row.custom) {
+        (false, _) => theme.dim(),
+        (true, true) => theme.custom(),
+        (true, false) => theme.value(),
+    };
+    if in_front(row) {
+        line.push_span(Span::styled(format!("{} ", row.value), value_style));
+    }
+    let prompt_style = if row.changeable { Style::new() } else { theme.dim() };
+    let room = prompts.saturating_sub(line.width());
+    if row.kind == RowKind::Comment {
+        let room = width.saturating_sub(line.width());
+        line.push_span(Span::styled(shorten(&format!("*** {} ***", row.prompt), room), theme.dim()));
+        return line;
+    }
+    line.push_span(Span::styled(shorten(&row.prompt, room), prompt_style));
+    line.push_span(Span::raw(" ".repeat(prompts.saturating_sub(line.width()))));
+    if !in_front(row) {
+        let room = width.saturating_sub(line.width() + 5);
+        line.push_span(Span::styled(shorten(&row.value, room.max(4)), value_style));
+    }
+    if row.submenu {
+        line.push_span(Span::styled(if row.value.is_empty() || in_front(row) { "--->" } else { " --->" }, theme.dim()));
+    }
+    line
+}
+
+/// Arrows at the right edge when there is more above or below.
+fn mark_more(first: usize, count: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let edge = area.right().saturating_sub(1);
+    if first > 0 {
+        buffer.set_string(edge, area.top(), "↑", theme.key());
+    }
+    if first + usize::from(area.height) < count {
+        buffer.set_string(edge, area.bottom().saturating_sub(1), "↓", theme.key());
+    }
+}

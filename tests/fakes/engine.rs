@@ -1,0 +1,148 @@
+//! Drives the engine through a made-up phase, so that tests can kill it, interrupt it and start it again.
+//!
+//! `fake-engine DIR SCENARIO [ARGUMENT]`. Effects are files below `DIR/out`; every run of a step adds a line to `DIR/ran`. It is a test's
+//! tool and knows no cluster.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use turnup::exec::{OnDeath, signals};
+use turnup::phase::{Action, Cx, Engine, Host, Inputs, Manifest, Phase, Proof};
+use turnup::report::{Mode, Reporter};
+use turnup::state::Store;
+use turnup::{Error, Result};
+
+const PHASE: &str = r#"
+[[step]]
+name = "first"
+summary = "once, before all hosts"
+[[step]]
+name = "host"
+summary = "for each host"
+scope = "host"
+after = ["first"]
+[[step]]
+name = "last"
+summary = "once, after all hosts"
+after = ["host"]
+"#;
+
+const ONE_STEP: &str = "[[step]]\nname = \"child\"\nsummary = \"runs a child\"\n";
+
+/// Makes a file. Running it twice gives the same file.
+struct MakeFile {
+    dir: PathBuf,
+    name: &'static str,
+}
+
+impl MakeFile {
+    fn id(&self, host: Option<&str>) -> String {
+        host.map_or_else(|| self.name.to_owned(), |host| format!("{}@{host}", self.name))
+    }
+}
+
+impl Action for MakeFile {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        Ok(Inputs::new().with("setting", fs_err::read(self.dir.join("setting")).unwrap_or_default()))
+    }
+
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        let file = self.dir.join("out").join(self.id(host));
+        Ok(if file.is_file() { Proof::Holds } else { Proof::Gone(format!("{} is not there", self.id(host))) })
+    }
+
+    fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
+        cx.progress("writing");
+        if std::env::var("FAKE_FAIL").is_ok_and(|id| id == self.id(host)) {
+            return Err(Error::permanent("this host was told to fail").evidence("told by FAKE_FAIL"));
+        }
+        let mut ran = fs_err::OpenOptions::new().append(true).create(true).open(self.dir.join("ran"))?;
+        writeln!(ran, "{}", self.id(host))?;
+        fs_err::write(self.dir.join("out").join(self.id(host)), "made")?;
+        cx.milestone(format!("{} made", self.id(host)));
+        Ok(())
+    }
+}
+
+/// Runs a program and waits for it.
+struct RunChild {
+    dir: PathBuf,
+    program: String,
+    on_death: OnDeath,
+    grace: Duration,
+}
+
+impl Action for RunChild {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        Ok(Inputs::new())
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let run = cx.command(&self.program).dir(&self.dir).on_death(self.on_death).grace(self.grace);
+        run.stream(|_, line| cx.progress(line)).map(drop).map_err(Error::from)
+    }
+}
+
+fn run(dir: &Path, scenario: &str, argument: Option<String>) -> Result<()> {
+    signals::install()?;
+    fs_err::create_dir_all(dir.join("out"))?;
+    let store = Store::open(dir.join("state"))?;
+    let lock = store.lock("fake-engine")?;
+    let reporter = Reporter::start(Mode::Json, "fake-engine", "fake");
+    let mut engine = Engine::new(&store, &lock, reporter.sink()).first_wait(Duration::from_millis(10));
+    let phase = match scenario {
+        "sweep" => {
+            engine = engine.parallel(1);
+            files(dir, &["h0", "h1"])
+        }
+        "wide" => files(dir, &["h0", "h1", "h2", "h3", "h4", "h5"]),
+        "child" | "child-term" => {
+            let (on_death, grace) = if scenario == "child" {
+                (OnDeath::Kill, Duration::from_secs(1))
+            } else {
+                (OnDeath::Terminate, Duration::from_mins(1))
+            };
+            let program = argument.ok_or_else(|| Error::usage("which child?"))?;
+            let action = RunChild { dir: dir.into(), program, on_death, grace };
+            Phase::new("fake", Manifest::parse("phase.toml", ONE_STEP)?, Vec::new()).with("child", action)
+        }
+        "hold" => {
+            signals::sleep(Duration::from_mins(1))?;
+            return Ok(());
+        }
+        other => return Err(Error::usage(format!("no scenario {other}"))),
+    };
+    let result = engine.run(&phase);
+    drop(engine);
+    reporter.finish(result.is_ok());
+    result.map(drop)
+}
+
+fn files(dir: &Path, hosts: &[&str]) -> Phase {
+    let manifest = Manifest::parse("phase.toml", PHASE).unwrap_or_default();
+    let hosts = hosts.iter().map(|name| Host { name: (*name).into(), role: "worker".into() }).collect();
+    let make = |name| MakeFile { dir: dir.into(), name };
+    Phase::new("fake", manifest, hosts)
+        .with("first", make("first"))
+        .with("host", make("host"))
+        .with("last", make("last"))
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(dir), Some(scenario)) = (arguments.next(), arguments.next()) else { return ExitCode::from(2) };
+    match run(Path::new(&dir), &scenario, arguments.next()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody left to tell when this fails.
+            let _closed = writeln!(anstream::stderr(), "{}", error.render());
+            ExitCode::from(error.class().exit_code())
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! `turnup config` as a person or a script uses it: the real binary, in a directory of its own.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+
+/// A working directory without a Kconfig tree of its own.
+struct Desk {
+    dir: tempfile::TempDir,
+}
+
+/// What a command did.
+struct Outcome {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs_err::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs_err::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
+        command.args(args).current_dir(self.dir.path()).env_clear().env("TERM", "xterm-256color");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Outcome {
+        let output = self.command(args).output().unwrap();
+        Outcome {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs what must work, and returns standard output.
+    fn ok(&self, args: &[&str]) -> String {
+        let outcome = self.run(args);
+        assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.err);
+        outcome.out
+    }
+
+    /// Runs what must fail without a result, and returns what it says.
+    fn fails(&self, code: i32, args: &[&str]) -> String {
+        let outcome = self.run(args);
+        assert_eq!((outcome.code, outcome.out.as_str()), (code, ""), "{args:?}: {}", outcome.err);
+        outcome.err
+    }
+}
+
+#[test]
+fn from_nothing_to_a_changed_configuration() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["config", "defaults"]).err, "wrote .config.json with all defaults\n");
+    assert_eq!(desk.ok(&["config", "get", "phase1.num_nodes", "phase3.dns"]), "1\ny\n");
+    let outcome = desk.run(&["config", "set", "phase1.num_nodes=3", "phase3.dns=n"]);
+    insta::assert_snapshot!(outcome.err, @r"
+    phase1.num_nodes: 1 -> 3
+    phase3.dns: y -> n
+    phase3.dns_replicas: does not count any more
+    wrote .config.json
+    ");
+    assert_eq!(outcome.out, "");
+    let file: serde_json::Value = serde_json::from_str(&desk.read(".config.json")).unwrap();
+    assert_eq!(file["phase1"]["num_nodes"], 3);
+    assert_eq!(file["phase3"].get("dns"), None, "what is off is absent");
+    assert_eq!(desk.run(&["config", "set", "phase1.num_nodes=3"]).err, "nothing to change in .config.json\n");
+    assert_eq!(desk.run(&["config", "unset", "phase1.num_nodes"]).err, "phase1.num_nodes: 3 -> 1\nwrote .config.json\n");
+    assert_eq!(desk.run(&["--quiet", "config", "set", "phase1.num_nodes=2"]).err, "");
+}
+
+#[test]
+fn set_starts_from_the_defaults_when_there_is_no_file() {
+    let desk = Desk::new();
+    desk.ok(&["config", "set", "phase1.num_nodes=5"]);
+    assert!(desk.read(".config.json").contains("\"num_nodes\": 5"));
+    assert!(desk.read(".config.json").contains("\"cluster_name\": \"kubernetes\""));
+}
+
+#[test]
+fn the_list_can_be_set_again() {
+    let desk = Desk::new();
+    desk.ok(&["config", "defaults"]);
+    let before = desk.read(".config.json");
+    let list = desk.ok(&["config", "list"]);
+    insta::assert_snapshot!(list);
+    let mut args = vec!["config", "set"];
+    args.extend(list.lines());
+    assert_eq!(desk.run(&args).err, "nothing to change in .config.json\n");
+    assert_eq!(desk.read(".config.json"), before);
+}
+
+#[test]
+fn json_for_programs() {
+    let desk = Desk::new();
+    let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&desk.ok(args)).unwrap();
+    assert_eq!(json(&["--output", "json", "config", "defaults"])["written"], true);
+    assert_eq!(json(&["config", "get", "phase1.num_nodes", "phase3.dns", "--output", "json"]).to_string(), r#"{"phase1.num_nodes":1,"phase3.dns":true}"#);
+    let list = json(&["config", "list", "--output", "json"]);
+    assert_eq!(list["schema"], "turnup.config.list/1");
+    insta::assert_snapshot!(serde_json::to_string_pretty(&list["settings"][2]).unwrap());
+    let changes = json(&["config", "set", "phase1.num_nodes=2", "--output", "json"]);
+    assert_eq!(changes["changes"].to_string(), r#"[{"name":"phase1.num_nodes","before":"1","after":"2"}]"#);
+    let check = json(&["config", "check", "--output", "json"]);
+    assert_eq!((check["usable"].as_bool(), check["problems"].to_string().as_str()), (Some(true), "[]"));
+}
+
+#[test]
+fn another_file_by_option_or_environment() {
+    let desk = Desk::new();
+    desk.ok(&["--config", "a.json", "config", "defaults"]);
+    desk.ok(&["config", "set", "phase1.num_nodes=2", "--config", "a.json"]);
+    let output = desk.command(&["config", "get", "phase1.num_nodes"]).env("TURNUP_CONFIG", "a.json").output().unwrap();
+    assert_eq!(output.stdout, b"2\n");
+    assert!(!desk.path(".config.json").exists());
+}
+
+#[test]
+fn wrong_command_lines_are_explained() {
+    let desk = Desk::new();
+    desk.ok(&["config", "defaults"]);
+    let before = desk.read(".config.json");
+    for args in [
+        &["config", "set"][..],
+        &["config", "set", "phase1.num_nodes"],
+        &["config", "set", "=3"],
+        &["config", "get"],
+        &["config", "frobnicate"],
+        &["config", "list", "--output", "yaml"],
+        &["config", "defaults", "--forse"],
+    ] {
+        let said = desk.fails(2, args);
+        assert!(said.starts_with("error:") && said.contains("--help"), "{args:?}: {said}");
+    }
+    assert_eq!(desk.read(".config.json"), before);
+}
+
+#[test]
+fn wrong_values_change_nothing_and_are_all_named() {
+    let desk = Desk::new();
+    desk.ok(&["config", "defaults"]);
+    let before = desk.read(".config.json");
+    let said = desk.fails(
+        3,
+        &["config", "set", "phase1.num_nodes=-1", "phase1.cluster_nam=x", "phase1.cloud_provider=gcp", "phase2.pod_cidr=10.0.0.0", "phase1.cluster_name=My Cluster", "phase3.dns=perhaps"],
+    );
+    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(desk.fails(3, &["config", "set", "phase1.baremetal.hosts_file=x"]));
+    insta::assert_snapshot!(desk.fails(3, &["config", "set", "phase2.service_cidr=10.244.1.0/24"]));
+    insta::assert_snapshot!(desk.fails(3, &["config", "unset", "phase9.x"]));
+    insta::assert_snapshot!(desk.fails(3, &["config", "get", "phase1.nodes", "phase1.num_nodes"]));
+    assert_eq!(desk.read(".config.json"), before);
+}
+
+#[test]
+fn a_missing_file_is_named_with_the_way_out() {
+    let desk = Desk::new();
+    for command in [&["config", "get", "phase1.num_nodes"][..], &["config", "list"], &["config", "check"]] {
+        let said = desk.fails(3, command);
+        assert!(said.starts_with("error: .config.json does not exist\nnext: "), "{said}");
+    }
+}
+
+#[test]
+fn a_file_with_mistakes_is_checked_line_by_line() {
+    let desk = Desk::new();
+    desk.write(".config.json", "{\n  \"phase1\": {\n    \"num_node\": 3,\n    \"cluster_name\": 5\n  },\n  \"phase2\": {\"api_port\": \"6443\"}\n}\n");
+    let outcome = desk.run(&["config", "check"]);
+    assert_eq!(outcome.code, 3);
+    insta::assert_snapshot!(outcome.out);
+    insta::assert_snapshot!(outcome.err);
+    insta::assert_snapshot!(desk.fails(3, &["config", "get", "phase1.num_nodes"]));
+}
+
+#[test]
+fn a_file_that_is_no_json_is_never_overwritten() {
+    let desk = Desk::new();
+    let yaml = "phase1:\n  num_nodes: 3\n";
+    desk.write(".config.json", yaml);
+    for args in [&["config", "set", "phase1.num_nodes=2"][..], &["config", "defaults"], &["config", "defaults", "--force"], &["config", "check"]] {
+        let outcome = desk.run(args);
+        assert_eq!(outcome.code, 3, "{args:?}");
+        assert_eq!(desk.read(".config.json"), yaml, "{args:?}");
+    }
+    insta::assert_snapshot!(desk.fails(3, &["config", "check"]));
+}
+
+#[test]
+fn defaults_replace_a_file_only_when_told_to() {
+    let desk = Desk::new();
+    desk.write(".config.json", "{}");
+    let said = desk.fails(3, &["config", "defaults"]);
+    assert!(said.contains("--force"), "{said}");
+    desk.ok(&["config", "defaults", "--force"]);
+    assert!(desk.read(".config.json").contains("num_nodes"));
+}
+
+#[test]
+fn nobody_is_asked_without_a_terminal() {
+    let desk = Desk::new();
+    let said = desk.fails(2, &["config"]);
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn a_tree_of_ones_own_is_used_and_its_mistakes_are_shown() {
+    let desk = Desk::new();
+    fs_err::create_dir(desk.path("phases")).unwrap();
+    desk.write("Kconfig", "mainmenu \"Own\"\n\nconfig own.port\n\tint \"Port\"\n\tdefault 80\n");
+    assert_eq!(desk.run(&["config", "defaults"]).code, 0);
+    assert_eq!(desk.ok(&["config", "list"]), "own.port=80\n");
+    desk.write("Kconfig", "config own.port\n\tnit \"Port\"\n");
+    let said = desk.fails(3, &["config", "list"]);
+    assert!(said.contains("Kconfig:2:"), "{said}");
+}
+
+#[test]
+fn places_that_cannot_be_written_are_named() {
+    let desk = Desk::new();
+    fs_err::create_dir(desk.path("dir")).unwrap();
+    assert!(desk.fails(3, &["--config", "dir", "config", "set", "phase1.num_nodes=2"]).contains("cannot read dir"));
+    assert!(desk.fails(3, &["--config", "no/such/c.json", "config", "defaults"]).contains("mkdir -p no/such"));
+    assert!(!Path::new("no").exists());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let desk = Desk::new();
+    desk.ok(&["config", "defaults"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    #[expect(clippy::disallowed_methods, reason = "assert_cmd cannot hand in a closed pipe")]
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_turnup"))
+        .args(["config", "list"])
+        .current_dir(desk.dir.path())
+        .stdout(writer)
+        .output()
+        .unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
+fn help_names_commands_and_exit_codes() {
+    let desk = Desk::new();
+    let help = desk.ok(&["--help"]);
+    assert!(help.contains("config") && help.contains("Exit codes:") && help.contains("130"), "{help}");
+    assert!(desk.ok(&["config", "--help"]).contains("defaults"));
+    assert_eq!(desk.run(&[]).code, 2);
+}

@@ -1,0 +1,98 @@
+//! Kills the engine at every point of every step and starts it again: the end is the same, and nothing that was done is done twice.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+
+use assert_cmd::Command;
+
+const TASKS: [&str; 4] = ["first", "host@h0", "host@h1", "last"];
+const POINTS: [&str; 4] = ["before-intent", "after-intent", "after-effect", "after-outcome"];
+
+fn fake(dir: &Path, scenario: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fake-engine"));
+    command.arg(dir).arg(scenario);
+    command
+}
+
+fn runs(dir: &Path) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for line in fs_err::read_to_string(dir.join("ran")).unwrap_or_default().lines() {
+        *counts.entry(line.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+fn kinds(output: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(output);
+    text.lines()
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["event"]["kind"].as_str().unwrap().to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn killed_at_every_point_it_ends_the_same() {
+    for task in TASKS {
+        for point in POINTS {
+            let dir = tempfile::tempdir().unwrap();
+            let killed =
+                fake(dir.path(), "sweep").env("TURNUP_KILL_AT", format!("fake/{task}:{point}")).output().unwrap();
+            assert_eq!(killed.status.signal(), Some(9), "{task}:{point}");
+            fake(dir.path(), "sweep").assert().success();
+            for other in TASKS {
+                let twice = other == task && point == "after-effect";
+                let expected = if twice { 2 } else { 1 };
+                assert_eq!(runs(dir.path()).get(other), Some(&expected), "{other} after {task}:{point}");
+                assert!(dir.path().join("out").join(other).is_file(), "{other} after {task}:{point}");
+            }
+            let third = fake(dir.path(), "sweep").output().unwrap();
+            assert!(third.status.success());
+            assert_eq!(kinds(&third.stdout).iter().filter(|kind| *kind == "step-skipped").count(), TASKS.len());
+        }
+    }
+}
+
+#[test]
+fn killed_again_and_again_it_still_gets_there() {
+    let dir = tempfile::tempdir().unwrap();
+    for task in TASKS {
+        for point in POINTS {
+            drop(fake(dir.path(), "sweep").env("TURNUP_KILL_AT", format!("fake/{task}:{point}")).output().unwrap());
+        }
+    }
+    fake(dir.path(), "sweep").assert().success();
+    let before = runs(dir.path());
+    fake(dir.path(), "sweep").assert().success();
+    assert_eq!(runs(dir.path()), before);
+}
+
+#[test]
+fn only_what_changed_or_vanished_runs_again() {
+    let dir = tempfile::tempdir().unwrap();
+    fake(dir.path(), "sweep").assert().success();
+    fs_err::remove_file(dir.path().join("out/host@h1")).unwrap();
+    fake(dir.path(), "sweep").assert().success();
+    assert_eq!(
+        runs(dir.path()),
+        BTreeMap::from([("first", 1), ("host@h0", 1), ("host@h1", 2), ("last", 1)].map(|(id, n)| (id.into(), n)))
+    );
+    fs_err::write(dir.path().join("setting"), "other").unwrap();
+    fake(dir.path(), "sweep").assert().success();
+    assert_eq!(runs(dir.path())["first"], 2);
+}
+
+#[test]
+fn one_bad_host_stops_only_what_depends_on_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = fake(dir.path(), "wide").env("FAKE_FAIL", "host@h3").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(runs(dir.path()).len(), 6, "first and five hosts");
+    let said = String::from_utf8_lossy(&output.stderr).replace(&dir.path().display().to_string(), "DIR");
+    insta::assert_snapshot!(said);
+    // The next run does what is left, and only that.
+    fake(dir.path(), "wide").assert().success();
+    assert!(runs(dir.path()).values().all(|count| *count == 1), "{:?}", runs(dir.path()));
+}

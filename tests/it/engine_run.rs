@@ -1,0 +1,168 @@
+//! How runs end: exit codes, signals, programs that are not there, time limits; and what leaks, which must be nothing.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
+use turnup::Class;
+use turnup::exec::{Failure, OnDeath, Run, Service, Ssh, Stream};
+
+fn sh(script: &str) -> Run {
+    Run::new("sh").args(["-c", script]).dir("/")
+}
+
+#[test]
+fn output_comes_whole_and_in_lines() {
+    let mut lines = Vec::new();
+    let output = sh("echo out; echo err >&2; printf 'no newline'")
+        .stream(|stream, line| lines.push((stream, line.to_owned())))
+        .unwrap();
+    assert_eq!(output.stdout, "out\nno newline\n");
+    assert_eq!(output.stderr, "err\n");
+    assert_eq!(lines.len(), 3);
+    assert!(lines.contains(&(Stream::Stderr, "err".into())));
+}
+
+#[test]
+fn much_output_on_both_pipes_does_not_block() {
+    let output = sh("i=0; while [ $i -lt 20000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done").output().unwrap();
+    assert_eq!(output.stdout.lines().count(), 20_000);
+    assert!(output.stderr.ends_with("err 19999\n"));
+}
+
+#[test]
+fn the_ways_to_end_badly_are_told_apart() {
+    assert!(matches!(sh("exit 7").output(), Err(Failure::Exited { code: 7, .. })));
+    assert!(matches!(sh("kill -SEGV $$").output(), Err(Failure::Signalled { signal: 11, .. })));
+    assert!(matches!(Run::new("no-such-program").dir("/").output(), Err(Failure::NotStarted { .. })));
+    assert!(matches!(Run::new("/etc/passwd").dir("/").output(), Err(Failure::NotStarted { .. })));
+    assert!(matches!(sh(":").dir("/no/such/dir").output(), Err(Failure::NotStarted { .. })));
+    assert!(matches!(Run::new("true").output(), Err(Failure::NotStarted { .. })), "a working directory is required");
+}
+
+#[test]
+fn a_program_that_cannot_be_executed_was_not_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("program");
+    fs_err::write(&path, "#!/no/such/interpreter\n").unwrap();
+    fs_err::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    for on_death in [OnDeath::Kill, OnDeath::Nothing] {
+        let failure = Run::new(&path).dir("/").on_death(on_death).output().unwrap_err();
+        assert!(matches!(failure, Failure::NotStarted { .. }), "{on_death:?}: {failure:?}");
+    }
+}
+
+#[test]
+fn a_limit_ends_the_whole_group() {
+    let start = Instant::now();
+    let failure = sh("sleep 60 & echo $!; wait").timeout(Duration::from_millis(300)).output().unwrap_err();
+    assert!(matches!(failure, Failure::TimedOut { .. }));
+    assert_eq!(failure.class(), Class::Transient);
+    assert!(start.elapsed() < Duration::from_secs(10));
+    let pid = failure.ended().stdout.trim().to_owned();
+    std::thread::sleep(Duration::from_millis(100));
+    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_else(|_| ") Z ".into());
+    assert!(stat.contains(") Z "), "{stat}");
+}
+
+#[test]
+fn somebody_in_the_background_does_not_hold_us_up() {
+    let start = Instant::now();
+    let output = sh("sleep 20 & echo done").output().unwrap();
+    assert_eq!(output.stdout, "done\n");
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn standard_input_is_empty_bytes_or_a_file() {
+    assert_eq!(Run::new("cat").dir("/").output().unwrap().stdout, "");
+    assert_eq!(Run::new("cat").dir("/").stdin("one\ntwo").output().unwrap().stdout, "one\ntwo\n");
+    let big = vec![b'x'; 1 << 20];
+    assert_eq!(Run::new("wc").arg("-c").dir("/").stdin(big).output().unwrap().stdout.trim(), "1048576");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs_err::write(file.path(), "from a file").unwrap();
+    assert_eq!(Run::new("cat").dir("/").stdin_file(file.path()).output().unwrap().stdout, "from a file\n");
+}
+
+#[test]
+fn through_files_the_same_arrives() {
+    let run = sh("i=0; while [ $i -lt 3000 ]; do echo out $i; i=$((i+1)); done; echo err >&2; sleep 0.1; echo end");
+    let output = run.on_death(OnDeath::Terminate).output().unwrap();
+    assert_eq!(output.stdout.lines().count(), 3001);
+    assert!(output.stdout.ends_with("end\n"));
+    assert_eq!(output.stderr, "err\n");
+}
+
+#[test]
+fn secrets_are_in_no_log_and_no_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("logs/step.log");
+    let run = sh("cat; echo; echo bad hunter22 >&2; exit 1").stdin("hunter22").secret("hunter22").log(&log);
+    let failure = run.output().unwrap_err();
+    assert!(!format!("{failure:?}").contains("hunter22"));
+    assert!(!turnup::Error::from(failure).render().contains("hunter22"));
+    let text = fs_err::read_to_string(&log).unwrap();
+    assert!(text.contains("bad ***") && !text.contains("hunter22"), "{text}");
+
+    assert_eq!(fs_err::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn an_error_shows_command_evidence_and_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("step.log");
+    let script = "for i in 1 2 3; do echo \"Error: it's broken ($i)\" >&2; done; exit 4";
+    let error = sh(script).label("terraform apply").log(&log).succeed().unwrap_err();
+    assert_eq!(error.class(), Class::Permanent);
+    insta::assert_snapshot!(error.render().replace(&log.display().to_string(), "LOG"));
+}
+
+#[test]
+fn a_child_sees_only_what_the_list_allows() {
+    let output = Run::new("env").dir("/").env("MINE", "1").output().unwrap();
+    for line in output.stdout.lines() {
+        let name = line.split('=').next().unwrap_or_default();
+        let allowed = turnup::exec::ALLOWED.iter().any(|pattern| {
+            pattern.strip_suffix('*').is_some_and(|start| name.starts_with(start))
+                || pattern.strip_prefix('*').is_some_and(|end| name.ends_with(end))
+                || *pattern == name
+        });
+        assert!(allowed || name == "MINE", "{name} came through");
+    }
+    // cargo sets this for tests; it is on no list.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    assert!(
+        Run::new("env").dir("/").inherit("CARGO_MANIFEST_*").output().unwrap().stdout.contains("CARGO_MANIFEST_DIR=")
+    );
+}
+
+#[test]
+fn a_service_runs_until_it_is_stopped_and_says_why_it_ended() {
+    let service = Service::start(sh("echo hello; sleep 60")).unwrap();
+    let end = Instant::now() + Duration::from_secs(5);
+    while service.said() != "hello\n" {
+        assert!(Instant::now() < end);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(service.check().is_ok());
+    service.stop();
+    assert!(service.check().is_err());
+    let service = Service::start(sh("echo broken; exit 9")).unwrap();
+    while service.check().is_ok() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(service.check().unwrap_err().code(), Some(9));
+    assert_eq!(service.said(), "broken\n");
+}
+
+#[test]
+fn a_host_that_does_not_answer_is_transient_and_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    // Nothing listens on port 1.
+    let ssh = Ssh::new("root", "127.0.0.1", 1, &file("key"), &file("known_hosts"), dir.path());
+    let error = ssh.run(&["true"]).unwrap_err();
+    assert_eq!(error.class(), Class::Transient);
+    assert!(error.message().starts_with("cannot reach root@127.0.0.1 over ssh: ssh: connect to host"), "{error}");
+}

@@ -1,0 +1,194 @@
+//! The wizard on a real (pseudo) terminal: the binary, its keys, its file, and the terminal as it leaves it.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::io::{Read as _, Write};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A person at a terminal in which the wizard runs.
+struct Desk {
+    dir: tempfile::TempDir,
+    master: Box<dyn MasterPty + Send>,
+    keyboard: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    screen: Arc<Mutex<vt100::Parser>>,
+    /// How the terminal was set before; compared, never looked into.
+    before: String,
+}
+
+fn size(rows: u16, cols: u16) -> PtySize {
+    PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }
+}
+
+impl Desk {
+    fn sit_down(file: Option<&str>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        if let Some(text) = file {
+            fs_err::write(dir.path().join(".config.json"), text).unwrap();
+        }
+        let pty = native_pty_system().openpty(size(24, 80)).unwrap();
+        let before = format!("{:?}", pty.master.get_termios());
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
+        command.arg("config");
+        command.cwd(dir.path());
+        command.env_clear();
+        command.env("TERM", "xterm-256color");
+        let child = pty.slave.spawn_command(command).unwrap();
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(24, 80, 0)));
+        let (mut reader, shared) = (pty.master.try_clone_reader().unwrap(), Arc::clone(&screen));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                shared.lock().unwrap().process(&bytes[..count]);
+            }
+        });
+        let keyboard = pty.master.take_writer().unwrap();
+        // The slave stays open: what the child leaves behind must still be readable.
+        std::mem::forget(pty.slave);
+        let desk = Self { dir, master: pty.master, keyboard, child, screen, before };
+        desk.sees("turnup: Kubernetes cluster configuration");
+        desk
+    }
+
+    fn contents(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until the text is on the screen.
+    fn sees(&self, text: &str) {
+        self.waits(|screen| screen.contents().contains(text), text);
+    }
+
+    fn waits(&self, holds: impl Fn(&vt100::Screen) -> bool, what: &str) {
+        let start = Instant::now();
+        while !holds(self.screen.lock().unwrap().screen()) {
+            assert!(start.elapsed() < PATIENCE, "no {what:?} on this screen:\n{}", self.contents());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.keyboard.flush().unwrap();
+    }
+
+    /// Waits for the end; the terminal must be as it was.
+    fn leaves(&mut self, code: u32) {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(start.elapsed() < PATIENCE, "it does not end:\n{}", self.contents());
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(status.exit_code(), code, "{}", self.contents());
+        let restored = |screen: &vt100::Screen| !screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste();
+        self.waits(restored, "normal screen");
+        assert_eq!(format!("{:?}", self.master.get_termios()), self.before, "the terminal's modes");
+    }
+
+    fn file(&self) -> String {
+        fs_err::read_to_string(self.dir.path().join(".config.json")).unwrap()
+    }
+}
+
+#[test]
+fn start_edit_save_quit() {
+    let mut desk = Desk::sit_down(None);
+    desk.sees("(new)");
+    desk.types("\r");
+    desk.sees("Number of worker hosts");
+    desk.types("jj\r");
+    desk.sees("Expected: a number from 0 to 1000");
+    desk.types("\x15");
+    desk.sees("it is empty");
+    desk.types("3\r");
+    desk.sees("as you said");
+    desk.types("s");
+    desk.sees("saved .config.json");
+    desk.types("q");
+    desk.leaves(0);
+    desk.sees("wrote .config.json");
+    let file: serde_json::Value = serde_json::from_str(&desk.file()).unwrap();
+    assert_eq!(file["phase1"]["num_nodes"], 3);
+    assert_eq!(file["phase1"]["cluster_name"], "kubernetes");
+}
+
+#[test]
+fn nothing_is_lost_without_a_question() {
+    let mut desk = Desk::sit_down(None);
+    desk.types("\x1b[B\x1b[B\r");
+    desk.sees("Deploy addons");
+    desk.types(" \x03");
+    desk.sees("Save before leaving?");
+    desk.types("n");
+    desk.leaves(0);
+    desk.sees("not saved");
+    assert!(!desk.dir.path().join(".config.json").exists());
+}
+
+#[test]
+fn a_terminating_signal_gives_the_terminal_back() {
+    let mut desk = Desk::sit_down(None);
+    let pid = rustix::process::Pid::from_raw(i32::try_from(desk.child.process_id().unwrap()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    desk.leaves(130);
+    desk.sees("ended by SIGTERM");
+}
+
+#[test]
+fn the_window_may_change_its_size() {
+    let mut desk = Desk::sit_down(None);
+    desk.screen.lock().unwrap().screen_mut().set_size(5, 30);
+    desk.master.resize(size(5, 30)).unwrap();
+    desk.sees("too small: 30x5");
+    desk.screen.lock().unwrap().screen_mut().set_size(40, 150);
+    desk.master.resize(size(40, 150)).unwrap();
+    desk.sees("Phase 3: Deploying Addons");
+    desk.types("q");
+    desk.sees("Save before leaving?");
+    desk.types("n");
+    desk.leaves(0);
+}
+
+#[test]
+fn a_paste_is_text_in_an_editor_and_nothing_in_a_menu() {
+    let mut desk = Desk::sit_down(Some("{}"));
+    desk.types("\x1b[200~qn\x1b[201~");
+    desk.types("\r\r");
+    desk.sees("right; example");
+    desk.types("\x15\x1b[200~pasted\nname\x1b[201~\r");
+    desk.sees("pastedname");
+    desk.types("qs");
+    desk.leaves(0);
+    assert!(desk.file().contains("\"cluster_name\": \"pastedname\""));
+}
+
+#[test]
+fn a_file_with_mistakes_is_shown_before_anything_else() {
+    let mut desk = Desk::sit_down(Some("{\"phase1\": {\"num_node\": 3}}"));
+    desk.sees("did you mean");
+    desk.types("\x1b");
+    desk.sees("Phase 1");
+    desk.types("q");
+    desk.leaves(0);
+    assert_eq!(desk.file(), "{\"phase1\": {\"num_node\": 3}}");
+}
+
+#[test]
+fn a_file_that_somebody_else_changed_is_asked_about() {
+    let mut desk = Desk::sit_down(Some("{}"));
+    fs_err::write(desk.dir.path().join(".config.json"), "{\"phase1\": {\"num_nodes\": 7}}").unwrap();
+    desk.types("s");
+    desk.sees("has changed on disk");
+    desk.types("\x1b");
+    desk.sees("Phase 1");
+    desk.types("q");
+    desk.leaves(0);
+    assert_eq!(desk.file(), "{\"phase1\": {\"num_nodes\": 7}}");
+}
