@@ -62,8 +62,8 @@ fn a_limit_ends_the_whole_group() {
     assert!(start.elapsed() < Duration::from_secs(10));
     let pid = failure.ended().stdout.trim().to_owned();
     std::thread::sleep(Duration::from_millis(100));
-    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_else(|_| ") Z ".into());
-    assert!(stat.contains(") Z "), "{stat}");
+    let process = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_else(|_| ") Z ".into());
+    assert!(process.contains(") Z "), "{process}");
 }
 
 #[test]

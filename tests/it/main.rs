@@ -2,10 +2,12 @@
 
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_crash;
+mod engine_doctor;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_lock;
 mod engine_phase;
 mod engine_run;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_signals;
+mod engine_ssh;
 mod engine_state;
