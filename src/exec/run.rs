@@ -219,7 +219,8 @@ impl Run {
         let mut stdout = String::new();
         let mut stderr = Tail::default();
         let end = self.wait(&child, &receiver, start, |stream, line| {
-            let masked = self.mask.apply(line);
+            // Colours of a tool are noise in a log and in an error.
+            let masked = self.mask.apply(&anstream::adapter::strip_str(line).to_string());
             match stream {
                 Stream::Stdout => {
                     log.line("|", &masked);

@@ -166,3 +166,9 @@ fn a_host_that_does_not_answer_is_transient_and_says_why() {
     assert_eq!(error.class(), Class::Transient);
     assert!(error.message().starts_with("cannot reach root@127.0.0.1 over ssh: ssh: connect to host"), "{error}");
 }
+
+#[test]
+fn colours_of_a_tool_stay_out_of_errors() {
+    let failure = sh("printf '\\033[31mError:\\033[0m bad\\n' >&2; exit 1").output().unwrap_err();
+    assert_eq!(failure.stderr(), "Error: bad\n");
+}
