@@ -110,7 +110,7 @@ fn threads_share_the_connection() {
         for number in 0..6 {
             let ssh = ssh.clone();
             scope.spawn(move || {
-                assert_eq!(ssh.run(&["echo", &number.to_string()]).unwrap().stdout, format!("{number}\n"))
+                assert_eq!(ssh.run(&["echo", &number.to_string()]).unwrap().stdout, format!("{number}\n"));
             });
         }
     });
