@@ -53,7 +53,7 @@ enum Command {
 }
 
 /// Runs the command.
-pub fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
     let source = TreeSource::find(Path::new("."));
     let path = global.config.as_path();
     match args.command {

@@ -4,4 +4,4 @@ use super::{Global, Printer};
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {}
 /// x
-pub fn run(_: &Args, _: &Global, _: &Printer) -> crate::Result<()> { Ok(()) }
+pub(super) fn run(_: &Args, _: &Global, _: &Printer) -> crate::Result<()> { Ok(()) }
