@@ -152,7 +152,7 @@ fn judge_effect(schema: &Schema, config: &Config<'_>, symbol: SymbolId, given: &
     }
     if config.visible(symbol) == Tri::N {
         let why = config.explain_visibility(symbol).join("; ");
-        return Some(Problem::notice(format!("{name} has no effect: it cannot be set now ({why})")));
+        return Some(Problem::notice(format!("{name} has no effect: it cannot be set now: {why}")));
     }
     let logical = schema.tree().get(symbol).kind.is_logical();
     logical.then(|| Problem::notice(format!("{name} is {value} whatever the file says: other settings decide")))

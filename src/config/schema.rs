@@ -24,13 +24,13 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The effect in words.
+    /// The effect in words, as it completes "a change …".
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::Recreate => "what it concerns is made anew",
-            Self::Restart => "components are restarted",
-            Self::None => "nothing that runs is disturbed",
+            Self::Recreate => "makes hosts or the whole cluster anew",
+            Self::Restart => "restarts components",
+            Self::None => "disturbs nothing that runs",
         }
     }
 }

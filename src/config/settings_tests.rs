@@ -196,13 +196,14 @@ fn mistakes_are_placed_and_explained() {
     Error c.json:11:35: `b.token` is a setting, not a group; `b.token.x` does not exist
     Error c.json:12:3: key `c.d` has dots; objects are nested instead: {"c": {"d": …
     Error c.json:13:3: there is no setting `e`
+    Notice c.json: b.token is new: its default "" is used
     "#);
 }
 
 #[test]
 fn what_is_absent_is_off_or_new() {
     insta::assert_snapshot!(found(r#"{"a": {"name": "x", "net": "10.0.0.0/8", "deep": {"inner": true}}, "b": {"token": ""}}"#), @r#"
-    Notice c.json:1:60: a.deep.inner has no effect: it cannot be set now (a.deep.off = n)
+    Notice c.json:1:60: a.deep.inner has no effect: it cannot be set now: needs a.deep.off (a.deep.off is n)
     Notice c.json: a.count is new: its default 3 is used
     Notice c.json: a.on is off, because its key is absent; the default is y
     Notice c.json: b.mask is new: its default 0x1f is used
@@ -246,7 +247,7 @@ fn sets_all_or_nothing_and_says_everything_at_once() {
       | a.count: 0 is out of range: 1 to 9
       | a.net: a network needs a prefix length, as in 10.1.0.0/16
       | a.on: `maybe` is not a value of type bool
-      | a.deep.inner cannot be set now: a.deep.off = n
+      | a.deep.inner cannot be set now: needs a.deep.off (a.deep.off is n)
     next: see all settings and their values: turnup config list
     ");
     assert_eq!(*settings.json(), before);

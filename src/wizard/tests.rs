@@ -69,7 +69,7 @@ config MASK
 	default 0x1f
 
 #: secret
-#: format = dns-label
+#: format = empty or dns-label
 config TOKEN
 	string "Token"
 
@@ -223,7 +223,8 @@ screens! {
     wrong_from_above: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of Services").press("<Enter><C-u>10.244.3.0/24<Enter><Esc><Esc>");
     edit_right: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter>-2");
     edit_wrong: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter> 2");
-    edit_number: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>000");
+    edit_number: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>0");
+    edit_clash: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>000");
     edit_secret: Session::everything().at("Token").press("<Enter>swordfish");
     pick_word: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>j");
     pick_member: Session::everything().at("Colour").press("<Enter>j");

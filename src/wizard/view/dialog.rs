@@ -63,7 +63,7 @@ fn draw_edit(
     buffer: &mut Buffer,
 ) -> Position {
     let title = model.schema.prompt(symbol).unwrap_or(model.schema.name(symbol));
-    let inner = frame(theme, title, (area.width.saturating_sub(8).min(72), 7), area, buffer);
+    let inner = frame(theme, title, (area.width.saturating_sub(8).min(72), 8), area, buffer);
     let rule = model.schema.rule(symbol);
     let expected = match (&rule.format, model.config.range(symbol)) {
         (Some(format), _) => format!("Expected: {format}"),
@@ -74,16 +74,32 @@ fn draw_edit(
     Paragraph::new(expected).wrap(Wrap { trim: true }).style(theme.dim()).render(text_at(0, 2), buffer);
     let field = text_at(3, 1);
     let cursor = draw_field(theme, line, rule.secret, field, buffer);
-    let verdict = match config::judge(&model.schema, &model.config, symbol, line.text()) {
-        Some(_) if rule.secret => Line::styled("its format is not right yet", theme.error()),
-        Some(why) => Line::styled(why, theme.error()),
-        None => match &rule.example {
-            Some(example) => Line::styled(format!("right; example: {example}"), theme.notice()),
-            None => Line::styled("right", theme.notice()),
-        },
-    };
-    Paragraph::new(verdict).wrap(Wrap { trim: true }).render(text_at(5, 2), buffer);
+    let verdict = judge(model, theme, symbol, line.text());
+    Paragraph::new(verdict).wrap(Wrap { trim: true }).render(text_at(5, 3), buffer);
     cursor
+}
+
+/// What there is to say about the text as it stands.
+fn judge(model: &Model, theme: Theme, symbol: kconfig::SymbolId, text: &str) -> Line<'static> {
+    let rule = model.schema.rule(symbol);
+    match config::judge(&model.schema, &model.config, symbol, text) {
+        Some(_) if rule.secret => return Line::styled("its format is not right yet", theme.error()),
+        Some(why) => return Line::styled(why, theme.error()),
+        None => {}
+    }
+    let mut with = model.config.clone();
+    let taken = with.set(symbol, text);
+    if let Err(why) = taken {
+        return Line::styled(why.to_string(), theme.error());
+    }
+    // Right in itself, but not together with the rest: taken, and marked until the rest is changed too.
+    let known = |message: &String| model.problems.iter().any(|problem| problem.message == *message);
+    let clash = config::check(&model.schema, &with).into_iter().map(|problem| problem.message).find(|message| !known(message));
+    match (clash, &rule.example) {
+        (Some(message), _) => Line::styled(format!("but then {message}"), theme.custom()),
+        (None, Some(example)) => Line::styled(format!("right; example: {example}"), theme.notice()),
+        (None, None) => Line::styled("right", theme.notice()),
+    }
 }
 
 /// One line of text, scrolled so that the cursor is in sight.
