@@ -28,7 +28,7 @@ enum Command {
         #[arg(long)]
         force: bool,
     },
-    /// Set values, all of them or none: turnup config set phase1.num_nodes=3 phase3.dns=n
+    /// Set values, all of them or none: `turnup config set phase1.num_nodes=3 phase3.dns=n`
     Set {
         /// A setting and its value; y or n for a switch
         #[arg(required = true, value_name = "NAME=VALUE", value_parser = parse_assignment)]

@@ -70,7 +70,7 @@ fn follow_links(path: &Path) -> Result<PathBuf> {
     let mut target = path.to_owned();
     // As many as Linux follows.
     for _ in 0..40 {
-        let Ok(next) = std::fs::read_link(&target) else { return Ok(target) };
+        let Ok(next) = fs_err::read_link(&target) else { return Ok(target) };
         target = target.parent().map_or_else(|| next.clone(), |parent| parent.join(&next));
     }
     Err(std::io::Error::from(ErrorKind::InvalidInput))

@@ -21,6 +21,7 @@ use crate::error::{Class, Error, Result};
 
 /// One setting with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that are independent of each other")]
 pub struct Setting {
     /// Its name, a path with dots.
     pub name: String,
@@ -219,10 +220,8 @@ impl Settings {
             .iter()
             .filter(|(name, _)| chosen(name))
             .map(|(name, setting)| {
-                let value = match setting.secret {
-                    true => hex::encode(Sha256::digest(setting.value.as_bytes())),
-                    false => setting.value.clone(),
-                };
+                let digest = || hex::encode(Sha256::digest(setting.value.as_bytes()));
+                let value = if setting.secret { digest() } else { setting.value.clone() };
                 (name.clone(), value)
             })
             .collect()
@@ -246,7 +245,7 @@ impl Settings {
         }
         refused.extend(self.apply(&mut config, pending));
         if !refused.is_empty() {
-            return Err(refusal(refused));
+            return Err(refusal(&refused));
         }
         let names: Vec<&str> = assignments.iter().map(|(name, _)| *name).collect();
         self.replace(&config, &names)
@@ -305,7 +304,7 @@ impl Settings {
             }
         }
         if !refused.is_empty() {
-            return Err(refusal(refused));
+            return Err(refusal(&refused));
         }
         self.replace(&config, names)
     }
@@ -319,7 +318,8 @@ impl Settings {
         let problems = next.check();
         if object::has_errors(&problems) {
             let wrong = problems.iter().filter(|problem| problem.level == super::Level::Error);
-            return Err(refusal(wrong.map(|problem| problem.message.clone()).collect()));
+            let messages: Vec<String> = wrong.map(|problem| problem.message.clone()).collect();
+            return Err(refusal(&messages));
         }
         next.reading.clear();
         let changes = self.differences(&next);
@@ -449,8 +449,8 @@ fn missing(path: &Path) -> Error {
         .hint("write one with the defaults: turnup config defaults; or answer the questions: turnup config")
 }
 
-fn refusal(reasons: Vec<String>) -> Error {
-    let error = match reasons.as_slice() {
+fn refusal(reasons: &[String]) -> Error {
+    let error = match reasons {
         [one] => Error::config(one.clone()),
         many => {
             let error = Error::config(format!("nothing was changed: {} things are wrong", many.len()));

@@ -6,6 +6,7 @@ use super::model::Model;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that are independent of each other")]
 pub(super) struct Row {
     pub(super) node: NodeId,
     /// How deep it is indented.

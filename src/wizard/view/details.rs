@@ -21,8 +21,8 @@ pub(super) fn draw_pane(model: &Model, theme: Theme, area: Rect, buffer: &mut Bu
     Paragraph::new(lines).render(area, buffer);
     if cut && area.height > 1 {
         let last = Rect { y: area.bottom() - 1, height: 1, ..area };
-        buffer.set_string(last.x, last.y, " ".repeat(usize::from(last.width)), theme.dim());
-        Line::styled("... i shows all of it", theme.dim()).render(last, buffer);
+        buffer.set_string(last.x, last.y, " ".repeat(usize::from(last.width)), Theme::dim());
+        Line::styled("... i shows all of it", Theme::dim()).render(last, buffer);
     }
 }
 
@@ -64,7 +64,7 @@ fn urgent(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
         lines.push(Line::styled(format!("! {}", problem.message), theme.error()));
     }
     if let Some(reason) = lock_reason(model, symbol) {
-        lines.push(Line::styled(reason, theme.dim()));
+        lines.push(Line::styled(reason, Theme::dim()));
     }
     lines
 }

@@ -47,7 +47,7 @@ fn frame(theme: Theme, title: &str, inner: (u16, u16), area: Rect, buffer: &mut 
     let title = shorten(title, usize::from(width.saturating_sub(4)));
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
-        .border_style(theme.frame())
+        .border_style(Theme::frame())
         .title(Span::styled(format!(" {title} "), theme.title()));
     let within = block.inner(outer);
     block.render(outer, buffer);
@@ -71,7 +71,7 @@ fn draw_edit(
         (None, None) => format!("Expected: a value of type {}", model.schema.tree().get(symbol).kind),
     };
     let text_at = |offset: u16, height: u16| Rect { y: inner.y + offset, height: height.min(inner.height.saturating_sub(offset)), ..inner };
-    Paragraph::new(expected).wrap(Wrap { trim: true }).style(theme.dim()).render(text_at(0, 2), buffer);
+    Paragraph::new(expected).wrap(Wrap { trim: true }).style(Theme::dim()).render(text_at(0, 2), buffer);
     let field = text_at(3, 1);
     let cursor = draw_field(theme, line, rule.secret, field, buffer);
     let verdict = judge(model, theme, symbol, line.text());
@@ -111,8 +111,8 @@ fn draw_field(theme: Theme, line: &LineEdit, secret: bool, area: Rect, buffer: &
     while Span::raw(&before[hidden..]).width() > room {
         hidden += before[hidden..].chars().next().map_or(1, char::len_utf8);
     }
-    buffer.set_style(area, theme.cursor());
-    buffer.set_stringn(area.x, area.y, &text[hidden..], usize::from(area.width), theme.cursor());
+    buffer.set_style(area, Theme::cursor());
+    buffer.set_stringn(area.x, area.y, &text[hidden..], usize::from(area.width), Theme::cursor());
     let column = u16::try_from(Span::raw(&before[hidden..]).width()).unwrap_or(0);
     Position { x: area.x + column, y: area.y }
 }
@@ -129,7 +129,7 @@ fn draw_pick(theme: Theme, pick: &Pick, area: Rect, buffer: &mut Buffer) {
         let label = shorten(&option.label, usize::from(row.width).saturating_sub(4));
         Line::from(vec![Span::styled(mark, theme.value()), Span::raw(label)]).render(row, buffer);
         if index == pick.cursor {
-            buffer.set_style(row, theme.cursor());
+            buffer.set_style(row, Theme::cursor());
         }
     }
 }
@@ -144,10 +144,10 @@ fn draw_lines(theme: Theme, title: &str, lines: Vec<Line<'static>>, scroll: usiz
     Paragraph::new(lines).scroll((to_u16(scroll), 0)).render(inner, buffer);
     let edge = inner.right();
     if scroll > 0 {
-        buffer.set_string(edge, inner.top(), "↑", theme.key());
+        buffer.set_string(edge, inner.top(), "↑", Theme::key());
     }
     if scroll < most {
-        buffer.set_string(edge, inner.bottom().saturating_sub(1), "↓", theme.key());
+        buffer.set_string(edge, inner.bottom().saturating_sub(1), "↓", Theme::key());
     }
 }
 
@@ -160,7 +160,7 @@ fn key_lines(theme: Theme) -> Vec<Line<'static>> {
         lines.push(Line::styled(context.title(), theme.title()));
         for binding in keymap::bindings(context) {
             lines.push(Line::from(vec![
-                Span::styled(format!("{:>24}  ", binding.names()), theme.key()),
+                Span::styled(format!("{:>24}  ", binding.names()), Theme::key()),
                 Span::raw(binding.help),
             ]));
         }
@@ -190,7 +190,7 @@ fn draw_save(theme: Theme, reasons: &[String], scroll: usize, overwrite: bool, a
 /// The keys of a question, one a line.
 fn answers(theme: Theme, context: Context) -> impl Iterator<Item = Line<'static>> {
     keymap::hints(context)
-        .map(move |(key, what)| Line::from(vec![Span::styled(format!("{key:>5}  "), theme.key()), Span::raw(what)]))
+        .map(move |(key, what)| Line::from(vec![Span::styled(format!("{key:>5}  "), Theme::key()), Span::raw(what)]))
 }
 
 fn to_u16(number: usize) -> u16 {
