@@ -56,6 +56,15 @@ pub fn run(args: &Args) -> Result<()> {
     doctor::require(&findings)
 }
 
+/// Some tools say more than their version.
+fn shorten(text: &str) -> String {
+    const WIDTH: usize = 50;
+    if text.chars().count() <= WIDTH {
+        return text.to_owned();
+    }
+    text.chars().take(WIDTH - 1).chain(['…']).collect()
+}
+
 fn print(findings: &[Finding]) -> Result<()> {
     let mut table = Table::new(&["", "what", "found", "needed by"]);
     for finding in findings {
@@ -64,7 +73,7 @@ fn print(findings: &[Finding]) -> Result<()> {
             Level::Warning => "warn",
             Level::Missing => "MISS",
         };
-        table.row([mark, &finding.name, &finding.found, &finding.needed_by]);
+        table.row([mark, &finding.name, &shorten(&finding.found), &finding.needed_by]);
     }
     let mut out = anstream::stdout().lock();
     for line in table.render().lines() {
