@@ -58,9 +58,7 @@ fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result
         Problem::error(message).about(&name).at(entry.value_at)
     };
     let text = value_text(kind, &entry.value).map_err(wrong)?;
-    config
-        .assign(symbol, &text)
-        .map_err(|error| Problem::error(error.to_string()).about(&name).at(entry.value_at))?;
+    config.assign(symbol, &text).map_err(|error| Problem::error(error.to_string()).about(&name).at(entry.value_at))?;
     Ok(Some(symbol))
 }
 
@@ -72,7 +70,8 @@ fn take_group(schema: &Schema, entry: &Entry, name: &str) -> Result<Option<Symbo
         return Ok(None);
     }
     if is_group {
-        let message = format!("`{name}` is a group of settings and must be an object, not {}", json::describe(&entry.value));
+        let message =
+            format!("`{name}` is a group of settings and must be an object, not {}", json::describe(&entry.value));
         return Err(Problem::error(message).about(name).at(entry.value_at));
     }
     let outer = (1..entry.keys.len()).map(|count| entry.keys[..count].join("."));

@@ -187,7 +187,10 @@ mod tests {
 
     #[test]
     fn reads_structured_comments() {
-        let schema = load("#: format = cidr\n#: secret\n#: changes = restart\n#: example = 10.0.0.0/8\nconfig a.b\n\tstring \"P\"\n").unwrap();
+        let schema = load(
+            "#: format = cidr\n#: secret\n#: changes = restart\n#: example = 10.0.0.0/8\nconfig a.b\n\tstring \"P\"\n",
+        )
+        .unwrap();
         let symbol = schema.find("a.b").unwrap();
         let rule = schema.rule(symbol);
         assert_eq!(rule.format, Some(Format::Cidr(0, 32)));
@@ -199,7 +202,9 @@ mod tests {
 
     #[test]
     fn refuses_wrong_structured_comments_with_their_place() {
-        let error = load("#: format = cdir\nconfig a\n\tstring \"A\"\n\n#: chages = none\n#: secret = y\nconfig b\n\tbool \"B\"\n");
+        let error = load(
+            "#: format = cdir\nconfig a\n\tstring \"A\"\n\n#: chages = none\n#: secret = y\nconfig b\n\tbool \"B\"\n",
+        );
         insta::assert_snapshot!(error.unwrap_err().render(), @r"
         error: the Kconfig tree cannot be used
           | Kconfig:1:1: `cdir` is no format; did you mean `cidr`?

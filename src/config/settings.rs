@@ -10,13 +10,13 @@ use kconfig::{Config, Origin, SetError, SymbolId, SymbolType, Tri};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::check::{check, judge};
 use super::file::{self, Privacy};
+use super::json;
 use super::object::{self, Places};
 use super::problem::Problem;
 use super::schema::Schema;
 use super::source::TreeSource;
-use super::check::{check, judge};
-use super::json;
 use crate::error::{Class, Error, Result};
 
 /// One setting with its value.
@@ -128,10 +128,8 @@ impl Settings {
         original: Option<Original>,
     ) -> Self {
         let ordered = schema.ordered();
-        let answers = ordered
-            .iter()
-            .filter_map(|symbol| Some((*symbol, config.user_value(*symbol)?.to_owned())))
-            .collect();
+        let answers =
+            ordered.iter().filter_map(|symbol| Some((*symbol, config.user_value(*symbol)?.to_owned()))).collect();
         let values = ordered
             .iter()
             .map(|symbol| setting(&schema, config, *symbol))
@@ -274,7 +272,8 @@ impl Settings {
 
     fn set_one(&self, config: &mut Config<'_>, symbol: SymbolId, value: &str) -> Result<(), Refusal> {
         let name = self.schema.name(symbol);
-        let reveal = |why: String| if self.schema.rule(symbol).secret { "the value is not valid".to_owned() } else { why };
+        let reveal =
+            |why: String| if self.schema.rule(symbol).secret { "the value is not valid".to_owned() } else { why };
         match config.set(symbol, value) {
             Ok(()) => match judge(&self.schema, config, symbol, value) {
                 Some(why) => Err(Refusal::Never(format!("{name}: {}", reveal(why)))),
@@ -349,11 +348,15 @@ impl Settings {
         let error = match errors.as_slice() {
             [] => return Ok(()),
             [one] => Error::config(one.line(path)),
-            many => many.iter().fold(Error::config(format!("{} has {} mistakes", path.display(), many.len())), |error, problem| {
-                error.evidence(problem.line(path))
-            }),
+            many => many
+                .iter()
+                .fold(Error::config(format!("{} has {} mistakes", path.display(), many.len())), |error, problem| {
+                    error.evidence(problem.line(path))
+                }),
         };
-        Err(error.hint("correct the file or use `turnup config set NAME=VALUE`, then `turnup config check`"))
+        Err(error.hint(
+            "correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME",
+        ))
     }
 
     /// Writes the file as a whole. Refused when it is not as it was when it was read, or is no JSON object any more.
@@ -440,7 +443,9 @@ fn parse(path: &Path, text: &str) -> Result<json::Document> {
         let shown = path.display();
         Error::config(format!("{shown}:{}: {}", wrong.at, wrong.message))
             .evidence("the file is no JSON object, so it is neither used nor overwritten")
-            .hint(format!("correct it, or move it away and start anew: mv {shown} {shown}.broken && turnup config defaults"))
+            .hint(format!(
+                "correct it, or move it away and start anew: mv {shown} {shown}.broken && turnup config defaults"
+            ))
     })
 }
 

@@ -239,7 +239,14 @@ fn sets_all_or_nothing_and_says_everything_at_once() {
     let mut settings = Settings::from_defaults(small());
     let before = settings.json().clone();
     let error = settings
-        .set_all(&[("a.count", "0"), ("a.nmae", "x"), ("a.net", "10"), ("a.name", "fine"), ("a.on", "maybe"), ("a.deep.inner", "y")])
+        .set_all(&[
+            ("a.count", "0"),
+            ("a.nmae", "x"),
+            ("a.net", "10"),
+            ("a.name", "fine"),
+            ("a.on", "maybe"),
+            ("a.deep.inner", "y"),
+        ])
         .unwrap_err();
     insta::assert_snapshot!(error.render(), @r"
     error: nothing was changed: 5 things are wrong
@@ -267,7 +274,11 @@ fn mends_a_file_that_is_wrong() {
     let mut settings = file.open(small());
     assert!(settings.usable(&file.path()).is_err());
     let error = settings.set("a.name", "x").unwrap_err();
-    assert!(error.render().contains("a.cuont"), "a file is not written while anything in it is wrong: {}", error.render());
+    assert!(
+        error.render().contains("a.cuont"),
+        "a file is not written while anything in it is wrong: {}",
+        error.render()
+    );
     assert!(settings.unset(&["a.cuont", "y"]).is_err());
     let mut settings = file.open(small());
     let error = settings.unset(&["a.cuont", "x"]).unwrap_err();
@@ -312,12 +323,17 @@ fn asks_by_name_and_type() {
     assert_eq!(settings.get_int("b.mask").unwrap(), 31);
     assert_eq!(settings.get_int("a.name").unwrap_err().class(), Class::Bug);
     assert_eq!(settings.get("a.cuont").unwrap_err().class(), Class::Config);
-    assert_eq!(settings.subset_digest(&["a.c", "a.deep."]).into_keys().collect::<Vec<_>>(), ["a.count", "a.deep.inner", "a.deep.off"]);
+    assert_eq!(
+        settings.subset_digest(&["a.c", "a.deep."]).into_keys().collect::<Vec<_>>(),
+        ["a.count", "a.deep.inner", "a.deep.off"]
+    );
 }
 
 #[test]
 fn settings_together_can_be_wrong() {
-    let wrong = |assignments: &[(&str, &str)]| Settings::from_defaults(ours()).set_all(assignments).unwrap_err().message().to_owned();
+    let wrong = |assignments: &[(&str, &str)]| {
+        Settings::from_defaults(ours()).set_all(assignments).unwrap_err().message().to_owned()
+    };
     insta::assert_snapshot!(wrong(&[("phase2.pod_cidr", "10.96.0.0/12")]), @"phase2.service_cidr: 10.96.0.0/16 overlaps the pods' addresses 10.96.0.0/12 (phase2.pod_cidr); choose separate networks");
     insta::assert_snapshot!(wrong(&[("phase1.local.subnet", "10.244.7.0/24")]), @"phase2.pod_cidr: 10.244.0.0/16 overlaps the hosts' addresses 10.244.7.0/24 (phase1.local.subnet); choose separate networks");
     insta::assert_snapshot!(wrong(&[("phase1.num_nodes", "300")]), @"nothing was changed: 2 things are wrong");

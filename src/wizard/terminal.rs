@@ -86,10 +86,12 @@ struct Signals {
 impl Signals {
     fn watch() -> Result<Self> {
         let mut signals = Self { fatal: Arc::default(), woken: Arc::default(), registered: Vec::new() };
-        let watched = [(SIGHUP, &signals.fatal), (SIGINT, &signals.fatal), (SIGTERM, &signals.fatal), (SIGCONT, &signals.woken)];
+        let watched =
+            [(SIGHUP, &signals.fatal), (SIGINT, &signals.fatal), (SIGTERM, &signals.fatal), (SIGCONT, &signals.woken)];
         for (signal, flag) in watched {
             let number = usize::try_from(signal).unwrap_or(usize::MAX);
-            let id = signal_hook::flag::register_usize(signal, Arc::clone(flag), number).context("cannot watch signals")?;
+            let id =
+                signal_hook::flag::register_usize(signal, Arc::clone(flag), number).context("cannot watch signals")?;
             signals.registered.push(id);
         }
         Ok(signals)
@@ -99,7 +101,8 @@ impl Signals {
         match self.fatal.load(Ordering::Relaxed) {
             0 => Ok(()),
             number => {
-                let name = i32::try_from(number).ok().and_then(signal_hook::low_level::signal_name).unwrap_or("a signal");
+                let name =
+                    i32::try_from(number).ok().and_then(signal_hook::low_level::signal_name).unwrap_or("a signal");
                 Err(Error::interrupted(format!("the wizard was ended by {name}; unsaved answers are lost"))
                     .hint("start it again: turnup config"))
             }

@@ -97,7 +97,8 @@ impl Desk {
             std::thread::sleep(Duration::from_millis(5));
         };
         assert_eq!(status.exit_code(), code, "{}", self.contents());
-        let restored = |screen: &vt100::Screen| !screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste();
+        let restored =
+            |screen: &vt100::Screen| !screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste();
         self.waits(restored, "normal screen");
         assert_eq!(format!("{:?}", self.master.get_termios()), self.before, "the terminal's modes");
     }

@@ -28,7 +28,8 @@ pub(super) fn draw_pane(model: &Model, theme: Theme, area: Rect, buffer: &mut Bu
 
 /// The lines of the details dialog.
 pub(super) fn full(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
-    let parts = [urgent(model, theme, node), help(model, node), contents(model, theme, node), facts(model, theme, node)];
+    let parts =
+        [urgent(model, theme, node), help(model, node), contents(model, theme, node), facts(model, theme, node)];
     let mut lines = Vec::new();
     for part in parts.into_iter().filter(|part| !part.is_empty()) {
         if !lines.is_empty() {
@@ -76,7 +77,9 @@ fn help(model: &Model, node: NodeId) -> Vec<Line<'static>> {
     for line in help.lines() {
         let indentation = line.len() - line.trim_start_matches(' ').len();
         match lines.last_mut() {
-            Some(last) if !last.is_empty() && !line.is_empty() && indentation == hang(last) && hang(line) == indentation => {
+            Some(last)
+                if !last.is_empty() && !line.is_empty() && indentation == hang(last) && hang(line) == indentation =>
+            {
                 last.push(' ');
                 last.push_str(line.trim_start());
             }

@@ -37,12 +37,7 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
 fn frame(theme: Theme, title: &str, inner: (u16, u16), area: Rect, buffer: &mut Buffer) -> Rect {
     let width = inner.0.saturating_add(4).min(area.width.saturating_sub(2));
     let height = inner.1.saturating_add(2).min(area.height.saturating_sub(2));
-    let outer = Rect {
-        x: area.x + (area.width - width) / 2,
-        y: area.y + (area.height - height) / 2,
-        width,
-        height,
-    };
+    let outer = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     Clear.render(outer, buffer);
     let title = shorten(title, usize::from(width.saturating_sub(4)));
     let block = Block::bordered()
@@ -70,10 +65,14 @@ fn draw_edit(
         (None, Some((low, high))) => format!("Expected: a number from {low} to {high}"),
         (None, None) => format!("Expected: a value of type {}", model.schema.tree().get(symbol).kind),
     };
-    let text_at = |offset: u16, height: u16| Rect { y: inner.y + offset, height: height.min(inner.height.saturating_sub(offset)), ..inner };
+    let text_at = |offset: u16, height: u16| Rect {
+        y: inner.y + offset,
+        height: height.min(inner.height.saturating_sub(offset)),
+        ..inner
+    };
     Paragraph::new(expected).wrap(Wrap { trim: true }).style(Theme::dim()).render(text_at(0, 2), buffer);
     let field = text_at(3, 1);
-    let cursor = draw_field(theme, line, rule.secret, field, buffer);
+    let cursor = draw_field(line, rule.secret, field, buffer);
     let verdict = judge(model, theme, symbol, line.text());
     Paragraph::new(verdict).wrap(Wrap { trim: true }).render(text_at(5, 3), buffer);
     cursor
@@ -94,7 +93,8 @@ fn judge(model: &Model, theme: Theme, symbol: kconfig::SymbolId, text: &str) -> 
     }
     // Right in itself, but not together with the rest: taken, and marked until the rest is changed too.
     let known = |message: &String| model.problems.iter().any(|problem| problem.message == *message);
-    let clash = config::check(&model.schema, &with).into_iter().map(|problem| problem.message).find(|message| !known(message));
+    let clash =
+        config::check(&model.schema, &with).into_iter().map(|problem| problem.message).find(|message| !known(message));
     match (clash, &rule.example) {
         (Some(message), _) => Line::styled(format!("but then {message}"), theme.custom()),
         (None, Some(example)) => Line::styled(format!("right; example: {example}"), theme.notice()),
@@ -103,7 +103,7 @@ fn judge(model: &Model, theme: Theme, symbol: kconfig::SymbolId, text: &str) -> 
 }
 
 /// One line of text, scrolled so that the cursor is in sight.
-fn draw_field(theme: Theme, line: &LineEdit, secret: bool, area: Rect, buffer: &mut Buffer) -> Position {
+fn draw_field(line: &LineEdit, secret: bool, area: Rect, buffer: &mut Buffer) -> Position {
     let shown = |text: &str| if secret { "*".repeat(text.chars().count()) } else { text.to_owned() };
     let (text, before) = (shown(line.text()), shown(line.before_cursor()));
     let room = usize::from(area.width).saturating_sub(1);
@@ -138,7 +138,8 @@ fn draw_lines(theme: Theme, title: &str, lines: Vec<Line<'static>>, scroll: usiz
     let width = area.width.saturating_sub(6).min(90);
     let lines = wrap(lines, width);
     let needed = lines.len();
-    let inner = frame(theme, title, (width, to_u16(needed)), Rect { height: area.height.saturating_sub(1), ..area }, buffer);
+    let inner =
+        frame(theme, title, (width, to_u16(needed)), Rect { height: area.height.saturating_sub(1), ..area }, buffer);
     let most = needed.saturating_sub(usize::from(inner.height));
     let scroll = scroll.min(most);
     Paragraph::new(lines).scroll((to_u16(scroll), 0)).render(inner, buffer);
@@ -174,21 +175,22 @@ fn draw_quit(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
         None => format!("{} does not exist yet.", model.file),
     };
     let mut lines = vec![Line::raw(question), Line::default()];
-    lines.extend(answers(theme, Context::Quit));
+    lines.extend(answers(Context::Quit));
     let inner = frame(theme, "Save before leaving?", (46, to_u16(lines.len())), area, buffer);
     Paragraph::new(lines).wrap(Wrap { trim: false }).render(inner, buffer);
 }
 
 fn draw_save(theme: Theme, reasons: &[String], scroll: usize, overwrite: bool, area: Rect, buffer: &mut Buffer) {
     let title = if overwrite { "The file has changed on disk" } else { "Something is not right yet" };
-    let mut lines: Vec<Line<'static>> = reasons.iter().map(|reason| Line::styled(reason.clone(), theme.error())).collect();
+    let mut lines: Vec<Line<'static>> =
+        reasons.iter().map(|reason| Line::styled(reason.clone(), theme.error())).collect();
     lines.push(Line::default());
-    lines.extend(answers(theme, Context::Save));
+    lines.extend(answers(Context::Save));
     draw_lines(theme, title, lines, scroll, area, buffer);
 }
 
 /// The keys of a question, one a line.
-fn answers(theme: Theme, context: Context) -> impl Iterator<Item = Line<'static>> {
+fn answers(context: Context) -> impl Iterator<Item = Line<'static>> {
     keymap::hints(context)
         .map(move |(key, what)| Line::from(vec![Span::styled(format!("{key:>5}  "), Theme::key()), Span::raw(what)]))
 }

@@ -33,7 +33,7 @@ pub(super) fn draw(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer)
     if rows.is_empty() {
         Line::styled(" nothing to ask here", Theme::dim()).render(area, buffer);
     }
-    mark_more(first, rows.len(), theme, area, buffer);
+    mark_more(first, rows.len(), area, buffer);
 }
 
 /// Columns of mark, indentation, switch and prompt.
@@ -72,13 +72,16 @@ fn compose(row: &Row, theme: Theme, prompts: usize, width: usize) -> Line<'stati
         line.push_span(Span::styled(shorten(&row.value, room.max(4)), value_style));
     }
     if row.submenu {
-        line.push_span(Span::styled(if row.value.is_empty() || in_front(row) { "--->" } else { " --->" }, Theme::dim()));
+        line.push_span(Span::styled(
+            if row.value.is_empty() || in_front(row) { "--->" } else { " --->" },
+            Theme::dim(),
+        ));
     }
     line
 }
 
 /// Arrows at the right edge when there is more above or below.
-fn mark_more(first: usize, count: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn mark_more(first: usize, count: usize, area: Rect, buffer: &mut Buffer) {
     let edge = area.right().saturating_sub(1);
     if first > 0 {
         buffer.set_string(edge, area.top(), "↑", Theme::key());
