@@ -125,7 +125,14 @@ impl Schema {
 
     /// The symbol of this name, or an error that says which one was probably meant.
     pub fn find(&self, name: &str) -> Result<SymbolId> {
+        let group = format!("{name}.");
         self.tree.symbol(name).ok_or_else(|| {
+            if let Some((_, inner)) = self.tree.symbols().find(|(_, symbol)| symbol.name.starts_with(&group)) {
+                return Error::config(format!(
+                    "`{name}` is a group of settings; name one of them, such as {}",
+                    inner.name
+                ));
+            }
             let error = Error::config(format!("there is no setting `{name}`{}", self.suggestion(name)));
             error.hint("see all settings: turnup config list")
         })
@@ -224,6 +231,8 @@ mod tests {
     fn an_unknown_name_gets_a_suggestion() {
         let schema = load("config phase1.num_nodes\n\tint \"N\"\n").unwrap();
         let error = schema.find("phase1.num_node").unwrap_err();
+        let group = schema.find("phase1").unwrap_err();
+        assert_eq!(group.message(), "`phase1` is a group of settings; name one of them, such as phase1.num_nodes");
         assert_eq!(error.message(), "there is no setting `phase1.num_node`; did you mean `phase1.num_nodes`?");
     }
 }

@@ -235,8 +235,11 @@ impl Settings {
         let mut config = self.config();
         let mut refused = Vec::new();
         let mut pending = Vec::new();
-        for (name, value) in assignments {
+        for (index, (name, value)) in assignments.iter().enumerate() {
             match self.schema.find(name) {
+                Ok(_) if assignments[..index].iter().any(|(earlier, _)| earlier == name) => {
+                    refused.push(format!("{name} is given twice"));
+                }
                 Ok(symbol) => pending.push((symbol, spelled(self.schema.tree().get(symbol).kind, value))),
                 Err(error) => refused.push(error.message().to_owned()),
             }
@@ -441,17 +444,26 @@ fn setting(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Setting {
 fn parse(path: &Path, text: &str) -> Result<json::Document> {
     json::parse(text).map_err(|wrong| {
         let shown = path.display();
+        let quoted = shell_words::quote(&shown.to_string()).into_owned();
+        let anew = command(path, "config defaults");
         Error::config(format!("{shown}:{}: {}", wrong.at, wrong.message))
             .evidence("the file is no JSON object, so it is neither used nor overwritten")
-            .hint(format!(
-                "correct it, or move it away and start anew: mv {shown} {shown}.broken && turnup config defaults"
-            ))
+            .hint(format!("correct it, or move it away and start anew: mv {quoted} {quoted}.broken && {anew}"))
     })
 }
 
 fn missing(path: &Path) -> Error {
+    let (defaults, wizard) = (command(path, "config defaults"), command(path, "config"));
     Error::config(format!("{} does not exist", path.display()))
-        .hint("write one with the defaults: turnup config defaults; or answer the questions: turnup config")
+        .hint(format!("write one with the defaults: {defaults}; or answer the questions: {wizard}"))
+}
+
+/// A command for this file, as a person would type it.
+fn command(path: &Path, what: &str) -> String {
+    if path == Path::new(".config.json") {
+        return format!("turnup {what}");
+    }
+    format!("turnup --config {} {what}", shell_words::quote(&path.display().to_string()))
 }
 
 fn refusal(reasons: &[String]) -> Error {

@@ -257,6 +257,8 @@ fn sets_all_or_nothing_and_says_everything_at_once() {
       | a.deep.inner cannot be set now: needs a.deep.off (a.deep.off is n)
     next: see all settings and their values: turnup config list
     ");
+    let twice = settings.set_all(&[("a.count", "4"), ("a.count", "5")]).unwrap_err();
+    assert_eq!(twice.message(), "a.count is given twice");
     assert_eq!(*settings.json(), before);
 }
 
@@ -313,6 +315,12 @@ fn secrets_are_private_and_never_shown() {
     settings.save(&file.path()).unwrap();
     assert_eq!(fs_err::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(!settings.subset_digest(&["b."])["b.token"].contains("hunter2"));
+}
+
+#[test]
+fn settings_are_shared_between_threads() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<Settings>();
 }
 
 #[test]

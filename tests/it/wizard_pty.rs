@@ -182,9 +182,8 @@ fn a_paste_is_text_in_an_editor_and_nothing_in_a_menu() {
 fn a_file_with_mistakes_is_shown_before_anything_else() {
     let mut desk = Desk::sit_down(Some("{\"phase1\": {\"num_node\": 3}}"));
     desk.sees("did you mean");
-    desk.types("\x1b");
-    desk.sees("Phase 1");
-    desk.types("q");
+    // Typed this fast, Esc and q arrive as one key with Alt.
+    desk.types("\x1bq");
     desk.leaves(0);
     assert_eq!(desk.file(), "{\"phase1\": {\"num_node\": 3}}");
 }
