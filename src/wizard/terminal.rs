@@ -33,8 +33,11 @@ impl Screen {
     fn open() -> Result<Self> {
         // Also restores the terminal before a panic is reported.
         let terminal = ratatui::try_init().context_class(Class::Person, "cannot use the terminal")?;
+        let screen = Self { terminal };
         execute!(stdout(), event::EnableBracketedPaste).context("cannot use the terminal")?;
-        Ok(Self { terminal })
+        // The first poll begins to watch the window's size: a change between drawing and polling would go unseen.
+        event::poll(Duration::ZERO).context("cannot read from the terminal")?;
+        Ok(screen)
     }
 
     fn draw(&mut self, model: &Model) -> Result<()> {
