@@ -143,7 +143,9 @@ impl<'t> Config<'t> {
             UserValue::Text(text) => self.check_range(symbol, text)?,
         }
         self.record(symbol, parsed);
-        if let (Some(choice), Some(UserValue::Tri(Tri::Y))) = (self.tree.get(symbol).choice, &self.user.symbols[symbol.index()]) {
+        if let (Some(choice), Some(UserValue::Tri(Tri::Y))) =
+            (self.tree.get(symbol).choice, &self.user.symbols[symbol.index()])
+        {
             self.switch_others_off(choice, symbol);
         }
         Ok(())
@@ -348,8 +350,12 @@ impl<'t> Config<'t> {
             return Vec::new();
         }
         let definition = self.tree.get(symbol);
-        let prompts: Vec<ExprId> =
-            definition.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref()).map(|p| p.condition).collect();
+        let prompts: Vec<ExprId> = definition
+            .nodes
+            .iter()
+            .filter_map(|node| self.tree.node(*node).prompt.as_ref())
+            .map(|p| p.condition)
+            .collect();
         if prompts.is_empty() {
             return vec!["it has no prompt: its value is derived from others".to_owned()];
         }
@@ -384,7 +390,11 @@ impl<'t> Config<'t> {
             false
         });
         let condition = self.tree.show(term);
-        if values.is_empty() { format!("needs {condition}") } else { format!("needs {condition} ({})", values.join(", ")) }
+        if values.is_empty() {
+            format!("needs {condition}")
+        } else {
+            format!("needs {condition} ({})", values.join(", "))
+        }
     }
 
     /// Sentences about selects that force symbols whose dependencies do not hold.
@@ -400,7 +410,10 @@ impl<'t> Config<'t> {
                 let selector = &self.tree.get(by).name;
                 let needs = self.tree.show(symbol.direct_dependency);
                 let direct = answer.direct;
-                found.push(format!("{} is selected by {selector}, but its dependencies are {direct}: {needs}", symbol.name));
+                found.push(format!(
+                    "{} is selected by {selector}, but its dependencies are {direct}: {needs}",
+                    symbol.name
+                ));
             }
         }
         found

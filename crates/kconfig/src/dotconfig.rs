@@ -43,10 +43,7 @@ fn read_line(config: &mut Config<'_>, line: &str, prefix: &str) -> Result<(), St
         let Some(name) = unset.filter(|name| !name.contains(' ')) else { return Ok(()) };
         let symbol = find_symbol(config, name)?;
         // Text symbols are never written so; a symbol that became one since has no value in this file.
-        return match config.tree().get(symbol).kind.is_logical() {
-            true => assign(config, symbol, "n"),
-            false => Ok(()),
-        };
+        return if config.tree().get(symbol).kind.is_logical() { assign(config, symbol, "n") } else { Ok(()) };
     }
     if line.is_empty() || line.starts_with('#') {
         return Ok(());
@@ -138,7 +135,9 @@ impl Writer<'_> {
         let node = self.config.tree().node(id);
         if let Some(symbol) = node.symbol {
             self.write_symbol(symbol);
-        } else if let Some(prompt) = node.prompt.as_ref().filter(|_| node.choice.is_none() && self.config.node_visible(id)) {
+        } else if let Some(prompt) =
+            node.prompt.as_ref().filter(|_| node.choice.is_none() && self.config.node_visible(id))
+        {
             // Writing to a String cannot fail.
             let _ = write!(self.text, "\n#\n# {}\n#\n", prompt.text);
             self.needs_newline = false;
@@ -147,7 +146,9 @@ impl Writer<'_> {
 
     fn close(&mut self, id: NodeId) {
         let node = self.config.tree().node(id);
-        if let Some(prompt) = node.prompt.as_ref().filter(|_| node.kind == NodeKind::Menu && self.config.node_visible(id)) {
+        if let Some(prompt) =
+            node.prompt.as_ref().filter(|_| node.kind == NodeKind::Menu && self.config.node_visible(id))
+        {
             let _ = writeln!(self.text, "# end of {}", prompt.text);
             self.needs_newline = true;
         }
@@ -171,7 +172,9 @@ pub fn line(config: &Config<'_>, symbol: SymbolId, prefix: &str) -> String {
     let definition = config.tree().get(symbol);
     let (name, value) = (&definition.name, config.value(symbol));
     match definition.kind {
-        SymbolType::Bool | SymbolType::Tristate if config.tri(symbol) == Tri::N => format!("# {prefix}{name} is not set"),
+        SymbolType::Bool | SymbolType::Tristate if config.tri(symbol) == Tri::N => {
+            format!("# {prefix}{name} is not set")
+        }
         SymbolType::String => {
             format!("{prefix}{name}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
         }
