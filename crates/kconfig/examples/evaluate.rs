@@ -1,4 +1,6 @@
-//! Loads a Kconfig tree from a directory and prints its default `.config`.
+//! Loads a Kconfig tree from a directory and prints its `.config`: the defaults, or what follows from a given one.
+//!
+//! `cargo run -p kconfig --example evaluate -- DIRECTORY [CONFIG]`
 
 use std::io;
 use std::path::PathBuf;
@@ -26,7 +28,20 @@ fn main() -> ExitCode {
     match Tree::load("Kconfig", &Directory(directory.into()), &Env::new(|name| std::env::var(name).ok())) {
         Ok(tree) => {
             eprint!("{}", tree.warnings());
-            print!("{}", dotconfig::write(&Config::new(&tree), "CONFIG_"));
+            let mut config = Config::new(&tree);
+            if let Some(path) = std::env::args().nth(2) {
+                let text = match std::fs::read_to_string(&path) {
+                    Ok(text) => text,
+                    Err(error) => {
+                        eprintln!("cannot read {path}: {error}");
+                        return ExitCode::FAILURE;
+                    }
+                };
+                for (line, finding) in dotconfig::read(&mut config, &text, "CONFIG_").iter() {
+                    eprintln!("{path}:{line}: {finding}");
+                }
+            }
+            print!("{}", dotconfig::write(&config, "CONFIG_"));
             ExitCode::SUCCESS
         }
         Err(found) => {

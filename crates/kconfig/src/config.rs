@@ -168,7 +168,8 @@ impl<'t> Config<'t> {
 
     /// Sets the mode of a choice: `y`, or `m` and `n` where an old tree allows them.
     pub fn set_mode(&mut self, choice: ChoiceId, mode: Tri) {
-        self.user.choices[choice.index()].mode = Some(mode);
+        let choice = &mut self.user.choices[choice.index()];
+        (choice.mode, choice.contradictory) = (Some(mode), false);
         self.answers.forget();
     }
 
@@ -448,8 +449,10 @@ impl<'t> Config<'t> {
     fn record(&mut self, symbol: SymbolId, value: UserValue) {
         if let (Some(choice), UserValue::Tri(tri)) = (self.tree.get(symbol).choice, &value) {
             let choice = &mut self.user.choices[choice.index()];
-            if *tri == Tri::Y {
-                choice.selection = Some(symbol);
+            match tri {
+                Tri::Y => choice.selection = Some(symbol),
+                Tri::M => choice.contradictory |= choice.mode == Some(Tri::Y),
+                Tri::N => {}
             }
             choice.mode = Some(choice.mode.map_or(*tri, |mode| mode.max(*tri)));
         }
@@ -458,6 +461,7 @@ impl<'t> Config<'t> {
     }
 
     fn switch_others_off(&mut self, choice: ChoiceId, selected: SymbolId) {
+        self.user.choices[choice.index()].contradictory = false;
         for member in &self.tree.choice(choice).members {
             if *member != selected {
                 self.user.symbols[member.index()] = Some(UserValue::Tri(Tri::N));
