@@ -8,7 +8,7 @@ use crate::cluster::ClusterSettings;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Error, Result};
 use crate::node::Facts;
-use crate::node::complete::Unit;
+use crate::node::complete::{BOOTSTRAP_KUBECONFIG, Unit};
 use crate::provision::{Host, Role};
 
 use super::component::Flags;
