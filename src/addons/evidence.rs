@@ -3,7 +3,7 @@
 use crate::bootstrap::Kubectl;
 use crate::error::Error;
 
-use super::observed::{Observed, Pod};
+use super::observed::Pod;
 
 /// How many pods' logs are shown; the first ones tell most.
 const PODS: usize = 3;
@@ -11,8 +11,8 @@ const LOG_LINES: &str = "--tail=5";
 const EVENTS: usize = 6;
 
 /// Adds everything that helps to an error. What cannot be found out is left away: the error itself counts.
-pub(crate) fn collect(mut error: Error, kubectl: &Kubectl, namespace: &str, observed: &Observed) -> Error {
-    let troubled: Vec<&Pod> = observed.pods.iter().filter(|pod| !pod.ready && pod.phase != "Succeeded").collect();
+pub(crate) fn collect(mut error: Error, kubectl: &Kubectl, namespace: &str, pods: &[Pod]) -> Error {
+    let troubled: Vec<&Pod> = pods.iter().filter(|pod| !pod.ready && pod.phase != "Succeeded").collect();
     for pod in troubled.iter().take(PODS) {
         for line in last_log(kubectl, namespace, pod) {
             error = error.evidence(format!("{} says: {line}", pod.name));

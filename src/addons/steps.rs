@@ -304,7 +304,7 @@ impl Waiting<'_> {
     fn explain(&self, error: Error, observed: &Observed, outlook: &Outlook) -> Error {
         let error = outlook.missing.iter().fold(error, Error::evidence);
         match kubectl(&self.room.cluster) {
-            Ok(kubectl) => evidence::collect(error, &kubectl, "kube-system", observed),
+            Ok(kubectl) => evidence::collect(error, &kubectl, "kube-system", &observed.pods),
             Err(_) => error,
         }
     }

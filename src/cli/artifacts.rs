@@ -99,7 +99,7 @@ struct Checked {
 }
 
 /// Runs the command; progress goes to standard error.
-pub fn run(args: &Args, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     crate::exec::signals::install()?;
     let watch = &Remarks(printer);
     let out = &mut anstream::stdout().lock();

@@ -28,7 +28,7 @@ enum Command {
         #[arg(long)]
         force: bool,
     },
-    /// Set values, all of them or none: turnup config set phase1.num_nodes=3 phase3.dns=n
+    /// Set values, all of them or none: `turnup config set phase1.num_nodes=3 phase3.dns=n`
     Set {
         /// A setting and its value; y or n for a switch
         #[arg(required = true, value_name = "NAME=VALUE", value_parser = parse_assignment)]
@@ -53,7 +53,7 @@ enum Command {
 }
 
 /// Runs the command.
-pub fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
     let source = TreeSource::find(Path::new("."));
     let path = global.config.as_path();
     match args.command {
@@ -104,7 +104,8 @@ fn write_defaults(path: &Path, source: &TreeSource, force: bool, printer: &Print
     }
     settings.overwrite(path)?;
     if printer.is_json() {
-        return printer.json(&json!({"schema": "turnup.config.changes/1", "file": path, "written": true, "changes": []}));
+        return printer
+            .json(&json!({"schema": "turnup.config.changes/1", "file": path, "written": true, "changes": []}));
     }
     printer.remark(&format!("wrote {} with all defaults", path.display()));
     Ok(())
@@ -126,7 +127,8 @@ fn change(
     }
     if printer.is_json() {
         let list: Vec<Value> = changes.iter().map(change_json).collect();
-        return printer.json(&json!({"schema": "turnup.config.changes/1", "file": path, "written": written, "changes": list}));
+        return printer
+            .json(&json!({"schema": "turnup.config.changes/1", "file": path, "written": written, "changes": list}));
     }
     for change in &changes {
         printer.remark(&describe_change(change));
@@ -154,7 +156,8 @@ fn change_json(change: &Change) -> Value {
 fn get(settings: &Settings, names: &[String], printer: &Printer) -> Result<()> {
     let found = names.iter().map(|name| find(settings, name)).collect::<Result<Vec<_>>>()?;
     if printer.is_json() {
-        let object: Map<String, Value> = found.into_iter().map(|setting| (setting.name.clone(), value_json(&setting))).collect();
+        let object: Map<String, Value> =
+            found.into_iter().map(|setting| (setting.name.clone(), value_json(&setting))).collect();
         return printer.json(&Value::Object(object));
     }
     found.iter().try_for_each(|setting| printer.line(shown(setting)))
@@ -214,7 +217,8 @@ fn check(path: &Path, source: &TreeSource, printer: &Printer) -> Result<()> {
     let errors = problems.iter().filter(|problem| problem.level == Level::Error).count();
     if printer.is_json() {
         let list: Vec<Value> = problems.iter().map(Problem::json).collect();
-        printer.json(&json!({"schema": "turnup.config.check/1", "file": path, "usable": errors == 0, "problems": list}))?;
+        printer
+            .json(&json!({"schema": "turnup.config.check/1", "file": path, "usable": errors == 0, "problems": list}))?;
     } else {
         for problem in &problems {
             let level = if problem.level == Level::Error { "error" } else { "notice" };
@@ -225,8 +229,9 @@ fn check(path: &Path, source: &TreeSource, printer: &Printer) -> Result<()> {
         0 => printer.remark(&format!("{} is right", path.display())),
         count => {
             let things = if count == 1 { "1 mistake".to_owned() } else { format!("{count} mistakes") };
-            return Err(Error::new(Class::Config, format!("{} has {things}", path.display()))
-                .hint("correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME"));
+            return Err(Error::new(Class::Config, format!("{} has {things}", path.display())).hint(
+                "correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME",
+            ));
         }
     }
     Ok(())

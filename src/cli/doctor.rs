@@ -2,25 +2,25 @@
 
 use owo_colors::OwoColorize as _;
 
+use crate::Result;
 use crate::doctor::{self, Finding, Level};
 use crate::report::Table;
-use crate::Result;
 
 use super::Printer;
 
 /// Shows every tool and every fact of this machine that matters; exits with 4 when something required is missing.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Args {
-    /// The provision target to look for: local, baremetal, gce, aws or azure.
+pub(super) struct Args {
+    /// The provision target to look for: local, baremetal
     #[arg(long, default_value = "local")]
     target: String,
-    /// Installs the missing packages first (as root, with the system's package manager).
+    /// Install the missing packages first (as root, with the system's package manager)
     #[arg(long)]
     install: bool,
 }
 
 /// Runs it.
-pub fn run(args: &Args, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     if args.install {
         let packages = doctor::missing_packages(&args.target);
         if !packages.is_empty() {
@@ -37,6 +37,15 @@ pub fn run(args: &Args, printer: &Printer) -> Result<()> {
     doctor::require(&findings)
 }
 
+/// Some tools say more than their version.
+fn shorten(text: &str) -> String {
+    const WIDTH: usize = 50;
+    if text.chars().count() <= WIDTH {
+        return text.to_owned();
+    }
+    text.chars().take(WIDTH - 1).chain(['…']).collect()
+}
+
 fn print(findings: &[Finding], printer: &Printer) -> Result<()> {
     let mut table = Table::new(&["", "what", "found", "needed by"]);
     for finding in findings {
@@ -45,7 +54,7 @@ fn print(findings: &[Finding], printer: &Printer) -> Result<()> {
             Level::Warning => "warn",
             Level::Missing => "MISS",
         };
-        table.row([mark, &finding.name, &finding.found, &finding.needed_by]);
+        table.row([mark, &finding.name, &shorten(&finding.found), &finding.needed_by]);
     }
     for line in table.render().lines() {
         // Coloured after the widths are known, and only where anstream lets it through.
@@ -53,7 +62,7 @@ fn print(findings: &[Finding], printer: &Printer) -> Result<()> {
             Some(("ok", rest)) => printer.line(&format!("{} {rest}", "ok".green())),
             Some(("warn", rest)) => printer.line(&format!("{} {rest}", "warn".yellow())),
             Some(("MISS", rest)) => printer.line(&format!("{} {rest}", "MISS".red())),
-            _ => printer.line(&format!("{line}")),
+            _ => printer.line(line),
         }?;
     }
     for finding in findings {

@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 /// Takes the cluster down.
-pub fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let session = Session::start(global, "down")?;
     let name = session.cluster.settings.name.clone();
     if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"))? {

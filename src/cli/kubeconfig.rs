@@ -11,7 +11,7 @@ use super::{Global, Printer};
 pub struct Args {}
 
 /// Renews the certificate when less than a third of its life is left; prints the path alone.
-pub fn run(_args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(_args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let cluster = open_cluster(global)?;
     let handoff = cluster.handoff()?;
     let lock = cluster.store.lock("turnup kubeconfig")?;

@@ -59,7 +59,7 @@ enum HostVerb {
 }
 
 /// Does it.
-pub fn run(args: &Args, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     signals::install()?;
     match &args.thing {
         Thing::Network { verb, spec } => {

@@ -28,7 +28,7 @@ enum Command {
 }
 
 /// Does it.
-pub fn run(args: &Args, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     signals::install()?;
     match args.command {
         Command::Facts => printer.json(&serde_json::to_value(Facts::read()?).context("cannot write facts")?),

@@ -13,7 +13,7 @@ use super::{Global, Printer};
 pub struct Args {}
 
 /// Shows the plan.
-pub fn run(_args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(_args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let cluster = open_cluster(global)?;
     let mut lines = Vec::new();
     let mut unknown = Vec::new();

@@ -25,7 +25,7 @@ enum Command {
 }
 
 /// Runs it.
-pub fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let Command::Rebuild { dir } = &args.command;
     let dir = dir.clone().map_or_else(|| only_cluster(&global.state_dir), Ok)?;
     if !dir.is_dir() {

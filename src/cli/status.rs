@@ -15,7 +15,7 @@ use super::{Global, Printer};
 pub struct Args {}
 
 /// Shows the status.
-pub fn run(_args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(_args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     Overview::read(&*open_cluster(global)?)?.print(printer)
 }
 

@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 /// Everything: provision, bootstrap, addons, validate.
-pub fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     if args.defaults && !global.config.exists() {
         let work_dir = std::env::current_dir().context("the working directory is gone")?;
         Settings::defaults(&TreeSource::find(&work_dir))?.save(&global.config)?;
@@ -44,7 +44,7 @@ pub fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
 }
 
 /// One phase alone.
-pub fn run_one(phase: PhaseName, args: &RunArgs, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run_one(phase: PhaseName, args: &RunArgs, global: &Global, printer: &Printer) -> Result<()> {
     let session = Session::start(global, phase.name())?;
     let summary = session.finish(|session| session.run_phases(args, &[phase]))?;
     if summary.ran == 0 {

@@ -109,7 +109,8 @@ fn check_overlaps(facts: &Facts<'_, '_>) -> Vec<Problem> {
         for (other_name, what) in &NETWORKS[..index] {
             let Some(other) = facts.network(other_name) else { continue };
             if network.overlaps(other) {
-                let message = format!("{name}: {network} overlaps {what} {other} ({other_name}); choose separate networks");
+                let message =
+                    format!("{name}: {network} overlaps {what} {other} ({other_name}); choose separate networks");
                 problems.push(Problem::error(message).about(name));
             }
         }
@@ -128,14 +129,17 @@ fn check_room(facts: &Facts<'_, '_>) -> Vec<Problem> {
         // The network itself, the bridge and the broadcast address are no hosts'.
         let room = subnet.size().saturating_sub(3);
         if hosts > room {
-            let message = format!("phase1.local.subnet: {subnet} has room for {room} hosts, but {hosts} are needed (one control-plane host, {workers} workers)");
+            let message = format!(
+                "phase1.local.subnet: {subnet} has room for {room} hosts, but {hosts} are needed (one control-plane host, {workers} workers)"
+            );
             problems.push(Problem::error(message).about("phase1.local.subnet"));
         }
     }
     if let Some(pods) = facts.network("phase2.pod_cidr") {
         let room = pods.size() / 256;
         if hosts > room {
-            let message = format!("phase2.pod_cidr: {pods} has room for {room} nodes with a /24 each, but there are {hosts}");
+            let message =
+                format!("phase2.pod_cidr: {pods} has room for {room} nodes with a /24 each, but there are {hosts}");
             problems.push(Problem::error(message).about("phase2.pod_cidr"));
         }
     }

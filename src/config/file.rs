@@ -45,7 +45,8 @@ pub(super) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()
     write_beside(&target, &parent, content, privacy).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::new(Class::Config, format!("cannot write {}", path.display()))
             .hint(format!("create the directory first: mkdir -p {}", parent.display())),
-        _ => Error::from(error).hint(format!("{} was left as it was; check the directory and its free space", path.display())),
+        _ => Error::from(error)
+            .hint(format!("{} was left as it was; check the directory and its free space", path.display())),
     })
 }
 
@@ -70,7 +71,7 @@ fn follow_links(path: &Path) -> Result<PathBuf> {
     let mut target = path.to_owned();
     // As many as Linux follows.
     for _ in 0..40 {
-        let Ok(next) = std::fs::read_link(&target) else { return Ok(target) };
+        let Ok(next) = fs_err::read_link(&target) else { return Ok(target) };
         target = target.parent().map_or_else(|| next.clone(), |parent| parent.join(&next));
     }
     Err(std::io::Error::from(ErrorKind::InvalidInput))
@@ -119,7 +120,13 @@ mod tests {
         assert!(replace(&path, "new", Privacy::Shared).is_err());
         let names: Vec<_> = fs_err::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["taken"]);
-        assert!(replace(&dir.path().join("no/such/dir"), "new", Privacy::Shared).unwrap_err().next().unwrap().contains("mkdir -p"));
+        assert!(
+            replace(&dir.path().join("no/such/dir"), "new", Privacy::Shared)
+                .unwrap_err()
+                .next()
+                .unwrap()
+                .contains("mkdir -p")
+        );
     }
 
     #[test]

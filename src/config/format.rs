@@ -88,7 +88,11 @@ impl fmt::Display for Format {
             Self::Ipv4 => f.write_str("an IPv4 address such as 10.0.0.1"),
             Self::Cidr(0, 32) => f.write_str("an IPv4 network such as 10.1.0.0/16"),
             Self::Cidr(shortest, longest) => {
-                write!(f, "an IPv4 network from /{shortest} to /{longest}, such as 10.1.0.0/{}", (*longest).min(16).max(*shortest))
+                write!(
+                    f,
+                    "an IPv4 network from /{shortest} to /{longest}, such as 10.1.0.0/{}",
+                    (*longest).min(16).max(*shortest)
+                )
             }
             Self::Host => f.write_str("an IPv4 address or a DNS name"),
             Self::Semver => f.write_str("a version such as 1.2.3"),
@@ -319,8 +323,10 @@ impl FromStr for Format {
 
     /// Reads `NAME`, `NAME(ARGUMENTS)` and `FORMAT or FORMAT`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut formats =
-            split_outside(text, " or ").into_iter().map(|part| parse_one(part.trim())).collect::<Result<Vec<_>, _>>()?;
+        let mut formats = split_outside(text, " or ")
+            .into_iter()
+            .map(|part| parse_one(part.trim()))
+            .collect::<Result<Vec<_>, _>>()?;
         match formats.len() {
             1 => Ok(formats.remove(0)),
             _ => Ok(Self::Any(formats)),
@@ -363,8 +369,22 @@ fn parse_one(text: &str) -> Result<Format, String> {
 
 fn unknown_format(name: &str) -> String {
     let known = [
-        "empty", "dns-label", "dns-name", "user-name", "ipv4", "cidr", "host", "host-list", "semver", "path", "url",
-        "duration", "quantity", "enum", "list", "map",
+        "empty",
+        "dns-label",
+        "dns-name",
+        "user-name",
+        "ipv4",
+        "cidr",
+        "host",
+        "host-list",
+        "semver",
+        "path",
+        "url",
+        "duration",
+        "quantity",
+        "enum",
+        "list",
+        "map",
     ];
     match kconfig::suggest(name, known.into_iter()) {
         Some(near) => format!("`{name}` is no format; did you mean `{near}`?"),

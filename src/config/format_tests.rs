@@ -25,12 +25,20 @@ fn each_format_takes_and_refuses() {
         ("host-list", &["", "a", "a,10.0.0.1", "a, b"], &["a,", "a,,b", "a;b"]),
         ("semver", &["1.36.3", "1.0.0-rc.1"], &["", "1.36", "v1.36.3", "latest", "01.2.3"]),
         ("path", &["/srv", "a/b", ".", "with blank"], &["", "~/x", "a\nb", "https://x"]),
-        ("url", &["http://a", "https://a.b:8080/c?d", "https://10.0.0.1/"], &["", "ftp://a", "http://", "http://u:p@a", "http://a b", "http://a:0", "http://a:x"]),
+        (
+            "url",
+            &["http://a", "https://a.b:8080/c?d", "https://10.0.0.1/"],
+            &["", "ftp://a", "http://", "http://u:p@a", "http://a b", "http://a:0", "http://a:x"],
+        ),
         ("duration", &["90s", "1h30m", "500ms", "1.5h", "0s"], &["", "90", "s", "1x", "1h 30m", "-1s", ".s", "1.s"]),
         ("quantity", &["1", "500m", "2Gi", "1.5", "0"], &["", "Gi", "1GB", "-1", "1 Gi", "1.", "1.2.3"]),
         ("enum(a, b c)", &["a", "b c"], &["", "c", "A", "a "]),
         ("list(cidr)", &["", "10.0.0.0/8,11.0.0.0/8"], &["10.0.0.0/8,x"]),
-        ("map(dns-label, quantity)", &["", "cpu=1", "cpu=1,memory=2Gi"], &["cpu", "cpu=x", "CPU=1", "cpu=1,cpu=2", "=1"]),
+        (
+            "map(dns-label, quantity)",
+            &["", "cpu=1", "cpu=1,memory=2Gi"],
+            &["cpu", "cpu=x", "CPU=1", "cpu=1,cpu=2", "=1"],
+        ),
         ("empty or url or path", &["", "/srv", "https://a"], &["https://u@a", "~/x"]),
         ("list(enum(a, b))", &["a,b"], &["a,c"]),
     ];
@@ -53,9 +61,15 @@ fn messages_say_what_would_do() {
     assert_eq!(says("semver", "v1.36.3"), "`v1.36.3` begins with a v; write 1.36.3");
     assert_eq!(says("cidr(8..24)", "10.0.0.0/28"), "10.0.0.0/28 is too small; the prefix length must be at most /24");
     assert_eq!(says("path", "~/m"), "`~` is not expanded; write the whole path instead of `~/m`");
-    assert_eq!(says("url", "http://u:p@h"), "a URL with a user name or password would be stored in plain text; leave them out");
+    assert_eq!(
+        says("url", "http://u:p@h"),
+        "a URL with a user name or password would be stored in plain text; leave them out"
+    );
     assert_eq!(says("empty or url or path", "https://h:99999"), "`99999` is not a port");
-    assert_eq!(says("list(ipv4)", "10.0.0.1,x"), "element 2: `x` is not valid; expected an IPv4 address such as 10.0.0.1");
+    assert_eq!(
+        says("list(ipv4)", "10.0.0.1,x"),
+        "element 2: `x` is not valid; expected an IPv4 address such as 10.0.0.1"
+    );
     assert_eq!(says("map(dns-label, quantity)", "a=1,a=2"), "key `a` occurs twice");
 }
 
@@ -69,8 +83,8 @@ fn the_language_of_formats_is_checked() {
     assert_eq!(wrong("ipv4(4)"), "`ipv4` takes no arguments, or is no format");
     assert_eq!(wrong("cidr(24..8)"), "`24..8` are no prefix lengths; write cidr(8..24)");
     assert_eq!(format("enum(1.36.3, 1.35.4)").words().unwrap(), ["1.36.3", "1.35.4"]);
-    assert_eq!(format("list(enum(a, b) or empty)"), Format::List(Box::new(Format::Any(vec![
-        Format::Enum(vec!["a".to_owned(), "b".to_owned()]),
-        Format::Empty,
-    ]))));
+    assert_eq!(
+        format("list(enum(a, b) or empty)"),
+        Format::List(Box::new(Format::Any(vec![Format::Enum(vec!["a".to_owned(), "b".to_owned()]), Format::Empty,])))
+    );
 }

@@ -94,6 +94,10 @@ fn malformed(text: &str, error: &serde_json::Error) -> Malformed {
     if text.trim().is_empty() {
         return Malformed { at: Position { line: 1, column: 1 }, message: "the file is empty".to_owned() };
     }
+    if text.starts_with('\u{feff}') {
+        let message = "the file begins with a byte order mark; store it as plain UTF-8".to_owned();
+        return Malformed { at: Position { line: 1, column: 1 }, message };
+    }
     let full = error.to_string();
     let message = full.rsplit_once(" at line ").map_or(full.as_str(), |(message, _)| message);
     // serde_json counts bytes of the line; people count characters.
@@ -266,6 +270,7 @@ mod tests {
     fn says_where_and_what_is_no_object() {
         let wrong = |text: &str| parse(text).unwrap_err();
         assert_eq!(wrong(""), Malformed { at: at(1, 1), message: "the file is empty".to_owned() });
+        assert!(wrong("\u{feff}{}").message.contains("byte order mark"));
         assert_eq!(wrong(" []").message, "expected an object, `{ … }`, found a list");
         assert_eq!(wrong("\n null").at, at(2, 2));
         assert_eq!(wrong("{\"ä\": x}").at, at(1, 7));

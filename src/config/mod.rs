@@ -21,8 +21,8 @@ mod source;
 
 pub use check::{check, judge};
 pub use json::Position;
-pub(crate) use object::{show, write as object};
 pub use network::Network;
+pub(crate) use object::{show, write as object};
 pub use problem::{Level, Problem};
 pub use schema::{Effect, Rule, Schema};
 pub use settings::{Change, Setting, Settings};

@@ -120,7 +120,10 @@ mod tests {
     #[test]
     fn refuses_with_advice() {
         let advice = |text: &str| text.parse::<Network>().unwrap_err();
-        assert_eq!(advice("10.1.2.3/16"), "10.1.2.3/16 is an address inside the network 10.1.0.0/16; write the network itself");
+        assert_eq!(
+            advice("10.1.2.3/16"),
+            "10.1.2.3/16 is an address inside the network 10.1.0.0/16; write the network itself"
+        );
         assert_eq!(advice("10.0.0.0"), "a network needs a prefix length, as in 10.1.0.0/16");
         assert_eq!(advice("10.0.0/8"), "`10.0.0` is not an IPv4 address (four numbers from 0 to 255)");
         assert_eq!(advice("10.0.0.0/33"), "`33` is not a prefix length from 0 to 32");

@@ -58,9 +58,7 @@ fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result
         Problem::error(message).about(&name).at(entry.value_at)
     };
     let text = value_text(kind, &entry.value).map_err(wrong)?;
-    config
-        .assign(symbol, &text)
-        .map_err(|error| Problem::error(error.to_string()).about(&name).at(entry.value_at))?;
+    config.assign(symbol, &text).map_err(|error| Problem::error(error.to_string()).about(&name).at(entry.value_at))?;
     Ok(Some(symbol))
 }
 
@@ -72,7 +70,8 @@ fn take_group(schema: &Schema, entry: &Entry, name: &str) -> Result<Option<Symbo
         return Ok(None);
     }
     if is_group {
-        let message = format!("`{name}` is a group of settings and must be an object, not {}", json::describe(&entry.value));
+        let message =
+            format!("`{name}` is a group of settings and must be an object, not {}", json::describe(&entry.value));
         return Err(Problem::error(message).about(name).at(entry.value_at));
     }
     let outer = (1..entry.keys.len()).map(|count| entry.keys[..count].join("."));
@@ -152,7 +151,7 @@ fn judge_effect(schema: &Schema, config: &Config<'_>, symbol: SymbolId, given: &
     }
     if config.visible(symbol) == Tri::N {
         let why = config.explain_visibility(symbol).join("; ");
-        return Some(Problem::notice(format!("{name} has no effect: it cannot be set now ({why})")));
+        return Some(Problem::notice(format!("{name} has no effect: it cannot be set now: {why}")));
     }
     let logical = schema.tree().get(symbol).kind.is_logical();
     logical.then(|| Problem::notice(format!("{name} is {value} whatever the file says: other settings decide")))

@@ -24,13 +24,13 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The effect in words.
+    /// The effect in words, as it completes "a change …".
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::Recreate => "what it concerns is made anew",
-            Self::Restart => "components are restarted",
-            Self::None => "nothing that runs is disturbed",
+            Self::Recreate => "makes hosts or the whole cluster anew",
+            Self::Restart => "restarts components",
+            Self::None => "disturbs nothing that runs",
         }
     }
 }
@@ -125,7 +125,14 @@ impl Schema {
 
     /// The symbol of this name, or an error that says which one was probably meant.
     pub fn find(&self, name: &str) -> Result<SymbolId> {
+        let group = format!("{name}.");
         self.tree.symbol(name).ok_or_else(|| {
+            if let Some((_, inner)) = self.tree.symbols().find(|(_, symbol)| symbol.name.starts_with(&group)) {
+                return Error::config(format!(
+                    "`{name}` is a group of settings; name one of them, such as {}",
+                    inner.name
+                ));
+            }
             let error = Error::config(format!("there is no setting `{name}`{}", self.suggestion(name)));
             error.hint("see all settings: turnup config list")
         })
@@ -187,7 +194,10 @@ mod tests {
 
     #[test]
     fn reads_structured_comments() {
-        let schema = load("#: format = cidr\n#: secret\n#: changes = restart\n#: example = 10.0.0.0/8\nconfig a.b\n\tstring \"P\"\n").unwrap();
+        let schema = load(
+            "#: format = cidr\n#: secret\n#: changes = restart\n#: example = 10.0.0.0/8\nconfig a.b\n\tstring \"P\"\n",
+        )
+        .unwrap();
         let symbol = schema.find("a.b").unwrap();
         let rule = schema.rule(symbol);
         assert_eq!(rule.format, Some(Format::Cidr(0, 32)));
@@ -199,7 +209,9 @@ mod tests {
 
     #[test]
     fn refuses_wrong_structured_comments_with_their_place() {
-        let error = load("#: format = cdir\nconfig a\n\tstring \"A\"\n\n#: chages = none\n#: secret = y\nconfig b\n\tbool \"B\"\n");
+        let error = load(
+            "#: format = cdir\nconfig a\n\tstring \"A\"\n\n#: chages = none\n#: secret = y\nconfig b\n\tbool \"B\"\n",
+        );
         insta::assert_snapshot!(error.unwrap_err().render(), @r"
         error: the Kconfig tree cannot be used
           | Kconfig:1:1: `cdir` is no format; did you mean `cidr`?
@@ -219,6 +231,8 @@ mod tests {
     fn an_unknown_name_gets_a_suggestion() {
         let schema = load("config phase1.num_nodes\n\tint \"N\"\n").unwrap();
         let error = schema.find("phase1.num_node").unwrap_err();
+        let group = schema.find("phase1").unwrap_err();
+        assert_eq!(group.message(), "`phase1` is a group of settings; name one of them, such as phase1.num_nodes");
         assert_eq!(error.message(), "there is no setting `phase1.num_node`; did you mean `phase1.num_nodes`?");
     }
 }

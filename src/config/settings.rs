@@ -10,17 +10,18 @@ use kconfig::{Config, Origin, SetError, SymbolId, SymbolType, Tri};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::check::{check, judge};
 use super::file::{self, Privacy};
+use super::json;
 use super::object::{self, Places};
 use super::problem::Problem;
 use super::schema::Schema;
 use super::source::TreeSource;
-use super::check::{check, judge};
-use super::json;
 use crate::error::{Class, Error, Result};
 
 /// One setting with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that are independent of each other")]
 pub struct Setting {
     /// Its name, a path with dots.
     pub name: String,
@@ -127,10 +128,8 @@ impl Settings {
         original: Option<Original>,
     ) -> Self {
         let ordered = schema.ordered();
-        let answers = ordered
-            .iter()
-            .filter_map(|symbol| Some((*symbol, config.user_value(*symbol)?.to_owned())))
-            .collect();
+        let answers =
+            ordered.iter().filter_map(|symbol| Some((*symbol, config.user_value(*symbol)?.to_owned()))).collect();
         let values = ordered
             .iter()
             .map(|symbol| setting(&schema, config, *symbol))
@@ -219,10 +218,8 @@ impl Settings {
             .iter()
             .filter(|(name, _)| chosen(name))
             .map(|(name, setting)| {
-                let value = match setting.secret {
-                    true => hex::encode(Sha256::digest(setting.value.as_bytes())),
-                    false => setting.value.clone(),
-                };
+                let digest = || hex::encode(Sha256::digest(setting.value.as_bytes()));
+                let value = if setting.secret { digest() } else { setting.value.clone() };
                 (name.clone(), value)
             })
             .collect()
@@ -238,15 +235,18 @@ impl Settings {
         let mut config = self.config();
         let mut refused = Vec::new();
         let mut pending = Vec::new();
-        for (name, value) in assignments {
+        for (index, (name, value)) in assignments.iter().enumerate() {
             match self.schema.find(name) {
+                Ok(_) if assignments[..index].iter().any(|(earlier, _)| earlier == name) => {
+                    refused.push(format!("{name} is given twice"));
+                }
                 Ok(symbol) => pending.push((symbol, spelled(self.schema.tree().get(symbol).kind, value))),
                 Err(error) => refused.push(error.message().to_owned()),
             }
         }
         refused.extend(self.apply(&mut config, pending));
         if !refused.is_empty() {
-            return Err(refusal(refused));
+            return Err(refusal(&refused));
         }
         let names: Vec<&str> = assignments.iter().map(|(name, _)| *name).collect();
         self.replace(&config, &names)
@@ -275,7 +275,8 @@ impl Settings {
 
     fn set_one(&self, config: &mut Config<'_>, symbol: SymbolId, value: &str) -> Result<(), Refusal> {
         let name = self.schema.name(symbol);
-        let reveal = |why: String| if self.schema.rule(symbol).secret { "the value is not valid".to_owned() } else { why };
+        let reveal =
+            |why: String| if self.schema.rule(symbol).secret { "the value is not valid".to_owned() } else { why };
         match config.set(symbol, value) {
             Ok(()) => match judge(&self.schema, config, symbol, value) {
                 Some(why) => Err(Refusal::Never(format!("{name}: {}", reveal(why)))),
@@ -305,7 +306,7 @@ impl Settings {
             }
         }
         if !refused.is_empty() {
-            return Err(refusal(refused));
+            return Err(refusal(&refused));
         }
         self.replace(&config, names)
     }
@@ -319,7 +320,8 @@ impl Settings {
         let problems = next.check();
         if object::has_errors(&problems) {
             let wrong = problems.iter().filter(|problem| problem.level == super::Level::Error);
-            return Err(refusal(wrong.map(|problem| problem.message.clone()).collect()));
+            let messages: Vec<String> = wrong.map(|problem| problem.message.clone()).collect();
+            return Err(refusal(&messages));
         }
         next.reading.clear();
         let changes = self.differences(&next);
@@ -349,11 +351,15 @@ impl Settings {
         let error = match errors.as_slice() {
             [] => return Ok(()),
             [one] => Error::config(one.line(path)),
-            many => many.iter().fold(Error::config(format!("{} has {} mistakes", path.display(), many.len())), |error, problem| {
-                error.evidence(problem.line(path))
-            }),
+            many => many
+                .iter()
+                .fold(Error::config(format!("{} has {} mistakes", path.display(), many.len())), |error, problem| {
+                    error.evidence(problem.line(path))
+                }),
         };
-        Err(error.hint("correct the file or use `turnup config set NAME=VALUE`, then `turnup config check`"))
+        Err(error.hint(
+            "correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME",
+        ))
     }
 
     /// Writes the file as a whole. Refused when it is not as it was when it was read, or is no JSON object any more.
@@ -438,19 +444,30 @@ fn setting(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Setting {
 fn parse(path: &Path, text: &str) -> Result<json::Document> {
     json::parse(text).map_err(|wrong| {
         let shown = path.display();
+        let quoted = shell_words::quote(&shown.to_string()).into_owned();
+        let anew = command(path, "config defaults");
         Error::config(format!("{shown}:{}: {}", wrong.at, wrong.message))
             .evidence("the file is no JSON object, so it is neither used nor overwritten")
-            .hint(format!("correct it, or move it away and start anew: mv {shown} {shown}.broken && turnup config defaults"))
+            .hint(format!("correct it, or move it away and start anew: mv {quoted} {quoted}.broken && {anew}"))
     })
 }
 
 fn missing(path: &Path) -> Error {
+    let (defaults, wizard) = (command(path, "config defaults"), command(path, "config"));
     Error::config(format!("{} does not exist", path.display()))
-        .hint("write one with the defaults: turnup config defaults; or answer the questions: turnup config")
+        .hint(format!("write one with the defaults: {defaults}; or answer the questions: {wizard}"))
 }
 
-fn refusal(reasons: Vec<String>) -> Error {
-    let error = match reasons.as_slice() {
+/// A command for this file, as a person would type it.
+fn command(path: &Path, what: &str) -> String {
+    if path == Path::new(".config.json") {
+        return format!("turnup {what}");
+    }
+    format!("turnup --config {} {what}", shell_words::quote(&path.display().to_string()))
+}
+
+fn refusal(reasons: &[String]) -> Error {
+    let error = match reasons {
         [one] => Error::config(one.clone()),
         many => {
             let error = Error::config(format!("nothing was changed: {} things are wrong", many.len()));

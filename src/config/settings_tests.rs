@@ -196,13 +196,14 @@ fn mistakes_are_placed_and_explained() {
     Error c.json:11:35: `b.token` is a setting, not a group; `b.token.x` does not exist
     Error c.json:12:3: key `c.d` has dots; objects are nested instead: {"c": {"d": …
     Error c.json:13:3: there is no setting `e`
+    Notice c.json: b.token is new: its default "" is used
     "#);
 }
 
 #[test]
 fn what_is_absent_is_off_or_new() {
     insta::assert_snapshot!(found(r#"{"a": {"name": "x", "net": "10.0.0.0/8", "deep": {"inner": true}}, "b": {"token": ""}}"#), @r#"
-    Notice c.json:1:60: a.deep.inner has no effect: it cannot be set now (a.deep.off = n)
+    Notice c.json:1:60: a.deep.inner has no effect: it cannot be set now: needs a.deep.off (a.deep.off is n)
     Notice c.json: a.count is new: its default 3 is used
     Notice c.json: a.on is off, because its key is absent; the default is y
     Notice c.json: b.mask is new: its default 0x1f is used
@@ -238,7 +239,14 @@ fn sets_all_or_nothing_and_says_everything_at_once() {
     let mut settings = Settings::from_defaults(small());
     let before = settings.json().clone();
     let error = settings
-        .set_all(&[("a.count", "0"), ("a.nmae", "x"), ("a.net", "10"), ("a.name", "fine"), ("a.on", "maybe"), ("a.deep.inner", "y")])
+        .set_all(&[
+            ("a.count", "0"),
+            ("a.nmae", "x"),
+            ("a.net", "10"),
+            ("a.name", "fine"),
+            ("a.on", "maybe"),
+            ("a.deep.inner", "y"),
+        ])
         .unwrap_err();
     insta::assert_snapshot!(error.render(), @r"
     error: nothing was changed: 5 things are wrong
@@ -246,9 +254,11 @@ fn sets_all_or_nothing_and_says_everything_at_once() {
       | a.count: 0 is out of range: 1 to 9
       | a.net: a network needs a prefix length, as in 10.1.0.0/16
       | a.on: `maybe` is not a value of type bool
-      | a.deep.inner cannot be set now: a.deep.off = n
+      | a.deep.inner cannot be set now: needs a.deep.off (a.deep.off is n)
     next: see all settings and their values: turnup config list
     ");
+    let twice = settings.set_all(&[("a.count", "4"), ("a.count", "5")]).unwrap_err();
+    assert_eq!(twice.message(), "a.count is given twice");
     assert_eq!(*settings.json(), before);
 }
 
@@ -266,7 +276,11 @@ fn mends_a_file_that_is_wrong() {
     let mut settings = file.open(small());
     assert!(settings.usable(&file.path()).is_err());
     let error = settings.set("a.name", "x").unwrap_err();
-    assert!(error.render().contains("a.cuont"), "a file is not written while anything in it is wrong: {}", error.render());
+    assert!(
+        error.render().contains("a.cuont"),
+        "a file is not written while anything in it is wrong: {}",
+        error.render()
+    );
     assert!(settings.unset(&["a.cuont", "y"]).is_err());
     let mut settings = file.open(small());
     let error = settings.unset(&["a.cuont", "x"]).unwrap_err();
@@ -304,6 +318,12 @@ fn secrets_are_private_and_never_shown() {
 }
 
 #[test]
+fn settings_are_shared_between_threads() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<Settings>();
+}
+
+#[test]
 fn asks_by_name_and_type() {
     let settings = Settings::from_defaults(small());
     assert_eq!(settings.get("a.count").unwrap(), "3");
@@ -311,12 +331,17 @@ fn asks_by_name_and_type() {
     assert_eq!(settings.get_int("b.mask").unwrap(), 31);
     assert_eq!(settings.get_int("a.name").unwrap_err().class(), Class::Bug);
     assert_eq!(settings.get("a.cuont").unwrap_err().class(), Class::Config);
-    assert_eq!(settings.subset_digest(&["a.c", "a.deep."]).into_keys().collect::<Vec<_>>(), ["a.count", "a.deep.inner", "a.deep.off"]);
+    assert_eq!(
+        settings.subset_digest(&["a.c", "a.deep."]).into_keys().collect::<Vec<_>>(),
+        ["a.count", "a.deep.inner", "a.deep.off"]
+    );
 }
 
 #[test]
 fn settings_together_can_be_wrong() {
-    let wrong = |assignments: &[(&str, &str)]| Settings::from_defaults(ours()).set_all(assignments).unwrap_err().message().to_owned();
+    let wrong = |assignments: &[(&str, &str)]| {
+        Settings::from_defaults(ours()).set_all(assignments).unwrap_err().message().to_owned()
+    };
     insta::assert_snapshot!(wrong(&[("phase2.pod_cidr", "10.96.0.0/12")]), @"phase2.service_cidr: 10.96.0.0/16 overlaps the pods' addresses 10.96.0.0/12 (phase2.pod_cidr); choose separate networks");
     insta::assert_snapshot!(wrong(&[("phase1.local.subnet", "10.244.7.0/24")]), @"phase2.pod_cidr: 10.244.0.0/16 overlaps the hosts' addresses 10.244.7.0/24 (phase1.local.subnet); choose separate networks");
     insta::assert_snapshot!(wrong(&[("phase1.num_nodes", "300")]), @"nothing was changed: 2 things are wrong");

@@ -229,7 +229,8 @@ mod tests {
         let before = source.digest("phases");
         fs_err::write(dir.path().join("phases/provision/.Kconfig.swp"), "x").unwrap();
         assert_eq!(source.digest("phases"), before, "an editor's hidden file changes nothing");
-        fs_err::rename(dir.path().join("phases/provision/Kconfig"), dir.path().join("phases/provision/kconfig")).unwrap();
+        fs_err::rename(dir.path().join("phases/provision/Kconfig"), dir.path().join("phases/provision/kconfig"))
+            .unwrap();
         assert_ne!(source.digest("phases"), before);
     }
 

@@ -12,7 +12,8 @@ pub fn detach(program: &str, args: &[OsString], env: &[(&str, &str)], log: &Path
     let file = fs_err::OpenOptions::new().create(true).append(true).open(log)?;
     let mut argv: Vec<OsString> = vec!["--fork".into(), program.into()];
     argv.extend(args.iter().cloned());
-    let mut expression = duct::cmd("setsid", argv).stdin_null().stdout_file(file.into_file()).stderr_to_stdout().dir("/");
+    // duct applies the last word first: standard error follows standard output only when it is named before it.
+    let mut expression = duct::cmd("setsid", argv).stdin_null().stderr_to_stdout().stdout_file(file.into_file()).dir("/");
     for (name, value) in env {
         expression = expression.env(name, value);
     }

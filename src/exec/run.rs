@@ -208,18 +208,19 @@ impl Run {
         let (sender, receiver) = mpsc::channel();
         let child = match self.start(&sender) {
             Ok(Some(child)) => child,
-            Ok(None) => return Err(Failure::Interrupted { ended: self.ended(start, String::new(), String::new()) }),
+            Ok(None) => return Err(Failure::Interrupted { ended: self.ended(start, "", String::new()) }),
             Err(error) => {
                 log.line("!", &error.to_string());
                 let why = error.to_string();
-                return Err(Failure::NotStarted { why, ended: self.ended(start, String::new(), String::new()) });
+                return Err(Failure::NotStarted { why, ended: self.ended(start, "", String::new()) });
             }
         };
         drop(sender);
         let mut stdout = String::new();
         let mut stderr = Tail::default();
         let end = self.wait(&child, &receiver, start, |stream, line| {
-            let masked = self.mask.apply(line);
+            // Colours of a tool are noise in a log and in an error.
+            let masked = self.mask.apply(&anstream::adapter::strip_str(line).to_string());
             match stream {
                 Stream::Stdout => {
                     log.line("|", &masked);
@@ -249,11 +250,11 @@ impl Run {
         })
     }
 
-    pub(super) fn ended(&self, start: Instant, stdout: String, stderr: String) -> Box<Ended> {
+    pub(super) fn ended(&self, start: Instant, stdout: &str, stderr: String) -> Box<Ended> {
         Box::new(Ended {
             name: self.name(),
             command: self.to_string(),
-            stdout: self.mask.apply(&stdout),
+            stdout: self.mask.apply(stdout),
             stderr,
             log: self.log.clone(),
             elapsed: start.elapsed(),
@@ -263,15 +264,15 @@ impl Run {
     fn conclude(&self, end: End, start: Instant, stdout: String, stderr: String) -> Result<Output, Failure> {
         let status = match end {
             End::TimedOut(limit) => {
-                return Err(Failure::TimedOut { limit, ended: self.ended(start, stdout, stderr) });
+                return Err(Failure::TimedOut { limit, ended: self.ended(start, &stdout, stderr) });
             }
-            End::Lost(why) => return Err(Failure::NotStarted { why, ended: self.ended(start, stdout, stderr) }),
+            End::Lost(why) => return Err(Failure::NotStarted { why, ended: self.ended(start, &stdout, stderr) }),
             End::Status(status) => status,
         };
         if status.success() {
             return Ok(Output { stdout, stderr, elapsed: start.elapsed() });
         }
-        let ended = self.ended(start, stdout, stderr);
+        let ended = self.ended(start, &stdout, stderr);
         if !self.cleanup && signals::interrupted() {
             return Err(Failure::Interrupted { ended });
         }
@@ -290,9 +291,9 @@ impl Run {
     fn start(&self, sender: &Sender<Message>) -> io::Result<Option<Child>> {
         let ended = Arc::new(AtomicBool::new(false));
         let (expression, readers) = if self.on_death == OnDeath::Terminate {
-            self.into_files(sender, &ended)?
+            self.with_files(sender, &ended)?
         } else {
-            self.into_pipes(sender)?
+            self.with_pipes(sender)?
         };
         let Some(handle) = self.spawn(expression)? else { return Ok(None) };
         for reader in readers {
@@ -317,14 +318,14 @@ impl Run {
         })
     }
 
-    fn into_pipes(&self, sender: &Sender<Message>) -> io::Result<(Expression, Vec<Reader>)> {
+    fn with_pipes(&self, sender: &Sender<Message>) -> io::Result<(Expression, Vec<Reader>)> {
         let (stdout, stdout_writer) = io::pipe()?;
         let (stderr, stderr_writer) = io::pipe()?;
         let expression = self.expression()?.stdout_file(stdout_writer).stderr_file(stderr_writer);
         Ok((expression, vec![reader(stdout, Stream::Stdout, sender), reader(stderr, Stream::Stderr, sender)]))
     }
 
-    fn into_files(&self, sender: &Sender<Message>, ended: &Arc<AtomicBool>) -> io::Result<(Expression, Vec<Reader>)> {
+    fn with_files(&self, sender: &Sender<Message>, ended: &Arc<AtomicBool>) -> io::Result<(Expression, Vec<Reader>)> {
         let mut expression = self.expression()?;
         let mut readers = Vec::new();
         for stream in [Stream::Stdout, Stream::Stderr] {

@@ -29,14 +29,14 @@ impl Service {
         let start = Instant::now();
         let not_started = |why: std::io::Error| Failure::NotStarted {
             why: why.to_string(),
-            ended: run.ended(start, String::new(), String::new()),
+            ended: run.ended(start, "", String::new()),
         };
         let said = tempfile::tempfile().map_err(not_started)?;
         let keep = said.try_clone().map_err(not_started)?;
         let expression = run.expression().map_err(not_started)?.stderr_to_stdout().stdout_file(said);
         let handle = run.spawn(expression).map_err(not_started)?;
         let Some(handle) = handle else {
-            return Err(Failure::Interrupted { ended: run.ended(start, String::new(), String::new()) });
+            return Err(Failure::Interrupted { ended: run.ended(start, "", String::new()) });
         };
         let group = handle.pids().first().copied().unwrap_or_default();
         Ok(Self { handle, group, said: keep, run, start })
@@ -46,7 +46,7 @@ impl Service {
     pub fn check(&self) -> Result<(), Failure> {
         let Ok(Some(output)) = self.handle.try_wait() else { return Ok(()) };
         signals::unregister(self.group);
-        let ended = self.run.ended(self.start, String::new(), self.said());
+        let ended = self.run.ended(self.start, "", self.said());
         Err(match output.status.code() {
             Some(code) => Failure::Exited { code, ended },
             None => Failure::Signalled { signal: 0, ended },

@@ -36,7 +36,8 @@ pub fn install() -> Result<()> {
     if state.listening {
         return Ok(());
     }
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot listen for signals")?;
+    let hangup = (!hangup_is_ignored()).then_some(SIGHUP);
+    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)).context("cannot listen for signals")?;
     let listen = move || {
         for number in &mut signals {
             stop(if number == SIGINT { Signal::INT } else { Signal::TERM });
@@ -48,6 +49,13 @@ pub fn install() -> Result<()> {
         .context("cannot start the thread that listens for signals")?;
     state.listening = true;
     Ok(())
+}
+
+/// Whether whoever started us (nohup) wants us to outlive the terminal.
+fn hangup_is_ignored() -> bool {
+    let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// What the first signal does: also callable by a screen in raw mode, where Ctrl-C is a key and not a signal.

@@ -32,7 +32,7 @@ cat >"$part"
 if [ "$(wc -c <"$part")" -ne "$3" ]; then echo "the transfer of $1 broke off" >&2; exit 75; fi
 chmod -- "$2" "$part"
 mv -f -- "$part" "$1""#;
-/// What `RECEIVE` exits with when the transfer broke off: EX_TEMPFAIL.
+/// What `RECEIVE` exits with when the transfer broke off: `EX_TEMPFAIL`.
 const BROKE_OFF: i32 = 75;
 
 /// One host, reached over one multiplexed connection. Clones share it.
@@ -323,7 +323,7 @@ fn socket_dir(name: usize) -> Result<PathBuf> {
                 made.context(format!("cannot make {}", dir.display()))?;
             }
         }
-        Ok(metadata) if metadata.is_dir() && metadata.uid() == uid && metadata.mode() & 0o077 == 0 => {}
+        Ok(metadata) if metadata.is_dir() && metadata.uid() == uid && metadata.mode() & 0o777 == 0o700 => {}
         Ok(_) => {
             let message = format!("{} is not a directory of ours alone", dir.display());
             return Err(Error::person(message).hint(format!("look at it, then remove it: ls -ld {}", dir.display())));

@@ -47,7 +47,9 @@ impl Cx {
     }
     /// Says what is being done, in a few words.
     pub fn progress(&self, message: impl Into<String>) {
-        self.sink.emit(What::StepProgress { step: self.id.clone(), message: message.into() });
+        // Often a line of a tool's output: its escape codes must not reach a terminal.
+        let message = anstream::adapter::strip_str(&message.into()).to_string();
+        self.sink.emit(What::StepProgress { step: self.id.clone(), message });
     }
     /// Says how much of it is done.
     pub fn count(&self, done: u64, total: u64) {

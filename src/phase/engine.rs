@@ -239,7 +239,7 @@ impl<'a> Engine<'a> {
     }
 
     /// One task from judgement to outcome. A panic of an action is a failure of that step alone.
-    fn perform(&self, work: &Work<'_>) -> Result<Ended, Failed> {
+    fn perform(&self, work: &Work<'_>) -> Result<Ended, Box<Failed>> {
         let (task, step) = (work.task, work.step);
         let log = self.store.log_path(&task.id);
         let performed = catch_unwind(AssertUnwindSafe(|| self.judge_and_run(work, &log)));
@@ -253,7 +253,7 @@ impl<'a> Engine<'a> {
                 evidence: error.evidence_lines().to_vec(),
                 log: log.as_ref().map(|log| log.display().to_string()),
             });
-            Failed { id: task.id.clone(), step: step.name.clone(), host: task.host.clone(), error, log }
+            Box::new(Failed { id: task.id.clone(), step: step.name.clone(), host: task.host.clone(), error, log })
         })
     }
 
@@ -366,7 +366,7 @@ impl<'t> Board<'t> {
     }
 
     /// Notes how a task ended; returns the tasks that it blocks, each with the one to blame.
-    fn settle(&mut self, at: usize, result: Result<Ended, Failed>) -> Vec<(String, String)> {
+    fn settle(&mut self, at: usize, result: Result<Ended, Box<Failed>>) -> Vec<(String, String)> {
         self.left -= 1;
         match result {
             Ok(ended) => {
@@ -387,7 +387,7 @@ impl<'t> Board<'t> {
             Err(failed) => {
                 // A stop blames nobody: what comes after simply has not begun.
                 let blamed = (failed.error.class() != Class::Interrupted).then(|| failed.id.clone());
-                self.failures.push(failed);
+                self.failures.push(*failed);
                 blamed.map_or_else(Vec::new, |because| self.block(at, &because))
             }
         }

@@ -3,7 +3,7 @@
 //! Reading is strict and reports every mistake of the file at once, each with its place. It knows no phase: whether a built-in step of a
 //! name exists is the engine's question.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -198,16 +198,16 @@ impl Reader<'_> {
     }
 
     fn check_names(&mut self, steps: &[Step], places: &[Places]) {
-        let mut seen = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for (step, place) in steps.iter().zip(places) {
-            if seen.insert(step.name.as_str(), ()).is_some() {
+            if !seen.insert(step.name.as_str()) {
                 self.mistake(place.name.clone(), format!("there are two steps `{}`", step.name));
             }
         }
         for place in places {
             for (name, at) in &place.after {
-                if !seen.contains_key(name.as_str()) {
-                    self.mistake(at.clone(), unknown("step", name, seen.keys().copied()));
+                if !seen.contains(name.as_str()) {
+                    self.mistake(at.clone(), unknown("step", name, seen.iter().copied()));
                 }
             }
         }

@@ -134,7 +134,7 @@ impl Show for Bars {
                 self.print(event);
             }
             What::Milestone { .. } | What::Note { .. } | What::RunStarted { .. } | What::StepForgotten { .. } => {
-                self.print(event)
+                self.print(event);
             }
             What::RunDone { .. } | What::Unknown => {}
         }

@@ -157,7 +157,7 @@ impl Store {
     pub fn write_file(&self, rel: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<()> {
         let path = self.inside(rel.as_ref())?;
         let dir = path.parent().unwrap_or(&self.dir);
-        self.make_dirs(dir)?;
+        Self::make_dirs(dir)?;
         let write = || -> std::io::Result<()> {
             // The mode is there before the first byte of the content is.
             let mut file = tempfile::Builder::new()
@@ -207,7 +207,7 @@ impl Store {
     /// Makes a directory (0700) below this one.
     pub fn create_dir(&self, rel: impl AsRef<Path>) -> Result<PathBuf> {
         let path = self.inside(rel.as_ref())?;
-        self.make_dirs(&path)?;
+        Self::make_dirs(&path)?;
         Ok(path)
     }
 
@@ -308,7 +308,7 @@ impl Store {
         Err(Error::bug(format!("{} leads out of {}", rel.display(), self.dir.display())))
     }
 
-    fn make_dirs(&self, dir: &Path) -> Result<()> {
+    fn make_dirs(dir: &Path) -> Result<()> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.map_err(|error| trouble::io(dir, error))
     }

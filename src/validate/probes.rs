@@ -241,8 +241,7 @@ impl<'a> Probes<'a> {
     }
 
     fn explain_pod(&self, pod: &Pod) -> String {
-        let only = Observed { pods: vec![pod.clone()], ..Observed::default() };
-        let error = collect_evidence(Error::permanent(pod.describe()), self.kubectl, NAMESPACE, &only);
+        let error = collect_evidence(Error::permanent(pod.describe()), self.kubectl, NAMESPACE, std::slice::from_ref(pod));
         let mine = error.evidence_lines().iter().rfind(|line| line.contains(&pod.name)).cloned();
         mine.map_or_else(|| pod.describe(), |line| format!("{}; {line}", pod.describe()))
     }

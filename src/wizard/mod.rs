@@ -69,7 +69,9 @@ fn greeting(path: &Path, settings: &Settings) -> Vec<String> {
     let mut lines: Vec<String> = errors.map(|problem| problem.line(path)).collect();
     if !lines.is_empty() {
         lines.push(String::new());
-        lines.push("Defaults stand in for values that cannot be used; saving writes those and drops unknown keys.".to_owned());
+        lines.push(
+            "Defaults stand in for values that cannot be used; saving writes those and drops unknown keys.".to_owned(),
+        );
     }
     lines
 }

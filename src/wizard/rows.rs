@@ -6,6 +6,7 @@ use super::model::Model;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that are independent of each other")]
 pub(super) struct Row {
     pub(super) node: NodeId,
     /// How deep it is indented.
@@ -108,7 +109,8 @@ fn is_member(model: &Model, id: NodeId) -> bool {
 fn choice_row(model: &Model, choice: ChoiceId, plain: Row) -> Row {
     let selected = model.config.selection(choice);
     let value = selected.map_or("none", |symbol| model.schema.prompt(symbol).unwrap_or(model.schema.name(symbol)));
-    let custom = model.schema.tree().choice(choice).members.iter().any(|member| model.config.user_value(*member) == Some("y"));
+    let custom =
+        model.schema.tree().choice(choice).members.iter().any(|member| model.config.user_value(*member) == Some("y"));
     Row { kind: RowKind::Choice(choice), value: value.to_owned(), custom, ..plain }
 }
 
@@ -122,7 +124,15 @@ fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
         let tri = model.config.tri(symbol);
         let changeable = model.config.assignable(symbol).len() > 1;
         let submenu = node.kind == NodeKind::Menuconfig && tri != Tri::N && has_visible_children(model, plain.node);
-        return Row { kind: RowKind::Switch(symbol, tri), value: switch_mark(kind, tri, changeable), submenu, changeable, custom, wrong, ..plain };
+        return Row {
+            kind: RowKind::Switch(symbol, tri),
+            value: switch_mark(kind, tri, changeable),
+            submenu,
+            changeable,
+            custom,
+            wrong,
+            ..plain
+        };
     }
     let value = match value {
         "" => "(empty)",

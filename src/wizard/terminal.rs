@@ -33,8 +33,11 @@ impl Screen {
     fn open() -> Result<Self> {
         // Also restores the terminal before a panic is reported.
         let terminal = ratatui::try_init().context_class(Class::Person, "cannot use the terminal")?;
+        let screen = Self { terminal };
         execute!(stdout(), event::EnableBracketedPaste).context("cannot use the terminal")?;
-        Ok(Self { terminal })
+        // The first poll begins to watch the window's size: a change between drawing and polling would go unseen.
+        event::poll(Duration::ZERO).context("cannot read from the terminal")?;
+        Ok(screen)
     }
 
     fn draw(&mut self, model: &Model) -> Result<()> {
@@ -86,10 +89,12 @@ struct Signals {
 impl Signals {
     fn watch() -> Result<Self> {
         let mut signals = Self { fatal: Arc::default(), woken: Arc::default(), registered: Vec::new() };
-        let watched = [(SIGHUP, &signals.fatal), (SIGINT, &signals.fatal), (SIGTERM, &signals.fatal), (SIGCONT, &signals.woken)];
+        let watched =
+            [(SIGHUP, &signals.fatal), (SIGINT, &signals.fatal), (SIGTERM, &signals.fatal), (SIGCONT, &signals.woken)];
         for (signal, flag) in watched {
             let number = usize::try_from(signal).unwrap_or(usize::MAX);
-            let id = signal_hook::flag::register_usize(signal, Arc::clone(flag), number).context("cannot watch signals")?;
+            let id =
+                signal_hook::flag::register_usize(signal, Arc::clone(flag), number).context("cannot watch signals")?;
             signals.registered.push(id);
         }
         Ok(signals)
@@ -99,7 +104,8 @@ impl Signals {
         match self.fatal.load(Ordering::Relaxed) {
             0 => Ok(()),
             number => {
-                let name = i32::try_from(number).ok().and_then(signal_hook::low_level::signal_name).unwrap_or("a signal");
+                let name =
+                    i32::try_from(number).ok().and_then(signal_hook::low_level::signal_name).unwrap_or("a signal");
                 Err(Error::interrupted(format!("the wizard was ended by {name}; unsaved answers are lost"))
                     .hint("start it again: turnup config"))
             }
@@ -130,17 +136,19 @@ pub(super) fn run(model: &mut Model, settings: &mut Settings, path: &Path) -> Re
         if signals.was_woken() {
             screen.reopen()?;
         }
-        let mut next = event.and_then(|event| message(model, event));
-        while let Some(msg) = next.take() {
-            match update(model, msg) {
-                Some(Effect::Leave) => return Ok(written),
-                Some(Effect::Suspend) => screen.suspend()?,
-                Some(Effect::Save { overwrite }) => {
-                    let outcome = save(model, settings, path, overwrite);
-                    written |= outcome == Msg::Saved;
-                    next = Some(outcome);
+        for input in event.map(read_event).unwrap_or_default() {
+            let mut next = input.message(model);
+            while let Some(msg) = next.take() {
+                match update(model, msg) {
+                    Some(Effect::Leave) => return Ok(written),
+                    Some(Effect::Suspend) => screen.suspend()?,
+                    Some(Effect::Save { overwrite }) => {
+                        let outcome = save(model, settings, path, overwrite);
+                        written |= outcome == Msg::Saved;
+                        next = Some(outcome);
+                    }
+                    None => {}
                 }
-                None => {}
             }
         }
         screen.draw(model)?;
@@ -161,19 +169,37 @@ fn wait(signals: &Signals) -> Result<Option<Event>> {
     }
 }
 
-fn message(model: &Model, event: Event) -> Option<Msg> {
-    match event {
-        Event::Key(key) if key.kind != KeyEventKind::Release => translate(model.context(), read_key(key)?),
-        Event::Paste(text) => Some(Msg::Type(text)),
-        _ => None,
+/// What an event of the terminal means before the model is asked.
+enum Input {
+    Key(Key),
+    Paste(String),
+}
+
+impl Input {
+    fn message(self, model: &Model) -> Option<Msg> {
+        match self {
+            Self::Key(key) => translate(model.context(), key),
+            Self::Paste(text) => Some(Msg::Type(text)),
+        }
     }
+}
+
+fn read_event(event: Event) -> Vec<Input> {
+    match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => read_keys(key).into_iter().map(Input::Key).collect(),
+        Event::Paste(text) => vec![Input::Paste(text)],
+        _ => Vec::new(),
+    }
+}
+
+/// Terminals send Alt and a key as Esc and that key, so that Esc and a key typed fast look like Alt: here they are what was typed.
+fn read_keys(key: KeyEvent) -> Vec<Key> {
+    let escape = key.modifiers.contains(KeyModifiers::ALT).then_some(Key::Esc);
+    escape.into_iter().chain(read_key(key)).collect()
 }
 
 fn read_key(key: KeyEvent) -> Option<Key> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
-    if key.modifiers.contains(KeyModifiers::ALT) {
-        return None;
-    }
     Some(match key.code {
         KeyCode::Char(c) if control => Key::Ctrl(c.to_ascii_lowercase()),
         KeyCode::Char(c) => Key::Char(c),

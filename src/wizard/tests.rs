@@ -69,7 +69,7 @@ config MASK
 	default 0x1f
 
 #: secret
-#: format = dns-label
+#: format = empty or dns-label
 config TOKEN
 	string "Token"
 
@@ -223,7 +223,8 @@ screens! {
     wrong_from_above: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of Services").press("<Enter><C-u>10.244.3.0/24<Enter><Esc><Esc>");
     edit_right: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter>-2");
     edit_wrong: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter> 2");
-    edit_number: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>000");
+    edit_number: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>0");
+    edit_clash: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>000");
     edit_secret: Session::everything().at("Token").press("<Enter>swordfish");
     pick_word: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>j");
     pick_member: Session::everything().at("Colour").press("<Enter>j");
@@ -243,14 +244,22 @@ screens! {
 #[test]
 fn first_words_about_a_wrong_file() {
     let mut session = Session::ours();
-    greet(&mut session.model, vec![".config.json:3:5: there is no setting `phase1.num_node`; did you mean `phase1.num_nodes`?".to_owned()]);
+    greet(
+        &mut session.model,
+        vec![".config.json:3:5: there is no setting `phase1.num_node`; did you mean `phase1.num_nodes`?".to_owned()],
+    );
     insta::assert_snapshot!(session.screen(80, 24));
     assert!(session.press("<Esc>").model.dialogs.is_empty());
 }
 
 #[test]
 fn too_small_a_window_says_so_and_nothing_panics() {
-    let sessions = [Session::ours(), Session::ours().press("?"), Session::ours().press("l<Enter>"), Session::everything().press("jjj<Enter>")];
+    let sessions = [
+        Session::ours(),
+        Session::ours().press("?"),
+        Session::ours().press("l<Enter>"),
+        Session::everything().press("jjj<Enter>"),
+    ];
     insta::assert_snapshot!(sessions[0].screen(40, 5), @"
     This window is too small: 40x5. The
     wizard needs 44x12; make it larger.
@@ -276,7 +285,11 @@ fn long_menus_keep_the_cursor_in_sight() {
 
 #[test]
 fn the_cursor_and_mistakes_stand_out_with_and_without_colour() {
-    let mut session = Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of Services").press("<Enter><C-u>10.244.3.0/24<Enter>");
+    let mut session = Session::ours()
+        .into("Phase 2: Node Bootstrapping")
+        .into("Networking")
+        .at("Addresses of Services")
+        .press("<Enter><C-u>10.244.3.0/24<Enter>");
     let find = |buffer: &Buffer, what: &str| {
         let y = text(buffer).lines().position(|line| line.contains(what)).unwrap();
         u16::try_from(y).unwrap()
@@ -360,7 +373,10 @@ fn a_wrong_value_is_not_taken_and_esc_leaves_the_old_one() {
 
 #[test]
 fn the_cursor_follows_its_entry_when_lines_vanish_above_it() {
-    let session = Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>j<Enter>");
+    let session = Session::ours()
+        .into("Phase 1: Cluster Resource Provisioning")
+        .at("Target: where the hosts come from")
+        .press("<Enter>j<Enter>");
     assert_eq!(session.model.row().unwrap().prompt, "Target: where the hosts come from");
     assert_eq!(session.value("phase1.cloud_provider"), "baremetal");
     assert!(session.screen(80, 24).contains("SSH user on the hosts"));
@@ -403,7 +419,10 @@ fn leaving_asks_only_when_something_would_be_lost() {
 
 #[test]
 fn what_cannot_be_written_keeps_the_wizard_open() {
-    let session = Session::ours().into("Phase 3: Deploying Addons").press(" qs").tell(Msg::NotSaved(vec!["disk full".to_owned()]));
+    let session = Session::ours()
+        .into("Phase 3: Deploying Addons")
+        .press(" qs")
+        .tell(Msg::NotSaved(vec!["disk full".to_owned()]));
     let session = session.press("<Esc>");
     assert!(session.model.is_unsaved() && !session.model.leaving);
     assert!(!session.effects.contains(&Effect::Leave));
@@ -411,9 +430,14 @@ fn what_cannot_be_written_keeps_the_wizard_open() {
 
 #[test]
 fn a_file_changed_on_disk_is_overwritten_only_on_request() {
-    let session = Session::ours().into("Phase 3: Deploying Addons").press(" s").tell(Msg::Conflict("changed".to_owned()));
+    let session =
+        Session::ours().into("Phase 3: Deploying Addons").press(" s").tell(Msg::Conflict("changed".to_owned()));
     assert_eq!(session.press("<Esc>").effects, [Effect::Save { overwrite: false }]);
-    let session = Session::ours().into("Phase 3: Deploying Addons").press(" s").tell(Msg::Conflict("changed".to_owned())).press("s");
+    let session = Session::ours()
+        .into("Phase 3: Deploying Addons")
+        .press(" s")
+        .tell(Msg::Conflict("changed".to_owned()))
+        .press("s");
     assert_eq!(session.effects.last(), Some(&Effect::Save { overwrite: true }));
 }
 
@@ -421,7 +445,10 @@ fn a_file_changed_on_disk_is_overwritten_only_on_request() {
 fn pasted_text_stays_on_one_line_and_out_of_the_menus() {
     let session = Session::ours().tell(Msg::Type("qqq".to_owned()));
     assert_eq!(session.effects, []);
-    let session = session.into("Phase 1: Cluster Resource Provisioning").press("<Enter><C-u>").tell(Msg::Type("two\nlines".to_owned()));
+    let session = session
+        .into("Phase 1: Cluster Resource Provisioning")
+        .press("<Enter><C-u>")
+        .tell(Msg::Type("two\nlines".to_owned()));
     assert_eq!(session.press("<Enter>").value("phase1.cluster_name"), "twolines");
 }
 

@@ -213,7 +213,8 @@ pub(super) fn lock_reason(model: &Model, symbol: SymbolId) -> Option<String> {
         return Some(format!("fixed: {} selects it", model.schema.name(by)));
     }
     let kind = model.schema.tree().get(symbol).kind;
-    (kind.is_logical() && model.config.assignable(symbol).len() < 2).then(|| "other settings leave only this value".to_owned())
+    (kind.is_logical() && model.config.assignable(symbol).len() < 2)
+        .then(|| "other settings leave only this value".to_owned())
 }
 
 fn update_dialog(model: &mut Model, msg: &Msg) {

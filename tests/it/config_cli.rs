@@ -81,7 +81,10 @@ fn from_nothing_to_a_changed_configuration() {
     assert_eq!(file["phase1"]["num_nodes"], 3);
     assert_eq!(file["phase3"].get("dns"), None, "what is off is absent");
     assert_eq!(desk.run(&["config", "set", "phase1.num_nodes=3"]).err, "nothing to change in .config.json\n");
-    assert_eq!(desk.run(&["config", "unset", "phase1.num_nodes"]).err, "phase1.num_nodes: 3 -> 1\nwrote .config.json\n");
+    assert_eq!(
+        desk.run(&["config", "unset", "phase1.num_nodes"]).err,
+        "phase1.num_nodes: 3 -> 1\nwrote .config.json\n"
+    );
     assert_eq!(desk.run(&["--quiet", "config", "set", "phase1.num_nodes=2"]).err, "");
 }
 
@@ -111,7 +114,10 @@ fn json_for_programs() {
     let desk = Desk::new();
     let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&desk.ok(args)).unwrap();
     assert_eq!(json(&["--output", "json", "config", "defaults"])["written"], true);
-    assert_eq!(json(&["config", "get", "phase1.num_nodes", "phase3.dns", "--output", "json"]).to_string(), r#"{"phase1.num_nodes":1,"phase3.dns":true}"#);
+    assert_eq!(
+        json(&["config", "get", "phase1.num_nodes", "phase3.dns", "--output", "json"]).to_string(),
+        r#"{"phase1.num_nodes":1,"phase3.dns":true}"#
+    );
     let list = json(&["config", "list", "--output", "json"]);
     assert_eq!(list["schema"], "turnup.config.list/1");
     insta::assert_snapshot!(serde_json::to_string_pretty(&list["settings"][2]).unwrap());
@@ -158,7 +164,16 @@ fn wrong_values_change_nothing_and_are_all_named() {
     let before = desk.read(".config.json");
     let said = desk.fails(
         3,
-        &["config", "set", "phase1.num_nodes=-1", "phase1.cluster_nam=x", "phase1.cloud_provider=gcp", "phase2.pod_cidr=10.0.0.0", "phase1.cluster_name=My Cluster", "phase3.dns=perhaps"],
+        &[
+            "config",
+            "set",
+            "phase1.num_nodes=-1",
+            "phase1.cluster_nam=x",
+            "phase1.cloud_provider=gcp",
+            "phase2.pod_cidr=10.0.0.0",
+            "phase1.cluster_name=My Cluster",
+            "phase3.dns=perhaps",
+        ],
     );
     insta::assert_snapshot!(said);
     insta::assert_snapshot!(desk.fails(3, &["config", "set", "phase1.baremetal.hosts_file=x"]));
@@ -193,7 +208,12 @@ fn a_file_that_is_no_json_is_never_overwritten() {
     let desk = Desk::new();
     let yaml = "phase1:\n  num_nodes: 3\n";
     desk.write(".config.json", yaml);
-    for args in [&["config", "set", "phase1.num_nodes=2"][..], &["config", "defaults"], &["config", "defaults", "--force"], &["config", "check"]] {
+    for args in [
+        &["config", "set", "phase1.num_nodes=2"][..],
+        &["config", "defaults"],
+        &["config", "defaults", "--force"],
+        &["config", "check"],
+    ] {
         let outcome = desk.run(args);
         assert_eq!(outcome.code, 3, "{args:?}");
         assert_eq!(desk.read(".config.json"), yaml, "{args:?}");

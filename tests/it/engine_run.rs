@@ -62,8 +62,8 @@ fn a_limit_ends_the_whole_group() {
     assert!(start.elapsed() < Duration::from_secs(10));
     let pid = failure.ended().stdout.trim().to_owned();
     std::thread::sleep(Duration::from_millis(100));
-    let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_else(|_| ") Z ".into());
-    assert!(stat.contains(") Z "), "{stat}");
+    let process = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_else(|_| ") Z ".into());
+    assert!(process.contains(") Z "), "{process}");
 }
 
 #[test]
@@ -165,4 +165,10 @@ fn a_host_that_does_not_answer_is_transient_and_says_why() {
     let error = ssh.run(&["true"]).unwrap_err();
     assert_eq!(error.class(), Class::Transient);
     assert!(error.message().starts_with("cannot reach root@127.0.0.1 over ssh: ssh: connect to host"), "{error}");
+}
+
+#[test]
+fn colours_of_a_tool_stay_out_of_errors() {
+    let failure = sh("printf '\\033[31mError:\\033[0m bad\\n' >&2; exit 1").output().unwrap_err();
+    assert_eq!(failure.stderr(), "Error: bad\n");
 }

@@ -47,12 +47,12 @@ fn is_gone(pid: Pid) -> bool {
 #[test]
 fn the_first_signal_is_forwarded_once_and_later_ones_are_swallowed() {
     let dir = tempfile::tempdir().unwrap();
-    let script = r#"trap 'echo INT >>signals' INT
+    let script = r"trap 'echo INT >>signals' INT
 trap 'echo TERM >>signals' TERM
 echo $$ >pid
 while ! test -s signals; do sleep 0.05; done
 sleep 1.5
-exit 3"#;
+exit 3";
     let (engine, child) = start(dir.path(), "child-term", script);
     for _ in 0..3 {
         send(&engine, Signal::INT);

@@ -9,11 +9,13 @@ mod artifacts_support;
 mod config_cli;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_crash;
+mod engine_doctor;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_lock;
 mod engine_phase;
 mod engine_run;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_signals;
+mod engine_ssh;
 mod engine_state;
 mod wizard_pty;

@@ -143,7 +143,9 @@ impl<'t> Config<'t> {
             UserValue::Text(text) => self.check_range(symbol, text)?,
         }
         self.record(symbol, parsed);
-        if let (Some(choice), Some(UserValue::Tri(Tri::Y))) = (self.tree.get(symbol).choice, &self.user.symbols[symbol.index()]) {
+        if let (Some(choice), Some(UserValue::Tri(Tri::Y))) =
+            (self.tree.get(symbol).choice, &self.user.symbols[symbol.index()])
+        {
             self.switch_others_off(choice, symbol);
         }
         Ok(())
@@ -166,7 +168,8 @@ impl<'t> Config<'t> {
 
     /// Sets the mode of a choice: `y`, or `m` and `n` where an old tree allows them.
     pub fn set_mode(&mut self, choice: ChoiceId, mode: Tri) {
-        self.user.choices[choice.index()].mode = Some(mode);
+        let choice = &mut self.user.choices[choice.index()];
+        (choice.mode, choice.contradictory) = (Some(mode), false);
         self.answers.forget();
     }
 
@@ -348,8 +351,12 @@ impl<'t> Config<'t> {
             return Vec::new();
         }
         let definition = self.tree.get(symbol);
-        let prompts: Vec<ExprId> =
-            definition.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref()).map(|p| p.condition).collect();
+        let prompts: Vec<ExprId> = definition
+            .nodes
+            .iter()
+            .filter_map(|node| self.tree.node(*node).prompt.as_ref())
+            .map(|p| p.condition)
+            .collect();
         if prompts.is_empty() {
             return vec!["it has no prompt: its value is derived from others".to_owned()];
         }
@@ -384,7 +391,11 @@ impl<'t> Config<'t> {
             false
         });
         let condition = self.tree.show(term);
-        if values.is_empty() { format!("needs {condition}") } else { format!("needs {condition} ({})", values.join(", ")) }
+        if values.is_empty() {
+            format!("needs {condition}")
+        } else {
+            format!("needs {condition} ({})", values.join(", "))
+        }
     }
 
     /// Sentences about selects that force symbols whose dependencies do not hold.
@@ -400,7 +411,10 @@ impl<'t> Config<'t> {
                 let selector = &self.tree.get(by).name;
                 let needs = self.tree.show(symbol.direct_dependency);
                 let direct = answer.direct;
-                found.push(format!("{} is selected by {selector}, but its dependencies are {direct}: {needs}", symbol.name));
+                found.push(format!(
+                    "{} is selected by {selector}, but its dependencies are {direct}: {needs}",
+                    symbol.name
+                ));
             }
         }
         found
@@ -435,8 +449,10 @@ impl<'t> Config<'t> {
     fn record(&mut self, symbol: SymbolId, value: UserValue) {
         if let (Some(choice), UserValue::Tri(tri)) = (self.tree.get(symbol).choice, &value) {
             let choice = &mut self.user.choices[choice.index()];
-            if *tri == Tri::Y {
-                choice.selection = Some(symbol);
+            match tri {
+                Tri::Y => choice.selection = Some(symbol),
+                Tri::M => choice.contradictory |= choice.mode == Some(Tri::Y),
+                Tri::N => {}
             }
             choice.mode = Some(choice.mode.map_or(*tri, |mode| mode.max(*tri)));
         }
@@ -445,6 +461,7 @@ impl<'t> Config<'t> {
     }
 
     fn switch_others_off(&mut self, choice: ChoiceId, selected: SymbolId) {
+        self.user.choices[choice.index()].contradictory = false;
         for member in &self.tree.choice(choice).members {
             if *member != selected {
                 self.user.symbols[member.index()] = Some(UserValue::Tri(Tri::N));

@@ -113,8 +113,7 @@ impl Diagnostics {
     /// Pictures of all findings: `plain` without colours and in ASCII.
     #[must_use]
     pub fn render(&self, plain: bool) -> String {
-        let renderer =
-            if plain { Renderer::plain() } else { Renderer::styled().decor_style(DecorStyle::Unicode) };
+        let renderer = if plain { Renderer::plain() } else { Renderer::styled().decor_style(DecorStyle::Unicode) };
         let mut text = String::new();
         for finding in &self.list {
             text.push_str(&renderer.render(&[self.draw(finding)]));
@@ -130,7 +129,8 @@ impl Diagnostics {
             Level::Warning => annotate_snippets::Level::WARNING,
             Level::Error => annotate_snippets::Level::ERROR,
         };
-        let mut group = level.primary_title(finding.message.as_str()).id(finding.id).elements(std::iter::empty::<Message<'_>>());
+        let mut group =
+            level.primary_title(finding.message.as_str()).id(finding.id).elements(std::iter::empty::<Message<'_>>());
         let mut drawn: Vec<FileId> = Vec::new();
         for label in &finding.labels {
             let file = label.span.file;

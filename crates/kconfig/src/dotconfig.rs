@@ -29,27 +29,47 @@ impl Findings {
 /// Assigns the values of a `.config`; `prefix` is `CONFIG_` for Linux and `.` for kubernetes-anywhere.
 pub fn read(config: &mut Config<'_>, text: &str, prefix: &str) -> Findings {
     let mut findings = Findings::default();
+    let mut numbers = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        if let Err(finding) = read_line(config, line.trim_end(), prefix) {
-            findings.0.push((index + 1, finding));
+        match read_line(config, line.trim_end(), prefix) {
+            Ok(Some(symbol)) if config.tree().get(symbol).kind.is_numeric() => numbers.push((index + 1, symbol)),
+            Ok(_) => {}
+            Err(finding) => findings.0.push((index + 1, finding)),
         }
     }
+    drop_out_of_range(config, &numbers, &mut findings);
     findings
 }
 
-fn read_line(config: &mut Config<'_>, line: &str, prefix: &str) -> Result<(), String> {
+/// As the C tools: a number outside its range counts as not set, once all others are known.
+fn drop_out_of_range(config: &mut Config<'_>, numbers: &[(usize, SymbolId)], findings: &mut Findings) {
+    let mut dropped = Vec::new();
+    for (line, symbol) in numbers {
+        let definition = config.tree().get(*symbol);
+        let Some((low, high)) = config.range(*symbol) else { continue };
+        let Some(value) = config.user_value(*symbol) else { continue };
+        if definition.kind.parse_number(value).is_some_and(|number| (low..=high).contains(&number)) {
+            continue;
+        }
+        findings.0.push((*line, format!("{value} is out of range for {}; its default counts", definition.name)));
+        dropped.push(*symbol);
+    }
+    for symbol in dropped {
+        config.unset(symbol);
+    }
+}
+
+/// The symbol that a line assigns.
+fn read_line(config: &mut Config<'_>, line: &str, prefix: &str) -> Result<Option<SymbolId>, String> {
     if let Some(comment) = line.strip_prefix("# ") {
         let unset = comment.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(" is not set"));
-        let Some(name) = unset.filter(|name| !name.contains(' ')) else { return Ok(()) };
+        let Some(name) = unset.filter(|name| !name.contains(' ')) else { return Ok(None) };
         let symbol = find_symbol(config, name)?;
         // Text symbols are never written so; a symbol that became one since has no value in this file.
-        return match config.tree().get(symbol).kind.is_logical() {
-            true => assign(config, symbol, "n"),
-            false => Ok(()),
-        };
+        return if config.tree().get(symbol).kind.is_logical() { assign(config, symbol, "n") } else { Ok(None) };
     }
     if line.is_empty() || line.starts_with('#') {
-        return Ok(());
+        return Ok(None);
     }
     let assignment = line.strip_prefix(prefix).and_then(|rest| rest.split_once('='));
     let Some((name, value)) = assignment else { return Err(format!("`{line}` is not an assignment")) };
@@ -63,8 +83,8 @@ fn read_line(config: &mut Config<'_>, line: &str, prefix: &str) -> Result<(), St
     assign(config, symbol, value)
 }
 
-fn assign(config: &mut Config<'_>, symbol: SymbolId, value: &str) -> Result<(), String> {
-    config.assign(symbol, value).map_err(|error| error.to_string())
+fn assign(config: &mut Config<'_>, symbol: SymbolId, value: &str) -> Result<Option<SymbolId>, String> {
+    config.assign(symbol, value).map(|()| Some(symbol)).map_err(|error| error.to_string())
 }
 
 fn find_symbol(config: &Config<'_>, name: &str) -> Result<SymbolId, String> {
@@ -138,7 +158,9 @@ impl Writer<'_> {
         let node = self.config.tree().node(id);
         if let Some(symbol) = node.symbol {
             self.write_symbol(symbol);
-        } else if let Some(prompt) = node.prompt.as_ref().filter(|_| node.choice.is_none() && self.config.node_visible(id)) {
+        } else if let Some(prompt) =
+            node.prompt.as_ref().filter(|_| node.choice.is_none() && self.config.node_visible(id))
+        {
             // Writing to a String cannot fail.
             let _ = write!(self.text, "\n#\n# {}\n#\n", prompt.text);
             self.needs_newline = false;
@@ -147,7 +169,9 @@ impl Writer<'_> {
 
     fn close(&mut self, id: NodeId) {
         let node = self.config.tree().node(id);
-        if let Some(prompt) = node.prompt.as_ref().filter(|_| node.kind == NodeKind::Menu && self.config.node_visible(id)) {
+        if let Some(prompt) =
+            node.prompt.as_ref().filter(|_| node.kind == NodeKind::Menu && self.config.node_visible(id))
+        {
             let _ = writeln!(self.text, "# end of {}", prompt.text);
             self.needs_newline = true;
         }
@@ -171,7 +195,9 @@ pub fn line(config: &Config<'_>, symbol: SymbolId, prefix: &str) -> String {
     let definition = config.tree().get(symbol);
     let (name, value) = (&definition.name, config.value(symbol));
     match definition.kind {
-        SymbolType::Bool | SymbolType::Tristate if config.tri(symbol) == Tri::N => format!("# {prefix}{name} is not set"),
+        SymbolType::Bool | SymbolType::Tristate if config.tri(symbol) == Tri::N => {
+            format!("# {prefix}{name} is not set")
+        }
         SymbolType::String => {
             format!("{prefix}{name}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
         }

@@ -31,6 +31,8 @@ impl UserValue {
 pub(crate) struct UserChoice {
     pub selection: Option<SymbolId>,
     pub mode: Option<Tri>,
+    /// One member was said to be `y` and a later one `m`: as in C the mode then counts as not set.
+    pub contradictory: bool,
 }
 
 /// Everything that the user said.
@@ -267,7 +269,10 @@ impl<'a> Evaluator<'a> {
             answer.reason = Reason::Choice;
             return;
         }
-        answer.forced = self.clamp(self.eval(symbol.selected_by), symbol.kind);
+        // Members of choices are chosen, never selected or implied.
+        if symbol.choice.is_none() {
+            answer.forced = self.clamp(self.eval(symbol.selected_by), symbol.kind);
+        }
         let user = match &self.user.symbols[id.index()] {
             Some(UserValue::Tri(tri)) if answer.visible != Tri::N => Some(*tri),
             _ => None,
@@ -295,7 +300,7 @@ impl<'a> Evaluator<'a> {
             answer.reason = Reason::Default(index);
         }
         let implied = self.clamp(self.eval(symbol.implied_by), symbol.kind);
-        if implied != Tri::N {
+        if implied != Tri::N && symbol.choice.is_none() {
             answer.written = true;
             if implied > value {
                 answer.reason = Reason::Imply;
@@ -377,7 +382,8 @@ impl<'a> Evaluator<'a> {
             visible = visible.max(self.prompt_visibility(*node));
         }
         let visible = self.clamp(visible, choice.kind);
-        let user = self.user.choices[id.index()].mode.map_or(Tri::N, |mode| mode.min(visible));
+        let user = self.user.choices[id.index()];
+        let user = user.mode.filter(|_| !user.contradictory).map_or(Tri::N, |mode| mode.min(visible));
         // Whoever sees a choice that is not optional has to choose.
         let forced = if choice.optional { Tri::N } else { visible.min(Tri::M) };
         let mode = self.clamp(user.max(forced), choice.kind);

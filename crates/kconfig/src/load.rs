@@ -110,14 +110,19 @@ impl<'a> Loader<'a> {
         let depth = self.check_depth(blocks, path.span)?;
         let relative = keyword.ends_with("rsource");
         let optional = keyword.starts_with('o');
-        let pattern = if relative { join(parent_of(self.sources.path(from)), &path.text) } else { join("", &path.text) };
+        let pattern =
+            if relative { join(parent_of(self.sources.path(from)), &path.text) } else { join("", &path.text) };
         let mut items = Vec::new();
         for name in self.find_files(&pattern, path, optional)? {
             if let Some(position) = self.open.iter().position(|open| open.path == name) {
                 return Err(self.explain_recursion(position, &name, path.span));
             }
             if self.sources.len() >= MAX_FILES {
-                return Err(Diagnostic::error("K010", path.span, format!("this tree reads more than {MAX_FILES} files")));
+                return Err(Diagnostic::error(
+                    "K010",
+                    path.span,
+                    format!("this tree reads more than {MAX_FILES} files"),
+                ));
             }
             match self.files.read(&name) {
                 Ok(bytes) => items.append(&mut self.parse(&name, bytes, Some(path.span), depth)),
@@ -151,7 +156,9 @@ impl<'a> Loader<'a> {
                 }
                 let mut names = match self.files.list(directory) {
                     Ok(names) => names,
-                    Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => continue,
+                    Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                        continue;
+                    }
                     Err(error) => return Err(explain_unreadable(directory, &error, path.span)),
                 };
                 names.retain(|name| matches_glob(part.as_bytes(), name.as_bytes()));

@@ -48,9 +48,12 @@ impl Files for MemoryFiles {
     }
 }
 
+/// Answers what one variable is.
+type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
 /// What `$(NAME)` and `option env` see; nothing is read from the process by itself.
 pub struct Env<'a> {
-    lookup: Box<dyn Fn(&str) -> Option<String> + 'a>,
+    lookup: Box<Lookup<'a>>,
 }
 
 impl<'a> Env<'a> {

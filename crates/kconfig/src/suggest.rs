@@ -2,13 +2,17 @@
 
 /// The candidate nearest to `name`, when one is near enough to be what was meant.
 pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    // One letter away from two letters is anything.
+    if name.chars().count() < 3 {
+        return None;
+    }
     let lower = name.to_lowercase();
     candidates
         .filter(|candidate| *candidate != name)
         // Names of very different length cannot be near; skipping them keeps large trees fast.
         .filter(|candidate| candidate.len().abs_diff(name.len()) <= 2 + name.len() / 3)
         .map(|candidate| (similarity(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(score, _)| *score >= 0.7)
+        .filter(|(score, _)| *score > 0.66)
         .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)))
         .map(|(_, candidate)| candidate.to_owned())
 }

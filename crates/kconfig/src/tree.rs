@@ -362,7 +362,7 @@ impl Tree {
                 let parenthesised = level == 2;
                 text.push_str(if parenthesised { "(" } else { "" });
                 self.write_atom(left, text);
-                text.push_str(&format!(" {} ", operator.as_str()));
+                text.extend([" ", operator.as_str(), " "]);
                 self.write_atom(right, text);
                 text.push_str(if parenthesised { ")" } else { "" });
                 return;

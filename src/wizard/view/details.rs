@@ -10,34 +10,51 @@ use super::theme::Theme;
 use super::wrap::{hang, wrap};
 use crate::config;
 use crate::wizard::model::Model;
+use crate::wizard::rows::{Row, RowKind, rows};
 use crate::wizard::update::lock_reason;
 
 /// The pane beside or below the menu.
 pub(super) fn draw_pane(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let Some(row) = model.row() else { return };
-    let mut lines = urgent(model, theme, row.node);
-    lines.extend(help(model, row.node));
-    lines.push(Line::default());
-    lines.extend(facts(model, theme, row.node));
-    let lines = wrap(lines, area.width);
+    let lines = wrap(full(model, theme, row.node), area.width);
     let cut = lines.len() > usize::from(area.height);
     Paragraph::new(lines).render(area, buffer);
     if cut && area.height > 1 {
         let last = Rect { y: area.bottom() - 1, height: 1, ..area };
-        buffer.set_string(last.x, last.y, " ".repeat(usize::from(last.width)), theme.dim());
-        Line::styled("... i shows all of it", theme.dim()).render(last, buffer);
+        buffer.set_string(last.x, last.y, " ".repeat(usize::from(last.width)), Theme::dim());
+        Line::styled("... i shows all of it", Theme::dim()).render(last, buffer);
     }
 }
 
 /// The lines of the details dialog.
 pub(super) fn full(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
-    let mut lines = urgent(model, theme, node);
-    lines.extend(help(model, node));
-    if !lines.is_empty() {
-        lines.push(Line::default());
+    let parts =
+        [urgent(model, theme, node), help(model, node), contents(model, theme, node), facts(model, theme, node)];
+    let mut lines = Vec::new();
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.extend(part);
     }
-    lines.extend(facts(model, theme, node));
     lines
+}
+
+/// What a menu holds, with its values: often all that one wants to know.
+fn contents(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
+    let inside = model.row().is_some_and(|row| row.node == node && row.submenu);
+    if !inside {
+        return Vec::new();
+    }
+    let rows = rows(model, node);
+    let width = rows.iter().map(|row| row.depth * 2 + Span::raw(&row.prompt).width()).max().unwrap_or(0);
+    let line = |row: &Row| {
+        let value = if row.value.is_empty() { "--->" } else { &row.value };
+        let prompt = format!("{}{}", "  ".repeat(row.depth), row.prompt);
+        let gap = " ".repeat(width.saturating_sub(Span::raw(&prompt).width()) + 2);
+        Line::from(vec![Span::raw(format!("{prompt}{gap}")), Span::styled(value.to_owned(), theme.value())])
+    };
+    rows.iter().filter(|row| row.kind != RowKind::Comment).map(line).collect()
 }
 
 /// What must not be overlooked: a mistake, or why the entry is locked.
@@ -48,7 +65,7 @@ fn urgent(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
         lines.push(Line::styled(format!("! {}", problem.message), theme.error()));
     }
     if let Some(reason) = lock_reason(model, symbol) {
-        lines.push(Line::styled(reason, theme.dim()));
+        lines.push(Line::styled(reason, Theme::dim()));
     }
     lines
 }
@@ -60,7 +77,9 @@ fn help(model: &Model, node: NodeId) -> Vec<Line<'static>> {
     for line in help.lines() {
         let indentation = line.len() - line.trim_start_matches(' ').len();
         match lines.last_mut() {
-            Some(last) if !last.is_empty() && !line.is_empty() && indentation == hang(last) && hang(line) == indentation => {
+            Some(last)
+                if !last.is_empty() && !line.is_empty() && indentation == hang(last) && hang(line) == indentation =>
+            {
                 last.push(' ');
                 last.push_str(line.trim_start());
             }
@@ -96,10 +115,12 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
     let rule = schema.rule(symbol);
     let show = |text: &str| config::show(schema, symbol, text);
     let mut facts = vec![("Name", format!("{} ({})", definition.name, definition.kind))];
-    facts.push(("Value", format!("{}, {}", show(config.value(symbol)), origin(model, symbol))));
-    if config.user_value(symbol).is_some() {
-        let mut without = config.clone();
-        without.unset(symbol);
+    let mut without = config.clone();
+    without.unset(symbol);
+    let is_default = config.origin(symbol) == Origin::User && without.value(symbol) == config.value(symbol);
+    let origin = if is_default { "which is the default".to_owned() } else { origin(model, symbol) };
+    facts.push(("Value", format!("{}, {origin}", show(config.value(symbol)))));
+    if config.origin(symbol) == Origin::User && !is_default {
         facts.push(("Default", show(without.value(symbol))));
     }
     if let Some((low, high)) = config.range(symbol) {

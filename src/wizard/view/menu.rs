@@ -27,13 +27,13 @@ pub(super) fn draw(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer)
         let text = compose(row, theme, prompts, width);
         text.render(line, buffer);
         if first + index == cursor {
-            buffer.set_style(line, theme.cursor());
+            buffer.set_style(line, Theme::cursor());
         }
     }
     if rows.is_empty() {
-        Line::styled(" nothing to ask here", theme.dim()).render(area, buffer);
+        Line::styled(" nothing to ask here", Theme::dim()).render(area, buffer);
     }
-    mark_more(first, rows.len(), theme, area, buffer);
+    mark_more(first, rows.len(), area, buffer);
 }
 
 /// Columns of mark, indentation, switch and prompt.
@@ -51,18 +51,18 @@ fn compose(row: &Row, theme: Theme, prompts: usize, width: usize) -> Line<'stati
     line.push_span(if row.wrong { Span::styled("! ", theme.error()) } else { Span::raw("  ") });
     line.push_span(Span::raw("  ".repeat(row.depth)));
     let value_style = match (row.changeable, row.custom) {
-        (false, _) => theme.dim(),
+        (false, _) => Theme::dim(),
         (true, true) => theme.custom(),
         (true, false) => theme.value(),
     };
     if in_front(row) {
         line.push_span(Span::styled(format!("{} ", row.value), value_style));
     }
-    let prompt_style = if row.changeable { Style::new() } else { theme.dim() };
+    let prompt_style = if row.changeable { Style::new() } else { Theme::dim() };
     let room = prompts.saturating_sub(line.width());
     if row.kind == RowKind::Comment {
         let room = width.saturating_sub(line.width());
-        line.push_span(Span::styled(shorten(&format!("*** {} ***", row.prompt), room), theme.dim()));
+        line.push_span(Span::styled(shorten(&format!("*** {} ***", row.prompt), room), Theme::dim()));
         return line;
     }
     line.push_span(Span::styled(shorten(&row.prompt, room), prompt_style));
@@ -72,18 +72,21 @@ fn compose(row: &Row, theme: Theme, prompts: usize, width: usize) -> Line<'stati
         line.push_span(Span::styled(shorten(&row.value, room.max(4)), value_style));
     }
     if row.submenu {
-        line.push_span(Span::styled(if row.value.is_empty() || in_front(row) { "--->" } else { " --->" }, theme.dim()));
+        line.push_span(Span::styled(
+            if row.value.is_empty() || in_front(row) { "--->" } else { " --->" },
+            Theme::dim(),
+        ));
     }
     line
 }
 
 /// Arrows at the right edge when there is more above or below.
-fn mark_more(first: usize, count: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn mark_more(first: usize, count: usize, area: Rect, buffer: &mut Buffer) {
     let edge = area.right().saturating_sub(1);
     if first > 0 {
-        buffer.set_string(edge, area.top(), "↑", theme.key());
+        buffer.set_string(edge, area.top(), "↑", Theme::key());
     }
     if first + usize::from(area.height) < count {
-        buffer.set_string(edge, area.bottom().saturating_sub(1), "↓", theme.key());
+        buffer.set_string(edge, area.bottom().saturating_sub(1), "↓", Theme::key());
     }
 }

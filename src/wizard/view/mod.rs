@@ -35,24 +35,27 @@ pub(super) fn view(model: &Model, area: Rect, buffer: &mut Buffer) -> Option<Pos
         Constraint::Length(1),
     ])
     .areas(area);
-    draw_head(model, theme, head, buffer);
+    draw_head(model, head, buffer);
     draw_path(model, theme, path, buffer);
     draw_body(model, theme, body, buffer);
     draw_foot(model, theme, foot, buffer);
-    draw_keys(model, theme, keys, buffer);
+    draw_keys(model, keys, buffer);
     model.dialogs.iter().fold(None, |_, dialog| dialog::draw(model, theme, dialog, area, buffer))
 }
 
 fn draw_too_small(area: Rect, buffer: &mut Buffer) {
     let (width, height) = SMALLEST;
-    let text = format!("This window is too small: {}x{}. The wizard needs {width}x{height}; make it larger.", area.width, area.height);
+    let text = format!(
+        "This window is too small: {}x{}. The wizard needs {width}x{height}; make it larger.",
+        area.width, area.height
+    );
     Clear.render(area, buffer);
     Paragraph::new(text).wrap(Wrap { trim: true }).render(area, buffer);
 }
 
-fn draw_head(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn draw_head(model: &Model, area: Rect, buffer: &mut Buffer) {
     let title = model.title(model.schema.tree().root());
-    buffer.set_style(area, theme.bar());
+    buffer.set_style(area, Theme::bar());
     let state = match (&model.saved, model.is_unsaved()) {
         (None, _) => " (new)",
         (_, true) => " (changed)",
@@ -82,7 +85,7 @@ fn draw_body(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
             Layout::horizontal([Constraint::Percentage(52), Constraint::Length(3), Constraint::Min(1)]).areas(area);
         menu::draw(model, theme, left, buffer);
         for row in line.rows() {
-            buffer.set_string(row.x + 1, row.y, theme::VERTICAL, theme.frame());
+            buffer.set_string(row.x + 1, row.y, theme::VERTICAL, Theme::frame());
         }
         details::draw_pane(model, theme, right, buffer);
         return;
@@ -91,9 +94,10 @@ fn draw_body(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let wanted = u16::try_from(model.rows().len()).unwrap_or(u16::MAX);
     let most = area.height.saturating_sub(1) * 3 / 5;
     let [top, line, bottom] =
-        Layout::vertical([Constraint::Length(wanted.clamp(3, most.max(3))), Constraint::Length(1), Constraint::Min(1)]).areas(area);
+        Layout::vertical([Constraint::Length(wanted.clamp(3, most.max(3))), Constraint::Length(1), Constraint::Min(1)])
+            .areas(area);
     menu::draw(model, theme, top, buffer);
-    buffer.set_string(line.x, line.y, theme::HORIZONTAL.repeat(usize::from(line.width)), theme.frame());
+    buffer.set_string(line.x, line.y, theme::HORIZONTAL.repeat(usize::from(line.width)), Theme::frame());
     let inner = Rect { x: bottom.x + 1, width: bottom.width.saturating_sub(2), ..bottom };
     details::draw_pane(model, theme, inner, buffer);
 }
@@ -110,11 +114,11 @@ fn draw_foot(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     Line::styled(format!(" {}", shorten(&text, room)), style).render(area, buffer);
 }
 
-fn draw_keys(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    buffer.set_style(area, theme.bar());
+fn draw_keys(model: &Model, area: Rect, buffer: &mut Buffer) {
+    buffer.set_style(area, Theme::bar());
     let mut line = Line::default();
     for (key, what) in keymap::hints(model.context()) {
-        line.push_span(Span::styled(format!(" {key}"), theme.key()));
+        line.push_span(Span::styled(format!(" {key}"), Theme::key()));
         line.push_span(Span::raw(format!(" {what} ")));
     }
     line.render(area, buffer);

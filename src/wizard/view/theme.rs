@@ -23,12 +23,12 @@ impl Theme {
     }
 
     /// First and last line.
-    pub(super) fn bar(self) -> Style {
+    pub(super) fn bar() -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
     /// A key in the last line.
-    pub(super) fn key(self) -> Style {
+    pub(super) fn key() -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
@@ -38,7 +38,7 @@ impl Theme {
     }
 
     /// The line under the cursor.
-    pub(super) fn cursor(self) -> Style {
+    pub(super) fn cursor() -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
@@ -53,7 +53,7 @@ impl Theme {
     }
 
     /// What cannot be changed, and remarks.
-    pub(super) fn dim(self) -> Style {
+    pub(super) fn dim() -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
@@ -68,7 +68,7 @@ impl Theme {
     }
 
     /// Lines around and between.
-    pub(super) fn frame(self) -> Style {
-        self.dim()
+    pub(super) fn frame() -> Style {
+        Self::dim()
     }
 }

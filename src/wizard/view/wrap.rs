@@ -9,7 +9,10 @@ const WIDEST_HANG: usize = 30;
 /// The lines, none wider than `width` columns.
 pub(super) fn wrap(lines: Vec<Line<'static>>, width: u16) -> Vec<Line<'static>> {
     let width = usize::from(width).max(1);
-    lines.into_iter().flat_map(|line| if line.width() <= width { vec![line] } else { wrap_line(&line, width) }).collect()
+    lines
+        .into_iter()
+        .flat_map(|line| if line.width() <= width { vec![line] } else { wrap_line(&line, width) })
+        .collect()
 }
 
 /// The column below which continuations of this text belong: that of its second column, or its indentation.
@@ -96,7 +99,10 @@ mod tests {
     use super::*;
 
     fn texts(text: &str, width: u16) -> Vec<String> {
-        wrap(vec![Line::raw(text.to_owned())], width).iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+        wrap(vec![Line::raw(text.to_owned())], width)
+            .iter()
+            .map(|line| line.to_string().trim_end().to_owned())
+            .collect()
     }
 
     #[test]

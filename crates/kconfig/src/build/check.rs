@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Expr};
 use crate::source::Span;
 use crate::suggest::suggest;
-use crate::tree::{NodeKind, SymbolId};
+use crate::tree::{NodeId, NodeKind, SymbolId};
 use crate::value::SymbolType;
 
 impl Builder<'_> {
@@ -67,30 +67,36 @@ impl Builder<'_> {
                 }
             };
             if let Some(problem) = problem {
-                let message = format!("{problem}, but {} is {}", symbol.name, with_article(symbol.kind));
+                let kind = with_article(symbol.kind);
+                let message = format!("{problem} cannot be the default of {}, which is {kind}", symbol.name);
                 findings.push(Diagnostic::warning("K024", default.span, message));
             }
         }
     }
 
-    /// Why an atom is no value of a type.
+    /// What an atom is when it is no value of a type.
     fn refuse_value(&self, atom: Atom, kind: SymbolType) -> Option<String> {
         match atom {
-            Atom::Tri(tri) if kind.is_numeric() => Some(format!("`{tri}` is a truth value")),
+            Atom::Tri(tri) if kind.is_numeric() => Some(format!("`{tri}`")),
             Atom::Text(text) => {
                 let text = self.exprs.text(text);
-                (!kind.accepts(text)).then(|| format!("`{text}` is not {}", with_article(kind)))
+                (!kind.accepts(text)).then(|| format!("`{text}`"))
             }
             Atom::Symbol(other) => {
                 let other = &self.symbols[other.index()];
                 let fits = match other.kind {
-                    SymbolType::Unknown => kind != SymbolType::Int && kind != SymbolType::Hex || !other.nodes.is_empty(),
+                    SymbolType::Unknown => {
+                        kind != SymbolType::Int && kind != SymbolType::Hex || !other.nodes.is_empty()
+                    }
                     // Any text may hold a number; a number is a text.
                     SymbolType::String => !kind.is_logical(),
                     other if other.is_logical() => !kind.is_numeric(),
                     other => other == kind || kind == SymbolType::String,
                 };
-                (!fits).then(|| format!("{} is {}", other.name, with_article(other.kind)))
+                (!fits).then(|| match other.kind {
+                    SymbolType::Unknown => format!("{}, which is not defined,", other.name),
+                    kind => format!("{}, {},", other.name, with_article(kind)),
+                })
             }
             Atom::Tri(_) | Atom::Choice(_) => None,
         }
@@ -102,13 +108,17 @@ impl Builder<'_> {
             symbol.selects.iter().map(|s| (s, "select")).chain(symbol.implies.iter().map(|s| (s, "imply")))
         {
             if !symbol.kind.is_logical() && symbol.kind != SymbolType::Unknown {
-                let message = format!("{} is {}: only bool and tristate can {word}", symbol.name, with_article(symbol.kind));
+                let message =
+                    format!("{} is {}: only bool and tristate can {word}", symbol.name, with_article(symbol.kind));
                 findings.push(Diagnostic::warning("K025", selection.span, message));
             }
             let target = &self.symbols[selection.target.index()];
             if !target.kind.is_logical() && target.kind != SymbolType::Unknown {
-                let message =
-                    format!("{} is {}: only bool and tristate can be the target of {word}", target.name, with_article(target.kind));
+                let message = format!(
+                    "{} is {}: only bool and tristate can be the target of {word}",
+                    target.name,
+                    with_article(target.kind)
+                );
                 let finding = Diagnostic::warning("K025", selection.span, message);
                 findings.push(finding.with_label(self.span_of(selection.target), "defined here"));
             }
@@ -120,14 +130,17 @@ impl Builder<'_> {
         for range in &symbol.ranges {
             if !symbol.kind.is_numeric() {
                 if symbol.kind != SymbolType::Unknown {
-                    let message = format!("{} is {}: only int and hex have ranges", symbol.name, with_article(symbol.kind));
+                    let message =
+                        format!("{} is {}: only int and hex have ranges", symbol.name, with_article(symbol.kind));
                     findings.push(Diagnostic::warning("K026", range.span, message));
                 }
                 continue;
             }
-            let problem = self.refuse_value(range.low, symbol.kind).or_else(|| self.refuse_value(range.high, symbol.kind));
+            let problem =
+                self.refuse_value(range.low, symbol.kind).or_else(|| self.refuse_value(range.high, symbol.kind));
             if let Some(problem) = problem {
-                findings.push(Diagnostic::warning("K026", range.span, format!("{problem}: it cannot limit {}", symbol.name)));
+                let message = format!("{problem} cannot limit {}, which is {}", symbol.name, with_article(symbol.kind));
+                findings.push(Diagnostic::warning("K026", range.span, message));
                 continue;
             }
             let number = |atom| match atom {
@@ -143,17 +156,18 @@ impl Builder<'_> {
     }
 
     fn check_menus(&self, findings: &mut Vec<Diagnostic>) {
-        for node in &self.nodes {
-            let (id, what, missing) = match node.kind {
-                NodeKind::Menuconfig => ("K031", "menuconfig", node.prompt.is_none()),
-                NodeKind::Choice => ("K027", "choice", node.prompt.is_none()),
-                _ => continue,
-            };
-            if missing {
-                let finding = Diagnostic::warning(id, node.span, format!("this {what} has no prompt"));
-                findings.push(finding.with_help("without one it is never shown"));
-            }
-        }
+        let never_shown = |span, what| {
+            let (id, what) = what;
+            Diagnostic::warning(id, span, format!("this {what} has no prompt"))
+                .with_help("without one it is never shown")
+        };
+        let has_prompt = |node: &NodeId| self.nodes[node.index()].prompt.is_some();
+        let menus = self.nodes.iter().filter(|node| node.kind == NodeKind::Menuconfig && node.prompt.is_none());
+        findings.extend(menus.map(|node| never_shown(node.span, ("K031", "menuconfig"))));
+        // A named choice may be continued elsewhere without repeating its prompt.
+        let choices = self.choices.iter().filter(|choice| !choice.nodes.iter().any(has_prompt));
+        findings
+            .extend(choices.map(|choice| never_shown(self.nodes[choice.nodes[0].index()].span, ("K027", "choice"))));
     }
 
     fn check_choices(&self, findings: &mut Vec<Diagnostic>) {
@@ -170,7 +184,8 @@ impl Builder<'_> {
                     findings.push(finding.with_help("give the default to the choice"));
                 }
                 if !symbol.kind.is_logical() {
-                    let message = format!("{} is {}: members of a choice are bool", symbol.name, with_article(symbol.kind));
+                    let message =
+                        format!("{} is {}: members of a choice are bool", symbol.name, with_article(symbol.kind));
                     findings.push(Diagnostic::warning("K027", self.span_of(*member), message));
                 }
             }
@@ -181,7 +196,8 @@ impl Builder<'_> {
                     let names = choice.members.iter().map(|member| &*self.symbols[member.index()].name);
                     let name = &self.symbols[symbol.index()].name;
                     let help = suggest(name, names).map(|near| format!("did you mean `{near}`?"));
-                    let mut finding = Diagnostic::warning("K030", default.span, format!("{name} is not a member of this choice"));
+                    let mut finding =
+                        Diagnostic::warning("K030", default.span, format!("{name} is not a member of this choice"));
                     finding.help = help;
                     findings.push(finding);
                 }

@@ -8,8 +8,8 @@ use crate::expr::{Atom, ExprId};
 use crate::source::Span;
 use crate::tree::{Dependencies, NodeId, SymbolId};
 
-/// After so many cycles the rest are the same knot.
-const MAX_CYCLES: usize = 10;
+/// After so many cycles the rest are the same few knots.
+const MAX_CYCLES: usize = 100;
 
 /// How far the search has come with a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,9 @@ impl Builder<'_> {
                         _ => None,
                     };
                     // A choice finds its members' visibility out by itself; its own mode is no edge.
-                    dependencies.edges.extend(target.filter(|target| *target != vertex || vertex < self.symbols.len()).map(narrow));
+                    dependencies
+                        .edges
+                        .extend(target.filter(|target| *target != vertex || vertex < self.symbols.len()).map(narrow));
                     false
                 });
             }
@@ -54,16 +56,26 @@ impl Builder<'_> {
             dependencies.edges.truncate(kept);
             dependencies.starts.push(narrow(kept));
         }
+        // One picture a knot: another way round through the same symbols tells nothing new.
+        let mut shown: Vec<usize> = Vec::new();
         for cycle in find_cycles(&dependencies, vertices) {
+            if cycle.iter().any(|vertex| shown.contains(vertex)) {
+                continue;
+            }
             let finding = self.explain_cycle(&cycle);
             self.findings.push(finding);
+            shown.extend(cycle);
         }
         self.dependencies = dependencies;
     }
 
     fn expressions_of(&self, vertex: usize) -> Vec<ExprId> {
         let prompts = |nodes: &[NodeId]| -> Vec<ExprId> {
-            nodes.iter().filter_map(|node| self.nodes[node.index()].prompt.as_ref()).map(|prompt| prompt.condition).collect()
+            nodes
+                .iter()
+                .filter_map(|node| self.nodes[node.index()].prompt.as_ref())
+                .map(|prompt| prompt.condition)
+                .collect()
         };
         if let Some(symbol) = self.symbols.get(vertex) {
             let mut found = vec![symbol.selected_by, symbol.implied_by];
@@ -94,12 +106,11 @@ impl Builder<'_> {
     /// Shows each step of the cycle at the line that makes it.
     fn explain_cycle(&self, cycle: &[usize]) -> Diagnostic {
         let first = self.name_of(cycle[0]);
-        let message = match cycle {
-            [_] => format!("{first} depends on itself"),
-            _ => {
-                let path: Vec<String> = cycle.iter().map(|vertex| self.name_of(*vertex)).collect();
-                format!("these depend on each other: {} -> {first}", path.join(" -> "))
-            }
+        let message = if let [_] = cycle {
+            format!("{first} depends on itself")
+        } else {
+            let path: Vec<String> = cycle.iter().map(|vertex| self.name_of(*vertex)).collect();
+            format!("these depend on each other: {} -> {first}", path.join(" -> "))
         };
         let mut finding: Option<Diagnostic> = None;
         for (at, from) in cycle.iter().enumerate() {
@@ -111,7 +122,12 @@ impl Builder<'_> {
             });
         }
         let finding = finding.unwrap_or_else(|| Diagnostic::error("K020", self.nodes[0].span, message));
-        finding.with_help("break the cycle: turn one `select` into `depends on`, or drop one of these lines")
+        let selects = finding.labels.iter().any(|label| label.text.contains(" selects "));
+        finding.with_help(if selects {
+            "turn the `select` into `depends on`, or drop one of these lines"
+        } else {
+            "drop one of these lines"
+        })
     }
 
     /// The line that makes one vertex depend on another.
@@ -132,7 +148,9 @@ impl Builder<'_> {
                 return (span, format!("{name} depends on {target}"));
             }
         }
-        if let Some(default) = symbol.defaults.iter().find(|d| self.names_vertex(d.value, to) || self.names_vertex(d.condition, to)) {
+        if let Some(default) =
+            symbol.defaults.iter().find(|d| self.names_vertex(d.value, to) || self.names_vertex(d.condition, to))
+        {
             return (default.span, format!("a default of {name} depends on {target}"));
         }
         for (list, word) in [(&symbol.selectors, "selects"), (&symbol.impliers, "implies")] {
@@ -140,9 +158,10 @@ impl Builder<'_> {
                 let selector = &self.symbols[by.index()];
                 let selection = if word == "selects" { &selector.selects[*index] } else { &selector.implies[*index] };
                 if by.index() == to || self.names_vertex(selection.condition, to) {
-                    let text = match by.index() == to {
-                        true => format!("{} {word} {name}", selector.name),
-                        false => format!("{} {word} {name} depending on {target}", selector.name),
+                    let text = if by.index() == to {
+                        format!("{} {word} {name}", selector.name)
+                    } else {
+                        format!("{} {word} {name} depending on {target}", selector.name)
                     };
                     return (selection.span, text);
                 }
@@ -174,8 +193,7 @@ impl Builder<'_> {
     }
 
     fn names_vertex(&self, expr: ExprId, vertex: usize) -> bool {
-        vertex < self.symbols.len()
-            && self.exprs.any_atom(expr, |atom| atom == Atom::Symbol(SymbolId::new(vertex)))
+        vertex < self.symbols.len() && self.exprs.any_atom(expr, |atom| atom == Atom::Symbol(SymbolId::new(vertex)))
     }
 }
 

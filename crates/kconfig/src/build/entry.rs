@@ -121,10 +121,9 @@ impl Builder<'_> {
                 let value = self.exprs.atom(Atom::Text(text));
                 let definition = &mut self.symbols[symbol.index()];
                 definition.env = Some(variable.text.to_string());
-                definition.defaults.insert(
-                    0,
-                    DefaultValue { value, condition: ExprId::YES, node, span: variable.span },
-                );
+                definition
+                    .defaults
+                    .insert(0, DefaultValue { value, condition: ExprId::YES, node, span: variable.span });
             }
             _ => {}
         }

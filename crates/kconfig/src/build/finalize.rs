@@ -27,7 +27,8 @@ impl Builder<'_> {
                 .filter_map(|child| self.nodes[child.index()].symbol)
                 .collect();
             let known = self.choices[index].kind;
-            let first = members.iter().map(|id| self.symbols[id.index()].kind).find(|kind| *kind != SymbolType::Unknown);
+            let first =
+                members.iter().map(|id| self.symbols[id.index()].kind).find(|kind| *kind != SymbolType::Unknown);
             let kind = if known == SymbolType::Unknown { first.unwrap_or(SymbolType::Bool) } else { known };
             self.choices[index].kind = kind;
             for member in members {

@@ -93,8 +93,7 @@ impl<'e> Builder<'e> {
                 ItemKind::MainMenu(text) => {
                     let root = &mut self.nodes[0];
                     root.span = item.span;
-                    root.prompt =
-                        Some(Prompt { text: text.text.to_string(), condition: ExprId::YES, span: text.span });
+                    root.prompt = Some(Prompt { text: text.text.to_string(), condition: ExprId::YES, span: text.span });
                 }
                 ItemKind::Source => self.build_items(&item.items, parent),
                 _ => {

@@ -33,13 +33,34 @@ pub(crate) struct Located {
 /// What the lines inside an entry say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AttributeKind {
-    Type { kind: SymbolType },
-    Prompt { text: Word, condition: Option<Located> },
-    Default { value: Located, condition: Option<Located> },
-    DependsOn { expression: Located, condition: Option<Located> },
-    Select { target: Word, condition: Option<Located> },
-    Imply { target: Word, condition: Option<Located> },
-    Range { low: Word, high: Word, condition: Option<Located> },
+    Type {
+        kind: SymbolType,
+    },
+    Prompt {
+        text: Word,
+        condition: Option<Located>,
+    },
+    Default {
+        value: Located,
+        condition: Option<Located>,
+    },
+    DependsOn {
+        expression: Located,
+        condition: Option<Located>,
+    },
+    Select {
+        target: Word,
+        condition: Option<Located>,
+    },
+    Imply {
+        target: Word,
+        condition: Option<Located>,
+    },
+    Range {
+        low: Word,
+        high: Word,
+        condition: Option<Located>,
+    },
     VisibleIf(Located),
     Help(String),
     Modules,
@@ -74,8 +95,13 @@ pub(crate) struct Item {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ItemKind {
     MainMenu(Word),
-    Config { name: Word, menu: bool },
-    Choice { name: Option<Word> },
+    Config {
+        name: Word,
+        menu: bool,
+    },
+    Choice {
+        name: Option<Word>,
+    },
     Menu(Word),
     If(Located),
     Comment(Word),

@@ -17,10 +17,43 @@ use crate::value::SymbolType;
 
 /// All words that may begin a line.
 const KEYWORDS: &[&str] = &[
-    "bool", "boolean", "choice", "comment", "config", "def_bool", "def_hex", "def_int", "def_string", "def_tristate",
-    "default", "depends", "endchoice", "endif", "endmenu", "help", "hex", "if", "imply", "int", "mainmenu", "menu",
-    "menuconfig", "modules", "option", "optional", "orsource", "osource", "prompt", "range", "rsource", "select",
-    "source", "string", "transitional", "tristate", "visible",
+    "bool",
+    "boolean",
+    "choice",
+    "comment",
+    "config",
+    "def_bool",
+    "def_hex",
+    "def_int",
+    "def_string",
+    "def_tristate",
+    "default",
+    "depends",
+    "endchoice",
+    "endif",
+    "endmenu",
+    "help",
+    "hex",
+    "if",
+    "imply",
+    "int",
+    "mainmenu",
+    "menu",
+    "menuconfig",
+    "modules",
+    "option",
+    "optional",
+    "orsource",
+    "osource",
+    "prompt",
+    "range",
+    "rsource",
+    "select",
+    "source",
+    "string",
+    "transitional",
+    "tristate",
+    "visible",
 ];
 
 /// Where attributes go.
@@ -58,8 +91,15 @@ pub(crate) struct Blocks<'l, 'a, 's> {
 /// The items of one file, its sources included.
 pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &Arc<str>) -> Vec<Item> {
     let reader = Reader::new(file, text);
-    let mut blocks =
-        Blocks { loader, file, reader, frames: Vec::new(), items: Vec::new(), target: Target::None, annotations: Vec::new() };
+    let mut blocks = Blocks {
+        loader,
+        file,
+        reader,
+        frames: Vec::new(),
+        items: Vec::new(),
+        target: Target::None,
+        annotations: Vec::new(),
+    };
     while let Some(raw) = blocks.reader.next() {
         match raw {
             Raw::Blank => blocks.drop_annotations(),
@@ -141,13 +181,15 @@ impl Blocks<'_, '_, '_> {
         };
         if let Err(finding) = taken {
             self.report(finding);
-            let opens = matches!(keyword, "config" | "menuconfig" | "comment" | "mainmenu" | "menu" | "choice" | "if");
+            let meant = if KEYWORDS.contains(&keyword) { None } else { suggest(keyword, KEYWORDS.iter().copied()) };
+            let meant = meant.as_deref().unwrap_or(keyword);
+            let opens = matches!(meant, "config" | "menuconfig" | "comment" | "mainmenu" | "menu" | "choice" | "if");
             if opens {
                 self.close_entry();
                 self.target = Target::Broken;
             }
-            if matches!(keyword, "menu" | "choice" | "if") {
-                self.open_broken_block(line, keyword);
+            if matches!(meant, "menu" | "choice" | "if") {
+                self.open_broken_block(line, meant);
             }
         }
     }
@@ -178,7 +220,8 @@ impl Blocks<'_, '_, '_> {
         self.close_entry();
         let depth = self.frames.len();
         let items = self.loader.source(self.file, &path, keyword, depth)?;
-        let item = Item { kind: ItemKind::Source, span: line.whole(), annotations: Vec::new(), attributes: Vec::new(), items };
+        let item =
+            Item { kind: ItemKind::Source, span: line.whole(), annotations: Vec::new(), attributes: Vec::new(), items };
         self.push(item);
         Ok(())
     }
@@ -254,7 +297,7 @@ impl Blocks<'_, '_, '_> {
         let text = self.reader.help();
         if text.is_empty() {
             let finding = Diagnostic::warning("K013", span, "this help has no text");
-            self.report(finding.with_help("help text is indented deeper than the line before the first column"));
+            self.report(finding.with_help("indent the text below `help`"));
         }
         self.attach(Attribute { kind: AttributeKind::Help(text), span }, keyword)
     }
@@ -371,7 +414,11 @@ fn type_of(keyword: &str) -> SymbolType {
     }
 }
 
-fn lower_attribute(keyword: &str, mut parts: Parts<'_, '_>, line: &LogicalLine<'_>) -> Result<Vec<AttributeKind>, Diagnostic> {
+fn lower_attribute(
+    keyword: &str,
+    mut parts: Parts<'_, '_>,
+    line: &LogicalLine<'_>,
+) -> Result<Vec<AttributeKind>, Diagnostic> {
     let default = |parts: &mut Parts<'_, '_>| -> Result<AttributeKind, Diagnostic> {
         let value = required(parts.expression(), line)?;
         Ok(AttributeKind::Default { value, condition: parts.condition() })
@@ -410,7 +457,9 @@ fn lower_option(parts: &mut Parts<'_, '_>, line: &LogicalLine<'_>) -> Result<Att
         ("modules", None) => Ok(AttributeKind::Modules),
         ("env", Some(variable)) => Ok(AttributeKind::Env(variable)),
         ("defconfig_list" | "allnoconfig_y", None) => Ok(AttributeKind::Ignored),
-        ("env", None) => Err(Diagnostic::error("K002", name.span, "`option env` needs a variable: option env=\"NAME\"")),
+        ("env", None) => {
+            Err(Diagnostic::error("K002", name.span, "`option env` needs a variable: option env=\"NAME\""))
+        }
         (other, _) => {
             let finding = Diagnostic::error("K001", name.span, format!("there is no option `{other}`"));
             let known = ["modules", "env", "defconfig_list", "allnoconfig_y"];
@@ -444,4 +493,3 @@ fn refuse(item: &ItemKind, attribute: &AttributeKind) -> Option<&'static str> {
 fn required<T>(part: Option<T>, line: &LogicalLine<'_>) -> Result<T, Diagnostic> {
     part.ok_or_else(|| Diagnostic::error("K002", line.whole(), "this line is not complete"))
 }
-

@@ -36,7 +36,11 @@ pub(crate) fn parse_line<'l, 's>(line: &'l LogicalLine<'s>, rule: Rule) -> Resul
     }
     match grammar::Grammar::parse(rule, &line.text) {
         Ok(mut matched) => {
-            let pairs = matched.next().map_or(matched, Pair::into_inner);
+            let mut pairs = matched.next().map_or(matched, Pair::into_inner);
+            // The words that only say what the line is.
+            while pairs.peek().is_some_and(|pair| is_punctuation(pair.as_rule())) {
+                pairs.next();
+            }
             Ok(Parts { line, pairs })
         }
         Err(error) => Err(explain_mismatch(line, &error)),
@@ -62,8 +66,14 @@ impl Parts<'_, '_> {
     pub(crate) fn condition(&mut self) -> Option<Located> {
         let pair = self.pairs.peek().filter(|pair| pair.as_rule() == Rule::condition)?;
         self.pairs.next();
-        pair.into_inner().next().map(|expression| lower_located(self.line, expression))
+        let mut inner = pair.into_inner().filter(|pair| !is_punctuation(pair.as_rule()));
+        inner.next().map(|expression| lower_located(self.line, expression))
     }
+}
+
+/// Parts that are in the tree only so that messages can name them.
+fn is_punctuation(rule: Rule) -> bool {
+    matches!(rule, Rule::close | Rule::if_word | Rule::on_word)
 }
 
 /// The position at which parentheses and negations go too deep; counting all of them is enough for the common case.
@@ -107,7 +117,7 @@ fn lower_expression(line: &LogicalLine<'_>, pair: Pair<'_, Rule>) -> Expression 
 
 /// Terms with operators between them; one term alone stays itself.
 fn lower_chain(line: &LogicalLine<'_>, pair: Pair<'_, Rule>, join: fn(Vec<Expression>) -> Expression) -> Expression {
-    let is_term = |inner: &Pair<'_, Rule>| !matches!(inner.as_rule(), Rule::and | Rule::or);
+    let is_term = |inner: &Pair<'_, Rule>| !matches!(inner.as_rule(), Rule::and | Rule::or | Rule::close);
     let mut terms = pair.into_inner().filter(is_term).map(|inner| lower_expression(line, inner));
     let first = terms.next().unwrap_or_else(no_operand);
     match terms.next() {
@@ -189,6 +199,9 @@ fn explain_mismatch(line: &LogicalLine<'_>, error: &Error<Rule>) -> Diagnostic {
         ErrorVariant::ParsingError { positives, .. } if positives == &[Rule::text] && !rest.is_empty() => {
             finding.with_help(format!("put the text in quotes: \"{}\"", rest.trim_end()))
         }
+        ErrorVariant::ParsingError { positives, .. } if positives == &[Rule::word] && rest.starts_with(['"', '\'']) => {
+            finding.with_help("names of symbols stand without quotes")
+        }
         _ => finding,
     }
 }
@@ -233,12 +246,11 @@ fn describe_rule(rule: Rule) -> &'static str {
         Rule::operator => "a comparison (=, !=, <, <=, >, >=)",
         Rule::and => "`&&`",
         Rule::or => "`||`",
-        Rule::negation => "`!`",
-        Rule::comparison | Rule::conjunction | Rule::expression => "an expression",
-        Rule::condition => "`if`",
+        Rule::negation | Rule::comparison | Rule::conjunction | Rule::expression => "an expression",
+        Rule::close => "`)`",
+        Rule::condition | Rule::if_word => "`if`",
+        Rule::on_word => "`on`",
         Rule::EOI => "the end of the line",
-        Rule::depends_line => "`on`",
-        Rule::visible_line => "`if`",
         _ => "something else",
     }
 }

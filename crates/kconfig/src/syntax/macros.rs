@@ -113,7 +113,8 @@ impl Macros {
         let text = if recursive {
             text.to_owned()
         } else {
-            self.expand(text, &mut scope, &[]).map_err(|failure| describe_failure(line, value.start, value.end, failure))?
+            self.expand(text, &mut scope, &[])
+                .map_err(|failure| describe_failure(line, value.start, value.end, failure))?
         };
         match self.variables.get_mut(name) {
             Some(variable) if how == Assignment::Append => {

@@ -22,7 +22,10 @@ fn read_case(case: &Path) -> MemoryFiles {
             if path.is_dir() {
                 open.push(path);
             } else {
-                files.push((path.strip_prefix(case).unwrap().to_str().unwrap().to_owned(), std::fs::read(&path).unwrap()));
+                files.push((
+                    path.strip_prefix(case).unwrap().to_str().unwrap().to_owned(),
+                    std::fs::read(&path).unwrap(),
+                ));
             }
         }
     }
@@ -33,9 +36,10 @@ fn read_case(case: &Path) -> MemoryFiles {
 fn good_trees_load_without_a_finding() {
     let mut text = String::new();
     for (name, files) in cases("good") {
-        let tree = Tree::load("Kconfig", &files, &Env::empty()).unwrap_or_else(|found| panic!("{name}\n{}", found.render(true)));
+        let tree = Tree::load("Kconfig", &files, &Env::empty())
+            .unwrap_or_else(|found| panic!("{name}\n{}", found.render(true)));
         assert!(tree.warnings().is_empty(), "{name}\n{}", tree.warnings().render(true));
-        text.push_str(&format!("==== {name}\n{}", dotconfig::write(&Config::new(&tree), "CONFIG_")));
+        text.extend(["==== ", &name, "\n", &dotconfig::write(&Config::new(&tree), "CONFIG_")]);
     }
     insta::assert_snapshot!(text);
 }

@@ -4,7 +4,9 @@ use crate::support::{findings, findings_of};
 
 #[test]
 fn unknown_words_get_a_suggestion_and_do_not_hide_later_errors() {
-    insta::assert_snapshot!(findings("confg A\n\tbool \"A\"\nconfig B\n\tbol \"B\"\n\tdefualt y\nconfig C\n\tbool C\n"));
+    insta::assert_snapshot!(findings(
+        "confg A\n\tbool \"A\"\nconfig B\n\tbol \"B\"\n\tdefualt y\nconfig C\n\tbool C\n"
+    ));
 }
 
 #[test]
@@ -21,12 +23,16 @@ fn texts_have_to_be_closed() {
 
 #[test]
 fn blocks_have_to_match() {
-    insta::assert_snapshot!(findings("menu \"M\"\nif A\nendmenu\nendif\nchoice\n\tprompt \"C\"\nconfig X\n\tbool \"X\"\n"));
+    insta::assert_snapshot!(findings(
+        "menu \"M\"\nif A\nendmenu\nendif\nchoice\n\tprompt \"C\"\nconfig X\n\tbool \"X\"\n"
+    ));
 }
 
 #[test]
 fn attributes_belong_to_entries() {
-    insta::assert_snapshot!(findings("default y\nmenu \"M\"\n\tbool \"B\"\n\tselect A\ncomment \"c\"\n\thelp\n\t  no\nif A\n\tdepends on B\nendif\nendmenu\n"));
+    insta::assert_snapshot!(findings(
+        "default y\nmenu \"M\"\n\tbool \"B\"\n\tselect A\ncomment \"c\"\n\thelp\n\t  no\nif A\n\tdepends on B\nendif\nendmenu\n"
+    ));
 }
 
 #[test]
@@ -42,13 +48,18 @@ fn missing_files_and_loops_are_shown_where_they_are_sourced() {
 fn a_cycle_is_shown_whole() {
     insta::assert_snapshot!(findings_of(&[
         ("Kconfig", "config A\n\tbool \"A\"\n\tdepends on B\nsource \"b\"\n"),
-        ("b", "config B\n\tbool \"B\"\n\tdefault y if C\nconfig C\n\tbool \"C\"\nconfig D\n\tbool \"D\"\n\tdepends on A\n\tselect C\n"),
+        (
+            "b",
+            "config B\n\tbool \"B\"\n\tdefault y if C\nconfig C\n\tbool \"C\"\nconfig D\n\tbool \"D\"\n\tdepends on A\n\tselect C\n"
+        ),
     ]));
 }
 
 #[test]
 fn a_symbol_may_not_depend_on_itself() {
-    insta::assert_snapshot!(findings("config A\n\tbool \"A\"\n\tdepends on A\nmenu \"M\"\n\tdepends on B\nconfig B\n\tbool \"B\"\nendmenu\n"));
+    insta::assert_snapshot!(findings(
+        "config A\n\tbool \"A\"\n\tdepends on A\nmenu \"M\"\n\tdepends on B\nconfig B\n\tbool \"B\"\nendmenu\n"
+    ));
 }
 
 #[test]
@@ -71,7 +82,9 @@ fn warnings_about_choices() {
 
 #[test]
 fn structured_comments_and_help_that_hang_in_the_air() {
-    insta::assert_snapshot!(findings("#: format = port\n\nconfig A\n\tbool \"A\"\n\t#: secret\n\tdefault y\n\thelp\nconfig B\n\tbool \"B\"\n"));
+    insta::assert_snapshot!(findings(
+        "#: format = port\n\nconfig A\n\tbool \"A\"\n\t#: secret\n\tdefault y\n\thelp\nconfig B\n\tbool \"B\"\n"
+    ));
 }
 
 #[test]
@@ -83,7 +96,9 @@ fn macros_fail_where_they_stand() {
 
 #[test]
 fn places_survive_expansion_and_continuation() {
-    insta::assert_snapshot!(findings("x := A ||\nconfig A\n\tbool \"A\" if B && \\\n\t\t\tC &&& D\n\tdepends on B && $(x) & C\n"));
+    insta::assert_snapshot!(findings(
+        "x := A ||\nconfig A\n\tbool \"A\" if B && \\\n\t\t\tC &&& D\n\tdepends on B && $(x) & C\n"
+    ));
 }
 
 #[test]

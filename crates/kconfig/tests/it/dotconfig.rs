@@ -39,3 +39,13 @@ fn what_does_not_fit_is_named_with_its_line() {
         dotconfig::read(&mut config, text, ".").iter().map(|(line, text)| format!("{line}: {text}")).collect();
     insta::assert_snapshot!(found.join("\n"));
 }
+
+#[test]
+fn a_number_out_of_range_counts_as_not_set() {
+    let tree = tree("config N\n\tint \"N\"\n\tdefault 3\n\trange 1 5\n");
+    let mut config = Config::new(&tree);
+    let found = dotconfig::read(&mut config, "CONFIG_N=7\n", "CONFIG_");
+    let found: Vec<_> = found.iter().collect();
+    assert_eq!(found, [(1, "7 is out of range for N; its default counts")]);
+    assert_eq!(config.get("N"), "3");
+}

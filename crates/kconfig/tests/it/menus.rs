@@ -12,7 +12,8 @@ fn outline(tree: &Tree) -> String {
         let node = tree.node(id);
         let name = node.symbol.map_or("", |symbol| &tree.get(symbol).name);
         let prompt = node.prompt.as_ref().map_or("-", |prompt| prompt.text.as_str());
-        writeln!(text, "{}{:?} {name} \"{prompt}\" [{}]", "  ".repeat(depth), node.kind, tree.show(node.depends)).unwrap();
+        writeln!(text, "{}{:?} {name} \"{prompt}\" [{}]", "  ".repeat(depth), node.kind, tree.show(node.depends))
+            .unwrap();
         node.children.iter().for_each(|child| add(tree, *child, depth + 1, text));
     }
     let mut text = String::new();
@@ -52,8 +53,11 @@ fn a_front_end_shows_what_can_be_changed() {
          config H\n\tbool \"H\" if A\n\tdefault y\nconfig H1\n\tbool \"H1\"\n\tdepends on H\n",
     );
     let config = Config::new(&tree);
-    let shown: Vec<_> =
-        tree.nodes().filter(|(id, _)| config.node_visible(*id)).map(|(_, n)| n.prompt.as_ref().unwrap().text.as_str()).collect();
+    let shown: Vec<_> = tree
+        .nodes()
+        .filter(|(id, _)| config.node_visible(*id))
+        .map(|(_, n)| n.prompt.as_ref().unwrap().text.as_str())
+        .collect();
     assert_eq!(shown, ["A", "H", "H1"]);
 }
 
@@ -62,8 +66,12 @@ fn structured_comments_stay_with_their_entry() {
     let tree = tree(
         "#: format = dns-label\n# an ordinary one\n#: secret\nconfig name\n\tstring \"Name\"\n\n#: format=enum(a, b = c)\nmenu \"M\"\nendmenu\n",
     );
-    let found: Vec<_> =
-        tree.get(symbol(&tree, "name")).annotations.iter().map(|a| (a.key.as_str(), a.value.as_str(), a.span.line)).collect();
+    let found: Vec<_> = tree
+        .get(symbol(&tree, "name"))
+        .annotations
+        .iter()
+        .map(|a| (a.key.as_str(), a.value.as_str(), a.span.line))
+        .collect();
     assert_eq!(found, [("format", "dns-label", 1), ("secret", "", 3)]);
     let (_, menu) = tree.nodes().last().unwrap();
     assert_eq!((menu.comments[0].key.as_str(), menu.comments[0].value.as_str()), ("format", "enum(a, b = c)"));
@@ -72,7 +80,9 @@ fn structured_comments_stay_with_their_entry() {
 
 #[test]
 fn help_ends_where_the_indentation_does() {
-    let tree = tree("config A\n\tbool \"A\"\n\thelp\n\t  One # not a comment\n\t    deeper\n\n\t  config is a word here\nconfig B\n\tbool \"B\"\n");
+    let tree = tree(
+        "config A\n\tbool \"A\"\n\thelp\n\t  One # not a comment\n\t    deeper\n\n\t  config is a word here\nconfig B\n\tbool \"B\"\n",
+    );
     let help = |name| tree.node(tree.get(symbol(&tree, name)).nodes[0]).help.clone();
     assert_eq!(help("A").as_deref(), Some("One # not a comment\n  deeper\n\nconfig is a word here"));
     assert_eq!(help("B"), None);
@@ -102,6 +112,6 @@ fn macros_expand_where_lines_use_them() {
     )]);
     let tree = Tree::load("Kconfig", &files, &Env::empty()).unwrap();
     let config = Config::new(&tree);
-    assert_eq!((config.get("S"), config.get("L")), ("a and first", "first second Kconfig:12"));
+    assert_eq!((config.get("S"), config.get("L")), ("a and first", "first second Kconfig:13"));
     assert_eq!(config.get("first_x"), "y");
 }

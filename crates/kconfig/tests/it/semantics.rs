@@ -253,3 +253,30 @@ fn wrong_members_are_refused() {
     let (choice, _) = tree.choices().next().unwrap();
     assert!(matches!(config.set_choice(choice, symbol(&tree, "B")), Err(SetError::NotAMember { .. })));
 }
+
+#[test]
+fn members_of_choices_are_neither_selected_nor_implied() {
+    let tree = tree(
+        "config A\n\tdef_bool y\n\tselect X\n\timply Z\n\
+         choice\n\tprompt \"C\"\n\tdefault Y\nconfig X\n\tbool \"X\"\nconfig Y\n\tbool \"Y\"\nconfig Z\n\tbool \"Z\" if !A\nendchoice\n",
+    );
+    let config = Config::new(&tree);
+    assert_eq!(["X", "Y", "Z"].map(|name| config.get(name)), ["n", "y", "n"]);
+    assert!(!config.is_written(symbol(&tree, "Z")));
+}
+
+#[test]
+fn a_tristate_choice_with_modules_holds_several_m() {
+    let tree = tree(
+        "config MODULES\n\tdef_bool y\n\tmodules\n\
+         choice\n\ttristate \"C\"\nconfig X\n\ttristate \"X\"\nconfig Y\n\ttristate \"Y\"\nconfig B\n\tbool \"B\"\nendchoice\n",
+    );
+    let mut config = Config::new(&tree);
+    assert_eq!(config.visible(symbol(&tree, "B")), Tri::N, "a bool is out while the choice is m");
+    config.put("X", "m").unwrap();
+    config.put("Y", "m").unwrap();
+    assert_eq!(["X", "Y"].map(|name| config.get(name)), ["m", "m"]);
+    let (choice, _) = tree.choices().next().unwrap();
+    config.set_mode(choice, Tri::Y);
+    assert_eq!(["X", "Y", "B"].map(|name| config.get(name)), ["y", "n", "n"]);
+}

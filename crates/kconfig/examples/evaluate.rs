@@ -1,0 +1,52 @@
+//! Loads a Kconfig tree from a directory and prints its `.config`: the defaults, or what follows from a given one.
+//!
+//! `cargo run -p kconfig --example evaluate -- DIRECTORY [CONFIG]`
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use kconfig::{Config, Env, Files, Tree, dotconfig};
+
+struct Directory(PathBuf);
+
+impl Files for Directory {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        std::fs::read(self.0.join(path))
+    }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+        std::fs::read_dir(self.0.join(directory))?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    }
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "an example speaks to its terminal")]
+fn main() -> ExitCode {
+    let directory = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    match Tree::load("Kconfig", &Directory(directory.into()), &Env::new(|name| std::env::var(name).ok())) {
+        Ok(tree) => {
+            eprint!("{}", tree.warnings());
+            let mut config = Config::new(&tree);
+            if let Some(path) = std::env::args().nth(2) {
+                let text = match std::fs::read_to_string(&path) {
+                    Ok(text) => text,
+                    Err(error) => {
+                        eprintln!("cannot read {path}: {error}");
+                        return ExitCode::FAILURE;
+                    }
+                };
+                for (line, finding) in dotconfig::read(&mut config, &text, "CONFIG_").iter() {
+                    eprintln!("{path}:{line}: {finding}");
+                }
+            }
+            print!("{}", dotconfig::write(&config, "CONFIG_"));
+            ExitCode::SUCCESS
+        }
+        Err(found) => {
+            eprintln!("{found}");
+            ExitCode::FAILURE
+        }
+    }
+}
