@@ -96,7 +96,8 @@ impl Completion<'_> {
             kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
             blobs: blobs.map(Into::into).collect(),
             users,
-            modules: vec!["overlay".into(), "nf_tables".into()],
+            // A container's kernel is the machine's around it, which the doctor has looked at.
+            modules: if facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
             sysctls: Agents::sysctls(),
             directories: directories(host.role),
             binaries: self.binaries()?,

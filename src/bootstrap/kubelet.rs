@@ -8,7 +8,7 @@ use crate::cluster::ClusterSettings;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Error, Result};
 use crate::node::Facts;
-use crate::node::complete::Unit;
+use crate::node::complete::{BOOTSTRAP_KUBECONFIG, Unit};
 use crate::provision::{Host, Role};
 
 use super::component::Flags;
@@ -17,11 +17,7 @@ use super::component::Flags;
 pub(super) const CONFIG: &str = "/etc/kubernetes/kubelet.json";
 /// kubelet's kubeconfig; it names the certificate that kubelet renews itself.
 pub(super) const KUBECONFIG: &str = "/etc/kubernetes/kubelet-kubeconfig.json";
-/// The kubeconfig with the join token, which a worker's first start uses.
-pub(super) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubeconfig.json";
 
-/// The name among a delivery's secrets under which that kubeconfig travels.
-pub(super) const BOOTSTRAP_SECRET: &str = "bootstrap-kubeconfig";
 
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {

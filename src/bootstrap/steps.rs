@@ -18,7 +18,6 @@ use crate::provision::{Handoff, Host, Role};
 use super::api::{KUBECONFIG, Kubectl};
 use super::complete::{Completion, Secrets, file_of};
 use super::kubeconfig::{self, Identity};
-use super::kubelet;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::token;
@@ -110,7 +109,7 @@ impl Node {
     }
 
     /// Brings one host to its complete configuration.
-    fn bring_up(&self, host: &Host, extra: Vec<(String, Zeroizing<String>)>, cx: &Cx) -> Result<()> {
+    fn bring_up(&self, host: &Host, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
         let reach = Reach::new(&self.cluster, host, cx)?;
         reach.copy_turnup(&self.cluster)?;
         let (complete, secrets) = self.computed(&host.name)?;
@@ -122,9 +121,8 @@ impl Node {
         let encode = |text: &Zeroizing<String>| {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
-        let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text)));
-        let extra = extra.iter().map(|(name, text)| (name.clone(), encode(text)));
-        reach.node_up(&Delivery { complete, secrets: secrets.chain(extra).collect() }, cx)
+        let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
+        reach.node_up(&Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
     }
 }
 
@@ -275,7 +273,7 @@ impl Action for Up {
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
-        self.0.bring_up(self.0.host(host)?, Vec::new(), cx)
+        self.0.bring_up(self.0.host(host)?, None, cx)
     }
 }
 
@@ -357,16 +355,16 @@ impl Action for Join {
         let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
         let reach = Reach::new(&self.0.cluster, host, cx)?;
         reach.copy_turnup(&self.0.cluster)?;
-        let mut extra = Vec::new();
+        let mut bootstrap_kubeconfig = None;
         if !reach.facts()?.joined {
             let token = token::create(&kubectl, &host.name)?;
             let authority = Pki::new(&self.0.cluster.store).text("ca", "crt")?;
             let server = format!("https://{}:{}", self.0.handoff.api.host, self.0.handoff.api.port);
             let identity = Identity::Token(&token);
             let text = kubeconfig::render(&self.0.cluster.settings.name, &server, &authority, "bootstrap", &identity);
-            extra.push((kubelet::BOOTSTRAP_SECRET.to_owned(), Zeroizing::new(text)));
+            bootstrap_kubeconfig = Some(Zeroizing::new(text));
         }
-        self.0.bring_up(host, extra, cx)?;
+        self.0.bring_up(host, bootstrap_kubeconfig, cx)?;
         wait_for_node(&kubectl, &host.name, cx)?;
         token::revoke(&kubectl, &host.name)
     }

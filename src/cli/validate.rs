@@ -1,7 +1,39 @@
-//! Stub.
+//! `turnup validate`: does the cluster do what a cluster is for, and if not, why not.
+
+use std::time::Duration;
+
+use crate::error::{Context as _, Result};
+use crate::validate;
+
+use super::run::Session;
 use super::{Global, Printer};
-/// x
+
+/// How thorough, how patient.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Args {}
-/// x
-pub(super) fn run(_: &Args, _: &Global, _: &Printer) -> crate::Result<()> { Ok(()) }
+pub struct Args {
+    /// Only look at nodes and system pods; start no probe pods
+    #[arg(long)]
+    quick: bool,
+    /// How long to wait for what is not good yet
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    wait: u64,
+}
+
+/// Room for the requests themselves, whatever the patience.
+const REQUESTS: Duration = Duration::from_secs(15);
+
+/// Runs the command.
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+    let session = Session::start(global, "validate")?;
+    let deep = !args.quick;
+    let report = session.finish(|session| {
+        let context = session.context("validate", Duration::from_secs(args.wait) + REQUESTS)?;
+        validate::run(&session.cluster, &context, deep)
+    })?;
+    if printer.is_json() {
+        printer.json(&serde_json::to_value(&report).context("cannot write the report as JSON")?)?;
+    } else {
+        printer.line(report.table().trim_end())?;
+    }
+    report.into_result()
+}

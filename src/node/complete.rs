@@ -14,6 +14,8 @@ use crate::provision::Role;
 pub const SCHEMA: &str = "turnup.complete/1";
 /// Where the host keeps the configuration that was applied last.
 pub const HOST_FILE: &str = "/var/lib/turnup/complete.json";
+/// The kubeconfig with the join token, which a worker's first start uses.
+pub const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubeconfig.json";
 /// Where artifacts lie on a host that has none of its own; each file is named by its sha256.
 pub const HOST_BLOBS: &str = "/var/lib/turnup/blobs";
 

@@ -90,7 +90,12 @@ pub(super) fn ensure_file(file: &File, secrets: &Secrets) -> Result<bool> {
 
 /// Loads a kernel module unless it is loaded or built in.
 pub(super) fn ensure_module(module: &str) -> Result<bool> {
-    let built_in = fs_err::read_to_string(format!("/lib/modules/{}/modules.builtin", release())).unwrap_or_default();
+    let directory = format!("/lib/modules/{}", release());
+    if !Path::new(&directory).exists() {
+        // A kernel without loadable modules has what it has.
+        return Ok(false);
+    }
+    let built_in = fs_err::read_to_string(format!("{directory}/modules.builtin")).unwrap_or_default();
     let loaded = Path::new("/sys/module").join(module).exists();
     let filesystem = fs_err::read_to_string("/proc/filesystems")?.lines().any(|line| line.ends_with(&format!("\t{module}")));
     if loaded || filesystem || built_in.contains(&format!("/{module}.ko")) {

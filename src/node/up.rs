@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
 
-use super::complete::{Complete, HOST_FILE, Health, Image, Unit};
+use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
 use super::task::{self, Secrets};
 
 /// How long a health check of the host may take: etcd on a slow disk.
@@ -28,6 +28,9 @@ pub struct Delivery {
     pub complete: Complete,
     /// Secrets by name, base64.
     pub secrets: BTreeMap<String, Zeroizing<String>>,
+    /// The kubeconfig with a join token, for a worker that has no certificate yet. It is no part of the complete configuration: it
+    /// is another one at every try, and worth nothing once the worker has joined.
+    pub bootstrap_kubeconfig: Option<Zeroizing<String>>,
 }
 
 /// One line of progress, as JSON on standard output.
@@ -49,12 +52,14 @@ pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
         let bytes = base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).context("a secret is not base64")?;
         secrets.insert(name, Zeroizing::new(bytes));
     }
-    Node { complete: &delivery.complete, secrets, changed: BTreeSet::new(), out }.apply()
+    let token = delivery.bootstrap_kubeconfig;
+    Node { complete: &delivery.complete, secrets, token, changed: BTreeSet::new(), out }.apply()
 }
 
 struct Node<'a> {
     complete: &'a Complete,
     secrets: Secrets,
+    token: Option<Zeroizing<String>>,
     changed: BTreeSet<String>,
     out: &'a mut dyn Write,
 }
@@ -109,6 +114,10 @@ impl Node<'_> {
         for file in &self.complete.files {
             let changed = task::ensure_file(file, &self.secrets)?;
             self.note(changed, &file.path)?;
+        }
+        if let Some(token) = &self.token {
+            task::write_atomic(Path::new(BOOTSTRAP_KUBECONFIG), token.as_bytes(), 0o600, 0)?;
+            self.note(true, BOOTSTRAP_KUBECONFIG)?;
         }
         Ok(())
     }

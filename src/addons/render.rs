@@ -1,0 +1,111 @@
+//! From settings and hand-offs to the manifests of the addons that are switched on. Pure: the same values give the same bytes.
+
+use minijinja::{Environment, UndefinedBehavior, context};
+use sha2::{Digest as _, Sha256};
+
+use crate::artifacts::Obtained;
+use crate::cluster::{Cluster, ClusterSettings};
+use crate::config::TreeSource;
+use crate::error::{Context as _, Error, Result};
+use crate::provision::Handoff;
+use crate::provision::handoff::Endpoint;
+
+use super::object::Object;
+
+/// An addon that turnup brings along.
+#[derive(Debug)]
+pub(super) struct Addon {
+    pub(super) name: &'static str,
+    /// The image that it runs; its version is the addon's.
+    image: &'static str,
+    /// The kind of its main object, which has the addon's name.
+    main: &'static str,
+    enabled: fn(&ClusterSettings) -> bool,
+}
+
+/// All addons, each after those that it needs.
+pub(super) static ADDONS: [Addon; 3] = [
+    Addon { name: "flannel", image: "flannel", main: "DaemonSet", enabled: |settings| settings.cni },
+    Addon { name: "kube-proxy", image: "kube-proxy", main: "DaemonSet", enabled: |settings| settings.kube_proxy },
+    Addon { name: "coredns", image: "coredns", main: "Deployment", enabled: |settings| settings.dns },
+];
+
+/// The manifest of one addon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rendered {
+    pub(super) name: &'static str,
+    pub(super) version: String,
+    /// The sha256 of the text without this hash; recorded in the cluster.
+    pub(super) hash: String,
+    pub(super) text: String,
+    pub(super) objects: Vec<Object>,
+    pub(super) main: Object,
+}
+
+impl Rendered {
+    /// Where the manifest lies below the cluster's directory.
+    pub(super) fn file(&self) -> String {
+        format!("addons/{}.yaml", self.name)
+    }
+}
+
+/// What the manifests are made from.
+pub(super) struct Values<'a> {
+    pub(super) source: &'a TreeSource,
+    pub(super) settings: &'a ClusterSettings,
+    pub(super) api: &'a Endpoint,
+    /// Reference and version of an image.
+    pub(super) image: &'a dyn Fn(&str) -> Result<(String, String)>,
+}
+
+/// The manifests of this cluster's addons.
+pub(super) fn render_cluster(cluster: &Cluster, handoff: &Handoff) -> Result<Vec<Rendered>> {
+    let obtained = cluster.obtained()?;
+    let image = |name: &str| find_image(&obtained, name);
+    Values { source: &cluster.source, settings: &cluster.settings, api: &handoff.api, image: &image }.render()
+}
+
+fn find_image(obtained: &Obtained, name: &str) -> Result<(String, String)> {
+    Ok((obtained.reference(name)?, obtained.version(&format!("image/{name}"))?.to_owned()))
+}
+
+impl Values<'_> {
+    pub(super) fn render(&self) -> Result<Vec<Rendered>> {
+        ADDONS.iter().filter(|addon| (addon.enabled)(self.settings)).map(|addon| self.render_addon(addon)).collect()
+    }
+
+    fn render_addon(&self, addon: &Addon) -> Result<Rendered> {
+        let (image, version) = (self.image)(addon.image)?;
+        let hash = hex::encode(Sha256::digest(self.fill(addon, &image, &version, "")?));
+        let text = self.fill(addon, &image, &version, &hash)?;
+        let objects = Object::list(&text);
+        let is_main = |object: &&Object| object.kind == addon.main && object.name == addon.name;
+        let main = objects.iter().find(is_main).cloned();
+        let main = main.ok_or_else(|| Error::config(format!("the manifest of {} has no {} of this name", addon.name, addon.main)))?;
+        Ok(Rendered { name: addon.name, version, hash, text, objects, main })
+    }
+
+    /// The addon's templates one after another, each with the values that it names; a name without a value is an error.
+    fn fill(&self, addon: &Addon, image: &str, version: &str, hash: &str) -> Result<String> {
+        let settings = self.settings;
+        let dns_address = settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
+        let values = context! {
+            image, version, hash,
+            pod_cidr => settings.pod_cidr.to_string(),
+            cluster_domain => &settings.cluster_domain,
+            dns_address => dns_address.to_string(),
+            replicas => settings.dns_replicas,
+            api_host => &self.api.host,
+            api_port => self.api.port,
+        };
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        let mut documents = Vec::new();
+        for file in self.source.files(&format!("templates/addons/{}/", addon.name)) {
+            let text = self.source.read_text(&file)?;
+            // The engine drops the newline at the end.
+            documents.push(environment.render_str(&text, &values).context(format!("cannot render {file}"))? + "\n");
+        }
+        Ok(documents.join("---\n"))
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether nodes and addons are as far as they should be, and what is still missing. Pure.
+
+use super::observed::{Observed, Pod, Workload};
+use super::render::Rendered;
+
+/// What should be.
+pub(super) struct Expected<'a> {
+    /// The names of the hosts.
+    pub(super) hosts: &'a [String],
+    /// The addons.
+    pub(super) addons: &'a [Rendered],
+    /// Whether a pod network of turnup's own makes the nodes Ready; without one they wait for somebody else's.
+    pub(super) network: bool,
+}
+
+/// What is, compared with it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Outlook {
+    /// Hosts whose node is Ready.
+    pub(super) ready_nodes: Vec<String>,
+    /// Addons that are rolled out.
+    pub(super) ready_addons: Vec<&'static str>,
+    /// One line for everything that is not there yet; empty when nothing is to be waited for.
+    pub(super) missing: Vec<String>,
+}
+
+impl Expected<'_> {
+    pub(super) fn compare(&self, observed: &Observed) -> Outlook {
+        let mut outlook = Outlook::default();
+        for host in self.hosts {
+            match observed.node(host) {
+                Some(node) if node.ready => outlook.ready_nodes.push(host.clone()),
+                Some(_) if !self.network => {}
+                Some(node) => outlook.missing.push(format!("node {host} is not Ready: {}", node.says)),
+                None => outlook.missing.push(format!("node {host} is not registered")),
+            }
+        }
+        for addon in self.addons {
+            let missing = self.missing_of(addon, observed);
+            if missing.is_empty() {
+                outlook.ready_addons.push(addon.name);
+            } else if self.network || addon.main.kind == "DaemonSet" {
+                // Without a network of ours, only pods on the hosts' own network can be expected to start.
+                outlook.missing.extend(missing);
+            }
+        }
+        outlook
+    }
+
+    fn missing_of(&self, addon: &Rendered, observed: &Observed) -> Vec<String> {
+        let name = addon.name;
+        let Some(workload) = observed.workloads.iter().find(|workload| workload.object == addon.main) else {
+            return vec![format!("{} is not in the cluster", addon.main)];
+        };
+        if workload.hash.as_ref() != Some(&addon.hash) {
+            return vec![format!("{} is of another version", addon.main)];
+        }
+        if !workload.is_current {
+            return vec![format!("{name}: its controller has not seen it yet")];
+        }
+        if addon.main.kind == "Deployment" { missing_replicas(addon, workload, observed) } else { self.missing_pods(addon, observed) }
+    }
+
+    /// A `DaemonSet` counts nodes that no host stands behind any more, so its pods are looked at and not its numbers.
+    fn missing_pods(&self, addon: &Rendered, observed: &Observed) -> Vec<String> {
+        let of_addon = |pod: &&Pod| pod.owner.as_deref() == Some(addon.name) && !pod.terminating;
+        let missing = |host: &String| {
+            let mut pods = observed.pods.iter().filter(of_addon).filter(|pod| pod.node.as_ref() == Some(host));
+            let pod = pods.clone().find(|pod| pod.hash.as_ref() == Some(&addon.hash));
+            match pod.or_else(|| pods.next()) {
+                Some(pod) if pod.hash.as_ref() != Some(&addon.hash) => Some(format!("{}: {host} runs the old form", addon.name)),
+                Some(pod) if !pod.ready => Some(format!("{}: {}", addon.name, pod.describe())),
+                Some(_) => None,
+                None => Some(format!("{}: no pod on {host} yet", addon.name)),
+            }
+        };
+        self.hosts.iter().filter_map(missing).collect()
+    }
+}
+
+fn missing_replicas(addon: &Rendered, workload: &Workload, observed: &Observed) -> Vec<String> {
+    let [wanted, updated, available] = workload.replicas;
+    if updated >= wanted && available >= wanted {
+        return Vec::new();
+    }
+    let prefix = format!("{}-", addon.name);
+    let of_addon = |pod: &&Pod| pod.owner.as_ref().is_some_and(|owner| owner.starts_with(&prefix)) && !pod.ready;
+    let pods: Vec<String> = observed.pods.iter().filter(of_addon).map(|pod| format!("{}: {}", addon.name, pod.describe())).collect();
+    if pods.is_empty() { vec![format!("{}: {available} of {wanted} pods are available", addon.name)] } else { pods }
+}

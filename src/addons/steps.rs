@@ -1,0 +1,311 @@
+//! The steps of the addons phase, in the order of `phases/addons/phase.toml`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::artifacts::Obtained;
+use crate::bootstrap::kubectl;
+use crate::cluster::Cluster;
+use crate::error::{Class, Error, Result};
+use crate::phase::{Action, Cx, Inputs, Phase, Proof};
+use crate::provision::Handoff;
+
+use super::observed::Observed;
+use super::render::{Rendered, render_cluster};
+use super::rollout::{Expected, Outlook};
+use super::{evidence, preview, prune};
+
+/// Where the manifests lie below the cluster's directory.
+const DIR: &str = "addons";
+/// Between two looks at the cluster.
+const POLL: Duration = Duration::from_millis(200);
+/// How long one look serves the proofs of several steps.
+const FRESH: Duration = Duration::from_secs(2);
+/// How long a pod may show a reason that no waiting cures: images can still be on their way into a new node.
+const STUCK: Duration = Duration::from_secs(45);
+/// How long the API server may be away while we wait.
+const AWAY: Duration = Duration::from_mins(1);
+
+/// The phase for the hosts of the hand-off.
+pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
+    let room = Arc::new(Room { cluster: Arc::clone(cluster), handoff: cluster.handoff()?, last_look: Mutex::default() });
+    let shared = || Arc::clone(&room);
+    Ok(Phase::new("addons", cluster.manifest("addons")?, cluster.phase_hosts()?)
+        .with("render", Render(shared()))
+        .with("apply", Apply(shared()))
+        .with("wait", Wait(shared())))
+}
+
+/// What all steps of this phase know.
+struct Room {
+    cluster: Arc<Cluster>,
+    handoff: Handoff,
+    last_look: Mutex<Option<(Instant, Arc<Observed>)>>,
+}
+
+impl Room {
+    fn manifests(&self) -> Result<Vec<Rendered>> {
+        render_cluster(&self.cluster, &self.handoff)
+    }
+
+    /// The hashes of the manifests; unknown as long as nobody knows the images.
+    fn manifest_inputs(&self, inputs: Inputs) -> Inputs {
+        match self.manifests() {
+            Ok(manifests) => {
+                manifests.iter().fold(inputs, |inputs, manifest| inputs.with(format!("manifest of {}", manifest.name), &manifest.hash))
+            }
+            Err(_) => inputs.with("manifests", "unknown"),
+        }
+    }
+
+    /// The cluster is another one when its control-plane host was made anew.
+    fn cluster_inputs(&self) -> Result<Inputs> {
+        Ok(Inputs::new().with("control-plane host", &self.handoff.control_plane()?.instance))
+    }
+
+    fn hosts(&self) -> Vec<String> {
+        self.handoff.hosts.iter().map(|host| host.name.clone()).collect()
+    }
+
+    /// Nodes, workloads, pods and what belongs to them, all in one call.
+    fn look(&self) -> Result<Observed> {
+        let kinds = "nodes,daemonsets.apps,deployments.apps,pods,services,configmaps";
+        Ok(Observed::parse(&kubectl(&self.cluster)?.get(&[kinds, "--namespace=kube-system"])?))
+    }
+
+    /// The same, at most [`FRESH`] old: the proofs of all steps need only one call.
+    fn look_once(&self) -> Result<Arc<Observed>> {
+        let mut last = self.last_look.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((when, observed)) = last.as_ref()
+            && when.elapsed() < FRESH
+        {
+            return Ok(Arc::clone(observed));
+        }
+        let observed = Arc::new(self.look()?);
+        *last = Some((Instant::now(), Arc::clone(&observed)));
+        Ok(observed)
+    }
+
+    fn forget_look(&self) {
+        *self.last_look.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn outlook(&self, observed: &Observed) -> Result<Outlook> {
+        let expected = Expected { hosts: &self.hosts(), addons: &self.manifests()?, network: self.cluster.settings.cni };
+        Ok(expected.compare(observed))
+    }
+}
+
+/// The manifests as files that a person can read first.
+struct Render(Arc<Room>);
+
+impl Render {
+    fn stale_files(&self, manifests: &[Rendered]) -> Vec<String> {
+        let wanted: Vec<String> = manifests.iter().map(Rendered::file).collect();
+        let entries = fs_err::read_dir(self.0.cluster.store.path(DIR)).into_iter().flatten().flatten();
+        let manifests = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+        let names = manifests.filter_map(|path| Some(format!("{DIR}/{}", path.file_name()?.to_string_lossy())));
+        names.filter(|name| !wanted.contains(name)).collect()
+    }
+}
+
+impl Action for Render {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let cluster = &self.0.cluster;
+        let settings = ["phase3.", "phase2.pod_cidr", "phase2.service_cidr", "phase2.cluster_domain"];
+        Ok(cluster
+            .inputs(&settings)
+            .with("API endpoint", format!("{:?}", self.0.handoff.api))
+            .with("templates", cluster.source.digest("templates/addons"))
+            .with("artifacts", cluster.store.read(Obtained::FILE)?.unwrap_or_default()))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let manifests = self.0.manifests()?;
+        for manifest in &manifests {
+            if self.0.cluster.store.read(manifest.file())?.as_deref() != Some(manifest.text.as_bytes()) {
+                return Ok(Proof::Gone(format!("{} is missing or was changed", manifest.file())));
+            }
+        }
+        let stale = self.stale_files(&manifests);
+        Ok(stale.first().map_or(Proof::Holds, |file| Proof::Gone(format!("{file} belongs to no addon"))))
+    }
+
+    fn run(&self, _host: Option<&str>, _cx: &Cx) -> Result<()> {
+        let store = &self.0.cluster.store;
+        let manifests = self.0.manifests()?;
+        for manifest in &manifests {
+            store.write_file(manifest.file(), manifest.text.as_bytes(), 0o644)?;
+        }
+        self.stale_files(&manifests).into_iter().try_for_each(|file| store.remove(file))
+    }
+}
+
+/// kubectl apply of what changed, and removal of what should not be there.
+struct Apply(Arc<Room>);
+
+impl Apply {
+    /// The manifests that the cluster does not have whole in exactly this form.
+    fn changed<'m>(there: &Observed, manifests: &'m [Rendered]) -> Vec<&'m Rendered> {
+        let same = |manifest: &Rendered| {
+            let mut workloads = there.workloads.iter().filter(|workload| workload.object == manifest.main);
+            let whole = manifest.objects.iter().all(|object| there.addon_objects.contains(object));
+            whole && workloads.any(|workload| workload.hash.as_ref() == Some(&manifest.hash))
+        };
+        manifests.iter().filter(|manifest| !same(manifest)).collect()
+    }
+}
+
+impl Action for Apply {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        Ok(self.0.manifest_inputs(self.0.cluster_inputs()?))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        // RBAC is left to the run itself: what is looked at here costs one call together with the nodes and pods.
+        const SEEN: [&str; 4] = ["DaemonSet", "Deployment", "Service", "ConfigMap"];
+        let there = self.0.look_once()?;
+        let mut manifests = self.0.manifests()?;
+        for manifest in &mut manifests {
+            manifest.objects.retain(|object| SEEN.contains(&object.kind.as_str()));
+        }
+        if let Some(manifest) = Self::changed(&there, &manifests).first() {
+            return Ok(Proof::Gone(format!("the cluster does not have {} {} as it should be", manifest.name, manifest.version)));
+        }
+        let superfluous = prune::superfluous(&there.addon_objects, &manifests);
+        Ok(superfluous.first().map_or(Proof::Holds, |object| Proof::Gone(format!("{object} belongs to no addon that is on"))))
+    }
+
+    fn preview(&self, _host: Option<&str>) -> Result<Vec<String>> {
+        preview::preview(&kubectl(&self.0.cluster)?, &self.0.manifests()?)
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        self.0.forget_look();
+        let kubectl = kubectl(&self.0.cluster)?;
+        let logged = kubectl.clone().log(cx.log_path());
+        let manifests = self.0.manifests()?;
+        let there = prune::find_objects(&kubectl)?;
+        // First, so that no two things claim the same address or port.
+        let superfluous = prune::superfluous(&there.addon_objects, &manifests);
+        if !superfluous.is_empty() {
+            cx.progress(format!("removing {} objects", superfluous.len()));
+            prune::remove(&logged, &superfluous)?;
+        }
+        let changed = Self::changed(&there, &manifests);
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = changed.iter().map(|manifest| format!("{} {}", manifest.name, manifest.version)).collect();
+        cx.progress(format!("applying {}", names.join(", ")));
+        let mut args: Vec<String> = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts"].map(Into::into).into();
+        let path = |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
+        args.extend(changed.iter().map(path));
+        logged.run(&args).map(drop)
+    }
+}
+
+/// Until every addon is rolled out and every node is Ready.
+struct Wait(Arc<Room>);
+
+impl Action for Wait {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let inputs = self.0.manifest_inputs(self.0.cluster_inputs()?).with("network", self.0.cluster.settings.cni.to_string());
+        let hosts = self.0.handoff.hosts.iter();
+        Ok(hosts.fold(inputs, |inputs, host| inputs.with(format!("host {}", host.name), &host.instance)))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let outlook = self.0.outlook(&*self.0.look_once()?)?;
+        Ok(outlook.missing.into_iter().next().map_or(Proof::Holds, Proof::Gone))
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        self.0.forget_look();
+        Waiting { room: &self.0, cx, told: Vec::new(), doing: String::new(), stuck_since: None, away_since: None }.run()
+    }
+}
+
+/// One wait, with what it has already told.
+struct Waiting<'a> {
+    room: &'a Room,
+    cx: &'a Cx,
+    told: Vec<String>,
+    doing: String,
+    stuck_since: Option<Instant>,
+    away_since: Option<Instant>,
+}
+
+impl Waiting<'_> {
+    fn run(mut self) -> Result<()> {
+        loop {
+            let started = Instant::now();
+            if let Some(observed) = self.look()? {
+                let outlook = self.room.outlook(&observed)?;
+                self.tell(&outlook);
+                if outlook.missing.is_empty() {
+                    return Ok(());
+                }
+                self.check_stuck(&observed, &outlook)?;
+                if self.cx.remaining() < Duration::from_secs(10) {
+                    let error = Error::transient("the addons do not become ready in time");
+                    return Err(self.explain(error, &observed, &outlook));
+                }
+            }
+            self.cx.sleep(POLL.saturating_sub(started.elapsed()).max(POLL / 4))?;
+        }
+    }
+
+    /// What is there; nothing while the API server is away for a moment.
+    fn look(&mut self) -> Result<Option<Observed>> {
+        match self.room.look() {
+            Ok(observed) => {
+                self.away_since = None;
+                Ok(Some(observed))
+            }
+            Err(error) => {
+                let since = *self.away_since.get_or_insert_with(Instant::now);
+                let passing = error.class() == Class::Transient && since.elapsed() < AWAY;
+                if passing { Ok(None) } else { Err(error) }
+            }
+        }
+    }
+
+    fn tell(&mut self, outlook: &Outlook) {
+        let nodes = outlook.ready_nodes.iter().map(|name| format!("node {name} Ready"));
+        let dns = outlook.ready_addons.contains(&"coredns").then(|| "CoreDNS ready".to_owned());
+        for milestone in nodes.chain(dns) {
+            if !self.told.contains(&milestone) {
+                self.cx.milestone(&*milestone);
+                self.told.push(milestone);
+            }
+        }
+        if let Some(first) = outlook.missing.first() {
+            let doing = format!("waiting: {first}");
+            if self.doing != doing {
+                self.cx.progress(&*doing);
+                self.doing = doing;
+            }
+        }
+    }
+
+    fn check_stuck(&mut self, observed: &Observed, outlook: &Outlook) -> Result<()> {
+        let Some((pod, why)) = observed.pods.iter().find_map(|pod| Some((pod, pod.stuck()?))) else {
+            self.stuck_since = None;
+            return Ok(());
+        };
+        if self.stuck_since.get_or_insert_with(Instant::now).elapsed() < STUCK {
+            return Ok(());
+        }
+        let error = Error::permanent(format!("the pod {} cannot start: {why}", pod.name));
+        Err(self.explain(error, observed, outlook))
+    }
+
+    fn explain(&self, error: Error, observed: &Observed, outlook: &Outlook) -> Error {
+        let error = outlook.missing.iter().fold(error, Error::evidence);
+        match kubectl(&self.room.cluster) {
+            Ok(kubectl) => evidence::collect(error, &kubectl, "kube-system", &observed.pods),
+            Err(_) => error,
+        }
+    }
+}

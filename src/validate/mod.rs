@@ -1,0 +1,68 @@
+//! Whether the cluster does what a cluster is for: nodes Ready, the control plane up, pods that reach each other, Services and names.
+//!
+//! It looks through the API only. The one thing that it makes is the namespace of its probe pods, and that it removes again, however the
+//! validation ends. It repairs nothing: a failed check says what was seen and which command shows more.
+
+mod probes;
+mod report;
+mod state;
+
+use std::time::{Duration, Instant};
+
+use crate::addons::observed::Observed;
+use crate::bootstrap::{Kubectl, kubectl};
+use crate::cluster::Cluster;
+use crate::error::{Class, Result};
+use crate::phase::Cx;
+use crate::provision::Handoff;
+
+pub use report::{Check, Report};
+
+use probes::Probes;
+
+/// Between two looks at the cluster.
+const POLL: Duration = Duration::from_millis(150);
+/// The longest wait for nodes and pods that are not ready, however much time there is.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Validates the cluster; `deep` starts probe pods on every node. What is not good yet is waited for as long as `cx` has time.
+pub fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<Report> {
+    let handoff = cluster.handoff()?;
+    let kubectl = kubectl(cluster)?;
+    if !deep {
+        return Ok(Report::new(cluster, false, check_state(cluster, &handoff, &kubectl, cx)?));
+    }
+    cx.progress("starting a probe pod on every node");
+    let probes = Probes::new(cluster, &handoff, &kubectl, cx)?;
+    let checks = probes.start().and_then(|()| {
+        // The probe pods start while the nodes are looked at.
+        let mut checks = check_state(cluster, &handoff, &kubectl, cx)?;
+        cx.progress("pods, Services and names");
+        checks.extend(probes.check()?);
+        Ok(checks)
+    });
+    let removed = probes.remove();
+    let checks = checks?;
+    removed?;
+    Ok(Report::new(cluster, true, checks))
+}
+
+/// Nodes, static pods and what is critical, once all is good or nothing gets better any more.
+fn check_state(cluster: &Cluster, handoff: &Handoff, kubectl: &Kubectl, cx: &Cx) -> Result<Vec<Check>> {
+    let since = Instant::now();
+    let left = || cx.remaining().min(PATIENCE).saturating_sub(since.elapsed());
+    cx.progress("nodes and the pods of kube-system");
+    loop {
+        match kubectl.get(&["nodes,pods", "--namespace=kube-system"]) {
+            Ok(list) => {
+                let checks = state::judge(handoff, cluster.settings.cni, &Observed::parse(&list));
+                if checks.iter().all(|check| check.ok) || left().is_zero() {
+                    return Ok(checks);
+                }
+            }
+            Err(error) if error.class() == Class::Transient && !left().is_zero() => {}
+            Err(error) => return Err(error.hint("turnup status")),
+        }
+        cx.sleep(POLL)?;
+    }
+}

@@ -1,0 +1,304 @@
+//! Probe pods: a small HTTP server on every node that asks its neighbour, the Service of all, and the cluster's DNS.
+//!
+//! The requests are made by the pods themselves (`agnhost netexec`, /dial); they are told to through the API server's proxy.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use minijinja::{Environment, UndefinedBehavior, context};
+use serde_json::Value;
+
+use crate::addons::collect_evidence;
+use crate::addons::observed::{Observed, Pod};
+use crate::bootstrap::Kubectl;
+use crate::cluster::Cluster;
+use crate::error::{Context as _, Error, Result};
+use crate::phase::Cx;
+use crate::provision::Handoff;
+
+use super::{Check, POLL};
+
+const NAMESPACE: &str = "turnup-validate";
+const FILE: &str = "validate/probes.yaml";
+const TEMPLATE: &str = "templates/validate/probes.yaml";
+/// The port of the server in every pod.
+const PORT: u16 = 8080;
+/// How many requests are under way at once.
+const PARALLEL: usize = 4;
+/// The longest time from the start to the last answer.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// How long an older namespace of the same name may take to go.
+const OLD_GONE: Duration = Duration::from_mins(1);
+
+/// One probe pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Probe {
+    name: String,
+    node: String,
+    /// The index of the probe that it asks directly.
+    neighbour: usize,
+}
+
+/// What a probe asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Question {
+    /// The Service by its name.
+    Name,
+    /// The Service by its address.
+    Service,
+    /// Another pod by its address.
+    Pod,
+}
+
+/// Where probes and Service can be reached by now.
+#[derive(Debug, Default)]
+struct Addresses {
+    pods: BTreeMap<String, String>,
+    service: Option<String>,
+}
+
+/// The probe pods of one validation.
+pub(super) struct Probes<'a> {
+    cluster: &'a Cluster,
+    kubectl: &'a Kubectl,
+    cx: &'a Cx,
+    pods: Vec<Probe>,
+    deadline: Instant,
+    answered: AtomicBool,
+}
+
+impl<'a> Probes<'a> {
+    pub(super) fn new(cluster: &'a Cluster, handoff: &Handoff, kubectl: &'a Kubectl, cx: &'a Cx) -> Result<Self> {
+        let nodes: Vec<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).collect();
+        let probes = Self { cluster, kubectl, cx, pods: place(&nodes), deadline: Instant::now() + PATIENCE, answered: AtomicBool::new(false) };
+        cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o644)?;
+        Ok(probes)
+    }
+
+    fn render(&self) -> Result<String> {
+        let image = self.cluster.obtained()?.reference("agnhost")?;
+        render(&self.cluster.source.read_text(TEMPLATE)?, &self.pods, &image)
+    }
+
+    /// Creates them. What a validation that was killed has left is removed first.
+    pub(super) fn start(&self) -> Result<()> {
+        let file = format!("--filename={}", self.cluster.store.path(FILE).display());
+        let create = || self.kubectl.run(&["create", &file]);
+        let Err(error) = create() else { return Ok(()) };
+        let text = error.evidence_lines().join("\n");
+        if !text.contains("AlreadyExists") && !text.contains("being terminated") {
+            return Err(error.hint("turnup status"));
+        }
+        self.cx.progress(format!("removing an older namespace {NAMESPACE}"));
+        self.remove()?;
+        let since = Instant::now();
+        while self.kubectl.run(&["get", "namespace", NAMESPACE, "--output=name"]).is_ok() {
+            if since.elapsed() > OLD_GONE {
+                return Err(Error::transient(format!("the older namespace {NAMESPACE} does not go away"))
+                    .hint(format!("kubectl get namespace {NAMESPACE} --output=yaml")));
+            }
+            self.cx.sleep(POLL)?;
+        }
+        create().map(drop)
+    }
+
+    /// Removes them, even after a signal. The cluster finishes it by itself.
+    pub(super) fn remove(&self) -> Result<()> {
+        let args = ["delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false"];
+        let run = self.kubectl.command(&args).timeout(Duration::from_secs(30)).cleanup();
+        run.succeed().map(drop).map_err(|error| error.hint(format!("kubectl delete namespace {NAMESPACE}")))
+    }
+
+    /// Asks until every question is answered or the time is over.
+    pub(super) fn check(&self) -> Result<Vec<Check>> {
+        let mut open = self.questions();
+        let mut checks = BTreeMap::new();
+        let mut seen = BTreeMap::new();
+        let (observed, addresses) = loop {
+            let (observed, addresses) = self.look()?;
+            for (task, answer) in self.ask_all(&open, &addresses) {
+                match answer {
+                    Ok(answer) => drop(checks.insert(task, self.passed(task, &answer))),
+                    Err(why) => drop(seen.insert(task, why)),
+                }
+            }
+            open.retain(|task| !checks.contains_key(task));
+            let over = Instant::now() > self.deadline || self.cx.remaining() < Duration::from_secs(10);
+            if open.is_empty() || over {
+                break (observed, addresses);
+            }
+            self.cx.sleep(POLL)?;
+        };
+        for task in open {
+            let why = seen.get(&task).map_or("nobody answered", String::as_str);
+            checks.insert(task, self.failed(task, why, &observed, &addresses));
+        }
+        Ok(checks.into_values().collect())
+    }
+
+    /// Names first: the first answer of the cluster's DNS is what people wait for.
+    fn questions(&self) -> Vec<(Question, usize)> {
+        let all = 0..self.pods.len();
+        let of = |question: Question| all.clone().map(move |probe| (question, probe));
+        of(Question::Name).chain(of(Question::Service)).chain(of(Question::Pod)).collect()
+    }
+
+    fn look(&self) -> Result<(Observed, Addresses)> {
+        let list = match self.kubectl.get(&["pods,services", "--namespace", NAMESPACE]) {
+            Ok(list) => list,
+            Err(error) if error.class() == crate::Class::Transient && Instant::now() < self.deadline => Value::Null,
+            Err(error) => return Err(error),
+        };
+        let observed = Observed::parse(&list);
+        let running = observed.pods.iter().filter(|pod| pod.ready);
+        let pods = running.filter_map(|pod| Some((pod.name.clone(), pod.address.clone()?))).collect();
+        let mut services = list["items"].as_array().into_iter().flatten().filter(|item| item["kind"] == "Service");
+        let service = services.find_map(|item| item["spec"]["clusterIP"].as_str()).map(str::to_owned);
+        Ok((observed, Addresses { pods, service }))
+    }
+
+    /// Asks everything that can be asked by now, a few questions at a time.
+    fn ask_all(&self, open: &[(Question, usize)], addresses: &Addresses) -> Vec<((Question, usize), Result<String, String>)> {
+        let askable = open.iter().filter(|(question, probe)| self.target(*question, *probe, addresses).is_some());
+        let tasks = Mutex::new(askable.copied());
+        let answers = Mutex::new(Vec::new());
+        let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
+        let work = || {
+            while let Some((question, probe)) = next() {
+                let target = self.target(question, probe, addresses).unwrap_or_default();
+                let answer = self.ask(question, &self.pods[probe], &target);
+                if let Ok(mut answers) = answers.lock() {
+                    answers.push(((question, probe), answer));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..PARALLEL {
+                scope.spawn(work);
+            }
+        });
+        answers.into_inner().unwrap_or_default()
+    }
+
+    /// Host and port to dial; nothing as long as one of both ends is not there.
+    fn target(&self, question: Question, probe: usize, addresses: &Addresses) -> Option<String> {
+        let probe = &self.pods[probe];
+        addresses.pods.get(&probe.name)?;
+        let pair = |host: &str, port: u16| format!("host={host}&port={port}");
+        match question {
+            Question::Name => Some(pair("probe", 80)),
+            Question::Service => Some(pair(addresses.service.as_ref()?, 80)),
+            Question::Pod => Some(pair(addresses.pods.get(&self.pods[probe.neighbour].name)?, PORT)),
+        }
+    }
+
+    fn ask(&self, question: Question, probe: &Probe, target: &str) -> Result<String, String> {
+        let pod = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:{PORT}/proxy", probe.name);
+        let path = format!("{pod}/dial?{target}&protocol=http&request=hostname&tries=1");
+        let said = self.kubectl.run(&["get", "--raw", &path]).map_err(|error| last_line(&error))?;
+        let answer = read_answer(&said);
+        // A name that leads to an address is an answer of the DNS server, whether or not somebody listens there already.
+        if question == Question::Name && !self.answered.swap(true, Ordering::Relaxed) {
+            self.cx.milestone("first pod answers DNS");
+        }
+        answer
+    }
+
+    fn passed(&self, (question, probe): (Question, usize), answer: &str) -> Check {
+        let probe = &self.pods[probe];
+        let seen = self.pods.iter().find(|other| other.name == answer).map_or(answer, |other| &other.node);
+        Check::passed(question.name(), &probe.node, format!("{} {}", question.success(), seen))
+    }
+
+    fn failed(&self, (question, index): (Question, usize), why: &str, observed: &Observed, addresses: &Addresses) -> Check {
+        let probe = &self.pods[index];
+        let logs = |what: &str| format!("kubectl --namespace=kube-system logs {what} --tail=20");
+        let pod_of = |name: &str| observed.pods.iter().find(|pod| pod.name == name);
+        let not_running = |name: &str| match pod_of(name) {
+            Some(pod) if pod.ready => None,
+            Some(pod) => Some(self.explain_pod(pod)),
+            None => Some(format!("the pod {name} was not created")),
+        };
+        let neighbour = &self.pods[probe.neighbour];
+        let missing = not_running(&probe.name).or_else(|| (question == Question::Pod).then(|| not_running(&neighbour.name)).flatten());
+        if let Some(missing) = missing {
+            return Check::failed(question.name(), &probe.node, missing, format!("kubectl describe node {}", probe.node));
+        }
+        let (to, port) = match question {
+            Question::Name => ("probe".to_owned(), 80),
+            Question::Service => (addresses.service.clone().unwrap_or_default(), 80),
+            Question::Pod => (addresses.pods.get(&neighbour.name).cloned().unwrap_or_default(), PORT),
+        };
+        let why = self.connect(probe, &format!("{to}:{port}")).unwrap_or_else(|| why.to_owned());
+        let (seen, next) = match question {
+            Question::Name => (format!("a pod cannot reach the Service `probe` by its name: {why}"), logs("deployment/coredns")),
+            Question::Service => (format!("a pod cannot reach the Service address {to}: {why}"), logs("daemonset/kube-proxy")),
+            Question::Pod => (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel")),
+        };
+        Check::failed(question.name(), &probe.node, seen, next)
+    }
+
+    fn explain_pod(&self, pod: &Pod) -> String {
+        let error = collect_evidence(Error::permanent(pod.describe()), self.kubectl, NAMESPACE, std::slice::from_ref(pod));
+        let mine = error.evidence_lines().iter().rfind(|line| line.contains(&pod.name)).cloned();
+        mine.map_or_else(|| pod.describe(), |line| format!("{}; {line}", pod.describe()))
+    }
+
+    /// What the pod itself says about this connection: refused, timed out, name not found.
+    fn connect(&self, probe: &Probe, to: &str) -> Option<String> {
+        let args = ["exec", &probe.name, "--namespace", NAMESPACE, "--", "/agnhost", "connect", to, "--timeout=3s"];
+        let failure = self.kubectl.command(&args).timeout(Duration::from_secs(20)).output().err()?;
+        let said = failure.stderr().lines().find(|line| !line.trim().is_empty() && !line.contains("command terminated"))?;
+        Some(said.trim().to_owned())
+    }
+}
+
+impl Question {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Pod => "pod to pod",
+            Self::Service => "pod to Service",
+            Self::Name => "name of a Service",
+        }
+    }
+
+    const fn success(self) -> &'static str {
+        match self {
+            Self::Pod => "answered by a pod on",
+            Self::Service => "its address answered from",
+            Self::Name => "resolved, and answered from",
+        }
+    }
+}
+
+/// One probe a node, each asking one on another node; a single node gets two.
+fn place(nodes: &[&str]) -> Vec<Probe> {
+    let nodes = if let [only] = nodes { vec![*only, *only] } else { nodes.to_vec() };
+    let count = nodes.len();
+    let place = |(index, node): (usize, &&str)| Probe { name: format!("probe-{index}"), node: (*node).to_owned(), neighbour: (index + 1) % count };
+    nodes.iter().enumerate().map(place).collect()
+}
+
+fn render(template: &str, probes: &[Probe], image: &str) -> Result<String> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    let pods: Vec<minijinja::Value> = probes.iter().map(|probe| context! { name => &probe.name, node => &probe.node }).collect();
+    let values = context! { namespace => NAMESPACE, image, pods };
+    Ok(environment.render_str(template, &values).context(format!("cannot render {TEMPLATE}"))? + "\n")
+}
+
+/// The answer of /dial: `{"responses": ["probe-1"]}` or `{"errors": ["… connection refused"]}`.
+fn read_answer(text: &str) -> Result<String, String> {
+    let answer: Value = serde_json::from_str(text).unwrap_or_default();
+    match (answer["responses"][0].as_str(), answer["errors"][0].as_str()) {
+        (Some(response), _) => Ok(response.to_owned()),
+        (None, Some(error)) => Err(error.to_owned()),
+        (None, None) => Err(format!("an unexpected answer: {}", text.trim())),
+    }
+}
+
+fn last_line(error: &Error) -> String {
+    error.evidence_lines().last().map_or_else(|| error.message(), String::as_str).to_owned()
+}
