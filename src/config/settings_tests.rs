@@ -131,7 +131,7 @@ fn our_own_defaults() {
     let mut bare = settings;
     bare.set_all(&[("phase1.cloud_provider", "baremetal")]).unwrap();
     assert_eq!(bare.check(), []);
-    assert_eq!(bare.get("phase1.ssh_user").unwrap(), "root");
+    assert_eq!(bare.get("phase1.baremetal.hosts_file").unwrap(), "provision.json");
     assert_eq!(bare.get_int("phase1.num_nodes").unwrap(), 0, "not asked, so nothing");
 }
 
