@@ -92,7 +92,11 @@ impl Node {
     fn parse(item: &Value) -> Self {
         let ready = condition(item, "Ready");
         let says = ready.map_or_else(|| "the kubelet has not reported yet".into(), reason_and_message);
-        Self { name: text(&item["metadata"]["name"]), ready: ready.is_some_and(|ready| ready["status"] == "True"), says }
+        Self {
+            name: text(&item["metadata"]["name"]),
+            ready: ready.is_some_and(|ready| ready["status"] == "True"),
+            says,
+        }
     }
 }
 

@@ -18,7 +18,6 @@ pub(super) const CONFIG: &str = "/etc/kubernetes/kubelet.json";
 /// kubelet's kubeconfig; it names the certificate that kubelet renews itself.
 pub(super) const KUBECONFIG: &str = "/etc/kubernetes/kubelet-kubeconfig.json";
 
-
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
     pub(super) settings: &'a ClusterSettings,

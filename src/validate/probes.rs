@@ -72,7 +72,14 @@ pub(super) struct Probes<'a> {
 impl<'a> Probes<'a> {
     pub(super) fn new(cluster: &'a Cluster, handoff: &Handoff, kubectl: &'a Kubectl, cx: &'a Cx) -> Result<Self> {
         let nodes: Vec<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).collect();
-        let probes = Self { cluster, kubectl, cx, pods: place(&nodes), deadline: Instant::now() + PATIENCE, answered: AtomicBool::new(false) };
+        let probes = Self {
+            cluster,
+            kubectl,
+            cx,
+            pods: place(&nodes),
+            deadline: Instant::now() + PATIENCE,
+            answered: AtomicBool::new(false),
+        };
         cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o644)?;
         Ok(probes)
     }
@@ -160,7 +167,11 @@ impl<'a> Probes<'a> {
     }
 
     /// Asks everything that can be asked by now, a few questions at a time.
-    fn ask_all(&self, open: &[(Question, usize)], addresses: &Addresses) -> Vec<((Question, usize), Result<String, String>)> {
+    fn ask_all(
+        &self,
+        open: &[(Question, usize)],
+        addresses: &Addresses,
+    ) -> Vec<((Question, usize), Result<String, String>)> {
         let askable = open.iter().filter(|(question, probe)| self.target(*question, *probe, addresses).is_some());
         let tasks = Mutex::new(askable.copied());
         let answers = Mutex::new(Vec::new());
@@ -212,7 +223,13 @@ impl<'a> Probes<'a> {
         Check::passed(question.name(), &probe.node, format!("{} {}", question.success(), seen))
     }
 
-    fn failed(&self, (question, index): (Question, usize), why: &str, observed: &Observed, addresses: &Addresses) -> Check {
+    fn failed(
+        &self,
+        (question, index): (Question, usize),
+        why: &str,
+        observed: &Observed,
+        addresses: &Addresses,
+    ) -> Check {
         let probe = &self.pods[index];
         let logs = |what: &str| format!("kubectl --namespace=kube-system logs {what} --tail=20");
         let pod_of = |name: &str| observed.pods.iter().find(|pod| pod.name == name);
@@ -222,9 +239,15 @@ impl<'a> Probes<'a> {
             None => Some(format!("the pod {name} was not created")),
         };
         let neighbour = &self.pods[probe.neighbour];
-        let missing = not_running(&probe.name).or_else(|| (question == Question::Pod).then(|| not_running(&neighbour.name)).flatten());
+        let missing = not_running(&probe.name)
+            .or_else(|| (question == Question::Pod).then(|| not_running(&neighbour.name)).flatten());
         if let Some(missing) = missing {
-            return Check::failed(question.name(), &probe.node, missing, format!("kubectl describe node {}", probe.node));
+            return Check::failed(
+                question.name(),
+                &probe.node,
+                missing,
+                format!("kubectl describe node {}", probe.node),
+            );
         }
         let (to, port) = match question {
             Question::Name => ("probe".to_owned(), 80),
@@ -233,15 +256,22 @@ impl<'a> Probes<'a> {
         };
         let why = self.connect(probe, &format!("{to}:{port}")).unwrap_or_else(|| why.to_owned());
         let (seen, next) = match question {
-            Question::Name => (format!("a pod cannot reach the Service `probe` by its name: {why}"), logs("deployment/coredns")),
-            Question::Service => (format!("a pod cannot reach the Service address {to}: {why}"), logs("daemonset/kube-proxy")),
-            Question::Pod => (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel")),
+            Question::Name => {
+                (format!("a pod cannot reach the Service `probe` by its name: {why}"), logs("deployment/coredns"))
+            }
+            Question::Service => {
+                (format!("a pod cannot reach the Service address {to}: {why}"), logs("daemonset/kube-proxy"))
+            }
+            Question::Pod => {
+                (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel"))
+            }
         };
         Check::failed(question.name(), &probe.node, seen, next)
     }
 
     fn explain_pod(&self, pod: &Pod) -> String {
-        let error = collect_evidence(Error::permanent(pod.describe()), self.kubectl, NAMESPACE, std::slice::from_ref(pod));
+        let error =
+            collect_evidence(Error::permanent(pod.describe()), self.kubectl, NAMESPACE, std::slice::from_ref(pod));
         let mine = error.evidence_lines().iter().rfind(|line| line.contains(&pod.name)).cloned();
         mine.map_or_else(|| pod.describe(), |line| format!("{}; {line}", pod.describe()))
     }
@@ -250,7 +280,8 @@ impl<'a> Probes<'a> {
     fn connect(&self, probe: &Probe, to: &str) -> Option<String> {
         let args = ["exec", &probe.name, "--namespace", NAMESPACE, "--", "/agnhost", "connect", to, "--timeout=3s"];
         let failure = self.kubectl.command(&args).timeout(Duration::from_secs(20)).output().err()?;
-        let said = failure.stderr().lines().find(|line| !line.trim().is_empty() && !line.contains("command terminated"))?;
+        let said =
+            failure.stderr().lines().find(|line| !line.trim().is_empty() && !line.contains("command terminated"))?;
         Some(said.trim().to_owned())
     }
 }
@@ -277,14 +308,19 @@ impl Question {
 fn place(nodes: &[&str]) -> Vec<Probe> {
     let nodes = if let [only] = nodes { vec![*only, *only] } else { nodes.to_vec() };
     let count = nodes.len();
-    let place = |(index, node): (usize, &&str)| Probe { name: format!("probe-{index}"), node: (*node).to_owned(), neighbour: (index + 1) % count };
+    let place = |(index, node): (usize, &&str)| Probe {
+        name: format!("probe-{index}"),
+        node: (*node).to_owned(),
+        neighbour: (index + 1) % count,
+    };
     nodes.iter().enumerate().map(place).collect()
 }
 
 fn render(template: &str, probes: &[Probe], image: &str) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    let pods: Vec<minijinja::Value> = probes.iter().map(|probe| context! { name => &probe.name, node => &probe.node }).collect();
+    let pods: Vec<minijinja::Value> =
+        probes.iter().map(|probe| context! { name => &probe.name, node => &probe.node }).collect();
     let values = context! { namespace => NAMESPACE, image, pods };
     Ok(environment.render_str(template, &values).context(format!("cannot render {TEMPLATE}"))? + "\n")
 }
