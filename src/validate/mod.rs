@@ -49,18 +49,18 @@ pub fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<Report> {
 
 /// Nodes, static pods and what is critical, once all is good or nothing gets better any more.
 fn check_state(cluster: &Cluster, handoff: &Handoff, kubectl: &Kubectl, cx: &Cx) -> Result<Vec<Check>> {
-    let since = Instant::now();
-    let left = || cx.remaining().min(PATIENCE).saturating_sub(since.elapsed());
+    let deadline = Instant::now() + cx.remaining().min(PATIENCE);
+    let is_over = || Instant::now() >= deadline;
     cx.progress("nodes and the pods of kube-system");
     loop {
         match kubectl.get(&["nodes,pods", "--namespace=kube-system"]) {
             Ok(list) => {
                 let checks = state::judge(handoff, cluster.settings.cni, &Observed::parse(&list));
-                if checks.iter().all(|check| check.ok) || left().is_zero() {
+                if checks.iter().all(|check| check.ok) || is_over() {
                     return Ok(checks);
                 }
             }
-            Err(error) if error.class() == Class::Transient && !left().is_zero() => {}
+            Err(error) if error.class() == Class::Transient && !is_over() => {}
             Err(error) => return Err(error.hint("turnup status")),
         }
         cx.sleep(POLL)?;
