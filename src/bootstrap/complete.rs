@@ -98,7 +98,7 @@ impl Completion<'_> {
             users,
             // A container's kernel is the machine's around it, which the doctor has looked at.
             modules: if facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
-            sysctls: Agents::sysctls(),
+            sysctls: kubelet::sysctls(),
             directories: directories(host.role),
             binaries: self.binaries()?,
             files: files.files,
@@ -157,6 +157,9 @@ impl Completion<'_> {
         files.key("/etc/kubernetes/pki/kubelet.key", &format!("kubelet-{}.key", host.name), 0)?;
         files.text(kubelet::CONFIG, agents.kubelet_config()?);
         files.text("/etc/containerd/config.toml", agents.containerd_config()?);
+        // For the next boot; `turnup node up` sets them now.
+        let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
+        files.text("/etc/sysctl.d/90-turnup.conf", settings.collect());
         if host.role == Role::ControlPlane {
             let authority = files.pki.text("ca", "crt")?;
             let identity = Identity::File(crate::node::facts::CLIENT_CERTIFICATE);

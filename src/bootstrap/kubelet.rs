@@ -108,21 +108,6 @@ impl Agents<'_> {
         ])
     }
 
-    /// Kernel settings: forwarding for pods, and what kubelet demands with `protectKernelDefaults`.
-    pub(super) fn sysctls() -> BTreeMap<String, String> {
-        [
-            ("net.ipv4.ip_forward", "1"),
-            ("vm.overcommit_memory", "1"),
-            ("vm.panic_on_oom", "0"),
-            ("kernel.panic", "10"),
-            ("kernel.panic_on_oops", "1"),
-            ("kernel.keys.root_maxkeys", "1000000"),
-            ("kernel.keys.root_maxbytes", "25000000"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
-    }
-
     /// systemd manages the cgroups of a real host with the unified hierarchy; in all other cases kubelet does it alone.
     const fn uses_systemd_cgroups(&self) -> bool {
         self.facts.cgroup == 2
@@ -135,4 +120,19 @@ impl Agents<'_> {
         // The engine drops the newline at the end.
         Ok(environment.render_str(&text, context).context(format!("cannot render {path}"))? + "\n")
     }
+}
+
+/// Kernel settings: forwarding for pods, and what kubelet demands with `protectKernelDefaults`.
+pub(super) fn sysctls() -> BTreeMap<String, String> {
+    [
+        ("net.ipv4.ip_forward", "1"),
+        ("vm.overcommit_memory", "1"),
+        ("vm.panic_on_oom", "0"),
+        ("kernel.panic", "10"),
+        ("kernel.panic_on_oops", "1"),
+        ("kernel.keys.root_maxkeys", "1000000"),
+        ("kernel.keys.root_maxbytes", "25000000"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
 }

@@ -62,6 +62,12 @@ impl<'a> Reach<'a> {
         Ok(())
     }
 
+    /// Starts kubelet anew; pods run on.
+    pub(super) fn restart_kubelet(&self) -> Result<()> {
+        self.ssh.run(&["systemctl", "restart", "kubelet.service"])?;
+        Ok(())
+    }
+
     /// Copies a file over, whole or not at all.
     pub(super) fn copy(&self, local: &std::path::Path, remote: &str, mode: u32) -> Result<()> {
         self.ssh.copy(local, remote, mode)

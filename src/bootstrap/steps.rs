@@ -301,7 +301,9 @@ impl Action for Api {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         write_kubeconfig(&self.0.cluster, &self.0.handoff)?;
         let kubectl = kubectl(&self.0.cluster)?;
+        let mut waited = false;
         while !kubectl.is_ready() {
+            waited = true;
             if cx.remaining() < Duration::from_secs(5) {
                 let why = kubectl.run(&["get", "--raw=/readyz?verbose"]).err();
                 let error = Error::transient("the API server does not become ready");
@@ -311,6 +313,12 @@ impl Action for Api {
             cx.sleep(Duration::from_millis(100))?;
         }
         cx.milestone("API server ready");
+        if waited {
+            // While there was no API server to talk to, kubelet's tries to register and to show its static pods have backed off to
+            // seven seconds and a minute; a new start tries at once. The static pods run on.
+            let host = self.0.handoff.control_plane()?;
+            Reach::new(&self.0.cluster, host, cx)?.restart_kubelet()?;
+        }
         Ok(())
     }
 }
@@ -407,7 +415,7 @@ fn wait_for_node(kubectl: &Kubectl, name: &str, cx: &Cx) -> Result<()> {
             Ok(_) => return Ok(()),
             Err(error) if cx.remaining() < Duration::from_secs(5) => {
                 let message = format!("the kubelet of {name} did not register its node");
-                return Err(Error::transient(message).source(error).hint(format!("turnup logs {name} kubelet")));
+                return Err(Error::transient(message).source(error).hint("turnup status"));
             }
             Err(_) => cx.sleep(Duration::from_millis(200))?,
         }

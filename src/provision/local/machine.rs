@@ -88,7 +88,8 @@ fn write_identity(spec: &HostSpec, unit: &[u8]) -> Result<()> {
 
 fn boot(spec: &HostSpec) -> Result<()> {
     let log = spec.dir.join("console.log");
-    let env = [("SYSTEMD_NSPAWN_API_VFS_WRITABLE", "1")];
+    // The host may change what belongs to its network namespace; all else below /proc/sys and /sys is the machine's.
+    let env = [("SYSTEMD_NSPAWN_API_VFS_WRITABLE", "network")];
     let args = nspawn_args(spec);
     if Path::new("/run/systemd/system").exists() {
         // A unit of its own: systemd makes the cgroup, and the end of a login session does not end the host.
