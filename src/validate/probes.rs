@@ -149,11 +149,18 @@ impl<'a> Probes<'a> {
         if question == Question::Pod { vec![probe, self.pods[probe].neighbour] } else { vec![probe] }
     }
 
-    /// Names first: the first answer of the cluster's DNS is what people wait for.
+    /// Names first: the first answer of the cluster's DNS is what people wait for. What is switched off is not asked for.
     fn questions(&self) -> Vec<(Question, usize)> {
+        let (services, names) = (self.cluster.settings.kube_proxy, self.cluster.settings.dns);
         let all = 0..self.pods.len();
         let of = |question: Question| all.clone().map(move |probe| (question, probe));
-        of(Question::Name).chain(of(Question::Service)).chain(of(Question::Pod)).collect()
+        let all = of(Question::Name).chain(of(Question::Service)).chain(of(Question::Pod));
+        let is_on = |question: Question| match question {
+            Question::Name => names && services,
+            Question::Service => services,
+            Question::Pod => true,
+        };
+        all.filter(|(question, _)| is_on(*question)).collect()
     }
 
     fn look(&self) -> Result<(Observed, Addresses)> {
