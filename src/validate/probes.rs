@@ -72,14 +72,7 @@ pub(super) struct Probes<'a> {
 impl<'a> Probes<'a> {
     pub(super) fn new(cluster: &'a Cluster, handoff: &Handoff, kubectl: &'a Kubectl, cx: &'a Cx) -> Result<Self> {
         let nodes: Vec<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).collect();
-        let probes = Self {
-            cluster,
-            kubectl,
-            cx,
-            pods: place(&nodes),
-            deadline: Instant::now() + PATIENCE,
-            answered: AtomicBool::new(false),
-        };
+        let probes = Self { cluster, kubectl, cx, pods: place(&nodes), deadline: Instant::now() + PATIENCE, answered: AtomicBool::new(false) };
         cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o644)?;
         Ok(probes)
     }
@@ -125,6 +118,7 @@ impl<'a> Probes<'a> {
         let mut seen = BTreeMap::new();
         let (observed, addresses) = loop {
             let (observed, addresses) = self.look()?;
+            let is_over = |probe: usize| observed.pods.iter().any(|pod| pod.name == self.pods[probe].name && pod.is_over());
             for (task, answer) in self.ask_all(&open, &addresses) {
                 match answer {
                     Ok(answer) => drop(checks.insert(task, self.passed(task, &answer))),
@@ -133,23 +127,40 @@ impl<'a> Probes<'a> {
             }
             open.retain(|task| !checks.contains_key(task));
             let over = Instant::now() > self.deadline || self.cx.remaining() < Duration::from_secs(10);
-            if open.is_empty() || over {
+            if over || open.iter().all(|task| self.needs(*task).into_iter().any(is_over)) {
                 break (observed, addresses);
             }
             self.cx.sleep(POLL)?;
         };
+        let down: Vec<usize> = (0..self.pods.len()).filter(|probe| !addresses.pods.contains_key(&self.pods[*probe].name)).collect();
+        let mut all: Vec<Check> = down.iter().map(|probe| self.not_running(&self.pods[*probe], &observed)).collect();
+        // A pod that does not run is said once, not for everything that it cannot do.
+        open.retain(|task| !self.needs(*task).iter().any(|probe| down.contains(probe)));
         for task in open {
             let why = seen.get(&task).map_or("nobody answered", String::as_str);
-            checks.insert(task, self.failed(task, why, &observed, &addresses));
+            checks.insert(task, self.failed(task, why, &addresses));
         }
-        Ok(checks.into_values().collect())
+        all.extend(checks.into_values());
+        Ok(all)
     }
 
-    /// Names first: the first answer of the cluster's DNS is what people wait for.
+    /// The probes that must run before this can be asked.
+    fn needs(&self, (question, probe): (Question, usize)) -> Vec<usize> {
+        if question == Question::Pod { vec![probe, self.pods[probe].neighbour] } else { vec![probe] }
+    }
+
+    /// Names first: the first answer of the cluster's DNS is what people wait for. What is switched off is not asked for.
     fn questions(&self) -> Vec<(Question, usize)> {
+        let (services, names) = (self.cluster.settings.kube_proxy, self.cluster.settings.dns);
         let all = 0..self.pods.len();
         let of = |question: Question| all.clone().map(move |probe| (question, probe));
-        of(Question::Name).chain(of(Question::Service)).chain(of(Question::Pod)).collect()
+        let all = of(Question::Name).chain(of(Question::Service)).chain(of(Question::Pod));
+        let is_on = |question: Question| match question {
+            Question::Name => names && services,
+            Question::Service => services,
+            Question::Pod => true,
+        };
+        all.filter(|(question, _)| is_on(*question)).collect()
     }
 
     fn look(&self) -> Result<(Observed, Addresses)> {
@@ -167,11 +178,7 @@ impl<'a> Probes<'a> {
     }
 
     /// Asks everything that can be asked by now, a few questions at a time.
-    fn ask_all(
-        &self,
-        open: &[(Question, usize)],
-        addresses: &Addresses,
-    ) -> Vec<((Question, usize), Result<String, String>)> {
+    fn ask_all(&self, open: &[(Question, usize)], addresses: &Addresses) -> Vec<((Question, usize), Result<String, String>)> {
         let askable = open.iter().filter(|(question, probe)| self.target(*question, *probe, addresses).is_some());
         let tasks = Mutex::new(askable.copied());
         let answers = Mutex::new(Vec::new());
@@ -223,32 +230,10 @@ impl<'a> Probes<'a> {
         Check::passed(question.name(), &probe.node, format!("{} {}", question.success(), seen))
     }
 
-    fn failed(
-        &self,
-        (question, index): (Question, usize),
-        why: &str,
-        observed: &Observed,
-        addresses: &Addresses,
-    ) -> Check {
+    fn failed(&self, (question, index): (Question, usize), why: &str, addresses: &Addresses) -> Check {
         let probe = &self.pods[index];
         let logs = |what: &str| format!("kubectl --namespace=kube-system logs {what} --tail=20");
-        let pod_of = |name: &str| observed.pods.iter().find(|pod| pod.name == name);
-        let not_running = |name: &str| match pod_of(name) {
-            Some(pod) if pod.ready => None,
-            Some(pod) => Some(self.explain_pod(pod)),
-            None => Some(format!("the pod {name} was not created")),
-        };
         let neighbour = &self.pods[probe.neighbour];
-        let missing = not_running(&probe.name)
-            .or_else(|| (question == Question::Pod).then(|| not_running(&neighbour.name)).flatten());
-        if let Some(missing) = missing {
-            return Check::failed(
-                question.name(),
-                &probe.node,
-                missing,
-                format!("kubectl describe node {}", probe.node),
-            );
-        }
         let (to, port) = match question {
             Question::Name => ("probe".to_owned(), 80),
             Question::Service => (addresses.service.clone().unwrap_or_default(), 80),
@@ -256,22 +241,21 @@ impl<'a> Probes<'a> {
         };
         let why = self.connect(probe, &format!("{to}:{port}")).unwrap_or_else(|| why.to_owned());
         let (seen, next) = match question {
-            Question::Name => {
-                (format!("a pod cannot reach the Service `probe` by its name: {why}"), logs("deployment/coredns"))
-            }
-            Question::Service => {
-                (format!("a pod cannot reach the Service address {to}: {why}"), logs("daemonset/kube-proxy"))
-            }
-            Question::Pod => {
-                (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel"))
-            }
+            Question::Name => (format!("a pod cannot reach the Service `probe` by its name: {why}"), logs("deployment/coredns")),
+            Question::Service => (format!("a pod cannot reach the Service address {to}: {why}"), logs("daemonset/kube-proxy")),
+            Question::Pod => (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel")),
         };
         Check::failed(question.name(), &probe.node, seen, next)
     }
 
+    fn not_running(&self, probe: &Probe, observed: &Observed) -> Check {
+        let pod = observed.pods.iter().find(|pod| pod.name == probe.name);
+        let seen = pod.map_or_else(|| format!("the pod {} is gone", probe.name), |pod| self.explain_pod(pod));
+        Check::failed("probe pod", &probe.node, seen, format!("kubectl describe node {}", probe.node))
+    }
+
     fn explain_pod(&self, pod: &Pod) -> String {
-        let error =
-            collect_evidence(Error::permanent(pod.describe()), self.kubectl, NAMESPACE, std::slice::from_ref(pod));
+        let error = collect_evidence(Error::permanent(pod.describe()), self.kubectl, NAMESPACE, std::slice::from_ref(pod));
         let mine = error.evidence_lines().iter().rfind(|line| line.contains(&pod.name)).cloned();
         mine.map_or_else(|| pod.describe(), |line| format!("{}; {line}", pod.describe()))
     }
@@ -280,8 +264,7 @@ impl<'a> Probes<'a> {
     fn connect(&self, probe: &Probe, to: &str) -> Option<String> {
         let args = ["exec", &probe.name, "--namespace", NAMESPACE, "--", "/agnhost", "connect", to, "--timeout=3s"];
         let failure = self.kubectl.command(&args).timeout(Duration::from_secs(20)).output().err()?;
-        let said =
-            failure.stderr().lines().find(|line| !line.trim().is_empty() && !line.contains("command terminated"))?;
+        let said = failure.stderr().lines().find(|line| !line.trim().is_empty() && !line.contains("command terminated"))?;
         Some(said.trim().to_owned())
     }
 }
@@ -308,19 +291,14 @@ impl Question {
 fn place(nodes: &[&str]) -> Vec<Probe> {
     let nodes = if let [only] = nodes { vec![*only, *only] } else { nodes.to_vec() };
     let count = nodes.len();
-    let place = |(index, node): (usize, &&str)| Probe {
-        name: format!("probe-{index}"),
-        node: (*node).to_owned(),
-        neighbour: (index + 1) % count,
-    };
+    let place = |(index, node): (usize, &&str)| Probe { name: format!("probe-{index}"), node: (*node).to_owned(), neighbour: (index + 1) % count };
     nodes.iter().enumerate().map(place).collect()
 }
 
 fn render(template: &str, probes: &[Probe], image: &str) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    let pods: Vec<minijinja::Value> =
-        probes.iter().map(|probe| context! { name => &probe.name, node => &probe.node }).collect();
+    let pods: Vec<minijinja::Value> = probes.iter().map(|probe| context! { name => &probe.name, node => &probe.node }).collect();
     let values = context! { namespace => NAMESPACE, image, pods };
     Ok(environment.render_str(template, &values).context(format!("cannot render {TEMPLATE}"))? + "\n")
 }
