@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, Lock, Obtained};
 use crate::cluster::Cluster;
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use crate::node::up::Delivery;
 use crate::node::{Complete, Facts};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
@@ -108,6 +108,25 @@ impl Node {
         inputs.insert("images", format!("{:?}", complete.images));
         inputs.insert("kernel settings", format!("{:?} {:?}", complete.sysctls, complete.modules));
         Ok(inputs)
+    }
+
+    /// Asks the host itself whether it still is what it was made.
+    fn prove_host(&self, host: Option<&str>) -> Result<Proof> {
+        let host = self.host(host)?;
+        let (complete, _) = self.computed(&host.name)?;
+        Ok(match Reach::for_proof(&self.cluster, host)?.differences(&complete) {
+            Err(error) if error.class() == Class::Interrupted => return Err(error),
+            Err(error) => Proof::Gone(format!("{} does not answer: {}", host.name, error.message())),
+            Ok(lines) => lines.into_iter().next().map_or(Proof::Holds, Proof::Gone),
+        })
+    }
+
+    /// What `turnup plan` says about a host: everything that differs on it.
+    fn preview_host(&self, host: Option<&str>) -> Result<Vec<String>> {
+        let host = self.host(host)?;
+        // A host whose facts are not known yet has nothing on it to compare.
+        let Ok((complete, _)) = self.computed(&host.name) else { return Ok(Vec::new()) };
+        Ok(Reach::for_proof(&self.cluster, host)?.differences(&complete).unwrap_or_default())
     }
 
     /// Brings one host to its complete configuration.
@@ -271,9 +290,12 @@ impl Action for Up {
         self.0.node_inputs(host)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        // The host's instance is an input, and what runs on it is validated through the API.
-        Ok(Proof::Holds)
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        self.0.prove_host(host)
+    }
+
+    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+        self.0.preview_host(host)
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -361,8 +383,12 @@ impl Action for Join {
         self.0.node_inputs(host)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(Proof::Holds)
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        self.0.prove_host(host)
+    }
+
+    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+        self.0.preview_host(host)
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
