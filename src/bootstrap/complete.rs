@@ -308,7 +308,9 @@ pub(super) const TOKEN_LIFE: Duration = Duration::from_mins(30);
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+    #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+    #![expect(clippy::format_push_string, reason = "a test may be slow and plain")]
+    #![expect(clippy::case_sensitive_file_extension_comparisons, reason = "the endings are our own")]
 
     use super::*;
     use crate::artifacts::{Lock, Obtained};
