@@ -76,9 +76,9 @@ impl Node {
         self.handoff.host(name.unwrap_or_default())
     }
 
-    fn completion<T>(&self, act: impl FnOnce(&Completion<'_>) -> Result<T>) -> Result<T> {
+    fn leaves(&self) -> Result<Vec<Leaf>> {
         let obtained = self.cluster.obtained()?;
-        act(&Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained })
+        Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained }.leaves()
     }
 
     fn facts(&self, host: &str) -> Result<Facts> {
@@ -88,7 +88,9 @@ impl Node {
 
     fn computed(&self, host: &str) -> Result<(Complete, Secrets)> {
         let facts = self.facts(host)?;
-        self.completion(|completion| completion.complete(self.handoff.host(host)?, &facts))
+        let obtained = self.cluster.obtained()?;
+        let completion = Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained };
+        completion.complete(self.handoff.host(host)?, &facts)
     }
 
     /// What the work on one host depends on: which machine it is, and its complete configuration, secrets included by digest.
@@ -141,7 +143,9 @@ impl Action for Artifacts {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let Ok(obtained) = self.0.cluster.obtained() else { return Ok(Proof::Gone(format!("{} is missing", Obtained::FILE))) };
+        let Ok(obtained) = self.0.cluster.obtained() else {
+            return Ok(Proof::Gone(format!("{} is missing", Obtained::FILE)));
+        };
         let cache = Cache::open()?;
         Ok(match obtained.find_missing(&cache) {
             Some(name) => Proof::Gone(format!("{name} is no longer in the cache")),
@@ -162,14 +166,14 @@ struct Certificates(Node);
 
 impl Action for Certificates {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let leaves = self.0.completion(|completion| completion.leaves());
+        let leaves = self.0.leaves();
         let leaves = leaves.map(|leaves| format!("{leaves:?}")).unwrap_or_default();
         Ok(Inputs::new().with("names and addresses", leaves))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
         let pki = Pki::new(&self.0.cluster.store);
-        for leaf in self.0.completion(|completion| completion.leaves())? {
+        for leaf in self.0.leaves()? {
             if !pki.is_good(&leaf)? {
                 return Ok(Proof::Gone(format!("pki/{}.crt is missing, does not fit, or ends its life", leaf.file)));
             }
@@ -186,7 +190,7 @@ impl Action for Certificates {
         }
         pki.ensure_service_account_key()?;
         pki.ensure_encryption_key()?;
-        for leaf in self.0.completion(|completion| completion.leaves())? {
+        for leaf in self.0.leaves()? {
             pki.ensure_leaf(&leaf)?;
         }
         cx.milestone("certificates");
@@ -341,7 +345,10 @@ impl Action for Access {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let text = self.0.cluster.source.read_text("templates/bootstrap/access.yaml")?;
         let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
-        kubectl.run_with(&["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"], text)?;
+        kubectl.run_with(
+            &["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"],
+            text,
+        )?;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use super::Printer;
 
 /// Shows every tool and every fact of this machine that matters; exits with 4 when something required is missing.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// The provision target to look for: local, baremetal
     #[arg(long, default_value = "local")]
     target: String,
