@@ -36,7 +36,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("api", Api(step()))
         .with("access", Access(step()))
         .with("join", Join(step()))
-        .with("register", Register(step())))
+        .with("register", Register(step()))
+        .with("retire", Retire(step())))
 }
 
 /// The client of the cluster's API: kubectl of the cluster's own version with the administrator's kubeconfig.
@@ -45,25 +46,33 @@ pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
     Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
 }
 
-/// Writes the administrator's kubeconfig with a certificate that has most of its day before it.
+/// Writes the administrator's kubeconfig with a certificate that has most of its day before it; one that somebody damaged as well.
 pub fn write_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
-    let pki = Pki::new(&cluster.store);
-    let renewed = pki.ensure_leaf(&admin())?;
-    if renewed || cluster.store.read(KUBECONFIG)?.is_none() {
-        let certificate = pki.text("admin", "crt")?;
-        let key = Zeroizing::new(pki.text("admin", "key")?);
-        let identity = Identity::Embedded { certificate: &certificate, key: &key };
-        let server = format!("https://{}:{}", handoff.api.host, handoff.api.port);
-        let text = kubeconfig::render(&cluster.settings.name, &server, &pki.text("ca", "crt")?, "admin", &identity);
+    Pki::new(&cluster.store).ensure_leaf(&admin())?;
+    let text = admin_kubeconfig(cluster, handoff)?;
+    if cluster.store.read(KUBECONFIG)?.as_deref() != Some(text.as_bytes()) {
         cluster.store.write_file(KUBECONFIG, text.as_bytes(), 0o600)?;
     }
     Ok(())
+}
+
+fn admin_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<Zeroizing<String>> {
+    let pki = Pki::new(&cluster.store);
+    let certificate = pki.text("admin", "crt")?;
+    let key = Zeroizing::new(pki.text("admin", "key")?);
+    let identity = Identity::Embedded { certificate: &certificate, key: &key };
+    let server = format!("https://{}:{}", handoff.api.host, handoff.api.port);
+    let authority = pki.text("ca", "crt")?;
+    Ok(Zeroizing::new(kubeconfig::render(&cluster.settings.name, &server, &authority, "admin", &identity)))
 }
 
 fn admin() -> Leaf {
     let leaf = Leaf::client("admin", Authority::Cluster, "admin", Some("system:masters"));
     Leaf { life: ADMIN_LIFE, ..leaf }
 }
+
+/// The label of nodes that turnup made, and may delete when their host is gone.
+const MANAGED: &str = "turnup.dev/managed";
 
 /// What all steps of this phase know.
 struct Node {
@@ -317,8 +326,9 @@ impl Action for Api {
         if !Pki::new(&self.0.cluster.store).is_good(&admin())? {
             return Ok(Proof::Gone("the administrator's certificate is missing or ends its day".into()));
         }
-        if self.0.cluster.store.read(KUBECONFIG)?.is_none() {
-            return Ok(Proof::Gone("the kubeconfig is missing".into()));
+        let kubeconfig = admin_kubeconfig(&self.0.cluster, &self.0.handoff)?;
+        if self.0.cluster.store.read(KUBECONFIG)?.as_deref() != Some(kubeconfig.as_bytes()) {
+            return Ok(Proof::Gone("the kubeconfig is missing or was changed".into()));
         }
         let ready = kubectl(&self.0.cluster)?.is_ready();
         Ok(if ready { Proof::Holds } else { Proof::Gone("the API server does not answer".into()) })
@@ -432,8 +442,42 @@ impl Action for Register {
         let host = self.0.host(host)?;
         let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
         wait_for_node(&kubectl, &host.name, cx)?;
-        kubectl.run(&["label", "node", &host.name, &format!("{}=", label(host.role)), "--overwrite"])?;
+        let labels = [format!("{}=", label(host.role)), format!("{MANAGED}=")];
+        kubectl.run(&["label", "node", &host.name, &labels[0], &labels[1], "--overwrite"])?;
         cx.milestone(format!("node {} registered", host.name));
+        Ok(())
+    }
+}
+
+/// Node objects whose hosts are no longer in the hand-off are deleted; left alone they would stay, not ready, for ever.
+struct Retire(Node);
+
+impl Retire {
+    /// Only nodes that `register` marked: others were joined by somebody else's hand.
+    fn left_over(&self) -> Result<Vec<String>> {
+        let nodes = kubectl(&self.0.cluster)?.get(&["nodes", "--selector", MANAGED])?;
+        let names = nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
+        Ok(names.filter(|name| self.0.handoff.host(name).is_err()).map(str::to_owned).collect())
+    }
+}
+
+impl Action for Retire {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let names: Vec<&str> = self.0.handoff.hosts.iter().map(|host| host.name.as_str()).collect();
+        Ok(Inputs::new().with("hosts", names.join(" ")))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        // What nodes are left is a question of which hosts there are, and those are an input.
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        for name in self.left_over()? {
+            cx.progress(format!("deleting the node {name}, whose host is gone"));
+            kubectl.run(&["delete", "node", &name, "--ignore-not-found", "--wait=false"])?;
+        }
         Ok(())
     }
 }
