@@ -28,6 +28,8 @@ pub(crate) struct Node {
     pub(crate) ready: bool,
     /// What the kubelet, or the control plane in its place, says about it.
     pub(crate) says: String,
+    /// What it runs out of: `DiskPressure: kubelet has disk pressure`. Such a node refuses and evicts pods.
+    pub(crate) pressure: Vec<String>,
 }
 
 /// A Pod.
@@ -92,7 +94,10 @@ impl Node {
     fn parse(item: &Value) -> Self {
         let ready = condition(item, "Ready");
         let says = ready.map_or_else(|| "the kubelet has not reported yet".into(), reason_and_message);
-        Self { name: text(&item["metadata"]["name"]), ready: ready.is_some_and(|ready| ready["status"] == "True"), says }
+        let conditions = item["status"]["conditions"].as_array().into_iter().flatten();
+        let pressed = conditions.filter(|condition| condition["status"] == "True" && text(&condition["type"]).ends_with("Pressure"));
+        let pressure = pressed.map(|condition| format!("{}: {}", text(&condition["type"]), text(&condition["message"]))).collect();
+        Self { name: text(&item["metadata"]["name"]), ready: ready.is_some_and(|ready| ready["status"] == "True"), says, pressure }
     }
 }
 
@@ -137,6 +142,11 @@ impl Pod {
         format!("pod {}{node}: {state}{says}", self.name)
     }
 
+    /// It has ended and will not run again.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == "Failed" || self.phase == "Succeeded"
+    }
+
     /// A reason that no waiting cures.
     pub(crate) fn stuck(&self) -> Option<&str> {
         let is_final = |reason: &str| {
@@ -159,6 +169,9 @@ fn pod_says(item: &Value, containers: &[&Value], waiting: &[String]) -> Vec<Stri
             }
         }
     }
+    // An evicted pod says so at the top of its status.
+    says.push(reason_and_message(&item["status"]));
+    says.retain(|text| !text.is_empty());
     if let Some(scheduled) = condition(item, "PodScheduled").filter(|scheduled| scheduled["status"] == "False") {
         says.push(reason_and_message(scheduled));
     }

@@ -18,7 +18,6 @@ pub(super) const CONFIG: &str = "/etc/kubernetes/kubelet.json";
 /// kubelet's kubeconfig; it names the certificate that kubelet renews itself.
 pub(super) const KUBECONFIG: &str = "/etc/kubernetes/kubelet-kubeconfig.json";
 
-
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
     pub(super) settings: &'a ClusterSettings,
@@ -40,7 +39,7 @@ impl Agents<'_> {
         } else {
             json!([])
         };
-        let config = json!({
+        let mut config = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "authentication": {
@@ -70,6 +69,12 @@ impl Agents<'_> {
             "tlsPrivateKeyFile": "/etc/kubernetes/pki/kubelet.key",
             "tlsMinVersion": if settings.tls13 { "VersionTLS13" } else { "VersionTLS12" },
         });
+        if self.facts.container {
+            // kubelet's own limits are shares of the disk, and a container sees the disk of the machine around it: a tenth of a large
+            // one that others fill as well is no reason to evict. The image collector's share is switched off for the same reason.
+            config["evictionHard"] = json!({"memory.available": "100Mi", "nodefs.available": "1Gi", "imagefs.available": "1Gi"});
+            config["imageGCHighThresholdPercent"] = json!(100);
+        }
         Ok(format!("{config:#}\n"))
     }
 
@@ -108,21 +113,6 @@ impl Agents<'_> {
         ])
     }
 
-    /// Kernel settings: forwarding for pods, and what kubelet demands with `protectKernelDefaults`.
-    pub(super) fn sysctls() -> BTreeMap<String, String> {
-        [
-            ("net.ipv4.ip_forward", "1"),
-            ("vm.overcommit_memory", "1"),
-            ("vm.panic_on_oom", "0"),
-            ("kernel.panic", "10"),
-            ("kernel.panic_on_oops", "1"),
-            ("kernel.keys.root_maxkeys", "1000000"),
-            ("kernel.keys.root_maxbytes", "25000000"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
-    }
-
     /// systemd manages the cgroups of a real host with the unified hierarchy; in all other cases kubelet does it alone.
     const fn uses_systemd_cgroups(&self) -> bool {
         self.facts.cgroup == 2
@@ -135,4 +125,19 @@ impl Agents<'_> {
         // The engine drops the newline at the end.
         Ok(environment.render_str(&text, context).context(format!("cannot render {path}"))? + "\n")
     }
+}
+
+/// Kernel settings: forwarding for pods, and what kubelet demands with `protectKernelDefaults`.
+pub(super) fn sysctls() -> BTreeMap<String, String> {
+    [
+        ("net.ipv4.ip_forward", "1"),
+        ("vm.overcommit_memory", "1"),
+        ("vm.panic_on_oom", "0"),
+        ("kernel.panic", "10"),
+        ("kernel.panic_on_oops", "1"),
+        ("kernel.keys.root_maxkeys", "1000000"),
+        ("kernel.keys.root_maxbytes", "25000000"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
 }

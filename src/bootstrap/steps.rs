@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, Lock, Obtained};
 use crate::cluster::Cluster;
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use crate::node::up::Delivery;
 use crate::node::{Complete, Facts};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
@@ -36,7 +36,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("api", Api(step()))
         .with("access", Access(step()))
         .with("join", Join(step()))
-        .with("register", Register(step())))
+        .with("register", Register(step()))
+        .with("retire", Retire(step())))
 }
 
 /// The client of the cluster's API: kubectl of the cluster's own version with the administrator's kubeconfig.
@@ -45,25 +46,33 @@ pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
     Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
 }
 
-/// Writes the administrator's kubeconfig with a certificate that has most of its day before it.
+/// Writes the administrator's kubeconfig with a certificate that has most of its day before it; one that somebody damaged as well.
 pub fn write_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
-    let pki = Pki::new(&cluster.store);
-    let renewed = pki.ensure_leaf(&admin())?;
-    if renewed || cluster.store.read(KUBECONFIG)?.is_none() {
-        let certificate = pki.text("admin", "crt")?;
-        let key = Zeroizing::new(pki.text("admin", "key")?);
-        let identity = Identity::Embedded { certificate: &certificate, key: &key };
-        let server = format!("https://{}:{}", handoff.api.host, handoff.api.port);
-        let text = kubeconfig::render(&cluster.settings.name, &server, &pki.text("ca", "crt")?, "admin", &identity);
+    Pki::new(&cluster.store).ensure_leaf(&admin())?;
+    let text = admin_kubeconfig(cluster, handoff)?;
+    if cluster.store.read(KUBECONFIG)?.as_deref() != Some(text.as_bytes()) {
         cluster.store.write_file(KUBECONFIG, text.as_bytes(), 0o600)?;
     }
     Ok(())
+}
+
+fn admin_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<Zeroizing<String>> {
+    let pki = Pki::new(&cluster.store);
+    let certificate = pki.text("admin", "crt")?;
+    let key = Zeroizing::new(pki.text("admin", "key")?);
+    let identity = Identity::Embedded { certificate: &certificate, key: &key };
+    let server = format!("https://{}:{}", handoff.api.host, handoff.api.port);
+    let authority = pki.text("ca", "crt")?;
+    Ok(Zeroizing::new(kubeconfig::render(&cluster.settings.name, &server, &authority, "admin", &identity)))
 }
 
 fn admin() -> Leaf {
     let leaf = Leaf::client("admin", Authority::Cluster, "admin", Some("system:masters"));
     Leaf { life: ADMIN_LIFE, ..leaf }
 }
+
+/// The label of nodes that turnup made, and may delete when their host is gone.
+const MANAGED: &str = "turnup.dev/managed";
 
 /// What all steps of this phase know.
 struct Node {
@@ -76,9 +85,9 @@ impl Node {
         self.handoff.host(name.unwrap_or_default())
     }
 
-    fn completion<T>(&self, act: impl FnOnce(&Completion<'_>) -> Result<T>) -> Result<T> {
+    fn leaves(&self) -> Result<Vec<Leaf>> {
         let obtained = self.cluster.obtained()?;
-        act(&Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained })
+        Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained }.leaves()
     }
 
     fn facts(&self, host: &str) -> Result<Facts> {
@@ -88,7 +97,9 @@ impl Node {
 
     fn computed(&self, host: &str) -> Result<(Complete, Secrets)> {
         let facts = self.facts(host)?;
-        self.completion(|completion| completion.complete(self.handoff.host(host)?, &facts))
+        let obtained = self.cluster.obtained()?;
+        let completion = Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained };
+        completion.complete(self.handoff.host(host)?, &facts)
     }
 
     /// What the work on one host depends on: which machine it is, and its complete configuration, secrets included by digest.
@@ -106,6 +117,25 @@ impl Node {
         inputs.insert("images", format!("{:?}", complete.images));
         inputs.insert("kernel settings", format!("{:?} {:?}", complete.sysctls, complete.modules));
         Ok(inputs)
+    }
+
+    /// Asks the host itself whether it still is what it was made.
+    fn prove_host(&self, host: Option<&str>) -> Result<Proof> {
+        let host = self.host(host)?;
+        let (complete, _) = self.computed(&host.name)?;
+        Ok(match Reach::for_proof(&self.cluster, host)?.differences(&complete) {
+            Err(error) if error.class() == Class::Interrupted => return Err(error),
+            Err(error) => Proof::Gone(format!("{} does not answer: {}", host.name, error.message())),
+            Ok(lines) => lines.into_iter().next().map_or(Proof::Holds, Proof::Gone),
+        })
+    }
+
+    /// What `turnup plan` says about a host: everything that differs on it.
+    fn preview_host(&self, host: Option<&str>) -> Result<Vec<String>> {
+        let host = self.host(host)?;
+        // A host whose facts are not known yet has nothing on it to compare.
+        let Ok((complete, _)) = self.computed(&host.name) else { return Ok(Vec::new()) };
+        Ok(Reach::for_proof(&self.cluster, host)?.differences(&complete).unwrap_or_default())
     }
 
     /// Brings one host to its complete configuration.
@@ -141,7 +171,9 @@ impl Action for Artifacts {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let Ok(obtained) = self.0.cluster.obtained() else { return Ok(Proof::Gone(format!("{} is missing", Obtained::FILE))) };
+        let Ok(obtained) = self.0.cluster.obtained() else {
+            return Ok(Proof::Gone(format!("{} is missing", Obtained::FILE)));
+        };
         let cache = Cache::open()?;
         Ok(match obtained.find_missing(&cache) {
             Some(name) => Proof::Gone(format!("{name} is no longer in the cache")),
@@ -162,14 +194,14 @@ struct Certificates(Node);
 
 impl Action for Certificates {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let leaves = self.0.completion(|completion| completion.leaves());
+        let leaves = self.0.leaves();
         let leaves = leaves.map(|leaves| format!("{leaves:?}")).unwrap_or_default();
         Ok(Inputs::new().with("names and addresses", leaves))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
         let pki = Pki::new(&self.0.cluster.store);
-        for leaf in self.0.completion(|completion| completion.leaves())? {
+        for leaf in self.0.leaves()? {
             if !pki.is_good(&leaf)? {
                 return Ok(Proof::Gone(format!("pki/{}.crt is missing, does not fit, or ends its life", leaf.file)));
             }
@@ -186,7 +218,7 @@ impl Action for Certificates {
         }
         pki.ensure_service_account_key()?;
         pki.ensure_encryption_key()?;
-        for leaf in self.0.completion(|completion| completion.leaves())? {
+        for leaf in self.0.leaves()? {
             pki.ensure_leaf(&leaf)?;
         }
         cx.milestone("certificates");
@@ -267,9 +299,12 @@ impl Action for Up {
         self.0.node_inputs(host)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        // The host's instance is an input, and what runs on it is validated through the API.
-        Ok(Proof::Holds)
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        self.0.prove_host(host)
+    }
+
+    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+        self.0.preview_host(host)
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -291,8 +326,9 @@ impl Action for Api {
         if !Pki::new(&self.0.cluster.store).is_good(&admin())? {
             return Ok(Proof::Gone("the administrator's certificate is missing or ends its day".into()));
         }
-        if self.0.cluster.store.read(KUBECONFIG)?.is_none() {
-            return Ok(Proof::Gone("the kubeconfig is missing".into()));
+        let kubeconfig = admin_kubeconfig(&self.0.cluster, &self.0.handoff)?;
+        if self.0.cluster.store.read(KUBECONFIG)?.as_deref() != Some(kubeconfig.as_bytes()) {
+            return Ok(Proof::Gone("the kubeconfig is missing or was changed".into()));
         }
         let ready = kubectl(&self.0.cluster)?.is_ready();
         Ok(if ready { Proof::Holds } else { Proof::Gone("the API server does not answer".into()) })
@@ -301,7 +337,9 @@ impl Action for Api {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         write_kubeconfig(&self.0.cluster, &self.0.handoff)?;
         let kubectl = kubectl(&self.0.cluster)?;
+        let mut waited = false;
         while !kubectl.is_ready() {
+            waited = true;
             if cx.remaining() < Duration::from_secs(5) {
                 let why = kubectl.run(&["get", "--raw=/readyz?verbose"]).err();
                 let error = Error::transient("the API server does not become ready");
@@ -311,6 +349,12 @@ impl Action for Api {
             cx.sleep(Duration::from_millis(100))?;
         }
         cx.milestone("API server ready");
+        if waited {
+            // While there was no API server to talk to, kubelet's tries to register and to show its static pods have backed off to
+            // seven seconds and a minute; a new start tries at once. The static pods run on.
+            let host = self.0.handoff.control_plane()?;
+            Reach::new(&self.0.cluster, host, cx)?.restart_kubelet()?;
+        }
         Ok(())
     }
 }
@@ -333,7 +377,10 @@ impl Action for Access {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let text = self.0.cluster.source.read_text("templates/bootstrap/access.yaml")?;
         let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
-        kubectl.run_with(&["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"], text)?;
+        kubectl.run_with(
+            &["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"],
+            text,
+        )?;
         Ok(())
     }
 }
@@ -346,8 +393,12 @@ impl Action for Join {
         self.0.node_inputs(host)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(Proof::Holds)
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        self.0.prove_host(host)
+    }
+
+    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+        self.0.preview_host(host)
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -391,8 +442,42 @@ impl Action for Register {
         let host = self.0.host(host)?;
         let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
         wait_for_node(&kubectl, &host.name, cx)?;
-        kubectl.run(&["label", "node", &host.name, &format!("{}=", label(host.role)), "--overwrite"])?;
+        let labels = [format!("{}=", label(host.role)), format!("{MANAGED}=")];
+        kubectl.run(&["label", "node", &host.name, &labels[0], &labels[1], "--overwrite"])?;
         cx.milestone(format!("node {} registered", host.name));
+        Ok(())
+    }
+}
+
+/// Node objects whose hosts are no longer in the hand-off are deleted; left alone they would stay, not ready, for ever.
+struct Retire(Node);
+
+impl Retire {
+    /// Only nodes that `register` marked: others were joined by somebody else's hand.
+    fn left_over(&self) -> Result<Vec<String>> {
+        let nodes = kubectl(&self.0.cluster)?.get(&["nodes", "--selector", MANAGED])?;
+        let names = nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
+        Ok(names.filter(|name| self.0.handoff.host(name).is_err()).map(str::to_owned).collect())
+    }
+}
+
+impl Action for Retire {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let names: Vec<&str> = self.0.handoff.hosts.iter().map(|host| host.name.as_str()).collect();
+        Ok(Inputs::new().with("hosts", names.join(" ")))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        // What nodes are left is a question of which hosts there are, and those are an input.
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        for name in self.left_over()? {
+            cx.progress(format!("deleting the node {name}, whose host is gone"));
+            kubectl.run(&["delete", "node", &name, "--ignore-not-found", "--wait=false"])?;
+        }
         Ok(())
     }
 }
@@ -407,7 +492,7 @@ fn wait_for_node(kubectl: &Kubectl, name: &str, cx: &Cx) -> Result<()> {
             Ok(_) => return Ok(()),
             Err(error) if cx.remaining() < Duration::from_secs(5) => {
                 let message = format!("the kubelet of {name} did not register its node");
-                return Err(Error::transient(message).source(error).hint(format!("turnup logs {name} kubelet")));
+                return Err(Error::transient(message).source(error).hint("turnup status"));
             }
             Err(_) => cx.sleep(Duration::from_millis(200))?,
         }

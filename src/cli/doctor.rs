@@ -13,7 +13,7 @@ use super::{Global, Printer};
 
 /// Shows every tool and every fact of this machine that matters; exits with 4 when something required is missing.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Args {
+pub struct Args {
     /// What to look for: local, baremetal, development; the configuration's target, else local, when not given
     #[arg(long)]
     target: Option<String>,

@@ -1,6 +1,7 @@
 //! Between a configuration and its JSON object: reading with every mistake placed, writing in the order of the tree.
 //!
-//! Pure: text in, text out. The object is nested by the dots of the names; a bool that is n is absent.
+//! Pure: text in, text out. The object is nested by the dots of the names. An absent key means the default, whatever the type; so a
+//! bool that is n is absent when n is its default, and `false` when it is not.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +39,7 @@ pub(super) fn read(schema: &Schema, config: &mut Config<'_>, document: &Document
             Err(problem) => reading.problems.push(problem),
         }
     }
-    answer_absent(schema, config, &mut reading);
+    reading.problems.extend(find_absent(schema, config, &reading.problems));
     reading
 }
 
@@ -98,33 +99,21 @@ fn value_text(kind: SymbolType, value: &Value) -> Result<String, &'static str> {
     }
 }
 
-/// An absent bool means n, as the object leaves those out. One that cannot be set now is no answer: it was not asked.
-fn answer_absent(schema: &Schema, config: &mut Config<'_>, reading: &mut Reading) {
-    // Taken in the order of the menus, answers decide which questions come after them.
-    for symbol in schema.ordered() {
+/// Questions that the file does not answer. A bool whose default is n is none of them: the object leaves those out.
+fn find_absent(schema: &Schema, config: &Config<'_>, known: &[Problem]) -> Vec<Problem> {
+    let is_answered = |symbol: SymbolId| {
         let definition = schema.tree().get(symbol);
-        if config.user_value(symbol).is_some() || config.visible(symbol) == Tri::N || definition.choice.is_some() {
-            continue;
-        }
-        let name = schema.name(symbol);
-        let misread = reading.problems.iter().any(|problem| problem.symbol.as_deref() == Some(name));
-        if misread {
-            continue;
-        }
-        if definition.kind.is_logical() {
-            let default = config.tri(symbol);
-            // A value of its own type cannot be refused.
-            config.assign(symbol, "n").ok();
-            if default != Tri::N {
-                let message = format!("{name} is off, because its key is absent; the default is {default}");
-                reading.problems.push(Problem::notice(message).about(name));
-            }
-        } else {
-            let shown = show(schema, symbol, config.value(symbol));
-            let message = format!("{name} is new: its default {shown} is used");
-            reading.problems.push(Problem::notice(message).about(name));
-        }
-    }
+        config.user_value(symbol).is_some()
+            || config.visible(symbol) == Tri::N
+            || definition.choice.is_some()
+            || (definition.kind.is_logical() && config.tri(symbol) == Tri::N)
+            || known.iter().any(|problem| problem.symbol.as_deref() == Some(schema.name(symbol)))
+    };
+    let notice = |symbol: SymbolId| {
+        let (name, shown) = (schema.name(symbol), show(schema, symbol, config.value(symbol)));
+        Problem::notice(format!("{name} is new: its default {shown} is used")).about(name)
+    };
+    schema.ordered().into_iter().filter(|symbol| !is_answered(*symbol)).map(notice).collect()
 }
 
 /// Values that were given and do not take effect.
@@ -168,7 +157,8 @@ pub(super) fn out_of_range(config: &Config<'_>, symbol: SymbolId, text: &str) ->
 pub(crate) fn write(schema: &Schema, config: &Config<'_>) -> Value {
     let mut root = Map::new();
     for symbol in schema.ordered().into_iter().filter(|symbol| config.is_written(*symbol)) {
-        if let Some(value) = json_value(schema.tree().get(symbol).kind, config.value(symbol)) {
+        let value = json_value(schema.tree().get(symbol).kind, config.value(symbol));
+        if let Some(value) = value.or_else(|| json_off(schema, config, symbol)) {
             insert(&mut root, schema.name(symbol), value);
         }
     }
@@ -181,7 +171,7 @@ pub(super) fn render(object: &Value) -> String {
     format!("{object:#}\n")
 }
 
-/// A value as JSON has it; nothing for what is left out.
+/// A value as JSON has it; nothing for what has none and for what is off.
 pub(super) fn json_value(kind: SymbolType, text: &str) -> Option<Value> {
     match kind {
         SymbolType::Bool | SymbolType::Tristate => match text {
@@ -193,6 +183,18 @@ pub(super) fn json_value(kind: SymbolType, text: &str) -> Option<Value> {
         SymbolType::Hex if text.is_empty() => None,
         SymbolType::Hex | SymbolType::String | SymbolType::Unknown => Some(Value::String(text.to_owned())),
     }
+}
+
+/// `false`, for a bool that is n although its default is not.
+fn json_off(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Option<Value> {
+    let definition = schema.tree().get(symbol);
+    // The member that is chosen says which ones are not.
+    if !definition.kind.is_logical() || definition.choice.is_some() || config.user_value(symbol).is_none() {
+        return None;
+    }
+    let mut unanswered = config.clone();
+    unanswered.unset(symbol);
+    (unanswered.tri(symbol) != Tri::N).then_some(Value::Bool(false))
 }
 
 fn insert(root: &mut Map<String, Value>, name: &str, value: Value) {

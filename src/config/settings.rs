@@ -204,7 +204,7 @@ impl Settings {
         problems
     }
 
-    /// The object as the file has it: nested by dots, in the order of the menus, without bools that are n.
+    /// The object as the file has it: nested by dots, in the order of the menus, without bools that are n by default.
     #[must_use]
     pub fn json(&self) -> &Value {
         &self.object

@@ -131,7 +131,7 @@ fn our_own_defaults() {
     let mut bare = settings;
     bare.set_all(&[("phase1.cloud_provider", "baremetal")]).unwrap();
     assert_eq!(bare.check(), []);
-    assert_eq!(bare.get("phase1.ssh_user").unwrap(), "root");
+    assert_eq!(bare.get("phase1.baremetal.hosts_file").unwrap(), "provision.json");
     assert_eq!(bare.get_int("phase1.num_nodes").unwrap(), 0, "not asked, so nothing");
 }
 
@@ -165,7 +165,7 @@ fn saving_and_loading_is_the_identity() {
     let again = file.open(small());
     assert_eq!(again.json(), settings.json());
     assert_eq!(again.check().iter().filter(|problem| problem.level == Level::Error).count(), 0);
-    assert!(!again.get_bool("a.on").unwrap(), "an absent bool is n, whatever its default");
+    assert!(!again.get_bool("a.on").unwrap(), "its default is y");
     assert!(!again.differs_from_file());
 }
 
@@ -201,13 +201,33 @@ fn mistakes_are_placed_and_explained() {
 }
 
 #[test]
-fn what_is_absent_is_off_or_new() {
+fn what_is_absent_has_its_default() {
     insta::assert_snapshot!(found(r#"{"a": {"name": "x", "net": "10.0.0.0/8", "deep": {"inner": true}}, "b": {"token": ""}}"#), @r#"
     Notice c.json:1:60: a.deep.inner has no effect: it cannot be set now: needs a.deep.off (a.deep.off is n)
     Notice c.json: a.count is new: its default 3 is used
-    Notice c.json: a.on is off, because its key is absent; the default is y
+    Notice c.json: a.on is new: its default y is used
     Notice c.json: b.mask is new: its default 0x1f is used
     "#);
+}
+
+#[test]
+fn a_bool_that_is_off_is_written_when_its_default_is_on() {
+    let file = File::with(r#"{"a": {"on": false, "deep": {"off": false}}, "b": {"red": false, "blue": true}}"#);
+    let mut settings = file.open(small());
+    assert!(!settings.get_bool("a.on").unwrap());
+    settings.set("a.deep.off", "y").unwrap();
+    assert!(settings.get_bool("a.deep.inner").unwrap(), "absent, and its default is y");
+    settings.set("a.deep.inner", "n").unwrap();
+    let off = |settings: &Settings, pointer: &str| settings.json().pointer(pointer).cloned();
+    assert_eq!(off(&settings, "/a/on"), Some(Value::Bool(false)));
+    assert_eq!(off(&settings, "/a/deep/inner"), Some(Value::Bool(false)));
+    assert_eq!(off(&settings, "/b/red"), None, "blue says it");
+    settings.set("a.deep.off", "n").unwrap();
+    assert_eq!(off(&settings, "/a/deep"), None, "n by default, and not asked");
+    settings.save(&file.path()).unwrap();
+    let again = file.open(small());
+    assert_eq!(again.text(), settings.text());
+    assert!(!again.get_bool("a.on").unwrap() && again.get_bool("b.blue").unwrap());
 }
 
 #[test]

@@ -118,6 +118,7 @@ impl<'a> Probes<'a> {
         let mut seen = BTreeMap::new();
         let (observed, addresses) = loop {
             let (observed, addresses) = self.look()?;
+            let is_over = |probe: usize| observed.pods.iter().any(|pod| pod.name == self.pods[probe].name && pod.is_over());
             for (task, answer) in self.ask_all(&open, &addresses) {
                 match answer {
                     Ok(answer) => drop(checks.insert(task, self.passed(task, &answer))),
@@ -126,23 +127,40 @@ impl<'a> Probes<'a> {
             }
             open.retain(|task| !checks.contains_key(task));
             let over = Instant::now() > self.deadline || self.cx.remaining() < Duration::from_secs(10);
-            if open.is_empty() || over {
+            if over || open.iter().all(|task| self.needs(*task).into_iter().any(is_over)) {
                 break (observed, addresses);
             }
             self.cx.sleep(POLL)?;
         };
+        let down: Vec<usize> = (0..self.pods.len()).filter(|probe| !addresses.pods.contains_key(&self.pods[*probe].name)).collect();
+        let mut all: Vec<Check> = down.iter().map(|probe| self.not_running(&self.pods[*probe], &observed)).collect();
+        // A pod that does not run is said once, not for everything that it cannot do.
+        open.retain(|task| !self.needs(*task).iter().any(|probe| down.contains(probe)));
         for task in open {
             let why = seen.get(&task).map_or("nobody answered", String::as_str);
-            checks.insert(task, self.failed(task, why, &observed, &addresses));
+            checks.insert(task, self.failed(task, why, &addresses));
         }
-        Ok(checks.into_values().collect())
+        all.extend(checks.into_values());
+        Ok(all)
     }
 
-    /// Names first: the first answer of the cluster's DNS is what people wait for.
+    /// The probes that must run before this can be asked.
+    fn needs(&self, (question, probe): (Question, usize)) -> Vec<usize> {
+        if question == Question::Pod { vec![probe, self.pods[probe].neighbour] } else { vec![probe] }
+    }
+
+    /// Names first: the first answer of the cluster's DNS is what people wait for. What is switched off is not asked for.
     fn questions(&self) -> Vec<(Question, usize)> {
+        let (services, names) = (self.cluster.settings.kube_proxy, self.cluster.settings.dns);
         let all = 0..self.pods.len();
         let of = |question: Question| all.clone().map(move |probe| (question, probe));
-        of(Question::Name).chain(of(Question::Service)).chain(of(Question::Pod)).collect()
+        let all = of(Question::Name).chain(of(Question::Service)).chain(of(Question::Pod));
+        let is_on = |question: Question| match question {
+            Question::Name => names && services,
+            Question::Service => services,
+            Question::Pod => true,
+        };
+        all.filter(|(question, _)| is_on(*question)).collect()
     }
 
     fn look(&self) -> Result<(Observed, Addresses)> {
@@ -212,20 +230,10 @@ impl<'a> Probes<'a> {
         Check::passed(question.name(), &probe.node, format!("{} {}", question.success(), seen))
     }
 
-    fn failed(&self, (question, index): (Question, usize), why: &str, observed: &Observed, addresses: &Addresses) -> Check {
+    fn failed(&self, (question, index): (Question, usize), why: &str, addresses: &Addresses) -> Check {
         let probe = &self.pods[index];
         let logs = |what: &str| format!("kubectl --namespace=kube-system logs {what} --tail=20");
-        let pod_of = |name: &str| observed.pods.iter().find(|pod| pod.name == name);
-        let not_running = |name: &str| match pod_of(name) {
-            Some(pod) if pod.ready => None,
-            Some(pod) => Some(self.explain_pod(pod)),
-            None => Some(format!("the pod {name} was not created")),
-        };
         let neighbour = &self.pods[probe.neighbour];
-        let missing = not_running(&probe.name).or_else(|| (question == Question::Pod).then(|| not_running(&neighbour.name)).flatten());
-        if let Some(missing) = missing {
-            return Check::failed(question.name(), &probe.node, missing, format!("kubectl describe node {}", probe.node));
-        }
         let (to, port) = match question {
             Question::Name => ("probe".to_owned(), 80),
             Question::Service => (addresses.service.clone().unwrap_or_default(), 80),
@@ -238,6 +246,12 @@ impl<'a> Probes<'a> {
             Question::Pod => (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel")),
         };
         Check::failed(question.name(), &probe.node, seen, next)
+    }
+
+    fn not_running(&self, probe: &Probe, observed: &Observed) -> Check {
+        let pod = observed.pods.iter().find(|pod| pod.name == probe.name);
+        let seen = pod.map_or_else(|| format!("the pod {} is gone", probe.name), |pod| self.explain_pod(pod));
+        Check::failed("probe pod", &probe.node, seen, format!("kubectl describe node {}", probe.node))
     }
 
     fn explain_pod(&self, pod: &Pod) -> String {

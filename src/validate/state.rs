@@ -20,7 +20,10 @@ pub(super) fn judge(handoff: &Handoff, network: bool, observed: &Observed) -> Ve
 
 fn judge_nodes(handoff: &Handoff, network: bool, observed: &Observed) -> Vec<Check> {
     let judge = |name: &String| match observed.node(name) {
-        Some(node) if node.ready => Check::passed("node", name, "Ready"),
+        Some(node) if node.ready && node.pressure.is_empty() => Check::passed("node", name, "Ready"),
+        Some(node) if node.ready => {
+            Check::failed("node", name, format!("Ready, but evicts pods: {}", node.pressure.join("; ")), format!("kubectl describe node {name}"))
+        }
         Some(node) if !network => Check::passed("node", name, format!("registered, waits for a pod network ({})", node.says)),
         Some(node) => Check::failed("node", name, node.says.clone(), format!("kubectl describe node {name}")),
         None => Check::failed("node", name, "is not registered: its kubelet has not reached the API server", "turnup bootstrap"),

@@ -1,8 +1,9 @@
 //! The loop: the only code of the wizard that touches the terminal, the file and the signals.
 //!
-//! The terminal is left as it was on every way out: quit, error, panic, signal, suspension.
+//! The terminal is left as it was on every way out: quit, error, panic, signal, suspension. One that is gone ends the wizard.
 
-use std::io::{self, stdout};
+use std::io::{self, stdin, stdout};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::execute;
 use ratatui::DefaultTerminal;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 
 use super::keymap::{Key, translate};
@@ -26,14 +28,15 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The terminal while the wizard has it; gives it back when dropped.
 struct Screen {
-    terminal: DefaultTerminal,
+    /// Its own way to give back the cursor ends in a panic when neither terminal nor standard error take any more.
+    terminal: ManuallyDrop<DefaultTerminal>,
 }
 
 impl Screen {
     fn open() -> Result<Self> {
         // Also restores the terminal before a panic is reported.
         let terminal = ratatui::try_init().context_class(Class::Person, "cannot use the terminal")?;
-        let screen = Self { terminal };
+        let screen = Self { terminal: ManuallyDrop::new(terminal) };
         execute!(stdout(), event::EnableBracketedPaste).context("cannot use the terminal")?;
         // The first poll begins to watch the window's size: a change between drawing and polling would go unseen.
         event::poll(Duration::ZERO).context("cannot read from the terminal")?;
@@ -75,7 +78,7 @@ impl Drop for Screen {
 
 fn close() {
     // Nothing better can be done for a terminal that takes no more orders.
-    execute!(stdout(), event::DisableBracketedPaste).ok();
+    execute!(stdout(), event::DisableBracketedPaste, crossterm::cursor::Show).ok();
     ratatui::try_restore().ok();
 }
 
@@ -106,8 +109,7 @@ impl Signals {
             number => {
                 let name =
                     i32::try_from(number).ok().and_then(signal_hook::low_level::signal_name).unwrap_or("a signal");
-                Err(Error::interrupted(format!("the wizard was ended by {name}; unsaved answers are lost"))
-                    .hint("start it again: turnup config"))
+                Err(ended_by(name))
             }
         }
     }
@@ -125,14 +127,41 @@ impl Drop for Signals {
     }
 }
 
+fn ended_by(what: &str) -> Error {
+    Error::interrupted(format!("the wizard was ended by {what}; unsaved answers are lost"))
+        .hint("start it again: turnup config")
+}
+
+/// Whether the terminal is gone: only the leader of a session and its foreground jobs are told by SIGHUP.
+fn is_hung_up() -> bool {
+    let stdin = stdin();
+    let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
+    let polled = rustix::event::poll(&mut terminal, Some(&Timespec::default()));
+    polled.is_ok() && terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+}
+
 /// Runs until the user leaves; returns whether the file was written.
 pub(super) fn run(model: &mut Model, settings: &mut Settings, path: &Path) -> Result<bool> {
     let signals = Signals::watch()?;
     let mut screen = Screen::open()?;
+    match converse(&signals, &mut screen, model, settings, path) {
+        // Whatever failed first failed because of that.
+        Err(error) if error.class() != Class::Interrupted && is_hung_up() => Err(ended_by("its terminal's end")),
+        end => end,
+    }
+}
+
+fn converse(
+    signals: &Signals,
+    screen: &mut Screen,
+    model: &mut Model,
+    settings: &mut Settings,
+    path: &Path,
+) -> Result<bool> {
     let mut written = false;
     screen.draw(model)?;
     loop {
-        let event = wait(&signals)?;
+        let event = wait(signals)?;
         if signals.was_woken() {
             screen.reopen()?;
         }
@@ -162,6 +191,9 @@ fn wait(signals: &Signals) -> Result<Option<Event>> {
         let ready = event::poll(PATIENCE).context("cannot read from the terminal")?;
         if ready {
             return event::read().map(Some).context("cannot read from the terminal");
+        }
+        if is_hung_up() {
+            return Err(ended_by("its terminal's end"));
         }
         if signals.woken.load(Ordering::Relaxed) != 0 {
             return Ok(None);

@@ -379,7 +379,7 @@ fn the_cursor_follows_its_entry_when_lines_vanish_above_it() {
         .press("<Enter>j<Enter>");
     assert_eq!(session.model.row().unwrap().prompt, "Target: where the hosts come from");
     assert_eq!(session.value("phase1.cloud_provider"), "baremetal");
-    assert!(session.screen(80, 24).contains("SSH user on the hosts"));
+    assert!(session.screen(80, 24).contains("Existing hosts"));
     let end = session.press("G");
     let rows = end.model.rows().len();
     assert_eq!(end.press("jjjj").model.place().cursor, rows - 1);

@@ -79,7 +79,8 @@ fn from_nothing_to_a_changed_configuration() {
     assert_eq!(outcome.out, "");
     let file: serde_json::Value = serde_json::from_str(&desk.read(".config.json")).unwrap();
     assert_eq!(file["phase1"]["num_nodes"], 3);
-    assert_eq!(file["phase3"].get("dns"), None, "what is off is absent");
+    assert_eq!(file["phase3"]["dns"], false, "its default is y");
+    assert_eq!(file["phase2"]["artifacts"].get("upstream"), None, "n by default");
     assert_eq!(desk.run(&["config", "set", "phase1.num_nodes=3"]).err, "nothing to change in .config.json\n");
     assert_eq!(
         desk.run(&["config", "unset", "phase1.num_nodes"]).err,

@@ -6,6 +6,8 @@ mod artifacts_image;
 mod artifacts_lock;
 mod artifacts_mirror;
 mod artifacts_support;
+mod cluster_life;
+mod cluster_support;
 mod config_cli;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_crash;

@@ -1,23 +1,74 @@
 //! The wizard on a real (pseudo) terminal: the binary, its keys, its file, and the terminal as it leaves it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::io::{Read as _, Write};
+use std::io::{Read, Write};
 use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, SlavePty, native_pty_system};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The wizard's process; does not outlive its test, however that ends.
+struct Wizard(Box<dyn Child + Send + Sync>);
+
+impl Wizard {
+    /// The exit code, if it ends in time.
+    fn ends(&mut self) -> Option<u32> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return Some(status.exit_code());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        None
+    }
+}
+
+impl Drop for Wizard {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed, which is as well.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// What shows the wizard's output on the screen until it is told to stop.
+struct Display {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Display {
+    fn show(mut reader: Box<dyn Read + Send>, screen: Arc<Mutex<vt100::Parser>>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                screen.lock().unwrap().process(&bytes[..count]);
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        Self { stop, thread }
+    }
+}
+
 /// A person at a terminal in which the wizard runs.
 struct Desk {
+    wizard: Wizard,
     dir: tempfile::TempDir,
     master: Box<dyn MasterPty + Send>,
     /// Stays open: what the child leaves behind must still be readable.
     _slave: Box<dyn SlavePty + Send>,
     keyboard: Box<dyn Write + Send>,
-    child: Box<dyn Child + Send + Sync>,
+    display: Display,
     screen: Arc<Mutex<vt100::Parser>>,
     /// How the terminal was set before; compared, never looked into.
     before: String,
@@ -33,6 +84,11 @@ fn cells(count: u16) -> NonZero<u16> {
 
 impl Desk {
     fn sit_down(file: Option<&str>) -> Self {
+        Self::sit_down_with(file, true)
+    }
+
+    /// `controlled`: whether the kernel tells the wizard by a signal that the terminal is gone.
+    fn sit_down_with(file: Option<&str>, controlled: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
         if let Some(text) = file {
             fs_err::write(dir.path().join(".config.json"), text).unwrap();
@@ -44,17 +100,12 @@ impl Desk {
         command.cwd(dir.path());
         command.env_clear();
         command.env("TERM", "xterm-256color");
-        let child = pty.slave.spawn_command(command).unwrap();
+        command.set_controlling_tty(controlled);
+        let wizard = Wizard(pty.slave.spawn_command(command).unwrap());
         let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(24), cells(80), 0)));
-        let (mut reader, shared) = (pty.master.try_clone_reader().unwrap(), Arc::clone(&screen));
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                shared.lock().unwrap().process(&bytes[..count]);
-            }
-        });
+        let display = Display::show(pty.master.try_clone_reader().unwrap(), Arc::clone(&screen));
         let keyboard = pty.master.take_writer().unwrap();
-        let desk = Self { dir, master: pty.master, _slave: pty.slave, keyboard, child, screen, before };
+        let desk = Self { wizard, dir, master: pty.master, _slave: pty.slave, keyboard, display, screen, before };
         desk.sees("turnup: Kubernetes cluster configuration");
         desk
     }
@@ -88,19 +139,30 @@ impl Desk {
 
     /// Waits for the end; the terminal must be as it was.
     fn leaves(&mut self, code: u32) {
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(start.elapsed() < PATIENCE, "it does not end:\n{}", self.contents());
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        assert_eq!(status.exit_code(), code, "{}", self.contents());
+        let ended = self.wizard.ends();
+        assert_eq!(ended, Some(code), "{}", self.contents());
         let restored =
             |screen: &vt100::Screen| !screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste();
         self.waits(restored, "normal screen");
         assert_eq!(format!("{:?}", self.master.get_termios()), self.before, "the terminal's modes");
+    }
+
+    /// Takes the terminal away, as closing its window does; `idle`: not before the wizard waits for the next key.
+    fn hangs_up(mut self, idle: bool) -> (Wizard, tempfile::TempDir) {
+        self.display.stop.store(true, Ordering::Relaxed);
+        let start = Instant::now();
+        // The display holds the terminal too, and lets go after the next thing it has shown.
+        while !self.display.thread.is_finished() {
+            assert!(start.elapsed() < PATIENCE, "nothing moves on this screen:\n{}", self.contents());
+            self.types("jk");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Types a last line end.
+        drop(self.keyboard);
+        if idle {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        (self.wizard, self.dir)
     }
 
     fn file(&self) -> String {
@@ -146,10 +208,24 @@ fn nothing_is_lost_without_a_question() {
 #[test]
 fn a_terminating_signal_gives_the_terminal_back() {
     let mut desk = Desk::sit_down(None);
-    let pid = rustix::process::Pid::from_raw(i32::try_from(desk.child.process_id().unwrap()).unwrap()).unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(desk.wizard.0.process_id().unwrap()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     desk.leaves(130);
     desk.sees("ended by SIGTERM");
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it_without_saving() {
+    for (controlled, idle) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut desk = Desk::sit_down_with(Some("{}"), controlled);
+        desk.types("\r\r");
+        desk.sees("right; example");
+        desk.types("x\r");
+        desk.sees("kubernetesx");
+        let (mut wizard, dir) = desk.hangs_up(idle);
+        assert_eq!(wizard.ends(), Some(130), "told by a signal: {controlled}, waiting for a key: {idle}");
+        assert_eq!(fs_err::read_to_string(dir.path().join(".config.json")).unwrap(), "{}");
+    }
 }
 
 #[test]

@@ -47,16 +47,16 @@ fn hierarchies() -> Result<Vec<PathBuf>> {
         let root = PathBuf::from(MOUNT);
         // The controllers that a kubelet needs; one that this kernel lacks is refused by itself, without harm to the others.
         for controller in ["cpu", "cpuset", "memory", "pids", "io"] {
-            let _ = fs_err::write(root.join("cgroup.subtree_control"), format!("+{controller}"));
+            drop(fs_err::write(root.join("cgroup.subtree_control"), format!("+{controller}")));
         }
         return Ok(vec![root]);
     }
     let mut roots = Vec::new();
     for entry in fs_err::read_dir(MOUNT)? {
         let path = entry?.path();
-        // `systemd` and `unified` belong to whatever init runs here or inside; nspawn arranges them.
-        let named = path.file_name().is_some_and(|name| name == "systemd" || name == "unified");
-        if path.is_dir() && !path.is_symlink() && !named && path.join("cgroup.procs").exists() {
+        // The named hierarchy `systemd` and the empty `unified` count as well: the systemds of two hosts would remove each other's
+        // units from a common one.
+        if path.is_dir() && !path.is_symlink() && path.join("cgroup.procs").exists() {
             roots.push(path);
         }
     }
