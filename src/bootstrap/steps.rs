@@ -18,6 +18,7 @@ use crate::provision::{Handoff, Host, Role};
 use super::api::{KUBECONFIG, Kubectl};
 use super::complete::{Completion, Secrets, file_of};
 use super::kubeconfig::{self, Identity};
+use super::machine;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::token;
@@ -140,19 +141,12 @@ impl Node {
 
     /// Brings one host to its complete configuration.
     fn bring_up(&self, host: &Host, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
-        let reach = Reach::new(&self.cluster, host, cx)?;
-        reach.copy_turnup(&self.cluster)?;
         let (complete, secrets) = self.computed(&host.name)?;
-        for sha256 in reach.missing(&complete)? {
-            cx.progress(format!("sending {}", &sha256[..12]));
-            let blob = Cache::open()?.blobs_dir().join(&sha256);
-            reach.copy(&blob, &format!("{}/{sha256}", crate::node::complete::HOST_BLOBS), 0o644)?;
-        }
         let encode = |text: &Zeroizing<String>| {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
-        reach.node_up(&Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
+        machine::deliver(&self.cluster, host, &Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
     }
 }
 
@@ -243,9 +237,7 @@ impl Action for Inspect {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
-        let reach = Reach::new(&self.0.cluster, host, cx)?;
-        reach.copy_turnup(&self.0.cluster)?;
-        let facts = reach.facts()?;
+        let facts = machine::inspect(&self.0.cluster, host, cx)?;
         self.0.cluster.store.write_json(facts_file(&host.name), &facts, 0o644)
     }
 }
