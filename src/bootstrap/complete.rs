@@ -20,6 +20,9 @@ use super::kubeconfig::{self, Identity};
 use super::kubelet::{self, Agents};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
 
+/// The one unit that needs nothing of the cluster.
+pub(super) const CONTAINERD: &str = "containerd.service";
+
 /// Secrets of a node by name.
 pub type Secrets = BTreeMap<String, Zeroizing<String>>;
 
@@ -86,26 +89,42 @@ impl Completion<'_> {
             let (name, url) = ("etcd healthy".into(), "http://127.0.0.1:2381/health".into());
             health.push(Health { name, url, pod: "kube-system_etcd-".into() });
         }
+        let machine = self.machine(host, facts)?;
+        let mut all = machine.files;
+        all.extend(files.list);
+        let mut dirs = machine.directories;
+        dirs.extend(directories(host.role));
+        let complete = Complete { users, directories: dirs, files: all, units: agents.units()?, health, ..machine };
+        Ok((complete, files.secrets))
+    }
+
+    /// The part that needs nothing of the cluster: no certificate, no secret, no other host.
+    pub fn machine(&self, host: &Host, facts: &Facts) -> Result<Complete> {
         let blobs = [host.blobs.as_str(), HOST_BLOBS].into_iter().filter(|dir| !dir.is_empty());
-        let complete = Complete {
+        let mut files = Contents { pki: Pki::new(&self.cluster.store), list: Vec::new(), secrets: Secrets::new() };
+        let agents = self.agents(host, facts)?;
+        files.text("/etc/containerd/config.toml", agents.containerd_config()?);
+        // For the next boot; `turnup node up` sets them now.
+        let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
+        files.text("/etc/sysctl.d/90-turnup.conf", settings.collect());
+        Ok(Complete {
             schema: SCHEMA.into(),
             node: host.name.clone(),
             role: host.role,
             kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
             blobs: blobs.map(Into::into).collect(),
-            users,
             ports: self.ports(host.role),
+            users: Vec::new(),
             // A container's kernel is the machine's around it, which the doctor has looked at.
             modules: if facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
             sysctls: kubelet::sysctls(),
-            directories: directories(host.role),
+            directories: machine_directories(),
             binaries: self.binaries()?,
             files: files.list,
             images: self.images(host.role)?,
-            units: agents.units()?,
-            health,
-        };
-        Ok((complete, files.secrets))
+            units: agents.units()?.into_iter().filter(|unit| unit.name == CONTAINERD).collect(),
+            health: Vec::new(),
+        })
     }
 
     fn control_plane<'b>(&'b self, host: &'b Host) -> ControlPlane<'b> {
@@ -162,10 +181,6 @@ impl Completion<'_> {
         files.public("/etc/kubernetes/pki/kubelet.crt", &format!("kubelet-{}.crt", host.name))?;
         files.key("/etc/kubernetes/pki/kubelet.key", &format!("kubelet-{}.key", host.name), 0)?;
         files.text(kubelet::CONFIG, agents.kubelet_config()?);
-        files.text("/etc/containerd/config.toml", agents.containerd_config()?);
-        // For the next boot; `turnup node up` sets them now.
-        let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
-        files.text("/etc/sysctl.d/90-turnup.conf", settings.collect());
         if host.role == Role::ControlPlane {
             let authority = files.pki.text("ca", "crt")?;
             let identity = Identity::File(crate::node::facts::CLIENT_CERTIFICATE);
@@ -245,15 +260,17 @@ fn encryption_configuration(key: &str) -> String {
     format!("{config:#}\n")
 }
 
+fn machine_directories() -> Vec<Directory> {
+    let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
+    vec![directory("/etc/cni/net.d", 0o755), directory("/opt/cni/bin", 0o755), directory("/var/lib/turnup", 0o700)]
+}
+
 fn directories(role: Role) -> Vec<Directory> {
     let directory = |path: &str, mode, owner| Directory { path: path.into(), mode, owner };
     let mut all = vec![
         directory("/etc/kubernetes", 0o755, 0),
         directory("/etc/kubernetes/manifests", 0o700, 0),
         directory("/etc/kubernetes/pki", 0o755, 0),
-        directory("/etc/cni/net.d", 0o755, 0),
-        directory("/opt/cni/bin", 0o755, 0),
-        directory("/var/lib/turnup", 0o700, 0),
         directory("/var/lib/kubelet/pki", 0o750, 0),
     ];
     if role == Role::ControlPlane {
@@ -308,7 +325,9 @@ pub(super) const TOKEN_LIFE: Duration = Duration::from_mins(30);
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+    #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+    #![expect(clippy::format_push_string, reason = "a test may be slow and plain")]
+    #![expect(clippy::case_sensitive_file_extension_comparisons, reason = "the endings are our own")]
 
     use super::*;
     use crate::artifacts::{Lock, Obtained};
@@ -397,12 +416,12 @@ mod tests {
             assert_eq!(
                 paths,
                 [
+                    "/etc/containerd/config.toml",
+                    "/etc/sysctl.d/90-turnup.conf",
                     "/etc/kubernetes/pki/ca.crt",
                     "/etc/kubernetes/pki/kubelet.crt",
                     "/etc/kubernetes/pki/kubelet.key",
                     "/etc/kubernetes/kubelet.json",
-                    "/etc/containerd/config.toml",
-                    "/etc/sysctl.d/90-turnup.conf",
                 ]
             );
             assert!(!text_of(&complete, "/etc/kubernetes/kubelet.json").contains("node-role"), "a worker has no taint");

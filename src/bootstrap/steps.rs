@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, Lock, Obtained};
 use crate::cluster::Cluster;
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use crate::node::up::Delivery;
 use crate::node::{Complete, Facts};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
@@ -18,6 +18,7 @@ use crate::provision::{Handoff, Host, Role};
 use super::api::{KUBECONFIG, Kubectl};
 use super::complete::{Completion, Secrets, file_of};
 use super::kubeconfig::{self, Identity};
+use super::machine;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::token;
@@ -119,21 +120,33 @@ impl Node {
         Ok(inputs)
     }
 
+    /// Asks the host itself whether it still is what it was made.
+    fn prove_host(&self, host: Option<&str>) -> Result<Proof> {
+        let host = self.host(host)?;
+        let (complete, _) = self.computed(&host.name)?;
+        Ok(match Reach::for_proof(&self.cluster, host)?.differences(&complete) {
+            Err(error) if error.class() == Class::Interrupted => return Err(error),
+            Err(error) => Proof::Gone(format!("{} does not answer: {}", host.name, error.message())),
+            Ok(lines) => lines.into_iter().next().map_or(Proof::Holds, Proof::Gone),
+        })
+    }
+
+    /// What `turnup plan` says about a host: everything that differs on it.
+    fn preview_host(&self, host: Option<&str>) -> Result<Vec<String>> {
+        let host = self.host(host)?;
+        // A host whose facts are not known yet has nothing on it to compare.
+        let Ok((complete, _)) = self.computed(&host.name) else { return Ok(Vec::new()) };
+        Ok(Reach::for_proof(&self.cluster, host)?.differences(&complete).unwrap_or_default())
+    }
+
     /// Brings one host to its complete configuration.
     fn bring_up(&self, host: &Host, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
-        let reach = Reach::new(&self.cluster, host, cx)?;
-        reach.copy_turnup(&self.cluster)?;
         let (complete, secrets) = self.computed(&host.name)?;
-        for sha256 in reach.missing(&complete)? {
-            cx.progress(format!("sending {}", &sha256[..12]));
-            let blob = Cache::open()?.blobs_dir().join(&sha256);
-            reach.copy(&blob, &format!("{}/{sha256}", crate::node::complete::HOST_BLOBS), 0o644)?;
-        }
         let encode = |text: &Zeroizing<String>| {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
-        reach.node_up(&Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
+        machine::deliver(&self.cluster, host, &Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
     }
 }
 
@@ -224,9 +237,7 @@ impl Action for Inspect {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
-        let reach = Reach::new(&self.0.cluster, host, cx)?;
-        reach.copy_turnup(&self.0.cluster)?;
-        let facts = reach.facts()?;
+        let facts = machine::inspect(&self.0.cluster, host, cx)?;
         self.0.cluster.store.write_json(facts_file(&host.name), &facts, 0o644)
     }
 }
@@ -279,9 +290,12 @@ impl Action for Up {
         self.0.node_inputs(host)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        // The host's instance is an input, and what runs on it is validated through the API.
-        Ok(Proof::Holds)
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        self.0.prove_host(host)
+    }
+
+    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+        self.0.preview_host(host)
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -370,8 +384,12 @@ impl Action for Join {
         self.0.node_inputs(host)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(Proof::Holds)
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        self.0.prove_host(host)
+    }
+
+    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+        self.0.preview_host(host)
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {

@@ -97,11 +97,7 @@ pub(super) fn ensure_file(file: &File, secrets: &Secrets) -> Result<bool> {
     if file.initial && path.exists() {
         return Ok(false);
     }
-    let wanted = match &file.content {
-        Content::Text(text) => hex::encode(Sha256::digest(text)),
-        Content::Secret { sha256, .. } => sha256.clone(),
-    };
-    if path.exists() && digest_of(path)? == wanted {
+    if path.exists() && digest_of(path)? == wanted_digest(file) {
         return ensure_attributes(path, file.mode, file.owner);
     }
     let bytes = match &file.content {
@@ -110,6 +106,14 @@ pub(super) fn ensure_file(file: &File, secrets: &Secrets) -> Result<bool> {
     };
     write_atomic(path, bytes, file.mode, file.owner)?;
     Ok(true)
+}
+
+/// The sha256 that a file's content must have.
+pub(super) fn wanted_digest(file: &File) -> String {
+    match &file.content {
+        Content::Text(text) => hex::encode(Sha256::digest(text)),
+        Content::Secret { sha256, .. } => sha256.clone(),
+    }
 }
 
 /// Loads a kernel module unless it is loaded or built in.
@@ -132,12 +136,25 @@ pub(super) fn ensure_module(module: &str) -> Result<bool> {
 
 /// Writes one kernel setting when it differs.
 pub(super) fn ensure_sysctl(name: &str, value: &str) -> Result<bool> {
-    let path = PathBuf::from(format!("/proc/sys/{}", name.replace('.', "/")));
-    if fs_err::read_to_string(&path)?.trim() == value {
+    if read_sysctl(name)? == value {
         return Ok(false);
     }
-    fs_err::write(&path, value)?;
+    fs_err::write(sysctl_path(name), value)?;
     Ok(true)
+}
+
+/// One kernel setting as it is.
+pub(super) fn read_sysctl(name: &str) -> Result<String> {
+    Ok(fs_err::read_to_string(sysctl_path(name))?.trim().to_owned())
+}
+
+fn sysctl_path(name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/sys/{}", name.replace('.', "/")))
+}
+
+/// The result of a thread.
+pub(super) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err(Error::bug("a thread of `turnup node` panicked")))
 }
 
 /// Writes a whole file or leaves the old one: a temporary file beside it, synced, then a rename.

@@ -136,7 +136,7 @@ impl Node<'_> {
                 .iter()
                 .map(|binary| (binary, scope.spawn(move || task::ensure_binary(complete, binary))))
                 .collect();
-            threads.into_iter().map(|(binary, thread)| Ok((binary.path.clone(), join(thread)?))).collect()
+            threads.into_iter().map(|(binary, thread)| Ok((binary.path.clone(), task::join(thread)?))).collect()
         })
     }
 
@@ -163,7 +163,7 @@ impl Node<'_> {
         let complete = self.complete;
         std::thread::scope(|scope| {
             let threads: Vec<_> = wanted.iter().map(|image| scope.spawn(move || import(complete, image))).collect();
-            threads.into_iter().try_for_each(join)
+            threads.into_iter().try_for_each(task::join)
         })?;
         for image in wanted {
             self.note(true, &format!("image {}", image.reference))?;
@@ -193,10 +193,6 @@ impl Node<'_> {
     }
 }
 
-fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    thread.join().unwrap_or_else(|_| Err(Error::bug("a thread of `turnup node up` panicked")))
-}
-
 fn systemctl(args: &[&str]) -> Result<()> {
     let unit = args.last().copied().unwrap_or_default();
     Run::new("systemctl").args(args.iter().copied()).dir("/").succeed().map(drop).map_err(|error| {
@@ -219,7 +215,7 @@ fn wait_for_images() -> Result<BTreeSet<String>> {
 }
 
 /// A file that is written only once an archive is imported whole. It lies in containerd's own directory, so that it is gone with it.
-fn stamp(image: &Image) -> PathBuf {
+pub(super) fn stamp(image: &Image) -> PathBuf {
     Path::new("/var/lib/containerd/turnup").join(&image.sha256)
 }
 
