@@ -210,7 +210,8 @@ impl Action for Apply {
         // The server refuses unknown fields anyway; kubectl's own look at them takes longer than all the rest.
         let options = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--validate=ignore"];
         let mut args: Vec<String> = options.map(Into::into).into();
-        let path = |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
+        let path =
+            |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
         args.extend(changed.iter().map(path));
         logged.run(&args).map(drop)
     }
