@@ -72,7 +72,8 @@ impl Agents<'_> {
         if self.facts.container {
             // kubelet's own limits are shares of the disk, and a container sees the disk of the machine around it: a tenth of a large
             // one that others fill as well is no reason to evict. The image collector's share is switched off for the same reason.
-            config["evictionHard"] = json!({"memory.available": "100Mi", "nodefs.available": "1Gi", "imagefs.available": "1Gi"});
+            config["evictionHard"] =
+                json!({"memory.available": "100Mi", "nodefs.available": "1Gi", "imagefs.available": "1Gi"});
             config["imageGCHighThresholdPercent"] = json!(100);
         }
         Ok(format!("{config:#}\n"))

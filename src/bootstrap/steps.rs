@@ -447,7 +447,8 @@ impl Retire {
     /// Only nodes that `register` marked: others were joined by somebody else's hand.
     fn left_over(&self) -> Result<Vec<String>> {
         let nodes = kubectl(&self.0.cluster)?.get(&["nodes", "--selector", MANAGED])?;
-        let names = nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
+        let names =
+            nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
         Ok(names.filter(|name| self.0.handoff.host(name).is_err()).map(str::to_owned).collect())
     }
 }

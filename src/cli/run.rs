@@ -90,7 +90,8 @@ impl Session {
         let lock = store.lock(&format!("turnup {}", self.command))?;
         if phases.contains(&PhaseName::Provision) && self.cluster.find_handoff()?.is_none() {
             // Before the first host is made: better now than after some minutes.
-            doctor::require(&doctor::inspect(&self.cluster.settings.target))?;
+            let target = &self.cluster.settings.target;
+            doctor::require(target, &doctor::inspect(target))?;
         }
         let next = format!("turnup {}", self.command);
         let mut engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);

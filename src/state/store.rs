@@ -89,9 +89,9 @@ impl Store {
             let path = entry?.path();
             if path.file_name().is_some_and(|name| name != "lock") {
                 if path.is_dir() && !path.is_symlink() {
-                    fs_err::remove_dir_all(path)?
+                    fs_err::remove_dir_all(path)?;
                 } else {
-                    fs_err::remove_file(path)?
+                    fs_err::remove_file(path)?;
                 }
             }
         }

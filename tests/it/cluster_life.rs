@@ -118,7 +118,9 @@ fn a_worker_lost_with_its_disk_comes_back(site: &Site) {
 
 fn a_damaged_kubeconfig_is_mended(site: &Site) {
     let good = site.read("kubeconfig");
-    for damaged in [good.replace("\"clusters\"", "\"klusters\""), good.replace("10.121.1.10", "10.121.1.99"), "}".to_owned()] {
+    for damaged in
+        [good.replace("\"clusters\"", "\"klusters\""), good.replace("10.121.1.10", "10.121.1.99"), "}".to_owned()]
+    {
         fs_err::write(site.path("kubeconfig"), &damaged).unwrap();
         let done = site.run(&["status"]);
         assert!(done.code != Some(0) && done.err.contains("next: "), "{done}");
@@ -206,7 +208,10 @@ impl Untouched {
             if owner == "Node" || owner == "DaemonSet" {
                 let containers = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
                 facts.extend(containers.map(|container| {
-                    format!("{} {} {}", pod["metadata"]["name"], container["containerID"], container["state"]["running"])
+                    format!(
+                        "{} {} {}",
+                        pod["metadata"]["name"], container["containerID"], container["state"]["running"]
+                    )
                 }));
             }
         }
