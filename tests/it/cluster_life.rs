@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::cluster_support::{Site, can_make_hosts, names_in, say, sh};
+use crate::cluster_support::{Site, can_make_hosts, names_in, remove_cgroups, say, sh};
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const FIRST: &str = "it-worker-0";
@@ -144,7 +144,7 @@ fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {
         sh(&format!("ip netns delete {name}"));
     }
     sh(&format!("ip link delete tu-{id}"));
-    sh(&format!("find /sys/fs/cgroup -depth -type d -path '*turnup-{id}*' -exec rmdir {{}} + 2>/dev/null"));
+    remove_cgroups(&id);
     let events = site.up();
     let started = instances.keys().map(|host| format!("provision/start@{host}"));
     assert!(events.ran().is_superset(&started.collect()), "{:?}", events.ran());

@@ -317,7 +317,7 @@ impl Site {
         for name in names_in(Path::new("/sys/class/net")).iter().filter(|name| name.contains(&id)) {
             sh(&format!("ip link delete {name} 2>/dev/null"));
         }
-        sh(&format!("find /sys/fs/cgroup -depth -type d -path '*turnup-{id}*' -exec rmdir {{}} + 2>/dev/null"));
+        remove_cgroups(&id);
         for dir in [&self.dir, &self.scratch] {
             if dir.exists() {
                 drop(fs_err::remove_dir_all(dir));
@@ -492,6 +492,12 @@ fn kill_session(session: Pid) {
 /// A line of shell whose failure does not matter.
 pub(crate) fn sh(script: &str) {
     drop(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).status());
+}
+
+/// Killed processes may need a moment to leave.
+pub(crate) fn remove_cgroups(id: &str) {
+    let find = format!("find /sys/fs/cgroup -depth -type d -path '*turnup-{id}*'");
+    sh(&format!("for i in $(seq 50); do {find} -exec rmdir {{}} + 2>/dev/null; test -z \"$({find})\" && break; sleep 0.1; done"));
 }
 
 pub(crate) fn names_in(dir: &Path) -> Vec<String> {

@@ -8,7 +8,9 @@ mod artifacts_mirror;
 mod artifacts_support;
 #[cfg(feature = "kill-points")]
 mod cluster_crash;
+mod cluster_faults;
 mod cluster_life;
+mod cluster_static;
 mod cluster_support;
 mod config_cli;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
