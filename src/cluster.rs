@@ -151,7 +151,8 @@ impl ClusterSettings {
         };
         let target = settings.get("phase1.cloud_provider")?;
         // A question that is not asked has no value: the subnet of local hosts on bare metal.
-        let subnet = if target == "local" { network("phase1.local.subnet")? } else { Network::containing([0; 4].into(), 32) };
+        let subnet =
+            if target == "local" { network("phase1.local.subnet")? } else { Network::containing([0; 4].into(), 32) };
         Ok(Self {
             name: settings.get("phase1.cluster_name")?,
             num_nodes: number("phase1.num_nodes")?,

@@ -2,6 +2,7 @@
 
 pub mod addons;
 pub mod artifacts;
+pub mod bench;
 pub mod bootstrap;
 pub mod cli;
 pub mod cluster;

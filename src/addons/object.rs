@@ -33,7 +33,8 @@ impl Object {
     }
 
     fn from_manifest(document: &str) -> Option<Self> {
-        let top = |key: &str| document.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")).map(str::to_owned);
+        let top =
+            |key: &str| document.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")).map(str::to_owned);
         let metadata = document.lines().skip_while(|line| *line != "metadata:").skip(1);
         let mut inner = metadata.take_while(|line| line.starts_with(' '));
         let name = inner.find_map(|line| line.strip_prefix("  name: "))?;
@@ -49,7 +50,11 @@ impl Object {
     #[must_use]
     pub fn argument(&self) -> String {
         let kind = self.kind.to_lowercase();
-        if self.group.is_empty() { format!("{kind}/{}", self.name) } else { format!("{kind}.{}/{}", self.group, self.name) }
+        if self.group.is_empty() {
+            format!("{kind}/{}", self.name)
+        } else {
+            format!("{kind}.{}/{}", self.group, self.name)
+        }
     }
 }
 

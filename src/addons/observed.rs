@@ -98,9 +98,16 @@ impl Node {
         let ready = condition(item, "Ready");
         let says = ready.map_or_else(|| "the kubelet has not reported yet".into(), reason_and_message);
         let conditions = item["status"]["conditions"].as_array().into_iter().flatten();
-        let pressed = conditions.filter(|condition| condition["status"] == "True" && text(&condition["type"]).ends_with("Pressure"));
-        let pressure = pressed.map(|condition| format!("{}: {}", text(&condition["type"]), text(&condition["message"]))).collect();
-        Self { name: text(&item["metadata"]["name"]), ready: ready.is_some_and(|ready| ready["status"] == "True"), says, pressure }
+        let pressed = conditions
+            .filter(|condition| condition["status"] == "True" && text(&condition["type"]).ends_with("Pressure"));
+        let pressure =
+            pressed.map(|condition| format!("{}: {}", text(&condition["type"]), text(&condition["message"]))).collect();
+        Self {
+            name: text(&item["metadata"]["name"]),
+            ready: ready.is_some_and(|ready| ready["status"] == "True"),
+            says,
+            pressure,
+        }
     }
 }
 

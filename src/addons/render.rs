@@ -81,14 +81,17 @@ impl Values<'_> {
         let objects = Object::list(&text);
         let is_main = |object: &&Object| object.kind == addon.main && object.name == addon.name;
         let main = objects.iter().find(is_main).cloned();
-        let main = main.ok_or_else(|| Error::config(format!("the manifest of {} has no {} of this name", addon.name, addon.main)))?;
+        let main = main.ok_or_else(|| {
+            Error::config(format!("the manifest of {} has no {} of this name", addon.name, addon.main))
+        })?;
         Ok(Rendered { name: addon.name, version, hash, text, objects, main })
     }
 
     /// The addon's templates one after another, each with the values that it names; a name without a value is an error.
     fn fill(&self, addon: &Addon, image: &str, version: &str, hash: &str) -> Result<String> {
         let settings = self.settings;
-        let dns_address = settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
+        let dns_address =
+            settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
         let values = context! {
             image, version, hash,
             pod_cidr => settings.pod_cidr.to_string(),

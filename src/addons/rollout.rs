@@ -64,7 +64,11 @@ impl Expected<'_> {
         if !workload.is_current {
             return vec![format!("{name}: its controller has not seen it yet")];
         }
-        if addon.main.kind == "Deployment" { missing_replicas(addon, workload, observed) } else { self.missing_pods(addon, observed) }
+        if addon.main.kind == "Deployment" {
+            missing_replicas(addon, workload, observed)
+        } else {
+            self.missing_pods(addon, observed)
+        }
     }
 
     /// A `DaemonSet` counts nodes that no host stands behind any more, so its pods are looked at and not its numbers.
@@ -74,7 +78,9 @@ impl Expected<'_> {
             let mut pods = observed.pods.iter().filter(of_addon).filter(|pod| pod.node.as_ref() == Some(host));
             let pod = pods.clone().find(|pod| pod.hash.as_ref() == Some(&addon.hash));
             match pod.or_else(|| pods.next()) {
-                Some(pod) if pod.hash.as_ref() != Some(&addon.hash) => Some(format!("{}: {host} runs the old form", addon.name)),
+                Some(pod) if pod.hash.as_ref() != Some(&addon.hash) => {
+                    Some(format!("{}: {host} runs the old form", addon.name))
+                }
                 Some(pod) if !pod.ready => Some(format!("{}: {}", addon.name, pod.describe())),
                 Some(_) => None,
                 None => Some(format!("{}: no pod on {host} yet", addon.name)),
@@ -91,6 +97,7 @@ fn missing_replicas(addon: &Rendered, workload: &Workload, observed: &Observed) 
     }
     let prefix = format!("{}-", addon.name);
     let of_addon = |pod: &&Pod| pod.owner.as_ref().is_some_and(|owner| owner.starts_with(&prefix)) && !pod.ready;
-    let pods: Vec<String> = observed.pods.iter().filter(of_addon).map(|pod| format!("{}: {}", addon.name, pod.describe())).collect();
+    let pods: Vec<String> =
+        observed.pods.iter().filter(of_addon).map(|pod| format!("{}: {}", addon.name, pod.describe())).collect();
     if pods.is_empty() { vec![format!("{}: {available} of {wanted} pods are available", addon.name)] } else { pods }
 }

@@ -32,7 +32,8 @@ const AWAY: Duration = Duration::from_mins(1);
 
 /// The phase for the hosts of the hand-off.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
-    let room = Arc::new(Room { cluster: Arc::clone(cluster), handoff: cluster.handoff()?, last_look: Mutex::default() });
+    let room =
+        Arc::new(Room { cluster: Arc::clone(cluster), handoff: cluster.handoff()?, last_look: Mutex::default() });
     let shared = || Arc::clone(&room);
     Ok(Phase::new("addons", cluster.manifest("addons")?, cluster.phase_hosts()?)
         .with("render", Render(shared()))
@@ -55,9 +56,9 @@ impl Room {
     /// The hashes of the manifests; unknown as long as nobody knows the images.
     fn manifest_inputs(&self, inputs: Inputs) -> Inputs {
         match self.manifests() {
-            Ok(manifests) => {
-                manifests.iter().fold(inputs, |inputs, manifest| inputs.with(format!("manifest of {}", manifest.name), &manifest.hash))
-            }
+            Ok(manifests) => manifests
+                .iter()
+                .fold(inputs, |inputs, manifest| inputs.with(format!("manifest of {}", manifest.name), &manifest.hash)),
             Err(_) => inputs.with("manifests", "unknown"),
         }
     }
@@ -95,7 +96,8 @@ impl Room {
     }
 
     fn outlook(&self, observed: &Observed) -> Result<Outlook> {
-        let expected = Expected { hosts: &self.hosts(), addons: &self.manifests()?, network: self.cluster.settings.cni };
+        let expected =
+            Expected { hosts: &self.hosts(), addons: &self.manifests()?, network: self.cluster.settings.cni };
         Ok(expected.compare(observed))
     }
 }
@@ -107,7 +109,8 @@ impl Render {
     fn stale_files(&self, manifests: &[Rendered]) -> Vec<String> {
         let wanted: Vec<String> = manifests.iter().map(Rendered::file).collect();
         let entries = fs_err::read_dir(self.0.cluster.store.path(DIR)).into_iter().flatten().flatten();
-        let manifests = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+        let manifests =
+            entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "yaml"));
         let names = manifests.filter_map(|path| Some(format!("{DIR}/{}", path.file_name()?.to_string_lossy())));
         names.filter(|name| !wanted.contains(name)).collect()
     }
@@ -187,10 +190,15 @@ impl Action for Apply {
             manifest.objects.retain(|object| SEEN.contains(&object.kind.as_str()));
         }
         if let Some(manifest) = self.changed(&there, &manifests)?.first() {
-            return Ok(Proof::Gone(format!("the cluster does not have {} {} as it should be", manifest.name, manifest.version)));
+            return Ok(Proof::Gone(format!(
+                "the cluster does not have {} {} as it should be",
+                manifest.name, manifest.version
+            )));
         }
         let superfluous = prune::superfluous(&there.addon_objects, &manifests);
-        Ok(superfluous.first().map_or(Proof::Holds, |object| Proof::Gone(format!("{object} belongs to no addon that is on"))))
+        Ok(superfluous
+            .first()
+            .map_or(Proof::Holds, |object| Proof::Gone(format!("{object} belongs to no addon that is on"))))
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Vec<String>> {
@@ -213,12 +221,14 @@ impl Action for Apply {
         if changed.is_empty() {
             return self.remember();
         }
-        let names: Vec<String> = changed.iter().map(|manifest| format!("{} {}", manifest.name, manifest.version)).collect();
+        let names: Vec<String> =
+            changed.iter().map(|manifest| format!("{} {}", manifest.name, manifest.version)).collect();
         cx.progress(format!("applying {}", names.join(", ")));
         // The server refuses unknown fields anyway; kubectl's own look at them takes longer than all the rest.
         let options = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--validate=ignore"];
         let mut args: Vec<String> = options.map(Into::into).into();
-        let path = |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
+        let path =
+            |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
         args.extend(changed.iter().map(path));
         logged.run(&args)?;
         self.remember()
@@ -230,7 +240,8 @@ struct Wait(Arc<Room>);
 
 impl Action for Wait {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let inputs = self.0.manifest_inputs(self.0.cluster_inputs()?).with("network", self.0.cluster.settings.cni.to_string());
+        let inputs =
+            self.0.manifest_inputs(self.0.cluster_inputs()?).with("network", self.0.cluster.settings.cni.to_string());
         let hosts = self.0.handoff.hosts.iter();
         Ok(hosts.fold(inputs, |inputs, host| inputs.with(format!("host {}", host.name), &host.instance)))
     }
@@ -242,7 +253,16 @@ impl Action for Wait {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.forget_look();
-        Waiting { room: &self.0, cx, told: Vec::new(), doing: String::new(), renewed: false, stuck_since: None, away_since: None }.run()
+        Waiting {
+            room: &self.0,
+            cx,
+            told: Vec::new(),
+            doing: String::new(),
+            renewed: false,
+            stuck_since: None,
+            away_since: None,
+        }
+        .run()
     }
 }
 
@@ -321,8 +341,13 @@ impl Waiting<'_> {
             let owner = pod.owner.as_deref().unwrap_or_default();
             manifests.iter().any(|manifest| owner == manifest.name || owner.starts_with(&format!("{}-", manifest.name)))
         };
-        let names: Vec<&str> =
-            observed.pods.iter().filter(is_ours).filter(|pod| pod.stuck().is_some()).map(|pod| pod.name.as_str()).collect();
+        let names: Vec<&str> = observed
+            .pods
+            .iter()
+            .filter(is_ours)
+            .filter(|pod| pod.stuck().is_some())
+            .map(|pod| pod.name.as_str())
+            .collect();
         if names.is_empty() {
             return Ok(());
         }

@@ -44,6 +44,16 @@ impl Obtained {
         Ok(Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts })
     }
 
+    /// What the lock file pins, without looking whether it is here: for tests of what is computed from it.
+    #[cfg(test)]
+    pub(crate) fn pinned(selection: &Selection) -> Self {
+        let items = selection.required().map(|artifact| {
+            let reference = artifact.image().map(|image| image.reference.clone());
+            (artifact.id(), Item { version: artifact.version.clone(), sha256: artifact.sha256, reference })
+        });
+        Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts: items.collect() }
+    }
+
     /// The first artifact that is no longer in the cache.
     #[must_use]
     pub fn find_missing(&self, cache: &Cache) -> Option<&str> {
@@ -73,7 +83,8 @@ impl Obtained {
     }
 
     fn item(&self, id: &str) -> Result<&Item> {
-        let missing = || Error::permanent(format!("{id} is not among the artifacts of this cluster")).hint("turnup bootstrap");
+        let missing =
+            || Error::permanent(format!("{id} is not among the artifacts of this cluster")).hint("turnup bootstrap");
         self.artifacts.get(id).ok_or_else(missing)
     }
 }

@@ -37,7 +37,7 @@ impl Kubectl {
         let run = Run::new(&self.program)
             .arg(format!("--kubeconfig={}", self.kubeconfig.display()))
             .arg("--request-timeout=20s")
-            .args(args.iter().map(|arg| arg.as_ref()))
+            .args(args.iter().map(AsRef::as_ref))
             .dir("/")
             .label(format!("kubectl {}", args.first().map_or("", |arg| arg.as_ref())));
         match &self.log {
@@ -73,8 +73,19 @@ impl Kubectl {
 
 /// Failures that pass by themselves, by kubectl's own words: the server is starting, restarting or busy.
 fn classify(error: Error) -> Error {
-    let passing = ["connection refused", "was refused", "i/o timeout", "deadline exceeded", "EOF", "TLS handshake timeout",
-        "ServiceUnavailable", "too many requests", "etcdserver", "the object has been modified", "not yet ready"];
+    let passing = [
+        "connection refused",
+        "was refused",
+        "i/o timeout",
+        "deadline exceeded",
+        "EOF",
+        "TLS handshake timeout",
+        "ServiceUnavailable",
+        "too many requests",
+        "etcdserver",
+        "the object has been modified",
+        "not yet ready",
+    ];
     let text = error.evidence_lines().join("\n");
     if error.class() == Class::Permanent && passing.iter().any(|word| text.contains(word)) {
         return text.lines().fold(Error::transient(error.message()), Error::evidence);

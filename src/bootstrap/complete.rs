@@ -12,15 +12,16 @@ use crate::artifacts::Obtained;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::node::Facts;
-use crate::node::complete::{
-    Binary, Complete, Content, Directory, File, HOST_BLOBS, Health, Image, SCHEMA, User,
-};
+use crate::node::complete::{Binary, Complete, Content, Directory, File, HOST_BLOBS, Health, Image, SCHEMA, User};
 use crate::provision::{Handoff, Host, Role};
 
 use super::control_plane::{ControlPlane, ETCD_USER};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::{self, Agents};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
+
+/// The one unit that needs nothing of the cluster.
+pub(super) const CONTAINERD: &str = "containerd.service";
 
 /// Secrets of a node by name.
 pub type Secrets = BTreeMap<String, Zeroizing<String>>;
@@ -77,7 +78,7 @@ impl Completion<'_> {
 
     /// The complete configuration of one node and the secrets that it names.
     pub fn complete(&self, host: &Host, facts: &Facts) -> Result<(Complete, Secrets)> {
-        let mut files = Files { pki: Pki::new(&self.cluster.store), files: Vec::new(), secrets: Secrets::new() };
+        let mut files = Contents { pki: Pki::new(&self.cluster.store), list: Vec::new(), secrets: Secrets::new() };
         let agents = self.agents(host, facts)?;
         self.node_files(host, &agents, &mut files)?;
         let mut users = Vec::new();
@@ -88,25 +89,42 @@ impl Completion<'_> {
             let (name, url) = ("etcd healthy".into(), "http://127.0.0.1:2381/health".into());
             health.push(Health { name, url, pod: "kube-system_etcd-".into() });
         }
+        let machine = self.machine(host, facts)?;
+        let mut all = machine.files;
+        all.extend(files.list);
+        let mut dirs = machine.directories;
+        dirs.extend(directories(host.role));
+        let complete = Complete { users, directories: dirs, files: all, units: agents.units()?, health, ..machine };
+        Ok((complete, files.secrets))
+    }
+
+    /// The part that needs nothing of the cluster: no certificate, no secret, no other host.
+    pub fn machine(&self, host: &Host, facts: &Facts) -> Result<Complete> {
         let blobs = [host.blobs.as_str(), HOST_BLOBS].into_iter().filter(|dir| !dir.is_empty());
-        let complete = Complete {
+        let mut files = Contents { pki: Pki::new(&self.cluster.store), list: Vec::new(), secrets: Secrets::new() };
+        let agents = self.agents(host, facts)?;
+        files.text("/etc/containerd/config.toml", agents.containerd_config()?);
+        // For the next boot; `turnup node up` sets them now.
+        let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
+        files.text("/etc/sysctl.d/90-turnup.conf", settings.collect());
+        Ok(Complete {
             schema: SCHEMA.into(),
             node: host.name.clone(),
             role: host.role,
             kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
             blobs: blobs.map(Into::into).collect(),
-            users,
+            ports: self.ports(host.role),
+            users: Vec::new(),
             // A container's kernel is the machine's around it, which the doctor has looked at.
             modules: if facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
             sysctls: kubelet::sysctls(),
-            directories: directories(host.role),
+            directories: machine_directories(),
             binaries: self.binaries()?,
-            files: files.files,
+            files: files.list,
             images: self.images(host.role)?,
-            units: agents.units()?,
-            health,
-        };
-        Ok((complete, files.secrets))
+            units: agents.units()?.into_iter().filter(|unit| unit.name == CONTAINERD).collect(),
+            health: Vec::new(),
+        })
     }
 
     fn control_plane<'b>(&'b self, host: &'b Host) -> ControlPlane<'b> {
@@ -123,6 +141,13 @@ impl Completion<'_> {
             pause: self.reference("pause")?,
             tainted: host.role == Role::ControlPlane && workers,
         })
+    }
+
+    /// What kubelet, etcd and the control plane listen on.
+    fn ports(&self, role: Role) -> Vec<u16> {
+        let node = [10248, 10250];
+        let control_plane = [self.cluster.settings.api_port, 2379, 2380, 2381, 10257, 10259];
+        node.into_iter().chain(control_plane.into_iter().filter(|_| role == Role::ControlPlane)).collect()
     }
 
     fn reference(&self, image: &str) -> Result<String> {
@@ -151,15 +176,11 @@ impl Completion<'_> {
         first.map(|name| image(name, true)).chain(later.iter().map(|name| image(name, false))).collect()
     }
 
-    fn node_files(&self, host: &Host, agents: &Agents<'_>, files: &mut Files<'_>) -> Result<()> {
+    fn node_files(&self, host: &Host, agents: &Agents<'_>, files: &mut Contents<'_>) -> Result<()> {
         files.public("/etc/kubernetes/pki/ca.crt", "ca.crt")?;
         files.public("/etc/kubernetes/pki/kubelet.crt", &format!("kubelet-{}.crt", host.name))?;
         files.key("/etc/kubernetes/pki/kubelet.key", &format!("kubelet-{}.key", host.name), 0)?;
         files.text(kubelet::CONFIG, agents.kubelet_config()?);
-        files.text("/etc/containerd/config.toml", agents.containerd_config()?);
-        // For the next boot; `turnup node up` sets them now.
-        let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
-        files.text("/etc/sysctl.d/90-turnup.conf", settings.collect());
         if host.role == Role::ControlPlane {
             let authority = files.pki.text("ca", "crt")?;
             let identity = Identity::File(crate::node::facts::CLIENT_CERTIFICATE);
@@ -169,14 +190,14 @@ impl Completion<'_> {
             let file = format!("kubelet-client-{}", host.name);
             let both = files.pki.text(&file, "crt")? + &files.pki.text(&file, "key")?;
             files.secret(crate::node::facts::CLIENT_CERTIFICATE, &file, both, 0);
-            if let Some(file) = files.files.last_mut() {
+            if let Some(file) = files.list.last_mut() {
                 file.initial = true;
             }
         }
         Ok(())
     }
 
-    fn control_plane_files(&self, host: &Host, files: &mut Files<'_>) -> Result<()> {
+    fn control_plane_files(&self, host: &Host, files: &mut Contents<'_>) -> Result<()> {
         const PKI: &str = "/etc/kubernetes/pki";
         for name in ["apiserver", "apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client"] {
             files.public(&format!("{PKI}/{name}.crt"), &format!("{name}.crt"))?;
@@ -212,7 +233,7 @@ impl Completion<'_> {
         Ok(())
     }
 
-    fn component_kubeconfigs(&self, files: &mut Files<'_>) -> Result<()> {
+    fn component_kubeconfigs(&self, files: &mut Contents<'_>) -> Result<()> {
         let authority = files.pki.text("ca", "crt")?;
         for name in ["controller-manager", "scheduler"] {
             let certificate = files.pki.text(name, "crt")?;
@@ -239,15 +260,17 @@ fn encryption_configuration(key: &str) -> String {
     format!("{config:#}\n")
 }
 
+fn machine_directories() -> Vec<Directory> {
+    let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
+    vec![directory("/etc/cni/net.d", 0o755), directory("/opt/cni/bin", 0o755), directory("/var/lib/turnup", 0o700)]
+}
+
 fn directories(role: Role) -> Vec<Directory> {
     let directory = |path: &str, mode, owner| Directory { path: path.into(), mode, owner };
     let mut all = vec![
         directory("/etc/kubernetes", 0o755, 0),
         directory("/etc/kubernetes/manifests", 0o700, 0),
         directory("/etc/kubernetes/pki", 0o755, 0),
-        directory("/etc/cni/net.d", 0o755, 0),
-        directory("/opt/cni/bin", 0o755, 0),
-        directory("/var/lib/turnup", 0o700, 0),
         directory("/var/lib/kubelet/pki", 0o750, 0),
     ];
     if role == Role::ControlPlane {
@@ -259,13 +282,13 @@ fn directories(role: Role) -> Vec<Directory> {
     all
 }
 
-struct Files<'a> {
+struct Contents<'a> {
     pki: Pki<'a>,
-    files: Vec<File>,
+    list: Vec<File>,
     secrets: Secrets,
 }
 
-impl Files<'_> {
+impl Contents<'_> {
     fn text(&mut self, path: &str, text: String) {
         self.push(path, 0o600, 0, Content::Text(text));
     }
@@ -293,9 +316,170 @@ impl Files<'_> {
     }
 
     fn push(&mut self, path: &str, mode: u32, owner: u32, content: Content) {
-        self.files.push(File { path: path.to_owned(), mode, owner, content, initial: false });
+        self.list.push(File { path: path.to_owned(), mode, owner, content, initial: false });
     }
 }
 
 /// How long a worker's join token is valid (security defaults).
-pub(super) const TOKEN_LIFE: Duration = Duration::from_secs(30 * 60);
+pub(super) const TOKEN_LIFE: Duration = Duration::from_mins(30);
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+    #![expect(clippy::format_push_string, reason = "a test may be slow and plain")]
+    #![expect(clippy::case_sensitive_file_extension_comparisons, reason = "the endings are our own")]
+
+    use super::*;
+    use crate::artifacts::{Lock, Obtained};
+    use crate::config::{Settings, TreeSource};
+
+    const HANDOFF: &str = r#"{
+        "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
+        "api": {"host": "10.117.0.10", "port": 6443},
+        "hosts": [
+            {"name": "cp", "role": "control-plane", "address": "10.117.0.10", "instance": "a",
+             "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}, "blobs": "/var/cache/turnup/blobs"},
+            {"name": "w0", "role": "worker", "address": "10.117.0.20", "instance": "b",
+             "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}
+        ]}"#;
+
+    fn facts() -> Facts {
+        Facts {
+            os: "Debian GNU/Linux 12 (bookworm)".into(),
+            kernel: "6.1.0".into(),
+            arch: "x86_64".into(),
+            cgroup: 2,
+            container: false,
+            lowers_oom_score: true,
+            joined: false,
+            memory_mib: 4096,
+            cpus: 2,
+        }
+    }
+
+    fn with_completion<T>(changes: &[(&str, &str)], act: impl FnOnce(&Completion<'_>) -> T) -> T {
+        let dir = tempfile::tempdir().unwrap();
+        let source = TreeSource::embedded();
+        let mut settings = Settings::defaults(&source).unwrap();
+        settings.set_all(changes).unwrap();
+        let cluster = Cluster::open(&settings, source, dir.path()).unwrap();
+        let handoff = Handoff::parse("test", HANDOFF).unwrap();
+        let artifacts = Obtained::pinned(&Lock::embedded().unwrap().select("1.36.3").unwrap());
+        let completion = Completion { cluster: &cluster, handoff: &handoff, artifacts: &artifacts };
+        let pki = Pki::new(&cluster.store);
+        for authority in Authority::ALL {
+            pki.ensure_authority(authority, "kubernetes").unwrap();
+        }
+        pki.ensure_service_account_key().unwrap();
+        pki.ensure_encryption_key().unwrap();
+        for leaf in completion.leaves().unwrap() {
+            pki.ensure_leaf(&leaf).unwrap();
+        }
+        act(&completion)
+    }
+
+    fn text_of<'c>(complete: &'c Complete, path: &str) -> &'c str {
+        let file = complete.files.iter().find(|file| file.path == path).unwrap();
+        match &file.content {
+            Content::Text(text) => text,
+            Content::Secret { .. } => panic!("{path} is a secret"),
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_control_plane() {
+        with_completion(&[], |completion| {
+            let (complete, _) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
+            let mut text = String::new();
+            for file in &complete.files {
+                let content = match &file.content {
+                    Content::Text(_) if file.path.ends_with(".crt") || file.path.ends_with(".pub") => "(certificate)\n",
+                    Content::Text(_) if file.path.ends_with("kubelet-kubeconfig.json") => "(kubeconfig)\n",
+                    Content::Text(text) => text,
+                    Content::Secret { name, .. } => &format!("(secret {name})\n"),
+                };
+                text += &format!("--- {} {:o} {}\n{content}", file.path, file.mode, file.owner);
+            }
+            for unit in &complete.units {
+                text += &format!("--- unit {}\n{}", unit.name, unit.text);
+            }
+            insta::assert_snapshot!(text);
+        });
+    }
+
+    #[test]
+    fn a_worker_gets_no_key_but_its_own() {
+        with_completion(&[], |completion| {
+            let (complete, secrets) = completion.complete(&completion.handoff.hosts[1], &facts()).unwrap();
+            assert_eq!(secrets.keys().collect::<Vec<_>>(), ["kubelet-w0.key"]);
+            let paths: Vec<&str> = complete.files.iter().map(|file| file.path.as_str()).collect();
+            assert_eq!(
+                paths,
+                [
+                    "/etc/containerd/config.toml",
+                    "/etc/sysctl.d/90-turnup.conf",
+                    "/etc/kubernetes/pki/ca.crt",
+                    "/etc/kubernetes/pki/kubelet.crt",
+                    "/etc/kubernetes/pki/kubelet.key",
+                    "/etc/kubernetes/kubelet.json",
+                ]
+            );
+            assert!(!text_of(&complete, "/etc/kubernetes/kubelet.json").contains("node-role"), "a worker has no taint");
+        });
+    }
+
+    #[test]
+    fn no_secret_is_in_the_file_that_a_person_reads() {
+        with_completion(&[], |completion| {
+            let (complete, secrets) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
+            let text = serde_json::to_string(&complete).unwrap();
+            assert!(!text.contains("PRIVATE KEY"));
+            assert!(secrets.len() > 8);
+            for (name, secret) in &secrets {
+                assert!(!text.contains(secret.trim()), "{name}");
+            }
+        });
+    }
+
+    #[test]
+    fn the_same_inputs_give_the_same_bytes() {
+        with_completion(&[], |completion| {
+            let host = &completion.handoff.hosts[0];
+            let once = serde_json::to_string(&completion.complete(host, &facts()).unwrap().0).unwrap();
+            let twice = serde_json::to_string(&completion.complete(host, &facts()).unwrap().0).unwrap();
+            assert_eq!(once, twice);
+        });
+    }
+
+    #[test]
+    fn a_loosened_control_reaches_the_flags() {
+        let changes = [
+            ("phase2.security.audit", "n"),
+            ("phase2.security.encryption_at_rest", "n"),
+            ("phase2.security.tls13", "n"),
+            ("phase2.security.pod_security", "n"),
+        ];
+        with_completion(&changes, |completion| {
+            let (complete, secrets) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
+            let apiserver = text_of(&complete, "/etc/kubernetes/manifests/kube-apiserver.json");
+            for gone in ["--audit-", "--encryption-provider-config", "VersionTLS13"] {
+                assert!(!apiserver.contains(gone), "{gone}");
+            }
+            assert!(!text_of(&complete, "/etc/kubernetes/config/admission.json").contains("PodSecurity"));
+            assert!(!secrets.contains_key("encryption.json"));
+        });
+    }
+
+    #[test]
+    fn a_container_on_cgroup_v1_is_treated_as_what_it_is() {
+        let facts = Facts { cgroup: 1, container: true, lowers_oom_score: false, ..facts() };
+        with_completion(&[], |completion| {
+            let (complete, _) = completion.complete(&completion.handoff.hosts[1], &facts).unwrap();
+            assert!(complete.modules.is_empty());
+            assert!(text_of(&complete, "/etc/kubernetes/kubelet.json").contains("\"cgroupDriver\": \"cgroupfs\""));
+            let containerd = text_of(&complete, "/etc/containerd/config.toml");
+            assert!(containerd.contains("restrict_oom_score_adj = true"), "{containerd}");
+            assert!(containerd.contains("SystemdCgroup = false"), "{containerd}");
+        });
+    }
+}

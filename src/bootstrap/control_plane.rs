@@ -240,9 +240,8 @@ impl ControlPlane<'_> {
         let domain = &self.settings.cluster_domain;
         let service = self.settings.service_cidr.address(1);
         let service = service.ok_or_else(|| crate::Error::config("phase2.service_cidr is too small"))?;
-        let mut names: Vec<String> = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"]
-            .map(Into::into)
-            .into();
+        let mut names: Vec<String> =
+            ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"].map(Into::into).into();
         names.push(format!("kubernetes.default.svc.{domain}"));
         names.extend([self.host.name.clone(), self.host.address.to_string(), service.to_string(), "127.0.0.1".into()]);
         names.push(self.handoff.api.host.clone());

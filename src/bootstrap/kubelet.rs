@@ -18,7 +18,6 @@ pub(super) const CONFIG: &str = "/etc/kubernetes/kubelet.json";
 /// kubelet's kubeconfig; it names the certificate that kubelet renews itself.
 pub(super) const KUBECONFIG: &str = "/etc/kubernetes/kubelet-kubeconfig.json";
 
-
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
     pub(super) settings: &'a ClusterSettings,
@@ -40,7 +39,7 @@ impl Agents<'_> {
         } else {
             json!([])
         };
-        let config = json!({
+        let mut config = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "authentication": {
@@ -70,6 +69,13 @@ impl Agents<'_> {
             "tlsPrivateKeyFile": "/etc/kubernetes/pki/kubelet.key",
             "tlsMinVersion": if settings.tls13 { "VersionTLS13" } else { "VersionTLS12" },
         });
+        if self.facts.container {
+            // kubelet's own limits are shares of the disk, and a container sees the disk of the machine around it: a tenth of a large
+            // one that others fill as well is no reason to evict. The image collector's share is switched off for the same reason.
+            config["evictionHard"] =
+                json!({"memory.available": "100Mi", "nodefs.available": "1Gi", "imagefs.available": "1Gi"});
+            config["imageGCHighThresholdPercent"] = json!(100);
+        }
         Ok(format!("{config:#}\n"))
     }
 

@@ -9,6 +9,7 @@ mod component;
 mod control_plane;
 pub mod kubeconfig;
 mod kubelet;
+pub mod machine;
 mod manifest;
 pub mod pki;
 mod reach;

@@ -17,15 +17,15 @@ use zeroize::Zeroizing;
 use crate::error::{Context as _, Error, Result};
 use crate::state::Store;
 
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_hours(24);
 /// Lifetimes from the security defaults: authorities ten years, leaves one year.
-const CA_LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const CA_LIFE: Duration = Duration::from_hours(10 * 365 * 24);
 /// The life of a leaf certificate.
-pub const LEAF_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
+pub const LEAF_LIFE: Duration = Duration::from_hours(365 * 24);
 /// The life of the administrator's certificate; `turnup kubeconfig` makes a new one.
 pub const ADMIN_LIFE: Duration = DAY;
 /// Certificates begin this long before they are made: clocks of hosts differ.
-const BACK_DATE: Duration = Duration::from_secs(3600);
+const BACK_DATE: Duration = Duration::from_hours(1);
 
 /// One of the cluster's authorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,15 @@ impl Leaf {
     #[must_use]
     pub fn client(file: &str, authority: Authority, name: &str, group: Option<&str>) -> Self {
         let group = group.map(str::to_owned);
-        Self { file: file.into(), authority, name: name.into(), group, hosts: Vec::new(), client: true, life: LEAF_LIFE }
+        Self {
+            file: file.into(),
+            authority,
+            name: name.into(),
+            group,
+            hosts: Vec::new(),
+            client: true,
+            life: LEAF_LIFE,
+        }
     }
 
     /// A server's certificate for these names and addresses.

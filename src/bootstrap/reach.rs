@@ -1,10 +1,12 @@
 //! How turnup reaches a host: ssh with the cluster's key and pinned host keys, and turnup's own binary over there.
 
+use std::time::Duration;
+
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Result};
 use crate::exec::{Ssh, Stream};
-use crate::node::Facts;
 use crate::node::up::{Delivery, Report};
+use crate::node::{Complete, Facts};
 use crate::phase::Cx;
 use crate::provision::Host;
 
@@ -23,6 +25,11 @@ impl<'a> Reach<'a> {
         Ok(Self { host, ssh })
     }
 
+    /// Only to look: nothing is logged, and a host that does not answer soon is one that does not answer.
+    pub(super) fn for_proof(cluster: &Cluster, host: &'a Host) -> Result<Self> {
+        Ok(Self { host, ssh: cluster.ssh(host)?.timeout(Duration::from_secs(20)) })
+    }
+
     /// Copies turnup's binary over, unless the host has these bytes.
     pub(super) fn copy_turnup(&self, cluster: &Cluster) -> Result<()> {
         let found = self.ssh.run(&["sha256sum", TURNUP]).map(|output| output.stdout).unwrap_or_default();
@@ -39,10 +46,19 @@ impl<'a> Reach<'a> {
     }
 
     /// The sha256 of every artifact that the host still needs.
-    pub(super) fn missing(&self, complete: &crate::node::Complete) -> Result<Vec<String>> {
+    pub(super) fn missing(&self, complete: &Complete) -> Result<Vec<String>> {
+        self.ask("missing", complete)
+    }
+
+    /// What on the host differs from its complete configuration.
+    pub(super) fn differences(&self, complete: &Complete) -> Result<Vec<String>> {
+        self.ask("diff", complete)
+    }
+
+    fn ask(&self, question: &str, complete: &Complete) -> Result<Vec<String>> {
         let text = serde_json::to_vec(complete).context("cannot write the complete configuration")?;
-        let output = self.ssh.run_with_stdin(&[TURNUP, "node", "missing"], text)?;
-        serde_json::from_str(&output.stdout).context(format!("{} does not tell what it needs", self.host.name))
+        let output = self.ssh.run_with_stdin(&[TURNUP, "node", question], text)?;
+        serde_json::from_str(&output.stdout).context(format!("{} does not answer with a list", self.host.name))
     }
 
     /// Runs `turnup node up` there and turns its reports into progress.

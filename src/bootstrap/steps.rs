@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, Lock, Obtained};
 use crate::cluster::Cluster;
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use crate::node::up::Delivery;
 use crate::node::{Complete, Facts};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
@@ -18,6 +18,7 @@ use crate::provision::{Handoff, Host, Role};
 use super::api::{KUBECONFIG, Kubectl};
 use super::complete::{Completion, Secrets, file_of};
 use super::kubeconfig::{self, Identity};
+use super::machine;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::token;
@@ -36,7 +37,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("api", Api(step()))
         .with("access", Access(step()))
         .with("join", Join(step()))
-        .with("register", Register(step())))
+        .with("register", Register(step()))
+        .with("retire", Retire(step())))
 }
 
 /// The client of the cluster's API: kubectl of the cluster's own version with the administrator's kubeconfig.
@@ -45,25 +47,33 @@ pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
     Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
 }
 
-/// Writes the administrator's kubeconfig with a certificate that has most of its day before it.
+/// Writes the administrator's kubeconfig with a certificate that has most of its day before it; one that somebody damaged as well.
 pub fn write_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
-    let pki = Pki::new(&cluster.store);
-    let renewed = pki.ensure_leaf(&admin())?;
-    if renewed || cluster.store.read(KUBECONFIG)?.is_none() {
-        let certificate = pki.text("admin", "crt")?;
-        let key = Zeroizing::new(pki.text("admin", "key")?);
-        let identity = Identity::Embedded { certificate: &certificate, key: &key };
-        let server = format!("https://{}:{}", handoff.api.host, handoff.api.port);
-        let text = kubeconfig::render(&cluster.settings.name, &server, &pki.text("ca", "crt")?, "admin", &identity);
+    Pki::new(&cluster.store).ensure_leaf(&admin())?;
+    let text = admin_kubeconfig(cluster, handoff)?;
+    if cluster.store.read(KUBECONFIG)?.as_deref() != Some(text.as_bytes()) {
         cluster.store.write_file(KUBECONFIG, text.as_bytes(), 0o600)?;
     }
     Ok(())
+}
+
+fn admin_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<Zeroizing<String>> {
+    let pki = Pki::new(&cluster.store);
+    let certificate = pki.text("admin", "crt")?;
+    let key = Zeroizing::new(pki.text("admin", "key")?);
+    let identity = Identity::Embedded { certificate: &certificate, key: &key };
+    let server = format!("https://{}:{}", handoff.api.host, handoff.api.port);
+    let authority = pki.text("ca", "crt")?;
+    Ok(Zeroizing::new(kubeconfig::render(&cluster.settings.name, &server, &authority, "admin", &identity)))
 }
 
 fn admin() -> Leaf {
     let leaf = Leaf::client("admin", Authority::Cluster, "admin", Some("system:masters"));
     Leaf { life: ADMIN_LIFE, ..leaf }
 }
+
+/// The label of nodes that turnup made, and may delete when their host is gone.
+const MANAGED: &str = "turnup.dev/managed";
 
 /// What all steps of this phase know.
 struct Node {
@@ -76,9 +86,9 @@ impl Node {
         self.handoff.host(name.unwrap_or_default())
     }
 
-    fn completion<T>(&self, act: impl FnOnce(&Completion<'_>) -> Result<T>) -> Result<T> {
+    fn leaves(&self) -> Result<Vec<Leaf>> {
         let obtained = self.cluster.obtained()?;
-        act(&Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained })
+        Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained }.leaves()
     }
 
     fn facts(&self, host: &str) -> Result<Facts> {
@@ -88,7 +98,9 @@ impl Node {
 
     fn computed(&self, host: &str) -> Result<(Complete, Secrets)> {
         let facts = self.facts(host)?;
-        self.completion(|completion| completion.complete(self.handoff.host(host)?, &facts))
+        let obtained = self.cluster.obtained()?;
+        let completion = Completion { cluster: &self.cluster, handoff: &self.handoff, artifacts: &obtained };
+        completion.complete(self.handoff.host(host)?, &facts)
     }
 
     /// What the work on one host depends on: which machine it is, and its complete configuration, secrets included by digest.
@@ -108,21 +120,33 @@ impl Node {
         Ok(inputs)
     }
 
+    /// Asks the host itself whether it still is what it was made.
+    fn prove_host(&self, host: Option<&str>) -> Result<Proof> {
+        let host = self.host(host)?;
+        let (complete, _) = self.computed(&host.name)?;
+        Ok(match Reach::for_proof(&self.cluster, host)?.differences(&complete) {
+            Err(error) if error.class() == Class::Interrupted => return Err(error),
+            Err(error) => Proof::Gone(format!("{} does not answer: {}", host.name, error.message())),
+            Ok(lines) => lines.into_iter().next().map_or(Proof::Holds, Proof::Gone),
+        })
+    }
+
+    /// What `turnup plan` says about a host: everything that differs on it.
+    fn preview_host(&self, host: Option<&str>) -> Result<Vec<String>> {
+        let host = self.host(host)?;
+        // A host whose facts are not known yet has nothing on it to compare.
+        let Ok((complete, _)) = self.computed(&host.name) else { return Ok(Vec::new()) };
+        Ok(Reach::for_proof(&self.cluster, host)?.differences(&complete).unwrap_or_default())
+    }
+
     /// Brings one host to its complete configuration.
     fn bring_up(&self, host: &Host, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
-        let reach = Reach::new(&self.cluster, host, cx)?;
-        reach.copy_turnup(&self.cluster)?;
         let (complete, secrets) = self.computed(&host.name)?;
-        for sha256 in reach.missing(&complete)? {
-            cx.progress(format!("sending {}", &sha256[..12]));
-            let blob = Cache::open()?.blobs_dir().join(&sha256);
-            reach.copy(&blob, &format!("{}/{sha256}", crate::node::complete::HOST_BLOBS), 0o644)?;
-        }
         let encode = |text: &Zeroizing<String>| {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
-        reach.node_up(&Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
+        machine::deliver(&self.cluster, host, &Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
     }
 }
 
@@ -141,7 +165,9 @@ impl Action for Artifacts {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let Ok(obtained) = self.0.cluster.obtained() else { return Ok(Proof::Gone(format!("{} is missing", Obtained::FILE))) };
+        let Ok(obtained) = self.0.cluster.obtained() else {
+            return Ok(Proof::Gone(format!("{} is missing", Obtained::FILE)));
+        };
         let cache = Cache::open()?;
         Ok(match obtained.find_missing(&cache) {
             Some(name) => Proof::Gone(format!("{name} is no longer in the cache")),
@@ -162,14 +188,14 @@ struct Certificates(Node);
 
 impl Action for Certificates {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let leaves = self.0.completion(|completion| completion.leaves());
+        let leaves = self.0.leaves();
         let leaves = leaves.map(|leaves| format!("{leaves:?}")).unwrap_or_default();
         Ok(Inputs::new().with("names and addresses", leaves))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
         let pki = Pki::new(&self.0.cluster.store);
-        for leaf in self.0.completion(|completion| completion.leaves())? {
+        for leaf in self.0.leaves()? {
             if !pki.is_good(&leaf)? {
                 return Ok(Proof::Gone(format!("pki/{}.crt is missing, does not fit, or ends its life", leaf.file)));
             }
@@ -186,7 +212,7 @@ impl Action for Certificates {
         }
         pki.ensure_service_account_key()?;
         pki.ensure_encryption_key()?;
-        for leaf in self.0.completion(|completion| completion.leaves())? {
+        for leaf in self.0.leaves()? {
             pki.ensure_leaf(&leaf)?;
         }
         cx.milestone("certificates");
@@ -211,9 +237,7 @@ impl Action for Inspect {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
-        let reach = Reach::new(&self.0.cluster, host, cx)?;
-        reach.copy_turnup(&self.0.cluster)?;
-        let facts = reach.facts()?;
+        let facts = machine::inspect(&self.0.cluster, host, cx)?;
         self.0.cluster.store.write_json(facts_file(&host.name), &facts, 0o644)
     }
 }
@@ -225,10 +249,10 @@ impl Action for Compute {
     fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
         let host = self.0.host(host)?;
         let cluster = &self.0.cluster;
-        let certificates = cluster.store.state()?.steps.get("bootstrap/pki").map(|record| record.digest.clone());
         let facts = self.0.facts(&host.name).map(|facts| facts.fingerprint()).unwrap_or_default();
         let obtained = cluster.store.read(Obtained::FILE)?.unwrap_or_default();
-        // Of the other hosts only their number matters: whether the control plane is kept free of pods.
+        // Of the other hosts only their number matters: whether the control plane is kept free of pods. Certificates are no input:
+        // what they say follows from the rest, and `verify` sees one that was renewed.
         let workers = self.0.handoff.hosts.iter().any(|host| host.role == Role::Worker);
         let this = if host.role == Role::ControlPlane { json!([host, workers]) } else { json!(host) };
         Ok(cluster
@@ -237,7 +261,6 @@ impl Action for Compute {
             .with("API endpoint", format!("{:?}", self.0.handoff.api))
             .with("templates", cluster.source.digest("templates/bootstrap"))
             .with("artifacts", obtained)
-            .with("certificates", certificates.unwrap_or_default())
             .with("facts", facts)
             .with("turnup", cluster.version()))
     }
@@ -267,9 +290,12 @@ impl Action for Up {
         self.0.node_inputs(host)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        // The host's instance is an input, and what runs on it is validated through the API.
-        Ok(Proof::Holds)
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        self.0.prove_host(host)
+    }
+
+    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+        self.0.preview_host(host)
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -291,8 +317,9 @@ impl Action for Api {
         if !Pki::new(&self.0.cluster.store).is_good(&admin())? {
             return Ok(Proof::Gone("the administrator's certificate is missing or ends its day".into()));
         }
-        if self.0.cluster.store.read(KUBECONFIG)?.is_none() {
-            return Ok(Proof::Gone("the kubeconfig is missing".into()));
+        let kubeconfig = admin_kubeconfig(&self.0.cluster, &self.0.handoff)?;
+        if self.0.cluster.store.read(KUBECONFIG)?.as_deref() != Some(kubeconfig.as_bytes()) {
+            return Ok(Proof::Gone("the kubeconfig is missing or was changed".into()));
         }
         let ready = kubectl(&self.0.cluster)?.is_ready();
         Ok(if ready { Proof::Holds } else { Proof::Gone("the API server does not answer".into()) })
@@ -341,7 +368,10 @@ impl Action for Access {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let text = self.0.cluster.source.read_text("templates/bootstrap/access.yaml")?;
         let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
-        kubectl.run_with(&["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"], text)?;
+        kubectl.run_with(
+            &["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"],
+            text,
+        )?;
         Ok(())
     }
 }
@@ -354,8 +384,12 @@ impl Action for Join {
         self.0.node_inputs(host)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(Proof::Holds)
+    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+        self.0.prove_host(host)
+    }
+
+    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+        self.0.preview_host(host)
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -399,8 +433,43 @@ impl Action for Register {
         let host = self.0.host(host)?;
         let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
         wait_for_node(&kubectl, &host.name, cx)?;
-        kubectl.run(&["label", "node", &host.name, &format!("{}=", label(host.role)), "--overwrite"])?;
+        let labels = [format!("{}=", label(host.role)), format!("{MANAGED}=")];
+        kubectl.run(&["label", "node", &host.name, &labels[0], &labels[1], "--overwrite"])?;
         cx.milestone(format!("node {} registered", host.name));
+        Ok(())
+    }
+}
+
+/// Node objects whose hosts are no longer in the hand-off are deleted; left alone they would stay, not ready, for ever.
+struct Retire(Node);
+
+impl Retire {
+    /// Only nodes that `register` marked: others were joined by somebody else's hand.
+    fn left_over(&self) -> Result<Vec<String>> {
+        let nodes = kubectl(&self.0.cluster)?.get(&["nodes", "--selector", MANAGED])?;
+        let names =
+            nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
+        Ok(names.filter(|name| self.0.handoff.host(name).is_err()).map(str::to_owned).collect())
+    }
+}
+
+impl Action for Retire {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let names: Vec<&str> = self.0.handoff.hosts.iter().map(|host| host.name.as_str()).collect();
+        Ok(Inputs::new().with("hosts", names.join(" ")))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        // What nodes are left is a question of which hosts there are, and those are an input.
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        for name in self.left_over()? {
+            cx.progress(format!("deleting the node {name}, whose host is gone"));
+            kubectl.run(&["delete", "node", &name, "--ignore-not-found", "--wait=false"])?;
+        }
         Ok(())
     }
 }

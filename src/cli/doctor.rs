@@ -1,40 +1,53 @@
 //! `turnup doctor`: what this machine has and lacks, and the command that installs it.
 
+use std::path::Path;
+
 use owo_colors::OwoColorize as _;
 
 use crate::Result;
+use crate::config::{Settings, TreeSource};
 use crate::doctor::{self, Finding, Level};
 use crate::report::Table;
 
-use super::Printer;
+use super::{Global, Printer};
 
 /// Shows every tool and every fact of this machine that matters; exits with 4 when something required is missing.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Args {
-    /// The provision target to look for: local, baremetal
-    #[arg(long, default_value = "local")]
-    target: String,
+pub struct Args {
+    /// What to look for: local, baremetal, development; the configuration's target, else local, when not given
+    #[arg(long)]
+    target: Option<String>,
     /// Install the missing packages first (as root, with the system's package manager)
     #[arg(long)]
     install: bool,
 }
 
 /// Runs it.
-pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+    let target = args.target.clone().unwrap_or_else(|| configured_target(global));
     if args.install {
-        let packages = doctor::missing_packages(&args.target);
+        let packages = doctor::missing_packages(&target);
         if !packages.is_empty() {
             printer.remark(&format!("installing {}", packages.join(", ")));
         }
-        doctor::install(&args.target)?;
+        doctor::install(&target)?;
     }
-    let findings = doctor::inspect(&args.target);
+    let mut findings = doctor::inspect(&target);
     if printer.is_json() {
-        printer.json(&serde_json::json!({"schema": "turnup.doctor/1", "target": args.target, "findings": findings}))?;
+        printer.json(&serde_json::json!({"schema": "turnup.doctor/1", "target": target, "findings": findings}))?;
     } else {
+        if global.quiet {
+            findings.retain(|finding| finding.level != Level::Ok);
+        }
         print(&findings, printer)?;
     }
-    doctor::require(&findings)
+    doctor::require(&target, &findings)
+}
+
+/// The doctor is asked before there is a configuration, and when it is broken.
+fn configured_target(global: &Global) -> String {
+    let settings = Settings::load(&global.config, &TreeSource::find(Path::new(".")));
+    settings.and_then(|settings| settings.get("phase1.cloud_provider")).unwrap_or_else(|_| "local".to_owned())
 }
 
 /// Some tools say more than their version.
@@ -47,6 +60,9 @@ fn shorten(text: &str) -> String {
 }
 
 fn print(findings: &[Finding], printer: &Printer) -> Result<()> {
+    if findings.is_empty() {
+        return Ok(());
+    }
     let mut table = Table::new(&["", "what", "found", "needed by"]);
     for finding in findings {
         let mark = match finding.level {

@@ -9,7 +9,7 @@ use super::run::Session;
 use super::{Global, Printer};
 
 /// How long a cloud may take to delete everything.
-const BUDGET: Duration = Duration::from_secs(3600);
+const BUDGET: Duration = Duration::from_hours(1);
 
 /// Options of `turnup down`.
 #[derive(Clone, Debug, clap::Args)]

@@ -13,6 +13,7 @@ use crate::error::{Class, Result};
 use run::PhaseName;
 
 mod artifacts;
+mod bench;
 mod config;
 mod doctor;
 mod down;
@@ -109,6 +110,8 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Binaries and images: list, fetch, verify, export, pin
     Artifacts(artifacts::Args),
+    /// Time turnup next to kubeadm on this machine, milestone by milestone
+    Bench(bench::Args),
     /// Look at and repair what turnup remembers of a cluster
     State(state::Args),
     /// Hosts on this machine, as Terraform makes and removes them
@@ -132,8 +135,9 @@ impl Command {
             Self::Status(args) => status::run(&args, global, printer),
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
-            Self::Doctor(args) => doctor::run(&args, printer),
+            Self::Doctor(args) => doctor::run(&args, global, printer),
             Self::Artifacts(args) => artifacts::run(&args, printer),
+            Self::Bench(args) => bench::run(&args, global, printer),
             Self::State(args) => state::run(&args, global, printer),
             Self::Local(args) => local::run(&args, printer),
             Self::Node(args) => node::run(&args, printer),

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Complete, Facts, up};
+use crate::node::{Complete, Facts, diff, up};
 
 use super::Printer;
 
@@ -23,6 +23,8 @@ enum Command {
     Facts,
     /// Read a complete configuration, print the digests of the artifacts that this host lacks
     Missing,
+    /// Read a complete configuration, print what on this host differs from it, as JSON
+    Diff,
     /// Read a delivery and make this host what it says
     Up,
 }
@@ -36,6 +38,10 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let complete = Complete::parse("standard input", &read_input()?)?;
             let missing: Vec<&str> = complete.artifacts().filter(|sha256| !complete.has_blob(sha256)).collect();
             printer.json(&serde_json::to_value(missing).context("cannot write a list")?)
+        }
+        Command::Diff => {
+            let complete = Complete::parse("standard input", &read_input()?)?;
+            printer.json(&serde_json::to_value(diff::find_differences(&complete)?).context("cannot write a list")?)
         }
         Command::Up => {
             let delivery = serde_json::from_str(&read_input()?).context("standard input is not a delivery")?;

@@ -9,7 +9,7 @@ use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::phase::{Cx, Engine, Phase, Summary};
 use crate::report::{Mode, Reporter};
-use crate::{addons, bootstrap, provision};
+use crate::{addons, bootstrap, doctor, provision};
 
 use super::{Global, Output};
 
@@ -88,6 +88,11 @@ impl Session {
     pub(super) fn run_phases(&self, args: &RunArgs, phases: &[PhaseName]) -> Result<Summary> {
         let store = &self.cluster.store;
         let lock = store.lock(&format!("turnup {}", self.command))?;
+        if phases.contains(&PhaseName::Provision) && self.cluster.find_handoff()?.is_none() {
+            // Before the first host is made: better now than after some minutes.
+            let target = &self.cluster.settings.target;
+            doctor::require(target, &doctor::inspect(target))?;
+        }
         let next = format!("turnup {}", self.command);
         let mut engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);
         let mut total = Summary::default();

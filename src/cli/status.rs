@@ -77,9 +77,12 @@ fn text(value: &Value) -> String {
 }
 
 fn node_row(node: &Value) -> [String; 5] {
-    let find = |list: &Value, kind: &str| list.as_array().and_then(|list| list.iter().find(|item| item["type"] == kind)).cloned();
+    let find = |list: &Value, kind: &str| {
+        list.as_array().and_then(|list| list.iter().find(|item| item["type"] == kind)).cloned()
+    };
     let ready = find(&node["status"]["conditions"], "Ready").unwrap_or_default();
-    let status = if ready["status"] == "True" { "Ready".to_owned() } else { format!("NotReady: {}", text(&ready["message"])) };
+    let status =
+        if ready["status"] == "True" { "Ready".to_owned() } else { format!("NotReady: {}", text(&ready["message"])) };
     let address = find(&node["status"]["addresses"], "InternalIP").map(|address| text(&address["address"]));
     let labels = node["metadata"]["labels"].as_object().cloned().unwrap_or_default();
     let roles: Vec<&str> = labels.keys().filter_map(|label| label.strip_prefix("node-role.kubernetes.io/")).collect();

@@ -11,7 +11,7 @@ use super::status::Overview;
 use super::{Global, Printer};
 
 /// The time for validation, the cold start of every node's first pods included.
-const VALIDATION: Duration = Duration::from_secs(300);
+const VALIDATION: Duration = Duration::from_mins(5);
 
 /// Options of `turnup up`.
 #[derive(Clone, Debug, clap::Args)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Finding, Level, ports};
+use super::{Finding, Level, ports, tools};
 
 const GIB: u64 = 1 << 30;
 /// Nothing that we sign would be valid on a clock before this: 2026-01-01.
@@ -11,7 +11,7 @@ const EARLIEST: i64 = 1_767_225_600;
 pub(super) fn inspect(target: &str) -> Vec<Finding> {
     let mut findings =
         vec![clock(), disk("disk of the working directory", Path::new(".")), disk("disk of the cache", &cache_dir())];
-    if target == "local" {
+    if tools::is_local(target) {
         findings.extend([root(), kernel(), cgroup(), memory()]);
         findings.extend([
             module("overlay", "roots of local hosts, container images"),

@@ -51,7 +51,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything that this provision target (`local`, `baremetal`, `gce`, …) needs.
+/// Looks at everything that this provision target (`local`, `baremetal`, …; `development`: the project's tests) needs.
 #[must_use]
 pub fn inspect(target: &str) -> Vec<Finding> {
     let mut findings = tools::inspect(target);
@@ -60,7 +60,7 @@ pub fn inspect(target: &str) -> Vec<Finding> {
 }
 
 /// An error of class `Person` that names everything that is missing, when something is.
-pub fn require(findings: &[Finding]) -> Result<()> {
+pub fn require(target: &str, findings: &[Finding]) -> Result<()> {
     let missing: Vec<&Finding> = findings.iter().filter(|finding| finding.level == Level::Missing).collect();
     if missing.is_empty() {
         return Ok(());
@@ -71,7 +71,9 @@ pub fn require(findings: &[Finding]) -> Result<()> {
         let fix = finding.fix.as_deref().map_or_else(String::new, |fix| format!("; {fix}"));
         error.evidence(format!("{}: {} (needed by {}){fix}", finding.name, finding.found, finding.needed_by))
     });
-    Err(error.hint("turnup doctor --install (installs the missing packages), or the commands above"))
+    Err(error.hint(format!(
+        "turnup doctor --install --target {target} (installs the missing packages), or the commands above"
+    )))
 }
 
 /// The packages whose tools are missing for this target.

@@ -17,6 +17,9 @@ const fn need(tool: &'static str, target: &'static str, absent: Level, why: &'st
     Need { tool, target, absent, why }
 }
 
+/// Not a target: what the project's own tests need, which turn up local clusters.
+const DEVELOPMENT: &str = "development";
+
 const NEEDS: &[Need] = &[
     need("ssh", "", Level::Missing, "bootstrap: reaches the hosts"),
     need("ssh-keygen", "", Level::Missing, "provision: keys of this cluster"),
@@ -26,17 +29,17 @@ const NEEDS: &[Need] = &[
     need("debootstrap", "local", Level::Missing, "the root of local hosts, once"),
     need("ip", "local", Level::Missing, "the network of local hosts"),
     need("mount", "local", Level::Missing, "the file systems of local hosts"),
-    need("losetup", "local", Level::Missing, "volumes of local hosts"),
-    need("nsenter", "local", Level::Missing, "the network of local hosts"),
-    need("nft", "local", Level::Warning, "local hosts reach the internet (nft or iptables)"),
-    need("iptables", "local", Level::Warning, "local hosts reach the internet (nft or iptables)"),
+    need("sshd", DEVELOPMENT, Level::Missing, "the project's tests of ssh, on loopback"),
 ];
 
+/// Whether hosts are made on this machine.
+pub(super) fn is_local(target: &str) -> bool {
+    matches!(target, "local" | DEVELOPMENT)
+}
+
 pub(super) fn inspect(target: &str) -> Vec<Finding> {
-    let mut findings = vec![terraform(target)];
-    findings.extend(needs(target).map(|need| look(need.tool, need.absent, need.why)));
-    settle_pair(&mut findings, "nft", "iptables");
-    findings
+    let tools = needs(target).map(|need| look(need.tool, need.absent, need.why));
+    std::iter::once(terraform(target)).chain(tools).collect()
 }
 
 pub(super) fn missing_packages(target: &str, manager: PackageManager) -> Vec<String> {
@@ -49,7 +52,10 @@ pub(super) fn missing_packages(target: &str, manager: PackageManager) -> Vec<Str
 }
 
 fn needs(target: &str) -> impl Iterator<Item = &'static Need> {
-    NEEDS.iter().filter(move |need| need.target.is_empty() || need.target == target)
+    let local = is_local(target);
+    NEEDS
+        .iter()
+        .filter(move |need| need.target.is_empty() || need.target == target || (local && need.target == "local"))
 }
 
 fn look(tool: &str, absent: Level, why: &str) -> Finding {
@@ -82,14 +88,6 @@ fn terraform(target: &str) -> Finding {
     })
 }
 
-/// Of two tools that can stand in for each other, only the lack of both is worth a word.
-fn settle_pair(findings: &mut Vec<Finding>, one: &str, other: &str) {
-    let is_here = |name: &str| findings.iter().any(|finding| finding.name == name && finding.level == Level::Ok);
-    if is_here(one) || is_here(other) {
-        findings.retain(|finding| (finding.name != one && finding.name != other) || finding.level == Level::Ok);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,16 +97,6 @@ mod tests {
         for need in NEEDS {
             assert!(tools::describe(need.tool).is_some(), "{}", need.tool);
         }
-    }
-
-    #[test]
-    fn one_of_a_pair_is_enough() {
-        let mut findings = vec![
-            Finding::new("nft", Level::Ok, "1.0", "x"),
-            Finding::new("iptables", Level::Warning, "not installed", "x"),
-        ];
-        settle_pair(&mut findings, "nft", "iptables");
-        assert_eq!(findings.len(), 1);
     }
 
     #[test]

@@ -10,10 +10,11 @@ use crate::error::{Context as _, Result};
 /// It inherits the cgroups of this process, and nothing of its terminal or its process group.
 pub fn detach(program: &str, args: &[OsString], env: &[(&str, &str)], log: &Path) -> Result<()> {
     let file = fs_err::OpenOptions::new().create(true).append(true).open(log)?;
-    let mut argv: Vec<OsString> = vec!["--fork".into(), program.into()];
-    argv.extend(args.iter().cloned());
+    let mut words: Vec<OsString> = vec!["--fork".into(), program.into()];
+    words.extend(args.iter().cloned());
     // duct applies the last word first: standard error follows standard output only when it is named before it.
-    let mut expression = duct::cmd("setsid", argv).stdin_null().stderr_to_stdout().stdout_file(file.into_file()).dir("/");
+    let mut expression =
+        duct::cmd("setsid", words).stdin_null().stderr_to_stdout().stdout_file(file.into_file()).dir("/");
     for (name, value) in env {
         expression = expression.env(name, value);
     }

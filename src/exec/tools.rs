@@ -26,6 +26,7 @@ pub const TOOLS: &[Tool] = &[
     tool("terraform", "", "", &["version"]),
     tool("tofu", "", "", &["version"]),
     tool("ssh", "openssh-client", "openssh-clients", &["-V"]),
+    tool("sshd", "openssh-server", "openssh-server", &[]),
     tool("ssh-keygen", "openssh-client", "openssh-clients", &[]),
     tool("systemd-nspawn", "systemd-container", "systemd-container", &["--version"]),
     tool("debootstrap", "debootstrap", "debootstrap", &["--version"]),

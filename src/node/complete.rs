@@ -35,6 +35,8 @@ pub struct Complete {
     pub blobs: Vec<String>,
     /// System users.
     pub users: Vec<User>,
+    /// TCP ports that nothing else may listen on when the node is made.
+    pub ports: Vec<u16>,
     /// Kernel modules that must be loaded or built in.
     pub modules: Vec<String>,
     /// Kernel settings by name.
@@ -161,7 +163,10 @@ impl Complete {
         let complete: Self = serde_json::from_str(text)
             .map_err(|error| Error::permanent(format!("{path} is not a complete configuration")).source(error))?;
         if complete.schema != SCHEMA {
-            return Err(Error::permanent(format!("{path}: schema {:?}, this turnup reads {SCHEMA:?}", complete.schema)));
+            return Err(Error::permanent(format!(
+                "{path}: schema {:?}, this turnup reads {SCHEMA:?}",
+                complete.schema
+            )));
         }
         Ok(complete)
     }

@@ -4,6 +4,7 @@
 //! other host, and it needs nothing on the host but Linux and systemd.
 
 pub mod complete;
+pub mod diff;
 pub mod facts;
 mod task;
 pub mod up;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,22 @@ pub(super) fn ensure_user(user: &User) -> Result<bool> {
     Ok(true)
 }
 
+/// An error when something listens on a port that the node needs; it names the process.
+pub(super) fn require_port(port: u16) -> Result<()> {
+    if TcpListener::bind(("0.0.0.0", port)).is_ok() {
+        return Ok(());
+    }
+    let filter = format!("sport = :{port}");
+    let listing = Run::new("ss")
+        .args(["--no-header", "--listening", "--tcp", "--processes", "--numeric", &filter])
+        .dir("/")
+        .output();
+    let listing = listing.map(|output| output.stdout).unwrap_or_default();
+    let error = Error::person(format!("port {port} of this host is in use, and the node needs it"));
+    let hint = "stop that process on the host, then go on with: turnup up";
+    Err(listing.lines().fold(error, |error, line| error.evidence(line.trim())).hint(hint))
+}
+
 /// Makes a directory with its mode and owner.
 pub(super) fn ensure_directory(directory: &Directory) -> Result<bool> {
     let path = Path::new(&directory.path);
@@ -53,10 +70,17 @@ pub(super) fn ensure_binary(complete: &Complete, binary: &Binary) -> Result<bool
         return ensure_attributes(path, 0o755, 0);
     }
     let blob = find_blob(complete, &binary.sha256).ok_or_else(|| missing(&binary.name, &binary.sha256, complete))?;
+    copy_verified(&blob, binary)?;
+    Ok(true)
+}
+
+/// Copies an artifact beside its place, and puts it there only when its bytes are the right ones.
+fn copy_verified(blob: &Path, binary: &Binary) -> Result<()> {
+    let path = Path::new(&binary.path);
     let dir = path.parent().unwrap_or(Path::new("/"));
     fs_err::create_dir_all(dir)?;
     let mut temporary = tempfile::NamedTempFile::new_in(dir)?;
-    let digest = copy_hashed(&blob, temporary.as_file_mut())?;
+    let digest = copy_hashed(blob, temporary.as_file_mut())?;
     if digest != binary.sha256 {
         return Err(Error::permanent(format!("{} on this host has the sha256 {digest}", binary.name))
             .evidence(format!("expected {} in {}", binary.sha256, blob.display()))
@@ -64,7 +88,7 @@ pub(super) fn ensure_binary(complete: &Complete, binary: &Binary) -> Result<bool
     }
     fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(0o755))?;
     temporary.persist(path).map_err(|error| Error::from(error.error))?;
-    Ok(true)
+    Ok(())
 }
 
 /// Writes a file when its content differs, and sets its mode and owner.
@@ -73,11 +97,7 @@ pub(super) fn ensure_file(file: &File, secrets: &Secrets) -> Result<bool> {
     if file.initial && path.exists() {
         return Ok(false);
     }
-    let wanted = match &file.content {
-        Content::Text(text) => hex::encode(Sha256::digest(text)),
-        Content::Secret { sha256, .. } => sha256.clone(),
-    };
-    if path.exists() && digest_of(path)? == wanted {
+    if path.exists() && digest_of(path)? == wanted_digest(file) {
         return ensure_attributes(path, file.mode, file.owner);
     }
     let bytes = match &file.content {
@@ -86,6 +106,14 @@ pub(super) fn ensure_file(file: &File, secrets: &Secrets) -> Result<bool> {
     };
     write_atomic(path, bytes, file.mode, file.owner)?;
     Ok(true)
+}
+
+/// The sha256 that a file's content must have.
+pub(super) fn wanted_digest(file: &File) -> String {
+    match &file.content {
+        Content::Text(text) => hex::encode(Sha256::digest(text)),
+        Content::Secret { sha256, .. } => sha256.clone(),
+    }
 }
 
 /// Loads a kernel module unless it is loaded or built in.
@@ -97,7 +125,8 @@ pub(super) fn ensure_module(module: &str) -> Result<bool> {
     }
     let built_in = fs_err::read_to_string(format!("{directory}/modules.builtin")).unwrap_or_default();
     let loaded = Path::new("/sys/module").join(module).exists();
-    let filesystem = fs_err::read_to_string("/proc/filesystems")?.lines().any(|line| line.ends_with(&format!("\t{module}")));
+    let filesystem =
+        fs_err::read_to_string("/proc/filesystems")?.lines().any(|line| line.ends_with(&format!("\t{module}")));
     if loaded || filesystem || built_in.contains(&format!("/{module}.ko")) {
         return Ok(false);
     }
@@ -107,12 +136,25 @@ pub(super) fn ensure_module(module: &str) -> Result<bool> {
 
 /// Writes one kernel setting when it differs.
 pub(super) fn ensure_sysctl(name: &str, value: &str) -> Result<bool> {
-    let path = PathBuf::from(format!("/proc/sys/{}", name.replace('.', "/")));
-    if fs_err::read_to_string(&path)?.trim() == value {
+    if read_sysctl(name)? == value {
         return Ok(false);
     }
-    fs_err::write(&path, value)?;
+    fs_err::write(sysctl_path(name), value)?;
     Ok(true)
+}
+
+/// One kernel setting as it is.
+pub(super) fn read_sysctl(name: &str) -> Result<String> {
+    Ok(fs_err::read_to_string(sysctl_path(name))?.trim().to_owned())
+}
+
+fn sysctl_path(name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/sys/{}", name.replace('.', "/")))
+}
+
+/// The result of a thread.
+pub(super) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err(Error::bug("a thread of `turnup node` panicked")))
 }
 
 /// Writes a whole file or leaves the old one: a temporary file beside it, synced, then a rename.
@@ -172,4 +214,83 @@ pub(super) fn missing(name: &str, sha256: &str, complete: &Complete) -> Error {
 fn unsent(path: &str, name: &str) -> Error {
     Error::permanent(format!("{path} is missing or was changed, and the secret {name} was not sent with this run"))
         .hint("turnup bootstrap")
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::*;
+
+    fn owner() -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    fn file(path: &Path, content: Content) -> File {
+        File { path: path.display().to_string(), mode: 0o600, owner: owner(), content, initial: false }
+    }
+
+    #[test]
+    fn a_file_is_written_once_and_mended_when_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b.json");
+        let wanted = file(&path, Content::Text("one".into()));
+        assert!(ensure_file(&wanted, &Secrets::new()).unwrap());
+        assert!(!ensure_file(&wanted, &Secrets::new()).unwrap(), "nothing to do");
+        fs_err::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        assert!(ensure_file(&wanted, &Secrets::new()).unwrap(), "the mode was changed");
+        assert_eq!(fs_err::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        fs_err::write(&path, "two").unwrap();
+        assert!(ensure_file(&wanted, &Secrets::new()).unwrap(), "the content was changed");
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "one");
+        assert_eq!(fs_err::read_dir(dir.path().join("a")).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn an_initial_file_belongs_to_the_host_once_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("client.pem");
+        let wanted = File { initial: true, ..file(&path, Content::Text("first".into())) };
+        assert!(ensure_file(&wanted, &Secrets::new()).unwrap());
+        fs_err::write(&path, "renewed by kubelet").unwrap();
+        assert!(!ensure_file(&wanted, &Secrets::new()).unwrap());
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "renewed by kubelet");
+    }
+
+    #[test]
+    fn a_secret_is_needed_only_when_the_file_differs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ca.key");
+        let sha256 = hex::encode(Sha256::digest("key"));
+        let wanted = file(&path, Content::Secret { name: "ca.key".into(), sha256 });
+        let error = ensure_file(&wanted, &Secrets::new()).unwrap_err();
+        assert!(error.message().contains("ca.key was not sent"), "{}", error.message());
+        assert!(!path.exists());
+        let secrets = Secrets::from([("ca.key".to_owned(), Zeroizing::new(b"key".to_vec()))]);
+        assert!(ensure_file(&wanted, &secrets).unwrap());
+        assert!(!ensure_file(&wanted, &Secrets::new()).unwrap());
+    }
+
+    #[test]
+    fn a_flipped_byte_never_reaches_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let sha256 = hex::encode(Sha256::digest("kubelet"));
+        fs_err::write(dir.path().join(&sha256), "kubelEt").unwrap();
+        let place = dir.path().join("bin/kubelet");
+        let binary = Binary { name: "kubelet".into(), sha256, path: place.display().to_string() };
+        let error = copy_verified(&dir.path().join(&binary.sha256), &binary).unwrap_err();
+        assert!(error.message().contains("kubelet on this host has the sha256"), "{}", error.message());
+        assert!(!place.exists());
+        assert_eq!(fs_err::read_dir(dir.path().join("bin")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_port_in_use_is_named() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let error = require_port(port).unwrap_err();
+        assert_eq!(error.message(), format!("port {port} of this host is in use, and the node needs it"));
+        drop(listener);
+        require_port(port).unwrap();
+    }
 }

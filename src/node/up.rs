@@ -17,7 +17,7 @@ use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, 
 use super::task::{self, Secrets};
 
 /// How long a health check of the host may take: etcd on a slow disk.
-const HEALTH: Duration = Duration::from_secs(180);
+const HEALTH: Duration = Duration::from_mins(3);
 const CTR: &str = "/opt/turnup/bin/ctr";
 
 /// What is sent to `turnup node up` on standard input.
@@ -49,7 +49,8 @@ pub enum Report {
 pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
     let mut secrets = Secrets::new();
     for (name, text) in delivery.secrets {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).context("a secret is not base64")?;
+        let bytes =
+            base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).context("a secret is not base64")?;
         secrets.insert(name, Zeroizing::new(bytes));
     }
     let token = delivery.bootstrap_kubeconfig;
@@ -88,6 +89,10 @@ impl Node<'_> {
     }
 
     fn prepare_host(&mut self) -> Result<()> {
+        // Once kubelet is here, the ports are its own.
+        if !Path::new("/etc/systemd/system/kubelet.service").exists() {
+            self.complete.ports.iter().try_for_each(|port| task::require_port(*port))?;
+        }
         for user in &self.complete.users {
             let changed = task::ensure_user(user)?;
             self.note(changed, &format!("user {}", user.name))?;
@@ -131,7 +136,7 @@ impl Node<'_> {
                 .iter()
                 .map(|binary| (binary, scope.spawn(move || task::ensure_binary(complete, binary))))
                 .collect();
-            threads.into_iter().map(|(binary, thread)| Ok((binary.path.clone(), join(thread)?))).collect()
+            threads.into_iter().map(|(binary, thread)| Ok((binary.path.clone(), task::join(thread)?))).collect()
         })
     }
 
@@ -158,7 +163,7 @@ impl Node<'_> {
         let complete = self.complete;
         std::thread::scope(|scope| {
             let threads: Vec<_> = wanted.iter().map(|image| scope.spawn(move || import(complete, image))).collect();
-            threads.into_iter().try_for_each(join)
+            threads.into_iter().try_for_each(task::join)
         })?;
         for image in wanted {
             self.note(true, &format!("image {}", image.reference))?;
@@ -188,16 +193,12 @@ impl Node<'_> {
     }
 }
 
-fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    thread.join().unwrap_or_else(|_| Err(Error::bug("a thread of `turnup node up` panicked")))
-}
-
 fn systemctl(args: &[&str]) -> Result<()> {
     let unit = args.last().copied().unwrap_or_default();
     Run::new("systemctl").args(args.iter().copied()).dir("/").succeed().map(drop).map_err(|error| {
         let lines = Run::new("journalctl").args(["--unit", unit, "--lines=10", "--output=cat"]).dir("/").output();
         let lines = lines.map(|output| output.stdout).unwrap_or_default();
-        lines.lines().fold(error, |error, line| error.evidence(line))
+        lines.lines().fold(error, Error::evidence)
     })
 }
 
@@ -214,7 +215,7 @@ fn wait_for_images() -> Result<BTreeSet<String>> {
 }
 
 /// A file that is written only once an archive is imported whole. It lies in containerd's own directory, so that it is gone with it.
-fn stamp(image: &Image) -> PathBuf {
+pub(super) fn stamp(image: &Image) -> PathBuf {
     Path::new("/var/lib/containerd/turnup").join(&image.sha256)
 }
 
@@ -225,7 +226,8 @@ fn import(complete: &Complete, image: &Image) -> Result<()> {
         return Err(Error::permanent(format!("{} is not the archive of {}", blob.display(), image.reference))
             .hint("turnup artifacts verify"));
     }
-    let ctr = |args: &[&str]| Run::new(CTR).args(["--namespace", "k8s.io"]).args(args.iter().copied()).dir("/").succeed();
+    let ctr =
+        |args: &[&str]| Run::new(CTR).args(["--namespace", "k8s.io"]).args(args.iter().copied()).dir("/").succeed();
     ctr(&["images", "import", "--local", &blob.display().to_string()])?;
     // kubelet removes unused images when the disk fills; nothing could bring these back.
     ctr(&["images", "label", &image.reference, "io.cri-containerd.pinned=pinned"])?;

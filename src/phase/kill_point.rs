@@ -11,7 +11,7 @@ pub(super) enum Point {
     AfterOutcome,
 }
 
-/// Kills the process when `TURNUP_KILL_AT` is `<step id>:<point>` for this step and this point.
+/// Kills the process when `TURNUP_KILL_AT` is `<step id>:<point>` for this step and this point; the id `*` is every step's.
 #[cfg(feature = "kill-points")]
 pub(super) fn pass(step: &str, point: Point) {
     let name = match point {
@@ -20,7 +20,7 @@ pub(super) fn pass(step: &str, point: Point) {
         Point::AfterEffect => "after-effect",
         Point::AfterOutcome => "after-outcome",
     };
-    if std::env::var("TURNUP_KILL_AT").is_ok_and(|at| at == format!("{step}:{name}")) {
+    if std::env::var("TURNUP_KILL_AT").is_ok_and(|at| at == format!("{step}:{name}") || at == format!("*:{name}")) {
         // The process does not come back from this, so there is nothing to do about an error.
         let _never = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
         std::thread::park();

@@ -137,8 +137,9 @@ impl Handoff {
         let mut seen = BTreeSet::new();
         for host in &self.hosts {
             if !is_label(&host.name) {
-                return Err(Error::config(format!("{path}: host name {:?} is not an RFC 1123 label", host.name))
-                    .hint("use lower-case letters, digits and '-', at most 63, beginning and ending with a letter or digit"));
+                return Err(Error::config(format!("{path}: host name {:?} is not an RFC 1123 label", host.name)).hint(
+                    "use lower-case letters, digits and '-', at most 63, beginning and ending with a letter or digit",
+                ));
             }
             if !seen.insert(host.name.clone()) || !seen.insert(host.address.to_string()) {
                 return Err(Error::config(format!("{path}: host {} repeats a name or an address", host.name)));
@@ -153,7 +154,8 @@ impl Handoff {
 }
 
 fn no_control_plane(path: &str) -> Error {
-    Error::config(format!("{path}: no host has the role control-plane")).hint("give one host \"role\": \"control-plane\"")
+    Error::config(format!("{path}: no host has the role control-plane"))
+        .hint("give one host \"role\": \"control-plane\"")
 }
 
 fn is_label(name: &str) -> bool {

@@ -80,15 +80,14 @@ fn spec_file(name: &str) -> String {
     format!("{DIR}/hosts/{name}.json")
 }
 
-/// The program on PATH, else OpenTofu from the artifacts.
+/// The program on PATH, else `OpenTofu` from the artifacts.
 fn terraform(cluster: &Cluster, cx: &Cx) -> Result<Terraform> {
-    let program = match Terraform::on_path() {
-        Some(program) => program,
-        None => {
-            let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-            cx.progress("neither terraform nor tofu is on PATH: taking OpenTofu from the artifacts");
-            executable(&Cache::open()?.ensure(selection.binary("tofu")?, &cluster.settings.sources, cx)?, cluster)?
-        }
+    let program = if let Some(program) = Terraform::on_path() {
+        program
+    } else {
+        let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+        cx.progress("neither terraform nor tofu is on PATH: taking OpenTofu from the artifacts");
+        executable(&Cache::open()?.ensure(selection.binary("tofu")?, &cluster.settings.sources, cx)?, cluster)?
     };
     Ok(Terraform::new(program, cluster.store.path(DIR), cluster.exe.clone()))
 }
@@ -115,11 +114,11 @@ impl Keys {
     }
 
     fn known_hosts(&self) -> Result<String> {
-        let mut text = String::new();
-        for host in planned_hosts(&self.0)? {
-            text += &format!("{} {}\n", host.address, public_key(&self.0, &host_key(&host.name))?);
-        }
-        Ok(text)
+        let line = |host: &PlannedHost| {
+            let key = public_key(&self.0, &host_key(&host.name))?;
+            Ok(format!("{} {key}\n", host.address))
+        };
+        planned_hosts(&self.0)?.iter().map(line).collect()
     }
 }
 
@@ -192,7 +191,7 @@ impl Render {
         let module = format!("templates/provision/{}/", cluster.settings.target);
         for file in cluster.source.files(&module) {
             let name = file.trim_start_matches(&module).to_owned();
-            if name.ends_with(".tf") {
+            if std::path::Path::new(&name).extension().is_some_and(|ending| ending == "tf") {
                 files.push((format!("{DIR}/{name}"), cluster.source.read_text(&file)?));
             }
         }
@@ -202,14 +201,17 @@ impl Render {
         for host in planned_hosts(cluster)? {
             let spec = self.spec(&host, network.clone())?;
             let text = pretty(&spec)?;
-            hosts.insert(host.name.clone(), json!({
-                "role": host.role,
-                "address": host.address,
-                "spec": cluster.store.path(spec_file(&host.name)),
-                "digest": digest(&text),
-                "host_key": public_key(cluster, &host_key(&host.name))?,
-                "blobs": local::BLOBS,
-            }));
+            hosts.insert(
+                host.name.clone(),
+                json!({
+                    "role": host.role,
+                    "address": host.address,
+                    "spec": cluster.store.path(spec_file(&host.name)),
+                    "digest": digest(&text),
+                    "host_key": public_key(cluster, &host_key(&host.name))?,
+                    "blobs": local::BLOBS,
+                }),
+            );
             files.push((spec_file(&host.name), text));
         }
         let control_plane = planned_hosts(cluster)?.remove(0);
@@ -393,7 +395,8 @@ impl Inventory {
     fn read(&self) -> Result<(String, Handoff)> {
         let path = self.0.work_dir.join(&self.0.settings.hosts_file);
         let text = fs_err::read_to_string(&path).map_err(|error| {
-            Error::config(format!("{}: {error}", path.display())).hint("write the hosts into it; README.md shows the form")
+            Error::config(format!("{}: {error}", path.display()))
+                .hint("write the hosts into it; README.md shows the form")
         })?;
         let handoff = Handoff::parse(&path.display().to_string(), &text)?;
         Ok((text, handoff))

@@ -13,7 +13,7 @@ use crate::exec::{Failure, OnDeath, Run, Stream, tools};
 use crate::phase::Cx;
 
 /// Terraform finishes the resource that it works on after a signal; killed before, it may lose its state.
-const GRACE: Duration = Duration::from_secs(120);
+const GRACE: Duration = Duration::from_mins(2);
 const PLAN_FILE: &str = "turnup.tfplan";
 
 /// One module in one working directory.
@@ -168,7 +168,8 @@ fn explain(name: &str, failure: &Failure, problems: &[Value]) -> Error {
     let mut error = Error::new(class, format!("{name}: {summary}"));
     for problem in problems {
         if let Some(file) = problem["range"]["filename"].as_str() {
-            error = error.evidence(format!("{file}:{}: {}", problem["range"]["start"]["line"], text(&problem["address"])));
+            error =
+                error.evidence(format!("{file}:{}: {}", problem["range"]["start"]["line"], text(&problem["address"])));
         }
         // The detail repeats the output of a failed local-exec, whose last lines say the most.
         let detail = text(&problem["detail"]);
@@ -185,4 +186,46 @@ fn explain(name: &str, failure: &Failure, problems: &[Value]) -> Error {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::{Ended, Failure};
+
+    fn failed() -> Failure {
+        let ended = Ended {
+            name: "terraform apply".into(),
+            command: "terraform apply".into(),
+            stdout: String::new(),
+            stderr: String::new(),
+            log: Some("/state/logs/provision-apply.log".into()),
+            elapsed: Duration::ZERO,
+        };
+        Failure::Exited { code: 1, ended: Box::new(ended) }
+    }
+
+    #[test]
+    fn a_diagnostic_becomes_an_error_with_the_place_in_the_module() {
+        let problem = serde_json::json!({
+            "severity": "error",
+            "summary": "local-exec provisioner error",
+            "detail": "Error running command: exit status 4. Output: \nerror: interface eth0 already has 10.117.0.2/24\n",
+            "address": "terraform_data.network",
+            "range": {"filename": "main.tf", "start": {"line": 30, "column": 3}},
+        });
+        insta::assert_snapshot!(explain("terraform", &failed(), &[problem]).render(), @r"
+        error: terraform: local-exec provisioner error
+          | main.tf:30: terraform_data.network
+          | Error running command: exit status 4. Output: 
+          | error: interface eth0 already has 10.117.0.2/24
+        next: less /state/logs/provision-apply.log
+        ");
+    }
+
+    #[test]
+    fn a_state_that_somebody_else_holds_is_no_failure_of_the_module() {
+        let problem = serde_json::json!({"severity": "error", "summary": "Error acquiring the state lock"});
+        assert_eq!(explain("tofu", &failed(), &[problem]).class(), crate::Class::Locked);
+    }
 }

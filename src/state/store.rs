@@ -88,7 +88,11 @@ impl Store {
         for entry in fs_err::read_dir(&self.dir)? {
             let path = entry?.path();
             if path.file_name().is_some_and(|name| name != "lock") {
-                if path.is_dir() && !path.is_symlink() { fs_err::remove_dir_all(path)? } else { fs_err::remove_file(path)? }
+                if path.is_dir() && !path.is_symlink() {
+                    fs_err::remove_dir_all(path)?;
+                } else {
+                    fs_err::remove_file(path)?;
+                }
             }
         }
         fs_err::remove_dir_all(&self.dir)?;

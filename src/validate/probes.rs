@@ -79,7 +79,15 @@ impl<'a> Probes<'a> {
         let mut random = [0; 3];
         getrandom::fill(&mut random).map_err(|error| Error::permanent(format!("no random numbers: {error}")))?;
         let namespace = format!("{PREFIX}{}", hex::encode(random));
-        let probes = Self { cluster, kubectl, cx, namespace, pods: place(&nodes), deadline: Instant::now() + PATIENCE, answered: AtomicBool::new(false) };
+        let probes = Self {
+            cluster,
+            kubectl,
+            cx,
+            namespace,
+            pods: place(&nodes),
+            deadline: Instant::now() + PATIENCE,
+            answered: AtomicBool::new(false),
+        };
         cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o644)?;
         Ok(probes)
     }
@@ -107,7 +115,9 @@ impl<'a> Probes<'a> {
 
     /// Namespaces of validations that cannot be under way any more.
     fn find_left(&self) -> Vec<String> {
-        let Ok(list) = self.kubectl.get(&["namespaces", "--selector=app.kubernetes.io/managed-by=turnup"]) else { return Vec::new() };
+        let Ok(list) = self.kubectl.get(&["namespaces", "--selector=app.kubernetes.io/managed-by=turnup"]) else {
+            return Vec::new();
+        };
         left_over(&list, jiff::Timestamp::now())
     }
 
@@ -118,7 +128,8 @@ impl<'a> Probes<'a> {
         let mut seen = BTreeMap::new();
         let (observed, addresses) = loop {
             let (observed, addresses) = self.look()?;
-            let is_over = |probe: usize| observed.pods.iter().any(|pod| pod.name == self.pods[probe].name && pod.is_over());
+            let is_over =
+                |probe: usize| observed.pods.iter().any(|pod| pod.name == self.pods[probe].name && pod.is_over());
             for (task, answer) in self.ask_all(&open, &addresses) {
                 match answer {
                     Ok(answer) => drop(checks.insert(task, self.passed(task, &answer))),
@@ -132,7 +143,8 @@ impl<'a> Probes<'a> {
             }
             self.cx.sleep(POLL)?;
         };
-        let down: Vec<usize> = (0..self.pods.len()).filter(|probe| !addresses.pods.contains_key(&self.pods[*probe].name)).collect();
+        let down: Vec<usize> =
+            (0..self.pods.len()).filter(|probe| !addresses.pods.contains_key(&self.pods[*probe].name)).collect();
         let mut all: Vec<Check> = down.iter().map(|probe| self.not_running(&self.pods[*probe], &observed)).collect();
         // A pod that does not run is said once, not for everything that it cannot do.
         open.retain(|task| !self.needs(*task).iter().any(|probe| down.contains(probe)));
@@ -178,7 +190,11 @@ impl<'a> Probes<'a> {
     }
 
     /// Asks everything that can be asked by now, a few questions at a time.
-    fn ask_all(&self, open: &[(Question, usize)], addresses: &Addresses) -> Vec<((Question, usize), Result<String, String>)> {
+    fn ask_all(
+        &self,
+        open: &[(Question, usize)],
+        addresses: &Addresses,
+    ) -> Vec<((Question, usize), Result<String, String>)> {
         let askable = open.iter().filter(|(question, probe)| self.target(*question, *probe, addresses).is_some());
         let tasks = Mutex::new(askable.copied());
         let answers = Mutex::new(Vec::new());
@@ -241,9 +257,15 @@ impl<'a> Probes<'a> {
         };
         let why = self.connect(probe, &format!("{to}:{port}")).unwrap_or_else(|| why.to_owned());
         let (seen, next) = match question {
-            Question::Name => (format!("a pod cannot reach the Service `probe` by its name: {why}"), logs("deployment/coredns")),
-            Question::Service => (format!("a pod cannot reach the Service address {to}: {why}"), logs("daemonset/kube-proxy")),
-            Question::Pod => (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel")),
+            Question::Name => {
+                (format!("a pod cannot reach the Service `probe` by its name: {why}"), logs("deployment/coredns"))
+            }
+            Question::Service => {
+                (format!("a pod cannot reach the Service address {to}: {why}"), logs("daemonset/kube-proxy"))
+            }
+            Question::Pod => {
+                (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel"))
+            }
         };
         Check::failed(question.name(), &probe.node, seen, next)
     }
@@ -255,16 +277,23 @@ impl<'a> Probes<'a> {
     }
 
     fn explain_pod(&self, pod: &Pod) -> String {
-        let error = collect_evidence(Error::permanent(pod.describe()), self.kubectl, &self.namespace, std::slice::from_ref(pod));
+        let error = collect_evidence(
+            Error::permanent(pod.describe()),
+            self.kubectl,
+            &self.namespace,
+            std::slice::from_ref(pod),
+        );
         let mine = error.evidence_lines().iter().rfind(|line| line.contains(&pod.name)).cloned();
         mine.map_or_else(|| pod.describe(), |line| format!("{}; {line}", pod.describe()))
     }
 
     /// What the pod itself says about this connection: refused, timed out, name not found.
     fn connect(&self, probe: &Probe, to: &str) -> Option<String> {
-        let args = ["exec", &probe.name, "--namespace", &self.namespace, "--", "/agnhost", "connect", to, "--timeout=3s"];
+        let args =
+            ["exec", &probe.name, "--namespace", &self.namespace, "--", "/agnhost", "connect", to, "--timeout=3s"];
         let failure = self.kubectl.command(&args).timeout(Duration::from_secs(20)).output().err()?;
-        let said = failure.stderr().lines().find(|line| !line.trim().is_empty() && !line.contains("command terminated"))?;
+        let said =
+            failure.stderr().lines().find(|line| !line.trim().is_empty() && !line.contains("command terminated"))?;
         Some(said.trim().to_owned())
     }
 }
@@ -289,26 +318,35 @@ impl Question {
 
 fn left_over(namespaces: &Value, now: jiff::Timestamp) -> Vec<String> {
     let is_old = |metadata: &Value| {
-        let created: Option<jiff::Timestamp> = metadata["creationTimestamp"].as_str().and_then(|text| text.parse().ok());
+        let created: Option<jiff::Timestamp> =
+            metadata["creationTimestamp"].as_str().and_then(|text| text.parse().ok());
         created.is_some_and(|created| now.duration_since(created).as_secs() > LIFE_SECONDS)
     };
     let all = namespaces["items"].as_array().into_iter().flatten().map(|item| &item["metadata"]);
     let old = all.filter(|metadata| metadata.get("deletionTimestamp").is_none() && is_old(metadata));
-    old.filter_map(|metadata| metadata["name"].as_str()).filter(|name| name.starts_with(PREFIX)).map(str::to_owned).collect()
+    old.filter_map(|metadata| metadata["name"].as_str())
+        .filter(|name| name.starts_with(PREFIX))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// One probe a node, each asking one on another node; a single node gets two.
 fn place(nodes: &[&str]) -> Vec<Probe> {
     let nodes = if let [only] = nodes { vec![*only, *only] } else { nodes.to_vec() };
     let count = nodes.len();
-    let place = |(index, node): (usize, &&str)| Probe { name: format!("probe-{index}"), node: (*node).to_owned(), neighbour: (index + 1) % count };
+    let place = |(index, node): (usize, &&str)| Probe {
+        name: format!("probe-{index}"),
+        node: (*node).to_owned(),
+        neighbour: (index + 1) % count,
+    };
     nodes.iter().enumerate().map(place).collect()
 }
 
 fn render(template: &str, namespace: &str, probes: &[Probe], image: &str) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    let pods: Vec<minijinja::Value> = probes.iter().map(|probe| context! { name => &probe.name, node => &probe.node }).collect();
+    let pods: Vec<minijinja::Value> =
+        probes.iter().map(|probe| context! { name => &probe.name, node => &probe.node }).collect();
     let values = context! { namespace, image, pods };
     Ok(environment.render_str(template, &values).context(format!("cannot render {TEMPLATE}"))? + "\n")
 }

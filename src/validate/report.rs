@@ -74,8 +74,11 @@ impl Report {
     pub fn into_result(self) -> Result<()> {
         let failed: Vec<&Check> = self.checks.iter().filter(|check| !check.ok).collect();
         let Some(first) = failed.first() else { return Ok(()) };
-        let message = format!("{} of {} checks of the cluster {} failed", failed.len(), self.checks.len(), self.cluster);
+        let message =
+            format!("{} of {} checks of the cluster {} failed", failed.len(), self.checks.len(), self.cluster);
         let error = Error::permanent(message).hint(first.next.clone().unwrap_or_else(|| "turnup status".into()));
-        Err(failed.iter().fold(error, |error, check| error.evidence(format!("{} {}: {}", check.check, check.subject, check.seen))))
+        Err(failed
+            .iter()
+            .fold(error, |error, check| error.evidence(format!("{} {}: {}", check.check, check.subject, check.seen))))
     }
 }

@@ -96,7 +96,7 @@ fn the_shipped_file_is_complete() {
         for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "agnhost"] {
             assert!(images.contains(&kubernetes(name).as_str()), "{name}: {images:?}");
         }
-        assert_eq!(images.len(), 8);
+        assert_eq!(images.len(), 9);
         let mut digests: Vec<Digest> = selection.artifacts.iter().map(|artifact| artifact.sha256).collect();
         digests.sort();
         digests.dedup();

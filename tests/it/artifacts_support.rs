@@ -1,5 +1,6 @@
 //! What the tests of artifacts share: a small lock file, a web server on loopback that misbehaves on demand, the program as a process.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::disallowed_methods, reason = "a test starts the product from outside")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

@@ -30,12 +30,12 @@ fn every_finding_that_is_not_good_says_what_to_do() {
 fn what_is_missing_stops_with_all_of_it() {
     let good =
         [finding("ssh", Level::Ok, "9.2", None), finding("go", Level::Warning, "not installed", Some("install Go"))];
-    require(&good).unwrap();
+    require("local", &good).unwrap();
     let bad = [
         finding("systemd-nspawn", Level::Missing, "not installed", Some("apt-get install --yes systemd-container")),
         finding("root", Level::Missing, "uid 1000", Some("run as root: sudo make up")),
     ];
-    let error = require(&bad).unwrap_err();
+    let error = require("local", &bad).unwrap_err();
     assert_eq!(error.class(), Class::Person);
     insta::assert_snapshot!(error.render());
 }

@@ -2,6 +2,14 @@
 //!
 //! `cargo run -p kconfig --example evaluate -- DIRECTORY [CONFIG]`
 
+#![expect(
+    clippy::disallowed_macros,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example does without the crates of turnup, and speaks to its terminal"
+)]
+
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +30,6 @@ impl Files for Directory {
     }
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "an example speaks to its terminal")]
 fn main() -> ExitCode {
     let directory = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     match Tree::load("Kconfig", &Directory(directory.into()), &Env::new(|name| std::env::var(name).ok())) {

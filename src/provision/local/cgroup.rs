@@ -47,7 +47,7 @@ fn hierarchies() -> Result<Vec<PathBuf>> {
         let root = PathBuf::from(MOUNT);
         // The controllers that a kubelet needs; one that this kernel lacks is refused by itself, without harm to the others.
         for controller in ["cpu", "cpuset", "memory", "pids", "io"] {
-            let _ = fs_err::write(root.join("cgroup.subtree_control"), format!("+{controller}"));
+            drop(fs_err::write(root.join("cgroup.subtree_control"), format!("+{controller}")));
         }
         return Ok(vec![root]);
     }

@@ -15,7 +15,7 @@ use super::spec::{BLOBS, HostSpec};
 use super::{Status, cgroup, network, storage};
 
 /// How long systemd inside may take to reach sshd.
-const BOOT: Duration = Duration::from_secs(60);
+const BOOT: Duration = Duration::from_mins(1);
 /// How long an orderly power-off may take before the machine is killed.
 const POWER_OFF: Duration = Duration::from_secs(20);
 /// The unit that makes the container fit for a kubelet.
@@ -93,16 +93,16 @@ fn boot(spec: &HostSpec) -> Result<()> {
     let args = nspawn_args(spec);
     if Path::new("/run/systemd/system").exists() {
         // A unit of its own: systemd makes the cgroup, and the end of a login session does not end the host.
-        let mut argv: Vec<OsString> = ["--quiet", "--collect", "--slice=machine.slice"].map(Into::into).into();
-        argv.push(format!("--unit={}", spec.machine).into());
+        let mut words: Vec<OsString> = ["--quiet", "--collect", "--slice=machine.slice"].map(Into::into).into();
+        words.push(format!("--unit={}", spec.machine).into());
         for property in ["Delegate=yes", "KillMode=mixed", "TasksMax=infinity", "Type=exec"] {
-            argv.push(format!("--property={property}").into());
+            words.push(format!("--property={property}").into());
         }
-        argv.push(format!("--property=StandardOutput=append:{}", log.display()).into());
-        argv.push(format!("--setenv={}={}", env[0].0, env[0].1).into());
-        argv.push("systemd-nspawn".into());
-        argv.extend(args);
-        return detach("systemd-run", &argv, &[], &log);
+        words.push(format!("--property=StandardOutput=append:{}", log.display()).into());
+        words.push(format!("--setenv={}={}", env[0].0, env[0].1).into());
+        words.push("systemd-nspawn".into());
+        words.extend(args);
+        return detach("systemd-run", &words, &[], &log);
     }
     cgroup::enter(&spec.machine)?;
     detach("systemd-nspawn", &args, &env, &log)
@@ -166,7 +166,11 @@ fn stop(spec: &HostSpec) -> Result<()> {
             let _ = kill_process(pid, Signal::KILL);
         }
         if since.elapsed() > POWER_OFF * 2 {
-            return Err(Error::permanent(format!("host {} (process {}) does not end", spec.name, pid.as_raw_nonzero())));
+            return Err(Error::permanent(format!(
+                "host {} (process {}) does not end",
+                spec.name,
+                pid.as_raw_nonzero()
+            )));
         }
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -1,0 +1,71 @@
+# Names for what turnup and cargo do: every target is one call, the logic is in the program. `make` alone shows the targets.
+# More options go into ARGS: make down ARGS=--yes
+
+.DEFAULT_GOAL := help
+.PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
+	test lint fmt clippy doc deny advisories check bench install clean
+
+# Built first, loudly; then run without a word from cargo, which gives its process to turnup.
+TURNUP := cargo run --quiet --release --locked --
+CARGO_DENY := target/tools/bin/cargo-deny
+export RUSTDOCFLAGS := -D warnings
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+
+# The cluster
+
+up: packages ## Everything: hosts, nodes, addons, checks; goes on where it stopped
+	@$(TURNUP) up --defaults $(ARGS)
+config: build ## The wizard
+	@$(TURNUP) config $(ARGS)
+plan: build ## What `make up` would do now, and why
+	@$(TURNUP) plan $(ARGS)
+provision: build ## Phase 1 alone: hosts
+	@$(TURNUP) provision $(ARGS)
+bootstrap: build ## Phase 2 alone: hosts become nodes
+	@$(TURNUP) bootstrap $(ARGS)
+addons: build ## Phase 3 alone: what runs in the cluster from the start
+	@$(TURNUP) addons $(ARGS)
+validate: build ## Do nodes, pods, Services and DNS work?
+	@$(TURNUP) validate $(ARGS)
+status: build ## Nodes and addons
+	@$(TURNUP) status $(ARGS)
+kubeconfig: build ## The path of the administrator's kubeconfig
+	@$(TURNUP) kubeconfig $(ARGS)
+down: build ## Delete the cluster with all its data
+	@$(TURNUP) down $(ARGS)
+doctor: build ## What this machine has and lacks
+	@$(TURNUP) doctor $(ARGS)
+bench: packages ## The times of a turn-up, next to kubeadm's
+	@$(TURNUP) bench $(ARGS)
+
+# The program
+
+build: ## The one binary
+	@cargo build --release --locked
+packages: build ## Install the missing packages of the system, by name
+	@$(TURNUP) --quiet doctor --install
+test: build ## All tests, the real cluster included; needs root
+	@cargo run --quiet --locked --all-features -- --quiet doctor --install --target development
+	cargo test --locked --workspace --all-features
+lint: fmt clippy doc ## Format, lints, documentation
+fmt: ## Is the code formatted?
+	cargo fmt --all --check
+clippy: ## Lints, all of them errors
+	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+doc: ## The documentation of the code, with the architecture
+	cargo doc --locked --workspace --all-features --no-deps
+deny: $(CARGO_DENY) ## Licences, duplicate crates and sources of dependencies
+	$(CARGO_DENY) --locked check licenses bans sources
+advisories: $(CARGO_DENY) ## Known vulnerabilities; fetches the advisory database
+	$(CARGO_DENY) --locked check advisories
+check: lint deny test ## Everything that a change has to pass
+install: ## turnup into cargo's bin directory
+	cargo install --locked --path .
+clean: ## Remove what was built; clusters and the artifact cache stay
+	cargo clean
+
+# Unoptimised: it is built in half the time and runs for a second.
+$(CARGO_DENY):
+	cargo install --locked --debug --version 0.20.2 --root target/tools cargo-deny

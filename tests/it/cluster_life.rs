@@ -1,0 +1,232 @@
+//! The life of a real cluster on this machine: up, nothing to do, grown, hosts lost, machine restarted, shrunk, down. Nothing is faked.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+
+use crate::cluster_support::{Site, can_make_hosts, names_in, say, sh};
+
+const CONTROL_PLANE: &str = "it-control-plane-0";
+const FIRST: &str = "it-worker-0";
+const SECOND: &str = "it-worker-1";
+
+#[test]
+fn a_cluster_lives_and_leaves_nothing() {
+    if !can_make_hosts() {
+        return;
+    }
+    let site = Site::new("life");
+    site.configure("10.121.1.0/24", 1);
+    site.warm_cache();
+    let before = site.look_around();
+    let story: [(&str, fn(&Site)); 10] = [
+        ("up", turned_up_it_says_what_it_did),
+        ("nothing to do", a_second_run_does_nothing),
+        ("commands", the_other_commands_work),
+        ("grow", one_more_worker_touches_nobody_else),
+        ("deleted host", a_deleted_worker_comes_back),
+        ("lost host", a_worker_lost_with_its_disk_comes_back),
+        ("kubeconfig", a_damaged_kubeconfig_is_mended),
+        ("restart", after_a_restart_of_the_machine_it_is_the_same_cluster),
+        ("shrink", a_worker_less_is_a_node_less),
+        ("down", down_needs_no_question_in_a_script),
+    ];
+    for (name, chapter) in story {
+        let start = Instant::now();
+        chapter(&site);
+        say(&format!("{name}: {:.1} s", start.elapsed().as_secs_f64()));
+    }
+    assert!(!site.dir.join(".turnup").join("it").exists());
+    let after = site.look_around();
+    let left: Vec<&String> = after.difference(&before).collect();
+    assert!(left.is_empty(), "left behind or changed: {left:#?}");
+}
+
+fn turned_up_it_says_what_it_did(site: &Site) {
+    let done = site.ok(&["up"]);
+    for milestone in ["certificates", "etcd healthy", "API server ready", "CoreDNS ready"] {
+        let row = |line: &&str| line.starts_with(milestone) && line.trim_end().ends_with('s');
+        assert!(done.err.lines().any(|line| row(&line)), "no time for {milestone:?}: {done}");
+    }
+    for phase in ["provision", "bootstrap", "addons", "total"] {
+        assert!(done.err.lines().any(|line| line.starts_with(phase)), "no time for {phase:?}: {done}");
+    }
+    for (node, role) in [(CONTROL_PLANE, "control-plane"), (FIRST, "worker")] {
+        let row = done.out.lines().find(|line| line.starts_with(node)).unwrap();
+        assert!(row.contains(" Ready ") && row.contains(role) && row.contains("10.121.1."), "{row}");
+    }
+    let export = done.out.lines().last().unwrap();
+    assert_eq!(export, format!("export KUBECONFIG={}", site.path("kubeconfig").display()));
+    site.kubectl(&["create", "configmap", "mark", "--from-literal=made=before"]);
+}
+
+fn a_second_run_does_nothing(site: &Site) {
+    let journal = site.read("journal.jsonl");
+    let start = Instant::now();
+    let events = site.up();
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?} to find nothing to do", start.elapsed());
+    assert_eq!(events.ran(), BTreeSet::new());
+    assert_eq!(events.of("phase-done", "ran"), ["0", "0", "0"]);
+    assert_eq!(site.read("journal.jsonl"), journal);
+    assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+}
+
+fn the_other_commands_work(site: &Site) {
+    let status = site.ok(&["status"]).out;
+    assert!(status.contains(CONTROL_PLANE) && status.contains("coredns"), "{status}");
+    assert_eq!(site.ok(&["kubeconfig"]).out.trim(), site.path("kubeconfig").display().to_string());
+    let report = site.ok(&["validate"]).out;
+    assert!(!report.is_empty());
+}
+
+fn one_more_worker_touches_nobody_else(site: &Site) {
+    let others = Untouched::look(site, &[CONTROL_PLANE, FIRST]);
+    site.ok(&["config", "set", "phase1.num_nodes=2"]);
+    let plan = site.ok(&["plan"]).out;
+    assert!(plan.contains("num_nodes"), "{plan}");
+    site.up();
+    others.check(site);
+    assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST, SECOND]);
+}
+
+fn a_deleted_worker_comes_back(site: &Site) {
+    let others = Untouched::look(site, &[CONTROL_PLANE, SECOND]);
+    let spec = site.path(&format!("provision/hosts/{FIRST}.json"));
+    let old = site.hosts()[FIRST]["instance"].clone();
+    site.ok(&["local", "host", "delete", "--spec", &spec.display().to_string()]);
+    site.up();
+    assert_ne!(site.hosts()[FIRST]["instance"], old, "a new host is another instance");
+    others.check(site);
+    assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST, SECOND]);
+    site.ok(&["validate"]);
+}
+
+fn a_worker_lost_with_its_disk_comes_back(site: &Site) {
+    let others = Untouched::look(site, &[CONTROL_PLANE, FIRST]);
+    lose_power(site, SECOND);
+    let dir = site.path(&format!("hosts/{SECOND}"));
+    sh(&format!("rm -rf '{}'", dir.display()));
+    assert!(!dir.exists());
+    site.up();
+    others.check(site);
+    assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST, SECOND]);
+    site.ok(&["validate"]);
+}
+
+fn a_damaged_kubeconfig_is_mended(site: &Site) {
+    let good = site.read("kubeconfig");
+    for damaged in
+        [good.replace("\"clusters\"", "\"klusters\""), good.replace("10.121.1.10", "10.121.1.99"), "}".to_owned()]
+    {
+        fs_err::write(site.path("kubeconfig"), &damaged).unwrap();
+        let done = site.run(&["status"]);
+        assert!(done.code != Some(0) && done.err.contains("next: "), "{done}");
+        let start = Instant::now();
+        let events = site.up();
+        assert_eq!(events.ran(), BTreeSet::from(["bootstrap/api".to_owned()]));
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        assert_eq!(site.read("kubeconfig"), good);
+    }
+}
+
+fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {
+    let identity = site.identity();
+    let instances = site.hosts();
+    for host in instances.keys() {
+        lose_power(site, host);
+    }
+    // What a restart takes away besides: everything in memory.
+    let id = site.id();
+    for name in names_in(Path::new("/run/netns")).iter().filter(|name| name.contains(&id)) {
+        sh(&format!("ip netns delete {name}"));
+    }
+    sh(&format!("ip link delete tu-{id}"));
+    sh(&format!("find /sys/fs/cgroup -depth -type d -path '*turnup-{id}*' -exec rmdir {{}} + 2>/dev/null"));
+    let events = site.up();
+    let started = instances.keys().map(|host| format!("provision/start@{host}"));
+    assert!(events.ran().is_superset(&started.collect()), "{:?}", events.ran());
+    assert_eq!(site.identity(), identity, "another authority or another etcd member");
+    assert_eq!(site.hosts(), instances);
+    assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST, SECOND]);
+    assert_eq!(site.kubectl(&["get", "configmap", "mark", "--output=jsonpath={.data.made}"]), "before");
+    site.ok(&["validate"]);
+}
+
+fn a_worker_less_is_a_node_less(site: &Site) {
+    let others = Untouched::look(site, &[CONTROL_PLANE, FIRST]);
+    site.ok(&["config", "set", "phase1.num_nodes=1"]);
+    let events = site.up();
+    assert!(events.of("step-forgotten", "step").iter().any(|step| step.ends_with(SECOND)));
+    others.check(site);
+    assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST]);
+    assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+}
+
+fn down_needs_no_question_in_a_script(site: &Site) {
+    let done = site.fails(2, &["down"]);
+    assert!(done.err.contains("turnup down --yes"), "{done}");
+    assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST]);
+    site.ok(&["down", "--yes"]);
+    // Twice is once.
+    site.ok(&["down", "--yes"]);
+}
+
+/// The process is gone from one moment to the next, and so are its mounts. Its disk stays.
+fn lose_power(site: &Site, host: &str) {
+    let leader = site.leader(host).unwrap();
+    kill_process(leader, Signal::KILL).unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    while site.leader(host).is_some() {
+        assert!(Instant::now() < end, "{host} does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let root = site.path(&format!("hosts/{host}/root"));
+    sh(&format!("umount '{0}' || umount --lazy '{0}'", root.display()));
+}
+
+/// Proof that hosts were left alone: same instance, same processes, same containers, no step in the journal.
+struct Untouched {
+    hosts: BTreeMap<String, Vec<String>>,
+    journal: usize,
+}
+
+impl Untouched {
+    fn look(site: &Site, hosts: &[&str]) -> Self {
+        let facts = |host: &&str| ((*host).to_owned(), Self::facts(site, host));
+        Self { hosts: hosts.iter().map(facts).collect(), journal: site.read("journal.jsonl").lines().count() }
+    }
+
+    fn facts(site: &Site, host: &str) -> Vec<String> {
+        let mut facts = vec![site.hosts()[host].to_string(), format!("leader {:?}", site.leader(host))];
+        let on_host = format!("--field-selector=spec.nodeName={host}");
+        for pod in site.get(&["pods", "--all-namespaces", &on_host]) {
+            let owner = pod["metadata"]["ownerReferences"][0]["kind"].as_str().unwrap_or_default();
+            // A Deployment's pods may go where there is more room.
+            if owner == "Node" || owner == "DaemonSet" {
+                let containers = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+                facts.extend(containers.map(|container| {
+                    format!(
+                        "{} {} {}",
+                        pod["metadata"]["name"], container["containerID"], container["state"]["running"]
+                    )
+                }));
+            }
+        }
+        facts
+    }
+
+    fn check(&self, site: &Site) {
+        for (host, facts) in &self.hosts {
+            assert_eq!(&Self::facts(site, host), facts, "{host} was touched");
+        }
+        for line in site.read("journal.jsonl").lines().skip(self.journal) {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let step = line["entry"]["step"].as_str().unwrap();
+            let host = self.hosts.keys().find(|host| step.ends_with(&format!("@{host}")));
+            assert_eq!(host, None, "{step} ran");
+        }
+    }
+}
