@@ -113,7 +113,9 @@ impl Report {
                     .evidence(start.describe()));
                 }
                 None => {
-                    return Err(Error::usage("there is nothing to compare").hint("turnup bench --peer kubeadm --assert"));
+                    return Err(
+                        Error::usage("there is nothing to compare").hint("turnup bench --peer kubeadm --assert")
+                    );
                 }
             }
         }
