@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::artifacts::{Cache, Lock};
-use crate::bootstrap::{KUBECONFIG, machine};
+use crate::bootstrap::{KUBECONFIG, machine, shared_disk_thresholds};
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Stream;
@@ -286,13 +286,19 @@ fn join_configuration(handoff: &Handoff, host: &Host, token: &str) -> Value {
 
 /// Only what a kubelet in such a host cannot do without.
 fn kubelet_configuration(facts: &Facts) -> Value {
-    json!({
+    let mut config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "cgroupDriver": if facts.cgroup == 2 { "systemd" } else { "cgroupfs" },
         "failCgroupV1": false,
         "failSwapOn": false,
-    })
+    });
+    if facts.container
+        && let (Some(config), Value::Object(thresholds)) = (config.as_object_mut(), shared_disk_thresholds())
+    {
+        config.extend(thresholds);
+    }
+    config
 }
 
 #[cfg(test)]
