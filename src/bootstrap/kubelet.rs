@@ -69,13 +69,6 @@ impl Agents<'_> {
             "tlsPrivateKeyFile": "/etc/kubernetes/pki/kubelet.key",
             "tlsMinVersion": if settings.tls13 { "VersionTLS13" } else { "VersionTLS12" },
         });
-        if self.facts.container {
-            // kubelet's own limits are shares of the disk, and a container sees the disk of the machine around it: a tenth of a large
-            // one that others fill as well is no reason to evict. The image collector's share is switched off for the same reason.
-            config["evictionHard"] =
-                json!({"memory.available": "100Mi", "nodefs.available": "1Gi", "imagefs.available": "1Gi"});
-            config["imageGCHighThresholdPercent"] = json!(100);
-        }
         if self.facts.container
             && let (Some(config), Value::Object(thresholds)) = (config.as_object_mut(), shared_disk_thresholds())
         {
