@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::artifacts::{Cache, Lock};
-use crate::bootstrap::{KUBECONFIG, machine};
+use crate::bootstrap::{KUBECONFIG, machine, shared_disk_thresholds};
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Stream;
@@ -151,7 +151,8 @@ fn surroundings(machine: &Complete, config: String) -> Complete {
         initial: false,
     };
     let mut files = machine.files.clone();
-    files.extend(machine.units.iter().map(|Unit { name, text, .. }| file(&format!("/etc/systemd/system/{name}"), text)));
+    files
+        .extend(machine.units.iter().map(|Unit { name, text, .. }| file(&format!("/etc/systemd/system/{name}"), text)));
     files.push(file("/etc/systemd/system/kubelet.service", KUBELET_UNIT));
     files.push(file(CONFIG, &config));
     Complete { files, binaries: Vec::new(), images: Vec::new(), units: Vec::new(), ..machine.clone() }
@@ -160,7 +161,8 @@ fn surroundings(machine: &Complete, config: String) -> Complete {
 /// Copies and imports with the plainest tools, everything at once.
 fn install_script(cluster: &Cluster, machine: Complete) -> Result<String> {
     let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-    let kubeadm = Cache::open()?.ensure(selection.binary("kubeadm")?, &cluster.settings.sources, &crate::artifacts::Quiet)?;
+    let kubeadm =
+        Cache::open()?.ensure(selection.binary("kubeadm")?, &cluster.settings.sources, &crate::artifacts::Quiet)?;
     let kubeadm = kubeadm.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let blobs = machine.blobs.first().cloned().unwrap_or_default();
     let mut binaries: Vec<(String, String)> =
@@ -168,7 +170,8 @@ fn install_script(cluster: &Cluster, machine: Complete) -> Result<String> {
     binaries.push((kubeadm, "/opt/turnup/bin/kubeadm".into()));
     let copies = binaries.iter().map(|(sha256, path)| format!("install -D -m 755 {blobs}/{sha256} {path}"));
     let ctr = "/opt/turnup/bin/ctr --namespace k8s.io images";
-    let imports = machine.images.iter().map(|image| format!("{ctr} import --local {blobs}/{} >/dev/null", image.sha256));
+    let imports =
+        machine.images.iter().map(|image| format!("{ctr} import --local {blobs}/{} >/dev/null", image.sha256));
     let mut script = String::from("set -eu\n");
     write_parallel(&mut script, copies);
     script.push_str("systemctl daemon-reload\nsystemctl enable --quiet --now containerd.service\n");
@@ -283,13 +286,19 @@ fn join_configuration(handoff: &Handoff, host: &Host, token: &str) -> Value {
 
 /// Only what a kubelet in such a host cannot do without.
 fn kubelet_configuration(facts: &Facts) -> Value {
-    json!({
+    let mut config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "cgroupDriver": if facts.cgroup == 2 { "systemd" } else { "cgroupfs" },
         "failCgroupV1": false,
         "failSwapOn": false,
-    })
+    });
+    if facts.container
+        && let (Some(config), Value::Object(thresholds)) = (config.as_object_mut(), shared_disk_thresholds())
+    {
+        config.extend(thresholds);
+    }
+    config
 }
 
 #[cfg(test)]
@@ -300,7 +309,8 @@ mod tests {
     fn a_script_waits_for_every_command_and_fails_with_any() {
         let mut script = String::new();
         write_parallel(&mut script, ["one".to_owned(), "two".to_owned()].into_iter());
-        let expected = "pids=\none & pids=\"$pids $!\"\ntwo & pids=\"$pids $!\"\nfor pid in $pids; do wait \"$pid\"; done\n";
+        let expected =
+            "pids=\none & pids=\"$pids $!\"\ntwo & pids=\"$pids $!\"\nfor pid in $pids; do wait \"$pid\"; done\n";
         assert_eq!(script, expected);
     }
 
@@ -309,6 +319,9 @@ mod tests {
         let token = random_token().unwrap_or_default();
         let (id, secret) = token.split_once('.').unwrap_or_default();
         assert_eq!((id.len(), secret.len()), (6, 16));
-        assert!(token.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit() || byte.is_ascii_lowercase()), "{token}");
+        assert!(
+            token.bytes().all(|byte| byte == b'.' || byte.is_ascii_digit() || byte.is_ascii_lowercase()),
+            "{token}"
+        );
     }
 }

@@ -51,8 +51,9 @@ impl Report {
     pub(super) fn new(plan: &Plan, kubernetes: String, tables: Vec<(Start, Vec<Round>)>) -> Self {
         let rows = |rounds: &[Round]| {
             let milestones = Milestone::ALL.into_iter();
-            let mut rows: Vec<Row> =
-                milestones.map(|milestone| Row::new(milestone.name(), rounds, |sample| sample.times.get(milestone))).collect();
+            let mut rows: Vec<Row> = milestones
+                .map(|milestone| Row::new(milestone.name(), rounds, |sample| sample.times.get(milestone)))
+                .collect();
             rows.push(Row { ratio: None, ..Row::new(HOSTS, rounds, |sample| Some(sample.hosts)) });
             rows
         };
@@ -106,10 +107,16 @@ impl Report {
             match ratio {
                 Some(ratio) if ratio < 1.0 => {}
                 Some(ratio) => {
-                    return Err(Error::permanent(format!("turnup is not ahead of kubeadm: {ratio:.2} times its time to {last}"))
-                        .evidence(start.describe()));
+                    return Err(Error::permanent(format!(
+                        "turnup is not ahead of kubeadm: {ratio:.2} times its time to {last}"
+                    ))
+                    .evidence(start.describe()));
                 }
-                None => return Err(Error::usage("there is nothing to compare").hint("turnup bench --peer kubeadm --assert")),
+                None => {
+                    return Err(
+                        Error::usage("there is nothing to compare").hint("turnup bench --peer kubeadm --assert")
+                    );
+                }
             }
         }
         Ok(())

@@ -41,7 +41,11 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test that cannot go on fails; these numbers are exact")]
+    #![expect(
+        clippy::unwrap_used,
+        clippy::float_cmp,
+        reason = "a test that cannot go on fails; these numbers are exact"
+    )]
 
     use super::*;
 

@@ -416,12 +416,12 @@ mod tests {
             assert_eq!(
                 paths,
                 [
+                    "/etc/containerd/config.toml",
+                    "/etc/sysctl.d/90-turnup.conf",
                     "/etc/kubernetes/pki/ca.crt",
                     "/etc/kubernetes/pki/kubelet.crt",
                     "/etc/kubernetes/pki/kubelet.key",
                     "/etc/kubernetes/kubelet.json",
-                    "/etc/containerd/config.toml",
-                    "/etc/sysctl.d/90-turnup.conf",
                 ]
             );
             assert!(!text_of(&complete, "/etc/kubernetes/kubelet.json").contains("node-role"), "a worker has no taint");

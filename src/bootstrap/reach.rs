@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Result};
 use crate::exec::{Ssh, Stream};
-use crate::node::{Complete, Facts};
 use crate::node::up::{Delivery, Report};
+use crate::node::{Complete, Facts};
 use crate::phase::Cx;
 use crate::provision::Host;
 

@@ -249,10 +249,10 @@ impl Action for Compute {
     fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
         let host = self.0.host(host)?;
         let cluster = &self.0.cluster;
-        let certificates = cluster.store.state()?.steps.get("bootstrap/pki").map(|record| record.digest.clone());
         let facts = self.0.facts(&host.name).map(|facts| facts.fingerprint()).unwrap_or_default();
         let obtained = cluster.store.read(Obtained::FILE)?.unwrap_or_default();
-        // Of the other hosts only their number matters: whether the control plane is kept free of pods.
+        // Of the other hosts only their number matters: whether the control plane is kept free of pods. Certificates are no input:
+        // what they say follows from the rest, and `verify` sees one that was renewed.
         let workers = self.0.handoff.hosts.iter().any(|host| host.role == Role::Worker);
         let this = if host.role == Role::ControlPlane { json!([host, workers]) } else { json!(host) };
         Ok(cluster
@@ -261,7 +261,6 @@ impl Action for Compute {
             .with("API endpoint", format!("{:?}", self.0.handoff.api))
             .with("templates", cluster.source.digest("templates/bootstrap"))
             .with("artifacts", obtained)
-            .with("certificates", certificates.unwrap_or_default())
             .with("facts", facts)
             .with("turnup", cluster.version()))
     }
@@ -448,7 +447,8 @@ impl Retire {
     /// Only nodes that `register` marked: others were joined by somebody else's hand.
     fn left_over(&self) -> Result<Vec<String>> {
         let nodes = kubectl(&self.0.cluster)?.get(&["nodes", "--selector", MANAGED])?;
-        let names = nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
+        let names =
+            nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
         Ok(names.filter(|name| self.0.handoff.host(name).is_err()).map(str::to_owned).collect())
     }
 }

@@ -79,11 +79,8 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
                 }
                 HostVerb::Start => local::start_host(&host),
                 HostVerb::Status => printer.line(&format!("{:?}", local::status_of(&host)?).to_lowercase()),
-                HostVerb::Delete => {
-                    local::delete_host(&host)?;
-                    fs_err::remove_file(spec)?;
-                    Ok(())
-                }
+                // The description stays: a host that is replaced is deleted and made again from the same file.
+                HostVerb::Delete => local::delete_host(&host),
             }
         }
     }

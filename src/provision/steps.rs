@@ -298,6 +298,20 @@ impl Apply {
     }
 }
 
+impl Apply {
+    /// Removes the descriptions of hosts that Terraform has deleted; until then it needs them.
+    fn forget_specs(&self) -> Result<()> {
+        let planned: BTreeSet<String> = planned_hosts(&self.0)?.iter().map(|host| spec_file(&host.name)).collect();
+        for entry in fs_err::read_dir(self.0.store.path(format!("{DIR}/hosts")))? {
+            let file = format!("{DIR}/hosts/{}", entry?.file_name().to_string_lossy());
+            if !planned.contains(&file) {
+                self.0.store.remove(file)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Action for Apply {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let module = self.0.source.digest(&format!("templates/provision/{}", self.0.settings.target));
@@ -322,7 +336,8 @@ impl Action for Apply {
         for change in &changes {
             cx.progress(format!("{}: {}", change.address, change.action));
         }
-        terraform.apply(changes.len(), cx)
+        terraform.apply(changes.len(), cx)?;
+        self.forget_specs()
     }
 }
 

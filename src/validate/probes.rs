@@ -15,22 +15,24 @@ use crate::addons::observed::{Observed, Pod};
 use crate::bootstrap::Kubectl;
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
+use crate::exec::signals;
 use crate::phase::Cx;
 use crate::provision::Handoff;
 
 use super::{Check, POLL};
 
-const NAMESPACE: &str = "turnup-validate";
+/// What the names of our namespaces begin with.
+const PREFIX: &str = "turnup-validate-";
 const FILE: &str = "validate/probes.yaml";
 const TEMPLATE: &str = "templates/validate/probes.yaml";
 /// The port of the server in every pod.
 const PORT: u16 = 8080;
+/// The longest life of a validation; its pods end by themselves after this time (`activeDeadlineSeconds`).
+const LIFE_SECONDS: i64 = 900;
 /// How many requests are under way at once.
 const PARALLEL: usize = 4;
 /// The longest time from the start to the last answer.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// How long an older namespace of the same name may take to go.
-const OLD_GONE: Duration = Duration::from_mins(1);
 
 /// One probe pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,8 @@ pub(super) struct Probes<'a> {
     cluster: &'a Cluster,
     kubectl: &'a Kubectl,
     cx: &'a Cx,
+    /// One of its own for every validation: the one before may still be going away.
+    namespace: String,
     pods: Vec<Probe>,
     deadline: Instant,
     answered: AtomicBool,
@@ -72,43 +76,49 @@ pub(super) struct Probes<'a> {
 impl<'a> Probes<'a> {
     pub(super) fn new(cluster: &'a Cluster, handoff: &Handoff, kubectl: &'a Kubectl, cx: &'a Cx) -> Result<Self> {
         let nodes: Vec<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).collect();
-        let probes = Self { cluster, kubectl, cx, pods: place(&nodes), deadline: Instant::now() + PATIENCE, answered: AtomicBool::new(false) };
+        let mut random = [0; 3];
+        getrandom::fill(&mut random).map_err(|error| Error::permanent(format!("no random numbers: {error}")))?;
+        let namespace = format!("{PREFIX}{}", hex::encode(random));
+        let probes = Self {
+            cluster,
+            kubectl,
+            cx,
+            namespace,
+            pods: place(&nodes),
+            deadline: Instant::now() + PATIENCE,
+            answered: AtomicBool::new(false),
+        };
         cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o644)?;
         Ok(probes)
     }
 
     fn render(&self) -> Result<String> {
         let image = self.cluster.obtained()?.reference("agnhost")?;
-        render(&self.cluster.source.read_text(TEMPLATE)?, &self.pods, &image)
+        render(&self.cluster.source.read_text(TEMPLATE)?, &self.namespace, &self.pods, &image)
     }
 
-    /// Creates them. What a validation that was killed has left is removed first.
+    /// Creates them.
     pub(super) fn start(&self) -> Result<()> {
         let file = format!("--filename={}", self.cluster.store.path(FILE).display());
-        let create = || self.kubectl.run(&["create", &file]);
-        let Err(error) = create() else { return Ok(()) };
-        let text = error.evidence_lines().join("\n");
-        if !text.contains("AlreadyExists") && !text.contains("being terminated") {
-            return Err(error.hint("turnup status"));
-        }
-        self.cx.progress(format!("removing an older namespace {NAMESPACE}"));
-        self.remove()?;
-        let since = Instant::now();
-        while self.kubectl.run(&["get", "namespace", NAMESPACE, "--output=name"]).is_ok() {
-            if since.elapsed() > OLD_GONE {
-                return Err(Error::transient(format!("the older namespace {NAMESPACE} does not go away"))
-                    .hint(format!("kubectl get namespace {NAMESPACE} --output=yaml")));
-            }
-            self.cx.sleep(POLL)?;
-        }
-        create().map(drop)
+        // kubectl's own look at the fields takes longer than all the rest, and the file is ours.
+        self.kubectl.run(&["create", "--validate=ignore", &file]).map(drop).map_err(|error| error.hint("turnup status"))
     }
 
-    /// Removes them, even after a signal. The cluster finishes it by itself.
+    /// Removes them, even after a signal, and what validations that were killed have left. The cluster finishes it by itself.
     pub(super) fn remove(&self) -> Result<()> {
-        let args = ["delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false"];
+        let mut args = vec!["delete", "namespace", "--ignore-not-found", "--wait=false", &self.namespace];
+        let left = if signals::interrupted() { Vec::new() } else { self.find_left() };
+        args.extend(left.iter().map(String::as_str));
         let run = self.kubectl.command(&args).timeout(Duration::from_secs(30)).cleanup();
-        run.succeed().map(drop).map_err(|error| error.hint(format!("kubectl delete namespace {NAMESPACE}")))
+        run.succeed().map(drop).map_err(|error| error.hint(format!("kubectl delete namespace {}", self.namespace)))
+    }
+
+    /// Namespaces of validations that cannot be under way any more.
+    fn find_left(&self) -> Vec<String> {
+        let Ok(list) = self.kubectl.get(&["namespaces", "--selector=app.kubernetes.io/managed-by=turnup"]) else {
+            return Vec::new();
+        };
+        left_over(&list, jiff::Timestamp::now())
     }
 
     /// Asks until every question is answered or the time is over.
@@ -118,7 +128,8 @@ impl<'a> Probes<'a> {
         let mut seen = BTreeMap::new();
         let (observed, addresses) = loop {
             let (observed, addresses) = self.look()?;
-            let is_over = |probe: usize| observed.pods.iter().any(|pod| pod.name == self.pods[probe].name && pod.is_over());
+            let is_over =
+                |probe: usize| observed.pods.iter().any(|pod| pod.name == self.pods[probe].name && pod.is_over());
             for (task, answer) in self.ask_all(&open, &addresses) {
                 match answer {
                     Ok(answer) => drop(checks.insert(task, self.passed(task, &answer))),
@@ -132,7 +143,8 @@ impl<'a> Probes<'a> {
             }
             self.cx.sleep(POLL)?;
         };
-        let down: Vec<usize> = (0..self.pods.len()).filter(|probe| !addresses.pods.contains_key(&self.pods[*probe].name)).collect();
+        let down: Vec<usize> =
+            (0..self.pods.len()).filter(|probe| !addresses.pods.contains_key(&self.pods[*probe].name)).collect();
         let mut all: Vec<Check> = down.iter().map(|probe| self.not_running(&self.pods[*probe], &observed)).collect();
         // A pod that does not run is said once, not for everything that it cannot do.
         open.retain(|task| !self.needs(*task).iter().any(|probe| down.contains(probe)));
@@ -164,7 +176,7 @@ impl<'a> Probes<'a> {
     }
 
     fn look(&self) -> Result<(Observed, Addresses)> {
-        let list = match self.kubectl.get(&["pods,services", "--namespace", NAMESPACE]) {
+        let list = match self.kubectl.get(&["pods,services", "--namespace", &self.namespace]) {
             Ok(list) => list,
             Err(error) if error.class() == crate::Class::Transient && Instant::now() < self.deadline => Value::Null,
             Err(error) => return Err(error),
@@ -178,7 +190,11 @@ impl<'a> Probes<'a> {
     }
 
     /// Asks everything that can be asked by now, a few questions at a time.
-    fn ask_all(&self, open: &[(Question, usize)], addresses: &Addresses) -> Vec<((Question, usize), Result<String, String>)> {
+    fn ask_all(
+        &self,
+        open: &[(Question, usize)],
+        addresses: &Addresses,
+    ) -> Vec<((Question, usize), Result<String, String>)> {
         let askable = open.iter().filter(|(question, probe)| self.target(*question, *probe, addresses).is_some());
         let tasks = Mutex::new(askable.copied());
         let answers = Mutex::new(Vec::new());
@@ -213,7 +229,7 @@ impl<'a> Probes<'a> {
     }
 
     fn ask(&self, question: Question, probe: &Probe, target: &str) -> Result<String, String> {
-        let pod = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:{PORT}/proxy", probe.name);
+        let pod = format!("/api/v1/namespaces/{}/pods/{}:{PORT}/proxy", self.namespace, probe.name);
         let path = format!("{pod}/dial?{target}&protocol=http&request=hostname&tries=1");
         let said = self.kubectl.run(&["get", "--raw", &path]).map_err(|error| last_line(&error))?;
         let answer = read_answer(&said);
@@ -241,9 +257,15 @@ impl<'a> Probes<'a> {
         };
         let why = self.connect(probe, &format!("{to}:{port}")).unwrap_or_else(|| why.to_owned());
         let (seen, next) = match question {
-            Question::Name => (format!("a pod cannot reach the Service `probe` by its name: {why}"), logs("deployment/coredns")),
-            Question::Service => (format!("a pod cannot reach the Service address {to}: {why}"), logs("daemonset/kube-proxy")),
-            Question::Pod => (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel")),
+            Question::Name => {
+                (format!("a pod cannot reach the Service `probe` by its name: {why}"), logs("deployment/coredns"))
+            }
+            Question::Service => {
+                (format!("a pod cannot reach the Service address {to}: {why}"), logs("daemonset/kube-proxy"))
+            }
+            Question::Pod => {
+                (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel"))
+            }
         };
         Check::failed(question.name(), &probe.node, seen, next)
     }
@@ -255,16 +277,23 @@ impl<'a> Probes<'a> {
     }
 
     fn explain_pod(&self, pod: &Pod) -> String {
-        let error = collect_evidence(Error::permanent(pod.describe()), self.kubectl, NAMESPACE, std::slice::from_ref(pod));
+        let error = collect_evidence(
+            Error::permanent(pod.describe()),
+            self.kubectl,
+            &self.namespace,
+            std::slice::from_ref(pod),
+        );
         let mine = error.evidence_lines().iter().rfind(|line| line.contains(&pod.name)).cloned();
         mine.map_or_else(|| pod.describe(), |line| format!("{}; {line}", pod.describe()))
     }
 
     /// What the pod itself says about this connection: refused, timed out, name not found.
     fn connect(&self, probe: &Probe, to: &str) -> Option<String> {
-        let args = ["exec", &probe.name, "--namespace", NAMESPACE, "--", "/agnhost", "connect", to, "--timeout=3s"];
+        let args =
+            ["exec", &probe.name, "--namespace", &self.namespace, "--", "/agnhost", "connect", to, "--timeout=3s"];
         let failure = self.kubectl.command(&args).timeout(Duration::from_secs(20)).output().err()?;
-        let said = failure.stderr().lines().find(|line| !line.trim().is_empty() && !line.contains("command terminated"))?;
+        let said =
+            failure.stderr().lines().find(|line| !line.trim().is_empty() && !line.contains("command terminated"))?;
         Some(said.trim().to_owned())
     }
 }
@@ -287,19 +316,38 @@ impl Question {
     }
 }
 
+fn left_over(namespaces: &Value, now: jiff::Timestamp) -> Vec<String> {
+    let is_old = |metadata: &Value| {
+        let created: Option<jiff::Timestamp> =
+            metadata["creationTimestamp"].as_str().and_then(|text| text.parse().ok());
+        created.is_some_and(|created| now.duration_since(created).as_secs() > LIFE_SECONDS)
+    };
+    let all = namespaces["items"].as_array().into_iter().flatten().map(|item| &item["metadata"]);
+    let old = all.filter(|metadata| metadata.get("deletionTimestamp").is_none() && is_old(metadata));
+    old.filter_map(|metadata| metadata["name"].as_str())
+        .filter(|name| name.starts_with(PREFIX))
+        .map(str::to_owned)
+        .collect()
+}
+
 /// One probe a node, each asking one on another node; a single node gets two.
 fn place(nodes: &[&str]) -> Vec<Probe> {
     let nodes = if let [only] = nodes { vec![*only, *only] } else { nodes.to_vec() };
     let count = nodes.len();
-    let place = |(index, node): (usize, &&str)| Probe { name: format!("probe-{index}"), node: (*node).to_owned(), neighbour: (index + 1) % count };
+    let place = |(index, node): (usize, &&str)| Probe {
+        name: format!("probe-{index}"),
+        node: (*node).to_owned(),
+        neighbour: (index + 1) % count,
+    };
     nodes.iter().enumerate().map(place).collect()
 }
 
-fn render(template: &str, probes: &[Probe], image: &str) -> Result<String> {
+fn render(template: &str, namespace: &str, probes: &[Probe], image: &str) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    let pods: Vec<minijinja::Value> = probes.iter().map(|probe| context! { name => &probe.name, node => &probe.node }).collect();
-    let values = context! { namespace => NAMESPACE, image, pods };
+    let pods: Vec<minijinja::Value> =
+        probes.iter().map(|probe| context! { name => &probe.name, node => &probe.node }).collect();
+    let values = context! { namespace, image, pods };
     Ok(environment.render_str(template, &values).context(format!("cannot render {TEMPLATE}"))? + "\n")
 }
 

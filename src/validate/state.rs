@@ -21,18 +21,33 @@ pub(super) fn judge(handoff: &Handoff, network: bool, observed: &Observed) -> Ve
 fn judge_nodes(handoff: &Handoff, network: bool, observed: &Observed) -> Vec<Check> {
     let judge = |name: &String| match observed.node(name) {
         Some(node) if node.ready && node.pressure.is_empty() => Check::passed("node", name, "Ready"),
-        Some(node) if node.ready => {
-            Check::failed("node", name, format!("Ready, but evicts pods: {}", node.pressure.join("; ")), format!("kubectl describe node {name}"))
+        Some(node) if node.ready => Check::failed(
+            "node",
+            name,
+            format!("Ready, but evicts pods: {}", node.pressure.join("; ")),
+            format!("kubectl describe node {name}"),
+        ),
+        Some(node) if !network => {
+            Check::passed("node", name, format!("registered, waits for a pod network ({})", node.says))
         }
-        Some(node) if !network => Check::passed("node", name, format!("registered, waits for a pod network ({})", node.says)),
         Some(node) => Check::failed("node", name, node.says.clone(), format!("kubectl describe node {name}")),
-        None => Check::failed("node", name, "is not registered: its kubelet has not reached the API server", "turnup bootstrap"),
+        None => Check::failed(
+            "node",
+            name,
+            "is not registered: its kubelet has not reached the API server",
+            "turnup bootstrap",
+        ),
     };
     let mut checks: Vec<Check> = handoff.hosts.iter().map(|host| judge(&host.name)).collect();
     let hosts: BTreeSet<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).collect();
     let strangers = observed.nodes.iter().filter(|node| !hosts.contains(node.name.as_str()));
     checks.extend(strangers.map(|node| {
-        Check::failed("node", &node.name, "is registered, but no host of this cluster has this name", format!("kubectl delete node {}", node.name))
+        Check::failed(
+            "node",
+            &node.name,
+            "is registered, but no host of this cluster has this name",
+            format!("kubectl delete node {}", node.name),
+        )
     }));
     checks
 }
@@ -58,6 +73,10 @@ fn judge_pod(check: &'static str, pod: &Pod) -> Check {
     if pod.ready {
         return Check::passed(check, &pod.name, format!("ready{node}"));
     }
-    let what = if pod.says.is_empty() || pod.says.iter().any(|says| says.contains("CrashLoopBackOff")) { "logs" } else { "describe pod" };
+    let what = if pod.says.is_empty() || pod.says.iter().any(|says| says.contains("CrashLoopBackOff")) {
+        "logs"
+    } else {
+        "describe pod"
+    };
     Check::failed(check, &pod.name, pod.describe(), format!("kubectl --namespace=kube-system {what} {}", pod.name))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::cluster_support::{Site, can_make_hosts, names_in, say, sh};
+use crate::cluster_support::{Site, can_make_hosts, names_in, remove_cgroups, say, sh};
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const FIRST: &str = "it-worker-0";
@@ -118,7 +118,9 @@ fn a_worker_lost_with_its_disk_comes_back(site: &Site) {
 
 fn a_damaged_kubeconfig_is_mended(site: &Site) {
     let good = site.read("kubeconfig");
-    for damaged in [good.replace("\"clusters\"", "\"klusters\""), good.replace("10.121.1.10", "10.121.1.99"), "}".to_owned()] {
+    for damaged in
+        [good.replace("\"clusters\"", "\"klusters\""), good.replace("10.121.1.10", "10.121.1.99"), "}".to_owned()]
+    {
         fs_err::write(site.path("kubeconfig"), &damaged).unwrap();
         let done = site.run(&["status"]);
         assert!(done.code != Some(0) && done.err.contains("next: "), "{done}");
@@ -142,7 +144,7 @@ fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {
         sh(&format!("ip netns delete {name}"));
     }
     sh(&format!("ip link delete tu-{id}"));
-    sh(&format!("find /sys/fs/cgroup -depth -type d -path '*turnup-{id}*' -exec rmdir {{}} + 2>/dev/null"));
+    remove_cgroups(&id);
     let events = site.up();
     let started = instances.keys().map(|host| format!("provision/start@{host}"));
     assert!(events.ran().is_superset(&started.collect()), "{:?}", events.ran());
@@ -206,7 +208,10 @@ impl Untouched {
             if owner == "Node" || owner == "DaemonSet" {
                 let containers = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
                 facts.extend(containers.map(|container| {
-                    format!("{} {} {}", pod["metadata"]["name"], container["containerID"], container["state"]["running"])
+                    format!(
+                        "{} {} {}",
+                        pod["metadata"]["name"], container["containerID"], container["state"]["running"]
+                    )
                 }));
             }
         }

@@ -251,7 +251,8 @@ impl Site {
     /// What is on this machine that a cluster could leave behind or change.
     pub(crate) fn look_around(&self) -> BTreeSet<String> {
         let mut seen = BTreeSet::new();
-        let mut note = |kind: &str, names: Vec<String>| seen.extend(names.into_iter().map(|name| format!("{kind} {name}")));
+        let mut note =
+            |kind: &str, names: Vec<String>| seen.extend(names.into_iter().map(|name| format!("{kind} {name}")));
         note("interface", names_in(Path::new("/sys/class/net")));
         note("network namespace", names_in(Path::new("/run/netns")));
         note("loop device", loop_devices());
@@ -316,7 +317,7 @@ impl Site {
         for name in names_in(Path::new("/sys/class/net")).iter().filter(|name| name.contains(&id)) {
             sh(&format!("ip link delete {name} 2>/dev/null"));
         }
-        sh(&format!("find /sys/fs/cgroup -depth -type d -path '*turnup-{id}*' -exec rmdir {{}} + 2>/dev/null"));
+        remove_cgroups(&id);
         for dir in [&self.dir, &self.scratch] {
             if dir.exists() {
                 drop(fs_err::remove_dir_all(dir));
@@ -330,7 +331,11 @@ impl Site {
         drop(fs_err::remove_dir_all(&kept));
         drop(fs_err::create_dir_all(&kept));
         let (from, to) = (self.state(), kept.display());
-        sh(&format!("cp -r '{0}'/logs '{0}'/journal.jsonl '{0}'/state.json '{1}'/std* '{to}' 2>/dev/null", from.display(), self.scratch.display()));
+        sh(&format!(
+            "cp -r '{0}'/logs '{0}'/journal.jsonl '{0}'/state.json '{1}'/std* '{to}' 2>/dev/null",
+            from.display(),
+            self.scratch.display()
+        ));
         say(&format!("what is known about the failure: {to}"));
     }
 }
@@ -448,7 +453,13 @@ impl Process {
         let mounts = fs_err::read_to_string(dir.join("mountinfo")).unwrap_or_default();
         let root = mounts.lines().find(|line| line.split(' ').nth(4) == Some("/")).unwrap_or_default().to_owned();
         let pid = Pid::from_raw(number)?;
-        Some(Self { pid, session: fields[3].parse().ok()?, argv, cwd: link("cwd").unwrap_or_default(), mounts_of: root })
+        Some(Self {
+            pid,
+            session: fields[3].parse().ok()?,
+            argv,
+            cwd: link("cwd").unwrap_or_default(),
+            mounts_of: root,
+        })
     }
 
     /// Whether it works in this directory or for something in it. The test itself only talks about it.
@@ -483,6 +494,12 @@ pub(crate) fn sh(script: &str) {
     drop(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).status());
 }
 
+/// Killed processes may need a moment to leave.
+pub(crate) fn remove_cgroups(id: &str) {
+    let find = format!("find /sys/fs/cgroup -depth -type d -path '*turnup-{id}*'");
+    sh(&format!("for i in $(seq 50); do {find} -exec rmdir {{}} + 2>/dev/null; test -z \"$({find})\" && break; sleep 0.1; done"));
+}
+
 pub(crate) fn names_in(dir: &Path) -> Vec<String> {
     let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -501,8 +518,18 @@ fn loop_devices() -> Vec<String> {
 /// All kernel settings that do not change by themselves.
 fn collect_sysctls(dir: &Path, found: &mut Vec<String>) {
     const RESTLESS: [&str; 12] = [
-        "/random/", "/fs/dentry-state", "/fs/file-nr", "/fs/inode-", "/fs/aio-nr", "/fs/quota", "/ns_last_pid", "/pty/nr",
-        "/nf_conntrack_count", "/ipv4/conf/", "/ipv4/neigh/", "/ipv6/",
+        "/random/",
+        "/fs/dentry-state",
+        "/fs/file-nr",
+        "/fs/inode-",
+        "/fs/aio-nr",
+        "/fs/quota",
+        "/ns_last_pid",
+        "/pty/nr",
+        "/nf_conntrack_count",
+        "/ipv4/conf/",
+        "/ipv4/neigh/",
+        "/ipv6/",
     ];
     for name in names_in(dir) {
         let path = dir.join(name);

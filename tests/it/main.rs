@@ -6,7 +6,11 @@ mod artifacts_image;
 mod artifacts_lock;
 mod artifacts_mirror;
 mod artifacts_support;
+#[cfg(feature = "kill-points")]
+mod cluster_crash;
+mod cluster_faults;
 mod cluster_life;
+mod cluster_static;
 mod cluster_support;
 mod config_cli;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]

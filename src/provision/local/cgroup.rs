@@ -2,10 +2,16 @@
 //! do not meet. With systemd as this machine's init, systemd makes the cgroup instead (`machine`).
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{Context as _, Result};
+use crate::exec::signals;
 
 const MOUNT: &str = "/sys/fs/cgroup";
+/// How long killed processes may take to leave.
+const LAST_BREATH: Duration = Duration::from_secs(10);
 
 /// Whether this machine has the unified hierarchy alone.
 pub(super) fn is_unified() -> bool {
@@ -26,12 +32,34 @@ pub(super) fn enter(machine: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes the machine's cgroups, deepest first. No process may be left in them.
+/// Removes the machine's cgroups, deepest first. Whoever is left in them is killed: an nspawn that was itself killed leaves processes
+/// behind, some of them for a moment only, and nothing else can be in a cgroup of this name.
 pub(super) fn remove(machine: &str) -> Result<()> {
+    let since = Instant::now();
     for root in hierarchies()? {
-        remove_tree(&root.join(machine))?;
+        let dir = root.join(machine);
+        while let Err(error) = remove_tree(&dir) {
+            if since.elapsed() > LAST_BREATH {
+                return Err(error);
+            }
+            kill_all(&dir);
+            signals::sleep(Duration::from_millis(20))?;
+        }
     }
     Ok(())
+}
+
+fn kill_all(dir: &Path) {
+    // Processes and directories may vanish under the eyes; the next attempt to remove the directory decides.
+    let procs = fs_err::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    for pid in procs.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
+        let _gone = kill_process(pid, Signal::KILL);
+    }
+    for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            kill_all(&entry.path());
+        }
+    }
 }
 
 /// On v1 a new cpuset has no CPU and no memory node, and nothing may enter it before it has.

@@ -104,6 +104,8 @@ fn boot(spec: &HostSpec) -> Result<()> {
         words.extend(args);
         return detach("systemd-run", &words, &[], &log);
     }
+    // What a killed nspawn left must not share the root with the new one.
+    cgroup::remove(&spec.machine)?;
     cgroup::enter(&spec.machine)?;
     detach("systemd-nspawn", &args, &env, &log)
 }
