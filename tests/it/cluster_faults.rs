@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "the test plays the person at the machine")]
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
