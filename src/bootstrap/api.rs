@@ -48,12 +48,12 @@ impl Kubectl {
 
     /// Runs and returns standard output.
     pub fn run<S: AsRef<str>>(&self, args: &[S]) -> Result<String> {
-        self.command(args).succeed().map(|output| output.stdout).map_err(classify)
+        self.command(args).succeed().map(|output| output.stdout).map_err(|error| classify(error, &self.kubeconfig))
     }
 
     /// Runs with these bytes as standard input; used for objects that hold secrets and for everything that is not a file.
     pub fn run_with<S: AsRef<str>>(&self, args: &[S], stdin: String) -> Result<String> {
-        self.command(args).stdin(stdin).succeed().map(|output| output.stdout).map_err(classify)
+        self.command(args).stdin(stdin).succeed().map(|output| output.stdout).map_err(|error| classify(error, &self.kubeconfig))
     }
 
     /// Runs and parses standard output as JSON.
@@ -71,24 +71,40 @@ impl Kubectl {
     }
 }
 
-/// Failures that pass by themselves, by kubectl's own words: the server is starting, restarting or busy.
-fn classify(error: Error) -> Error {
-    let passing = [
-        "connection refused",
-        "was refused",
-        "i/o timeout",
-        "deadline exceeded",
-        "EOF",
-        "TLS handshake timeout",
-        "ServiceUnavailable",
-        "too many requests",
-        "etcdserver",
-        "the object has been modified",
-        "not yet ready",
-    ];
-    let text = error.evidence_lines().join("\n");
-    if error.class() == Class::Permanent && passing.iter().any(|word| text.contains(word)) {
-        return text.lines().fold(Error::transient(error.message()), Error::evidence);
+/// What kubectl says about a kubeconfig that it cannot use; without one it asks this machine's port 8080.
+const UNUSABLE: [&str; 5] =
+    ["localhost:8080", "error loading config file", "invalid configuration", "unknown authority", "must be logged in"];
+/// What it says about a server that is starting, restarting, busy or away.
+const PASSING: [&str; 12] = [
+    "connection refused",
+    "was refused",
+    "no route to host",
+    "i/o timeout",
+    "deadline exceeded",
+    "EOF",
+    "TLS handshake timeout",
+    "ServiceUnavailable",
+    "too many requests",
+    "etcdserver",
+    "the object has been modified",
+    "not yet ready",
+];
+
+/// The class of a failure and the way out of it, by kubectl's own words.
+fn classify(error: Error, kubeconfig: &Path) -> Error {
+    if error.class() != Class::Permanent {
+        return error;
+    }
+    // One line a try of kubectl's own says nothing new.
+    let lines: Vec<String> =
+        error.evidence_lines().iter().filter(|line| !line.contains("memcache.go")).cloned().collect();
+    let says = |words: &[&str]| words.iter().any(|word| lines.iter().any(|line| line.contains(word)));
+    if says(&UNUSABLE) {
+        let message = format!("the kubeconfig {} is damaged or of another cluster", kubeconfig.display());
+        return lines.iter().fold(Error::person(message), Error::evidence).hint("turnup kubeconfig (writes it anew)");
+    }
+    if says(&PASSING) {
+        return lines.iter().fold(Error::transient(error.message()), Error::evidence);
     }
     error
 }

@@ -16,7 +16,11 @@ pub struct Args {}
 
 /// Shows the status.
 pub(super) fn run(_args: &Args, global: &Global, printer: &Printer) -> Result<()> {
-    Overview::read(&*open_cluster(global)?)?.print(printer)
+    let overview = Overview::read(&*open_cluster(global)?).map_err(|error| match error.next() {
+        None => error.hint("turnup up (goes on where something is missing)"),
+        Some(_) => error,
+    })?;
+    overview.print(printer)
 }
 
 /// What the API says about a cluster.

@@ -118,18 +118,24 @@ fn a_worker_lost_with_its_disk_comes_back(site: &Site) {
 
 fn a_damaged_kubeconfig_is_mended(site: &Site) {
     let good = site.read("kubeconfig");
-    for damaged in
-        [good.replace("\"clusters\"", "\"klusters\""), good.replace("10.121.1.10", "10.121.1.99"), "}".to_owned()]
-    {
+    let damages = [
+        ("broken", "}".to_owned()),
+        ("emptied", good.replace("\"clusters\"", "\"klusters\"")),
+        ("elsewhere", good.replace("10.121.1.10", "10.121.1.99")),
+    ];
+    for (name, damaged) in damages {
         fs_err::write(site.path("kubeconfig"), &damaged).unwrap();
         let done = site.run(&["status"]);
-        assert!(done.code != Some(0) && done.err.contains("next: "), "{done}");
+        insta::assert_snapshot!(format!("kubeconfig_{name}"), format!("exit {:?}\n{}", done.code, site.error_of(&done)));
         let start = Instant::now();
         let events = site.up();
         assert_eq!(events.ran(), BTreeSet::from(["bootstrap/api".to_owned()]));
         assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
         assert_eq!(site.read("kubeconfig"), good);
     }
+    fs_err::write(site.path("kubeconfig"), "").unwrap();
+    site.ok(&["kubeconfig"]);
+    assert_eq!(site.read("kubeconfig"), good);
 }
 
 fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {

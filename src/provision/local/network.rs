@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::error::{Error, Result};
 use crate::exec::Run;
 
@@ -20,8 +22,13 @@ fn exists(interface: &str) -> bool {
 pub fn create_network(spec: &NetworkSpec) -> Result<()> {
     let address = format!("{}/{}", spec.gateway, spec.prefix);
     refuse_overlap(spec)?;
-    if !exists(&spec.bridge) {
-        ip(&["link", "add", &spec.bridge, "type", "bridge"])?;
+    if !exists(&spec.bridge)
+        && let Err(error) = ip(&["link", "add", &spec.bridge, "type", "bridge"])
+    {
+        // The start of another host, at the same time, may have been faster.
+        if !exists(&spec.bridge) {
+            return Err(error);
+        }
     }
     ip(&["address", "replace", &address, "dev", &spec.bridge])?;
     ip(&["link", "set", &spec.bridge, "up"])?;
@@ -65,8 +72,13 @@ pub(super) fn attach(host: &HostSpec) -> Result<()> {
     if !namespace(name).exists() {
         ip(&["netns", "add", name])?;
     }
-    if !exists(&host.interface) {
-        ip(&["link", "add", &host.interface, "type", "veth", "peer", "name", "host0", "netns", name])?;
+    if !exists(&host.interface) || ip(&["-n", name, "link", "show", "host0"]).is_err() {
+        // One whose other end was in a namespace that is gone is of no use, and may be about to vanish with it.
+        let _gone = ip(&["link", "delete", &host.interface]);
+        // The same address for a host that is made again: its neighbours remember the old one for half a minute.
+        let mac = mac_address(name);
+        let peer = ["peer", "name", "host0", "address", &mac, "netns", name];
+        ip(&[&["link", "add", &host.interface, "type", "veth"][..], &peer].concat())?;
     }
     ip(&["link", "set", &host.interface, "master", &host.network.bridge, "up"])?;
     ip(&["-n", name, "link", "set", "lo", "up"])?;
@@ -74,6 +86,12 @@ pub(super) fn attach(host: &HostSpec) -> Result<()> {
     ip(&["-n", name, "link", "set", "host0", "up"])?;
     ip(&["-n", name, "route", "replace", "default", "via", &host.network.gateway.to_string()])?;
     Ok(())
+}
+
+/// A locally administered address that follows from the machine's name, which is unique on this machine.
+fn mac_address(machine: &str) -> String {
+    let digest = Sha256::digest(machine.as_bytes());
+    std::iter::once(&0x02).chain(&digest[..5]).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }
 
 /// Takes the namespace away; the veth pair goes with it.
