@@ -43,15 +43,15 @@ pub(super) struct Probe {
     pub(super) neighbour: usize,
 }
 
-/// What a probe asks for.
+/// What a probe asks for, each needing what comes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Question {
-    /// The Service by its name.
-    Name,
-    /// The Service by its address.
-    Service,
     /// Another pod by its address.
     Pod,
+    /// The Service by its address.
+    Service,
+    /// The Service by its name.
+    Name,
 }
 
 /// Where probes and Service can be reached by now.
