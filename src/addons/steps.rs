@@ -202,7 +202,12 @@ impl Action for Apply {
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Vec<String>> {
-        preview::preview(&kubectl(&self.0.cluster)?, &self.0.manifests()?)
+        let (kubectl, manifests) = (kubectl(&self.0.cluster)?, self.0.manifests()?);
+        let there = match prune::find_objects(&kubectl) {
+            Ok(there) => there,
+            Err(error) => return Ok(vec![format!("the cluster cannot be asked: {error}")]),
+        };
+        preview::preview(&kubectl, &there, &manifests, &self.changed(&there, &manifests)?)
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
