@@ -15,7 +15,6 @@ use crate::addons::observed::{Observed, Pod};
 use crate::bootstrap::Kubectl;
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
-use crate::exec::signals;
 use crate::phase::Cx;
 use crate::provision::Handoff;
 
@@ -107,7 +106,7 @@ impl<'a> Probes<'a> {
     /// Removes them, even after a signal, and what validations that were killed have left. The cluster finishes it by itself.
     pub(super) fn remove(&self) -> Result<()> {
         let mut args = vec!["delete", "namespace", "--ignore-not-found", "--wait=false", &self.namespace];
-        let left = if signals::interrupted() { Vec::new() } else { self.find_left() };
+        let left = if self.cx.check().is_err() { Vec::new() } else { self.find_left() };
         args.extend(left.iter().map(String::as_str));
         let run = self.kubectl.command(&args).timeout(Duration::from_secs(30)).cleanup();
         run.succeed().map(drop).map_err(|error| error.hint(format!("kubectl delete namespace {}", self.namespace)))

@@ -8,10 +8,10 @@ use super::Check;
 use super::probes::{left_over, place, read_answer, render};
 use super::state::judge;
 use crate::addons::observed::Observed;
-use crate::config::TreeSource;
 use crate::provision::Handoff;
 
 const HEALTHY: &str = include_str!("../../tests/fixtures/cluster/healthy.json");
+const TEMPLATE: &str = include_str!("../../templates/validate/probes.yaml");
 const FAILING: &str = include_str!("../../tests/fixtures/cluster/failing.json");
 
 fn handoff(hosts: &[(&str, &str)]) -> Handoff {
@@ -90,9 +90,7 @@ fn every_node_gets_a_probe_that_asks_another_node() {
 
 #[test]
 fn probe_pods_as_they_are_created() {
-    let template = TreeSource::embedded().read_text("templates/validate/probes.yaml").unwrap();
-    let text =
-        render(&template, "turnup-validate-1", &place(&["master", "worker"]), "turnup.local/agnhost:v1").unwrap();
+    let text = render(TEMPLATE, "turnup-validate-1", &place(&["master", "worker"]), "turnup.local/agnhost:v1").unwrap();
     insta::assert_snapshot!(text);
 }
 
