@@ -142,7 +142,7 @@ impl Cluster {
 }
 
 impl ClusterSettings {
-    fn read(settings: &Settings) -> Result<Self> {
+    pub(crate) fn read(settings: &Settings) -> Result<Self> {
         let network = |name: &str| -> Result<Network> {
             settings.get(name)?.parse().map_err(|why: String| Error::config(format!("{name}: {why}")))
         };

@@ -1,4 +1,114 @@
-//! turnup: turns up Kubernetes clusters from one configuration file.
+//! turnup turns up Kubernetes clusters: one static binary, one configuration file, three phases that can be repeated at will.
+//!
+//! # The way of the data
+//!
+//! ```text
+//! Kconfig, phases/*/Kconfig ── config, wizard ──▶ .config.json ── cluster ──▶ typed settings
+//!                                                                                  │
+//!   ┌──────────────────────────────────────────────────────────────────────────────┘
+//!   ▼
+//! provision ──▶ outputs/provision.json ──▶ bootstrap ──▶ complete/<node>.json ──▶ addons ──▶ validate
+//! Terraform      hosts, addresses, API       │            every file, unit and     kubectl
+//!                                            │            flag of one node
+//!                    on each host: node ◀── ssh ── the same binary, artifacts by digest
+//! ```
+//!
+//! Each phase is a list of steps in `phases/<phase>/phase.toml`. The engine in `phase` runs those that are not proven done, writes what it
+//! begins and ends to the journal in `state`, and tells `report` by events. What a step does is an [`Action`](phase::Action) of the room
+//! that owns the phase.
+//!
+//! # The rooms
+//!
+//! A room names only rooms that stand above it in this list; a test holds them to it (`tests/it/tidy.rs` has the exact table).
+//!
+//! | room | what it is for |
+//! |---|---|
+//! | `kconfig` (a crate of its own) | the Kconfig language; knows no terminal, no process, no file |
+//! | `error` | the one error that reaches a person: class, evidence, next command |
+//! | `config` | the configuration: loaded, asked, changed, saved as a whole |
+//! | `state` | `.turnup/<cluster>/`: journal, snapshot, lock, files; the only writer there |
+//! | `exec` | every child process: groups, signals, time limits, logs, masks; ssh |
+//! | `doctor` | what this machine has and lacks |
+//! | `wizard` | the questions on a screen: an Elm core, and one loop that touches the terminal |
+//! | `phase` | steps, graph, plan, engine, events |
+//! | `report` | shows events: bars, lines, JSON |
+//! | `artifacts` | binaries and images by digest: lock file, cache, sources |
+//! | `cluster` | what all phases are given: typed settings, templates, directory, connections |
+//! | `provision` | phase 1: drives Terraform; the typed hand-off; hosts on this machine |
+//! | `node` | what runs on a host: brings it to its complete configuration |
+//! | `bootstrap` | phase 2: certificates, complete configuration, delivery over ssh |
+//! | `addons` | phase 3: manifests, `kubectl apply`, pruning, readiness |
+//! | `validate` | does the cluster do what a cluster is for |
+//! | `bench` | the times of a turn-up, next to kubeadm's |
+//! | `cli` | one file a command; the only one that knows all rooms |
+//!
+//! `cluster` and `provision` name each other: the hand-off belongs to the phase that writes it, and every later phase is given it.
+//!
+//! # The directory of a cluster
+//!
+//! Nothing is hidden: what goes to Terraform, to a host or to the API server is a file here first.
+//!
+//! | path in `.turnup/<cluster>/` | what |
+//! |---|---|
+//! | `lock` | who works on the cluster now: an OS lock, with the owner's process, host and command |
+//! | `journal.jsonl` | what was begun and how it ended, synced line by line: the truth |
+//! | `state.json` | a snapshot of the journal, with version and generation |
+//! | `ssh/` | the cluster's key, the hosts' keys, `known_hosts` |
+//! | `provision/` | Terraform's working directory: module, variables, state, descriptions of local hosts |
+//! | `outputs/provision.json` | the hand-off: hosts and the API's address |
+//! | `outputs/artifacts.json` | which artifact has which digest |
+//! | `pki/` | authorities, certificates, keys; 0600 where secret |
+//! | `complete/<node>.json` | the complete configuration of a node |
+//! | `addons/` | the manifests as they are applied |
+//! | `kubeconfig` | the administrator's |
+//! | `logs/` | what children said, one file a step |
+//!
+//! # Invariants
+//!
+//! Architecture invariant: only `exec` starts a process. Nothing goes through a shell, every child has a working directory that somebody
+//! chose, an environment from an allow-list and a process group of its own; it gets one signal when we get one, and does not outlive us. Only the machines of the local target do (`exec::detach`).
+//!
+//! Architecture invariant: only `state` writes below a cluster's directory, and each file is written whole or not at all. The exceptions
+//! are Terraform in its own working directory, the logs of `exec` and the descriptions of local hosts.
+//!
+//! Architecture invariant: the journal is written before and after each effect, and synced. `state.json` can be thrown away; the journal
+//! cannot. After `kill -9` at any instant the next run ends in the same cluster.
+//!
+//! Architecture invariant: a step is skipped by proof, never by belief: its inputs have the recorded digest *and* what it made is still
+//! there. There is no "done" flag that a person would have to reset.
+//!
+//! Architecture invariant: a later phase reads the hand-off file of the earlier one and nothing else of it. `bootstrap` cannot tell a
+//! cloud from a shelf; there is no branch on the target behind `provision`.
+//!
+//! Architecture invariant: the complete configuration of a node is a pure function of settings, hand-off, facts and digests. Whatever is
+//! decided is decided in `bootstrap::complete`; `node` decides nothing and speaks to no other host.
+//!
+//! Architecture invariant: no artifact reaches a host whose bytes do not have the digest in `cluster.lock.json`. Where it came from does
+//! not matter and is not trusted.
+//!
+//! Architecture invariant: authorities' keys are on the operator's machine and on the control plane, never on a worker. A secret is never
+//! an argument, a variable of an environment, an event or a line of a log.
+//!
+//! Architecture invariant: rooms return errors and emit events; only `cli` and `report` write to a terminal. Every error has a class,
+//! the class is the exit code, and whoever can know it adds the next command.
+//!
+//! Architecture invariant: nothing asks a question but the wizard and `turnup down`, and these only on a terminal. All that the wizard
+//! can do, `turnup config set` can do.
+//!
+//! Architecture invariant: the wizard's model, update and view are pure. One loop reads keys, writes the file and owns the terminal.
+//!
+//! Architecture invariant: what a phase asks, which steps it has and what it renders are files (`phases/`, `templates/`), the same inside
+//! the binary and in a working directory that has its own copy. To change a default, a help text or a manifest, or to add a step of
+//! one's own, needs no change of Rust.
+//!
+//! # What is not here, on purpose
+//!
+//! - No async runtime: some dozens of threads and channels are enough for a thousand hosts, and a backtrace says what waits for what.
+//! - No client library for Kubernetes, Terraform or ssh: the real programs are run, so that a person can repeat every call by hand.
+//! - No kubeadm: what it would decide is decided in one place here, and can be read as a file before it is applied.
+//! - No YAML and no HCL library: Terraform and kubectl read JSON; files of these forms are templates and stay text.
+//! - No daemon and no database: a cluster is a directory, and the only lock is the operating system's.
+//! - No `unsafe`, and no C library but the one that ring brings for cryptography.
 
 pub mod addons;
 pub mod artifacts;

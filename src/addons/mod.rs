@@ -12,6 +12,8 @@ mod prune;
 mod render;
 mod rollout;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use evidence::collect as collect_evidence;
 pub use object::Object;

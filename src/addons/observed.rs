@@ -1,6 +1,6 @@
 //! What the API server says about nodes, workloads and pods, reduced to what decides whether they work. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -17,8 +17,8 @@ pub(crate) struct Observed {
     pub(crate) nodes: Vec<Node>,
     pub(crate) pods: Vec<Pod>,
     pub(super) workloads: Vec<Workload>,
-    /// Every object with the label of an addon.
-    pub(super) addon_objects: BTreeSet<Object>,
+    /// Every object with the label of an addon, and what changes when somebody writes to it: its generation, or else its version.
+    pub(super) addon_objects: BTreeMap<Object, String>,
 }
 
 /// A Node.
@@ -73,7 +73,10 @@ impl Observed {
         let mut observed = Self::default();
         for item in list["items"].as_array().into_iter().flatten() {
             if item["metadata"]["labels"].get(ADDON).is_some() && item["kind"] != "Pod" {
-                observed.addon_objects.insert(Object::from_json(item));
+                let metadata = &item["metadata"];
+                let generation = metadata["generation"].as_u64().map(|number| format!("generation {number}"));
+                let written = generation.unwrap_or_else(|| format!("version {}", text(&metadata["resourceVersion"])));
+                observed.addon_objects.insert(Object::from_json(item), written);
             }
             match item["kind"].as_str() {
                 Some("Node") => observed.nodes.push(Node::parse(item)),

@@ -12,29 +12,34 @@ use super::render::Rendered;
 const LINES: usize = 120;
 
 /// One line for each addon that changes, and the server's own diff of those that are there already.
-pub(super) fn preview(kubectl: &Kubectl, manifests: &[Rendered]) -> Result<Vec<String>> {
-    let there = prune::find_objects(kubectl)?;
+pub(super) fn preview(
+    kubectl: &Kubectl,
+    there: &Observed,
+    manifests: &[Rendered],
+    changed: &[&Rendered],
+) -> Result<Vec<String>> {
     let mut lines = Vec::new();
-    for manifest in manifests {
-        match applied_version(&there, manifest) {
-            Some((_, true)) => {}
-            Some((version, false)) => {
-                lines.push(format!("{}: {version} -> {}", manifest.name, manifest.version));
-                lines.extend(diff(kubectl, manifest)?);
+    for manifest in changed {
+        let (name, version) = (manifest.name, &manifest.version);
+        match find_version(there, manifest) {
+            Some(found) if found == version => lines.push(format!("{name} {version}: restore or change")),
+            Some(found) => lines.push(format!("{name}: {found} -> {version}")),
+            None => {
+                lines.push(format!("{name} {version}: new"));
+                continue;
             }
-            None => lines.push(format!("{}: new, {}", manifest.name, manifest.version)),
         }
+        lines.extend(diff(kubectl, manifest)?);
     }
     let superfluous = prune::superfluous(&there.addon_objects, manifests);
     lines.extend(superfluous.iter().map(|object| format!("remove {object}")));
     Ok(lines)
 }
 
-/// The version that the cluster has, and whether it is this very manifest.
-fn applied_version<'o>(there: &'o Observed, manifest: &Rendered) -> Option<(&'o str, bool)> {
+/// The version that the cluster has.
+fn find_version<'o>(there: &'o Observed, manifest: &Rendered) -> Option<&'o str> {
     let workload = there.workloads.iter().find(|workload| workload.object == manifest.main)?;
-    let version = workload.version.as_deref().unwrap_or("unknown");
-    Some((version, workload.hash.as_ref() == Some(&manifest.hash)))
+    Some(workload.version.as_deref().unwrap_or("unknown"))
 }
 
 fn diff(kubectl: &Kubectl, manifest: &Rendered) -> Result<Vec<String>> {
@@ -45,7 +50,14 @@ fn diff(kubectl: &Kubectl, manifest: &Rendered) -> Result<Vec<String>> {
         Err(Failure::Exited { code: 1, ended }) => ended.stdout,
         Err(failure) => return Err(failure.into()),
     };
-    let changed = |line: &&str| line.starts_with(['+', '-']) && !line.contains("generation:");
-    let lines = text.lines().filter(changed).map(|line| line.split('\t').next().unwrap_or(line).to_owned());
-    Ok(lines.filter(|line| !line.starts_with("--- ")).take(LINES).collect())
+    let changed =
+        |line: &&str| line.starts_with(['+', '-']) && !line.starts_with("--- ") && !line.contains("generation:");
+    Ok(text.lines().filter(changed).map(shorten).take(LINES).collect())
+}
+
+/// Of a file's headline only the object: `+++ v1.ConfigMap.kube-system.coredns`.
+fn shorten(line: &str) -> String {
+    let Some(file) = line.strip_prefix("+++ ") else { return line.to_owned() };
+    let path = file.split('\t').next().unwrap_or(file);
+    format!("+++ {}", path.rsplit('/').next().unwrap_or(path))
 }

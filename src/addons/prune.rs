@@ -1,6 +1,6 @@
 //! What is in the cluster with an addon's label, but in no manifest: addons that were switched off, and objects of older versions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bootstrap::Kubectl;
 use crate::error::Result;
@@ -20,9 +20,9 @@ pub(super) fn find_objects(kubectl: &Kubectl) -> Result<Observed> {
 }
 
 /// What is there and should not be.
-pub(super) fn superfluous(there: &BTreeSet<Object>, manifests: &[Rendered]) -> Vec<Object> {
+pub(super) fn superfluous(there: &BTreeMap<Object, String>, manifests: &[Rendered]) -> Vec<Object> {
     let wanted: BTreeSet<&Object> = manifests.iter().flat_map(|manifest| &manifest.objects).collect();
-    let mut found: Vec<Object> = there.iter().filter(|object| !wanted.contains(object)).cloned().collect();
+    let mut found: Vec<Object> = there.keys().filter(|object| !wanted.contains(object)).cloned().collect();
     let position = |object: &Object| KINDS.find(&object.kind.to_lowercase()).unwrap_or(usize::MAX);
     found.sort_by_key(position);
     found

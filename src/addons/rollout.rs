@@ -44,6 +44,12 @@ impl Expected<'_> {
                 outlook.missing.extend(missing);
             }
         }
+        if !outlook.missing.is_empty() {
+            // Not awaited by itself, but the likely reason for all the rest.
+            let pressed = observed.nodes.iter().filter(|node| !node.pressure.is_empty());
+            let lines = pressed.map(|node| format!("node {} refuses pods: {}", node.name, node.pressure.join("; ")));
+            outlook.missing.splice(0..0, lines.collect::<Vec<_>>());
+        }
         outlook
     }
 

@@ -1,5 +1,6 @@
 //! The steps of the addons phase, in the order of `phases/addons/phase.toml`.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,13 +11,16 @@ use crate::error::{Class, Error, Result};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
 use crate::provision::Handoff;
 
-use super::observed::Observed;
+use super::object::Object;
+use super::observed::{Observed, Pod};
 use super::render::{Rendered, render_cluster};
 use super::rollout::{Expected, Outlook};
 use super::{evidence, preview, prune};
 
 /// Where the manifests lie below the cluster's directory.
 const DIR: &str = "addons";
+/// What the objects were after they were applied, below the cluster's directory.
+const APPLIED: &str = "outputs/addons.json";
 /// Between two looks at the cluster.
 const POLL: Duration = Duration::from_millis(200);
 /// How long one look serves the proofs of several steps.
@@ -148,14 +152,27 @@ impl Action for Render {
 struct Apply(Arc<Room>);
 
 impl Apply {
-    /// The manifests that the cluster does not have whole in exactly this form.
-    fn changed<'m>(there: &Observed, manifests: &'m [Rendered]) -> Vec<&'m Rendered> {
+    /// The manifests that the cluster does not have whole in exactly this form, untouched since they were applied.
+    fn changed<'m>(&self, there: &Observed, manifests: &'m [Rendered]) -> Result<Vec<&'m Rendered>> {
+        let applied: BTreeMap<String, String> = self.0.cluster.store.read_json(APPLIED)?.unwrap_or_default();
+        let is_untouched = |object: &Object| {
+            let now = there.addon_objects.get(object);
+            now.is_some() && now == applied.get(&object.argument())
+        };
         let same = |manifest: &Rendered| {
             let mut workloads = there.workloads.iter().filter(|workload| workload.object == manifest.main);
-            let whole = manifest.objects.iter().all(|object| there.addon_objects.contains(object));
-            whole && workloads.any(|workload| workload.hash.as_ref() == Some(&manifest.hash))
+            manifest.objects.iter().all(is_untouched)
+                && workloads.any(|workload| workload.hash.as_ref() == Some(&manifest.hash))
         };
-        manifests.iter().filter(|manifest| !same(manifest)).collect()
+        Ok(manifests.iter().filter(|manifest| !same(manifest)).collect())
+    }
+
+    /// Remembers what the objects are now, so that a change by somebody else is noticed.
+    fn remember(&self) -> Result<()> {
+        let there = prune::find_objects(&kubectl(&self.0.cluster)?)?;
+        let applied: BTreeMap<String, String> =
+            there.addon_objects.into_iter().map(|(object, written)| (object.argument(), written)).collect();
+        self.0.cluster.store.write_json(APPLIED, &applied, 0o644)
     }
 }
 
@@ -172,7 +189,7 @@ impl Action for Apply {
         for manifest in &mut manifests {
             manifest.objects.retain(|object| SEEN.contains(&object.kind.as_str()));
         }
-        if let Some(manifest) = Self::changed(&there, &manifests).first() {
+        if let Some(manifest) = self.changed(&there, &manifests)?.first() {
             return Ok(Proof::Gone(format!(
                 "the cluster does not have {} {} as it should be",
                 manifest.name, manifest.version
@@ -185,7 +202,12 @@ impl Action for Apply {
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Vec<String>> {
-        preview::preview(&kubectl(&self.0.cluster)?, &self.0.manifests()?)
+        let (kubectl, manifests) = (kubectl(&self.0.cluster)?, self.0.manifests()?);
+        let there = match prune::find_objects(&kubectl) {
+            Ok(there) => there,
+            Err(error) => return Ok(vec![format!("the cluster cannot be asked: {error}")]),
+        };
+        preview::preview(&kubectl, &there, &manifests, &self.changed(&there, &manifests)?)
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -200,9 +222,9 @@ impl Action for Apply {
             cx.progress(format!("removing {} objects", superfluous.len()));
             prune::remove(&logged, &superfluous)?;
         }
-        let changed = Self::changed(&there, &manifests);
+        let changed = self.changed(&there, &manifests)?;
         if changed.is_empty() {
-            return Ok(());
+            return self.remember();
         }
         let names: Vec<String> =
             changed.iter().map(|manifest| format!("{} {}", manifest.name, manifest.version)).collect();
@@ -213,7 +235,8 @@ impl Action for Apply {
         let path =
             |manifest: &&Rendered| format!("--filename={}", self.0.cluster.store.path(manifest.file()).display());
         args.extend(changed.iter().map(path));
-        logged.run(&args).map(drop)
+        logged.run(&args)?;
+        self.remember()
     }
 }
 
@@ -235,7 +258,16 @@ impl Action for Wait {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.forget_look();
-        Waiting { room: &self.0, cx, told: Vec::new(), doing: String::new(), stuck_since: None, away_since: None }.run()
+        Waiting {
+            room: &self.0,
+            cx,
+            told: Vec::new(),
+            doing: String::new(),
+            renewed: false,
+            stuck_since: None,
+            away_since: None,
+        }
+        .run()
     }
 }
 
@@ -245,6 +277,7 @@ struct Waiting<'a> {
     cx: &'a Cx,
     told: Vec<String>,
     doing: String,
+    renewed: bool,
     stuck_since: Option<Instant>,
     away_since: Option<Instant>,
 }
@@ -259,6 +292,7 @@ impl Waiting<'_> {
                 if outlook.missing.is_empty() {
                     return Ok(());
                 }
+                self.renew(&observed)?;
                 self.check_stuck(&observed, &outlook)?;
                 if self.cx.remaining() < Duration::from_secs(10) {
                     let error = Error::transient("the addons do not become ready in time");
@@ -300,6 +334,32 @@ impl Waiting<'_> {
                 self.doing = doing;
             }
         }
+    }
+
+    /// Gives pods of addons that were stuck before we came a fresh start, once: their cause may be repaired, but their back-off is long.
+    fn renew(&mut self, observed: &Observed) -> Result<()> {
+        if std::mem::replace(&mut self.renewed, true) {
+            return Ok(());
+        }
+        let manifests = self.room.manifests()?;
+        let is_ours = |pod: &&Pod| {
+            let owner = pod.owner.as_deref().unwrap_or_default();
+            manifests.iter().any(|manifest| owner == manifest.name || owner.starts_with(&format!("{}-", manifest.name)))
+        };
+        let names: Vec<&str> = observed
+            .pods
+            .iter()
+            .filter(is_ours)
+            .filter(|pod| pod.stuck().is_some())
+            .map(|pod| pod.name.as_str())
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.cx.progress(format!("starting {} again", names.join(", ")));
+        let options = ["delete", "pods", "--namespace=kube-system", "--ignore-not-found", "--wait=false"];
+        let kubectl = kubectl(&self.room.cluster)?.log(self.cx.log_path());
+        kubectl.run(&[&options[..], &names].concat()).map(drop)
     }
 
     fn check_stuck(&mut self, observed: &Observed, outlook: &Outlook) -> Result<()> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::artifacts::{Cache, Lock};
-use crate::bootstrap::{KUBECONFIG, machine};
+use crate::bootstrap::{KUBECONFIG, machine, shared_disk_thresholds};
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Stream;
@@ -60,7 +60,7 @@ pub(super) fn measure(place: &Place, start: Start) -> Result<Sample> {
         let facts = machine::inspect(&cluster, host, &silent)?;
         let machine = machine::machine(&cluster, &handoff, host, &facts)?;
         let config = configuration(&cluster, &handoff, host, &facts, &token)?;
-        machine::apply(&cluster, host, surroundings(&machine, config), &silent)?;
+        machine::apply(&cluster, host, surroundings(&machine, &config), &silent)?;
         machines.push((host, install_script(&cluster, machine)?));
     }
     if start == Start::Preloaded {
@@ -142,7 +142,7 @@ fn nothing(machine: Complete) -> Complete {
 }
 
 /// Kernel settings, directories and files, but neither binaries nor images, and nothing started.
-fn surroundings(machine: &Complete, config: String) -> Complete {
+fn surroundings(machine: &Complete, config: &str) -> Complete {
     let file = |path: &str, text: &str| File {
         path: path.into(),
         mode: 0o600,
@@ -154,7 +154,7 @@ fn surroundings(machine: &Complete, config: String) -> Complete {
     files
         .extend(machine.units.iter().map(|Unit { name, text, .. }| file(&format!("/etc/systemd/system/{name}"), text)));
     files.push(file("/etc/systemd/system/kubelet.service", KUBELET_UNIT));
-    files.push(file(CONFIG, &config));
+    files.push(file(CONFIG, config));
     Complete { files, binaries: Vec::new(), images: Vec::new(), units: Vec::new(), ..machine.clone() }
 }
 
@@ -215,7 +215,8 @@ fn configuration(cluster: &Cluster, handoff: &Handoff, host: &Host, facts: &Fact
     } else {
         vec![join_configuration(handoff, host, token)]
     };
-    Ok(documents.iter().map(|document| format!("---\n{document:#}\n")).collect())
+    let texts: Vec<String> = documents.iter().map(|document| format!("---\n{document:#}\n")).collect();
+    Ok(texts.concat())
 }
 
 const API: &str = "kubeadm.k8s.io/v1beta4";
@@ -286,13 +287,19 @@ fn join_configuration(handoff: &Handoff, host: &Host, token: &str) -> Value {
 
 /// Only what a kubelet in such a host cannot do without.
 fn kubelet_configuration(facts: &Facts) -> Value {
-    json!({
+    let mut config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "cgroupDriver": if facts.cgroup == 2 { "systemd" } else { "cgroupfs" },
         "failCgroupV1": false,
         "failSwapOn": false,
-    })
+    });
+    if facts.container
+        && let (Some(config), Value::Object(thresholds)) = (config.as_object_mut(), shared_disk_thresholds())
+    {
+        config.extend(thresholds);
+    }
+    config
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ pub fn run(plan: &Plan, settings: &Settings, source: &TreeSource, tell: &dyn Fn(
         }
         tables.push((*start, rounds));
     }
-    Ok(Report::new(plan, settings.get("phase2.kubernetes_version")?, tables))
+    Ok(Report::new(plan, settings.get("phase2.kubernetes_version")?, &tables))
 }
 
 /// Who goes first changes from round to round.

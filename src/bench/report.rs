@@ -48,7 +48,7 @@ impl Row {
 }
 
 impl Report {
-    pub(super) fn new(plan: &Plan, kubernetes: String, tables: Vec<(Start, Vec<Round>)>) -> Self {
+    pub(super) fn new(plan: &Plan, kubernetes: String, tables: &[(Start, Vec<Round>)]) -> Self {
         let rows = |rounds: &[Round]| {
             let milestones = Milestone::ALL.into_iter();
             let mut rows: Vec<Row> = milestones
@@ -113,7 +113,9 @@ impl Report {
                     .evidence(start.describe()));
                 }
                 None => {
-                    return Err(Error::usage("there is nothing to compare").hint("turnup bench --peer kubeadm --assert"));
+                    return Err(
+                        Error::usage("there is nothing to compare").hint("turnup bench --peer kubeadm --assert")
+                    );
                 }
             }
         }
@@ -171,7 +173,7 @@ mod tests {
             dir: std::path::PathBuf::new(),
         };
         let rounds = pairs.iter().map(round).collect();
-        Report { cpus: 2, ..Report::new(&plan, "1.2.3".into(), vec![(Start::Preloaded, rounds)]) }
+        Report { cpus: 2, ..Report::new(&plan, "1.2.3".into(), &[(Start::Preloaded, rounds)]) }
     }
 
     #[test]

@@ -53,7 +53,11 @@ impl Kubectl {
 
     /// Runs with these bytes as standard input; used for objects that hold secrets and for everything that is not a file.
     pub fn run_with<S: AsRef<str>>(&self, args: &[S], stdin: String) -> Result<String> {
-        self.command(args).stdin(stdin).succeed().map(|output| output.stdout).map_err(|error| classify(error, &self.kubeconfig))
+        self.command(args)
+            .stdin(stdin)
+            .succeed()
+            .map(|output| output.stdout)
+            .map_err(|error| classify(error, &self.kubeconfig))
     }
 
     /// Runs and parses standard output as JSON.

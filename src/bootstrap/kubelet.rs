@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cluster::ClusterSettings;
 use crate::config::TreeSource;
@@ -69,12 +69,10 @@ impl Agents<'_> {
             "tlsPrivateKeyFile": "/etc/kubernetes/pki/kubelet.key",
             "tlsMinVersion": if settings.tls13 { "VersionTLS13" } else { "VersionTLS12" },
         });
-        if self.facts.container {
-            // kubelet's own limits are shares of the disk, and a container sees the disk of the machine around it: a tenth of a large
-            // one that others fill as well is no reason to evict. The image collector's share is switched off for the same reason.
-            config["evictionHard"] =
-                json!({"memory.available": "100Mi", "nodefs.available": "1Gi", "imagefs.available": "1Gi"});
-            config["imageGCHighThresholdPercent"] = json!(100);
+        if self.facts.container
+            && let (Some(config), Value::Object(thresholds)) = (config.as_object_mut(), shared_disk_thresholds())
+        {
+            config.extend(thresholds);
         }
         Ok(format!("{config:#}\n"))
     }
@@ -126,6 +124,22 @@ impl Agents<'_> {
         // The engine drops the newline at the end.
         Ok(environment.render_str(&text, context).context(format!("cannot render {path}"))? + "\n")
     }
+}
+
+/// When kubelet of a host that is a container evicts pods: at absolute limits. The disk is the machine's around it, which others fill
+/// as well; kubelet's own limit of 15 % would keep every pod away from a machine with a large disk and dozens of gigabytes free.
+pub(crate) fn shared_disk_thresholds() -> Value {
+    json!({
+        "evictionHard": {
+            "memory.available": "100Mi",
+            "nodefs.available": "1Gi",
+            "nodefs.inodesFree": "1%",
+            "imagefs.available": "1Gi",
+            "imagefs.inodesFree": "1%",
+        },
+        // Images come from archives and are pinned: there is nothing to collect.
+        "imageGCHighThresholdPercent": 100,
+    })
 }
 
 /// Kernel settings: forwarding for pods, and what kubelet demands with `protectKernelDefaults`.

@@ -17,4 +17,5 @@ mod steps;
 mod token;
 
 pub use api::{KUBECONFIG, Kubectl};
+pub(crate) use kubelet::shared_disk_thresholds;
 pub use steps::{kubectl, phase, write_kubeconfig};

@@ -21,7 +21,7 @@ pub fn find_differences(complete: &Complete) -> Result<Vec<String>> {
         }
     }
     for directory in &complete.directories {
-        lines.extend(attributes(&directory.path, directory.mode, directory.owner)?);
+        lines.extend(attributes(&directory.path, directory.mode, directory.owner));
     }
     for (binary, line) in complete.binaries.iter().zip(binaries(&complete.binaries)?) {
         lines.extend(line.map(|why| format!("{}: {why}", binary.path)));
@@ -66,14 +66,14 @@ fn file_difference(file: &File) -> Result<Option<String>> {
     if !file.initial && task::digest_of(path)? != task::wanted_digest(file) {
         return Ok(Some(format!("{} has another content", file.path)));
     }
-    if file.initial { Ok(None) } else { attributes(&file.path, file.mode, file.owner) }
+    Ok(if file.initial { None } else { attributes(&file.path, file.mode, file.owner) })
 }
 
-fn attributes(path: &str, mode: u32, owner: u32) -> Result<Option<String>> {
-    let Ok(found) = fs_err::metadata(path) else { return Ok(Some(format!("{path} is missing"))) };
+fn attributes(path: &str, mode: u32, owner: u32) -> Option<String> {
+    let Ok(found) = fs_err::metadata(path) else { return Some(format!("{path} is missing")) };
     let (has, user) = (found.mode() & 0o7777, found.uid());
     if has == mode && user == owner && found.gid() == owner {
-        return Ok(None);
+        return None;
     }
-    Ok(Some(format!("{path}: mode {has:o} of user {user}, wanted {mode:o} of {owner}")))
+    Some(format!("{path}: mode {has:o} of user {user}, wanted {mode:o} of {owner}"))
 }

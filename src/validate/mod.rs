@@ -6,6 +6,8 @@
 mod probes;
 mod report;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::time::{Duration, Instant};
 

@@ -36,22 +36,22 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// One probe pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Probe {
-    name: String,
-    node: String,
+pub(super) struct Probe {
+    pub(super) name: String,
+    pub(super) node: String,
     /// The index of the probe that it asks directly.
-    neighbour: usize,
+    pub(super) neighbour: usize,
 }
 
-/// What a probe asks for.
+/// What a probe asks for, each needing what comes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Question {
-    /// The Service by its name.
-    Name,
-    /// The Service by its address.
-    Service,
     /// Another pod by its address.
     Pod,
+    /// The Service by its address.
+    Service,
+    /// The Service by its name.
+    Name,
 }
 
 /// Where probes and Service can be reached by now.
@@ -316,7 +316,7 @@ impl Question {
     }
 }
 
-fn left_over(namespaces: &Value, now: jiff::Timestamp) -> Vec<String> {
+pub(super) fn left_over(namespaces: &Value, now: jiff::Timestamp) -> Vec<String> {
     let is_old = |metadata: &Value| {
         let created: Option<jiff::Timestamp> =
             metadata["creationTimestamp"].as_str().and_then(|text| text.parse().ok());
@@ -331,7 +331,7 @@ fn left_over(namespaces: &Value, now: jiff::Timestamp) -> Vec<String> {
 }
 
 /// One probe a node, each asking one on another node; a single node gets two.
-fn place(nodes: &[&str]) -> Vec<Probe> {
+pub(super) fn place(nodes: &[&str]) -> Vec<Probe> {
     let nodes = if let [only] = nodes { vec![*only, *only] } else { nodes.to_vec() };
     let count = nodes.len();
     let place = |(index, node): (usize, &&str)| Probe {
@@ -342,7 +342,7 @@ fn place(nodes: &[&str]) -> Vec<Probe> {
     nodes.iter().enumerate().map(place).collect()
 }
 
-fn render(template: &str, namespace: &str, probes: &[Probe], image: &str) -> Result<String> {
+pub(super) fn render(template: &str, namespace: &str, probes: &[Probe], image: &str) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     let pods: Vec<minijinja::Value> =
@@ -352,7 +352,7 @@ fn render(template: &str, namespace: &str, probes: &[Probe], image: &str) -> Res
 }
 
 /// The answer of /dial: `{"responses": ["probe-1"]}` or `{"errors": ["… connection refused"]}`.
-fn read_answer(text: &str) -> Result<String, String> {
+pub(super) fn read_answer(text: &str) -> Result<String, String> {
     let answer: Value = serde_json::from_str(text).unwrap_or_default();
     match (answer["responses"][0].as_str(), answer["errors"][0].as_str()) {
         (Some(response), _) => Ok(response.to_owned()),

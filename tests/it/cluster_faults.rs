@@ -84,7 +84,11 @@ fn a_typo_in_the_configuration() {
     }
     let done = site.fails(3, &["down", "--yes"]);
     insta::assert_snapshot!("typo", site.error_of(&done));
-    assert_eq!(fs_err::read_to_string(site.dir.join(".config.json")).unwrap(), typo, "a person's file is never changed");
+    assert_eq!(
+        fs_err::read_to_string(site.dir.join(".config.json")).unwrap(),
+        typo,
+        "a person's file is never changed"
+    );
     assert!(!site.state().exists(), "nothing was begun");
 }
 

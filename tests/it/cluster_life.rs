@@ -126,7 +126,10 @@ fn a_damaged_kubeconfig_is_mended(site: &Site) {
     for (name, damaged) in damages {
         fs_err::write(site.path("kubeconfig"), &damaged).unwrap();
         let done = site.run(&["status"]);
-        insta::assert_snapshot!(format!("kubeconfig_{name}"), format!("exit {:?}\n{}", done.code, site.error_of(&done)));
+        insta::assert_snapshot!(
+            format!("kubeconfig_{name}"),
+            format!("exit {:?}\n{}", done.code, site.error_of(&done))
+        );
         let start = Instant::now();
         let events = site.up();
         assert_eq!(events.ran(), BTreeSet::from(["bootstrap/api".to_owned()]));

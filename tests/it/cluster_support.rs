@@ -497,7 +497,9 @@ pub(crate) fn sh(script: &str) {
 /// Killed processes may need a moment to leave.
 pub(crate) fn remove_cgroups(id: &str) {
     let find = format!("find /sys/fs/cgroup -depth -type d -path '*turnup-{id}*'");
-    sh(&format!("for i in $(seq 50); do {find} -exec rmdir {{}} + 2>/dev/null; test -z \"$({find})\" && break; sleep 0.1; done"));
+    sh(&format!(
+        "for i in $(seq 50); do {find} -exec rmdir {{}} + 2>/dev/null; test -z \"$({find})\" && break; sleep 0.1; done"
+    ));
 }
 
 pub(crate) fn names_in(dir: &Path) -> Vec<String> {

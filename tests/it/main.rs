@@ -24,4 +24,5 @@ mod engine_run;
 mod engine_signals;
 mod engine_ssh;
 mod engine_state;
+mod tidy;
 mod wizard_pty;

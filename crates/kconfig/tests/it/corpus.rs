@@ -1,5 +1,10 @@
 //! Every file of the corpora: the good ones load without a finding, the bad ones are refused for their reason.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this crate has no dependency for files; the test names the path itself"
+)]
+
 use std::path::{Path, PathBuf};
 
 use kconfig::{Config, Env, MemoryFiles, Tree, dotconfig};

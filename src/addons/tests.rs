@@ -1,0 +1,168 @@
+//! Manifests as they are rendered, and judgements over what real clusters said.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use serde_json::Value;
+
+use super::object::Object;
+use super::observed::Observed;
+use super::prune;
+use super::render::{ADDONS, Rendered, Values};
+use super::rollout::Expected;
+use crate::cluster::ClusterSettings;
+use crate::config::{Settings, TreeSource};
+use crate::error::Result;
+use crate::provision::handoff::Endpoint;
+
+const HEALTHY: &str = include_str!("../../tests/fixtures/cluster/healthy.json");
+const FAILING: &str = include_str!("../../tests/fixtures/cluster/failing.json");
+
+fn observe(text: &str) -> Observed {
+    Observed::parse(&serde_json::from_str(text).unwrap())
+}
+
+fn render(change: impl FnOnce(&mut ClusterSettings)) -> Result<Vec<Rendered>> {
+    let source = TreeSource::embedded();
+    let mut settings = ClusterSettings::read(&Settings::defaults(&source).unwrap()).unwrap();
+    change(&mut settings);
+    let api = Endpoint { host: "10.0.0.10".into(), port: 6443 };
+    let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
+    Values { source: &source, settings: &settings, api: &api, image: &image }.render()
+}
+
+/// The default addons with the hashes that the fixtures have.
+fn applied() -> Vec<Rendered> {
+    let observed = observe(HEALTHY);
+    let mut manifests = render(|_| {}).unwrap();
+    for manifest in &mut manifests {
+        let workload = observed.workloads.iter().find(|workload| workload.object == manifest.main).unwrap();
+        manifest.hash = workload.hash.clone().unwrap();
+    }
+    manifests
+}
+
+fn missing(observed: &Observed, addons: &[Rendered], hosts: &[&str], network: bool) -> Vec<String> {
+    let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+    Expected { hosts: &hosts, addons, network }.compare(observed).missing
+}
+
+#[test]
+fn flannel_as_it_is_applied() {
+    insta::assert_snapshot!(render(|_| {}).unwrap()[0].text);
+}
+
+#[test]
+fn kube_proxy_as_it_is_applied() {
+    insta::assert_snapshot!(render(|_| {}).unwrap()[1].text);
+}
+
+#[test]
+fn coredns_as_it_is_applied() {
+    insta::assert_snapshot!(render(|settings| settings.dns_replicas = 2).unwrap()[2].text);
+}
+
+#[test]
+fn addons_that_are_off_are_not_rendered_and_the_others_keep_their_order() {
+    let names = |change: fn(&mut ClusterSettings)| -> Vec<&str> {
+        render(change).unwrap().iter().map(|manifest| manifest.name).collect()
+    };
+    assert_eq!(names(|_| {}), ["flannel", "kube-proxy", "coredns"]);
+    assert_eq!(names(|settings| settings.kube_proxy = false), ["flannel", "coredns"]);
+    assert_eq!(names(|settings| (settings.cni, settings.kube_proxy, settings.dns) = (false, false, false)), [""; 0]);
+}
+
+#[test]
+fn a_hash_follows_every_value_and_nothing_else() {
+    let hashes = |change: fn(&mut ClusterSettings)| -> Vec<String> {
+        render(change).unwrap().into_iter().map(|manifest| manifest.hash).collect()
+    };
+    let before = hashes(|_| {});
+    assert_eq!(before, hashes(|_| {}));
+    let after = hashes(|settings| settings.dns_replicas += 1);
+    assert_eq!(before[..2], after[..2]);
+    assert_ne!(before[2], after[2]);
+}
+
+#[test]
+fn every_object_of_every_manifest_is_known_and_labelled() {
+    for manifest in render(|_| {}).unwrap() {
+        let documents: Vec<&str> = manifest.text.split("\n---\n").collect();
+        assert_eq!(documents.len(), manifest.objects.len(), "{}", manifest.name);
+        for document in documents {
+            let label = format!("    turnup.dev/addon: {}\n", manifest.name);
+            let document = format!("{document}\n");
+            assert!(document.contains(&label), "{document}");
+            assert!(document.contains("    app.kubernetes.io/managed-by: turnup\n"), "{document}");
+        }
+        assert!(ADDONS.iter().any(|addon| addon.name == manifest.name));
+    }
+}
+
+#[test]
+fn what_the_cluster_has_of_an_addon_is_what_its_manifest_says() {
+    let observed = observe(HEALTHY);
+    let manifests = applied();
+    assert_eq!(prune::superfluous(&observed.addon_objects, &manifests), []);
+    let without_dns = &manifests[..2];
+    let gone: Vec<String> =
+        prune::superfluous(&observed.addon_objects, without_dns).iter().map(Object::argument).collect();
+    assert_eq!(gone, ["deployment.apps/coredns", "service/kube-dns", "configmap/coredns"]);
+}
+
+#[test]
+fn a_healthy_cluster_leaves_nothing_to_wait_for() {
+    let observed = observe(HEALTHY);
+    assert_eq!(missing(&observed, &applied(), &["master", "worker"], true), [""; 0]);
+}
+
+#[test]
+fn a_host_that_is_new_is_waited_for_with_all_that_runs_on_every_node() {
+    let observed = observe(HEALTHY);
+    assert_eq!(
+        missing(&observed, &applied(), &["master", "worker", "new"], true),
+        ["node new is not registered", "flannel: no pod on new yet", "kube-proxy: no pod on new yet"]
+    );
+}
+
+#[test]
+fn a_manifest_that_was_not_applied_is_waited_for() {
+    let mut manifests = applied();
+    manifests[1].hash = "other".into();
+    let observed = observe(HEALTHY);
+    assert_eq!(missing(&observed, &manifests, &["master"], true), ["DaemonSet kube-proxy is of another version"]);
+}
+
+#[test]
+fn a_failing_cluster_says_what_is_wrong_with_it() {
+    let observed = observe(FAILING);
+    insta::assert_snapshot!(missing(&observed, &applied(), &["master", "worker"], true).join("\n"));
+}
+
+#[test]
+fn without_a_network_of_ours_neither_nodes_nor_dns_are_waited_for() {
+    let observed = observe(FAILING);
+    let manifests = &applied()[1..];
+    let missing = missing(&observed, manifests, &["master", "worker"], false);
+    assert!(!missing.iter().any(|line| line.contains("coredns") || line.starts_with("node")), "{missing:?}");
+}
+
+#[test]
+fn a_crash_loop_is_stuck_only_after_some_tries_and_a_missing_image_at_once() {
+    let pod = |reason: &str, restarts: u64| -> Option<String> {
+        let list = serde_json::json!({"items": [{"kind": "Pod", "metadata": {"name": "p"}, "status": {
+            "phase": "Pending",
+            "containerStatuses": [{"restartCount": restarts, "state": {"waiting": {"reason": reason, "message": "m"}}}],
+        }}]});
+        Observed::parse(&list).pods[0].stuck().map(str::to_owned)
+    };
+    assert_eq!(pod("CrashLoopBackOff", 3), None);
+    assert_eq!(pod("CrashLoopBackOff", 4).as_deref(), Some("CrashLoopBackOff: m"));
+    assert_eq!(pod("ErrImageNeverPull", 0).as_deref(), Some("ErrImageNeverPull: m"));
+    assert_eq!(pod("ContainerCreating", 0), None);
+}
+
+#[test]
+fn a_list_without_items_is_an_empty_cluster() {
+    let observed = Observed::parse(&Value::Null);
+    assert!(observed.nodes.is_empty() && observed.pods.is_empty());
+}

@@ -1,0 +1,122 @@
+//! Judgements over what real clusters said, and the probe pods as they are created.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use serde_json::json;
+
+use super::Check;
+use super::probes::{left_over, place, read_answer, render};
+use super::state::judge;
+use crate::addons::observed::Observed;
+use crate::config::TreeSource;
+use crate::provision::Handoff;
+
+const HEALTHY: &str = include_str!("../../tests/fixtures/cluster/healthy.json");
+const FAILING: &str = include_str!("../../tests/fixtures/cluster/failing.json");
+
+fn handoff(hosts: &[(&str, &str)]) -> Handoff {
+    let host = |(index, (name, role)): (usize, &(&str, &str))| {
+        json!({"name": name, "role": role, "address": format!("10.0.0.{}", 10 + index), "instance": "i",
+            "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}})
+    };
+    let hosts: Vec<_> = hosts.iter().enumerate().map(host).collect();
+    let api = json!({"host": "10.0.0.10", "port": 6443});
+    let text = json!({"schema": "turnup.provision/1", "cluster": "c", "target": "local", "api": api, "hosts": hosts});
+    Handoff::parse("f", &text.to_string()).unwrap()
+}
+
+fn failed(text: &str, hosts: &[(&str, &str)], network: bool) -> Vec<String> {
+    let observed = Observed::parse(&serde_json::from_str(text).unwrap());
+    let line = |check: Check| {
+        format!("{} {}: {} -> {}", check.check, check.subject, check.seen, check.next.unwrap_or_default())
+    };
+    judge(&handoff(hosts), network, &observed).into_iter().filter(|check| !check.ok).map(line).collect()
+}
+
+const HOSTS: [(&str, &str); 2] = [("master", "control-plane"), ("worker", "worker")];
+
+#[test]
+fn a_healthy_cluster_passes_every_check() {
+    assert_eq!(failed(HEALTHY, &HOSTS, true), [""; 0]);
+}
+
+#[test]
+fn a_failing_cluster_says_what_fails_and_where_to_look() {
+    insta::assert_snapshot!(failed(FAILING, &HOSTS, true).join("\n"));
+}
+
+#[test]
+fn hosts_and_nodes_must_be_the_same() {
+    let more = [HOSTS[0], HOSTS[1], ("late", "worker")];
+    assert_eq!(
+        failed(HEALTHY, &more, true),
+        ["node late: is not registered: its kubelet has not reached the API server -> turnup bootstrap"]
+    );
+    assert_eq!(
+        failed(HEALTHY, &HOSTS[..1], true),
+        ["node worker: is registered, but no host of this cluster has this name -> kubectl delete node worker"]
+    );
+}
+
+#[test]
+fn a_node_that_evicts_pods_is_not_good_although_it_is_ready() {
+    let pressed = HEALTHY.replace(
+        "\"type\": \"DiskPressure\",\n      \"status\": \"False\"",
+        "\"type\": \"DiskPressure\",\n      \"status\": \"True\"",
+    );
+    let failed = failed(&pressed, &HOSTS, true);
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    assert!(failed[0].contains("Ready, but evicts pods: DiskPressure"), "{failed:?}");
+}
+
+#[test]
+fn without_a_network_of_ours_a_registered_node_is_enough() {
+    let failed = failed(FAILING, &HOSTS, false);
+    assert!(!failed.iter().any(|line| line.starts_with("node ")), "{failed:?}");
+}
+
+#[test]
+fn every_node_gets_a_probe_that_asks_another_node() {
+    let neighbours = |nodes: &[&str]| -> Vec<String> {
+        let probes = place(nodes);
+        probes
+            .iter()
+            .map(|probe| format!("{} {} -> {}", probe.name, probe.node, probes[probe.neighbour].name))
+            .collect()
+    };
+    assert_eq!(neighbours(&["a", "b", "c"]), ["probe-0 a -> probe-1", "probe-1 b -> probe-2", "probe-2 c -> probe-0"]);
+    assert_eq!(neighbours(&["a"]), ["probe-0 a -> probe-1", "probe-1 a -> probe-0"]);
+}
+
+#[test]
+fn probe_pods_as_they_are_created() {
+    let template = TreeSource::embedded().read_text("templates/validate/probes.yaml").unwrap();
+    let text =
+        render(&template, "turnup-validate-1", &place(&["master", "worker"]), "turnup.local/agnhost:v1").unwrap();
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn answers_of_a_probe() {
+    assert_eq!(read_answer(r#"{"responses":["probe-1"]}"#), Ok("probe-1".into()));
+    assert_eq!(read_answer(r#"{"errors":["connection refused"]}"#), Err("connection refused".into()));
+    assert!(read_answer("<html>").unwrap_err().contains("unexpected answer"));
+}
+
+#[test]
+fn only_what_an_older_validation_left_is_removed() {
+    let namespace = |name: &str, created: &str, going: bool| {
+        let mut metadata = json!({"name": name, "creationTimestamp": created});
+        if going {
+            metadata["deletionTimestamp"] = json!(created);
+        }
+        json!({"metadata": metadata})
+    };
+    let list = json!({"items": [
+        namespace("turnup-validate-old", "2026-01-01T00:00:00Z", false),
+        namespace("turnup-validate-going", "2026-01-01T00:00:00Z", true),
+        namespace("turnup-validate-now", "2026-01-01T00:59:00Z", false),
+        namespace("mine", "2026-01-01T00:00:00Z", false),
+    ]});
+    assert_eq!(left_over(&list, "2026-01-01T01:00:00Z".parse().unwrap()), ["turnup-validate-old"]);
+}

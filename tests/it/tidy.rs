@@ -1,0 +1,398 @@
+//! The rules of this repository that no compiler knows: what a file says about itself, which room may do what, and whether the
+//! documents speak of things that exist. Each failure names the place and what to do.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
+use turnup::cli::Cli;
+use turnup::cluster::Cluster;
+use turnup::config::{Settings, TreeSource};
+
+/// A file that is longer does two things.
+const LONGEST: usize = 600;
+
+/// Which other rooms a room may name. What is not here is not allowed, and nothing may be named in both directions.
+/// The crate documentation draws the same picture; change both.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("error", &[]),
+    ("config", &[]),
+    ("state", &[]),
+    ("exec", &[]),
+    ("doctor", &["exec"]),
+    ("wizard", &["config"]),
+    ("phase", &["exec", "state"]),
+    ("report", &["phase"]),
+    ("artifacts", &["exec", "phase"]),
+    // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
+    ("cluster", &["artifacts", "config", "exec", "phase", "provision", "state"]),
+    ("provision", &["artifacts", "cluster", "exec", "phase"]),
+    // The role of a host is a word of the hand-off.
+    ("node", &["exec", "provision"]),
+    ("bootstrap", &["artifacts", "cluster", "config", "exec", "node", "phase", "provision", "state"]),
+    ("addons", &["artifacts", "bootstrap", "cluster", "config", "exec", "phase", "provision"]),
+    ("validate", &["addons", "bootstrap", "cluster", "phase", "provision", "report"]),
+    (
+        "bench",
+        &[
+            "addons",
+            "artifacts",
+            "bootstrap",
+            "cluster",
+            "config",
+            "exec",
+            "node",
+            "phase",
+            "provision",
+            "report",
+            "validate",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "addons",
+            "artifacts",
+            "bench",
+            "bootstrap",
+            "cluster",
+            "config",
+            "doctor",
+            "exec",
+            "node",
+            "phase",
+            "provision",
+            "report",
+            "state",
+            "validate",
+            "wizard",
+        ],
+    ),
+];
+
+/// Who writes files, besides `state`: everything else below a cluster's directory goes through it.
+const WRITERS: &[(&str, &str)] = &[
+    ("src/state/", "the one writer of a cluster's directory"),
+    ("src/artifacts/", "the cache, which all clusters share"),
+    ("src/bench/", "clusters of its own in a directory of its own"),
+    ("src/config/file.rs", "the configuration file"),
+    ("src/exec/", "logs, and sockets of connections"),
+    ("src/node/", "runs on a host and makes it what it should be"),
+    ("src/provision/local/", "makes and removes local hosts"),
+    ("src/provision/steps.rs", "removes a link that lies where Terraform's module goes"),
+    ("src/cli/local.rs", "Terraform's destroy removes the description of its host"),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs_err::read_to_string(root().join(path)).unwrap()
+}
+
+/// Every file below these directories whose name ends so, relative to the repository.
+fn files(dirs: &[&str], end: &str) -> Vec<String> {
+    let mut waiting: Vec<PathBuf> = dirs.iter().map(|dir| root().join(dir)).collect();
+    let mut found = Vec::new();
+    while let Some(dir) = waiting.pop() {
+        for entry in fs_err::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.to_string_lossy().ends_with(end) {
+                found.push(path.strip_prefix(root()).unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn sources() -> Vec<String> {
+    files(&["src", "crates", "tests"], ".rs")
+}
+
+/// The code of a file without its tests and comments.
+fn code(path: &str) -> String {
+    let text = read(path);
+    let code = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).fold(String::new(), |all, line| all + line + "\n")
+}
+
+fn is_test(path: &str) -> bool {
+    path.ends_with("tests.rs")
+}
+
+/// Fails with all findings at once.
+#[track_caller]
+fn none(findings: &[String], advice: &str) {
+    assert!(findings.is_empty(), "{advice}:\n  {}", findings.join("\n  "));
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let silent: Vec<String> = sources().into_iter().filter(|path| !read(path).starts_with("//! ")).collect();
+    none(&silent, "begin the file with `//!`: what it is for, and what it must not do");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let long = sources().into_iter().map(|path| (read(&path).lines().count(), path));
+    let long: Vec<String> =
+        long.filter(|(lines, _)| *lines > LONGEST).map(|(lines, path)| format!("{path}: {lines}")).collect();
+    none(&long, "divide the file by what it does");
+}
+
+#[test]
+fn no_file_knows_the_machine_it_was_written_on() {
+    // Put together here, so that this file does not find itself.
+    let words = [["/ro", "ot/"].concat(), ["/ho", "me/"].concat(), ["/Us", "ers/"].concat()];
+    let mut all = files(&["src", "crates", "tests", "phases", "templates"], "");
+    all.extend(["Kconfig", "Makefile", "README.md", "CHANGELOG.md", "Cargo.toml", ".ci/run"].map(str::to_owned));
+    let mut found = Vec::new();
+    for path in all {
+        let text = String::from_utf8_lossy(&fs_err::read(root().join(&path)).unwrap()).into_owned();
+        found.extend(words.iter().filter(|word| text.contains(*word)).map(|word| format!("{path}: {word}")));
+    }
+    none(&found, "take the path from the environment or from an argument");
+}
+
+#[test]
+fn rooms_know_only_the_rooms_below_them() {
+    let mut wrong = Vec::new();
+    for path in files(&["src"], ".rs") {
+        let room = path.trim_start_matches("src/").split(['/', '.']).next().unwrap_or_default().to_owned();
+        if matches!(room.as_str(), "lib" | "main") {
+            continue;
+        }
+        let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+            wrong.push(format!("{path}: the room {room} is not in ROOMS"));
+            continue;
+        };
+        let named = rooms_named(&code(&path));
+        let strange =
+            named.iter().filter(|name| **name != room && *name != "error" && !allowed.contains(&name.as_str()));
+        wrong.extend(strange.map(|name| format!("{path} names {name}")));
+    }
+    none(&wrong, "move the code, or change ROOMS and the crate documentation");
+}
+
+/// The rooms behind `crate::room` and `crate::{room::…, other}`.
+fn rooms_named(code: &str) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    for after in code.split("crate::").skip(1) {
+        let list = match after.strip_prefix('{') {
+            Some(group) => group.split('}').next().unwrap_or_default(),
+            None => after.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default(),
+        };
+        let words = list.split(',').map(|item| item.trim().split("::").next().unwrap_or_default().trim());
+        named.extend(words.filter(|word| ROOMS.iter().any(|(room, _)| room == word)).map(str::to_owned));
+    }
+    named
+}
+
+#[test]
+fn no_two_rooms_name_each_other_but_cluster_and_provision() {
+    let names = |from: &str, to: &str| ROOMS.iter().any(|(room, allowed)| *room == from && allowed.contains(&to));
+    for (room, allowed) in ROOMS {
+        for other in *allowed {
+            let known = [*room, *other].iter().all(|name| ["cluster", "provision"].contains(name));
+            assert!(known || !names(other, room), "{room} and {other} name each other");
+        }
+    }
+}
+
+#[test]
+fn only_exec_spawns() {
+    let spawns = |path: &String| ["process::Command", "duct::"].iter().any(|word| code(path).contains(word));
+    let strange =
+        files(&["src", "crates/kconfig/src"], ".rs").into_iter().filter(|path| !path.starts_with("src/exec/"));
+    none(&strange.filter(spawns).collect::<Vec<_>>(), "use crate::exec::Run, which forwards signals and masks secrets");
+}
+
+#[test]
+fn only_state_writes_below_the_directory_of_a_cluster() {
+    const WAYS: &[&str] = &[
+        "fs_err::write",
+        "fs_err::copy",
+        "fs_err::rename",
+        "fs_err::create_dir",
+        "fs_err::remove",
+        "fs_err::hard_link",
+        "fs_err::set_permissions",
+        "File::create",
+        "OpenOptions",
+        "tempfile_in(",
+        "tempdir_in(",
+        "::new_in(",
+    ];
+    let mut strange = Vec::new();
+    let mut used = BTreeSet::new();
+    for path in files(&["src"], ".rs").into_iter().filter(|path| !is_test(path)) {
+        let code = code(&path);
+        let Some(way) = WAYS.iter().find(|way| code.contains(**way)) else { continue };
+        match WRITERS.iter().find(|(place, _)| path.starts_with(place)) {
+            Some((place, _)) => drop(used.insert(*place)),
+            None => strange.push(format!("{path}: {way}")),
+        }
+    }
+    none(&strange, "use crate::state::Store, or add the file to WRITERS with the reason");
+    let idle = WRITERS.iter().map(|(place, why)| format!("{place}: {why}"));
+    let idle: Vec<String> = idle.filter(|line| !used.iter().any(|place| line.starts_with(place))).collect();
+    none(&idle, "writes nothing any more: take it out of WRITERS");
+}
+
+#[test]
+fn kconfig_touches_nothing_outside() {
+    let outside = ["std::process", "std::env", "std::fs", "fs_err", "std::net", "SystemTime", "std::io::std"];
+    let mut found = Vec::new();
+    for path in files(&["crates/kconfig/src"], ".rs") {
+        let code = code(&path);
+        found.extend(outside.iter().filter(|word| code.contains(**word)).map(|word| format!("{path}: {word}")));
+    }
+    none(&found, "let the caller hand it in: see kconfig::Files and kconfig::Env");
+}
+
+#[test]
+fn every_room_is_in_the_crate_documentation() {
+    let text = read("src/lib.rs");
+    let documentation: String = text.lines().filter(|line| line.starts_with("//!")).collect();
+    let missing: Vec<String> =
+        ROOMS.iter().map(|(room, _)| format!("`{room}`")).filter(|room| !documentation.contains(room)).collect();
+    none(&missing, "say in src/lib.rs what the room is for");
+}
+
+#[test]
+fn every_test_file_is_a_module() {
+    let main = read("tests/it/main.rs");
+    let names = files(&["tests/it"], ".rs").into_iter().map(|path| path.replace("tests/it/", "").replace(".rs", ""));
+    let forgotten: Vec<String> =
+        names.filter(|name| name != "main" && !main.contains(&format!("mod {name};"))).collect();
+    none(&forgotten, "add the file to tests/it/main.rs");
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let mut bare = Vec::new();
+    for manifest in ["Cargo.toml", "crates/kconfig/Cargo.toml"] {
+        let text = read(manifest);
+        let (mut inside, mut before) = (false, "");
+        for line in text.lines() {
+            if line.starts_with('[') {
+                inside = matches!(line, "[dependencies]" | "[dev-dependencies]" | "[build-dependencies]");
+            } else if inside && line.contains('=') && !before.starts_with('#') && !line.contains("workspace = true") {
+                bare.push(format!("{manifest}: {line}"));
+            }
+            before = line;
+        }
+    }
+    none(&bare, "say in a comment above it what the crate is for");
+}
+
+#[test]
+fn every_target_of_the_makefile_is_one_call_of_turnup_or_cargo() {
+    let text = read("Makefile");
+    let recipes: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('\t')).collect();
+    let calls = ["$(TURNUP) ", "cargo ", "$(CARGO_DENY) "];
+    // `help` prints the comments of this very file; the list of phony targets is no recipe.
+    let is_fine = |line: &&&str| {
+        let line = line.trim_start_matches('@');
+        calls.iter().any(|call| line.starts_with(call)) || line.starts_with("sed -n ") || line.starts_with("test lint")
+    };
+    let strange: Vec<String> = recipes.iter().filter(|line| !is_fine(line)).map(|line| (*line).to_owned()).collect();
+    none(&strange, "the logic belongs into the program");
+    for line in recipes.iter().filter(|line| line.contains("turnup") || line.contains("$(TURNUP)")) {
+        let words: Vec<&str> = line.split_whitespace().skip_while(|word| !word.ends_with("(TURNUP)")).skip(1).collect();
+        accept(&words.join(" ").replace("$(ARGS)", ""));
+    }
+}
+
+#[test]
+fn commands_in_the_readme_exist() {
+    let text = read("README.md");
+    let makefile = read("Makefile");
+    let (mut turnup, mut make) = (0, 0);
+    for command in commands(&text) {
+        if let Some(arguments) = command.strip_prefix("turnup ") {
+            turnup += 1;
+            accept(arguments);
+        } else if let Some(target) = command.strip_prefix("make ") {
+            make += 1;
+            let name = target.split_whitespace().next().unwrap_or_default();
+            assert!(makefile.contains(&format!("\n{name}:")), "README.md: no target in the Makefile: {command}");
+        }
+    }
+    assert!(turnup > 10 && make > 10, "found only {turnup} commands of turnup and {make} of make in README.md");
+}
+
+/// What stands between backticks, and each line of blocks of code, up to a comment.
+fn commands(markdown: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut block = false;
+    for line in markdown.lines() {
+        if line.starts_with("```") {
+            block = !block;
+        } else if block {
+            found.push(line.split("  #").next().unwrap_or_default().trim_start_matches("$ ").trim().to_owned());
+        } else {
+            found.extend(line.split('`').skip(1).step_by(2).map(|text| text.trim().to_owned()));
+        }
+    }
+    found
+}
+
+/// The command line has these words. Placeholders and ellipses stand for something that clap takes.
+#[track_caller]
+fn accept(arguments: &str) {
+    let words = arguments.split_whitespace().filter(|word| *word != "…").map(|word| word.replace(['<', '>'], ""));
+    match Cli::try_parse_from(std::iter::once("turnup".to_owned()).chain(words)) {
+        Ok(_) => {}
+        // A command that is only named, without what it needs.
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::MissingRequiredArgument) => {}
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {}
+        Err(error) => panic!("turnup {arguments}: {error}"),
+    }
+}
+
+#[test]
+fn every_command_is_in_the_readme() {
+    let text = read("README.md");
+    let named: BTreeSet<String> =
+        commands(&text).iter().filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect();
+    let cli = Cli::command();
+    let visible =
+        cli.get_subcommands().filter(|command| !command.is_hide_set()).map(|command| command.get_name().to_owned());
+    none(&visible.filter(|name| !named.contains(name)).collect::<Vec<_>>(), "say in README.md what the command is for");
+}
+
+/// One host, as provision hands it over.
+const HANDOFF: &str = r#"{"schema": "turnup.provision/1", "cluster": "kubernetes", "target": "any",
+    "api": {"host": "10.0.0.1", "port": 6443},
+    "hosts": [{"name": "one", "role": "control-plane", "address": "10.0.0.1", "instance": "1",
+        "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}]}"#;
+
+#[test]
+fn every_step_has_an_action() {
+    let dir = tempfile::tempdir().unwrap();
+    for target in ["local", "baremetal"] {
+        let source = TreeSource::find(root());
+        let mut settings = Settings::defaults(&source).unwrap();
+        settings.set_all(&[("phase1.cloud_provider", target)]).unwrap();
+        let cluster = Arc::new(Cluster::open(&settings, source, &dir.path().join(target)).unwrap());
+        // The later phases know their hosts from the hand-off.
+        cluster.store.write_file("outputs/provision.json", HANDOFF.as_bytes(), 0o600).unwrap();
+        let phases = [turnup::provision::phase, turnup::bootstrap::phase, turnup::addons::phase];
+        for phase in phases.map(|load| load(&cluster).unwrap()) {
+            for step in &phase.manifest.steps {
+                let acts = phase.actions.contains_key(&step.name) || !step.run.is_empty();
+                assert!(acts, "{target}: {}/{} has no action", phase.name, step.name);
+            }
+            let known = |name: &&String| phase.manifest.steps.iter().any(|step| step.name == **name);
+            let idle: Vec<String> = phase.actions.keys().filter(|name| !known(name)).cloned().collect();
+            none(&idle, &format!("{target}: actions of {} that no phase.toml names", phase.name));
+        }
+    }
+}
