@@ -23,7 +23,7 @@ pub struct Args {
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let session = Session::start(global, "down")?;
     let name = session.cluster.settings.name.clone();
-    if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"))? {
+    if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"), "turnup down --yes")? {
         return Err(Error::usage("nothing was deleted").hint("turnup down --yes"));
     }
     session.finish(|session| {

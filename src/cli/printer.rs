@@ -45,10 +45,10 @@ impl Printer {
         }
     }
 
-    /// Asks a person; an error where nobody sits at a terminal.
-    pub fn confirm(&self, question: &str) -> Result<bool> {
+    /// Asks a person; an error where nobody sits at a terminal, with the command that does not ask.
+    pub fn confirm(&self, question: &str, without: &str) -> Result<bool> {
         if !std::io::stdin().is_terminal() {
-            return Err(Error::usage("this needs a yes, and nobody sits at a terminal").hint("add --yes"));
+            return Err(Error::usage("this needs a yes, and nobody sits at a terminal").hint(without));
         }
         write!(anstream::stderr().lock(), "{question} [y/N] ").ok();
         let mut answer = String::new();

@@ -566,7 +566,9 @@ fn redact_line(line: &str) -> String {
 fn redact_word(word: &str) -> String {
     let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let digits = !core.is_empty() && core.bytes().all(|byte| byte.is_ascii_digit());
-    let name = if core.len() == 64 && core.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    let name = if core.contains("/blobs/sha256/") {
+        "BLOB"
+    } else if core.len() == 64 && core.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         "DIGEST"
     } else if digits && core.len() > 2 {
         "NUMBER"
