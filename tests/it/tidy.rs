@@ -33,19 +33,41 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("node", &["exec", "provision"]),
     ("bootstrap", &["artifacts", "cluster", "config", "exec", "node", "phase", "provision", "state"]),
     ("addons", &["artifacts", "bootstrap", "cluster", "config", "exec", "phase", "provision"]),
-    ("validate", &["addons", "bootstrap", "cluster", "phase", "provision", "report"]),
+    ("validate", &["addons", "bootstrap", "cluster", "exec", "phase", "provision", "report"]),
     (
         "bench",
         &[
-            "addons", "artifacts", "bootstrap", "cluster", "config", "exec", "node", "phase", "provision", "report",
+            "addons",
+            "artifacts",
+            "bootstrap",
+            "cluster",
+            "config",
+            "exec",
+            "node",
+            "phase",
+            "provision",
+            "report",
             "validate",
         ],
     ),
     (
         "cli",
         &[
-            "addons", "artifacts", "bench", "bootstrap", "cluster", "config", "doctor", "exec", "node", "phase",
-            "provision", "report", "state", "validate", "wizard",
+            "addons",
+            "artifacts",
+            "bench",
+            "bootstrap",
+            "cluster",
+            "config",
+            "doctor",
+            "exec",
+            "node",
+            "phase",
+            "provision",
+            "report",
+            "state",
+            "validate",
+            "wizard",
         ],
     ),
 ];
@@ -60,7 +82,6 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/node/", "runs on a host and makes it what it should be"),
     ("src/provision/local/", "makes and removes local hosts"),
     ("src/provision/steps.rs", "removes a link that lies where Terraform's module goes"),
-    ("src/cli/local.rs", "Terraform's destroy removes the description of its host"),
 ];
 
 fn root() -> &'static Path {
@@ -151,7 +172,8 @@ fn rooms_know_only_the_rooms_below_them() {
             continue;
         };
         let named = rooms_named(&code(&path));
-        let strange = named.iter().filter(|name| **name != room && *name != "error" && !allowed.contains(&name.as_str()));
+        let strange =
+            named.iter().filter(|name| **name != room && *name != "error" && !allowed.contains(&name.as_str()));
         wrong.extend(strange.map(|name| format!("{path} names {name}")));
     }
     none(&wrong, "move the code, or change ROOMS and the crate documentation");
@@ -185,15 +207,26 @@ fn no_two_rooms_name_each_other_but_cluster_and_provision() {
 #[test]
 fn only_exec_spawns() {
     let spawns = |path: &String| ["process::Command", "duct::"].iter().any(|word| code(path).contains(word));
-    let strange = files(&["src", "crates/kconfig/src"], ".rs").into_iter().filter(|path| !path.starts_with("src/exec/"));
+    let strange =
+        files(&["src", "crates/kconfig/src"], ".rs").into_iter().filter(|path| !path.starts_with("src/exec/"));
     none(&strange.filter(spawns).collect::<Vec<_>>(), "use crate::exec::Run, which forwards signals and masks secrets");
 }
 
 #[test]
 fn only_state_writes_below_the_directory_of_a_cluster() {
     const WAYS: &[&str] = &[
-        "fs_err::write", "fs_err::copy", "fs_err::rename", "fs_err::create_dir", "fs_err::remove", "fs_err::hard_link",
-        "fs_err::set_permissions", "File::create", "OpenOptions", "tempfile_in(", "tempdir_in(", "::new_in(",
+        "fs_err::write",
+        "fs_err::copy",
+        "fs_err::rename",
+        "fs_err::create_dir",
+        "fs_err::remove",
+        "fs_err::hard_link",
+        "fs_err::set_permissions",
+        "File::create",
+        "OpenOptions",
+        "tempfile_in(",
+        "tempdir_in(",
+        "::new_in(",
     ];
     let mut strange = Vec::new();
     let mut used = BTreeSet::new();
@@ -235,7 +268,8 @@ fn every_room_is_in_the_crate_documentation() {
 fn every_test_file_is_a_module() {
     let main = read("tests/it/main.rs");
     let names = files(&["tests/it"], ".rs").into_iter().map(|path| path.replace("tests/it/", "").replace(".rs", ""));
-    let forgotten: Vec<String> = names.filter(|name| name != "main" && !main.contains(&format!("mod {name};"))).collect();
+    let forgotten: Vec<String> =
+        names.filter(|name| name != "main" && !main.contains(&format!("mod {name};"))).collect();
     none(&forgotten, "add the file to tests/it/main.rs");
 }
 
@@ -325,9 +359,11 @@ fn accept(arguments: &str) {
 #[test]
 fn every_command_is_in_the_readme() {
     let text = read("README.md");
-    let named: BTreeSet<String> = commands(&text).iter().filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect();
+    let named: BTreeSet<String> =
+        commands(&text).iter().filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect();
     let cli = Cli::command();
-    let visible = cli.get_subcommands().filter(|command| !command.is_hide_set()).map(|command| command.get_name().to_owned());
+    let visible =
+        cli.get_subcommands().filter(|command| !command.is_hide_set()).map(|command| command.get_name().to_owned());
     none(&visible.filter(|name| !named.contains(name)).collect::<Vec<_>>(), "say in README.md what the command is for");
 }
 
