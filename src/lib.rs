@@ -59,14 +59,16 @@
 //! | `outputs/artifacts.json` | which artifact has which digest |
 //! | `pki/` | authorities, certificates, keys; 0600 where secret |
 //! | `complete/<node>.json` | the complete configuration of a node |
-//! | `addons/` | the manifests as they are applied |
+//! | `addons/`, `validate/` | the manifests as they are applied |
+//! | `hosts/` | files of local hosts |
 //! | `kubeconfig` | the administrator's |
 //! | `logs/` | what children said, one file a step |
 //!
 //! # Invariants
 //!
 //! Architecture invariant: only `exec` starts a process. Nothing goes through a shell, every child has a working directory that somebody
-//! chose, an environment from an allow-list and a process group of its own; it gets one signal when we get one, and does not outlive us. Only the machines of the local target do (`exec::detach`).
+//! chose, an environment from an allow-list and a process group of its own; it gets one signal when we get one, and does not outlive us.
+//! The machines of the local target alone are meant to (`exec::detach`).
 //!
 //! Architecture invariant: only `state` writes below a cluster's directory, and each file is written whole or not at all. The exceptions
 //! are Terraform in its own working directory, the logs of `exec` and the descriptions of local hosts.

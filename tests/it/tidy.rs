@@ -33,7 +33,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("node", &["exec", "provision"]),
     ("bootstrap", &["artifacts", "cluster", "config", "exec", "node", "phase", "provision", "state"]),
     ("addons", &["artifacts", "bootstrap", "cluster", "config", "exec", "phase", "provision"]),
-    ("validate", &["addons", "bootstrap", "cluster", "phase", "provision", "report"]),
+    ("validate", &["addons", "bootstrap", "cluster", "exec", "phase", "provision", "report"]),
     (
         "bench",
         &[
@@ -82,7 +82,6 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/node/", "runs on a host and makes it what it should be"),
     ("src/provision/local/", "makes and removes local hosts"),
     ("src/provision/steps.rs", "removes a link that lies where Terraform's module goes"),
-    ("src/cli/local.rs", "Terraform's destroy removes the description of its host"),
 ];
 
 fn root() -> &'static Path {
