@@ -61,6 +61,7 @@ impl Agents<'_> {
             "protectKernelDefaults": true,
             "readOnlyPort": 0,
             "registerWithTaints": taints,
+            "resolvConf": self.facts.resolv_conf,
             "rotateCertificates": true,
             "seccompDefault": true,
             "staticPodPath": super::manifest::DIR,
