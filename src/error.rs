@@ -44,6 +44,25 @@ impl Class {
     }
 }
 
+impl Class {
+    const ALL: [Self; 8] = [
+        Self::Permanent,
+        Self::Usage,
+        Self::Config,
+        Self::Person,
+        Self::Transient,
+        Self::Locked,
+        Self::Bug,
+        Self::Interrupted,
+    ];
+
+    /// The class behind the exit code of another turnup; none for a code that turnup never gives.
+    #[must_use]
+    pub fn from_exit_code(code: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| i32::from(class.exit_code()) == code)
+    }
+}
+
 /// A failure as a person needs it.
 #[derive(Debug)]
 pub struct Error {
@@ -149,6 +168,22 @@ impl Error {
             let _ = write!(text, "\nnext: {hint}");
         }
         text
+    }
+
+    /// The error that another turnup, on a host or below Terraform, ended with: the reverse of [`Error::render`], causes as evidence.
+    #[must_use]
+    pub fn from_rendered(code: i32, text: &str) -> Option<Self> {
+        let class = Class::from_exit_code(code)?;
+        let at = text.rmatch_indices("error: ").map(|(at, _)| at).find(|at| *at == 0 || text[..*at].ends_with(['\n', ' ']))?;
+        let mut lines = text[at + "error: ".len()..].lines();
+        let mut error = Self::new(class, lines.next()?);
+        for line in lines.filter(|line| !line.trim().is_empty()) {
+            error = match line.strip_prefix("next: ") {
+                Some(hint) => error.hint(hint),
+                None => error.evidence(line.trim_start().trim_start_matches("| ")),
+            };
+        }
+        Some(error)
     }
 }
 

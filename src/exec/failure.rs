@@ -103,6 +103,20 @@ impl Failure {
         }
     }
 
+    /// The error of another turnup as it told it itself; where it told none, that it failed.
+    #[must_use]
+    pub fn relay(self) -> Error {
+        let told = self.code().and_then(|code| Error::from_rendered(code, self.stderr()));
+        // A plain failure of any other program may look the same; only the classes beyond it are turnup's alone.
+        match told.filter(|error| !matches!(error.class(), Class::Permanent | Class::Usage)) {
+            Some(error) => match &self.ended().log {
+                Some(log) => error.evidence(format!("log: {}", log.display())),
+                None => error,
+            },
+            None => self.into(),
+        }
+    }
+
     /// The error that a person sees, with a class that the caller knows better.
     #[must_use]
     pub fn into_error(self, class: Class) -> Error {

@@ -264,7 +264,7 @@ impl Ssh {
                 self.close();
                 Err(error)
             }
-            other => other.map_err(Error::from),
+            other => other.map_err(Failure::relay),
         }
     }
 

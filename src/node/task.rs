@@ -50,7 +50,7 @@ pub(super) fn require_port(port: u16) -> Result<()> {
         .output();
     let listing = listing.map(|output| output.stdout).unwrap_or_default();
     let error = Error::person(format!("port {port} of this host is in use, and the node needs it"));
-    let hint = "stop that process on the host, then go on with: turnup up";
+    let hint = "stop that process on the host";
     Err(listing.lines().fold(error, |error, line| error.evidence(line.trim())).hint(hint))
 }
 

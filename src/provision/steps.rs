@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::artifacts::{Cache, Lock, host_root_digest};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
-use crate::error::{Context as _, Error, Result};
-use crate::exec::Run;
+use crate::error::{Class, Context as _, Error, Result};
+use crate::exec::{Failure, Run};
 use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof};
 
 use super::handoff::{self, Handoff, Role};
@@ -87,9 +87,22 @@ fn terraform(cluster: &Cluster, cx: &Cx) -> Result<Terraform> {
     } else {
         let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
         cx.progress("neither terraform nor tofu is on PATH: taking OpenTofu from the artifacts");
-        executable(&Cache::open()?.ensure(selection.binary("tofu")?, &cluster.settings.sources, cx)?, cluster)?
+        let tofu = Cache::open()?.ensure(selection.binary("tofu")?, &cluster.settings.sources, cx);
+        executable(&tofu.map_err(without_terraform)?, cluster)?
     };
     Ok(Terraform::new(program, cluster.store.path(DIR), cluster.exe.clone()))
+}
+
+fn without_terraform(error: Error) -> Error {
+    if error.class() == Class::Interrupted {
+        return error;
+    }
+    let class = if error.class() == Class::Transient { Class::Transient } else { Class::Person };
+    let message = "neither terraform nor tofu is on PATH, and OpenTofu cannot be had from the artifacts";
+    Error::new(class, message)
+        .evidence(error.message())
+        .hint("install terraform or tofu, or let turnup build it: turnup config set phase2.artifacts.source=y")
+        .source(error)
 }
 
 /// A blob has no name that tells what it is; the link has.
@@ -376,7 +389,7 @@ impl Action for Start {
         }
         // A process of its own, because it moves itself into the host's cgroup.
         let run = Run::new(&self.0.exe).args(["local", "host", "start", "--spec"]).arg(path).dir(self.0.store.dir());
-        run.log(cx.log_path()).timeout(Duration::from_secs(90)).succeed()?;
+        run.log(cx.log_path()).timeout(Duration::from_secs(90)).output().map_err(Failure::relay)?;
         Ok(())
     }
 }

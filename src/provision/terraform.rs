@@ -163,6 +163,9 @@ impl Terraform {
 /// Terraform's own words: summary, detail, and the line of the module.
 fn explain(name: &str, failure: &Failure, problems: &[Value]) -> Error {
     let first = &problems[0];
+    if let Some(error) = problems.iter().find_map(|problem| relay(&text(&problem["detail"]))) {
+        return error;
+    }
     let summary = text(&first["summary"]);
     let class = if summary.contains("state lock") { crate::Class::Locked } else { crate::Class::Permanent };
     let mut error = Error::new(class, format!("{name}: {summary}"));
@@ -182,6 +185,14 @@ fn explain(name: &str, failure: &Failure, problems: &[Value]) -> Error {
         Some(log) => error.hint(format!("less {}", log.display())),
         None => error,
     }
+}
+
+/// The error of the turnup that a local-exec called, when it is of a class that only turnup tells.
+fn relay(detail: &str) -> Option<Error> {
+    let (_, ended) = detail.split_once(": exit status ")?;
+    let (code, output) = ended.split_once(". Output: ")?;
+    let error = Error::from_rendered(code.parse().ok()?, output)?;
+    (error.class() != crate::Class::Permanent).then_some(error)
 }
 
 fn text(value: &Value) -> String {

@@ -31,9 +31,9 @@ fn fake_terraform(site: &mut Site, name: &str, apply: &str) {
 fn terraform_script(apply: &str) -> String {
     format!(
         r#"#!/bin/sh
-echo "$1" >>"$TF_NOTES/calls"
 trap 'echo INT >>"$TF_NOTES/signals"' INT
 trap 'echo TERM >>"$TF_NOTES/signals"' TERM
+test "$1" = version || echo "$1" >>"$TF_NOTES/calls"
 if [ "$1" = plan ]; then
     echo '{{"type":"planned_change","change":{{"resource":{{"addr":"terraform_data.fake"}},"action":"create"}}}}'
 fi
@@ -55,9 +55,15 @@ fn notes(site: &Site, name: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
+/// Starts a run and waits until the fake works on its `apply`.
 fn apply_begins(site: &Site, args: &[&str]) -> Running {
-    let mut running = site.start(args);
-    running.wait_for("terraform_data.fake: create");
+    let before = notes(site, "calls").iter().filter(|call| *call == "apply").count();
+    let running = site.start(args);
+    let since = Instant::now();
+    while notes(site, "calls").iter().filter(|call| *call == "apply").count() == before {
+        assert!(since.elapsed() < SOON, "terraform apply never began: {}", running.said());
+        std::thread::sleep(Duration::from_millis(10));
+    }
     running
 }
 
@@ -159,7 +165,7 @@ fn a_subnet_that_is_taken() {
         return;
     }
     let site = site("subnet", "10.121.6.0/24", 0);
-    sh("ip link add turnup-it type dummy && ip address add 10.121.6.77/28 dev turnup-it");
+    sh("ip link add turnup-it type bridge && ip address add 10.121.6.77/28 dev turnup-it");
     let done = site.run(&["up"]);
     sh("ip link delete turnup-it");
     assert_eq!(done.code, Some(4), "{done}");
@@ -178,7 +184,7 @@ fn a_full_disk() {
     fs_err::create_dir(&disk).unwrap();
     let resize = |options: &str| sh(&format!("mount {options} none '{}'", disk.display()));
     resize("-t tmpfs -o size=64k,mode=700");
-    fs_err::write(disk.join("filler"), vec![0; 64 << 10]).unwrap_err();
+    fs_err::write(disk.join("filler"), vec![0; 65 << 10]).unwrap_err();
     let done = site.fails(4, &["up"]);
     insta::assert_snapshot!("disk_full_at_once", site.error_of(&done));
     // With a little room it comes further, and each time it says so and loses nothing.

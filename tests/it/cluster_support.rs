@@ -344,8 +344,6 @@ impl Drop for Site {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.keep_logs();
-        } else if self.path("provision/main.tf").exists() {
-            say(&format!("{} was not taken down by its test", self.dir.display()));
         }
         self.remove_everything();
     }
