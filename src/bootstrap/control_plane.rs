@@ -10,6 +10,8 @@ use super::manifest::StaticPod;
 
 /// The system user and group of etcd on the host: its data and key are its own.
 pub(super) const ETCD_USER: u32 = 2379;
+/// How often the leader renews its lease and the others, or the first one before its rights are there, try to get it.
+const RETRY: &str = "1s";
 const PKI: &str = "/etc/kubernetes/pki";
 
 /// What the manifests are made from.
@@ -145,7 +147,12 @@ impl ControlPlane<'_> {
                 ("cluster-signing-duration", "8760h"),
                 ("controllers", "*,token-cleaner-controller"),
                 ("kubeconfig", "/etc/kubernetes/controller-manager.json"),
+                // Its own limit of 20 requests a second holds up the start of its controllers, each of which gets an account and a
+                // token first, for four seconds. The API server guards itself (priority and fairness).
+                ("kube-api-burst", "150"),
+                ("kube-api-qps", "100"),
                 ("leader-elect", "true"),
+                ("leader-elect-retry-period", RETRY),
                 ("node-cidr-mask-size", "24"),
                 ("profiling", "false"),
                 ("requestheader-client-ca-file", "/etc/kubernetes/pki/front-proxy-ca.crt"),
@@ -173,6 +180,7 @@ impl ControlPlane<'_> {
             ("bind-address", "127.0.0.1"),
             ("kubeconfig", "/etc/kubernetes/scheduler.json"),
             ("leader-elect", "true"),
+            ("leader-elect-retry-period", RETRY),
             ("profiling", "false"),
         ]);
         Ok(StaticPod {

@@ -79,11 +79,7 @@ impl Node<'_> {
         for unit in others {
             self.start_unit(unit)?;
         }
-        self.import_images(&later)?;
-        for health in &self.complete.health {
-            wait_for_health(health)?;
-            self.report(&Report::Milestone(health.name.clone()))?;
-        }
+        self.import_beside(&later)?;
         self.remember()?;
         self.report(&Report::Done(self.changed.len()))
     }
@@ -153,22 +149,30 @@ impl Node<'_> {
         systemctl(&[if stale { "restart" } else { "start" }, &unit.name])
     }
 
+    /// All at once: kubelet waits for them.
     fn import_images(&mut self, images: &[&Image]) -> Result<()> {
-        if images.is_empty() {
-            return Ok(());
-        }
-        let present = wait_for_images()?;
-        let is_whole = |image: &Image| present.contains(&image.reference) && stamp(image).exists();
-        let wanted: Vec<&&Image> = images.iter().filter(|image| !is_whole(image)).collect();
+        let wanted = find_unimported(images)?;
         let complete = self.complete;
         std::thread::scope(|scope| {
             let threads: Vec<_> = wanted.iter().map(|image| scope.spawn(move || import(complete, image))).collect();
             threads.into_iter().try_for_each(task::join)
         })?;
-        for image in wanted {
-            self.note(true, &format!("image {}", image.reference))?;
-        }
-        Ok(())
+        wanted.iter().try_for_each(|image| self.note(true, &format!("image {}", image.reference)))
+    }
+
+    /// One after another, in the order in which pods will ask for them, while the control plane starts: that needs the processors more.
+    fn import_beside(&mut self, images: &[&Image]) -> Result<()> {
+        let wanted = find_unimported(images)?;
+        let complete = self.complete;
+        std::thread::scope(|scope| {
+            let importing = scope.spawn(|| wanted.iter().try_for_each(|image| import(complete, image)));
+            let healthy = complete.health.iter().try_for_each(|health| {
+                wait_for_health(health)?;
+                self.report(&Report::Milestone(health.name.clone()))
+            });
+            task::join(importing).and(healthy)
+        })?;
+        wanted.iter().try_for_each(|image| self.note(true, &format!("image {}", image.reference)))
     }
 
     /// Kept for a person who looks at the host, and as the proof that this configuration was applied to the end.
@@ -212,6 +216,16 @@ fn wait_for_images() -> Result<BTreeSet<String>> {
             Err(_) => signals::sleep(Duration::from_millis(100))?,
         }
     }
+}
+
+/// Those of the images that containerd does not have whole.
+fn find_unimported<'i>(images: &[&'i Image]) -> Result<Vec<&'i Image>> {
+    if images.is_empty() {
+        return Ok(Vec::new());
+    }
+    let present = wait_for_images()?;
+    let is_whole = |image: &Image| present.contains(&image.reference) && stamp(image).exists();
+    Ok(images.iter().filter(|image| !is_whole(image)).copied().collect())
 }
 
 /// A file that is written only once an archive is imported whole. It lies in containerd's own directory, so that it is gone with it.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::addons::observed::Observed;
 use crate::bootstrap::{Kubectl, kubectl};
 use crate::cluster::Cluster;
-use crate::error::{Class, Result};
+use crate::error::{Class, Error, Result};
 use crate::phase::Cx;
 use crate::provision::Handoff;
 
@@ -35,14 +35,16 @@ pub fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<Report> {
     if !deep || (!cluster.settings.cni && !all_ready(&handoff, &kubectl)?) {
         return Ok(Report::new(cluster, false, check_state(cluster, &handoff, &kubectl, cx)?));
     }
-    cx.progress("starting a probe pod on every node");
+    cx.progress("a probe pod on every node, the pods of kube-system");
     let probes = Probes::new(cluster, &handoff, &kubectl, cx)?;
     let checks = probes.start().and_then(|()| {
-        // The probe pods start while the nodes are looked at.
-        let mut checks = check_state(cluster, &handoff, &kubectl, cx)?;
-        cx.progress("pods, Services and names");
-        checks.extend(probes.check()?);
-        Ok(checks)
+        // The first answer must not wait for what has nothing to do with it.
+        std::thread::scope(|scope| {
+            let state = scope.spawn(|| check_state(cluster, &handoff, &kubectl, cx));
+            let answers = probes.check();
+            let state = state.join().unwrap_or_else(|_| Err(Error::bug("the thread that looks at the nodes panicked")));
+            Ok(state?.into_iter().chain(answers?).collect())
+        })
     });
     let removed = probes.remove();
     let checks = checks?;
