@@ -174,7 +174,7 @@ impl Error {
     #[must_use]
     pub fn from_rendered(code: i32, text: &str) -> Option<Self> {
         let class = Class::from_exit_code(code)?;
-        let at = text.rmatch_indices("error: ").map(|(at, _)| at).find(|at| *at == 0 || text[..*at].ends_with(['\n', ' ']))?;
+        let at = text.match_indices("error: ").map(|(at, _)| at).find(|at| *at == 0 || text[..*at].ends_with('\n'))?;
         let mut lines = text[at + "error: ".len()..].lines();
         let mut error = Self::new(class, lines.next()?);
         for line in lines.filter(|line| !line.trim().is_empty()) {
@@ -224,5 +224,32 @@ impl<T, E: StdError + Send + Sync + 'static> Context<T> for std::result::Result<
 
     fn context_class(self, class: Class, message: impl Into<String>) -> Result<T> {
         self.map_err(|error| Error::new(class, message).source(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    #[test]
+    fn what_another_turnup_said_is_read_back() {
+        let cause = std::io::Error::other("no such device");
+        let error = Error::person("port 6443 is in use").evidence("LISTEN").source(cause).hint("stop it");
+        let text = format!("a remark\n{}\n", error.render());
+        let read = Error::from_rendered(4, &text).unwrap();
+        assert_eq!(read.class(), Class::Person);
+        assert_eq!((read.message(), read.next()), ("port 6443 is in use", Some("stop it")));
+        assert_eq!(read.evidence_lines(), ["caused by: no such device", "LISTEN"]);
+        assert!(Error::from_rendered(0, &text).is_none(), "success is no error");
+        assert!(Error::from_rendered(9, &text).is_none(), "no exit code of ours");
+        assert!(Error::from_rendered(4, "Terror: none\n").is_none());
+    }
+
+    #[test]
+    fn every_class_is_known_by_its_exit_code() {
+        for class in Class::ALL {
+            assert_eq!(Class::from_exit_code(class.exit_code().into()), Some(class));
+        }
     }
 }

@@ -311,6 +311,16 @@ impl Apply {
 }
 
 impl Apply {
+    /// How many hosts do not run yet.
+    fn to_start(&self) -> Result<usize> {
+        let mut count = 0;
+        for host in planned_hosts(&self.0)? {
+            let spec = HostSpec::read(&self.0.store.path(spec_file(&host.name)))?;
+            count += usize::from(local::status_of(&spec)? != Status::Running);
+        }
+        Ok(count)
+    }
+
     /// Removes the descriptions of hosts that Terraform has deleted; until then it needs them.
     fn forget_specs(&self) -> Result<()> {
         let planned: BTreeSet<String> = planned_hosts(&self.0)?.iter().map(|host| spec_file(&host.name)).collect();
@@ -339,6 +349,7 @@ impl Action for Apply {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        local::require_room(self.to_start()?)?;
         let terraform = terraform(&self.0, cx)?;
         terraform.init(cx)?;
         // What was made halfway is not in Terraform's state; making it again completes it, so only what it believes in is replaced.

@@ -100,13 +100,9 @@ fn a_typo_in_the_configuration() {
 
 /// terraform and tofu are hidden from this one process, wherever on PATH they are.
 fn hide_terraform(site: &mut Site) {
-    let mut script = String::new();
-    for name in ["terraform", "tofu"] {
-        for path in which::which_all(name).into_iter().flatten() {
-            script += &format!("mount --bind /dev/null '{}'\n", path.display());
-        }
-    }
-    script += "exec \"$@\"";
+    let found = ["terraform", "tofu"].into_iter().flat_map(|name| which::which_all(name).into_iter().flatten());
+    let hide = |path: std::path::PathBuf| format!("mount --bind /dev/null '{}'\n", path.display());
+    let script = found.map(hide).collect::<String>() + "exec \"$@\"";
     site.wrapper = ["unshare", "--mount", "sh", "-c", &script, "sh"].map(str::to_owned).into();
 }
 
@@ -287,10 +283,8 @@ fn ctrl_c_during_terraform() {
             drop(fs_err::remove_file(site.dir.join("notes").join(name)));
         }
         let running = apply_begins(&site, &["up"]);
-        let send = || match whole_group {
-            true => kill_process_group(running.pid(), Signal::INT).unwrap(),
-            false => kill_process(running.pid(), Signal::INT).unwrap(),
-        };
+        let kill = if whole_group { kill_process_group } else { kill_process };
+        let send = || kill(running.pid(), Signal::INT).unwrap();
         send();
         for pause in pauses {
             std::thread::sleep(Duration::from_millis(pause));
@@ -310,15 +304,13 @@ fn ctrl_c_while_real_hosts_are_made() {
     }
     let site = site("ctrl-c-real", "10.121.11.0/24", 1);
     let before = site.look_around();
-    for (mark, whole_group) in [("terraform init", false), ("terraform_data.host[", true)] {
+    // Before anything is made; and in the middle of the hosts, which take a second or more.
+    for (mark, pause, whole_group) in [("terraform init", 0, false), ("terraform_data.host[", 300, true)] {
         let mut running = site.start(&["provision"]);
         running.wait_for(mark);
-        std::thread::sleep(Duration::from_millis(300));
-        if whole_group {
-            kill_process_group(running.pid(), Signal::INT).unwrap();
-        } else {
-            kill_process(running.pid(), Signal::INT).unwrap();
-        }
+        std::thread::sleep(Duration::from_millis(pause));
+        let kill = if whole_group { kill_process_group } else { kill_process };
+        kill(running.pid(), Signal::INT).unwrap();
         let done = running.wait(SOON);
         assert_eq!(done.code, Some(130), "{done}");
         assert!(done.err.contains("next: turnup provision (goes on from here)"), "{done}");

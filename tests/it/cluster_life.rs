@@ -9,6 +9,8 @@ use rustix::process::{Signal, kill_process};
 
 use crate::cluster_support::{Site, can_make_hosts, names_in, remove_cgroups, say, sh};
 
+type Chapter = fn(&Site);
+
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const FIRST: &str = "it-worker-0";
 const SECOND: &str = "it-worker-1";
@@ -22,7 +24,7 @@ fn a_cluster_lives_and_leaves_nothing() {
     site.configure("10.121.1.0/24", 1);
     site.warm_cache();
     let before = site.look_around();
-    let story: [(&str, fn(&Site)); 10] = [
+    let story: [(&str, Chapter); 10] = [
         ("up", turned_up_it_says_what_it_did),
         ("nothing to do", a_second_run_does_nothing),
         ("commands", the_other_commands_work),

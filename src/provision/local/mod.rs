@@ -4,11 +4,13 @@
 //! A host is a real Linux machine as far as bootstrap can tell. Nothing here knows Kubernetes.
 
 mod cgroup;
+mod limits;
 mod machine;
 mod network;
 mod spec;
 mod storage;
 
+pub use limits::require_room;
 pub use machine::{create_host, delete_host, start_host, status_of};
 pub use network::{create_network, delete_network};
 pub use spec::{BLOBS, HostSpec, NetworkSpec, cluster_id};
