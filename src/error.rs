@@ -174,7 +174,10 @@ impl Error {
     #[must_use]
     pub fn from_rendered(code: i32, text: &str) -> Option<Self> {
         let class = Class::from_exit_code(code)?;
-        let at = text.rmatch_indices("error: ").map(|(at, _)| at).find(|at| *at == 0 || text[..*at].ends_with(['\n', ' ']))?;
+        let at = text
+            .rmatch_indices("error: ")
+            .map(|(at, _)| at)
+            .find(|at| *at == 0 || text[..*at].ends_with(['\n', ' ']))?;
         let mut lines = text[at + "error: ".len()..].lines();
         let mut error = Self::new(class, lines.next()?);
         for line in lines.filter(|line| !line.trim().is_empty()) {
