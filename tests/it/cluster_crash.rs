@@ -133,7 +133,7 @@ fn killed_at_random_moments_it_is_one_cluster_in_the_end() {
         std::thread::sleep(pause);
         // It may have come to its end before.
         let _gone = kill_process(running.pid(), Signal::KILL);
-        let done = running.wait(Duration::from_secs(60));
+        let done = running.wait(Duration::from_mins(1));
         assert!(done.signal == Some(9) || done.code == Some(0), "{done}");
         kept.check(&site, &format!("{pause:?}"));
     }

@@ -13,6 +13,9 @@ const CONTROL_PLANE: &str = "it-control-plane-0";
 const FIRST: &str = "it-worker-0";
 const SECOND: &str = "it-worker-1";
 
+/// A part of the story of one cluster.
+type Chapter = fn(&Site);
+
 #[test]
 fn a_cluster_lives_and_leaves_nothing() {
     if !can_make_hosts() {
@@ -22,7 +25,7 @@ fn a_cluster_lives_and_leaves_nothing() {
     site.configure("10.121.1.0/24", 1);
     site.warm_cache();
     let before = site.look_around();
-    let story: [(&str, fn(&Site)); 10] = [
+    let story: [(&str, Chapter); 10] = [
         ("up", turned_up_it_says_what_it_did),
         ("nothing to do", a_second_run_does_nothing),
         ("commands", the_other_commands_work),

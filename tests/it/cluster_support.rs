@@ -17,9 +17,9 @@ use turnup::provision::local::cluster_id;
 /// The cluster's name: short, because it is part of every host's name.
 const NAME: &str = "it";
 /// For every command that does not say otherwise; a machine that tests in parallel is slow.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// Building everything from source, once on a fresh machine.
-const COLD_CACHE: Duration = Duration::from_secs(3600);
+const COLD_CACHE: Duration = Duration::from_hours(1);
 /// Terraform finishes its resource after the death of turnup; nobody else may take as long.
 const LAST_BREATH: Duration = Duration::from_secs(40);
 /// Programs without which no local host can be made.
@@ -53,7 +53,6 @@ pub(crate) struct Done {
     pub(crate) signal: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
-    pub(crate) elapsed: Duration,
 }
 
 /// Whether a test that makes hosts can run here; says why when not. Where `CI` is set it must.
@@ -365,10 +364,9 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(10));
         };
-        let elapsed = self.start.elapsed();
         let read = |path: &Path| String::from_utf8_lossy(&fs_err::read(path).unwrap()).into_owned();
         let (out, err) = (read(&self.out), read(&self.err));
-        let done = Done { what: self.what.clone(), code: status.code(), signal: status.signal(), out, err, elapsed };
+        let done = Done { what: self.what.clone(), code: status.code(), signal: status.signal(), out, err };
         let since = Instant::now();
         loop {
             let left = in_session(session);
