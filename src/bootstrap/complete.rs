@@ -173,7 +173,9 @@ impl Completion<'_> {
             let sha256 = self.artifacts.sha256(&format!("image/{name}"))?;
             Ok(Image { reference: self.reference(name)?, sha256, first })
         };
-        first.map(|name| image(name, true)).chain(later.iter().map(|name| image(name, false))).collect()
+        // A worker joins a cluster that may send it pods at once, so it waits for all of them.
+        let wait = role == Role::Worker;
+        first.map(|name| image(name, true)).chain(later.iter().map(|name| image(name, wait))).collect()
     }
 
     fn node_files(&self, host: &Host, agents: &Agents<'_>, files: &mut Contents<'_>) -> Result<()> {
@@ -352,6 +354,7 @@ mod tests {
             container: false,
             lowers_oom_score: true,
             joined: false,
+            resolv_conf: "/etc/resolv.conf".into(),
             memory_mib: 4096,
             cpus: 2,
         }

@@ -61,10 +61,13 @@ impl Agents<'_> {
             "protectKernelDefaults": true,
             "readOnlyPort": 0,
             "registerWithTaints": taints,
+            "resolvConf": self.facts.resolv_conf,
             "rotateCertificates": true,
             "seccompDefault": true,
             "staticPodPath": super::manifest::DIR,
             "streamingConnectionIdleTimeout": "5m",
+            // The default of a minute is how long a static pod would be shown as pending that began before the API server did.
+            "syncFrequency": if self.host.role == Role::ControlPlane { "10s" } else { "1m" },
             "tlsCertFile": "/etc/kubernetes/pki/kubelet.crt",
             "tlsPrivateKeyFile": "/etc/kubernetes/pki/kubelet.key",
             "tlsMinVersion": if settings.tls13 { "VersionTLS13" } else { "VersionTLS12" },

@@ -24,6 +24,9 @@ pub struct Facts {
     pub lowers_oom_score: bool,
     /// Whether the kubelet already has a client certificate.
     pub joined: bool,
+    /// The file of name servers for pods; another one than `/etc/resolv.conf` where that names systemd-resolved on a loopback
+    /// address, which a pod cannot reach and at which `CoreDNS` would ask itself.
+    pub resolv_conf: String,
     /// Total memory in MiB.
     pub memory_mib: u64,
     /// Processors.
@@ -32,6 +35,8 @@ pub struct Facts {
 
 /// `CAP_SYS_RESOURCE` of capabilities(7).
 const CAP_SYS_RESOURCE: u64 = 24;
+/// Where systemd-resolved keeps the real name servers.
+const RESOLVED: &str = "/run/systemd/resolve/resolv.conf";
 /// Where kubelet keeps its current client certificate.
 pub const CLIENT_CERTIFICATE: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 
@@ -50,6 +55,11 @@ impl Facts {
             cgroup: if Path::new("/sys/fs/cgroup/cgroup.controllers").exists() { 2 } else { 1 },
             container: Path::new("/run/systemd/container").exists(),
             lowers_oom_score: has_capability(&status, CAP_SYS_RESOURCE)?,
+            resolv_conf: [RESOLVED, "/etc/resolv.conf"]
+                .into_iter()
+                .find(|path| Path::new(path).exists())
+                .unwrap_or_default()
+                .into(),
             joined: Path::new(CLIENT_CERTIFICATE).exists(),
             memory_mib: number_after(&memory, "MemTotal:") / 1024,
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
@@ -59,7 +69,10 @@ impl Facts {
     /// The facts that decide what the complete configuration says; those that change by themselves are left out.
     #[must_use]
     pub fn fingerprint(&self) -> String {
-        format!("{} {} {} {} {}", self.os, self.arch, self.cgroup, self.container, self.lowers_oom_score)
+        format!(
+            "{} {} {} {} {} {}",
+            self.os, self.arch, self.cgroup, self.container, self.lowers_oom_score, self.resolv_conf
+        )
     }
 }
 
