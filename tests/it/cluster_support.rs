@@ -277,7 +277,8 @@ impl Site {
     /// Text with everything in it that differs from run to run replaced.
     pub(crate) fn redact(&self, text: &str) -> String {
         let text = text.replace(&self.dir.display().to_string(), "DIR").replace(&self.id(), "ID");
-        let text = text.replace(env!("CARGO_BIN_EXE_turnup"), "TURNUP");
+        let cache = turnup::artifacts::Cache::open().unwrap().root().display().to_string();
+        let text = text.replace(env!("CARGO_BIN_EXE_turnup"), "TURNUP").replace(&cache, "CACHE");
         text.lines().map(redact_line).collect::<Vec<_>>().join("\n")
     }
 
