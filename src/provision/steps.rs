@@ -115,7 +115,6 @@ fn without_terraform(error: Error) -> Error {
     let class = if error.class() == Class::Transient { Class::Transient } else { Class::Person };
     let message = "neither terraform nor tofu is on PATH, and OpenTofu cannot be had from the artifacts";
     Error::new(class, message)
-        .evidence(error.message())
         .hint("install terraform or tofu, or let turnup build it: turnup config set phase2.artifacts.source=y")
         .source(error)
 }

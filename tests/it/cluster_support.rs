@@ -79,7 +79,8 @@ impl Site {
     /// An empty directory on the real disk. Only one site is there at a time: two clusters are too much for a small machine.
     pub(crate) fn new(name: &str) -> Self {
         let tmp = fs_err::canonicalize(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let turn = fs_err::File::create(tmp.join("turn.lock")).unwrap();
+        // Also between two checkouts on one machine: their subnets are the same.
+        let turn = fs_err::OpenOptions::new().create(true).append(true).open("/tmp/turnup-it.lock").unwrap();
         turn.file().lock().unwrap();
         let dir = tmp.join(name);
         let scratch = PathBuf::from(format!("/tmp/turnup-it-{name}"));
@@ -563,11 +564,13 @@ fn redact_line(line: &str) -> String {
 fn redact_word(word: &str) -> String {
     let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     let digits = !core.is_empty() && core.bytes().all(|byte| byte.is_ascii_digit());
-    let name = if core.contains("/blobs/sha256/") {
+    let name = if let Some((start, _)) = word.split_once("pid=") {
+        return format!("{start}PID");
+    } else if core.contains("/blobs/sha256/") {
         "BLOB"
     } else if core.len() == 64 && core.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         "DIGEST"
-    } else if digits && core.len() > 2 {
+    } else if digits && core.len() > 2 && core != "6443" {
         "NUMBER"
     } else if core.len() > 1 && core.ends_with('s') && core.trim_end_matches('s').parse::<f64>().is_ok() {
         "TIME"
