@@ -46,7 +46,22 @@ pub fn destroy(cluster: &Cluster, cx: &Cx) -> Result<()> {
     }
     let terraform = terraform(cluster, cx)?;
     terraform.init(cx)?;
-    terraform.destroy(cx)
+    terraform.destroy(cx)?;
+    remove_leftovers(cluster, cx)
+}
+
+/// Terraform forgets a host whose creation failed without calling its destroy provisioner; the host's description is still here.
+fn remove_leftovers(cluster: &Cluster, cx: &Cx) -> Result<()> {
+    for entry in fs_err::read_dir(cluster.store.create_dir(format!("{DIR}/hosts"))?)? {
+        let spec = HostSpec::read(&entry?.path())?;
+        cx.progress(format!("removing what is left of {}", spec.name));
+        local::delete_host(&spec)?;
+    }
+    let network = cluster.store.path(format!("{DIR}/network.json"));
+    if network.exists() {
+        local::delete_network(&NetworkSpec::read(&network)?)?;
+    }
+    Ok(())
 }
 
 /// A host that the configuration asks for.

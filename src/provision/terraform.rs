@@ -221,15 +221,15 @@ mod tests {
         let problem = serde_json::json!({
             "severity": "error",
             "summary": "local-exec provisioner error",
-            "detail": "Error running command: exit status 4. Output: \nerror: interface eth0 already has 10.117.0.2/24\n",
+            "detail": "Error running command: exit status 127. Output: \n/bin/sh: turnup: not found\n",
             "address": "terraform_data.network",
             "range": {"filename": "main.tf", "start": {"line": 30, "column": 3}},
         });
         insta::assert_snapshot!(explain("terraform", &failed(), &[problem]).render(), @r"
         error: terraform: local-exec provisioner error
           | main.tf:30: terraform_data.network
-          | Error running command: exit status 4. Output: 
-          | error: interface eth0 already has 10.117.0.2/24
+          | Error running command: exit status 127. Output: 
+          | /bin/sh: turnup: not found
         next: less /state/logs/provision-apply.log
         ");
     }

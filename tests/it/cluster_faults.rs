@@ -100,9 +100,9 @@ fn a_typo_in_the_configuration() {
 
 /// terraform and tofu are hidden from this one process, wherever on PATH they are.
 fn hide_terraform(site: &mut Site) {
-    let found = ["terraform", "tofu"].into_iter().flat_map(|name| which::which_all(name).into_iter().flatten());
-    let hide = |path: std::path::PathBuf| format!("mount --bind /dev/null '{}'\n", path.display());
-    let script = found.map(hide).collect::<String>() + "exec \"$@\"";
+    let paths = ["terraform", "tofu"].into_iter().flat_map(which::which_all).flatten();
+    let hide: Vec<String> = paths.map(|path| format!("mount --bind /dev/null '{}'\n", path.display())).collect();
+    let script = hide.concat() + "exec \"$@\"";
     site.wrapper = ["unshare", "--mount", "sh", "-c", &script, "sh"].map(str::to_owned).into();
 }
 
@@ -283,8 +283,13 @@ fn ctrl_c_during_terraform() {
             drop(fs_err::remove_file(site.dir.join("notes").join(name)));
         }
         let running = apply_begins(&site, &["up"]);
-        let kill = if whole_group { kill_process_group } else { kill_process };
-        let send = || kill(running.pid(), Signal::INT).unwrap();
+        let send = || {
+            if whole_group {
+                kill_process_group(running.pid(), Signal::INT).unwrap();
+            } else {
+                kill_process(running.pid(), Signal::INT).unwrap();
+            }
+        };
         send();
         for pause in pauses {
             std::thread::sleep(Duration::from_millis(pause));

@@ -15,6 +15,9 @@ const CONTROL_PLANE: &str = "it-control-plane-0";
 const FIRST: &str = "it-worker-0";
 const SECOND: &str = "it-worker-1";
 
+/// A part of the story of one cluster.
+type Chapter = fn(&Site);
+
 #[test]
 fn a_cluster_lives_and_leaves_nothing() {
     if !can_make_hosts() {

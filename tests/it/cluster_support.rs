@@ -278,7 +278,8 @@ impl Site {
     /// Text with everything in it that differs from run to run replaced.
     pub(crate) fn redact(&self, text: &str) -> String {
         let text = text.replace(&self.dir.display().to_string(), "DIR").replace(&self.id(), "ID");
-        let text = text.replace(env!("CARGO_BIN_EXE_turnup"), "TURNUP");
+        let cache = turnup::artifacts::Cache::open().unwrap().root().display().to_string();
+        let text = text.replace(env!("CARGO_BIN_EXE_turnup"), "TURNUP").replace(&cache, "CACHE");
         text.lines().map(redact_line).collect::<Vec<_>>().join("\n")
     }
 
@@ -572,8 +573,6 @@ fn redact_word(word: &str) -> String {
     let digits = !core.is_empty() && core.bytes().all(|byte| byte.is_ascii_digit());
     let name = if let Some((start, _)) = word.split_once("pid=") {
         return format!("{start}PID");
-    } else if core.contains("/blobs/sha256/") {
-        "BLOB"
     } else if digits && core.len() > 2 && core != "6443" {
         "NUMBER"
     } else if core.len() > 1 && core.ends_with('s') && core.trim_end_matches('s').parse::<f64>().is_ok() {
