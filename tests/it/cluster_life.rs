@@ -9,8 +9,6 @@ use rustix::process::{Signal, kill_process};
 
 use crate::cluster_support::{Site, can_make_hosts, names_in, remove_cgroups, say, sh};
 
-type Chapter = fn(&Site);
-
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const FIRST: &str = "it-worker-0";
 const SECOND: &str = "it-worker-1";
