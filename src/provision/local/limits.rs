@@ -32,8 +32,11 @@ fn judge(hosts: usize, limit: usize, used: usize) -> Result<()> {
 /// All that are open, whoever has them: the limit is a user's, and local hosts are root's.
 fn count_instances() -> usize {
     let processes = fs_err::read_dir("/proc").into_iter().flatten().flatten();
-    let files = processes.flat_map(|process| fs_err::read_dir(process.path().join("fd")).into_iter().flatten().flatten());
-    files.filter(|file| fs_err::read_link(file.path()).is_ok_and(|link| link.as_os_str() == "anon_inode:inotify")).count()
+    let files =
+        processes.flat_map(|process| fs_err::read_dir(process.path().join("fd")).into_iter().flatten().flatten());
+    files
+        .filter(|file| fs_err::read_link(file.path()).is_ok_and(|link| link.as_os_str() == "anon_inode:inotify"))
+        .count()
 }
 
 #[cfg(test)]
