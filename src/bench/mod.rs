@@ -15,7 +15,7 @@ mod turnup;
 use std::path::PathBuf;
 
 use crate::config::{Settings, TreeSource};
-use crate::error::Result;
+use crate::error::{Class, Result};
 use crate::exec::signals;
 
 pub use milestone::{Milestone, Times};
@@ -114,15 +114,24 @@ pub struct Round {
 pub fn run(plan: &Plan, settings: &Settings, source: &TreeSource, tell: &dyn Fn(&str)) -> Result<Report> {
     signals::install()?;
     fs_err::create_dir_all(&plan.dir)?;
+    let measured = run_tables(plan, settings, source, tell);
+    // Not empty when a log was kept, or when it was there before.
+    let _not_empty = fs_err::remove_dir(&plan.dir);
+    Ok(Report::new(plan, settings.get("phase2.kubernetes_version")?, &measured?))
+}
+
+fn run_tables(
+    plan: &Plan,
+    settings: &Settings,
+    source: &TreeSource,
+    tell: &dyn Fn(&str),
+) -> Result<Vec<(Start, Vec<Round>)>> {
     let mut tables = Vec::new();
     for start in &plan.starts {
-        let mut rounds = Vec::new();
-        for index in 0..plan.runs {
-            rounds.push(run_round(plan, settings, source, *start, index, tell)?);
-        }
-        tables.push((*start, rounds));
+        let rounds = (0..plan.runs).map(|index| run_round(plan, settings, source, *start, index, tell));
+        tables.push((*start, rounds.collect::<Result<_>>()?));
     }
-    Ok(Report::new(plan, settings.get("phase2.kubernetes_version")?, &tables))
+    Ok(tables)
 }
 
 /// Who goes first changes from round to round.
@@ -160,10 +169,11 @@ fn run_side(plan: &Plan, settings: &Settings, source: &TreeSource, start: Start,
         Side::Turnup => turnup::measure(&place, start),
         Side::Kubeadm => kubeadm::measure(&place, start),
     };
-    let removed = place.remove();
-    let sample = measured?;
-    removed?;
-    Ok(sample)
+    match measured {
+        Ok(sample) => place.remove().map(|()| sample),
+        Err(error) if error.class() == Class::Interrupted => place.remove().and(Err(error)),
+        Err(error) => Err(place.abandon(error)),
+    }
 }
 
 impl Sample {

@@ -113,10 +113,20 @@ impl Place {
 
     /// Removes the cluster and its directory.
     pub(super) fn remove(mut self) -> Result<()> {
-        self.clean()
+        self.clean(false)
     }
 
-    fn clean(&mut self) -> Result<()> {
+    /// Removes the cluster after a failure, and keeps the log that tells about it.
+    pub(super) fn abandon(mut self, error: Error) -> Error {
+        let log = self.log();
+        match self.clean(true) {
+            Ok(()) if error.next().is_none() => error.hint(format!("less {}", log.display())),
+            Ok(()) => error,
+            Err(left) => error.evidence(left.message().to_owned()).hint(left.next().unwrap_or_default()),
+        }
+    }
+
+    fn clean(&mut self, keep_log: bool) -> Result<()> {
         let Some(dir) = self.dir.take() else { return Ok(()) };
         // Also after a signal, and also when nothing was made yet.
         if let Err(error) = self.turnup(&["down", "--yes"]).cleanup().succeed() {
@@ -125,6 +135,10 @@ impl Place {
             let command = format!("turnup down --yes --config {0}/config.json --state-dir {0}/state", kept.display());
             return Err(error.hint(command));
         }
+        if keep_log {
+            let _kept = dir.keep();
+            return Ok(());
+        }
         dir.close().context("cannot remove the directory of a measurement")
     }
 }
@@ -132,6 +146,6 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // Only after a panic or an early return, which tells its own story.
-        let _told_elsewhere = self.clean();
+        let _told_elsewhere = self.clean(true);
     }
 }

@@ -6,6 +6,7 @@ mod artifacts_image;
 mod artifacts_lock;
 mod artifacts_mirror;
 mod artifacts_support;
+mod bench_cli;
 #[cfg(feature = "kill-points")]
 mod cluster_crash;
 mod cluster_faults;
