@@ -8,6 +8,8 @@
 //!
 //! Each layer uses only the ones before it.
 //!
+//! [`dialect`] says whose rules count where the C tools changed theirs.
+//!
 //! 1. [`source`]: files, positions, and the reader that splits bytes into *logical lines* (continuations joined, comments and
 //!    help text taken out). Most bytes of a real tree are help and comments; they never reach the grammar.
 //! 2. `syntax`: `kconfig.pest` describes one line of the language; the block parser makes a syntax tree with spans of the lines.
@@ -41,6 +43,7 @@
 mod build;
 pub mod config;
 pub mod diagnostic;
+pub mod dialect;
 pub mod dotconfig;
 mod eval;
 pub mod expr;
@@ -53,6 +56,7 @@ pub mod value;
 
 pub use config::{Change, Config, SetError};
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Level};
+pub use dialect::Dialect;
 pub use expr::{Atom, Compare, Expr, ExprId};
 pub use source::{Env, FileId, Files, MemoryFiles, Span};
 pub use suggest::suggest;

@@ -7,6 +7,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::sync::Arc;
 
+use crate::dialect::Dialect;
+
 /// Reads the files of a tree; paths are relative to the tree's root and use `/`.
 pub trait Files {
     /// The bytes of one file.
@@ -51,15 +53,29 @@ impl Files for MemoryFiles {
 /// Answers what one variable is.
 type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// What `$(NAME)` and `option env` see; nothing is read from the process by itself.
+/// What `$(NAME)` and `option env` see, and whose rules count; nothing is read from the process by itself.
 pub struct Env<'a> {
     lookup: Box<Lookup<'a>>,
+    dialect: Dialect,
 }
 
 impl<'a> Env<'a> {
     /// An environment that asks `lookup`.
     pub fn new(lookup: impl Fn(&str) -> Option<String> + 'a) -> Self {
-        Self { lookup: Box::new(lookup) }
+        Self { lookup: Box::new(lookup), dialect: Dialect::LATEST }
+    }
+
+    /// The same under the rules of another version.
+    #[must_use]
+    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// Whose rules count.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// An environment in which nothing is set.

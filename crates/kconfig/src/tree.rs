@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostics;
+use crate::dialect::Dialect;
 use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
 use crate::source::{Env, FastHash, FileId, Files, Sources, Span};
 use crate::value::SymbolType;
@@ -225,6 +226,7 @@ pub struct Tree {
     pub(crate) names: HashMap<Arc<str>, SymbolId, FastHash>,
     pub(crate) exprs: Exprs,
     pub(crate) modules: Option<SymbolId>,
+    pub(crate) dialect: Dialect,
     pub(crate) warnings: Diagnostics,
     pub(crate) dependencies: Dependencies,
 }
@@ -314,6 +316,12 @@ impl Tree {
     #[must_use]
     pub fn modules(&self) -> Option<SymbolId> {
         self.modules
+    }
+
+    /// Whose rules count.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// One node of an expression.

@@ -230,6 +230,7 @@ impl<'e> Builder<'e> {
             names: self.names,
             exprs: self.exprs,
             modules,
+            dialect: self.env.dialect(),
             warnings: findings,
             dependencies: self.dependencies,
         })
