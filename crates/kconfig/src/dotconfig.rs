@@ -112,7 +112,7 @@ fn unquote(value: &str) -> Option<String> {
 #[must_use]
 pub fn write(config: &Config<'_>, prefix: &str) -> String {
     let tree = config.tree();
-    let title = tree.node(tree.root()).prompt.as_ref().map_or("", |prompt| prompt.text.as_str());
+    let title = tree.node(tree.root()).prompt.as_ref().map_or("", |prompt| &*prompt.text);
     let mut writer = Writer {
         config,
         prefix,
