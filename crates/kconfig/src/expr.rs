@@ -139,11 +139,22 @@ impl ExprId {
 pub(crate) struct Exprs {
     list: Vec<Expr>,
     ids: HashMap<Expr, ExprId, FastHash>,
+    /// Which of `n` (1) and `m` (2) each expression names: those that name neither need no rewriting.
+    constants: Vec<u8>,
+}
+
+const fn bits_of(atom: Atom) -> u8 {
+    match atom {
+        Atom::Tri(Tri::N) => 1,
+        Atom::Tri(Tri::M) => 2,
+        _ => 0,
+    }
 }
 
 impl Default for Exprs {
     fn default() -> Self {
-        let mut exprs = Self { list: Vec::new(), ids: HashMap::with_capacity_and_hasher(1 << 12, FastHash::default()) };
+        let ids = HashMap::with_capacity_and_hasher(1 << 12, FastHash::default());
+        let mut exprs = Self { list: Vec::new(), ids, constants: Vec::new() };
         exprs.intern(Expr::Atom(Atom::Tri(Tri::Y)));
         exprs.intern(Expr::Atom(Atom::Tri(Tri::N)));
         exprs
@@ -160,8 +171,20 @@ impl Exprs {
         let id = *self.ids.entry(expr).or_insert(next);
         if id == next {
             self.list.push(expr);
+            let constants = match expr {
+                Expr::Atom(atom) => bits_of(atom),
+                Expr::Not(a) => self.constants[a.0 as usize],
+                Expr::And(a, b) | Expr::Or(a, b) => self.constants[a.0 as usize] | self.constants[b.0 as usize],
+                Expr::Compare(_, left, right) => bits_of(left) | bits_of(right),
+            };
+            self.constants.push(constants);
         }
         id
+    }
+
+    /// Whether an expression names the constant `n` or `m`.
+    pub(crate) fn names_constant(&self, id: ExprId, constant: Tri) -> bool {
+        self.constants[id.0 as usize] & bits_of(Atom::Tri(constant)) != 0
     }
 
     pub(crate) fn atom(&mut self, atom: Atom) -> ExprId {

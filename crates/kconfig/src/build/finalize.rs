@@ -246,7 +246,7 @@ fn demands(term: Expr, symbol: SymbolId) -> bool {
 
 /// `A != n` of a tristate is `A` itself where `m` and `y` mean the same.
 fn drop_unequal_no(exprs: &mut Exprs, symbols: &[Symbol], expr: ExprId) -> ExprId {
-    if !exprs.any_atom(expr, |atom| atom == Atom::Tri(Tri::N)) {
+    if !exprs.names_constant(expr, Tri::N) {
         return expr;
     }
     exprs.rewrite(expr, &|exprs, leaf| match leaf {

@@ -148,7 +148,7 @@ impl<'e> Builder<'e> {
 
     /// A condition as written: in it `m` holds only while modules are enabled.
     fn condition(&mut self, expr: ExprId) -> ExprId {
-        if !self.exprs.any_atom(expr, |atom| atom == Atom::Tri(Tri::M)) {
+        if !self.exprs.names_constant(expr, Tri::M) {
             return expr;
         }
         let modules = self.modules.map_or(ExprId::NO, |symbol| self.exprs.atom(Atom::Symbol(symbol)));

@@ -138,7 +138,7 @@ impl<'s> Reader<'s> {
         let mut help = std::mem::take(&mut self.help);
         help.clear();
         let mut first = None;
-        while let Some((physical, _)) = self.peek_line() {
+        while let Some((physical, taken)) = self.peek_line() {
             let (width, text) = split_indentation(physical);
             if !text.is_empty() {
                 let base = *first.get_or_insert(width);
@@ -150,7 +150,7 @@ impl<'s> Reader<'s> {
                 }
                 help.push_str(trim_end(text));
             }
-            self.take_line();
+            self.skip(taken);
             // A line in the first column ends the text without a line end.
             if self.rest.bytes().next().is_some_and(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
                 break;
@@ -175,9 +175,13 @@ impl<'s> Reader<'s> {
 
     fn take_line(&mut self) -> Option<&'s str> {
         let (line, taken) = self.peek_line()?;
+        self.skip(taken);
+        Some(line)
+    }
+
+    fn skip(&mut self, taken: usize) {
         self.rest = &self.rest[taken..];
         self.line += 1;
-        Some(line)
     }
 }
 
