@@ -36,6 +36,18 @@ impl Dialect {
         self < Self::linux(6, 11)
     }
 
+    /// An int or hex without any default is 0; it was empty before.
+    #[must_use]
+    pub fn numbers_start_at_zero(self) -> bool {
+        self >= Self::linux(6, 8)
+    }
+
+    /// Reading `.config`, values are whole lines, and a value out of its range is kept; before, it was as if not set.
+    #[must_use]
+    pub fn reads_whole_lines(self) -> bool {
+        self >= Self::linux(6, 8)
+    }
+
     /// Naming a file in two `source` lines is an error, whether it would recurse or not.
     #[must_use]
     pub fn refuses_repeated_source(self) -> bool {

@@ -216,6 +216,12 @@ pub struct Choice {
     pub optional: bool,
 }
 
+impl Choice {
+    pub(crate) fn has_mode(&self, dialect: Dialect) -> bool {
+        dialect.choices_have_modes() || self.optional || self.kind == SymbolType::Tristate
+    }
+}
+
 /// A loaded Kconfig tree.
 #[derive(Debug)]
 pub struct Tree {
@@ -316,6 +322,12 @@ impl Tree {
     #[must_use]
     pub fn modules(&self) -> Option<SymbolId> {
         self.modules
+    }
+
+    /// Whether a choice has a mode of its own, as all had up to Linux 6.10, and as tristate and optional ones still need.
+    #[must_use]
+    pub fn has_mode(&self, id: ChoiceId) -> bool {
+        self.choice(id).has_mode(self.dialect)
     }
 
     /// Whose rules count.

@@ -97,21 +97,22 @@ impl Builder<'_> {
     fn take_symbol_attribute(&mut self, symbol: SymbolId, node: NodeId, kind: &AttributeKind) {
         match kind {
             AttributeKind::Select { target, condition } | AttributeKind::Imply { target, condition } => {
+                let span = target.span;
+                let target = self.intern(&target.text, span);
                 let condition = self.lower_optional(condition.as_ref());
-                let selection =
-                    Selection { target: self.intern(&target.text, target.span), condition, node, span: target.span };
+                let selection = Selection { target, condition, node, span };
                 let definition = &mut self.symbols[symbol.index()];
                 let imply = matches!(kind, AttributeKind::Imply { .. });
                 if imply { &mut definition.implies } else { &mut definition.selects }.push(selection);
             }
             AttributeKind::Range { low, high, condition } => {
-                let condition = self.lower_optional(condition.as_ref());
                 let span = if low.span.line == high.span.line && low.span.file == high.span.file {
                     Span { len: (high.span.col + high.span.len).saturating_sub(low.span.col), ..low.span }
                 } else {
                     low.span
                 };
                 let (low, high) = (self.lower_word(low), self.lower_word(high));
+                let condition = self.lower_optional(condition.as_ref());
                 self.symbols[symbol.index()].ranges.push(RangeLimit { low, high, condition, node, span });
             }
             AttributeKind::Transitional => self.symbols[symbol.index()].transitional = true,
