@@ -3,7 +3,6 @@
 //! Equal expressions have the same id, so that comparing two conditions is comparing two numbers.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use crate::source::FastHash;
 use crate::tree::{ChoiceId, SymbolId};
@@ -13,9 +12,19 @@ use crate::value::Tri;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExprId(u32);
 
-/// A constant text of one tree.
+/// A word or constant text of one tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextId(u32);
+
+impl TextId {
+    pub(crate) fn new(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// What comparisons compare and expressions are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,19 +110,16 @@ impl ExprId {
     }
 }
 
-/// The arena of a tree's expressions and constant texts.
+/// The arena of a tree's expressions.
 #[derive(Debug)]
 pub(crate) struct Exprs {
     list: Vec<Expr>,
     ids: HashMap<Expr, ExprId, FastHash>,
-    texts: Vec<Arc<str>>,
-    text_ids: HashMap<Arc<str>, TextId, FastHash>,
 }
 
 impl Default for Exprs {
     fn default() -> Self {
-        let mut exprs =
-            Self { list: Vec::new(), ids: HashMap::default(), texts: Vec::new(), text_ids: HashMap::default() };
+        let mut exprs = Self { list: Vec::new(), ids: HashMap::default() };
         exprs.intern(Expr::Atom(Atom::Tri(Tri::Y)));
         exprs.intern(Expr::Atom(Atom::Tri(Tri::N)));
         exprs
@@ -129,27 +135,12 @@ impl Exprs {
         self.list[id.0 as usize]
     }
 
-    pub(crate) fn text(&self, id: TextId) -> &str {
-        &self.texts[id.0 as usize]
-    }
-
     pub(crate) fn intern(&mut self, expr: Expr) -> ExprId {
         let next = ExprId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
         let id = *self.ids.entry(expr).or_insert(next);
         if id == next {
             self.list.push(expr);
         }
-        id
-    }
-
-    pub(crate) fn intern_text(&mut self, text: &str) -> TextId {
-        if let Some(id) = self.text_ids.get(text) {
-            return *id;
-        }
-        let id = TextId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
-        let text: Arc<str> = text.into();
-        self.texts.push(Arc::clone(&text));
-        self.text_ids.insert(text, id);
         id
     }
 
@@ -185,6 +176,37 @@ impl Exprs {
 
     pub(crate) fn compare(&mut self, operator: Compare, left: Atom, right: Atom) -> ExprId {
         self.intern(Expr::Compare(operator, left, right))
+    }
+
+    /// The condition that `id` is `n`, spread over its symbols as the C tools do it.
+    pub(crate) fn equals_no(&mut self, id: ExprId) -> ExprId {
+        self.compare_no(id, Compare::Equal)
+    }
+
+    fn compare_no(&mut self, id: ExprId, operator: Compare) -> ExprId {
+        let equal = operator == Compare::Equal;
+        match self.get(id) {
+            Expr::Atom(Atom::Tri(tri)) => {
+                if (tri == Tri::N) == equal { ExprId::YES } else { ExprId::NO }
+            }
+            Expr::Atom(atom) => self.compare(operator, atom, Atom::Tri(Tri::N)),
+            Expr::Not(inner) => self.compare_no(inner, if equal { Compare::Unequal } else { Compare::Equal }),
+            // Chains are taken apart, so that only real nesting costs depth.
+            Expr::And(..) => self.join_no(self.conjuncts(id), operator, equal),
+            Expr::Or(..) => self.join_no(self.disjuncts(id), operator, !equal),
+            Expr::Compare(..) => {
+                if equal { self.not(id) } else { id }
+            }
+        }
+    }
+
+    fn join_no(&mut self, terms: Vec<ExprId>, operator: Compare, any: bool) -> ExprId {
+        let mut joined = if any { ExprId::NO } else { ExprId::YES };
+        for term in terms {
+            let term = self.compare_no(term, operator);
+            joined = if any { self.or(joined, term) } else { self.and(joined, term) };
+        }
+        joined
     }
 
     /// Calls `visit` with every atom; stops when it says so. Walks with its own stack: chains may be long.

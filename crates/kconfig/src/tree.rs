@@ -1,12 +1,13 @@
 //! The tree: files, menu nodes, symbols and choices in arenas, immutable once loaded.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::Dialect;
+use crate::env::Env;
 use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
-use crate::source::{Env, FastHash, FileId, Files, Sources, Span};
+use crate::names::Names;
+use crate::source::{FileId, Files, Sources, Span};
 use crate::value::SymbolType;
 
 macro_rules! arena_id {
@@ -74,7 +75,7 @@ pub enum NodeKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// The text.
-    pub text: String,
+    pub text: Arc<str>,
     /// Its own condition together with all it inherits.
     pub condition: ExprId,
     /// The quoted text in the source.
@@ -96,7 +97,7 @@ pub struct Node {
     pub visible_if: ExprId,
     /// `depends on` of this node together with all it inherits.
     pub depends: ExprId,
-    /// The help text, its common indentation removed.
+    /// The help text, its common indentation removed; with the line ends behind it that the C tools keep.
     pub help: Option<String>,
     /// In the order of the files; symbols that depend on the one before them are its children.
     pub children: Vec<NodeId>,
@@ -199,6 +200,31 @@ pub struct Symbol {
     pub(crate) first_reference: Option<Span>,
 }
 
+impl Symbol {
+    /// A name that nothing is known about yet.
+    pub(crate) fn named(name: Arc<str>, span: Span) -> Self {
+        Self {
+            name,
+            kind: SymbolType::Unknown,
+            nodes: Vec::new(),
+            defaults: Vec::new(),
+            selects: Vec::new(),
+            implies: Vec::new(),
+            ranges: Vec::new(),
+            annotations: Vec::new(),
+            choice: None,
+            direct_dependency: ExprId::YES,
+            selected_by: ExprId::NO,
+            implied_by: ExprId::NO,
+            env: None,
+            transitional: false,
+            selectors: Vec::new(),
+            impliers: Vec::new(),
+            first_reference: Some(span),
+        }
+    }
+}
+
 /// A choice: at most one of its members is `y`.
 #[derive(Clone, Debug)]
 pub struct Choice {
@@ -229,11 +255,14 @@ pub struct Tree {
     pub(crate) nodes: Vec<Node>,
     pub(crate) symbols: Vec<Symbol>,
     pub(crate) choices: Vec<Choice>,
-    pub(crate) names: HashMap<Arc<str>, SymbolId, FastHash>,
+    pub(crate) names: Names,
     pub(crate) exprs: Exprs,
     pub(crate) modules: Option<SymbolId>,
     pub(crate) dialect: Dialect,
-    pub(crate) warnings: Diagnostics,
+    /// What was found while reading.
+    pub(crate) findings: Vec<Diagnostic>,
+    /// That and what is doubtful about the tree as a whole, once somebody asked.
+    pub(crate) warnings: OnceLock<Diagnostics>,
     pub(crate) dependencies: Dependencies,
 }
 
@@ -260,7 +289,12 @@ impl Tree {
     /// Findings that do not stop the tree from being used.
     #[must_use]
     pub fn warnings(&self) -> &Diagnostics {
-        &self.warnings
+        self.warnings.get_or_init(|| {
+            let mut findings = self.findings.clone();
+            findings.extend(self.check());
+            findings.sort_by_key(|finding| finding.labels.first().map(|label| label.span));
+            Diagnostics::new(findings, Arc::clone(&self.sources))
+        })
     }
 
     /// The top menu; its prompt is the text of `mainmenu`.
@@ -289,7 +323,7 @@ impl Tree {
     /// The defined symbol of this name.
     #[must_use]
     pub fn symbol(&self, name: &str) -> Option<SymbolId> {
-        self.names.get(name).copied().filter(|id| !self.get(*id).nodes.is_empty())
+        self.names.find_symbol(name).filter(|id| !self.get(*id).nodes.is_empty())
     }
 
     /// A symbol's definition.
@@ -345,7 +379,7 @@ impl Tree {
     /// A constant text.
     #[must_use]
     pub fn text(&self, id: TextId) -> &str {
-        self.exprs.text(id)
+        self.names.text(id)
     }
 
     /// An expression as a person would write it.
@@ -356,10 +390,20 @@ impl Tree {
         text
     }
 
+    /// The paths of all files, in the order in which they were read.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.sources.paths()
+    }
+
     /// The path of a file.
     #[must_use]
     pub fn path(&self, file: FileId) -> &str {
         self.sources.path(file)
+    }
+
+    /// The text at a place.
+    pub(crate) fn source_text(&self, span: Span) -> &str {
+        self.sources.text(span.file).get(self.sources.bytes(span)).unwrap_or_default()
     }
 
     /// `file:line:col` of a place.

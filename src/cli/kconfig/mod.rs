@@ -1,33 +1,33 @@
-//! `turnup kconfig ...`: tools for any Kconfig tree, not only turnup's own.
-//!
-//! One file a tool. Nothing here knows clusters.
+//! `turnup kconfig`: tools for any Kconfig tree. Each is a thin call of the crate `kconfig`; nothing here knows a cluster.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::Result;
+use crate::error::Result;
 
 mod conf;
 
-/// Tools for Kconfig trees.
-#[derive(Clone, Debug, clap::Args)]
+/// Which tool.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
 pub struct Args {
-    /// Which tool
+    /// What to do with the tree
     #[command(subcommand)]
-    tool: Tool,
+    command: Command,
 }
 
 /// The tools.
-#[derive(Clone, Debug, Subcommand)]
-enum Tool {
-    /// Do what Linux's scripts/kconfig/conf does, with its options, questions, messages and exit codes
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Do what Linux's scripts/kconfig/conf does: same options, questions, messages and exit codes
+    #[command(disable_help_flag = true)]
     Conf(conf::Args),
 }
 
-/// Runs it.
+/// Runs the tool.
 pub(super) fn run(args: Args) -> Result<ExitCode> {
-    match args.tool {
-        Tool::Conf(args) => conf::run(&args),
+    match args.command {
+        Command::Conf(args) => Ok(conf::run(&args)),
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 
 use super::order::Vertex;
 use super::session::Session;
+use crate::dotconfig::push_escaped;
 use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
 
@@ -73,7 +74,7 @@ impl Session<'_, '_> {
         close: &str,
         push: impl Fn(&Self, SymbolId, &mut String),
     ) -> String {
-        let title = self.tree.node(self.tree.root()).prompt.as_ref().map_or("", |prompt| prompt.text.as_str());
+        let title = self.tree.node(self.tree.root()).prompt.as_ref().map_or("", |prompt| &*prompt.text);
         let mut text = format!("{open}{middle} Automatically generated file; DO NOT EDIT.\n{middle} {title}\n{close}");
         for symbol in symbols {
             push(self, *symbol, &mut text);
@@ -98,7 +99,7 @@ impl Session<'_, '_> {
         for file in files {
             let _ = writeln!(text, "\t{file} \\");
         }
-        let variables = self.tree.variables();
+        let variables = &self.variables;
         if old {
             let _ = write!(text, "\n{name}: $(deps_config)\n\n");
             for (variable, value) in variables {
@@ -161,7 +162,7 @@ impl Session<'_, '_> {
                 self.warn(name, number + 1, &format!("unexpected data: {line}"));
                 continue;
             };
-            let Some(id) = self.tree.names.get(symbol).copied() else {
+            let Some(id) = self.tree.names.find_symbol(symbol) else {
                 // The symbol may not be touched because the directory is read-only; the next step says so.
                 self.touch(&format!("{directory}{symbol}")).ok();
                 continue;
@@ -230,11 +231,6 @@ fn hex_mark(value: &str) -> &'static str {
 
 fn escape(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
-    for c in value.chars() {
-        if matches!(c, '"' | '\\') {
-            text.push('\\');
-        }
-        text.push(c);
-    }
+    push_escaped(value, &mut text);
     text
 }

@@ -14,6 +14,7 @@ mod order;
 mod outside;
 mod random;
 mod read;
+mod recursion;
 mod refuse;
 mod session;
 mod show;
@@ -22,7 +23,8 @@ mod write;
 
 pub use outside::{Entry, Outside};
 
-use crate::source::{Env, Files};
+use crate::env::Env;
+use crate::source::Files;
 use options::{Command, Mode};
 use session::{Exit, Session, Step};
 
@@ -50,6 +52,7 @@ fn start(
     let command = options::parse(program, arguments, console)?;
     let tree = refuse::load(&command.kconfig, files, env, console)?;
     let mut session = Session::new(&tree, console, command.silent);
+    session.variables = env.used();
     let result = execute(&mut session, &command);
     session.report_unmet();
     result

@@ -108,7 +108,8 @@ fn take_long(
     let exact = OPTIONS.iter().find(|(option, _)| *option == name);
     let near: Vec<&(&str, Meaning)> = OPTIONS.iter().filter(|(option, _)| option.starts_with(name)).collect();
     let (option, meaning) = match (exact, &*near) {
-        (Some(found), _) | (None, [found]) => *found,
+        (Some(found), _) => *found,
+        (None, [found]) => **found,
         (None, []) => {
             console.error(&format!("{program}: unrecognized option '--{long}'\n"));
             return Ok(());

@@ -142,7 +142,7 @@ impl Session<'_, '_> {
     }
 
     fn take(&mut self, assignment: &Assignment<'_>, file: &str, number: usize, warn_unknown: bool) {
-        let Some(symbol) = self.tree.names.get(assignment.name).copied() else {
+        let Some(symbol) = self.tree.names.find_symbol(assignment.name) else {
             if warn_unknown {
                 self.warn(file, number, &format!("unknown symbol: {}", assignment.name));
             }

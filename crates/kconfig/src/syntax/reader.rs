@@ -6,47 +6,39 @@ use std::borrow::Cow;
 
 use crate::source::{FileId, Span};
 
-/// A run of a logical line that comes from one place of the file.
+/// A physical line behind the first of a logical one.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     /// Where it starts in the logical line.
     start: usize,
     line: u32,
-    col: u32,
-    /// For text that a macro produced: the length of the reference in the file.
-    fixed: Option<u32>,
 }
 
-/// A line of the language, without its comment.
+/// A line of the language, its continuations joined.
 #[derive(Clone, Debug)]
 pub(crate) struct LogicalLine<'s> {
     pub text: Cow<'s, str>,
     file: FileId,
+    line: u32,
     pieces: Vec<Piece>,
-    first: Piece,
 }
 
 impl<'s> LogicalLine<'s> {
     fn new(file: FileId, text: &'s str, line: u32) -> Self {
-        let first = Piece { start: 0, line, col: 1, fixed: None };
-        Self { text: Cow::Borrowed(text), file, pieces: Vec::new(), first }
-    }
-
-    /// The line number on which it starts.
-    pub(crate) fn number(&self) -> u32 {
-        self.first.line
+        Self { text: Cow::Borrowed(text), file, line, pieces: Vec::new() }
     }
 
     /// Where bytes `start..end` of the text are in the file; a range over several lines is cut at the first one's end.
     pub(crate) fn span(&self, start: usize, end: usize) -> Span {
-        let after = self.pieces.partition_point(|piece| piece.start <= start);
-        let piece = if after == 0 { &self.first } else { &self.pieces[after - 1] };
-        if let Some(len) = piece.fixed {
-            return Span { file: self.file, line: piece.line, col: piece.col, len };
+        if self.pieces.is_empty() {
+            let len = narrow(end.min(self.text.len()).saturating_sub(start));
+            return Span { file: self.file, line: self.line, col: narrow(start) + 1, len };
         }
+        let after = self.pieces.partition_point(|piece| piece.start <= start);
+        let piece = after.checked_sub(1).map_or(Piece { start: 0, line: self.line }, |index| self.pieces[index]);
         let piece_end = self.pieces.get(after).map_or(self.text.len(), |next| next.start);
-        let len = end.min(piece_end).saturating_sub(start);
-        Span { file: self.file, line: piece.line, col: piece.col + narrow(start - piece.start), len: narrow(len) }
+        let len = narrow(end.min(piece_end).saturating_sub(start));
+        Span { file: self.file, line: piece.line, col: narrow(start - piece.start) + 1, len }
     }
 
     /// The whole line without the blanks around it.
@@ -55,58 +47,28 @@ impl<'s> LogicalLine<'s> {
         self.span(start, self.text.trim_end().len().max(start))
     }
 
-    /// Replaces references: `replace` gets the text and pushes runs through the [`Rewriter`].
-    pub(crate) fn rewritten(&self, rewrite: impl FnOnce(&mut Rewriter<'_, 's>)) -> LogicalLine<'s> {
-        let mut rewriter = Rewriter { line: self, text: String::new(), pieces: Vec::new() };
-        rewrite(&mut rewriter);
-        let Rewriter { text, pieces, .. } = rewriter;
-        LogicalLine { text: Cow::Owned(text), file: self.file, pieces, first: self.first }
+    /// The place behind the last word.
+    pub(crate) fn end(&self) -> Span {
+        let end = self.text[..find_comment(&self.text)].trim_end().len();
+        self.span(end, end)
+    }
+
+    /// The text from a place of this line on.
+    pub(crate) fn rest_from(&self, span: Span) -> &str {
+        let piece = self.pieces.iter().find(|piece| piece.line == span.line).map_or(0, |piece| piece.start);
+        self.text.get(piece + span.col.saturating_sub(1) as usize..).unwrap_or_default()
+    }
+
+    /// The same for keeping after the file is parsed.
+    pub(crate) fn to_owned_line(&self) -> LogicalLine<'static> {
+        let text = Cow::Owned(self.text.clone().into_owned());
+        LogicalLine { text, file: self.file, line: self.line, pieces: self.pieces.clone() }
     }
 
     fn append(&mut self, text: &str, line: u32) {
-        let start = self.text.len();
-        self.pieces.push(Piece { start, line, col: 1, fixed: None });
+        self.pieces.push(Piece { start: self.text.len(), line });
         self.text.to_mut().push_str(text);
     }
-}
-
-/// Builds the expanded form of a line.
-pub(crate) struct Rewriter<'l, 's> {
-    line: &'l LogicalLine<'s>,
-    text: String,
-    pieces: Vec<Piece>,
-}
-
-impl Rewriter<'_, '_> {
-    /// Takes bytes `start..end` of the original as they are.
-    pub(crate) fn copy(&mut self, start: usize, end: usize) {
-        if start >= end {
-            return;
-        }
-        let mut at = start;
-        while at < end {
-            let span = self.line.span(at, end);
-            let len = (span.len as usize).clamp(1, end - at);
-            self.pieces.push(Piece { start: self.text.len(), line: span.line, col: span.col, fixed: None });
-            let stop = ceil_boundary(&self.line.text, at + len);
-            self.text.push_str(&self.line.text[at..stop]);
-            at = stop;
-        }
-    }
-
-    /// Puts `text` in place of bytes `start..end` of the original.
-    pub(crate) fn replace(&mut self, start: usize, end: usize, text: &str) {
-        let span = self.line.span(start, end);
-        self.pieces.push(Piece { start: self.text.len(), line: span.line, col: span.col, fixed: Some(span.len) });
-        self.text.push_str(text);
-    }
-}
-
-fn ceil_boundary(text: &str, mut at: usize) -> usize {
-    while at < text.len() && !text.is_char_boundary(at) {
-        at += 1;
-    }
-    at.min(text.len())
 }
 
 /// What the reader found next.
@@ -156,41 +118,37 @@ impl<'s> Reader<'s> {
             return Some(Raw::Annotation { text, span });
         }
         let mut line = LogicalLine::new(self.file, physical, number);
-        while let Some(joined) = line.text.strip_suffix('\\').map(str::len) {
+        while line.text.ends_with('\\') && find_comment(&line.text) == line.text.len() {
+            let joined = line.text.len() - 1;
             cut(&mut line.text, joined);
             let number = self.line;
             let Some(more) = self.take_line() else { break };
             line.append(more, number);
         }
-        let code = find_comment(&line.text);
-        cut(&mut line.text, code);
-        if line.text.trim().is_empty() { Some(Raw::Comment) } else { Some(Raw::Statement(line)) }
+        Some(Raw::Statement(line))
     }
 
-    /// Takes the help text that follows a `help` line: up to the first line indented less than its first one.
+    /// Takes the help text that follows a `help` line, as the C tools have it: up to the first line that is indented less than the
+    /// first one, with the line ends in front of that. Unlike them it never starts in the first column, where the next entry stands.
     pub(crate) fn help(&mut self) -> String {
-        let mut help = String::new();
-        let mut indent = None;
-        let mut blank_lines = 0;
+        let (mut help, mut first) = (String::new(), None);
         while let Some((physical, _)) = self.peek_line() {
-            let text = physical.trim_start_matches(is_blank);
-            if text.trim_end().is_empty() {
-                self.take_line();
-                blank_lines += usize::from(indent.is_some());
-                continue;
-            }
-            let width = indentation(physical);
-            let first = *indent.get_or_insert(width);
-            if width == 0 || width < first {
-                break;
+            let text = physical.trim_start_matches([' ', '\t']);
+            if !text.is_empty() {
+                let width = indentation(physical);
+                let base = *first.get_or_insert(width);
+                if width == 0 || width < base {
+                    break;
+                }
+                help.extend(std::iter::repeat_n(' ', width - base));
+                help.push_str(text.trim_end_matches([' ', '\t']));
             }
             self.take_line();
-            if !help.is_empty() {
-                help.push('\n');
+            // A line in the first column ends the text without a line end.
+            if self.rest.starts_with(|c: char| !matches!(c, ' ' | '\t' | '\n' | '\r')) {
+                break;
             }
-            help.extend(std::iter::repeat_n('\n', std::mem::take(&mut blank_lines)));
-            help.extend(std::iter::repeat_n(' ', width - first));
-            help.push_str(text.trim_end());
+            help.push('\n');
         }
         help
     }
@@ -288,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn comments_end_lines_but_not_inside_quotes() {
-        assert_eq!(statements("a \"b # c\" # d\n# e\n\t# f\n"), ["a \"b # c\" "]);
+    fn comments_are_no_statements_and_stay_behind_those() {
+        assert_eq!(statements("a \"b # c\" # d\n# e\n\t# f\n"), ["a \"b # c\" # d"]);
     }
 
     #[test]
@@ -307,7 +265,8 @@ mod tests {
     fn help_keeps_relative_indentation_and_ends_at_the_first_shallower_line() {
         let (file, text) = Sources::default().add("Kconfig", b"\t  one\n\n\t    two\n        \n\tthree\n".to_vec());
         let mut reader = Reader::new(file, &text);
-        assert_eq!(reader.help(), "one\n\n  two");
+        // The line end of the blank line belongs to it, as in C.
+        assert_eq!(reader.help(), "one\n\n  two\n\n");
         assert!(matches!(reader.next(), Some(Raw::Statement(line)) if line.text == "\tthree"));
     }
 }
