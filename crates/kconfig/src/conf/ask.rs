@@ -358,10 +358,17 @@ impl<'s> Asker<'_, 's, '_> {
 impl Session<'_, '_> {
     /// Whether a node is shown. Up to 6.10, one that is shown only for the sake of its children counts as answered.
     fn is_shown(&mut self, id: NodeId) -> bool {
+        let node = self.tree.node(id);
+        // As in C the symbol is computed first: that may show that a choice is new.
+        if let Some(symbol) = node.symbol {
+            self.config.evaluator().answer(symbol);
+        }
+        if let Some(choice) = node.choice {
+            self.config.evaluator().choice_answer(choice);
+        }
         if !self.config.node_visible(id) {
             return false;
         }
-        let node = self.tree.node(id);
         if self.tree.dialect().choices_have_modes()
             && (node.symbol.is_some() || node.choice.is_some())
             && self.config.evaluator().prompt_visibility(id) == Tri::N

@@ -214,9 +214,10 @@ impl Session<'_, '_> {
                     }
                     again = true;
                     let drawn = filling.draw(self.tree.choice(choice).kind);
-                    if let (Some(value), Filling::Same(_)) = (drawn, &*filling) {
+                    if let Some(value) = drawn {
                         let user = &mut self.config.user.choices[choice.index()];
-                        (user.mode, user.counts) = (value, true);
+                        user.mode = value;
+                        user.counts |= matches!(filling, Filling::Same(_));
                     }
                 }
             }
@@ -227,14 +228,18 @@ impl Session<'_, '_> {
             if self.has_mode_value(choice) {
                 continue;
             }
-            let mode = self.config.mode(choice);
             match filling {
-                Filling::Random(random, _) if mode == Tri::Y => {
-                    self.choose_randomly(choice, random);
-                    again = true;
+                Filling::Random(random, _) => {
+                    if self.config.mode(choice) == Tri::Y {
+                        self.choose_randomly(choice, random);
+                        again = true;
+                    }
                 }
-                Filling::Random(..) => {}
-                _ => again = true,
+                // What was said about the mode counts again, also when some member is new.
+                _ => {
+                    let user = &mut self.config.user.choices[choice.index()];
+                    (user.counts, user.contradictory) = (true, false);
+                }
             }
         }
         again

@@ -81,7 +81,6 @@ fn describe(finding: &Diagnostic, place: &dyn Fn(Span) -> String, root: &str, te
                 writeln!(text, "  included from: {}", place(label.span))
             })
         }
-        "K011" => writeln!(text, "{at}: Recursive variable '{quoted}' references itself (eventually)"),
         "K019" => {
             let first = finding.labels.get(1).map_or(String::new(), |label| place(label.span));
             writeln!(
