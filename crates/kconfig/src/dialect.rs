@@ -41,6 +41,24 @@ impl Dialect {
         self < Self::linux(6, 11)
     }
 
+    /// An int or hex without any default is 0; it was empty before.
+    #[must_use]
+    pub fn numbers_start_at_zero(self) -> bool {
+        self >= Self::linux(6, 8)
+    }
+
+    /// Reading `.config`, values are whole lines, and a value out of its range is kept; before, it was as if not set.
+    #[must_use]
+    pub fn reads_whole_lines(self) -> bool {
+        self >= Self::linux(6, 8)
+    }
+
+    /// How many buckets the C tools' table of symbols has; where they go through all symbols, it gives the order.
+    #[must_use]
+    pub(crate) fn symbol_buckets(self) -> u32 {
+        if self < Self::linux(6, 9) { 9973 } else { 1 << 14 }
+    }
+
     /// Naming a file in two `source` lines is an error, whether it would recurse or not.
     #[must_use]
     pub fn refuses_repeated_source(self) -> bool {

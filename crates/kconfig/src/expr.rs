@@ -132,6 +132,10 @@ impl ExprId {
     pub const YES: Self = Self(0);
     /// The constant `n`.
     pub const NO: Self = Self(1);
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// The arena of a tree's expressions.
@@ -162,6 +166,10 @@ impl Default for Exprs {
 }
 
 impl Exprs {
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     pub(crate) fn get(&self, id: ExprId) -> Expr {
         self.list[id.0 as usize]
     }

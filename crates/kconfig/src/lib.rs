@@ -41,6 +41,7 @@
 //! ```
 
 mod build;
+pub mod conf;
 pub mod config;
 pub mod diagnostic;
 pub mod dialect;

@@ -242,6 +242,12 @@ pub struct Choice {
     pub optional: bool,
 }
 
+impl Choice {
+    pub(crate) fn has_mode(&self, dialect: Dialect) -> bool {
+        dialect.choices_have_modes() || self.optional || self.kind == SymbolType::Tristate
+    }
+}
+
 /// A loaded Kconfig tree.
 #[derive(Debug)]
 pub struct Tree {
@@ -352,6 +358,12 @@ impl Tree {
         self.modules
     }
 
+    /// Whether a choice has a mode of its own, as all had up to Linux 6.10, and as tristate and optional ones still need.
+    #[must_use]
+    pub fn has_mode(&self, id: ChoiceId) -> bool {
+        self.choice(id).has_mode(self.dialect)
+    }
+
     /// Whose rules count.
     #[must_use]
     pub fn dialect(&self) -> Dialect {
@@ -387,6 +399,11 @@ impl Tree {
     #[must_use]
     pub fn path(&self, file: FileId) -> &str {
         self.sources.path(file)
+    }
+
+    /// The text at a place.
+    pub(crate) fn source_text(&self, span: Span) -> &str {
+        self.sources.text(span.file).get(self.sources.bytes(span)).unwrap_or_default()
     }
 
     /// `file:line:col` of a place.

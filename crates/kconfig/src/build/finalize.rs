@@ -40,12 +40,16 @@ impl Builder<'_> {
         }
     }
 
+    fn has_mode(&self, choice: ChoiceId) -> bool {
+        self.choices[choice.index()].has_mode(self.env.dialect())
+    }
+
     /// Joins the conditions of a node into its children.
     fn propagate(&mut self, parent: NodeId) {
         let inherited = match self.nodes[parent.index()].choice {
             // The mode of a choice is the upper limit of its members.
-            Some(choice) => self.exprs.atom(Atom::Choice(choice)),
-            None => self.nodes[parent.index()].depends,
+            Some(choice) if self.has_mode(choice) => self.exprs.atom(Atom::Choice(choice)),
+            _ => self.nodes[parent.index()].depends,
         };
         for index in 0..self.nodes[parent.index()].children.len() {
             let child = self.nodes[parent.index()].children[index];
@@ -135,6 +139,8 @@ impl Builder<'_> {
             }
         }
         let (mut open, mut top): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
+        // All entries of a choice without a mode are its members, whatever they depend on.
+        let flat = self.nodes[parent.index()].choice.is_some_and(|choice| !self.has_mode(choice));
         for sibling in siblings {
             while let Some(last) = open.last().copied() {
                 if self.belongs_below(sibling, last) {
@@ -149,7 +155,7 @@ impl Builder<'_> {
             } else {
                 top.push(sibling);
             }
-            if self.nodes[sibling.index()].symbol.is_some() {
+            if self.nodes[sibling.index()].symbol.is_some() && !flat {
                 open.push(sibling);
             }
         }
@@ -216,7 +222,7 @@ impl Builder<'_> {
         self.choices[choice.index()].members.push(symbol);
         // A bool in a tristate choice can be chosen only while the choice is `y`.
         let kinds = (self.choices[choice.index()].kind, self.symbols[symbol.index()].kind);
-        if kinds.0 == SymbolType::Tristate && kinds.1 != SymbolType::Tristate {
+        if self.has_mode(choice) && kinds.0 == SymbolType::Tristate && kinds.1 != SymbolType::Tristate {
             let full = self.exprs.compare(Compare::Equal, Atom::Choice(choice), Atom::Tri(Tri::Y));
             let depends = self.nodes[node.index()].depends;
             self.nodes[node.index()].depends = self.exprs.and(full, depends);
@@ -224,12 +230,12 @@ impl Builder<'_> {
         }
     }
 
+    /// As in C, a definition that depends on nothing does not free the others of their dependencies.
     fn join_direct_dependencies(&mut self) {
         for symbol in &mut self.symbols {
-            let Some((first, rest)) = symbol.nodes.split_first() else { continue };
-            let first = self.nodes[first.index()].depends;
-            symbol.direct_dependency =
-                rest.iter().fold(first, |any, node| self.exprs.or(any, self.nodes[node.index()].depends));
+            let depends = symbol.nodes.iter().map(|node| self.nodes[node.index()].depends);
+            let joined = depends.filter(|depends| *depends != ExprId::YES).reduce(|any, more| self.exprs.or(any, more));
+            symbol.direct_dependency = joined.unwrap_or(ExprId::YES);
         }
     }
 }

@@ -22,6 +22,15 @@ use crate::value::Tri;
 
 /// Loads a tree: read, build, check; refuses it when there is any error.
 pub(crate) fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree, Diagnostics> {
+    let tree = load_with_errors(root, files, env)?;
+    if tree.findings.iter().any(Diagnostic::is_error) {
+        return Err(Diagnostics::new(tree.findings, tree.sources));
+    }
+    Ok(tree)
+}
+
+/// The same, but a tree whose syntax is right is given with its errors; it must not be evaluated when there are any.
+pub(crate) fn load_with_errors(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree, Diagnostics> {
     let mut loader = Loader::new(files, env);
     let items = loader.load(root);
     // Names that a broken line would have defined would be reported as undefined: syntax errors come alone.
@@ -34,7 +43,7 @@ pub(crate) fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree,
     builder.build(items, attributes);
     builder.finalize();
     builder.connect();
-    builder.into_tree(Arc::new(sources))
+    Ok(builder.into_tree(Arc::new(sources)))
 }
 
 /// The first symbol that carries `modules`.
@@ -161,11 +170,8 @@ impl<'e> Builder<'e> {
         })
     }
 
-    fn into_tree(self, sources: Arc<Sources>) -> Result<Tree, Diagnostics> {
-        if self.findings.iter().any(Diagnostic::is_error) {
-            return Err(Diagnostics::new(self.findings, sources));
-        }
-        Ok(Tree {
+    fn into_tree(self, sources: Arc<Sources>) -> Tree {
+        Tree {
             sources,
             nodes: self.nodes,
             symbols: self.symbols,
@@ -177,6 +183,6 @@ impl<'e> Builder<'e> {
             findings: self.findings,
             warnings: OnceLock::new(),
             dependencies: self.dependencies,
-        })
+        }
     }
 }
