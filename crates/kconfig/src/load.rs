@@ -288,7 +288,8 @@ impl<'a> Loader<'a> {
         // A directory that matched may lack the file behind it.
         found.retain(|name| self.files.read(name).is_ok());
         if found.is_empty() && !optional {
-            let finding = Diagnostic::error("K007", path.span, format!("no file matches `{}`", self.names.text(path.text)));
+            let finding =
+                Diagnostic::error("K007", path.span, format!("no file matches `{}`", self.names.text(path.text)));
             return Err(finding.with_help("`osource` accepts that there is none"));
         }
         Ok(found)

@@ -127,8 +127,9 @@ impl<'s> Asker<'_, 's, '_> {
             }
         }
         match (node.symbol, node.choice) {
-            (Some(symbol), _) if !self.session.tree.get(symbol).kind.is_logical()
-                && self.session.tree.get(symbol).kind != SymbolType::Unknown =>
+            (Some(symbol), _)
+                if !self.session.tree.get(symbol).kind.is_logical()
+                    && self.session.tree.get(symbol).kind != SymbolType::Unknown =>
             {
                 self.ask_text(id, symbol);
             }
@@ -242,7 +243,8 @@ impl<'s> Asker<'_, 's, '_> {
             return self.session.config.mode(choice) == Tri::Y;
         }
         loop {
-            let name = self.session.tree.choice(choice).name.as_ref().map_or(String::new(), |name| format!("({name}) "));
+            let name =
+                self.session.tree.choice(choice).name.as_ref().map_or(String::new(), |name| format!("({name}) "));
             self.session.print(&format!("{}{} {name}", self.blanks(), self.prompt(id)));
             let current = self.session.config.mode(choice);
             let choices = [Tri::N, Tri::M, Tri::Y].map(|value| self.session.takes_mode(choice, value));

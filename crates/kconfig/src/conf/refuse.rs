@@ -30,7 +30,9 @@ impl Files for SearchPath<'_> {
 
     fn list(&self, directory: &str) -> io::Result<Vec<String>> {
         match (self.files.list(directory), &self.srctree) {
-            (Err(_), Some(srctree)) if !directory.starts_with('/') => self.files.list(&format!("{srctree}/{directory}")),
+            (Err(_), Some(srctree)) if !directory.starts_with('/') => {
+                self.files.list(&format!("{srctree}/{directory}"))
+            }
             (list, _) => list,
         }
     }
@@ -77,9 +79,9 @@ fn describe(finding: &Diagnostic, place: &dyn Fn(Span) -> String, root: &str, te
         "K008" => {
             let _ = write!(text, "{at}\nRecursive inclusion detected.\nInclusion path:\n  current file : {quoted}\n");
             let around = finding.labels[1..].iter().rev();
-            std::iter::once(label).chain(around).try_for_each(|label| {
-                writeln!(text, "  included from: {}", place(label.span))
-            })
+            std::iter::once(label)
+                .chain(around)
+                .try_for_each(|label| writeln!(text, "  included from: {}", place(label.span)))
         }
         "K019" => {
             let first = finding.labels.get(1).map_or(String::new(), |label| place(label.span));

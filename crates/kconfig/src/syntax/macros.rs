@@ -12,8 +12,9 @@ use crate::env::{Call, Env};
 use crate::source::Span;
 use crate::suggest::suggest;
 
-/// How deep references may nest or call each other; the C tools allow a thousand calls of one function.
-const MAX_DEPTH: usize = 1000;
+/// How deep references may nest or call each other. The C tools allow a thousand calls of one function; this is deep enough for any
+/// tree and shallow enough for any thread's stack.
+const MAX_DEPTH: usize = 250;
 /// How long the result of one line may get; references that double themselves end here.
 const MAX_LENGTH: usize = 1 << 20;
 /// How many arguments a call may have, as in the C tools.
@@ -30,8 +31,17 @@ struct Variable {
 /// Something that a person sees, in its turn.
 enum Effect {
     Info(String),
-    WarningIf { condition: String, text: String, path: String, span: Span },
-    ErrorIf { condition: String, text: String, span: Span },
+    WarningIf {
+        condition: String,
+        text: String,
+        path: String,
+        span: Span,
+    },
+    ErrorIf {
+        condition: String,
+        text: String,
+        span: Span,
+    },
     /// What the command with this number said on standard error.
     Stderr(usize),
 }
@@ -248,7 +258,12 @@ impl<'e> Macros<'e> {
             ("info", [text]) => self.effects.push_back(Effect::Info(text.clone())),
             ("warning-if", [condition, text]) if may_be_yes(condition) => {
                 let (condition, text) = (condition.clone(), text.clone());
-                self.effects.push_back(Effect::WarningIf { condition, text, path: place.path.to_owned(), span: place.span });
+                self.effects.push_back(Effect::WarningIf {
+                    condition,
+                    text,
+                    path: place.path.to_owned(),
+                    span: place.span,
+                });
             }
             ("error-if", [condition, text]) if condition == "y" => {
                 // Everything before it was seen before it.
@@ -256,7 +271,11 @@ impl<'e> Macros<'e> {
                 return Err(Failure::Refused(self.commands.resolve(text).map_err(Failure::Broken)?));
             }
             ("error-if", [condition, text]) if is_pending(condition) => {
-                self.effects.push_back(Effect::ErrorIf { condition: condition.clone(), text: text.clone(), span: place.span });
+                self.effects.push_back(Effect::ErrorIf {
+                    condition: condition.clone(),
+                    text: text.clone(),
+                    span: place.span,
+                });
             }
             _ => {}
         }
