@@ -37,6 +37,9 @@ fn main() -> ExitCode {
             if std::env::var_os("KCONFIG_WARNINGS").is_some() {
                 eprint!("{}", tree.warnings());
             }
+            if std::env::var_os("KCONFIG_PARSE_ONLY").is_some() {
+                std::process::exit(0);
+            }
             let mut config = Config::new(&tree);
             if let Some(path) = std::env::args().nth(2) {
                 let text = match std::fs::read_to_string(&path) {

@@ -85,7 +85,7 @@ impl Compare {
 }
 
 /// One node of an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expr {
     /// A constant, a symbol or a choice.
     Atom(Atom),
@@ -97,6 +97,34 @@ pub enum Expr {
     Or(ExprId, ExprId),
     /// `a = b` and its relatives.
     Compare(Compare, Atom, Atom),
+}
+
+impl std::hash::Hash for Expr {
+    /// Two numbers; the derived hash of nested enums would be five.
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        let (tag, left, right) = match *self {
+            Self::Atom(atom) => (0, atom.key(), 0),
+            Self::Not(a) => (1, u64::from(a.0), 0),
+            Self::And(a, b) => (2, u64::from(a.0), u64::from(b.0)),
+            Self::Or(a, b) => (3, u64::from(a.0), u64::from(b.0)),
+            Self::Compare(operator, left, right) => (4 + operator as u64, left.key(), right.key()),
+        };
+        state.write_u64(left ^ (tag << 56));
+        state.write_u64(right);
+    }
+}
+
+impl Atom {
+    /// A number that no other atom of a tree has.
+    const fn key(self) -> u64 {
+        let (tag, value) = match self {
+            Self::Tri(tri) => (0, tri as u64),
+            Self::Text(text) => (1, text.0 as u64),
+            Self::Symbol(symbol) => (2, symbol.index() as u64),
+            Self::Choice(choice) => (3, choice.index() as u64),
+        };
+        value << 2 | tag
+    }
 }
 
 impl ExprId {
@@ -115,11 +143,22 @@ impl ExprId {
 pub(crate) struct Exprs {
     list: Vec<Expr>,
     ids: HashMap<Expr, ExprId, FastHash>,
+    /// Which of `n` (1) and `m` (2) each expression names: those that name neither need no rewriting.
+    constants: Vec<u8>,
+}
+
+const fn bits_of(atom: Atom) -> u8 {
+    match atom {
+        Atom::Tri(Tri::N) => 1,
+        Atom::Tri(Tri::M) => 2,
+        _ => 0,
+    }
 }
 
 impl Default for Exprs {
     fn default() -> Self {
-        let mut exprs = Self { list: Vec::new(), ids: HashMap::default() };
+        let ids = HashMap::with_capacity_and_hasher(1 << 12, FastHash::default());
+        let mut exprs = Self { list: Vec::new(), ids, constants: Vec::new() };
         exprs.intern(Expr::Atom(Atom::Tri(Tri::Y)));
         exprs.intern(Expr::Atom(Atom::Tri(Tri::N)));
         exprs
@@ -140,8 +179,20 @@ impl Exprs {
         let id = *self.ids.entry(expr).or_insert(next);
         if id == next {
             self.list.push(expr);
+            let constants = match expr {
+                Expr::Atom(atom) => bits_of(atom),
+                Expr::Not(a) => self.constants[a.0 as usize],
+                Expr::And(a, b) | Expr::Or(a, b) => self.constants[a.0 as usize] | self.constants[b.0 as usize],
+                Expr::Compare(_, left, right) => bits_of(left) | bits_of(right),
+            };
+            self.constants.push(constants);
         }
         id
+    }
+
+    /// Whether an expression names the constant `n` or `m`.
+    pub(crate) fn names_constant(&self, id: ExprId, constant: Tri) -> bool {
+        self.constants[id.0 as usize] & bits_of(Atom::Tri(constant)) != 0
     }
 
     pub(crate) fn atom(&mut self, atom: Atom) -> ExprId {
@@ -209,26 +260,26 @@ impl Exprs {
         joined
     }
 
-    /// Calls `visit` with every atom; stops when it says so. Walks with its own stack: chains may be long.
+    /// Calls `visit` with every atom; stops when it says so.
     pub(crate) fn any_atom(&self, id: ExprId, mut visit: impl FnMut(Atom) -> bool) -> bool {
-        let mut stack = vec![id];
-        while let Some(id) = stack.pop() {
+        self.visit_atoms(id, &mut visit)
+    }
+
+    /// Chains, which may be long, are walked in a loop; only real nesting recurses.
+    fn visit_atoms(&self, mut id: ExprId, visit: &mut impl FnMut(Atom) -> bool) -> bool {
+        loop {
             match self.get(id) {
-                Expr::Atom(atom) => {
-                    if visit(atom) {
+                Expr::Atom(atom) => return visit(atom),
+                Expr::Compare(_, left, right) => return visit(left) || visit(right),
+                Expr::Not(inner) => id = inner,
+                Expr::And(left, right) | Expr::Or(left, right) => {
+                    if self.visit_atoms(right, visit) {
                         return true;
                     }
-                }
-                Expr::Not(a) => stack.push(a),
-                Expr::And(a, b) | Expr::Or(a, b) => stack.extend([b, a]),
-                Expr::Compare(_, left, right) => {
-                    if visit(left) || visit(right) {
-                        return true;
-                    }
+                    id = left;
                 }
             }
         }
-        false
     }
 
     /// The terms of a conjunction in order; one term for anything else.

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 
 use crate::diagnostic::Diagnostic;
 use crate::env::Env;
@@ -13,7 +14,7 @@ use crate::source::{FileId, Files, Sources, Span};
 use crate::syntax::ast::{Attribute, AttributeKind, Item, Word};
 use crate::syntax::blocks::{lower_pending, parse_file};
 use crate::syntax::macros::Macros;
-use crate::syntax::reader::LogicalLine;
+use crate::syntax::reader::{LogicalLine, narrow};
 use crate::syntax::shape::{Parts, Rule, Shapes};
 use crate::syntax::token::{Assignment, Keyword, Token, Tokens, kind, split_line};
 
@@ -44,6 +45,8 @@ pub(crate) struct Loader<'a> {
     pub(crate) names: Names,
     pub(crate) exprs: Exprs,
     pub(crate) findings: Vec<Diagnostic>,
+    /// The lines of all entries; an [`Item`] knows which are its own.
+    pub(crate) attributes: Vec<Attribute>,
     /// The tokens of the line that is being read; one buffer for all lines.
     pub(crate) tokens: Tokens,
     shapes: Shapes,
@@ -65,6 +68,7 @@ impl<'a> Loader<'a> {
             names: Keyword::names(),
             exprs: Exprs::default(),
             findings: Vec::new(),
+            attributes: Vec::new(),
             tokens: Tokens::default(),
             shapes: Shapes::default(),
             errors: 0,
@@ -167,26 +171,31 @@ impl<'a> Loader<'a> {
 
     fn settle_items(&mut self, items: &mut [Item]) {
         for item in items {
-            if item.attributes.iter().any(|attribute| matches!(attribute.kind, AttributeKind::Pending(_))) {
-                self.settle_entry(item);
+            let lines = item.attributes.start as usize..item.attributes.end as usize;
+            let waits = |attribute: &Attribute| matches!(attribute.kind, AttributeKind::Pending(_));
+            if self.attributes[lines.clone()].iter().any(waits) {
+                item.attributes = self.settle_entry(item, lines);
             }
             self.settle_items(&mut item.items);
         }
     }
 
-    fn settle_entry(&mut self, item: &mut Item) {
-        let mut settled = Vec::new();
-        for attribute in std::mem::take(&mut item.attributes) {
-            let Attribute { kind: AttributeKind::Pending(pending), span } = attribute else {
-                settled.push(attribute);
-                continue;
-            };
-            match lower_pending(self, &pending, item) {
-                Ok(kinds) => settled.extend(kinds.into_iter().flatten().map(|kind| Attribute { kind, span })),
-                Err(finding) => self.report(finding),
+    /// Writes the lines of an entry anew behind all others, because one that waited may have become two or none.
+    fn settle_entry(&mut self, item: &Item, lines: Range<usize>) -> Range<u32> {
+        let start = narrow(self.attributes.len());
+        for index in lines {
+            let span = self.attributes[index].span;
+            match std::mem::replace(&mut self.attributes[index].kind, AttributeKind::Ignored) {
+                AttributeKind::Pending(pending) => match lower_pending(self, &pending, item) {
+                    Ok(kinds) => {
+                        self.attributes.extend(kinds.into_iter().flatten().map(|kind| Attribute { kind, span }));
+                    }
+                    Err(finding) => self.report(finding),
+                },
+                kind => self.attributes.push(Attribute { kind, span }),
             }
         }
-        item.attributes = settled;
+        start..narrow(self.attributes.len())
     }
 
     /// Refuses what would nest too deep; `blocks` are open in the current file.

@@ -11,7 +11,7 @@ use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
 
 /// Words and texts by number, and the symbols that bare words name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Names {
     texts: Vec<Arc<str>>,
     ids: HashMap<Arc<str>, TextId, FastHash>,
@@ -19,6 +19,13 @@ pub(crate) struct Names {
     bare: Vec<Option<Atom>>,
     /// The name of each symbol and where it was first named.
     symbols: Vec<(TextId, Span)>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let ids = HashMap::with_capacity_and_hasher(1 << 12, FastHash::default());
+        Self { texts: Vec::new(), ids, bare: Vec::new(), symbols: Vec::new() }
+    }
 }
 
 impl Names {

@@ -149,9 +149,19 @@ impl Hasher for FastHasher {
         for word in words {
             self.mix(u64::from_le_bytes(*word));
         }
-        let mut tail = [0; 8];
-        tail[..rest.len()].copy_from_slice(rest);
-        self.mix(u64::from_le_bytes(tail));
+        // The bytes that are left as one number; loads of fixed size, because most names are short.
+        let number = match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+            (Some(first), Some(last)) => {
+                u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
+            }
+            _ => match *rest {
+                [] => return,
+                [a] => u64::from(a),
+                [a, b] => u64::from(a) | u64::from(b) << 8,
+                [a, b, c, ..] => u64::from(a) | u64::from(b) << 8 | u64::from(c) << 16,
+            },
+        };
+        self.mix(number);
     }
 
     fn write_u8(&mut self, value: u8) {

@@ -24,12 +24,15 @@ impl Builder<'_> {
     pub(super) fn connect(&mut self) {
         let vertices = self.symbols.len() + self.choices.len();
         let mut dependencies = Dependencies { edges: Vec::new(), starts: vec![0] };
+        let mut expressions = Vec::new();
         for vertex in 0..vertices {
             let start = dependencies.edges.len();
-            let mut expressions = self.expressions_of(vertex);
+            expressions.clear();
+            self.collect_expressions(vertex, &mut expressions);
+            expressions.sort_unstable();
             expressions.dedup();
-            for expr in expressions {
-                self.exprs.any_atom(expr, |atom| {
+            for expr in &expressions {
+                self.exprs.any_atom(*expr, |atom| {
                     let target = match atom {
                         Atom::Symbol(symbol) => Some(symbol.index()),
                         Atom::Choice(choice) => Some(self.symbols.len() + choice.index()),
@@ -69,28 +72,24 @@ impl Builder<'_> {
         self.dependencies = dependencies;
     }
 
-    fn expressions_of(&self, vertex: usize) -> Vec<ExprId> {
-        let prompts = |nodes: &[NodeId]| -> Vec<ExprId> {
-            nodes
-                .iter()
-                .filter_map(|node| self.nodes[node.index()].prompt.as_ref())
-                .map(|prompt| prompt.condition)
-                .collect()
+    fn collect_expressions(&self, vertex: usize, found: &mut Vec<ExprId>) {
+        let prompts = |found: &mut Vec<ExprId>, nodes: &[NodeId]| {
+            let prompts = nodes.iter().filter_map(|node| self.nodes[node.index()].prompt.as_ref());
+            found.extend(prompts.map(|prompt| prompt.condition));
         };
         if let Some(symbol) = self.symbols.get(vertex) {
-            let mut found = vec![symbol.selected_by, symbol.implied_by];
-            found.extend(prompts(&symbol.nodes));
+            found.extend([symbol.selected_by, symbol.implied_by]);
+            prompts(found, &symbol.nodes);
             found.extend(symbol.defaults.iter().flat_map(|default| [default.value, default.condition]));
             found.extend(symbol.ranges.iter().map(|range| range.condition));
-            return found;
+            return;
         }
         let choice = &self.choices[vertex - self.symbols.len()];
-        let mut found = prompts(&choice.nodes);
+        prompts(found, &choice.nodes);
         found.extend(choice.defaults.iter().map(|default| default.condition));
         for member in &choice.members {
-            found.extend(prompts(&self.symbols[member.index()].nodes));
+            prompts(found, &self.symbols[member.index()].nodes);
         }
-        found
     }
 
     fn name_of(&self, vertex: usize) -> String {

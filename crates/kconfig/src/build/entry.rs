@@ -20,8 +20,8 @@ impl Builder<'_> {
         };
         let node = self.add_node(kind, Some(parent), item.span);
         match &item.kind {
-            ItemKind::Config { name, .. } => {
-                let symbol = self.symbol(*name);
+            ItemKind::Config { symbol, .. } => {
+                let symbol = *symbol;
                 self.nodes[node.index()].symbol = Some(symbol);
                 let definition = &mut self.symbols[symbol.index()];
                 definition.nodes.push(node);
@@ -33,7 +33,9 @@ impl Builder<'_> {
             ItemKind::MainMenu(_) | ItemKind::Source => {}
         }
         self.nodes[node.index()].comments = item.annotations;
-        for attribute in item.attributes {
+        for index in item.attributes.start as usize..item.attributes.end as usize {
+            let line = &mut self.attributes[index];
+            let attribute = Attribute { kind: std::mem::replace(&mut line.kind, AttributeKind::Ignored), span: line.span };
             self.take_attribute(node, attribute);
         }
         self.inherit_visibility(node);
@@ -84,21 +86,21 @@ impl Builder<'_> {
             AttributeKind::Modules | AttributeKind::Ignored | AttributeKind::Pending(_) => {}
             other => {
                 if let Some(symbol) = self.nodes[node.index()].symbol {
-                    self.take_symbol_attribute(symbol, node, other);
+                    self.take_symbol_attribute(symbol, node, &other);
                 }
             }
         }
     }
 
     /// What only symbols have.
-    fn take_symbol_attribute(&mut self, symbol: SymbolId, node: NodeId, kind: AttributeKind) {
-        match kind {
-            AttributeKind::Select { target, condition } => {
-                let selection = self.lower_selection(target, condition, node);
+    fn take_symbol_attribute(&mut self, symbol: SymbolId, node: NodeId, kind: &AttributeKind) {
+        match *kind {
+            AttributeKind::Select { target, span, condition } => {
+                let selection = Selection { target, condition: self.condition(condition), node, span };
                 self.symbols[symbol.index()].selects.push(selection);
             }
-            AttributeKind::Imply { target, condition } => {
-                let selection = self.lower_selection(target, condition, node);
+            AttributeKind::Imply { target, span, condition } => {
+                let selection = Selection { target, condition: self.condition(condition), node, span };
                 self.symbols[symbol.index()].implies.push(selection);
             }
             AttributeKind::Range { low, high, span, condition } => {
@@ -119,10 +121,6 @@ impl Builder<'_> {
             }
             _ => {}
         }
-    }
-
-    fn lower_selection(&mut self, target: Word, condition: ExprId, node: NodeId) -> Selection {
-        Selection { target: self.symbol(target), condition: self.condition(condition), node, span: target.span }
     }
 
     fn set_type(&mut self, node: NodeId, kind: SymbolType, span: Span) {

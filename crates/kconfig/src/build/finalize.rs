@@ -66,40 +66,41 @@ impl Builder<'_> {
     /// Joins `base` into all conditions that stand in this entry.
     fn extend_conditions(&mut self, node: NodeId, base: ExprId) {
         let entry = &self.nodes[node.index()];
-        let keep_modules = match (entry.symbol, entry.choice) {
-            (Some(symbol), _) => self.symbols[symbol.index()].kind == SymbolType::Tristate,
-            (_, Some(choice)) => self.choices[choice.index()].kind == SymbolType::Tristate,
+        let (symbol, choice) = (entry.symbol.map(SymbolId::index), entry.choice.map(ChoiceId::index));
+        let keep_modules = match (symbol, choice) {
+            (Some(symbol), _) => self.symbols[symbol].kind == SymbolType::Tristate,
+            (_, Some(choice)) => self.choices[choice].kind == SymbolType::Tristate,
             _ => true,
         };
-        let mut conditions: Vec<ExprId> = self.conditions_mut(node).into_iter().map(|condition| *condition).collect();
-        for condition in &mut conditions {
-            *condition = self.exprs.and(base, *condition);
-            if !keep_modules {
-                *condition = drop_unequal_no(&mut self.exprs, &self.symbols, *condition);
+        let join = |exprs: &mut Exprs, symbols: &[Symbol], condition| {
+            let joined = exprs.and(base, condition);
+            if keep_modules { joined } else { drop_unequal_no(exprs, symbols, joined) }
+        };
+        if let Some(prompt) = &mut self.nodes[node.index()].prompt {
+            prompt.condition = join(&mut self.exprs, &self.symbols, prompt.condition);
+        }
+        if let Some(choice) = choice {
+            for default in self.choices[choice].defaults.iter_mut().filter(|default| default.node == node) {
+                default.condition = join(&mut self.exprs, &self.symbols, default.condition);
             }
         }
-        for (place, condition) in self.conditions_mut(node).into_iter().zip(conditions) {
-            *place = condition;
+        let Some(symbol) = symbol else { return };
+        // By position, because the types of all symbols are looked at while the conditions of one change.
+        macro_rules! extend {
+            ($list:ident) => {
+                for index in 0..self.symbols[symbol].$list.len() {
+                    let property = &self.symbols[symbol].$list[index];
+                    if property.node == node {
+                        let condition = join(&mut self.exprs, &self.symbols, property.condition);
+                        self.symbols[symbol].$list[index].condition = condition;
+                    }
+                }
+            };
         }
-    }
-
-    /// All conditions that stand in this entry.
-    fn conditions_mut(&mut self, node: NodeId) -> Vec<&mut ExprId> {
-        let entry = &mut self.nodes[node.index()];
-        let mut places: Vec<&mut ExprId> = entry.prompt.iter_mut().map(|prompt| &mut prompt.condition).collect();
-        if let Some(choice) = entry.choice {
-            let defaults = self.choices[choice.index()].defaults.iter_mut().filter(|default| default.node == node);
-            places.extend(defaults.map(|default| &mut default.condition));
-        }
-        if let Some(symbol) = entry.symbol {
-            let symbol = &mut self.symbols[symbol.index()];
-            let defaults = symbol.defaults.iter_mut().map(|p| (p.node, &mut p.condition));
-            let selections = symbol.selects.iter_mut().chain(&mut symbol.implies).map(|p| (p.node, &mut p.condition));
-            let ranges = symbol.ranges.iter_mut().map(|p| (p.node, &mut p.condition));
-            let all = defaults.chain(selections).chain(ranges).filter(|(at, _)| *at == node);
-            places.extend(all.map(|(_, condition)| condition));
-        }
-        places
+        extend!(defaults);
+        extend!(selects);
+        extend!(implies);
+        extend!(ranges);
     }
 
     /// Tells the targets of selects and implies who selects and implies them.
@@ -251,7 +252,7 @@ fn demands(term: Expr, symbol: SymbolId) -> bool {
 
 /// `A != n` of a tristate is `A` itself where `m` and `y` mean the same.
 fn drop_unequal_no(exprs: &mut Exprs, symbols: &[Symbol], expr: ExprId) -> ExprId {
-    if !exprs.any_atom(expr, |atom| atom == Atom::Tri(Tri::N)) {
+    if !exprs.names_constant(expr, Tri::N) {
         return expr;
     }
     exprs.rewrite(expr, &|exprs, leaf| match leaf {

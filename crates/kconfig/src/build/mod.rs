@@ -16,7 +16,7 @@ use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
 use crate::load::Loader;
 use crate::names::Names;
 use crate::source::{FastHash, FileId, Files, Sources, Span};
-use crate::syntax::ast::{AttributeKind, Item, ItemKind, Word};
+use crate::syntax::ast::{Attribute, AttributeKind, Item, ItemKind};
 use crate::tree::{Choice, ChoiceId, Dependencies, Node, NodeId, NodeKind, Own, Prompt, Symbol, SymbolId, Tree};
 use crate::value::Tri;
 
@@ -37,19 +37,34 @@ pub(crate) fn load_with_errors(root: &str, files: &dyn Files, env: &Env<'_>) -> 
     if loader.findings.iter().any(Diagnostic::is_error) {
         return Err(Diagnostics::new(loader.findings, Arc::new(loader.sources)));
     }
-    let Loader { sources, names, exprs, findings, .. } = loader;
+    let Loader { sources, names, exprs, attributes, findings, .. } = loader;
     let mut builder = Builder::new(names, exprs, findings, env);
-    builder.modules = builder.find_modules(&items);
-    builder.build(items);
+    builder.modules = find_modules(&items, &attributes);
+    builder.build(items, attributes);
     builder.finalize();
     builder.connect();
     Ok(builder.into_tree(Arc::new(sources)))
+}
+
+/// The first symbol that carries `modules`.
+fn find_modules(items: &[Item], attributes: &[Attribute]) -> Option<SymbolId> {
+    items.iter().find_map(|item| {
+        let mut lines = attributes[item.attributes.start as usize..item.attributes.end as usize].iter();
+        match item.kind {
+            ItemKind::Config { symbol, .. } if lines.any(|line| matches!(line.kind, AttributeKind::Modules)) => {
+                Some(symbol)
+            }
+            _ => find_modules(&item.items, attributes),
+        }
+    })
 }
 
 /// A tree that is being built.
 pub(crate) struct Builder<'e> {
     env: &'e Env<'e>,
     names: Names,
+    /// The lines of all entries; each is taken when its entry is built.
+    attributes: Vec<Attribute>,
     nodes: Vec<Node>,
     symbols: Vec<Symbol>,
     choices: Vec<Choice>,
@@ -68,6 +83,7 @@ impl<'e> Builder<'e> {
         let mut builder = Self {
             env,
             names,
+            attributes: Vec::new(),
             nodes: Vec::new(),
             symbols: Vec::new(),
             choices: Vec::new(),
@@ -82,24 +98,14 @@ impl<'e> Builder<'e> {
         builder
     }
 
-    /// The first symbol that carries `modules`.
-    fn find_modules(&mut self, items: &[Item]) -> Option<SymbolId> {
-        items.iter().find_map(|item| match &item.kind {
-            ItemKind::Config { name, .. }
-                if item.attributes.iter().any(|attribute| matches!(attribute.kind, AttributeKind::Modules)) =>
-            {
-                Some(self.symbol(*name))
-            }
-            _ => self.find_modules(&item.items),
-        })
-    }
-
-    fn build(&mut self, items: Vec<Item>) {
+    fn build(&mut self, items: Vec<Item>, attributes: Vec<Attribute>) {
+        self.attributes = attributes;
         let span = Span { file: FileId::FIRST, line: 1, col: 1, len: 0 };
         let root = self.add_node(NodeKind::Menu, None, span);
         let prompt = Prompt { text: "Main menu".into(), condition: ExprId::YES, span };
         self.nodes[root.index()].prompt = Some(prompt);
         self.build_items(items, root);
+        self.attributes = Vec::new();
     }
 
     fn build_items(&mut self, items: Vec<Item>, parent: NodeId) {
@@ -143,26 +149,15 @@ impl<'e> Builder<'e> {
         id
     }
 
-    /// The symbol of a name, made when it is new.
-    fn symbol(&mut self, word: Word) -> SymbolId {
-        let id = self.names.symbol(word.text, word.span);
-        if id.index() >= self.symbols.len() {
-            self.add_symbols();
-        }
-        id
-    }
-
-    /// Makes the symbols that lines have named since the last time.
+    /// Makes the symbols that lines have named.
     fn add_symbols(&mut self) {
-        for (name, span) in self.names.symbols().skip(self.symbols.len()) {
-            self.symbols.push(Symbol::named(name, span));
-        }
+        self.symbols.extend(self.names.symbols().map(|(name, span)| Symbol::named(name, span)));
         self.type_spans.resize(self.symbols.len(), None);
     }
 
     /// A condition as written: in it `m` holds only while modules are enabled.
     fn condition(&mut self, expr: ExprId) -> ExprId {
-        if !self.exprs.any_atom(expr, |atom| atom == Atom::Tri(Tri::M)) {
+        if !self.exprs.names_constant(expr, Tri::M) {
             return expr;
         }
         let modules = self.modules.map_or(ExprId::NO, |symbol| self.exprs.atom(Atom::Symbol(symbol)));

@@ -1,10 +1,12 @@
 //! The syntax tree: what the files say, with spans, before anything is inherited. Names and expressions are numbers already.
 
+use std::ops::Range;
+
 use super::reader::LogicalLine;
 use super::token::{Keyword, Token};
 use crate::expr::{Atom, ExprId, TextId};
 use crate::source::Span;
-use crate::tree::Annotation;
+use crate::tree::{Annotation, SymbolId};
 use crate::value::SymbolType;
 
 /// A name or a text with its place.
@@ -38,11 +40,13 @@ pub(crate) enum AttributeKind {
         condition: ExprId,
     },
     Select {
-        target: Word,
+        target: SymbolId,
+        span: Span,
         condition: ExprId,
     },
     Imply {
-        target: Word,
+        target: SymbolId,
+        span: Span,
         condition: ExprId,
     },
     Range {
@@ -86,7 +90,8 @@ pub(crate) struct Item {
     /// The line that opens it.
     pub span: Span,
     pub annotations: Vec<Annotation>,
-    pub attributes: Vec<Attribute>,
+    /// Its lines, by their numbers among the attributes of all files: the lines of one entry follow each other.
+    pub attributes: Range<u32>,
     /// What a block encloses.
     pub items: Vec<Self>,
 }
@@ -96,7 +101,7 @@ pub(crate) struct Item {
 pub(crate) enum ItemKind {
     MainMenu(Word),
     Config {
-        name: Word,
+        symbol: SymbolId,
         menu: bool,
     },
     Choice {

@@ -3,7 +3,7 @@
 //! Goes on after an error, so that one run finds many. A line that is wrong is reported once and skipped.
 
 use super::ast::{Attribute, AttributeKind, Item, ItemKind, PendingLine, Word};
-use super::reader::{LogicalLine, Raw, Reader};
+use super::reader::{LogicalLine, Raw, Reader, narrow};
 use super::shape::{Parts, Rule, join};
 use super::token::{Keyword, Token, Tokens, kind};
 use crate::diagnostic::Diagnostic;
@@ -81,6 +81,9 @@ impl Blocks<'_, '_, '_> {
 
     /// Structured comments that no entry follows.
     fn drop_annotations(&mut self) {
+        if self.annotations.is_empty() {
+            return;
+        }
         if let Some(first) = std::mem::take(&mut self.annotations).into_iter().next() {
             let finding = Diagnostic::warning("K012", first.span, "this structured comment belongs to no entry");
             self.report(finding.with_help("put it directly above config, menuconfig, choice, menu or comment"));
@@ -184,8 +187,8 @@ impl Blocks<'_, '_, '_> {
     fn open_config(&mut self, line: &LogicalLine<'_>, rest: &[Token], menu: bool) -> Result<(), Diagnostic> {
         let name = required(self.parts(Rule::name_line, rest, line)?.word(), line)?;
         // Symbols are numbered in the order in which the files name them.
-        self.loader.names.symbol(name.text, name.span);
-        self.open_entry(line, ItemKind::Config { name, menu });
+        let symbol = self.loader.names.symbol(name.text, name.span);
+        self.open_entry(line, ItemKind::Config { symbol, menu });
         Ok(())
     }
 
@@ -209,8 +212,8 @@ impl Blocks<'_, '_, '_> {
         self.close_entry();
         let depth = self.frames.len();
         let items = self.loader.source(self.file, path, keyword, depth)?;
-        let item =
-            Item { kind: ItemKind::Source, span: line.whole(), annotations: Vec::new(), attributes: Vec::new(), items };
+        let mut item = self.new_item(line, ItemKind::Source);
+        item.items = items;
         self.push(item);
         Ok(())
     }
@@ -251,8 +254,7 @@ impl Blocks<'_, '_, '_> {
             ItemKind::Choice { .. } => Keyword::EndChoice,
             _ => Keyword::EndIf,
         };
-        let annotations = std::mem::take(&mut self.annotations);
-        let item = Item { kind, span: line.whole(), annotations, attributes: Vec::new(), items: Vec::new() };
+        let item = self.new_item(line, kind);
         self.frames.push(Frame { item, closing });
     }
 
@@ -336,14 +338,21 @@ impl Blocks<'_, '_, '_> {
             return Err(finding.with_help("attributes follow the config, choice, menu or comment that they belong to"));
         };
         refuse_in(item, &attribute.kind, attribute.span, keyword)?;
-        item.attributes.push(attribute);
+        self.loader.attributes.push(attribute);
+        item.attributes.end = narrow(self.loader.attributes.len());
         Ok(())
+    }
+
+    /// An entry without lines; they are the next.
+    fn new_item(&mut self, line: &LogicalLine<'_>, kind: ItemKind) -> Item {
+        let annotations = std::mem::take(&mut self.annotations);
+        let next = narrow(self.loader.attributes.len());
+        Item { kind, span: line.whole(), annotations, attributes: next..next, items: Vec::new() }
     }
 
     fn open_entry(&mut self, line: &LogicalLine<'_>, kind: ItemKind) {
         self.close_entry();
-        let annotations = std::mem::take(&mut self.annotations);
-        let item = Item { kind, span: line.whole(), annotations, attributes: Vec::new(), items: Vec::new() };
+        let item = self.new_item(line, kind);
         self.target = Target::Entry(item);
     }
 
@@ -452,8 +461,14 @@ fn lower_attribute(
             let expression = required(parts.expression(), line)?;
             AttributeKind::DependsOn { expression, condition: parts.condition() }
         }
-        K::Select => AttributeKind::Select { target: required(parts.word(), line)?, condition: parts.condition() },
-        K::Imply => AttributeKind::Imply { target: required(parts.word(), line)?, condition: parts.condition() },
+        K::Select | K::Imply => {
+            let (target, span) = required(parts.symbol(), line)?;
+            let condition = parts.condition();
+            match keyword {
+                K::Select => AttributeKind::Select { target, span, condition },
+                _ => AttributeKind::Imply { target, span, condition },
+            }
+        }
         K::Range => {
             let (low, from) = required(parts.atom(), line)?;
             let (high, to) = required(parts.atom(), line)?;

@@ -43,8 +43,9 @@ impl<'s> LogicalLine<'s> {
 
     /// The whole line without the blanks around it.
     pub(crate) fn whole(&self) -> Span {
-        let start = self.text.len() - self.text.trim_start().len();
-        self.span(start, self.text.trim_end().len().max(start))
+        let start = self.text.bytes().position(|byte| !is_blank(byte)).unwrap_or(0);
+        let end = self.text.bytes().rposition(|byte| !is_blank(byte)).map_or(start, |end| end + 1);
+        self.span(start, end)
     }
 
     /// The place behind the last word.
@@ -91,11 +92,13 @@ pub(crate) struct Reader<'s> {
     rest: &'s str,
     /// The number of the next line.
     line: u32,
+    /// Where help texts grow, so that each is allocated once at its size.
+    help: String,
 }
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(file: FileId, text: &'s str) -> Self {
-        Self { file, rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 }
+        Self { file, rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1, help: String::new() }
     }
 
     /// The place after the last line, for findings about the end of the file.
@@ -107,7 +110,8 @@ impl<'s> Reader<'s> {
     pub(crate) fn next(&mut self) -> Option<Raw<'s>> {
         let number = self.line;
         let physical = self.take_line()?;
-        let trimmed = physical.trim_start_matches(is_blank);
+        let start = physical.bytes().position(|byte| !is_blank(byte)).unwrap_or(physical.len());
+        let trimmed = &physical[start..];
         if trimmed.is_empty() {
             return Some(Raw::Blank);
         }
@@ -131,33 +135,38 @@ impl<'s> Reader<'s> {
     /// Takes the help text that follows a `help` line, as the C tools have it: up to the first line that is indented less than the
     /// first one, with the line ends in front of that. Unlike them it never starts in the first column, where the next entry stands.
     pub(crate) fn help(&mut self) -> String {
-        let (mut help, mut first) = (String::new(), None);
-        while let Some((physical, _)) = self.peek_line() {
-            let text = physical.trim_start_matches([' ', '\t']);
+        let mut help = std::mem::take(&mut self.help);
+        help.clear();
+        let mut first = None;
+        while let Some((physical, taken)) = self.peek_line() {
+            let (width, text) = split_indentation(physical);
             if !text.is_empty() {
-                let width = indentation(physical);
                 let base = *first.get_or_insert(width);
                 if width == 0 || width < base {
                     break;
                 }
-                help.extend(std::iter::repeat_n(' ', width - base));
-                help.push_str(text.trim_end_matches([' ', '\t']));
+                for _ in base..width {
+                    help.push(' ');
+                }
+                help.push_str(trim_end(text));
             }
-            self.take_line();
+            self.skip(taken);
             // A line in the first column ends the text without a line end.
-            if self.rest.starts_with(|c: char| !matches!(c, ' ' | '\t' | '\n' | '\r')) {
+            if self.rest.bytes().next().is_some_and(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
                 break;
             }
             help.push('\n');
         }
-        help
+        let text = help.clone();
+        self.help = help;
+        text
     }
 
     fn peek_line(&self) -> Option<(&'s str, usize)> {
         if self.rest.is_empty() {
             return None;
         }
-        let (line, taken) = match self.rest.find('\n') {
+        let (line, taken) = match memchr::memchr(b'\n', self.rest.as_bytes()) {
             Some(end) => (&self.rest[..end], end + 1),
             None => (self.rest, self.rest.len()),
         };
@@ -166,27 +175,36 @@ impl<'s> Reader<'s> {
 
     fn take_line(&mut self) -> Option<&'s str> {
         let (line, taken) = self.peek_line()?;
+        self.skip(taken);
+        Some(line)
+    }
+
+    fn skip(&mut self, taken: usize) {
         self.rest = &self.rest[taken..];
         self.line += 1;
-        Some(line)
     }
 }
 
-fn is_blank(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\x0c' | '\r')
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\x0c' | b'\r')
 }
 
-/// The width of the blanks at the start, tabs going to the next multiple of eight.
-fn indentation(line: &str) -> usize {
+/// The width of the blanks at the start, tabs going to the next multiple of eight, and what is behind them.
+fn split_indentation(line: &str) -> (usize, &str) {
     let mut width = 0;
-    for byte in line.bytes() {
+    for (at, byte) in line.bytes().enumerate() {
         match byte {
             b' ' => width += 1,
             b'\t' => width = (width & !7) + 8,
-            _ => break,
+            _ => return (width, &line[at..]),
         }
     }
-    width
+    (width, "")
+}
+
+fn trim_end(text: &str) -> &str {
+    let end = text.bytes().rposition(|byte| !matches!(byte, b' ' | b'\t'));
+    &text[..end.map_or(0, |end| end + 1)]
 }
 
 /// Where the comment at the end of a line starts: the first `#` outside quotes and macro references.

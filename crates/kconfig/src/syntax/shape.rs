@@ -16,6 +16,7 @@ use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Compare, ExprId, Exprs};
 use crate::names::Names;
 use crate::source::{FastHash, Span};
+use crate::tree::SymbolId;
 
 /// What pest makes of the grammar.
 mod grammar {
@@ -126,6 +127,12 @@ impl Parts<'_> {
     /// The next of them as a word.
     pub(crate) fn word(&mut self) -> Option<Word> {
         self.token().map(|token| Word { text: token.text, span: token.span })
+    }
+
+    /// The next of them as a symbol.
+    pub(crate) fn symbol(&mut self) -> Option<(SymbolId, Span)> {
+        let token = self.token()?;
+        Some((self.names.symbol(token.text, token.span), token.span))
     }
 
     /// What a word says.
