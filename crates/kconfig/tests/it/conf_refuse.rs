@@ -77,7 +77,10 @@ fn macros_that_refuse_and_warn() {
     let tree = "$(info,hello)\n$(warning-if,y,careful)\n$(error-if,y,no way)\n";
     let mut machine = Machine::new(tree);
     assert_eq!(machine.run(&["--alldefconfig", "Kconfig"]), 1);
-    assert_eq!((machine.stdout(), machine.stderr()), ("hello\n".to_owned(), "Kconfig:2: careful\nKconfig:3: no way\n".to_owned()));
+    assert_eq!(
+        (machine.stdout(), machine.stderr()),
+        ("hello\n".to_owned(), "Kconfig:2: careful\nKconfig:3: no way\n".to_owned())
+    );
 }
 
 #[test]
