@@ -17,6 +17,7 @@ mod bench;
 mod config;
 mod doctor;
 mod down;
+mod kconfig;
 mod kubeconfig;
 mod local;
 mod node;
@@ -110,6 +111,8 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Binaries and images: list, fetch, verify, export, pin
     Artifacts(artifacts::Args),
+    /// Tools for any Kconfig tree, Linux's too
+    Kconfig(kconfig::Args),
     /// Time turnup next to kubeadm on this machine, milestone by milestone
     Bench(bench::Args),
     /// Look at and repair what turnup remembers of a cluster
@@ -137,6 +140,7 @@ impl Command {
             Self::Down(args) => down::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),
             Self::Artifacts(args) => artifacts::run(&args, printer),
+            Self::Kconfig(args) => kconfig::run(args, printer),
             Self::Bench(args) => bench::run(&args, global, printer),
             Self::State(args) => state::run(&args, global, printer),
             Self::Local(args) => local::run(&args, printer),

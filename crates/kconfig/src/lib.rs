@@ -47,6 +47,7 @@ pub mod dialect;
 pub mod dotconfig;
 mod eval;
 pub mod expr;
+pub mod lint;
 mod load;
 pub mod source;
 pub mod suggest;

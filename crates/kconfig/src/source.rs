@@ -167,6 +167,11 @@ impl Sources {
         format!("{}:{}:{}", self.path(span.file), span.line, span.col)
     }
 
+    /// All paths, in the order of reading.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|source| &*source.path)
+    }
+
     /// The number of files.
     pub(crate) fn len(&self) -> usize {
         self.files.len()

@@ -1,0 +1,4 @@
+//! `turnup kconfig explain`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {}
+pub(super) fn run(_: &Args, _: &super::Printer) -> crate::error::Result<()> { Ok(()) }

@@ -1,0 +1,53 @@
+//! `turnup kconfig`: tools for any Kconfig tree. Each is a thin call of the crate `kconfig`; nothing here knows a cluster.
+
+use clap::Subcommand;
+
+use super::Printer;
+use crate::error::Result;
+
+mod check;
+mod diff;
+mod explain;
+mod fmt;
+mod json;
+mod merge;
+mod output;
+mod tree;
+
+/// Which tool.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct Args {
+    /// What to do with the tree
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The tools.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Look for mistakes in a tree: unreachable entries, selects of what may not be on, defaults out of range, …
+    Check(check::Args),
+    /// Merge fragments of a .config, and say which requests were lost and why
+    Merge(merge::Args),
+    /// Show what differs between two .config files
+    Diff(diff::Args),
+    /// Tell all about one symbol: definitions, value, why it is so, and what would have to change
+    Explain(explain::Args),
+    /// Bring Kconfig files into the canonical form
+    Fmt(fmt::Args),
+    /// Print a tree and its values as JSON
+    Json(json::Args),
+}
+
+/// Runs the tool.
+pub(super) fn run(args: Args, printer: &Printer) -> Result<()> {
+    match args.command {
+        Command::Check(args) => check::run(&args, printer),
+        Command::Merge(args) => merge::run(&args, printer),
+        Command::Diff(args) => diff::run(&args, printer),
+        Command::Explain(args) => explain::run(&args, printer),
+        Command::Fmt(args) => fmt::run(&args, printer),
+        Command::Json(args) => json::run(&args, printer),
+    }
+}
