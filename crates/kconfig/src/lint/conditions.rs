@@ -29,23 +29,28 @@ impl Linter<'_> {
     fn check_reachability(&mut self) {
         let mut facts = Facts::new(self.tree, self.elsewhere, Trust::Nothing);
         let mut dead = vec![false; self.tree.nodes.len()];
+        let nothing = facts.mark();
+        // Neighbours often have the same condition: what follows from it is kept from one to the next.
+        let mut assumed: Option<(ExprId, bool)> = None;
         for (id, node) in self.tree.entries() {
-            let around = self.tree.block_around(id);
-            if around.is_some_and(|block| dead[block.index()]) {
+            if self.tree.block_around(id).is_some_and(|block| dead[block.index()]) {
                 dead[id.index()] = true;
                 continue;
             }
-            let mark = facts.mark();
-            // A block's own condition is what its entries inherit; an `if` has it as its dependency.
-            let around = around.map_or(ExprId::YES, |block| self.tree.node(block).depends);
-            let reachable = facts.assume(around) && facts.assume(node.depends);
+            let reachable = match assumed {
+                Some((condition, reachable)) if condition == node.depends => reachable,
+                _ => {
+                    facts.undo(nothing);
+                    facts.assume(node.depends)
+                }
+            };
+            assumed = Some((node.depends, reachable));
             if reachable {
                 self.check_entry(id, node, &mut facts);
             } else {
                 dead[id.index()] = true;
                 self.report_dead_entry(id, node, &facts);
             }
-            facts.undo(mark);
         }
     }
 
@@ -70,20 +75,24 @@ impl Linter<'_> {
             conditions.extend(defaults.map(|default| (default.condition, default.span, "this default never counts")));
         }
         for (condition, span, what) in conditions {
-            if condition == node.depends {
+            // A constant is what a macro made of this machine.
+            if condition == node.depends || condition == ExprId::NO {
                 continue;
             }
             let mark = facts.mark();
             if !facts.assume(condition) {
                 let finding = Diagnostic::warning("K101", span, format!("{what}: its condition can never hold"));
-                let finding = self.explain(finding, condition, id, facts);
-                self.report(finding);
+                self.report_contradiction(finding, condition, id, facts);
             }
             facts.undo(mark);
         }
     }
 
     fn report_dead_entry(&mut self, id: NodeId, node: &Node, facts: &Facts<'_>) {
+        let written: Vec<(ExprId, Span)> = self.tree.written_dependencies(id).collect();
+        if written.iter().any(|(expr, _)| *expr == ExprId::NO) {
+            return;
+        }
         let what = match (node.kind, node.symbol) {
             (NodeKind::If, _) => "what this `if` encloses".to_owned(),
             (NodeKind::Menu, _) => "this menu".to_owned(),
@@ -92,36 +101,46 @@ impl Linter<'_> {
             (_, Some(symbol)) => self.tree.get(symbol).name.to_string(),
             _ => "this entry".to_owned(),
         };
-        let written: Vec<(ExprId, Span)> = self.tree.written_dependencies(id).collect();
         // The line at which it goes wrong: the first that is impossible by itself, else the last.
-        let impossible = written.iter().find(|(expr, _)| !self.is_possible_alone(*expr));
+        let impossible = written.iter().find(|(expr, _)| !self.facts().assume(*expr));
         let span = impossible.or(written.last()).map_or(node.span, |(_, span)| *span);
         let finding = Diagnostic::warning("K101", span, format!("{what} is unreachable: its condition can never hold"));
-        let finding = self.explain(finding, node.depends, id, facts);
-        self.report(finding);
+        self.report_contradiction(finding, node.depends, id, facts);
     }
 
-    fn is_possible_alone(&self, expr: ExprId) -> bool {
-        Facts::new(self.tree, self.elsewhere, Trust::Nothing).assume(expr)
+    fn facts(&self) -> Facts<'_> {
+        Facts::new(self.tree, self.elsewhere, Trust::Nothing)
     }
 
-    /// Says which part of a condition is impossible, and where its opponent stands.
-    fn explain(&self, finding: Diagnostic, condition: ExprId, node: NodeId, facts: &Facts<'_>) -> Diagnostic {
+    /// Says which part of a condition is impossible, and where its opponent stands. Silent where the cause is reported itself.
+    fn report_contradiction(&mut self, finding: Diagnostic, condition: ExprId, node: NodeId, facts: &Facts<'_>) {
         let terms = self.tree.conjuncts(condition);
         if let Some((symbol, reason)) = terms.iter().find_map(|term| self.explain_constant(*term, facts)) {
+            if reason.is_empty() {
+                return;
+            }
             let finding = finding.with_text(reason);
-            return match self.definition(symbol) {
-                Some(span) => finding.with_label(span, "defined here"),
-                None => match self.nearest(symbol) {
-                    Some(near) => finding.with_help(format!("did you mean `{near}`?")),
-                    None => finding.with_help("define it, or drop what needs it"),
-                },
+            let finding = match (self.definition(symbol), self.nearest(symbol)) {
+                (Some(span), _) => finding.with_label(span, "defined here"),
+                (None, Some(near)) => finding.with_help(format!("did you mean `{near}`?")),
+                (None, None) => finding.with_help("define it, or drop what needs it"),
             };
+            return self.report(finding);
         }
-        let Some(symbol) = terms.iter().find_map(|term| {
-            self.tree.symbols_in(*term).into_iter().find(|symbol| facts.domain(*symbol) == 0)
-        }) else {
-            return finding.with_text(format!("never both: {}", self.tree.show(condition)));
+        // A symbol that nothing can ever switch on is found where it is defined.
+        let mut alone = self.facts();
+        let is_consequence = terms.iter().any(|term| {
+            let mark = alone.mark();
+            let possible = alone.possible(*term, true) && !alone.assume(*term);
+            alone.undo(mark);
+            possible && matches!(self.tree.expr(*term), Expr::Atom(Atom::Symbol(_)))
+        });
+        if is_consequence {
+            return;
+        }
+        let opponents = terms.iter().flat_map(|term| self.tree.symbols_in(*term));
+        let Some(symbol) = opponents.into_iter().find(|symbol| facts.domain(*symbol) == 0) else {
+            return self.report(finding.with_text(format!("never all of {}", self.tree.show(condition))));
         };
         let name = &self.tree.get(symbol).name;
         let main = finding.labels[0].span;
@@ -135,10 +154,10 @@ impl Linter<'_> {
             }
             at = self.tree.block_around(id);
         }
-        finding
+        self.report(finding);
     }
 
-    /// A term that needs a symbol to be what it never is.
+    /// A term that needs a symbol to be what it never is, and why; without a reason when that is reported elsewhere.
     fn explain_constant(&self, term: ExprId, facts: &Facts<'_>) -> Option<(SymbolId, String)> {
         let symbol = match self.tree.expr(term) {
             Expr::Atom(Atom::Symbol(symbol)) => symbol,
@@ -153,7 +172,8 @@ impl Linter<'_> {
             return Some((symbol, format!("{name} is not defined, so it is n")));
         }
         if !definition.nodes.is_empty() && has_no_source(self.tree, definition) && !self.elsewhere.sets(name) {
-            return Some((symbol, format!("nothing can switch {name} on")));
+            let known = self.wants("K107");
+            return Some((symbol, if known { String::new() } else { format!("nothing can switch {name} on") }));
         }
         let textual = !definition.kind.is_logical() && !definition.nodes.is_empty();
         (textual && facts.domain(symbol) & !N == 0)

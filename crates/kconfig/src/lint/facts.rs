@@ -48,17 +48,24 @@ pub(super) enum Trust {
 pub(super) struct Mark {
     trail: usize,
     clauses: usize,
+    given: usize,
+    waiting: usize,
     consistent: bool,
 }
 
 /// Assumptions about one configuration, and what follows.
 pub(super) struct Facts<'t> {
     tree: &'t Tree,
+    elsewhere: &'t Elsewhere,
     trust: Trust,
     domains: Vec<Set>,
     /// What each domain was before it shrank.
     trail: Vec<(SymbolId, Set)>,
     clauses: Vec<Clause>,
+    /// Comparisons and choices that are assumed and say nothing about a single symbol.
+    given: Vec<Literal>,
+    /// Selects of symbols that are on, by symbol and position: their conditions may come to hold.
+    waiting: Vec<(SymbolId, usize)>,
     /// Symbols that have just become known to be on.
     fresh: Vec<SymbolId>,
     consequences: usize,
@@ -66,14 +73,17 @@ pub(super) struct Facts<'t> {
 }
 
 impl<'t> Facts<'t> {
-    pub(super) fn new(tree: &'t Tree, elsewhere: &Elsewhere, trust: Trust) -> Self {
+    pub(super) fn new(tree: &'t Tree, elsewhere: &'t Elsewhere, trust: Trust) -> Self {
         let domains = (0..tree.symbols.len()).map(|index| domain_of(tree, SymbolId::new(index), elsewhere)).collect();
         Self {
             tree,
+            elsewhere,
             trust,
             domains,
             trail: Vec::new(),
             clauses: Vec::new(),
+            given: Vec::new(),
+            waiting: Vec::new(),
             fresh: Vec::new(),
             consequences: 0,
             consistent: true,
@@ -85,7 +95,13 @@ impl<'t> Facts<'t> {
     }
 
     pub(super) fn mark(&self) -> Mark {
-        Mark { trail: self.trail.len(), clauses: self.clauses.len(), consistent: self.consistent }
+        Mark {
+            trail: self.trail.len(),
+            clauses: self.clauses.len(),
+            given: self.given.len(),
+            waiting: self.waiting.len(),
+            consistent: self.consistent,
+        }
     }
 
     pub(super) fn undo(&mut self, mark: Mark) {
@@ -95,6 +111,8 @@ impl<'t> Facts<'t> {
             }
         }
         self.clauses.truncate(mark.clauses);
+        self.given.truncate(mark.given);
+        self.waiting.truncate(mark.waiting);
         self.consistent = mark.consistent;
         self.fresh.clear();
         self.consequences = 0;
@@ -149,12 +167,17 @@ impl<'t> Facts<'t> {
                 }
                 Expr::And(..) => self.add_clause(self.tree.conjuncts(expr), false),
                 Expr::Or(..) => self.add_clause(self.tree.disjuncts(expr), true),
-                Expr::Atom(atom) => self.take_atom(atom, positive, &mut open),
+                Expr::Atom(atom) => {
+                    if matches!(atom, Atom::Choice(_)) {
+                        self.given.push((expr, positive));
+                    }
+                    self.take_atom(atom, positive, &mut open);
+                }
                 Expr::Compare(operator, left, right) => {
                     match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
                         Verdict::Symbol(symbol, set) => self.restrict(symbol, set),
                         Verdict::Never => self.consistent = false,
-                        Verdict::Maybe => {}
+                        Verdict::Maybe => self.given.push((expr, positive)),
                     }
                 }
             }
@@ -196,7 +219,7 @@ impl<'t> Facts<'t> {
                     self.follow(symbol);
                 }
             }
-            if !self.consistent || !self.decide_clauses() {
+            if !self.consistent || !(self.follow_selects() | self.decide_clauses()) {
                 break;
             }
         }
@@ -226,25 +249,47 @@ impl<'t> Facts<'t> {
     /// What a symbol that is on brings with it.
     fn follow(&mut self, id: SymbolId) {
         let symbol = self.tree.get(id);
-        if symbol.selectors.is_empty() || self.trust == Trust::Dependencies {
+        // A definition for another architecture may ask for something else.
+        if self.elsewhere.defines(&symbol.name) {
+            return;
+        }
+        // A dependency that is constantly `n` is what a macro found on this machine.
+        let free = symbol.selectors.is_empty() && !self.elsewhere.sets(&symbol.name);
+        if (free || self.trust == Trust::Dependencies) && symbol.direct_dependency != ExprId::NO {
             self.take(symbol.direct_dependency, true);
         }
-        for selection in &symbol.selects {
-            if self.implied(selection.condition, true) {
-                self.restrict(selection.target, M | Y);
-            }
-        }
+        self.waiting.extend((0..symbol.selects.len()).map(|index| (id, index)));
         if !has_prompt(self.tree, symbol) && symbol.choice.is_none() && symbol.env.is_none() {
             self.take_causes(symbol);
         }
     }
 
+    /// Follows the selects whose conditions have come to hold; whether anything became known.
+    fn follow_selects(&mut self) -> bool {
+        let before = self.trail.len();
+        for at in 0..self.waiting.len() {
+            let (by, index) = self.waiting[at];
+            let selection = &self.tree.get(by).selects[index];
+            if self.domain(selection.target) & N != 0 && self.implied(selection.condition, true) {
+                self.restrict(selection.target, M | Y);
+            }
+        }
+        self.trail.len() > before
+    }
+
     /// A symbol without a prompt is on only because something made it so.
     fn take_causes(&mut self, symbol: &Symbol) {
+        if self.elsewhere.sets(&symbol.name) {
+            return;
+        }
         let by_others = [symbol.selected_by, symbol.implied_by].into_iter().flat_map(|expr| self.tree.disjuncts(expr));
         let mut causes: Clause =
             by_others.filter(|expr| *expr != ExprId::NO).map(|expr| vec![(expr, true)]).collect();
-        causes.extend(symbol.defaults.iter().map(|default| vec![(default.condition, true), (default.value, true)]));
+        // A constant `n` is what a macro found on this machine, or a switch for whoever edits the file: not for ever.
+        let written = |expr: ExprId| if expr == ExprId::NO { ExprId::YES } else { expr };
+        causes.extend(
+            symbol.defaults.iter().map(|default| vec![(default.condition, true), (written(default.value), true)]),
+        );
         if (1..=MAX_ALTERNATIVES).contains(&causes.len()) {
             self.clauses.push(causes);
         }
@@ -280,14 +325,15 @@ impl<'t> Facts<'t> {
             Expr::Or(..) if !positive => self.tree.disjuncts(expr).iter().all(|term| self.implied(*term, false)),
             Expr::And(..) => self.implied_clause(&self.tree.conjuncts(expr), false),
             Expr::Or(..) => self.implied_clause(&self.tree.disjuncts(expr), true),
-            Expr::Atom(Atom::Choice(_)) => false,
+            Expr::Atom(Atom::Choice(_)) => self.given.contains(&(expr, positive)),
             // What is not `n` in every case is certain.
             Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { N } else { Y } == 0,
             Expr::Atom(atom) => atom == Atom::Tri(Tri::M) || (atom == Atom::Tri(Tri::Y)) == positive,
             Expr::Compare(operator, left, right) => {
                 match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
                     Verdict::Symbol(symbol, set) => self.domain(symbol) & !set == 0,
-                    Verdict::Never | Verdict::Maybe => false,
+                    Verdict::Maybe => self.given.contains(&(expr, positive)),
+                    Verdict::Never => false,
                 }
             }
         }
@@ -494,7 +540,7 @@ fn domain_of(tree: &Tree, id: SymbolId, elsewhere: &Elsewhere) -> Set {
     let constant = if symbol.nodes.is_empty() {
         !elsewhere.defines(&symbol.name)
     } else {
-        has_no_source(tree, symbol) && !elsewhere.sets(&symbol.name)
+        has_no_source(tree, symbol) && !elsewhere.sets(&symbol.name) && !elsewhere.defines(&symbol.name)
     };
     match symbol.kind {
         _ if constant => N,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::elsewhere::Elsewhere;
 use super::Linter;
 use super::facts::{Facts, Trust};
 use crate::diagnostic::Diagnostic;
@@ -23,7 +24,9 @@ impl Linter<'_> {
 
     /// Entries of one menu with one prompt that can be shown at the same time.
     fn check_duplicates(&mut self) {
-        let mut facts = Facts::new(self.tree, self.elsewhere, Trust::Dependencies);
+        // Both have to be shown in this very tree: what only other files define is off.
+        let nowhere = Elsewhere::default();
+        let mut facts = Facts::new(self.tree, &nowhere, Trust::Dependencies);
         let mut found = Vec::new();
         let parents = std::iter::once(self.tree.root()).chain(self.tree.nodes().map(|(id, _)| id));
         for parent in parents {

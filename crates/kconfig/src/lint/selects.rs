@@ -5,6 +5,7 @@
 //! dependencies, those of what it needs, what all of these select, and for a symbol without a prompt who can have switched it on.
 //! K102 says that they never hold; K103 names a symbol that a person can switch off there. Anything else is silent.
 
+use super::elsewhere::Elsewhere;
 use super::Linter;
 use super::facts::{Facts, N, Trust, has_prompt};
 use crate::diagnostic::Diagnostic;
@@ -22,7 +23,9 @@ impl Linter<'_> {
     }
 
     fn check_unmet(&mut self) {
-        let mut facts = Facts::new(self.tree, self.elsewhere, Trust::Dependencies);
+        // This is about configurations of this very tree: what only other files define is off.
+        let nowhere = Elsewhere::default();
+        let mut facts = Facts::new(self.tree, &nowhere, Trust::Dependencies);
         for (id, symbol) in self.tree.symbols() {
             if symbol.selects.is_empty() || !symbol.kind.is_logical() {
                 continue;
