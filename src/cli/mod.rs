@@ -6,7 +6,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::error::{Class, Result};
 
@@ -64,6 +65,9 @@ pub struct Global {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE", env = "TURNUP_CONFIG", default_value = ".config.json")]
     pub config: PathBuf,
+    /// Whether the command line itself names that file: tools that have another default of their own ask.
+    #[arg(skip)]
+    pub config_is_named: bool,
     /// The directory of everything that turnup remembers
     #[arg(long, global = true, value_name = "DIR", env = "TURNUP_STATE_DIR", default_value = ".turnup")]
     pub state_dir: PathBuf,
@@ -140,7 +144,7 @@ impl Command {
             Self::Down(args) => down::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),
             Self::Artifacts(args) => artifacts::run(&args, printer),
-            Self::Kconfig(args) => kconfig::run(args, printer),
+            Self::Kconfig(args) => kconfig::run(args, global, printer),
             Self::Bench(args) => bench::run(&args, global, printer),
             Self::State(args) => state::run(&args, global, printer),
             Self::Local(args) => local::run(&args, printer),
@@ -149,10 +153,17 @@ impl Command {
     }
 }
 
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches()?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    cli.global.config_is_named = matches.value_source("config") == Some(ValueSource::CommandLine);
+    Ok(cli)
+}
+
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
             // A closed pipe leaves nobody to tell.
@@ -173,7 +184,6 @@ pub fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent_and_every_option_has_help() {

@@ -476,4 +476,11 @@ impl Tree {
         });
         found
     }
+    /// What a range is limited by, as a person would write it.
+    #[must_use]
+    pub fn show_atom(&self, atom: Atom) -> String {
+        let mut text = String::new();
+        self.write_atom(atom, &mut text);
+        text
+    }
 }

@@ -1,8 +1,10 @@
 //! `turnup kconfig`: tools for any Kconfig tree. Each is a thin call of the crate `kconfig`; nothing here knows a cluster.
 
+use std::path::Path;
+
 use clap::Subcommand;
 
-use super::Printer;
+use super::{Global, Printer};
 use crate::error::Result;
 
 mod check;
@@ -41,13 +43,18 @@ enum Command {
 }
 
 /// Runs the tool.
-pub(super) fn run(args: Args, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
     match args.command {
         Command::Check(args) => check::run(&args, printer),
         Command::Merge(args) => merge::run(&args, printer),
         Command::Diff(args) => diff::run(&args, printer),
-        Command::Explain(args) => explain::run(&args, printer),
+        Command::Explain(args) => explain::run(&args, named(global), printer),
         Command::Fmt(args) => fmt::run(&args, printer),
-        Command::Json(args) => json::run(&args, printer),
+        Command::Json(args) => json::run(&args, named(global), printer),
     }
+}
+
+/// The .config that `--config` names; the default of that option is for clusters.
+fn named(global: &Global) -> Option<&Path> {
+    global.config_is_named.then_some(global.config.as_path())
 }
