@@ -95,6 +95,16 @@ impl<'t> Planner<'t> {
         works
     }
 
+    /// What cannot be `m` has to be `y`.
+    fn set_at_least(&mut self, symbol: SymbolId, want: Tri) -> bool {
+        self.set(symbol, want) || want == Tri::M && self.set(symbol, Tri::Y)
+    }
+
+    /// What cannot be `m` has to be `n`.
+    fn set_at_most(&mut self, symbol: SymbolId, most: Tri) -> bool {
+        self.set(symbol, most) || most == Tri::M && self.set(symbol, Tri::N)
+    }
+
     /// Makes a condition hold at least so far.
     fn reach(&mut self, expr: ExprId, want: Tri) -> bool {
         if self.config.holds(expr) >= want {
@@ -180,8 +190,8 @@ impl<'t> Planner<'t> {
         if !self.config.tree().get(symbol).kind.is_logical() || !self.busy.insert(symbol) {
             return false;
         }
-        let works = self.attempt(|planner| planner.set(symbol, want))
-            || self.attempt(|planner| planner.show(symbol, want) && planner.set(symbol, want))
+        let works = self.attempt(|planner| planner.set_at_least(symbol, want))
+            || self.attempt(|planner| planner.show(symbol, want) && planner.set_at_least(symbol, want))
             || self.raise_by_default(symbol, want)
             || self.raise_by_others(symbol, want);
         self.busy.remove(&symbol);
@@ -225,11 +235,11 @@ impl<'t> Planner<'t> {
         if !self.busy.insert(symbol) {
             return false;
         }
-        let works = self.attempt(|planner| planner.set(symbol, most))
+        let works = self.attempt(|planner| planner.set_at_most(symbol, most))
             || self.choose_another(symbol, most)
             || self.attempt(|planner| {
                 planner.release(symbol, most)
-                    && (planner.config.tri(symbol) <= most || planner.set(symbol, most))
+                    && (planner.config.tri(symbol) <= most || planner.set_at_most(symbol, most))
             })
             || self.lower_by_dependency(symbol, most);
         self.busy.remove(&symbol);

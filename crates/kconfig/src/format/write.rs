@@ -2,6 +2,9 @@
 
 use super::lines::{Unit, UnitKind, indentation, is_blank, trim};
 
+/// The width of a tab and two spaces.
+const HELP_WIDTH: usize = 10;
+
 /// The whole file.
 pub(super) fn write(units: &[Unit<'_>]) -> String {
     let mut writer = Writer { text: String::new(), before: None, gap: false, after_empty_help: false };
@@ -9,8 +12,10 @@ pub(super) fn write(units: &[Unit<'_>]) -> String {
         if unit.kind == UnitKind::Blank {
             writer.gap = true;
         } else {
-            writer.write_gap(unit, &units[at..]);
-            writer.write_unit(unit, &units[at..]);
+            let rest = &units[at..];
+            let inside = unit.kind == UnitKind::Comment && unit.is_indented() && writer.is_inside(rest);
+            writer.write_gap(unit, inside, rest);
+            writer.write_unit(unit, inside);
             writer.before = Some(unit.kind);
             writer.gap = false;
         }
@@ -37,13 +42,13 @@ impl Writer {
         self.text.push('\n');
     }
 
-    /// The empty line before a unit, or none; `rest` starts with the unit.
-    fn write_gap(&mut self, unit: &Unit<'_>, rest: &[Unit<'_>]) {
+    /// The empty line before a unit, or none; `inside` tells of a comment in an entry, `rest` starts with the unit.
+    fn write_gap(&mut self, unit: &Unit<'_>, inside: bool, rest: &[Unit<'_>]) {
         let Some(before) = self.before else { return };
         let wanted = match unit.kind {
             UnitKind::Entry => before != UnitKind::Comment || self.gap,
             // Comments directly above an entry belong to it.
-            UnitKind::Comment if before != UnitKind::Comment && !unit.is_indented() => {
+            UnitKind::Comment if before != UnitKind::Comment && !inside => {
                 let next = rest.iter().find(|next| next.kind != UnitKind::Comment);
                 self.gap || next.is_some_and(|next| next.kind == UnitKind::Entry)
             }
@@ -55,24 +60,23 @@ impl Writer {
         }
     }
 
-    fn write_unit(&mut self, unit: &Unit<'_>, rest: &[Unit<'_>]) {
+    fn write_unit(&mut self, unit: &Unit<'_>, inside: bool) {
         let after_empty_help = std::mem::replace(&mut self.after_empty_help, false);
-        let inside = if after_empty_help { "" } else { "\t" };
+        let indent = if after_empty_help { "" } else { "\t" };
         match unit.kind {
             UnitKind::Blank => {}
             UnitKind::Comment => {
-                let indent = if unit.is_indented() && self.is_inside(rest) { inside } else { "" };
-                self.line(indent, trim(unit.lines[0]));
+                self.line(if inside { indent } else { "" }, trim(unit.lines[0]));
             }
             UnitKind::Entry | UnitKind::Block => self.write_statement("", unit),
-            UnitKind::Attribute => self.write_statement(inside, unit),
+            UnitKind::Attribute => self.write_statement(indent, unit),
             UnitKind::Macro => {
                 // Blanks at the end of a value are part of it.
                 let first = unit.lines[0].trim_start_matches(is_blank);
                 self.line("", first);
                 unit.lines[1..].iter().for_each(|line| self.line("", line));
             }
-            UnitKind::Help => self.write_help(inside, unit),
+            UnitKind::Help => self.write_help(indent, unit),
         }
     }
 
@@ -110,7 +114,9 @@ impl Writer {
             let width = indentation(line);
             let content = trim(line);
             let base = *first.get_or_insert(width);
-            let indent = format!("\t  {}", " ".repeat(width.saturating_sub(base)));
+            // A tab and two spaces, and on from there as tabs go.
+            let width = HELP_WIDTH + width.saturating_sub(base);
+            let indent = "\t".repeat(width / 8) + &" ".repeat(width % 8);
             self.line(&indent, content);
         }
         self.after_empty_help = first.is_none();

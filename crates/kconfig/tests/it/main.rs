@@ -3,8 +3,14 @@
 
 mod corpus;
 mod diagnostics;
+mod diff;
 mod dotconfig;
+mod explain;
+mod format;
+mod json;
+mod lint;
 mod menus;
+mod merge;
 mod properties;
 mod semantics;
 mod support;
