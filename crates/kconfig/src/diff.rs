@@ -69,9 +69,7 @@ impl Difference {
         }
         match after.origin(symbol) {
             Origin::User if after.user_value(symbol) == before.user_value(symbol) => None,
-            Origin::User if before.visible(symbol) == Tri::N => {
-                Some("set; it could not be set before".to_owned())
-            }
+            Origin::User if before.visible(symbol) == Tri::N => Some("set; it could not be set before".to_owned()),
             Origin::User => Some("set".to_owned()),
             Origin::Default { span } => Some(format!("its default counts ({})", location(span))),
             Origin::Select { by, span } => Some(format!("{} selects it ({})", tree.get(by).name, location(span))),

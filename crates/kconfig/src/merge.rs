@@ -151,6 +151,9 @@ fn explain(symbol: SymbolId, request: &Request, merged: &Merged, config: &Config
     if !definition.kind.accepts(&value) {
         return vec![format!("`{}` is no value of the type {}", request.value, definition.kind)];
     }
+    if definition.kind == SymbolType::String && !request.value.starts_with('"') {
+        return vec!["the text is not in quotes".to_owned()];
+    }
     let hidden = config.explain_visibility(symbol);
     if !hidden.is_empty() {
         let mut why: Vec<String> = hidden;

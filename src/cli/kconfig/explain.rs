@@ -108,9 +108,7 @@ fn reason(cause: &Reason) -> Value {
 
 fn definition(definition: &Definition) -> Value {
     let entries = |entries: &[Default]| -> Value {
-        let entry = |entry: &Default| {
-            json!({ "value": entry.value, "if": entry.condition.as_ref().map(condition), "at": entry.location })
-        };
+        let entry = |entry: &Default| json!({ "value": entry.value, "if": entry.condition.as_ref().map(condition), "at": entry.location });
         entries.iter().map(entry).collect()
     };
     json!({
@@ -122,6 +120,7 @@ fn definition(definition: &Definition) -> Value {
 }
 
 fn plan(plan: &Plan) -> Value {
-    let steps = plan.steps.iter().map(|step| json!({ "symbol": step.name, "value": step.value, "prompt": step.prompt }));
+    let steps =
+        plan.steps.iter().map(|step| json!({ "symbol": step.name, "value": step.value, "prompt": step.prompt }));
     json!({ "value": plan.value.map(kconfig::Tri::as_str), "steps": steps.collect::<Vec<_>>() })
 }

@@ -56,7 +56,11 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     }
     if args.check && changed > 0 {
         let names: Vec<String> = args.files.iter().map(|file| file.display().to_string()).collect();
-        let all = if names.len() > 3 { "the same without --check".to_owned() } else { format!("turnup kconfig fmt {}", names.join(" ")) };
+        let all = if names.len() > 3 {
+            "the same without --check".to_owned()
+        } else {
+            format!("turnup kconfig fmt {}", names.join(" "))
+        };
         return Err(Error::permanent(format!("{} would change", count(changed))).hint(all));
     }
     Ok(())

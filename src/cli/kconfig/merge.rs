@@ -79,11 +79,8 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             talk.tell_encounter(encounter)?;
         }
     }
-    let (text, lost) = if args.merge_only {
-        (merged.to_text(prefix), Vec::new())
-    } else {
-        complete(args, &merged, printer)?
-    };
+    let (text, lost) =
+        if args.merge_only { (merged.to_text(prefix), Vec::new()) } else { complete(args, &merged, printer)? };
     for lost in &lost {
         talk.tell_loss(lost)?;
     }

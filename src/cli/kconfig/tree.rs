@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use kconfig::{Config, Dialect, Diagnostics, Env, Files, Tree, dotconfig};
+use kconfig::{Config, Diagnostics, Dialect, Env, Files, Tree, dotconfig};
 
 use crate::cli::Printer;
 use crate::error::{Class, Context as _, Error, Result};

@@ -51,7 +51,7 @@ pub struct Condition {
 pub struct Default {
     /// The value as written.
     pub value: String,
-    /// Everything that has to hold; none when it always does.
+    /// What has to hold besides the dependencies of the entry; none when nothing has.
     pub condition: Option<Condition>,
     /// `file:line:col`.
     pub location: String,
@@ -64,7 +64,7 @@ pub struct Link {
     pub name: String,
     /// The other symbol's value.
     pub value: String,
-    /// The condition of the `select` or `imply`; none when there is none.
+    /// What has to hold besides the dependencies of the entry with the line; none when nothing has.
     pub condition: Option<Condition>,
     /// How strongly it acts now.
     pub strength: Tri,
@@ -159,6 +159,16 @@ fn condition(config: &Config<'_>, expr: ExprId) -> Option<Condition> {
     (expr != ExprId::YES).then(|| Condition { text: config.tree().show(expr), value: config.holds(expr) })
 }
 
+/// What a line demands more than its entry does.
+fn own_condition(config: &Config<'_>, expr: ExprId, node: NodeId) -> Option<Condition> {
+    let tree = config.tree();
+    let inherited = tree.conjuncts(tree.node(node).depends);
+    let own: Vec<ExprId> = tree.conjuncts(expr).into_iter().filter(|term| !inherited.contains(term)).collect();
+    let value = own.iter().map(|term| config.holds(*term)).min()?;
+    let texts: Vec<String> = own.iter().map(|term| tree.show(*term)).collect();
+    (own != [ExprId::YES]).then(|| Condition { text: texts.join(" && "), value })
+}
+
 fn define(config: &Config<'_>, symbol: SymbolId, id: NodeId) -> Definition {
     let (tree, definition) = (config.tree(), config.tree().get(symbol));
     let node = tree.node(id);
@@ -171,7 +181,7 @@ fn define(config: &Config<'_>, symbol: SymbolId, id: NodeId) -> Definition {
     menus.reverse();
     let entry = |value: String, expr: ExprId, span: Span| Default {
         value,
-        condition: condition(config, expr),
+        condition: own_condition(config, expr, id),
         location: tree.location(span),
     };
     let defaults = definition.defaults.iter().filter(|default| default.node == id);
@@ -195,7 +205,7 @@ fn link(config: &Config<'_>, by: SymbolId, other: SymbolId, line: &Selection) ->
     Link {
         name: config.tree().get(other).name.to_string(),
         value: config.value(other).to_owned(),
-        condition: condition(config, line.condition),
+        condition: own_condition(config, line.condition, line.node),
         strength: config.tri(by).min(config.holds(line.condition)),
         location: config.tree().location(line.span),
     }

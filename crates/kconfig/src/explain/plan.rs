@@ -203,9 +203,7 @@ impl<'t> Planner<'t> {
         let defaults: Vec<(ExprId, ExprId)> = defaults.iter().map(|d| (d.condition, d.value)).collect();
         defaults.into_iter().any(|(condition, value)| {
             self.attempt(|planner| {
-                planner.reach(condition, want)
-                    && planner.reach(value, want)
-                    && planner.config.tri(symbol) >= want
+                planner.reach(condition, want) && planner.reach(value, want) && planner.config.tri(symbol) >= want
             })
         })
     }
@@ -220,9 +218,7 @@ impl<'t> Planner<'t> {
         });
         others.into_iter().any(|(by, condition)| {
             self.attempt(|planner| {
-                planner.reach(condition, want)
-                    && planner.raise(by, want)
-                    && planner.config.tri(symbol) >= want
+                planner.reach(condition, want) && planner.raise(by, want) && planner.config.tri(symbol) >= want
             })
         })
     }

@@ -87,11 +87,8 @@ fn decide(config: &Config<'_>, symbol: SymbolId) -> (String, Option<crate::sourc
 fn unset(config: &Config<'_>, symbol: SymbolId) -> (String, Option<crate::source::Span>, Vec<SymbolId>) {
     let tree = config.tree();
     let definition = tree.get(symbol);
-    let broken: Vec<ExprId> = tree
-        .conjuncts(definition.direct_dependency)
-        .into_iter()
-        .filter(|term| config.holds(*term) == Tri::N)
-        .collect();
+    let broken: Vec<ExprId> =
+        tree.conjuncts(definition.direct_dependency).into_iter().filter(|term| config.holds(*term) == Tri::N).collect();
     if let Some(first) = broken.first() {
         let from = broken.iter().flat_map(|term| tree.symbols_in(*term)).collect();
         return (format!("needs {}", tree.show(*first)), None, from);

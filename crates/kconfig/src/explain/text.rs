@@ -132,7 +132,8 @@ fn fmt_links(title: &str, links: &[Link], f: &mut fmt::Formatter<'_>) -> fmt::Re
     let (active, idle): (Vec<&Link>, Vec<&Link>) = links.iter().partition(|link| link.strength != Tri::N);
     let total = links.len();
     for link in active.iter().chain(&idle).take(MAX_NAMES) {
-        let condition = link.condition.as_ref().map_or_else(String::new, |condition| format!(" if {}", show(condition)));
+        let condition =
+            link.condition.as_ref().map_or_else(String::new, |condition| format!(" if {}", show(condition)));
         writeln!(f, "  {} [{}]{condition} ({})", link.name, link.strength, link.location)?;
     }
     if total > MAX_NAMES {

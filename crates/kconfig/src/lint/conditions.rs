@@ -140,8 +140,13 @@ impl Linter<'_> {
         }
         let opponents = terms.iter().flat_map(|term| self.tree.symbols_in(*term));
         let Some(symbol) = opponents.into_iter().find(|symbol| facts.domain(*symbol) == 0) else {
-            return self.report(finding.with_text(format!("never all of {}", self.tree.show(condition))));
+            let which = if terms.len() == 1 { "never" } else { "never all of" };
+            return self.report(finding.with_text(format!("{which} {}", self.tree.show(condition))));
         };
+        if self.tree.modules().is_none() && self.wants_m(&terms, symbol) {
+            let text = format!("{} is never m: no symbol of the tree is marked `modules`", self.tree.get(symbol).name);
+            return self.report(finding.with_text(text));
+        }
         let name = &self.tree.get(symbol).name;
         let main = finding.labels[0].span;
         let mut finding = finding.with_text(format!("{name} would have to be on and off at once"));
@@ -155,6 +160,12 @@ impl Linter<'_> {
             at = self.tree.block_around(id);
         }
         self.report(finding);
+    }
+
+    fn wants_m(&self, terms: &[ExprId], symbol: SymbolId) -> bool {
+        terms
+            .iter()
+            .any(|term| self.tree.expr(*term) == Expr::Compare(Compare::Equal, Atom::Symbol(symbol), Atom::Tri(Tri::M)))
     }
 
     /// A term that needs a symbol to be what it never is, and why; without a reason when that is reported elsewhere.
@@ -231,7 +242,8 @@ impl Linter<'_> {
                         let message = format!("{} is never `{text}`", symbol.name);
                         let label = format!("{} is {}", symbol.name, with_article(symbol.kind.as_str()));
                         let finding = Diagnostic::warning("K108", span, message).with_text(label);
-                        let near = if symbol.kind.is_logical() { "compare with y, m or n" } else { "compare with a number" };
+                        let near =
+                            if symbol.kind.is_logical() { "compare with y, m or n" } else { "compare with a number" };
                         found.push(finding.with_help(near));
                     }
                 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::elsewhere::Elsewhere;
 use super::Linter;
+use super::elsewhere::Elsewhere;
 use super::facts::{Facts, Trust};
 use crate::diagnostic::Diagnostic;
 use crate::source::FastHash;

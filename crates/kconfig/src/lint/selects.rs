@@ -5,8 +5,8 @@
 //! dependencies, those of what it needs, what all of these select, and for a symbol without a prompt who can have switched it on.
 //! K102 says that they never hold; K103 names a symbol that a person can switch off there. Anything else is silent.
 
-use super::elsewhere::Elsewhere;
 use super::Linter;
+use super::elsewhere::Elsewhere;
 use super::facts::{Facts, N, Trust, has_prompt};
 use crate::diagnostic::Diagnostic;
 use crate::expr::ExprId;

@@ -49,7 +49,8 @@ impl Linter<'_> {
                     let show = |number: i64| {
                         if symbol.kind.as_str() == "hex" { format!("{number:#x}") } else { number.to_string() }
                     };
-                    let message = format!("the default of {} is outside its range: it becomes {}", symbol.name, show(moved));
+                    let message =
+                        format!("the default of {} is outside its range: it becomes {}", symbol.name, show(moved));
                     let finding = Diagnostic::warning("K104", default.span, message);
                     self.report(finding.with_label(range.span, "this range applies"));
                 }
@@ -98,7 +99,9 @@ impl Linter<'_> {
                 };
                 if let Some(early) = list[..at].iter().find(same) {
                     let message = format!("{} {word} {} twice", symbol.name, self.tree.get(later.target).name);
-                    self.report(Diagnostic::warning("K109", later.span, message).with_label(early.span, "the first time"));
+                    self.report(
+                        Diagnostic::warning("K109", later.span, message).with_label(early.span, "the first time"),
+                    );
                 }
             }
         }

@@ -7,8 +7,10 @@ use proptest::prelude::*;
 
 use crate::support::tree;
 
-const BEFORE: &str = "CONFIG_A=y\nCONFIG_GONE=m\n# CONFIG_B is not set\nCONFIG_N=14\nCONFIG_OLD=y\nCONFIG_S=\"a=b\"\nnonsense\n";
-const AFTER: &str = "# CONFIG_A is not set\nCONFIG_B=m\nCONFIG_N=14\nCONFIG_NEW=\"x y\"\n# CONFIG_KNEW is not set\nCONFIG_S=\"a=c\"\n";
+const BEFORE: &str =
+    "CONFIG_A=y\nCONFIG_GONE=m\n# CONFIG_B is not set\nCONFIG_N=14\nCONFIG_OLD=y\nCONFIG_S=\"a=b\"\nnonsense\n";
+const AFTER: &str =
+    "# CONFIG_A is not set\nCONFIG_B=m\nCONFIG_N=14\nCONFIG_NEW=\"x y\"\n# CONFIG_KNEW is not set\nCONFIG_S=\"a=c\"\n";
 
 #[test]
 fn gone_changed_and_new_each_sorted() {

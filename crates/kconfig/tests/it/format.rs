@@ -106,12 +106,13 @@ fn filler() -> impl Strategy<Value = String> {
 }
 
 fn attribute() -> impl Strategy<Value = String> {
-    let help = prop::collection::vec((0..4_usize, prop::sample::select(vec!["word", "# no comment", "config X", "", "\"q", "a  b"])), 1..6);
+    let help = prop::collection::vec(
+        (0..4_usize, prop::sample::select(vec!["word", "# no comment", "config X", "", "\"q", "a  b"])),
+        1..6,
+    );
     let help = (indent(), help, 1..6_usize).prop_map(|(indent, lines, depth)| {
-        let text: String = lines
-            .iter()
-            .map(|(more, text)| format!("{}{}{text}\n", "\t".repeat(depth), " ".repeat(*more)))
-            .collect();
+        let text: String =
+            lines.iter().map(|(more, text)| format!("{}{}{text}\n", "\t".repeat(depth), " ".repeat(*more))).collect();
         format!("{indent}help\n{text}")
     });
     let plain = prop::sample::select(vec![
@@ -132,17 +133,19 @@ fn attribute() -> impl Strategy<Value = String> {
 
 fn entry() -> impl Strategy<Value = String> {
     let body = prop::collection::vec((filler(), attribute()), 0..5);
-    (filler(), indent(), blanks(), 0..6_usize, body, 0..6_usize).prop_map(|(filler, indent, blank, name, body, shape)| {
-        let body: String = body.into_iter().map(|(filler, line)| filler + &line).collect();
-        let config = format!("{filler}{indent}config{blank}S{name}\n{body}");
-        match shape {
-            0 => format!("{indent}menu{blank}\"m\"\n{config}{indent}endmenu\n"),
-            1 => format!("{indent}if{blank}A||B\n{config}{indent}endif{blank}#  A\n"),
-            2 => format!("{indent}source{blank}\"other\"\n{config}"),
-            3 => format!("{indent}X := a{blank}b\n{config}"),
-            _ => config,
-        }
-    })
+    (filler(), indent(), blanks(), 0..6_usize, body, 0..6_usize).prop_map(
+        |(filler, indent, blank, name, body, shape)| {
+            let body: String = body.into_iter().map(|(filler, line)| filler + &line).collect();
+            let config = format!("{filler}{indent}config{blank}S{name}\n{body}");
+            match shape {
+                0 => format!("{indent}menu{blank}\"m\"\n{config}{indent}endmenu\n"),
+                1 => format!("{indent}if{blank}A||B\n{config}{indent}endif{blank}#  A\n"),
+                2 => format!("{indent}source{blank}\"other\"\n{config}"),
+                3 => format!("{indent}X := a{blank}b\n{config}"),
+                _ => config,
+            }
+        },
+    )
 }
 
 proptest! {

@@ -76,12 +76,17 @@ fn what_may_hold_is_no_contradiction() {
 
 #[test]
 fn without_modules_m_never_holds() {
-    insta::assert_snapshot!(found("K101", "config A\n\ttristate \"A\"\nconfig B\n\ttristate \"B\"\n\tdepends on A = m\n"));
+    insta::assert_snapshot!(found(
+        "K101",
+        "config A\n\ttristate \"A\"\nconfig B\n\ttristate \"B\"\n\tdepends on A = m\n"
+    ));
 }
 
 #[test]
 fn names_of_other_files_are_left_alone() {
-    let tree = tree("config A\n\tbool \"A\"\n\tdepends on SPARC\nconfig HAVE_B\n\tbool\nconfig B\n\tbool \"B\"\n\tdepends on HAVE_B\n");
+    let tree = tree(
+        "config A\n\tbool \"A\"\n\tdepends on SPARC\nconfig HAVE_B\n\tbool\nconfig B\n\tbool \"B\"\n\tdepends on HAVE_B\n",
+    );
     let alone = lint::check(&tree, &Policy::default(), &Elsewhere::default());
     assert_eq!(ids(&alone), ["K023", "K101", "K107"], "what depends on HAVE_B is told by K107");
     let mut elsewhere = Elsewhere::default();
@@ -201,10 +206,7 @@ fn policies_choose_and_refuse() {
     let (warning, error) = (Level::Warning, Level::Error);
     let expected = [("K124", error), ("K124", error), ("K123", warning), ("K023", error), ("K101", error)];
     assert_eq!(levels, expected);
-    assert_eq!(
-        policy.set("K999", Setting::Warn),
-        Err(PolicyError::Unknown { id: "K999".to_owned(), near: None })
-    );
+    assert_eq!(policy.set("K999", Setting::Warn), Err(PolicyError::Unknown { id: "K999".to_owned(), near: None }));
     assert_eq!(policy.set("K020", Setting::Allow), Err(PolicyError::Fatal { id: "K020", setting: Setting::Allow }));
     assert!(policy.set("K020", Setting::Deny).is_ok());
 }
@@ -230,7 +232,9 @@ fn any_tree() -> impl Strategy<Value = String> {
                     0 | 1 => format!("\tdepends on {condition}\n"),
                     2 => format!("\tdefault y if {condition}\n"),
                     3 => format!("\tdefault {condition}\n"),
-                    _ => format!("\tselect T{at} if {condition}\nconfig T{at}\n\tbool\n\tdepends on S{b}\nconfig S{at}\n\tbool\n"),
+                    _ => format!(
+                        "\tselect T{at} if {condition}\nconfig T{at}\n\tbool\n\tdepends on S{b}\nconfig S{at}\n\tbool\n"
+                    ),
                 };
             }
         }
@@ -264,7 +268,7 @@ proptest! {
         let found = lint::check(&tree, &Policy::default(), &Elsewhere::default());
         for finding in &found {
             let span = finding.labels[0].span;
-            let (mut held, mut unmet) = (false, false);
+            let (mut held, mut met, mut unmet) = (false, false, false);
             every_configuration(&tree, |config| {
                 for (id, symbol) in tree.symbols() {
                     let conditions = symbol.defaults.iter().map(|default| (default.condition, default.span))
@@ -275,10 +279,12 @@ proptest! {
                             prompt.into_iter().chain(tree.written_dependencies(*node).map(|(_, span)| (node_ref.depends, span)))
                         }));
                     held |= conditions.into_iter().any(|(condition, at)| at == span && config.holds(condition) != kconfig::Tri::N);
-                    unmet |= symbol.selects.iter().any(|select| {
-                        select.span == span
-                            && config.tri(id).min(config.holds(select.condition)) > config.holds(tree.get(select.target).direct_dependency)
-                    });
+                    for select in symbol.selects.iter().filter(|select| select.span == span) {
+                        let strength = config.tri(id).min(config.holds(select.condition));
+                        let allowed = config.holds(tree.get(select.target).direct_dependency);
+                        unmet |= strength > allowed;
+                        met |= strength != kconfig::Tri::N && strength <= allowed;
+                    }
                     if finding.id == "K107" && tree.node(symbol.nodes[0]).span == span {
                         held |= config.tri(id) != kconfig::Tri::N;
                     }
@@ -286,7 +292,8 @@ proptest! {
             });
             match finding.id {
                 "K101" | "K107" => prop_assert!(!held, "{}\n{}", found.render(true), text),
-                "K102" | "K103" => prop_assert!(unmet, "{}\n{}", found.render(true), text),
+                "K102" => prop_assert!(!met, "{}\n{}", found.render(true), text),
+                "K103" => prop_assert!(unmet, "{}\n{}", found.render(true), text),
                 _ => {}
             }
         }

@@ -27,7 +27,10 @@ fn the_later_fragment_counts_and_the_earlier_is_named() {
         "CONFIG_B=m\n# CONFIG_C is not set\nCONFIG_D=5",
     ];
     let merged = merge(&fragments, "CONFIG_", Rules::default());
-    assert_eq!(merged.to_text("CONFIG_"), "CONFIG_A=y\nCONFIG_B=m\nCONFIG_S=\"a b\"\n# CONFIG_C is not set\nCONFIG_D=5\n");
+    assert_eq!(
+        merged.to_text("CONFIG_"),
+        "CONFIG_A=y\nCONFIG_B=m\nCONFIG_S=\"a b\"\n# CONFIG_C is not set\nCONFIG_D=5\n"
+    );
     let met: Vec<_> = merged
         .encounters
         .iter()
@@ -77,7 +80,8 @@ fn what_took_effect_is_not_lost() {
 
 #[test]
 fn the_rest_can_be_off() {
-    let tree = tree("config A\n\tbool \"A\"\n\tdefault y\nconfig B\n\tbool \"B\"\n\tdefault y\nconfig C\n\tdef_bool y\n");
+    let tree =
+        tree("config A\n\tbool \"A\"\n\tdefault y\nconfig B\n\tbool \"B\"\n\tdefault y\nconfig C\n\tdef_bool y\n");
     let mut config = Config::new(&tree);
     apply(&merge(&["CONFIG_A=y\n"], "CONFIG_", Rules::default()), &mut config, "CONFIG_");
     switch_off_the_rest(&tree, &mut config);

@@ -3,10 +3,14 @@
 //! Proves contradictions and consequences, each only as far as it is certain; what it cannot decide it calls possible and not
 //! implied. Reports nothing.
 
-use crate::expr::{Atom, Compare, Expr, ExprId};
+mod compare;
+mod refute;
+
+use crate::expr::{Atom, Expr, ExprId};
 use crate::tree::{Symbol, SymbolId, Tree};
 use crate::value::{SymbolType, Tri};
 
+use self::compare::{Verdict, invert};
 use super::elsewhere::Elsewhere;
 
 /// A set of truth values: one bit each for `n`, `m` and `y`.
@@ -50,6 +54,8 @@ pub(super) struct Mark {
     clauses: usize,
     given: usize,
     waiting: usize,
+    forced: usize,
+    needed: usize,
     consistent: bool,
 }
 
@@ -66,8 +72,16 @@ pub(super) struct Facts<'t> {
     given: Vec<Literal>,
     /// Selects of symbols that are on, by symbol and position: their conditions may come to hold.
     waiting: Vec<(SymbolId, usize)>,
+    /// Symbols that are on because something that is on selects them: that proves no dependency of theirs.
+    forced: Vec<SymbolId>,
+    /// Those of them that something else needs on top: their dependencies count after all.
+    needed: Vec<SymbolId>,
     /// Symbols that have just become known to be on.
     fresh: Vec<SymbolId>,
+    /// Symbols that have just become known to be off.
+    fresh_off: Vec<SymbolId>,
+    /// For each symbol those without a prompt whose defaults mention it.
+    derived: Vec<Vec<SymbolId>>,
     consequences: usize,
     consistent: bool,
 }
@@ -75,7 +89,7 @@ pub(super) struct Facts<'t> {
 impl<'t> Facts<'t> {
     pub(super) fn new(tree: &'t Tree, elsewhere: &'t Elsewhere, trust: Trust) -> Self {
         let domains = (0..tree.symbols.len()).map(|index| domain_of(tree, SymbolId::new(index), elsewhere)).collect();
-        Self {
+        let mut facts = Self {
             tree,
             elsewhere,
             trust,
@@ -84,9 +98,69 @@ impl<'t> Facts<'t> {
             clauses: Vec::new(),
             given: Vec::new(),
             waiting: Vec::new(),
+            forced: Vec::new(),
+            needed: Vec::new(),
             fresh: Vec::new(),
+            fresh_off: Vec::new(),
+            derived: vec![Vec::new(); if trust == Trust::Dependencies { tree.symbols.len() } else { 0 }],
             consequences: 0,
             consistent: true,
+        };
+        if trust == Trust::Dependencies {
+            facts.derive_constants();
+        }
+        facts
+    }
+
+    /// What holds in every configuration: symbols without a prompt whose defaults always apply.
+    fn derive_constants(&mut self) {
+        let tree = self.tree;
+        let hidden: Vec<SymbolId> = tree.symbols().map(|(id, _)| id).filter(|id| self.is_derived(*id)).collect();
+        for id in &hidden {
+            for default in &tree.get(*id).defaults {
+                for symbol in tree.symbols_in(default.condition).into_iter().chain(tree.symbols_in(default.value)) {
+                    self.derived[symbol.index()].push(*id);
+                }
+            }
+        }
+        for id in hidden {
+            self.derive(id);
+            self.settle();
+        }
+        // One more look: a default may rest on a symbol that came later.
+        let open: Vec<SymbolId> = tree.symbols().map(|(id, _)| id).filter(|id| self.is_derived(*id)).collect();
+        for id in open {
+            self.derive(id);
+            self.settle();
+        }
+        self.consistent = true;
+    }
+
+    fn is_derived(&self, id: SymbolId) -> bool {
+        let symbol = self.tree.get(id);
+        symbol.kind.is_logical()
+            && !symbol.defaults.is_empty()
+            && symbol.choice.is_none()
+            && symbol.env.is_none()
+            && !has_prompt(self.tree, symbol)
+    }
+
+    /// Switches a symbol without a prompt on when its first default certainly says so.
+    fn derive(&mut self, id: SymbolId) {
+        if self.domain(id) & N == 0 {
+            return;
+        }
+        for default in &self.tree.get(id).defaults {
+            if self.implied(default.condition, true) {
+                if self.implied(default.value, true) {
+                    self.restrict(id, M | Y);
+                }
+                return;
+            }
+            // A default that may come first and say something else.
+            if self.possible(default.condition, true) && !self.implied(default.value, true) {
+                return;
+            }
         }
     }
 
@@ -100,6 +174,8 @@ impl<'t> Facts<'t> {
             clauses: self.clauses.len(),
             given: self.given.len(),
             waiting: self.waiting.len(),
+            forced: self.forced.len(),
+            needed: self.needed.len(),
             consistent: self.consistent,
         }
     }
@@ -113,8 +189,11 @@ impl<'t> Facts<'t> {
         self.clauses.truncate(mark.clauses);
         self.given.truncate(mark.given);
         self.waiting.truncate(mark.waiting);
+        self.forced.truncate(mark.forced);
+        self.needed.truncate(mark.needed);
         self.consistent = mark.consistent;
         self.fresh.clear();
+        self.fresh_off.clear();
         self.consequences = 0;
     }
 
@@ -153,6 +232,9 @@ impl<'t> Facts<'t> {
         if before & N != 0 && after & N == 0 {
             self.fresh.push(symbol);
         }
+        if before & !N != 0 && after == N {
+            self.fresh_off.push(symbol);
+        }
     }
 
     /// Takes an expression apart; disjunctions wait as clauses.
@@ -161,7 +243,9 @@ impl<'t> Facts<'t> {
         while let Some((expr, positive)) = open.pop() {
             match self.tree.expr(expr) {
                 Expr::Not(inner) => open.push((inner, !positive)),
-                Expr::And(..) if positive => open.extend(self.tree.conjuncts(expr).into_iter().map(|term| (term, true))),
+                Expr::And(..) if positive => {
+                    open.extend(self.tree.conjuncts(expr).into_iter().map(|term| (term, true)))
+                }
                 Expr::Or(..) if !positive => {
                     open.extend(self.tree.disjuncts(expr).into_iter().map(|term| (term, false)));
                 }
@@ -177,6 +261,10 @@ impl<'t> Facts<'t> {
                     match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
                         Verdict::Symbol(symbol, set) => self.restrict(symbol, set),
                         Verdict::Never => self.consistent = false,
+                        Verdict::Within(symbol, set) => {
+                            self.given.push((expr, positive));
+                            self.restrict(symbol, set);
+                        }
                         Verdict::Maybe => self.given.push((expr, positive)),
                     }
                 }
@@ -188,7 +276,13 @@ impl<'t> Facts<'t> {
         match atom {
             Atom::Tri(tri) => self.consistent &= tri != if positive { Tri::N } else { Tri::Y },
             Atom::Text(_) => self.consistent &= !positive,
-            Atom::Symbol(symbol) => self.restrict(symbol, if positive { M | Y } else { N | M }),
+            Atom::Symbol(symbol) => {
+                self.restrict(symbol, if positive { M | Y } else { N | M });
+                if positive && self.forced.contains(&symbol) && !self.needed.contains(&symbol) {
+                    self.needed.push(symbol);
+                    open.extend(self.dependency_of(symbol).map(|dependency| (dependency, true)));
+                }
+            }
             // A choice is on only where it is visible; one with several definitions is visible in any of them.
             Atom::Choice(choice) => {
                 if let ([node], true) = (&*self.tree.choice(choice).nodes, positive)
@@ -219,11 +313,45 @@ impl<'t> Facts<'t> {
                     self.follow(symbol);
                 }
             }
-            if !self.consistent || !(self.follow_selects() | self.decide_clauses()) {
+            while self.consistent
+                && let Some(symbol) = self.fresh_off.pop()
+            {
+                self.consequences += 1;
+                if self.consequences <= MAX_CONSEQUENCES {
+                    self.follow_off(symbol);
+                }
+            }
+            if !self.consistent || !(!self.fresh.is_empty() | self.follow_selects() | self.decide_clauses()) {
                 break;
             }
         }
         self.fresh.clear();
+        self.fresh_off.clear();
+    }
+
+    /// What is off because a symbol is: nobody selects it, and where it has no prompt, its first default does not say `y`.
+    fn follow_off(&mut self, id: SymbolId) {
+        let symbol = self.tree.get(id);
+        if symbol.nodes.is_empty() || self.elsewhere.defines(&symbol.name) || symbol.choice.is_some() {
+            return;
+        }
+        self.take(symbol.selected_by, false);
+        if self.is_derived(id)
+            && let Some(default) = symbol.defaults.first()
+        {
+            self.clauses.push(vec![vec![(default.condition, false)], vec![(default.value, false)]]);
+        }
+        self.derive_from(id);
+    }
+
+    /// Looks at the symbols whose defaults mention one that has become known.
+    fn derive_from(&mut self, id: SymbolId) {
+        if self.trust == Trust::Dependencies {
+            for at in 0..self.derived[id.index()].len() {
+                let other = self.derived[id.index()][at];
+                self.derive(other);
+            }
+        }
     }
 
     /// Takes what is left of clauses with one way open; whether anything became known.
@@ -253,15 +381,31 @@ impl<'t> Facts<'t> {
         if self.elsewhere.defines(&symbol.name) {
             return;
         }
-        // A dependency that is constantly `n` is what a macro found on this machine.
-        let free = symbol.selectors.is_empty() && !self.elsewhere.sets(&symbol.name);
-        if (free || self.trust == Trust::Dependencies) && symbol.direct_dependency != ExprId::NO {
-            self.take(symbol.direct_dependency, true);
+        if !self.forced.contains(&id)
+            && let Some(dependency) = self.dependency_of(id)
+        {
+            self.take(dependency, true);
         }
         self.waiting.extend((0..symbol.selects.len()).map(|index| (id, index)));
-        if !has_prompt(self.tree, symbol) && symbol.choice.is_none() && symbol.env.is_none() {
+        // Of a choice of bools one is on.
+        if let Some(choice) = symbol.choice.map(|choice| self.tree.choice(choice))
+            && choice.kind == SymbolType::Bool
+        {
+            choice.members.iter().filter(|member| **member != id).for_each(|member| self.restrict(*member, N));
+        }
+        self.derive_from(id);
+        if symbol.choice.is_none() && symbol.env.is_none() {
             self.take_causes(symbol);
         }
+    }
+
+    /// What holds because a symbol is on, as far as that is to be trusted.
+    fn dependency_of(&self, id: SymbolId) -> Option<ExprId> {
+        let symbol = self.tree.get(id);
+        let free = symbol.selectors.is_empty() && !self.elsewhere.sets(&symbol.name);
+        // A dependency that is constantly `n` is what a macro found on this machine.
+        let known = symbol.direct_dependency != ExprId::NO && !self.elsewhere.defines(&symbol.name);
+        ((free || self.trust == Trust::Dependencies) && known).then_some(symbol.direct_dependency)
     }
 
     /// Follows the selects whose conditions have come to hold; whether anything became known.
@@ -271,25 +415,27 @@ impl<'t> Facts<'t> {
             let (by, index) = self.waiting[at];
             let selection = &self.tree.get(by).selects[index];
             if self.domain(selection.target) & N != 0 && self.implied(selection.condition, true) {
+                self.forced.push(selection.target);
                 self.restrict(selection.target, M | Y);
             }
         }
         self.trail.len() > before
     }
 
-    /// A symbol without a prompt is on only because something made it so.
+    /// A symbol is on only because something made it so: a person, a default, or another symbol.
     fn take_causes(&mut self, symbol: &Symbol) {
         if self.elsewhere.sets(&symbol.name) {
             return;
         }
         let by_others = [symbol.selected_by, symbol.implied_by].into_iter().flat_map(|expr| self.tree.disjuncts(expr));
-        let mut causes: Clause =
-            by_others.filter(|expr| *expr != ExprId::NO).map(|expr| vec![(expr, true)]).collect();
+        let mut causes: Clause = by_others.filter(|expr| *expr != ExprId::NO).map(|expr| vec![(expr, true)]).collect();
         // A constant `n` is what a macro found on this machine, or a switch for whoever edits the file: not for ever.
         let written = |expr: ExprId| if expr == ExprId::NO { ExprId::YES } else { expr };
         causes.extend(
             symbol.defaults.iter().map(|default| vec![(default.condition, true), (written(default.value), true)]),
         );
+        let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
+        causes.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
         if (1..=MAX_ALTERNATIVES).contains(&causes.len()) {
             self.clauses.push(causes);
         }
@@ -309,7 +455,7 @@ impl<'t> Facts<'t> {
             Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { M | Y } else { N | M } != 0,
             Expr::Compare(operator, left, right) => {
                 match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
-                    Verdict::Symbol(symbol, set) => self.domain(symbol) & set != 0,
+                    Verdict::Symbol(symbol, set) | Verdict::Within(symbol, set) => self.domain(symbol) & set != 0,
                     Verdict::Never => false,
                     Verdict::Maybe => true,
                 }
@@ -332,7 +478,7 @@ impl<'t> Facts<'t> {
             Expr::Compare(operator, left, right) => {
                 match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
                     Verdict::Symbol(symbol, set) => self.domain(symbol) & !set == 0,
-                    Verdict::Maybe => self.given.contains(&(expr, positive)),
+                    Verdict::Maybe | Verdict::Within(..) => self.given.contains(&(expr, positive)),
                     Verdict::Never => false,
                 }
             }
@@ -341,9 +487,7 @@ impl<'t> Facts<'t> {
 
     fn implied_clause(&self, terms: &[ExprId], positive: bool) -> bool {
         let holds = |term: &ExprId| self.implied(*term, positive);
-        let listed = |alternative: &Vec<Literal>| {
-            matches!(&**alternative, [(expr, sign)] if *sign == positive && terms.contains(expr))
-        };
+        let listed = |alternative: &Vec<Literal>| matches!(&**alternative, [(expr, sign)] if *sign == positive && terms.contains(expr));
         terms.iter().any(holds) || self.clauses.iter().any(|clause| clause.iter().all(listed))
     }
 
@@ -363,159 +507,6 @@ impl<'t> Facts<'t> {
                 holds
             })
         })
-    }
-
-    /// Values under which a condition does not hold though all assumptions do; none when that is not certain.
-    pub(super) fn refute(&mut self, goal: ExprId) -> Option<Assignment> {
-        let values = self.find_refutation(goal, true)?;
-        let mark = self.mark();
-        let works = self.assume_values(&values) && self.clauses_have_ways() && !self.possible(goal, true);
-        self.undo(mark);
-        works.then_some(values)
-    }
-
-    /// Whether every clause has a way that leads to no contradiction.
-    fn clauses_have_ways(&mut self) -> bool {
-        (0..self.clauses.len()).all(|index| {
-            let ways = self.clauses[index].clone();
-            ways.into_iter().any(|way| {
-                let mark = self.mark();
-                way.into_iter().for_each(|(expr, positive)| self.take(expr, positive));
-                self.settle();
-                let works = self.consistent;
-                self.undo(mark);
-                works
-            })
-        })
-    }
-
-    fn find_refutation(&self, expr: ExprId, positive: bool) -> Option<Assignment> {
-        let all = |terms: Vec<ExprId>| {
-            terms.into_iter().try_fold(Assignment::new(), |mut values, term| {
-                for (symbol, set) in self.find_refutation(term, positive)? {
-                    if values.iter().any(|(known, before)| *known == symbol && before & set == 0) {
-                        return None;
-                    }
-                    values.push((symbol, set));
-                }
-                Some(values)
-            })
-        };
-        let any = |terms: Vec<ExprId>| terms.into_iter().find_map(|term| self.find_refutation(term, positive));
-        match self.tree.expr(expr) {
-            Expr::Not(inner) => self.find_refutation(inner, !positive),
-            Expr::And(..) if positive => any(self.tree.conjuncts(expr)),
-            Expr::Or(..) if !positive => any(self.tree.disjuncts(expr)),
-            Expr::And(..) => all(self.tree.conjuncts(expr)),
-            Expr::Or(..) => all(self.tree.disjuncts(expr)),
-            Expr::Atom(Atom::Symbol(symbol)) => self.move_out(symbol, if positive { N } else { Y }),
-            Expr::Compare(operator, left, right) => {
-                match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
-                    Verdict::Symbol(symbol, set) => self.move_out(symbol, ANY & !set),
-                    Verdict::Never => Some(Assignment::new()),
-                    Verdict::Maybe => None,
-                }
-            }
-            Expr::Atom(Atom::Choice(_)) => None,
-            Expr::Atom(_) => (!self.possible(expr, positive)).then(Assignment::new),
-        }
-    }
-
-    /// A value of the set that the symbol is certain to be able to take.
-    fn move_out(&self, id: SymbolId, set: Set) -> Option<Assignment> {
-        let domain = self.domain(id);
-        if domain & !set == 0 {
-            return Some(Assignment::new());
-        }
-        if domain & set & N != 0 && self.can_be_off(id) {
-            return Some(vec![(id, N)]);
-        }
-        (domain & set & Y != 0 && self.can_be_on(id)).then(|| vec![(id, Y)])
-    }
-
-    fn can_be_off(&self, id: SymbolId) -> bool {
-        let symbol = self.tree.get(id);
-        if let Some(choice) = symbol.choice {
-            return self.tree.choice(choice).members.len() > 1;
-        }
-        if symbol.nodes.is_empty() {
-            return false;
-        }
-        let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
-        if prompts.clone().next().is_some() {
-            return prompts.clone().any(|prompt| self.possible(prompt.condition, true));
-        }
-        let forced = |expr: ExprId| self.possible(expr, true);
-        !symbol.defaults.iter().any(|default| forced(default.condition) && forced(default.value))
-            && !self.implied(symbol.selected_by, true)
-            && !self.implied(symbol.implied_by, true)
-    }
-
-    fn can_be_on(&self, id: SymbolId) -> bool {
-        let nodes = self.tree.get(id).nodes.iter();
-        nodes.filter_map(|node| self.tree.node(*node).prompt.as_ref()).any(|prompt| self.implied(prompt.condition, true))
-    }
-
-    /// What a comparison says.
-    fn comparison(&self, operator: Compare, left: Atom, right: Atom) -> Verdict {
-        let (operator, left, right) = match (left, right) {
-            (Atom::Tri(_) | Atom::Text(_), Atom::Symbol(_)) => (swap(operator), right, left),
-            _ => (operator, left, right),
-        };
-        match (left, right) {
-            (Atom::Symbol(symbol), Atom::Tri(tri)) => self.compare_symbol(operator, symbol, tri),
-            (Atom::Symbol(symbol), Atom::Text(text))
-                if self.tree.get(symbol).kind.is_logical() && self.tree.symbol_is_defined(symbol) =>
-            {
-                // A bool is never anything but `n`, `m` and `y`; order is left alone.
-                match (operator, Tri::parse(self.tree.text(text))) {
-                    (Compare::Equal, None) => Verdict::Never,
-                    _ => Verdict::Maybe,
-                }
-            }
-            _ => Verdict::Maybe,
-        }
-    }
-
-    fn compare_symbol(&self, operator: Compare, symbol: SymbolId, tri: Tri) -> Verdict {
-        let definition = self.tree.get(symbol);
-        if !definition.kind.is_logical() || definition.nodes.is_empty() {
-            // A name that nobody defines stands for itself as text.
-            let nowhere = definition.nodes.is_empty() && self.domain(symbol) == N;
-            return if nowhere && operator == Compare::Equal { Verdict::Never } else { Verdict::Maybe };
-        }
-        let bit = match tri {
-            Tri::N => N,
-            Tri::M => M,
-            Tri::Y => Y,
-        };
-        Verdict::Symbol(
-            symbol,
-            match operator {
-                Compare::Equal => bit,
-                Compare::Unequal => ANY & !bit,
-                Compare::Less => bit - 1,
-                Compare::LessEqual => (bit - 1) | bit,
-                Compare::Greater => ANY & !((bit - 1) | bit),
-                Compare::GreaterEqual => ANY & !(bit - 1),
-            },
-        )
-    }
-}
-
-/// What a comparison demands.
-enum Verdict {
-    /// That this symbol has one of these values.
-    Symbol(SymbolId, Set),
-    /// What is impossible.
-    Never,
-    /// What nobody knows.
-    Maybe,
-}
-
-impl Tree {
-    fn symbol_is_defined(&self, symbol: SymbolId) -> bool {
-        !self.get(symbol).nodes.is_empty()
     }
 }
 
@@ -548,27 +539,5 @@ fn domain_of(tree: &Tree, id: SymbolId, elsewhere: &Elsewhere) -> Set {
         SymbolType::Tristate if tree.modules().is_none() => N | Y,
         SymbolType::Tristate | SymbolType::Unknown => ANY,
         SymbolType::Int | SymbolType::Hex | SymbolType::String => N,
-    }
-}
-
-const fn invert(operator: Compare) -> Compare {
-    match operator {
-        Compare::Equal => Compare::Unequal,
-        Compare::Unequal => Compare::Equal,
-        Compare::Less => Compare::GreaterEqual,
-        Compare::LessEqual => Compare::Greater,
-        Compare::Greater => Compare::LessEqual,
-        Compare::GreaterEqual => Compare::Less,
-    }
-}
-
-/// The same comparison with its sides exchanged.
-const fn swap(operator: Compare) -> Compare {
-    match operator {
-        Compare::Less => Compare::Greater,
-        Compare::LessEqual => Compare::GreaterEqual,
-        Compare::Greater => Compare::Less,
-        Compare::GreaterEqual => Compare::LessEqual,
-        same => same,
     }
 }
