@@ -167,14 +167,15 @@ mod tests {
     fn a_command_runs_again_when_what_it_names_has_changed() {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("probe");
-        let command = format!("printf x >> {0}/count; sh {0}/probe; echo said >&2", directory.path().display());
-        fs_err::write(&script, "echo one").unwrap();
+        let command = format!("sh {}/probe; echo said >&2", directory.path().display());
+        let counting = format!("printf x >> {}/count", directory.path().display());
+        fs_err::write(&script, format!("{counting}; echo one")).unwrap();
         let memory = directory.path().join("memory");
         let run = || Shell::remembering(memory.clone()).run(&command).unwrap();
         let one = (b"one\n".to_vec(), b"said\n".to_vec());
         assert_eq!(run(), one);
         assert_eq!((run(), count(directory.path())), (one, 1));
-        fs_err::write(&script, "echo other").unwrap();
+        fs_err::write(&script, format!("{counting}; echo other")).unwrap();
         assert_eq!((run().0, count(directory.path())), (b"other\n".to_vec(), 2));
         assert_eq!(Shell::default().run(&command).unwrap().0, b"other\n");
         assert_eq!(count(directory.path()), 3);

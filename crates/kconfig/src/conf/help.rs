@@ -13,7 +13,7 @@ impl Session<'_, '_> {
     pub(super) fn print_help(&mut self, id: NodeId) {
         let node = self.tree.node(id);
         let mut text = String::from("\n");
-        match self.tree.help(id) {
+        match self.tree.raw_help(id) {
             Some(help) => {
                 if let Some(symbol) = node.symbol {
                     text.extend([&*self.prefix, &*self.tree.get(symbol).name, ":\n\n"]);
