@@ -238,7 +238,11 @@ impl Exprs {
         let equal = operator == Compare::Equal;
         match self.get(id) {
             Expr::Atom(Atom::Tri(tri)) => {
-                if (tri == Tri::N) == equal { ExprId::YES } else { ExprId::NO }
+                if (tri == Tri::N) == equal {
+                    ExprId::YES
+                } else {
+                    ExprId::NO
+                }
             }
             Expr::Atom(atom) => self.compare(operator, atom, Atom::Tri(Tri::N)),
             Expr::Not(inner) => self.compare_no(inner, if equal { Compare::Unequal } else { Compare::Equal }),
@@ -246,7 +250,11 @@ impl Exprs {
             Expr::And(..) => self.join_no(self.conjuncts(id), operator, equal),
             Expr::Or(..) => self.join_no(self.disjuncts(id), operator, !equal),
             Expr::Compare(..) => {
-                if equal { self.not(id) } else { id }
+                if equal {
+                    self.not(id)
+                } else {
+                    id
+                }
             }
         }
     }

@@ -288,7 +288,8 @@ impl<'a> Loader<'a> {
         // A directory that matched may lack the file behind it.
         found.retain(|name| self.files.read(name).is_ok());
         if found.is_empty() && !optional {
-            let finding = Diagnostic::error("K007", path.span, format!("no file matches `{}`", self.names.text(path.text)));
+            let finding =
+                Diagnostic::error("K007", path.span, format!("no file matches `{}`", self.names.text(path.text)));
             return Err(finding.with_help("`osource` accepts that there is none"));
         }
         Ok(found)
@@ -296,6 +297,7 @@ impl<'a> Loader<'a> {
 
     fn explain_recursion(&self, position: usize, name: &str, span: Span) -> Diagnostic {
         let mut finding = Diagnostic::error("K008", span, format!("`{name}` sources itself"));
+        finding.trail = self.open.iter().filter_map(|open| open.from).collect();
         for open in &self.open[position + 1..] {
             if let Some(from) = open.from {
                 finding = finding.with_label(from, format!("which sources `{}`", self.sources.path(open.file)));

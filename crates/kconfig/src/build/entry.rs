@@ -35,7 +35,8 @@ impl Builder<'_> {
         self.nodes[node.index()].comments = item.annotations;
         for index in item.attributes.start as usize..item.attributes.end as usize {
             let line = &mut self.attributes[index];
-            let attribute = Attribute { kind: std::mem::replace(&mut line.kind, AttributeKind::Ignored), span: line.span };
+            let attribute =
+                Attribute { kind: std::mem::replace(&mut line.kind, AttributeKind::Ignored), span: line.span };
             self.take_attribute(node, attribute);
         }
         self.inherit_visibility(node);

@@ -115,8 +115,7 @@ fn read_seed(session: &mut Session<'_, '_>, mode: Mode) -> Step {
         _ => "alldef.config",
     };
     if !session.read_values(Some(name)) && !session.read_values(Some("all.config")) {
-        session
-            .error(&format!("*** KCONFIG_ALLCONFIG set, but no \"{name}\" or \"all.config\" file found\n"));
+        session.error(&format!("*** KCONFIG_ALLCONFIG set, but no \"{name}\" or \"all.config\" file found\n"));
         return Err(Exit(1));
     }
     Ok(())

@@ -41,7 +41,8 @@ pub(super) fn apply(session: &mut Session<'_, '_>, command: &Command) -> Step {
         Mode::Mod2no => rewrite(session, Tri::M, Tri::N),
         Mode::Oldask | Mode::Old | Mode::Listnew | Mode::Helpnew | Mode::Sync => {
             let top = session.tree.root();
-            Asker { session, mode: command.mode, top, indent: 1, asked: false }.run();
+            let mode = command.mode;
+            return Asker { session, mode, top, indent: 1, asked: false, ended: false, stuck: false }.run();
         }
         Mode::Savedefconfig | Mode::Olddef => {}
     }

@@ -116,10 +116,7 @@ fn take_long(
         }
         (None, several) => {
             let names: Vec<String> = several.iter().map(|(option, _)| format!(" '--{option}'")).collect();
-            console.error(&format!(
-                "{program}: option '--{long}' is ambiguous; possibilities:{}\n",
-                names.concat()
-            ));
+            console.error(&format!("{program}: option '--{long}' is ambiguous; possibilities:{}\n", names.concat()));
             return Ok(());
         }
     };

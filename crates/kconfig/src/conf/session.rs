@@ -88,7 +88,18 @@ impl<'s, 'o> Session<'s, 'o> {
     pub(super) fn new(tree: &'s Tree, console: &'s mut Console<'o>, silent: bool) -> Self {
         let prefix = console.variable("CONFIG_").unwrap_or_else(|| "CONFIG_".to_owned());
         let (config, order) = (Config::new(tree), order::all(tree));
-        Self { tree, config, console, prefix, silent, changed: true, warnings: 0, unmet: 0, order, variables: Vec::new() }
+        Self {
+            tree,
+            config,
+            console,
+            prefix,
+            silent,
+            changed: true,
+            warnings: 0,
+            unmet: 0,
+            order,
+            variables: Vec::new(),
+        }
     }
 
     pub(super) fn variable(&self, name: &str) -> Option<String> {

@@ -83,11 +83,9 @@ impl Session<'_, '_> {
         }
         let definition = self.tree.get(symbol);
         let Some(choice) = definition.choice else { return false };
-        let counts = !self.tree.has_mode(choice)
-            || (!self.tree.choice(choice).optional && definition.kind == SymbolType::Bool);
-        counts
-            && self.config.tri(symbol) == Tri::Y
-            && self.config.evaluator().choice_default(choice) == Some(symbol)
+        let counts =
+            !self.tree.has_mode(choice) || (!self.tree.choice(choice).optional && definition.kind == SymbolType::Bool);
+        counts && self.config.tri(symbol) == Tri::Y && self.config.evaluator().choice_default(choice) == Some(symbol)
     }
 
     /// The value that a symbol has while the user says nothing, as far as the C tools look at it: ranges do not count.
@@ -97,12 +95,11 @@ impl Session<'_, '_> {
         let answer = evaluator.answer(symbol);
         let active = evaluator.active_default(definition);
         if definition.kind.is_logical() {
-            let given = active.map_or(Tri::N, |(index, limit)| evaluator.eval(definition.defaults[index].value).min(limit));
+            let given =
+                active.map_or(Tri::N, |(index, limit)| evaluator.eval(definition.defaults[index].value).min(limit));
             let mut value = given.max(answer.forced);
             let is_member = definition.choice.is_some();
-            if value == Tri::M
-                && (definition.kind == SymbolType::Bool || !is_member && evaluator.modules() == Tri::N)
-            {
+            if value == Tri::M && (definition.kind == SymbolType::Bool || !is_member && evaluator.modules() == Tri::N) {
                 value = Tri::Y;
             }
             return value.max(answer.implied).as_str();

@@ -30,8 +30,17 @@ struct Variable {
 /// Something that a person sees, in its turn.
 enum Effect {
     Info(String),
-    WarningIf { condition: String, text: String, path: String, span: Span },
-    ErrorIf { condition: String, text: String, span: Span },
+    WarningIf {
+        condition: String,
+        text: String,
+        path: String,
+        span: Span,
+    },
+    ErrorIf {
+        condition: String,
+        text: String,
+        span: Span,
+    },
     /// What the command with this number said on standard error.
     Stderr(usize),
 }
@@ -248,7 +257,12 @@ impl<'e> Macros<'e> {
             ("info", [text]) => self.effects.push_back(Effect::Info(text.clone())),
             ("warning-if", [condition, text]) if may_be_yes(condition) => {
                 let (condition, text) = (condition.clone(), text.clone());
-                self.effects.push_back(Effect::WarningIf { condition, text, path: place.path.to_owned(), span: place.span });
+                self.effects.push_back(Effect::WarningIf {
+                    condition,
+                    text,
+                    path: place.path.to_owned(),
+                    span: place.span,
+                });
             }
             ("error-if", [condition, text]) if condition == "y" => {
                 // Everything before it was seen before it.
@@ -256,7 +270,11 @@ impl<'e> Macros<'e> {
                 return Err(Failure::Refused(self.commands.resolve(text).map_err(Failure::Broken)?));
             }
             ("error-if", [condition, text]) if is_pending(condition) => {
-                self.effects.push_back(Effect::ErrorIf { condition: condition.clone(), text: text.clone(), span: place.span });
+                self.effects.push_back(Effect::ErrorIf {
+                    condition: condition.clone(),
+                    text: text.clone(),
+                    span: place.span,
+                });
             }
             _ => {}
         }

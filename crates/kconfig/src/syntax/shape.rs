@@ -244,7 +244,8 @@ fn lower_line(pairs: Pairs<'_, Rule>) -> Template {
             Rule::word | Rule::text => template.words.push(position(&pair)),
             Rule::expression => template.expression = Some(lower_program(pair)),
             Rule::condition => {
-                template.condition = pair.into_inner().find(|inner| inner.as_rule() == Rule::expression).map(lower_program);
+                template.condition =
+                    pair.into_inner().find(|inner| inner.as_rule() == Rule::expression).map(lower_program);
             }
             _ => {}
         }

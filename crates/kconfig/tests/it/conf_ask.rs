@@ -60,12 +60,10 @@ fn the_end_of_the_input_takes_the_old_answers() {
     machine.succeed("--oldaskconfig");
     let said = machine.stderr();
     assert!(said.starts_with("\nError in reading or end of file.\n"), "{said}");
-    assert_eq!(machine.values(), [
-        "CONFIG_MODULES=y",
-        "# CONFIG_PUMP is not set",
-        "CONFIG_CODE=0x0",
-        "CONFIG_NAME=\"tap\""
-    ]);
+    assert_eq!(
+        machine.values(),
+        ["CONFIG_MODULES=y", "# CONFIG_PUMP is not set", "CONFIG_CODE=0x0", "CONFIG_NAME=\"tap\""]
+    );
 }
 
 const CHOICE: &str = "\
@@ -93,7 +91,10 @@ fn members_of_a_choice_are_chosen_by_number() {
     let mut machine = Machine::new(CHOICE).keys(&["y", "?", "3?", "x", "9", "3"]);
     machine.succeed("--oldaskconfig");
     insta::assert_snapshot!(machine.stdout());
-    assert_eq!(machine.values(), ["CONFIG_A=y", "# CONFIG_RED is not set", "# CONFIG_GREEN is not set", "CONFIG_BLUE=y"]);
+    assert_eq!(
+        machine.values(),
+        ["CONFIG_A=y", "# CONFIG_RED is not set", "# CONFIG_GREEN is not set", "CONFIG_BLUE=y"]
+    );
 }
 
 #[test]
@@ -101,7 +102,8 @@ fn a_choice_with_a_new_member_is_asked_again() {
     let mut machine = Machine::new(CHOICE).config("CONFIG_A=y\n# CONFIG_RED is not set\nCONFIG_BLUE=y\n").keys(&["2"]);
     machine.succeed("--oldconfig");
     insta::assert_snapshot!(machine.stdout());
-    let mut old = Machine::new(CHOICE).old().config("CONFIG_A=y\n# CONFIG_RED is not set\nCONFIG_BLUE=y\n").keys(&["2"]);
+    let mut old =
+        Machine::new(CHOICE).old().config("CONFIG_A=y\n# CONFIG_RED is not set\nCONFIG_BLUE=y\n").keys(&["2"]);
     old.succeed("--oldconfig");
     assert_eq!(old.stdout(), machine.stdout());
     assert_eq!(old.values(), machine.values());

@@ -26,7 +26,8 @@ fn machine() -> Machine {
     Machine::new(TREE).file("other", "config OTHER\n\tdef_bool y\n").set("WHO", "me")
 }
 
-const CONFIG: &str = "CONFIG_BOOL=y\nCONFIG_TRI=m\nCONFIG_NUMBER=7\nCONFIG_ADDRESS=1f\nCONFIG_TEXT=\"a \\\"b\\\" me\"\n";
+const CONFIG: &str =
+    "CONFIG_BOOL=y\nCONFIG_TRI=m\nCONFIG_NUMBER=7\nCONFIG_ADDRESS=1f\nCONFIG_TEXT=\"a \\\"b\\\" me\"\n";
 
 #[test]
 fn all_of_them_are_written_with_the_configuration() {
@@ -58,7 +59,10 @@ fn a_symbol_is_touched_when_its_value_changes() {
     machine.touched.clear();
     machine.succeed("--syncconfig");
     assert_eq!(touched(&machine), [""; 0]);
-    machine.files.insert(".config".into(), "# CONFIG_BOOL is not set\nCONFIG_TRI=y\nCONFIG_TEXT=\"new\"\nCONFIG_NUMBER=7\nCONFIG_ADDRESS=1f\n".into());
+    machine.files.insert(
+        ".config".into(),
+        "# CONFIG_BOOL is not set\nCONFIG_TRI=y\nCONFIG_TEXT=\"new\"\nCONFIG_NUMBER=7\nCONFIG_ADDRESS=1f\n".into(),
+    );
     let auto = machine.files.get_mut("include/config/auto.conf").unwrap();
     auto.push_str("CONFIG_GONE=y\n");
     machine.succeed("--syncconfig");

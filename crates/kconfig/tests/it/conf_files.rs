@@ -38,7 +38,10 @@ fn the_old_configuration_is_kept_and_an_equal_one_is_not_touched() {
     machine.succeed("--olddefconfig");
     assert_eq!(machine.read(".config.old"), "CONFIG_A=y\n");
     assert_eq!(machine.stdout(), "#\n# configuration written to .config\n#\n");
-    assert_eq!(machine.touched, ["write .config.77.tmp", "rename .config .config.old", "rename .config.77.tmp .config"]);
+    assert_eq!(
+        machine.touched,
+        ["write .config.77.tmp", "rename .config .config.old", "rename .config.77.tmp .config"]
+    );
     insta::assert_snapshot!(machine.read(".config"));
     machine.touched.clear();
     machine.out.take();

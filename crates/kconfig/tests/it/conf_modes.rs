@@ -46,7 +46,8 @@ fn all_symbols_get_the_same_answer() {
 
 #[test]
 fn seeds_of_allconfig_go_first() {
-    let machine = || Machine::new(TREE).file("all.config", "CONFIG_X=y\n").file("mine", "CONFIG_T=y\n# CONFIG_A is not set\n");
+    let machine =
+        || Machine::new(TREE).file("all.config", "CONFIG_X=y\n").file("mine", "CONFIG_T=y\n# CONFIG_A is not set\n");
     assert_eq!(values(machine().set("KCONFIG_ALLCONFIG", "1"), "--allmodconfig"), "MODULES=y A=y T=m U=m X=y");
     assert_eq!(values(machine().set("KCONFIG_ALLCONFIG", "mine"), "--allmodconfig"), "MODULES=y T=y U=m Y=y");
     let named = machine().file("allno.config", "CONFIG_T=m\n").set("KCONFIG_ALLCONFIG", "");

@@ -40,7 +40,8 @@ fn wrong_options_are_complained_about_and_skipped() {
 
 #[test]
 fn the_file_of_defconfig_stands_behind_it_or_behind_an_equals_sign() {
-    for words in [&["--defconfig", "d", "Kconfig"][..], &["Kconfig", "--defc=d"], &["-s", "--defconfig=d", "--", "Kconfig"]]
+    for words in
+        [&["--defconfig", "d", "Kconfig"][..], &["Kconfig", "--defc=d"], &["-s", "--defconfig=d", "--", "Kconfig"]]
     {
         let mut machine = Machine::new(TREE).file("d", "CONFIG_A=y\n");
         assert_eq!(machine.run(words), 0);
