@@ -301,7 +301,7 @@ impl<'s> Asker<'_, 's, '_> {
                     number = current;
                     self.session.print(&format!("{current}\n"));
                 } else {
-                    line = self.read_line("").trim_matches(is_c_space).to_owned();
+                    self.read_line("").trim_matches(is_c_space).clone_into(&mut line);
                     match line.bytes().next() {
                         Some(b'?') => {
                             self.session.print_help(id);
@@ -342,23 +342,24 @@ impl<'s> Asker<'_, 's, '_> {
                 continue;
             }
             let Some(symbol) = self.session.tree.node(*child).symbol else {
-                text.push_str(&format!("{}* {}\n", self.blanks(), self.prompt(*child)));
+                text.extend([&self.blanks(), "* ", self.prompt(*child), "\n"]);
                 continue;
             };
             count += 1;
-            let mark = if selected == Some(symbol) { '>' } else { ' ' };
-            if mark == '>' {
+            let is_selected = selected == Some(symbol);
+            let mark = if is_selected { ">" } else { " " };
+            if is_selected {
                 current = count;
             }
             let name = &self.session.tree.get(symbol).name;
-            text.push_str(&format!("{}{mark} {count}. {} ({name})", self.blanks(), self.prompt(*child)));
+            text.extend([&self.blanks(), mark, " ", &count.to_string(), ". ", self.prompt(*child), " (", name, ")"]);
             if !self.session.has_value(symbol) {
                 *is_new |= !has_mode;
                 text.push_str(" (NEW)");
             }
             text.push('\n');
         }
-        text.push_str(&format!("{}choice", self.blanks()));
+        text.extend([&self.blanks(), "choice"]);
         self.session.print(&text);
         (count, current)
     }
