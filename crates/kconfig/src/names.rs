@@ -19,18 +19,46 @@ pub(crate) struct Names {
     bare: Vec<Option<Atom>>,
     /// The name of each symbol and where it was first named.
     symbols: Vec<(TextId, Span)>,
+    /// Words of at most eight bytes that were looked up last, by what they are and their length: keywords and the like, which are most.
+    short: Vec<(u64, TextId)>,
 }
+
+/// How many short words are remembered; a power of two.
+const SHORT: usize = 1 << 10;
 
 impl Default for Names {
     fn default() -> Self {
         let ids = HashMap::with_capacity_and_hasher(1 << 12, FastHash::default());
-        Self { texts: Vec::new(), ids, bare: Vec::new(), symbols: Vec::new() }
+        // All ones are no text.
+        let short = vec![(u64::MAX, TextId::new(0)); SHORT];
+        Self { texts: Vec::new(), ids, bare: Vec::new(), symbols: Vec::new(), short }
     }
 }
 
 impl Names {
     /// The number of a text.
+    #[expect(clippy::cast_possible_truncation, reason = "the length is below nine, the slot below SHORT")]
     pub(crate) fn intern(&mut self, text: &str) -> TextId {
+        if text.len() > 8 || text.is_empty() {
+            return self.find_or_add(text);
+        }
+        let mut word = [0; 8];
+        // No text has this byte: words of another length differ.
+        word[7] = 0xf8 | text.len() as u8;
+        for (to, from) in word.iter_mut().zip(text.bytes()) {
+            *to = from;
+        }
+        let word = u64::from_le_bytes(word);
+        let slot = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % SHORT;
+        if self.short[slot].0 == word {
+            return self.short[slot].1;
+        }
+        let id = self.find_or_add(text);
+        self.short[slot] = (word, id);
+        id
+    }
+
+    fn find_or_add(&mut self, text: &str) -> TextId {
         if let Some(id) = self.ids.get(text) {
             return *id;
         }

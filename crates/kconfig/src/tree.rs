@@ -8,6 +8,7 @@ use crate::env::Env;
 use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
 use crate::names::Names;
 use crate::source::{FileId, Files, Sources, Span};
+use crate::syntax::reader::Reader;
 use crate::value::SymbolType;
 
 macro_rules! arena_id {
@@ -71,6 +72,14 @@ pub enum NodeKind {
     If,
 }
 
+/// Where a help text starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HelpPlace {
+    pub file: FileId,
+    /// In bytes of the file's text.
+    pub offset: u32,
+}
+
 /// The text that a person sees, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
@@ -97,8 +106,8 @@ pub struct Node {
     pub visible_if: ExprId,
     /// `depends on` of this node together with all it inherits.
     pub depends: ExprId,
-    /// The help text, its common indentation removed; with the line ends behind it that the C tools keep.
-    pub help: Option<String>,
+    /// Where its help text is; [`Tree::help`] reads it.
+    pub(crate) help: Option<HelpPlace>,
     /// In the order of the files; symbols that depend on the one before them are its children.
     pub children: Vec<NodeId>,
     /// None for the root.
@@ -324,6 +333,14 @@ impl Tree {
     #[must_use]
     pub fn symbol(&self, name: &str) -> Option<SymbolId> {
         self.names.find_symbol(name).filter(|id| !self.get(*id).nodes.is_empty())
+    }
+
+    /// A node's help text, its common indentation removed; with the line ends behind it that the C tools keep.
+    #[must_use]
+    pub fn help(&self, id: NodeId) -> Option<String> {
+        let place = self.node(id).help?;
+        let text = self.sources.text(place.file).get(place.offset as usize..)?;
+        Some(Reader::new(place.file, text).help())
     }
 
     /// A symbol's definition.

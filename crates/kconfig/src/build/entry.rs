@@ -1,5 +1,7 @@
 //! One entry of the files: its node, and what its attributes say about its symbol or choice.
 
+use std::sync::Arc;
+
 use super::Builder;
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Expr, ExprId};
@@ -77,7 +79,7 @@ impl Builder<'_> {
                 let before = self.nodes[node.index()].visible_if;
                 self.nodes[node.index()].visible_if = self.exprs.and(before, visible);
             }
-            AttributeKind::Help(text) => self.nodes[node.index()].help = Some(text),
+            AttributeKind::Help(place) => self.nodes[node.index()].help = Some(place),
             AttributeKind::Optional => {
                 if let Some(choice) = self.nodes[node.index()].choice {
                     self.choices[choice.index()].optional = true;
@@ -151,12 +153,12 @@ impl Builder<'_> {
             self.findings.push(finding.with_label(first.span, "the first prompt"));
         }
         let written = self.names.shared(text.text);
-        if written.trim() != &*written {
-            self.findings.push(Diagnostic::warning("K029", text.span, "this prompt begins or ends with blanks"));
-        }
         // Blanks at the end are kept, as in the C tools.
-        let shown = written.trim_start();
-        let shown = if shown.len() == written.len() { written } else { shown.into() };
+        let mut shown = Arc::clone(&written);
+        if written.starts_with(char::is_whitespace) {
+            self.findings.push(Diagnostic::warning("K029", text.span, "this prompt begins with blanks"));
+            shown = written.trim_start().into();
+        }
         self.nodes[node.index()].prompt = Some(Prompt { text: shown, condition, span: text.span });
     }
 

@@ -13,12 +13,12 @@ impl Session<'_, '_> {
     pub(super) fn print_help(&mut self, id: NodeId) {
         let node = self.tree.node(id);
         let mut text = String::from("\n");
-        match &node.help {
+        match self.tree.help(id) {
             Some(help) => {
                 if let Some(symbol) = node.symbol {
                     text.extend([&*self.prefix, &*self.tree.get(symbol).name, ":\n\n"]);
                 }
-                text.push_str(help);
+                text.push_str(&help);
             }
             None => text.push_str("There is no help available for this option."),
         }

@@ -6,7 +6,7 @@ use super::reader::LogicalLine;
 use super::token::{Keyword, Token};
 use crate::expr::{Atom, ExprId, TextId};
 use crate::source::Span;
-use crate::tree::{Annotation, SymbolId};
+use crate::tree::{Annotation, HelpPlace, SymbolId};
 use crate::value::SymbolType;
 
 /// A name or a text with its place.
@@ -56,7 +56,7 @@ pub(crate) enum AttributeKind {
         condition: ExprId,
     },
     VisibleIf(Located),
-    Help(String),
+    Help(HelpPlace),
     Modules,
     Optional,
     Transitional,

@@ -11,7 +11,7 @@ use crate::expr::TextId;
 use crate::load::Loader;
 use crate::source::{FileId, Span};
 use crate::suggest::suggest;
-use crate::tree::Annotation;
+use crate::tree::{Annotation, HelpPlace};
 use crate::value::SymbolType;
 
 /// Where attributes go.
@@ -301,12 +301,12 @@ impl Blocks<'_, '_, '_> {
         span: Span,
     ) -> Result<(), Diagnostic> {
         self.parts(Rule::bare_line, rest, line)?;
-        let text = self.reader.help();
-        if text.trim().is_empty() {
+        let place = HelpPlace { file: self.file, offset: narrow(self.reader.offset()) };
+        if !self.reader.skip_help() {
             let finding = Diagnostic::warning("K013", span, "this help has no text");
             self.report(finding.with_help("indent the text below `help`"));
         }
-        self.attach(Attribute { kind: AttributeKind::Help(text), span }, keyword.as_str())
+        self.attach(Attribute { kind: AttributeKind::Help(place), span }, keyword.as_str())
     }
 
     fn take_attribute(

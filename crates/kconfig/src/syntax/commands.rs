@@ -91,14 +91,12 @@ impl Commands {
     }
 
     fn add_worker(&mut self, shell: &Arc<dyn Shell>) {
-        let jobs = match &self.jobs {
-            Some(jobs) => Arc::clone(jobs),
-            None => {
-                let (sender, receiver) = channel();
-                self.queue = Some(sender);
-                Arc::clone(self.jobs.insert(Arc::new(Mutex::new(receiver))))
-            }
-        };
+        let jobs = self.jobs.get_or_insert_with(|| {
+            let (sender, receiver) = channel();
+            self.queue = Some(sender);
+            Arc::new(Mutex::new(receiver))
+        });
+        let jobs = Arc::clone(jobs);
         let shell = Arc::clone(shell);
         let work = move || {
             loop {

@@ -12,8 +12,9 @@ use crate::env::{Call, Env};
 use crate::source::Span;
 use crate::suggest::suggest;
 
-/// How deep references may nest or call each other; the C tools allow a thousand calls of one function.
-const MAX_DEPTH: usize = 1000;
+/// How deep references may nest or call each other. The C tools allow a thousand calls of one function; this is deep enough for any
+/// tree and shallow enough for any thread's stack.
+const MAX_DEPTH: usize = 250;
 /// How long the result of one line may get; references that double themselves end here.
 const MAX_LENGTH: usize = 1 << 20;
 /// How many arguments a call may have, as in the C tools.

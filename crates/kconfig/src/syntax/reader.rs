@@ -31,8 +31,12 @@ impl<'s> LogicalLine<'s> {
     /// Where bytes `start..end` of the text are in the file; a range over several lines is cut at the first one's end.
     pub(crate) fn span(&self, start: usize, end: usize) -> Span {
         if self.pieces.is_empty() {
-            let len = narrow(end.min(self.text.len()).saturating_sub(start));
-            return Span { file: self.file, line: self.line, col: narrow(start) + 1, len };
+            return Span {
+                file: self.file,
+                line: self.line,
+                col: narrow(start) + 1,
+                len: narrow(end.saturating_sub(start)),
+            };
         }
         let after = self.pieces.partition_point(|piece| piece.start <= start);
         let piece = after.checked_sub(1).map_or(Piece { start: 0, line: self.line }, |index| self.pieces[index]);
@@ -92,13 +96,13 @@ pub(crate) struct Reader<'s> {
     rest: &'s str,
     /// The number of the next line.
     line: u32,
-    /// Where help texts grow, so that each is allocated once at its size.
-    help: String,
+    /// The length of the file.
+    length: usize,
 }
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(file: FileId, text: &'s str) -> Self {
-        Self { file, rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1, help: String::new() }
+        Self { file, rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1, length: text.len() }
     }
 
     /// The place after the last line, for findings about the end of the file.
@@ -132,34 +136,55 @@ impl<'s> Reader<'s> {
         Some(Raw::Statement(line))
     }
 
-    /// Takes the help text that follows a `help` line, as the C tools have it: up to the first line that is indented less than the
-    /// first one, with the line ends in front of that. Unlike them it never starts in the first column, where the next entry stands.
+    /// Passes over the help text that follows a `help` line; whether there is any.
+    pub(crate) fn skip_help(&mut self) -> bool {
+        let mut any = false;
+        self.walk_help(|_, text| any |= !text.is_empty());
+        any
+    }
+
+    /// The help text that follows a `help` line, as the C tools have it: up to the first line that is indented less than the first
+    /// one, with the line ends in front of that. Unlike them it never starts in the first column, where the next entry stands.
     pub(crate) fn help(&mut self) -> String {
-        let mut help = std::mem::take(&mut self.help);
-        help.clear();
+        let mut help = String::new();
+        let ended = self.walk_help(|indentation, text| {
+            help.extend(std::iter::repeat_n(' ', indentation));
+            help.push_str(trim_end(text));
+            help.push('\n');
+        });
+        // A line in the first column ends the text without a line end.
+        if ended {
+            help.pop();
+        }
+        help
+    }
+
+    /// Goes through the lines of a help text: how much more each is indented than the first, and what it says. Whether it was ended
+    /// by a line in the first column.
+    fn walk_help(&mut self, mut take: impl FnMut(usize, &str)) -> bool {
         let mut first = None;
         while let Some((physical, taken)) = self.peek_line() {
             let (width, text) = split_indentation(physical);
+            let mut more = 0;
             if !text.is_empty() {
                 let base = *first.get_or_insert(width);
                 if width == 0 || width < base {
-                    break;
+                    return false;
                 }
-                for _ in base..width {
-                    help.push(' ');
-                }
-                help.push_str(trim_end(text));
+                more = width - base;
             }
+            take(more, text);
             self.skip(taken);
-            // A line in the first column ends the text without a line end.
             if self.rest.bytes().next().is_some_and(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
-                break;
+                return true;
             }
-            help.push('\n');
         }
-        let text = help.clone();
-        self.help = help;
-        text
+        false
+    }
+
+    /// Where the next line starts in the file's text.
+    pub(crate) fn offset(&self) -> usize {
+        self.length - self.rest.len()
     }
 
     fn peek_line(&self) -> Option<(&'s str, usize)> {

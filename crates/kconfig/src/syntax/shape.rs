@@ -97,13 +97,12 @@ impl Shapes {
         self.key.clear();
         self.key.extend([rule as u8, b'k']);
         self.key.extend(tokens.iter().map(|token| token.kind));
-        let template = match self.templates.get(&self.key) {
-            Some(known) => Rc::clone(known),
-            None => {
-                let parsed = Rc::new(parse_shape(rule, &self.key[1..]));
-                self.templates.insert(self.key.clone(), Rc::clone(&parsed));
-                parsed
-            }
+        let template = if let Some(known) = self.templates.get(&self.key) {
+            Rc::clone(known)
+        } else {
+            let parsed = Rc::new(parse_shape(rule, &self.key[1..]));
+            self.templates.insert(self.key.clone(), Rc::clone(&parsed));
+            parsed
         };
         match &*template {
             Err(mismatch) => Err(explain_mismatch(mismatch, tokens, names, line)),

@@ -285,7 +285,7 @@ macro_rules! keywords {
         /// The words that may begin a line, and `on`. Their texts are the first that a tree's names hold, in this order.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Keyword {
-            $(#[doc = $word] $name),*
+            $(#[doc = concat!("`", $word, "`")] $name),*
         }
 
         impl Keyword {

@@ -11,6 +11,7 @@ mod conf_support;
 mod corpus;
 mod diagnostics;
 mod dotconfig;
+mod macros;
 mod menus;
 mod properties;
 mod semantics;

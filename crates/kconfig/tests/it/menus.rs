@@ -83,7 +83,7 @@ fn help_ends_where_the_indentation_does() {
     let tree = tree(
         "config A\n\tbool \"A\"\n\thelp\n\t  One # not a comment\n\t    deeper\n\n\t  config is a word here\nconfig B\n\tbool \"B\"\n",
     );
-    let help = |name| tree.node(tree.get(symbol(&tree, name)).nodes[0]).help.clone();
+    let help = |name| tree.help(tree.get(symbol(&tree, name)).nodes[0]);
     assert_eq!(help("A").as_deref(), Some("One # not a comment\n  deeper\n\nconfig is a word here"));
     assert_eq!(help("B"), None);
 }
