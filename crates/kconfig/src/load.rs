@@ -297,6 +297,7 @@ impl<'a> Loader<'a> {
 
     fn explain_recursion(&self, position: usize, name: &str, span: Span) -> Diagnostic {
         let mut finding = Diagnostic::error("K008", span, format!("`{name}` sources itself"));
+        finding.trail = self.open.iter().filter_map(|open| open.from).collect();
         for open in &self.open[position + 1..] {
             if let Some(from) = open.from {
                 finding = finding.with_label(from, format!("which sources `{}`", self.sources.path(open.file)));

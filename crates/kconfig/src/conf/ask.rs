@@ -1,7 +1,7 @@
 //! The questions: one line each, in the order of the menus.
 
 use super::options::Mode;
-use super::session::Session;
+use super::session::{Exit, Session, Step};
 use crate::dotconfig;
 use crate::eval::UserValue;
 use crate::tree::{ChoiceId, NodeId, NodeKind, SymbolId};
@@ -17,6 +17,10 @@ pub(super) struct Asker<'a, 's, 'o> {
     pub indent: usize,
     /// Something was asked, so that something else may have become new.
     pub asked: bool,
+    /// There are no more lines to read.
+    pub ended: bool,
+    /// There were none when one was needed; the C tools would ask for ever.
+    pub stuck: bool,
 }
 
 /// A line that was read, or the old answer.
@@ -28,7 +32,7 @@ enum Line {
 
 impl<'s> Asker<'_, 's, '_> {
     /// Asks everything, or what is new, until nothing new turns up.
-    pub(super) fn run(&mut self) {
+    pub(super) fn run(&mut self) -> Step {
         let root = self.session.tree.root();
         if self.mode == Mode::Oldask {
             self.top = root;
@@ -38,8 +42,11 @@ impl<'s> Asker<'_, 's, '_> {
         loop {
             self.asked = false;
             self.look_for_new(root);
+            if self.stuck {
+                return Err(Exit(1));
+            }
             if !self.asked {
-                return;
+                return Ok(());
             }
         }
     }
@@ -56,7 +63,7 @@ impl<'s> Asker<'_, 's, '_> {
 
     /// Asks for all that has no value yet, below one node.
     fn look_for_new(&mut self, id: NodeId) {
-        if !self.session.is_shown(id) {
+        if self.stuck || !self.session.is_shown(id) {
             return;
         }
         let node = self.session.tree.node(id);
@@ -112,7 +119,7 @@ impl<'s> Asker<'_, 's, '_> {
 
     /// Asks about one node and those below it.
     fn ask(&mut self, id: NodeId) {
-        if !self.session.is_shown(id) {
+        if self.stuck || !self.session.is_shown(id) {
             return;
         }
         let node = self.session.tree.node(id);
@@ -159,6 +166,7 @@ impl<'s> Asker<'_, 's, '_> {
         self.session.console.flush();
         let line = self.session.console.outside.read_line();
         if line.is_none() {
+            self.ended = true;
             self.session.error("\nError in reading or end of file.\n");
         }
         let line = line.unwrap_or_else(|| before.to_owned());
@@ -166,6 +174,12 @@ impl<'s> Asker<'_, 's, '_> {
             self.session.print(&line);
         }
         line
+    }
+
+    /// Whether an answer that was not taken is the last one.
+    fn is_stuck(&mut self) -> bool {
+        self.stuck |= self.ended;
+        self.stuck
     }
 
     fn read_answer(&mut self, is_new: bool, is_changeable: bool, current: &str) -> Line {
@@ -198,7 +212,7 @@ impl<'s> Asker<'_, 's, '_> {
                     line
                 }
             };
-            if self.session.set_text(symbol, &value) {
+            if self.session.set_text(symbol, &value) || self.is_stuck() {
                 return;
             }
         }
@@ -217,6 +231,9 @@ impl<'s> Asker<'_, 's, '_> {
                 Reply::Again => {}
                 Reply::Value(value) if self.session.set_tri(symbol, value) => return,
                 Reply::Value(_) | Reply::Help => self.session.print_help(id),
+            }
+            if self.is_stuck() {
+                return;
             }
         }
     }
@@ -256,6 +273,9 @@ impl<'s> Asker<'_, 's, '_> {
                 Reply::Value(value) if self.session.set_mode(choice, value) => break,
                 Reply::Value(_) | Reply::Help => self.session.print_help(id),
             }
+            if self.is_stuck() {
+                break;
+            }
         }
         self.session.config.mode(choice) == Tri::Y
     }
@@ -267,6 +287,9 @@ impl<'s> Asker<'_, 's, '_> {
             return;
         }
         loop {
+            if self.is_stuck() {
+                return;
+            }
             let (count, current) = self.print_members(id, choice, &mut is_new, has_mode);
             let mut line = String::new();
             let mut number = count;
@@ -278,7 +301,7 @@ impl<'s> Asker<'_, 's, '_> {
                     number = current;
                     self.session.print(&format!("{current}\n"));
                 } else {
-                    line = self.read_line("").trim_matches(is_c_space).to_owned();
+                    self.read_line("").trim_matches(is_c_space).clone_into(&mut line);
                     match line.bytes().next() {
                         Some(b'?') => {
                             self.session.print_help(id);
@@ -319,23 +342,24 @@ impl<'s> Asker<'_, 's, '_> {
                 continue;
             }
             let Some(symbol) = self.session.tree.node(*child).symbol else {
-                text.push_str(&format!("{}* {}\n", self.blanks(), self.prompt(*child)));
+                text.extend([&self.blanks(), "* ", self.prompt(*child), "\n"]);
                 continue;
             };
             count += 1;
-            let mark = if selected == Some(symbol) { '>' } else { ' ' };
-            if mark == '>' {
+            let is_selected = selected == Some(symbol);
+            let mark = if is_selected { ">" } else { " " };
+            if is_selected {
                 current = count;
             }
             let name = &self.session.tree.get(symbol).name;
-            text.push_str(&format!("{}{mark} {count}. {} ({name})", self.blanks(), self.prompt(*child)));
+            text.extend([&self.blanks(), mark, " ", &count.to_string(), ". ", self.prompt(*child), " (", name, ")"]);
             if !self.session.has_value(symbol) {
                 *is_new |= !has_mode;
                 text.push_str(" (NEW)");
             }
             text.push('\n');
         }
-        text.push_str(&format!("{}choice", self.blanks()));
+        text.extend([&self.blanks(), "choice"]);
         self.session.print(&text);
         (count, current)
     }

@@ -41,7 +41,8 @@ pub(super) fn apply(session: &mut Session<'_, '_>, command: &Command) -> Step {
         Mode::Mod2no => rewrite(session, Tri::M, Tri::N),
         Mode::Oldask | Mode::Old | Mode::Listnew | Mode::Helpnew | Mode::Sync => {
             let top = session.tree.root();
-            Asker { session, mode: command.mode, top, indent: 1, asked: false }.run();
+            let mode = command.mode;
+            return Asker { session, mode, top, indent: 1, asked: false, ended: false, stuck: false }.run();
         }
         Mode::Savedefconfig | Mode::Olddef => {}
     }
@@ -228,18 +229,15 @@ impl Session<'_, '_> {
             if self.has_mode_value(choice) {
                 continue;
             }
-            match filling {
-                Filling::Random(random, _) => {
-                    if self.config.mode(choice) == Tri::Y {
-                        self.choose_randomly(choice, random);
-                        again = true;
-                    }
+            if let Filling::Random(random, _) = filling {
+                if self.config.mode(choice) == Tri::Y {
+                    self.choose_randomly(choice, random);
+                    again = true;
                 }
+            } else {
                 // What was said about the mode counts again, also when some member is new.
-                _ => {
-                    let user = &mut self.config.user.choices[choice.index()];
-                    (user.counts, user.contradictory) = (true, false);
-                }
+                let user = &mut self.config.user.choices[choice.index()];
+                (user.counts, user.contradictory) = (true, false);
             }
         }
         again

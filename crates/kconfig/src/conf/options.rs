@@ -93,7 +93,7 @@ pub(super) fn parse(program: &str, arguments: &[String], console: &mut Console<'
         console.error(&format!("{program}: Kconfig file missing\n"));
         return Err(print_usage(program, console));
     };
-    command.kconfig = (*kconfig).clone();
+    command.kconfig.clone_from(kconfig);
     Ok(command)
 }
 
@@ -123,13 +123,13 @@ fn take_long(
     let takes_file = matches!(meaning, Meaning::Set(Mode::Defconfig | Mode::Savedefconfig));
     let file = match (takes_file, value) {
         (true, Some(value)) => Some(value.to_owned()),
-        (true, None) => match rest.next() {
-            Some(value) => Some(value.clone()),
-            None => {
+        (true, None) => {
+            let Some(value) = rest.next() else {
                 console.error(&format!("{program}: option '--{option}' requires an argument\n"));
                 return Ok(());
-            }
-        },
+            };
+            Some(value.clone())
+        }
         (false, Some(_)) => {
             console.error(&format!("{program}: option '--{option}' doesn't allow an argument\n"));
             return Ok(());

@@ -217,7 +217,6 @@ enum Invalid {
 /// Nothing for a value that a symbol of this type never has, without complaint.
 fn parse_value(kind: SymbolType, value: &str) -> Result<Option<UserValue>, Invalid> {
     match (kind, value.as_bytes().first()) {
-        (SymbolType::Unknown, _) => Ok(None),
         (SymbolType::Tristate, Some(b'm')) => Ok(Some(UserValue::Tri(Tri::M))),
         (SymbolType::Bool | SymbolType::Tristate, Some(b'y')) => Ok(Some(UserValue::Tri(Tri::Y))),
         (SymbolType::Bool | SymbolType::Tristate, Some(b'n')) => Ok(Some(UserValue::Tri(Tri::N))),
@@ -225,7 +224,7 @@ fn parse_value(kind: SymbolType, value: &str) -> Result<Option<UserValue>, Inval
             Some(text) => Ok(Some(UserValue::Text(text.into()))),
             None => Err(Invalid::Text),
         },
-        (SymbolType::String, _) => Ok(None),
+        (SymbolType::Unknown | SymbolType::String, _) => Ok(None),
         (SymbolType::Int | SymbolType::Hex, _) if kind.accepts(value) => Ok(Some(UserValue::Text(value.into()))),
         _ => Err(Invalid::Value),
     }

@@ -6,6 +6,7 @@ use std::io;
 use super::recursion;
 use super::session::{Console, Exit, Step};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
+use crate::dialect::Dialect;
 use crate::env::Env;
 use crate::expr::{Atom, Expr, ExprId};
 use crate::source::{Files, Span};
@@ -45,7 +46,7 @@ pub(super) fn load(name: &str, files: &dyn Files, env: &Env<'_>, console: &mut C
     let tree = match crate::build::load_with_errors(name, &files, env) {
         Ok(tree) => tree,
         Err(found) => {
-            console.error(&describe_all(&found, name));
+            console.error(&describe_all(&found, name, env.dialect()));
             return Err(Exit(1));
         }
     };
@@ -57,10 +58,10 @@ pub(super) fn load(name: &str, files: &dyn Files, env: &Env<'_>, console: &mut C
 }
 
 /// What was found while reading, up to the error at which the C tools stop.
-fn describe_all(found: &Diagnostics, root: &str) -> String {
+fn describe_all(found: &Diagnostics, root: &str, dialect: Dialect) -> String {
     let mut text = String::new();
     for finding in found {
-        describe(finding, &|span| found.place(span), root, &mut text);
+        describe(finding, dialect, &|span| found.place(span), root, &mut text);
         if matches!(finding.id, "K007" | "K008" | "K011" | "K014" | "K019") {
             break;
         }
@@ -69,19 +70,20 @@ fn describe_all(found: &Diagnostics, root: &str) -> String {
 }
 
 /// One finding; writing to a String cannot fail.
-fn describe(finding: &Diagnostic, place: &dyn Fn(Span) -> String, root: &str, text: &mut String) {
+fn describe(finding: &Diagnostic, dialect: Dialect, place: &dyn Fn(Span) -> String, root: &str, text: &mut String) {
     let Some(label) = finding.labels.first() else { return };
     let at = place(label.span);
     let quoted = finding.message.split('`').nth(1).unwrap_or_default();
     let _ = match finding.id {
         "K007" if finding.labels.len() == 1 && quoted == root => writeln!(text, "can't find file {quoted}"),
-        "K007" => writeln!(text, "{at}: can't open source file \"{quoted}\""),
+        "K007" => writeln!(text, "{at}: can't open file \"{quoted}\""),
         "K008" => {
-            let _ = write!(text, "{at}\nRecursive inclusion detected.\nInclusion path:\n  current file : {quoted}\n");
-            let around = finding.labels[1..].iter().rev();
-            std::iter::once(label)
-                .chain(around)
-                .try_for_each(|label| writeln!(text, "  included from: {}", place(label.span)))
+            let _ = write!(text, "Recursive inclusion detected.\nInclusion path:\n  current file : {quoted}\n");
+            // Up to 6.10 as far as the file itself, since then to the top.
+            let around = if dialect.choices_have_modes() { finding.labels.len() - 1 } else { finding.trail.len() };
+            let around = finding.trail.iter().rev().take(around);
+            let mut lines = std::iter::once(&label.span).chain(around);
+            lines.try_for_each(|span| writeln!(text, "  included from: {}", place(*span)))
         }
         "K019" => {
             let first = finding.labels.get(1).map_or(String::new(), |label| place(label.span));
@@ -103,14 +105,15 @@ struct Complaints<'t> {
     refused: bool,
 }
 
-impl Complaints<'_> {
+impl<'t> Complaints<'t> {
     fn collect(mut self) -> (String, bool) {
         for finding in &self.tree.findings {
             match finding.id {
                 "K020" => {}
+                "K013" => self.complain_of_help(finding),
                 "K021" => self.warn_of_type(finding),
                 "K029" => self.warn_of_blanks(finding),
-                _ => describe(finding, &|span| place(self.tree, span), "", &mut self.text),
+                _ => describe(finding, self.tree.dialect(), &|span| place(self.tree, span), "", &mut self.text),
             }
         }
         self.check_entries();
@@ -136,13 +139,32 @@ impl Complaints<'_> {
         self.refused = true;
     }
 
+    /// The entry of a symbol in which a line stands.
+    fn entry_above(&self, span: Span) -> Option<(&'t Node, SymbolId)> {
+        let tree = self.tree;
+        let above = |node: &&Node| node.symbol.is_some() && node.span.file == span.file && node.span.line <= span.line;
+        let node = tree.nodes.iter().rfind(above)?;
+        Some((node, node.symbol?))
+    }
+
+    /// A help without a text: noticed at the next line that says something, an error since 6.8.
+    fn complain_of_help(&mut self, finding: &Diagnostic) {
+        let Some(label) = finding.labels.first() else { return };
+        let name = self.entry_above(label.span).map_or("<choice>", |(_, symbol)| &*self.tree.get(symbol).name);
+        let lines = self.tree.sources.text(label.span.file).lines().enumerate().skip(label.span.line as usize);
+        let mut lines = lines.skip_while(|(_, line)| line.trim().is_empty());
+        let line = lines.next().map_or(label.span.line as usize, |(index, _)| index + 1);
+        let strict = self.tree.dialect().reads_whole_lines();
+        let word = if strict { "" } else { "warning: " };
+        let path = self.tree.path(label.span.file);
+        let _ = writeln!(self.text, "{path}:{line}: {word}'{name}' defined with blank help text");
+        self.refused |= strict;
+    }
+
     /// `NAME is KIND already; ...`: the words that matter are the name, the type before and the type now.
     fn warn_of_type(&mut self, finding: &Diagnostic) {
         let Some(label) = finding.labels.first() else { return };
-        let entry = self.tree.nodes.iter().rfind(|node| {
-            node.symbol.is_some() && node.span.file == label.span.file && node.span.line <= label.span.line
-        });
-        let Some((node, symbol)) = entry.and_then(|node| Some((node, node.symbol?))) else { return };
+        let Some((node, symbol)) = self.entry_above(label.span) else { return };
         let definition = self.tree.get(symbol);
         let now = match self.tree.source_text(label.span) {
             "int" => "integer",

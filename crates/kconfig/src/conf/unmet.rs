@@ -47,7 +47,7 @@ impl Session<'_, '_> {
                 text.push_str(title);
             }
             text.push_str("  - ");
-            self.push_expr(term, text);
+            self.push_selection(term, text);
             text.push('\n');
         }
     }
