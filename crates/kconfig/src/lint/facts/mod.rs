@@ -244,7 +244,7 @@ impl<'t> Facts<'t> {
             match self.tree.expr(expr) {
                 Expr::Not(inner) => open.push((inner, !positive)),
                 Expr::And(..) if positive => {
-                    open.extend(self.tree.conjuncts(expr).into_iter().map(|term| (term, true)))
+                    open.extend(self.tree.conjuncts(expr).into_iter().map(|term| (term, true)));
                 }
                 Expr::Or(..) if !positive => {
                     open.extend(self.tree.disjuncts(expr).into_iter().map(|term| (term, false)));
@@ -506,7 +506,9 @@ impl<'t> Facts<'t> {
             let cases = self.clauses[index].clone();
             cases.into_iter().all(|case| {
                 let mark = self.mark();
-                case.into_iter().for_each(|(expr, positive)| self.take(expr, positive));
+                for (expr, positive) in case {
+                    self.take(expr, positive);
+                }
                 self.settle();
                 let holds = !self.consistent || self.implied(goal, true);
                 self.undo(mark);
