@@ -25,5 +25,6 @@ mod engine_run;
 mod engine_signals;
 mod engine_ssh;
 mod engine_state;
+mod kconfig_cli;
 mod tidy;
 mod wizard_pty;

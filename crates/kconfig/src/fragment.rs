@@ -52,12 +52,11 @@ pub fn last_of_each(requests: &[Request]) -> Vec<&Request> {
     let mut places: HashMap<&str, usize, FastHash> = HashMap::default();
     let mut kept: Vec<&Request> = Vec::new();
     for request in requests {
-        match places.get(&*request.name) {
-            Some(at) => kept[*at] = request,
-            None => {
-                places.insert(&request.name, kept.len());
-                kept.push(request);
-            }
+        if let Some(at) = places.get(&*request.name) {
+            kept[*at] = request;
+        } else {
+            places.insert(&request.name, kept.len());
+            kept.push(request);
         }
     }
     kept

@@ -19,6 +19,9 @@
 //! 5. [`dotconfig`]: reads and writes `.config`.
 //! 6. [`diagnostic`]: every finding of every layer, with stable ids and pictures of the source.
 //!
+//! Tools stand beside the layers and use only their public side: [`lint`], [`merge`] and [`diff`] over [`fragment`], [`explain`],
+//! [`format`](mod@format) and [`json`].
+//!
 //! # Invariants
 //!
 //! - A [`Tree`] is immutable and has no dependency cycle: loading refuses one, so evaluation always ends.

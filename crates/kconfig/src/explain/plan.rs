@@ -68,7 +68,7 @@ struct Planner<'t> {
     depth: usize,
 }
 
-impl<'t> Planner<'t> {
+impl Planner<'_> {
     /// Goes one way, and back when it leads nowhere.
     fn attempt(&mut self, way: impl FnOnce(&mut Self) -> bool) -> bool {
         if self.trials == 0 || self.depth >= MAX_DEPTH {
@@ -134,7 +134,6 @@ impl<'t> Planner<'t> {
         }
         match self.config.tree().expr(expr) {
             Expr::Atom(Atom::Symbol(symbol)) => self.lower(symbol, most),
-            Expr::Atom(_) => false,
             Expr::Not(inner) => self.reach(inner, !most),
             Expr::And(..) => {
                 let terms = self.config.tree().conjuncts(expr);
@@ -146,7 +145,7 @@ impl<'t> Planner<'t> {
             }
             Expr::Compare(Compare::Equal, left, right) => self.compare(Compare::Unequal, left, right),
             Expr::Compare(Compare::Unequal, left, right) => self.compare(Compare::Equal, left, right),
-            Expr::Compare(..) => false,
+            Expr::Atom(_) | Expr::Compare(..) => false,
         }
     }
 

@@ -24,15 +24,13 @@ use crate::diagnostic::Diagnostics;
 /// # Ok::<(), kconfig::Diagnostics>(())
 /// ```
 pub fn format(path: &str, bytes: &[u8]) -> Result<Vec<u8>, Diagnostics> {
-    match str::from_utf8(bytes) {
-        Ok(text) => Ok(format_text(path, text)?.into_bytes()),
-        Err(_) => {
-            // A letter for each byte: nothing outside of ASCII matters here, and every letter goes back to its byte.
-            let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
-            let formatted = format_text(path, &text)?;
-            Ok(formatted.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap_or(b'?')).collect())
-        }
+    if let Ok(text) = str::from_utf8(bytes) {
+        return Ok(format_text(path, text)?.into_bytes());
     }
+    // A letter for each byte: nothing outside of ASCII matters here, and every letter goes back to its byte.
+    let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+    let formatted = format_text(path, &text)?;
+    Ok(formatted.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap_or(b'?')).collect())
 }
 
 fn format_text(path: &str, text: &str) -> Result<String, Diagnostics> {

@@ -74,7 +74,9 @@ impl Writer {
                 // Blanks at the end of a value are part of it.
                 let first = unit.lines[0].trim_start_matches(is_blank);
                 self.line("", first);
-                unit.lines[1..].iter().for_each(|line| self.line("", line));
+                for line in &unit.lines[1..] {
+                    self.line("", line);
+                }
             }
             UnitKind::Help => self.write_help(indent, unit),
         }
@@ -97,7 +99,9 @@ impl Writer {
             [only] => self.line(indent, &squeeze(trim(only))),
             [first, middle @ .., last] => {
                 self.line(indent, first.trim_start_matches(is_blank));
-                middle.iter().for_each(|line| self.line("", line));
+                for line in middle {
+                    self.line("", line);
+                }
                 self.line("", last.trim_end_matches(is_blank));
             }
             [] => {}

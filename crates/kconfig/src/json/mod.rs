@@ -37,7 +37,7 @@ use crate::config::Config;
 use crate::expr::ExprId;
 use crate::source::Span;
 use crate::tree::{ChoiceId, DefaultValue, Node, NodeId, NodeKind, Selection, SymbolId, Tree};
-use crate::value::Origin;
+use crate::value::{Origin, Tri};
 
 /// The name and version of the shape.
 pub const SCHEMA: &str = "kconfig.tree/1";
@@ -180,7 +180,7 @@ impl TreeWriter<'_> {
         self.json.optional("user", config.user_value(id))?;
         self.json.text_of("visible", config.visible(id).as_str())?;
         if self.tree.get(id).kind.is_logical() {
-            self.json.list("assignable", config.assignable(id).into_iter().map(|tri| tri.as_str()), Writer::text)?;
+            self.json.list("assignable", config.assignable(id).into_iter().map(Tri::as_str), Writer::text)?;
         }
         self.json.key("range")?;
         match config.range(id) {

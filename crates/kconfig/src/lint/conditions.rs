@@ -171,10 +171,10 @@ impl Linter<'_> {
     /// A term that needs a symbol to be what it never is, and why; without a reason when that is reported elsewhere.
     fn explain_constant(&self, term: ExprId, facts: &Facts<'_>) -> Option<(SymbolId, String)> {
         let symbol = match self.tree.expr(term) {
-            Expr::Atom(Atom::Symbol(symbol)) => symbol,
+            Expr::Atom(Atom::Symbol(symbol))
+            | Expr::Compare(Compare::Equal, Atom::Symbol(symbol), Atom::Tri(Tri::Y | Tri::M))
+            | Expr::Compare(Compare::Unequal, Atom::Symbol(symbol), Atom::Tri(Tri::N)) => symbol,
             Expr::Compare(Compare::Equal, Atom::Symbol(symbol), _) if self.tree.get(symbol).nodes.is_empty() => symbol,
-            Expr::Compare(Compare::Equal, Atom::Symbol(symbol), Atom::Tri(Tri::Y | Tri::M)) => symbol,
-            Expr::Compare(Compare::Unequal, Atom::Symbol(symbol), Atom::Tri(Tri::N)) => symbol,
             _ => return None,
         };
         let definition = self.tree.get(symbol);
@@ -223,7 +223,7 @@ impl Linter<'_> {
                 found.extend(self.find_strange(default.value, default.span));
             }
         }
-        found.into_iter().for_each(|finding| self.report(finding));
+        self.findings.extend(found);
     }
 
     fn find_strange(&self, expr: ExprId, span: Span) -> Vec<Diagnostic> {
@@ -238,7 +238,7 @@ impl Linter<'_> {
                     let (symbol, text) = (self.tree.get(symbol), self.tree.text(text));
                     let fits = !symbol.kind.is_logical() && !symbol.kind.is_numeric() || symbol.kind.accepts(text);
                     // An empty text asks whether a number is set at all.
-                    if !fits && !(symbol.kind.is_numeric() && text.is_empty()) {
+                    if !(fits || symbol.kind.is_numeric() && text.is_empty()) {
                         let message = format!("{} is never `{text}`", symbol.name);
                         let label = format!("{} is {}", symbol.name, with_article(symbol.kind.as_str()));
                         let finding = Diagnostic::warning("K108", span, message).with_text(label);
@@ -273,7 +273,7 @@ impl Linter<'_> {
                 found.push(finding);
             }
         }
-        found.into_iter().for_each(|finding| self.report(finding));
+        self.findings.extend(found);
     }
 }
 

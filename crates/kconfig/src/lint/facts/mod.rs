@@ -244,7 +244,7 @@ impl<'t> Facts<'t> {
             match self.tree.expr(expr) {
                 Expr::Not(inner) => open.push((inner, !positive)),
                 Expr::And(..) if positive => {
-                    open.extend(self.tree.conjuncts(expr).into_iter().map(|term| (term, true)))
+                    open.extend(self.tree.conjuncts(expr).into_iter().map(|term| (term, true)));
                 }
                 Expr::Or(..) if !positive => {
                     open.extend(self.tree.disjuncts(expr).into_iter().map(|term| (term, false)));
@@ -329,17 +329,19 @@ impl<'t> Facts<'t> {
         self.fresh_off.clear();
     }
 
-    /// What is off because a symbol is: nobody selects it, and where it has no prompt, its first default does not say `y`.
+    /// What is off because a symbol is: nobody selects it, and where no person can say so, its first default does not say `y`.
     fn follow_off(&mut self, id: SymbolId) {
         let symbol = self.tree.get(id);
         if symbol.nodes.is_empty() || self.elsewhere.defines(&symbol.name) || symbol.choice.is_some() {
             return;
         }
         self.take(symbol.selected_by, false);
-        if self.is_derived(id)
-            && let Some(default) = symbol.defaults.first()
-        {
-            self.clauses.push(vec![vec![(default.condition, false)], vec![(default.value, false)]]);
+        // A person said so, or the first default does not say otherwise.
+        if let Some(default) = symbol.defaults.first().filter(|_| symbol.env.is_none()) {
+            let mut ways: Clause = vec![vec![(default.condition, false)], vec![(default.value, false)]];
+            let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
+            ways.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
+            self.clauses.push(ways);
         }
         self.derive_from(id);
     }
@@ -431,9 +433,13 @@ impl<'t> Facts<'t> {
         let mut causes: Clause = by_others.filter(|expr| *expr != ExprId::NO).map(|expr| vec![(expr, true)]).collect();
         // A constant `n` is what a macro found on this machine, or a switch for whoever edits the file: not for ever.
         let written = |expr: ExprId| if expr == ExprId::NO { ExprId::YES } else { expr };
-        causes.extend(
-            symbol.defaults.iter().map(|default| vec![(default.condition, true), (written(default.value), true)]),
-        );
+        for default in &symbol.defaults {
+            causes.push(vec![(default.condition, true), (written(default.value), true)]);
+            // Behind a default that always applies there is none.
+            if self.implied(default.condition, true) {
+                break;
+            }
+        }
         let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
         causes.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
         if (1..=MAX_ALTERNATIVES).contains(&causes.len()) {
@@ -500,7 +506,9 @@ impl<'t> Facts<'t> {
             let cases = self.clauses[index].clone();
             cases.into_iter().all(|case| {
                 let mark = self.mark();
-                case.into_iter().for_each(|(expr, positive)| self.take(expr, positive));
+                for (expr, positive) in case {
+                    self.take(expr, positive);
+                }
                 self.settle();
                 let holds = !self.consistent || self.implied(goal, true);
                 self.undo(mark);

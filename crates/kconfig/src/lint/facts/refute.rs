@@ -21,7 +21,9 @@ impl Facts<'_> {
             let ways = self.clauses[index].clone();
             ways.into_iter().any(|way| {
                 let mark = self.mark();
-                way.into_iter().for_each(|(expr, positive)| self.take(expr, positive));
+                for (expr, positive) in way {
+                    self.take(expr, positive);
+                }
                 self.settle();
                 let works = self.consistent;
                 self.undo(mark);

@@ -1,0 +1,295 @@
+//! `turnup kconfig` as a person or a script uses it: the real binary, in a directory of its own, with trees that are not ours.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+const TREE: &str = "mainmenu \"Test\"\n\nconfig MODULES\n\tbool \"Modules\"\n\tmodules\n\nconfig NET\n\tbool \"Net\"\n\nsource \"drivers/Kconfig\"\n";
+const DRIVERS: &str = "config DRIVER\n\ttristate \"Driver\"\n\tdepends on NET\n\tdefault y\n\nconfig CARD\n\tbool \"Card $(FLAVOUR)\"\n\tselect BUS\n\nconfig BUS\n\tbool\n\tdepends on NET\n\nconfig SPEED\n\tint \"Speed\"\n\trange 1 10\n\tdefault 5\n";
+
+/// A working directory with a tree.
+struct Desk {
+    dir: tempfile::TempDir,
+}
+
+/// What a command did.
+struct Outcome {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self { dir: tempfile::tempdir().unwrap() };
+        desk.write("Kconfig", TREE);
+        desk.write("drivers/Kconfig", DRIVERS);
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs_err::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs_err::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs_err::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
+        command.arg("kconfig").args(args).current_dir(self.dir.path()).env_clear();
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Outcome {
+        finish(&mut self.command(args))
+    }
+
+    /// Runs what must work.
+    fn ok(&self, args: &[&str]) -> Outcome {
+        let outcome = self.run(args);
+        assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.err);
+        outcome
+    }
+
+    /// Runs what must fail, and returns what it says.
+    fn fails(&self, code: i32, args: &[&str]) -> String {
+        let outcome = self.run(args);
+        assert_eq!(outcome.code, code, "{args:?}: {}{}", outcome.out, outcome.err);
+        outcome.err
+    }
+}
+
+fn finish(command: &mut Command) -> Outcome {
+    let output = command.output().unwrap();
+    Outcome {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn check_draws_pictures_and_counts() {
+    let desk = Desk::new();
+    let outcome = desk.ok(&["check", "--env", "FLAVOUR=x"]);
+    insta::assert_snapshot!(outcome.out, @r"
+    warning[K103]: CARD selects BUS without what it depends on: NET can be off
+      --> drivers/Kconfig:8:9
+       |
+     8 |     select BUS
+       |            ^^^
+    ...
+    12 |     depends on NET
+       |                --- BUS depends on this
+       |
+       = help: let CARD depend on NET, or `imply BUS`
+    ");
+    assert_eq!(outcome.err, "Kconfig: 1 warning\n");
+    assert_eq!(
+        desk.fails(1, &["check", "--env", "FLAVOUR=x", "--deny", "K103"]),
+        "error: Kconfig has 1 error and 0 warnings\n"
+    );
+    assert_eq!(
+        desk.ok(&[
+            "check",
+            "--deny",
+            "all",
+            "--env",
+            "FLAVOUR=x",
+            "--allow",
+            "K103",
+            "--allow",
+            "K123",
+            "--allow",
+            "K124"
+        ])
+        .out,
+        ""
+    );
+    let found = lines(&desk.ok(&["check", "--output", "json", "--warn", "K124"]).out);
+    assert_eq!(found[0]["schema"], "turnup.kconfig.finding/1");
+    assert!(found.iter().any(|finding| finding["id"] == "K124"), "allowed unless it is asked for");
+    let select = found.iter().find(|finding| finding["id"] == "K103").unwrap();
+    assert_eq!(select["labels"][0]["file"], "drivers/Kconfig");
+    assert_eq!((&select["labels"][0]["line"], &select["labels"][1]["line"]), (&8.into(), &12.into()));
+}
+
+#[test]
+fn check_tells_all_errors_of_a_tree_that_does_not_load() {
+    let desk = Desk::new();
+    desk.write("drivers/Kconfig", "config A\n\tbol \"A\"\nendmenu\n");
+    let outcome = desk.run(&["check"]);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.out.contains("error[K001]") && outcome.out.contains("error[K004]"), "{}", outcome.out);
+    assert_eq!(outcome.err, "error: Kconfig is refused: 2 errors\n");
+}
+
+#[test]
+fn check_knows_names_of_files_that_the_tree_does_not_read() {
+    let desk = Desk::new();
+    desk.write("Kconfig", "source \"arch/$(ARCH)/Kconfig\"\nconfig D\n\tbool \"D\"\n\tdepends on SPARC\n");
+    desk.write("arch/x86/Kconfig", "config X86\n\tdef_bool y\n");
+    desk.write("arch/sparc/Kconfig", "config SPARC\n\tdef_bool y\n");
+    assert_eq!(desk.ok(&["check", "--env", "ARCH=x86"]).err, "Kconfig: 0 warnings\n");
+    assert_eq!(desk.ok(&["check", "--env", "ARCH=x86", "--closed"]).err, "Kconfig: 2 warnings\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = desk.command(&["check", "--env", "ARCH=x86", "--srctree", desk.path("").to_str().unwrap()]);
+    let outcome = finish(command.current_dir(elsewhere.path()));
+    assert_eq!((outcome.code, &*outcome.err), (0, "Kconfig: 0 warnings\n"), "found below --srctree");
+}
+
+#[test]
+fn check_lists_its_lints() {
+    let desk = Desk::new();
+    let list = desk.ok(&["check", "--list", "--deny", "K105"]).out;
+    assert!(list.contains("K020  error  symbols depend on each other in a circle\n"), "{list}");
+    assert!(list.contains("K105  deny   two entries of one menu with the same prompt\n"), "{list}");
+    assert!(list.lines().all(|line| line.len() <= 100), "one line each: {list}");
+}
+
+#[test]
+fn fmt_writes_checks_and_refuses() {
+    let desk = Desk::new();
+    desk.write("messy", "config A\n  bool   \"A\"\n");
+    desk.write("broken", "config A\n  bol \"A\"\n");
+    let check = desk.run(&["fmt", "--check", "messy", "Kconfig"]);
+    assert_eq!((check.code, &*check.out), (1, "messy\n"));
+    assert_eq!(check.err, "error: 1 file would change\nnext: turnup kconfig fmt messy Kconfig\n");
+    assert_eq!(desk.read("messy"), "config A\n  bool   \"A\"\n", "--check writes nothing");
+    let before = fs_err::metadata(desk.path("Kconfig")).unwrap().modified().unwrap();
+    let outcome = desk.run(&["fmt", "broken", "messy", "Kconfig"]);
+    assert_eq!(outcome.code, 1);
+    assert!(
+        outcome.err.contains("did you mean `bool`?") && outcome.err.contains("formatted messy\n"),
+        "{}",
+        outcome.err
+    );
+    assert_eq!(
+        (desk.read("messy"), desk.read("broken")),
+        ("config A\n\tbool \"A\"\n".into(), "config A\n  bol \"A\"\n".into())
+    );
+    assert_eq!(fs_err::metadata(desk.path("Kconfig")).unwrap().modified().unwrap(), before, "nothing to change");
+    assert_eq!(desk.ok(&["fmt", "--check", "messy", "Kconfig"]).out, "");
+    let names: Vec<_> = fs_err::read_dir(desk.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 4, "no rubbish: {names:?}");
+    let mut command = desk.command(&["fmt", "-"]);
+    assert_eq!(finish(command.write_stdin("config  A\n bool\n")).out, "config A\n\tbool\n");
+}
+
+#[test]
+fn merge_says_what_was_overridden_and_what_was_lost() {
+    let desk = Desk::new();
+    desk.write("base", "CONFIG_NET=y\nCONFIG_DRIVER=y\nCONFIG_SPEED=7\n");
+    desk.write("fragment", "# CONFIG_NET is not set\nCONFIG_SPEED=70\nCONFIG_DRIVR=y\n");
+    let outcome = desk.ok(&["merge", "base", "fragment"]);
+    insta::assert_snapshot!(outcome.err, @r"
+    fragment:1: # CONFIG_NET is not set overrides CONFIG_NET=y of base:1
+    fragment:2: CONFIG_SPEED=70 overrides CONFIG_SPEED=7 of base:3
+    base:2: CONFIG_DRIVER=y took no effect: it has no value
+        needs NET (NET is n)
+    fragment:2: CONFIG_SPEED=70 took no effect: it is 5
+        70 is out of range for SPEED: 1 to 10
+    fragment:3: CONFIG_DRIVR=y took no effect: it has no value
+        no entry of the tree defines it; did you mean DRIVER?
+    wrote .config
+    ");
+    assert!(
+        desk.read(".config").contains("# CONFIG_NET is not set\n") && desk.read(".config").contains("CONFIG_SPEED=5\n")
+    );
+    assert!(desk.fails(1, &["merge", "-s", "base", "fragment"]).contains("2 requests were overridden and 3 lost"));
+    let found = lines(&desk.ok(&["merge", "--output", "json", "base", "fragment"]).out);
+    assert_eq!((&found[2]["kind"], &found[2]["requested"]["line"]), (&"lost".into(), &2.into()));
+    desk.write("same", "CONFIG_NET=y\nCONFIG_DRIVER=m\n");
+    fs_err::create_dir(desk.path("out")).unwrap();
+    let outcome = desk.ok(&["merge", "-m", "-r", "-y", "-O", "out", "base", "same"]);
+    assert_eq!(
+        outcome.err,
+        "same:1: CONFIG_NET=y is in base:1 already\nsame:2: CONFIG_DRIVER=m does not count: CONFIG_DRIVER=y of base:2 is kept\n\
+         wrote out/.config, not completed\n"
+    );
+    assert_eq!(desk.read("out/.config"), "CONFIG_NET=y\nCONFIG_DRIVER=y\nCONFIG_SPEED=7\n");
+    let mut command = desk.command(&["merge", "-n", "base"]);
+    command.env("KCONFIG_CONFIG", "elsewhere").assert().success();
+    assert!(desk.read("elsewhere").contains("# CONFIG_CARD is not set\n"));
+}
+
+#[test]
+fn diff_shows_what_differs_and_why() {
+    let desk = Desk::new();
+    desk.write("a", "CONFIG_NET=y\nCONFIG_DRIVER=y\nCONFIG_SPEED=5\n");
+    desk.write("b", "# CONFIG_NET is not set\nCONFIG_SPEED=6\n");
+    assert_eq!(desk.ok(&["diff", "a", "b"]).out, "-DRIVER y\n NET y -> n\n SPEED 5 -> 6\n");
+    assert_eq!(desk.ok(&["diff", "-m", "a", "b"]).out, "# CONFIG_NET is not set\nCONFIG_SPEED=6\n");
+    assert_eq!(
+        desk.ok(&["diff", "--tree", "Kconfig", "a", "b"]).out,
+        "-DRIVER y\n    needs NET (NET is n)\n NET y -> n\n    set\n SPEED 5 -> 6\n    set\n"
+    );
+    let found = lines(&desk.ok(&["diff", "--output", "json", "a", "b"]).out);
+    assert_eq!((&found[0]["symbol"], &found[0]["after"]), (&"DRIVER".into(), &Value::Null));
+    desk.write(".config.old", "CONFIG_NET=y\n");
+    desk.write(".config", "CONFIG_NET=y\nCONFIG_CARD=y\n");
+    assert_eq!(desk.ok(&["diff"]).out, "+CARD y\n");
+}
+
+#[test]
+fn explain_and_json_use_the_configuration_that_is_there() {
+    let desk = Desk::new();
+    let outcome = desk.ok(&["explain", "CONFIG_DRIVER"]);
+    assert!(outcome.out.starts_with("DRIVER (tristate) = n\n"), "{}", outcome.out);
+    assert!(outcome.err.starts_with("with default values"), "{}", outcome.err);
+    let found = &lines(&desk.ok(&["explain", "--output", "json", "DRIVER"]).out)[0];
+    assert_eq!(found["plans"][0]["steps"][0]["symbol"], "NET");
+    desk.write(".config", "CONFIG_NET=y\n");
+    desk.write("other", "CONFIG_NET=y\nCONFIG_DRIVER=m\nCONFIG_MODULES=y\n");
+    assert!(desk.ok(&["explain", "DRIVER"]).out.starts_with("DRIVER (tristate) = y\n"));
+    assert!(desk.ok(&["explain", "DRIVER", "--config", "other"]).out.starts_with("DRIVER (tristate) = m\n"));
+    assert!(desk.ok(&["explain", "CARD", "--env", "FLAVOUR=x y"]).out.contains("prompt `Card x y`"));
+    let value = |args: &[&str]| -> Value {
+        let tree: Value = serde_json::from_str(&desk.ok(args).out).unwrap();
+        assert_eq!(tree["schema"], "kconfig.tree/1");
+        tree["symbols"].as_array().unwrap().iter().find(|symbol| symbol["name"] == "DRIVER").unwrap()["value"].clone()
+    };
+    assert_eq!(value(&["json"]), "y");
+    assert_eq!(value(&["json", "--config", "other"]), "m");
+    let mut command = desk.command(&["json"]);
+    let outcome = finish(command.env("TURNUP_CONFIG", "cluster.json").env("KCONFIG_CONFIG", "nowhere"));
+    assert_eq!(outcome.code, 0, "that variable names a cluster's configuration: {}", outcome.err);
+}
+
+#[test]
+fn mistakes_of_the_caller_are_told_with_a_way_out() {
+    let desk = Desk::new();
+    let mut said = String::new();
+    for (code, args) in [
+        (2, &["check", "--deny", "K999"][..]),
+        (2, &["check", "--allow", "K020"]),
+        (3, &["check", "nothing/Kconfig"]),
+        (2, &["check", "--env", "ARCH"]),
+        (2, &["check", "--dialect", "new"]),
+        (2, &["explain", "DRIVR"]),
+        (3, &["explain", "DRIVER", "--config", "nothing"]),
+        (3, &["diff"]),
+        (2, &["diff", "one"]),
+        (3, &["merge", "nothing"]),
+        (3, &["merge", "-O", "nothing", "Kconfig"]),
+        (2, &["merge", "-m", "-n", "Kconfig"]),
+        (3, &["fmt", "nothing"]),
+        (2, &["fmt"]),
+        (3, &["json", "--config", "drivers"]),
+    ] {
+        said.push_str(&format!("$ {}\n{}\n", args.join(" "), desk.fails(code, args)));
+    }
+    insta::assert_snapshot!(said);
+}
