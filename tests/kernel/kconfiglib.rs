@@ -2,7 +2,7 @@
 //! and our own tree. Its rules are those of Linux before 6.9, so ours are asked for those.
 //!
 //! Where the C tool can read a tree, it is asked too: that all three agree shows that the trees are sound, and where they do not,
-//! we are with C. The differences are named in `IMPLIED`.
+//! we are with C. The differences are named in `OTHERWISE`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{compare, none, ours, side_by_side};
 /// Our trees, and whether the C tool knows all of their words.
 const TREES: [(&str, bool); 7] = [
     ("choices", true),
-    ("imply", true),
+    ("differs", true),
     ("macros", true),
     ("old", false),
     ("relations", true),
@@ -28,8 +28,8 @@ const OTHER_MINIMUM: &str = "choices";
 const SEEDS: u64 = 6;
 const ALL: [&str; 4] = ["alldefconfig", "allyesconfig", "allmodconfig", "allnoconfig"];
 
-/// In the tree `imply`: the symbol, what C and we write, and kconfiglib, and why.
-const IMPLIED: [(&str, Option<&str>, Option<&str>, &str); 2] = [
+/// In the tree `differs`: the symbol, what C and we write, and kconfiglib, and why.
+const OTHERWISE: [(&str, Option<&str>, Option<&str>, &str); 3] = [
     (
         "UNMET",
         Some("n"),
@@ -37,6 +37,12 @@ const IMPLIED: [(&str, Option<&str>, Option<&str>, &str); 2] = [
         "implied while what it depends on is not there: C says that it is not set, kconfiglib nothing",
     ),
     ("AS_MODULE", Some("m"), Some("y"), "implied by y and set to m: m remains since Linux 5.7, kconfiglib makes it y"),
+    (
+        "DOLLAR",
+        Some("\"at $WHERE\""),
+        Some("\"at here\""),
+        "a variable without parentheses: C takes the characters as they are, kconfiglib the value",
+    ),
 ];
 
 fn root(tree: &str) -> PathBuf {
@@ -170,7 +176,7 @@ fn equal(name: &str, root: &Path) {
 
 #[test]
 fn our_trees_mean_the_same() {
-    for (name, _) in TREES.iter().filter(|(name, _)| *name != "imply") {
+    for (name, _) in TREES.iter().filter(|(name, _)| *name != "differs") {
         equal(name, &root(name));
     }
 }
@@ -192,7 +198,7 @@ fn in_words_of_c(tree: &str) -> tempfile::TempDir {
 #[test]
 fn the_c_tool_agrees_where_it_knows_the_words() {
     let (Some(python), Some(tree)) = (or_skip(Python::get()), or_skip(Tree::get(Series::V6_1))) else { return };
-    for (name, _) in TREES.iter().filter(|(name, c)| *c && *name != "imply") {
+    for (name, _) in TREES.iter().filter(|(name, c)| *c && *name != "differs") {
         let copy = in_words_of_c(name);
         let questions = questions(&python, name, &root(name));
         let found = side_by_side(&questions, |question| {
@@ -221,17 +227,17 @@ fn all_is_as_in_c_where_it_knows_the_words() {
 }
 
 #[test]
-fn what_is_implied_is_as_in_c() {
+fn what_kconfiglib_says_otherwise_is_as_in_c() {
     let Some(python) = or_skip(Python::get()) else { return };
-    let tree = root("imply");
+    let tree = root("differs");
     let question = Question { mode: "olddefconfig", config: Some("CONFIG_STRONG=y\nCONFIG_AS_MODULE=m\n".to_owned()) };
     let (mine, theirs) = (values(&ask(&ours(), &question, &tree)), values(&question.ask_kconfiglib(&python, &tree)));
-    for (symbol, ours, kconfiglib, why) in IMPLIED {
+    for (symbol, ours, kconfiglib, why) in OTHERWISE {
         assert_eq!(mine.get(symbol).map(String::as_str), ours, "{symbol}: {why}");
         assert_eq!(theirs.get(symbol).map(String::as_str), kconfiglib, "{symbol}: {why}");
     }
     let others = |of: &BTreeMap<String, String>| {
-        let rest = of.clone().into_iter().filter(|(name, _)| !IMPLIED.iter().any(|(symbol, ..)| symbol == name));
+        let rest = of.clone().into_iter().filter(|(name, _)| !OTHERWISE.iter().any(|(symbol, ..)| symbol == name));
         rest.collect::<Vec<_>>()
     };
     assert_eq!(others(&mine), others(&theirs));

@@ -7,15 +7,10 @@ use crate::ours;
 
 /// Tests of 6.1 whose rules later versions changed on purpose. Without KERNELVERSION the newest rules count.
 const CHANGED_SINCE_6_1: &[(&str, &str)] = &[
-    ("choice::test_oldask0", "tristate and optional choices: gone since 6.9"),
-    ("choice::test_oldask1", "tristate and optional choices: gone since 6.9"),
-    ("choice::test_allyes", "tristate and optional choices: gone since 6.9"),
-    ("choice::test_allmod", "tristate and optional choices: gone since 6.9"),
-    ("choice::test_allno", "tristate and optional choices: gone since 6.9"),
-    ("choice::test_alldef", "tristate and optional choices: gone since 6.9"),
-    ("choice_value_with_m_dep::test", "tristate choices: gone since 6.9"),
-    ("inter_choice::test", "a choice's value follows another choice: gone since 6.9"),
-    ("err_recursive_dep::test", "the words and the symbols that a cycle is shown with"),
+    ("choice::test_allmod", "a choice of tristates is y in allmodconfig; by the newest rules choices are bool"),
+    ("choice::test_allyes", "`optional` keeps a choice off in allyesconfig; by the newest rules there is no such word"),
+    ("err_recursive_dep::test", "where the picture of a cycle begins, and its words"),
+    ("inter_choice::test", "which value of a choice stands when another choice changes what is visible"),
 ];
 
 /// Python and the tree, or nothing.
