@@ -17,6 +17,7 @@ mod bench;
 mod config;
 mod doctor;
 mod down;
+mod kconfig;
 mod kubeconfig;
 mod local;
 mod node;
@@ -112,6 +113,8 @@ pub enum Command {
     Artifacts(artifacts::Args),
     /// Time turnup next to kubeadm on this machine, milestone by milestone
     Bench(bench::Args),
+    /// Tools for any Kconfig tree, Linux's too
+    Kconfig(kconfig::Args),
     /// Look at and repair what turnup remembers of a cluster
     State(state::Args),
     /// Hosts on this machine, as Terraform makes and removes them
@@ -123,8 +126,9 @@ pub enum Command {
 }
 
 impl Command {
-    fn run(self, global: &Global, printer: &Printer) -> Result<()> {
-        match self {
+    fn run(self, global: &Global, printer: &Printer) -> Result<ExitCode> {
+        let done = match self {
+            Self::Kconfig(args) => return kconfig::run(args),
             Self::Config(args) => config::run(args, global, printer),
             Self::Plan(args) => plan::run(&args, global, printer),
             Self::Up(args) => up::run(&args, global, printer),
@@ -141,7 +145,8 @@ impl Command {
             Self::State(args) => state::run(&args, global, printer),
             Self::Local(args) => local::run(&args, printer),
             Self::Node(args) => node::run(&args, printer),
-        }
+        };
+        done.map(|()| ExitCode::SUCCESS)
     }
 }
 
@@ -158,7 +163,7 @@ pub fn main() -> ExitCode {
     };
     let printer = Printer::new(cli.global.output, cli.global.quiet);
     match cli.command.run(&cli.global, &printer) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             printer.error(&error);
             ExitCode::from(error.class().exit_code())

@@ -154,6 +154,11 @@ impl Diagnostics {
         kind.span(self.sources.bytes(label.span)).label(text)
     }
 
+    /// `file:line` of a place.
+    pub(crate) fn place(&self, span: Span) -> String {
+        format!("{}:{}", self.sources.path(span.file), span.line)
+    }
+
     /// `file:line:col` of a place.
     #[must_use]
     pub fn location(&self, span: Span) -> String {

@@ -41,13 +41,16 @@
 //! ```
 
 mod build;
+pub mod conf;
 pub mod config;
 pub mod diagnostic;
 pub mod dialect;
 pub mod dotconfig;
+pub mod env;
 mod eval;
 pub mod expr;
 mod load;
+mod names;
 pub mod source;
 pub mod suggest;
 mod syntax;
@@ -57,8 +60,9 @@ pub mod value;
 pub use config::{Change, Config, SetError};
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Level};
 pub use dialect::Dialect;
+pub use env::{Call, Env, Messages, Output, Shell};
 pub use expr::{Atom, Compare, Expr, ExprId};
-pub use source::{Env, FileId, Files, MemoryFiles, Span};
+pub use source::{FileId, Files, MemoryFiles, Span};
 pub use suggest::suggest;
 pub use tree::{
     Annotation, Choice, ChoiceId, DefaultValue, Node, NodeId, NodeKind, Prompt, RangeLimit, Selection, Symbol,

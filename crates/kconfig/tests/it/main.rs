@@ -4,6 +4,7 @@
 mod corpus;
 mod diagnostics;
 mod dotconfig;
+mod macros;
 mod menus;
 mod properties;
 mod semantics;
