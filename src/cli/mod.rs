@@ -6,7 +6,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
 use crate::error::{Class, Result};
 
@@ -64,6 +65,9 @@ pub struct Global {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE", env = "TURNUP_CONFIG", default_value = ".config.json")]
     pub config: PathBuf,
+    /// Whether the command line itself names that file: tools that have another default of their own ask.
+    #[arg(skip)]
+    pub config_is_named: bool,
     /// The directory of everything that turnup remembers
     #[arg(long, global = true, value_name = "DIR", env = "TURNUP_STATE_DIR", default_value = ".turnup")]
     pub state_dir: PathBuf,
@@ -128,7 +132,7 @@ pub enum Command {
 impl Command {
     fn run(self, global: &Global, printer: &Printer) -> Result<ExitCode> {
         let done = match self {
-            Self::Kconfig(args) => return kconfig::run(args),
+            Self::Kconfig(args) => return kconfig::run(args, global, printer),
             Self::Config(args) => config::run(args, global, printer),
             Self::Plan(args) => plan::run(&args, global, printer),
             Self::Up(args) => up::run(&args, global, printer),
@@ -150,10 +154,17 @@ impl Command {
     }
 }
 
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches()?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    cli.global.config_is_named = matches.value_source("config") == Some(ValueSource::CommandLine);
+    Ok(cli)
+}
+
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
             // A closed pipe leaves nobody to tell.
@@ -174,7 +185,6 @@ pub fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent_and_every_option_has_help() {

@@ -335,9 +335,14 @@ impl Tree {
         self.names.find_symbol(name).filter(|id| !self.get(*id).nodes.is_empty())
     }
 
-    /// A node's help text, its common indentation removed; with the line ends behind it that the C tools keep.
+    /// A node's help text, its common indentation and the blank lines around it removed.
     #[must_use]
     pub fn help(&self, id: NodeId) -> Option<String> {
+        Some(self.raw_help(id)?.trim_matches('\n').to_owned())
+    }
+
+    /// The same with the line ends behind it that the C tools keep.
+    pub(crate) fn raw_help(&self, id: NodeId) -> Option<String> {
         let place = self.node(id).help?;
         let text = self.sources.text(place.file).get(place.offset as usize..)?;
         Some(Reader::new(place.file, text).help())
@@ -482,4 +487,73 @@ fn quote(text: &str) -> String {
         return text.to_owned();
     }
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// What tools beside the evaluator ask for: the tree as written, and who refers to whom.
+impl Tree {
+    /// All entries in the order of the files, `if` blocks included; the first is the root.
+    pub fn entries(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().enumerate().map(|(index, node)| (NodeId::new(index), node))
+    }
+
+    /// The `depends on` lines of an entry as written, or the condition of an `if`, each with its place.
+    pub fn written_dependencies(&self, node: NodeId) -> impl Iterator<Item = (ExprId, Span)> {
+        self.node(node).own.depends.iter().copied()
+    }
+
+    /// The block around an entry in the files; other than in the menus, `if` blocks count.
+    #[must_use]
+    pub fn block_around(&self, node: NodeId) -> Option<NodeId> {
+        self.node(node).own.parent
+    }
+
+    /// Names that are used and never defined, each with the place of its first use.
+    pub fn undefined(&self) -> impl Iterator<Item = (SymbolId, Span)> {
+        let named = self.symbols.iter().enumerate().filter(|(_, symbol)| symbol.nodes.is_empty());
+        named.filter_map(|(index, symbol)| Some((SymbolId::new(index), symbol.first_reference?)))
+    }
+
+    /// The symbols that select this one, each with its `select` line.
+    pub fn selectors(&self, symbol: SymbolId) -> impl Iterator<Item = (SymbolId, &Selection)> {
+        self.get(symbol).selectors.iter().map(|(by, index)| (*by, &self.get(*by).selects[*index]))
+    }
+
+    /// The symbols that imply this one, each with its `imply` line.
+    pub fn impliers(&self, symbol: SymbolId) -> impl Iterator<Item = (SymbolId, &Selection)> {
+        self.get(symbol).impliers.iter().map(|(by, index)| (*by, &self.get(*by).implies[*index]))
+    }
+
+    /// The terms of a conjunction in order; one term for anything else.
+    #[must_use]
+    pub fn conjuncts(&self, expr: ExprId) -> Vec<ExprId> {
+        self.exprs.conjuncts(expr)
+    }
+
+    /// The terms of a disjunction in order; one term for anything else.
+    #[must_use]
+    pub fn disjuncts(&self, expr: ExprId) -> Vec<ExprId> {
+        self.exprs.disjuncts(expr)
+    }
+
+    /// The symbols of an expression in order, each once.
+    #[must_use]
+    pub fn symbols_in(&self, expr: ExprId) -> Vec<SymbolId> {
+        let mut found = Vec::new();
+        self.exprs.any_atom(expr, |atom| {
+            if let Atom::Symbol(symbol) = atom
+                && !found.contains(&symbol)
+            {
+                found.push(symbol);
+            }
+            false
+        });
+        found
+    }
+    /// What a range is limited by, as a person would write it.
+    #[must_use]
+    pub fn show_atom(&self, atom: Atom) -> String {
+        let mut text = String::new();
+        self.write_atom(atom, &mut text);
+        text
+    }
 }

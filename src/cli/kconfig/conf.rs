@@ -17,6 +17,9 @@ use crate::exec;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// [-s] MODE Kconfig, as Linux's scripts/kconfig/conf takes them; --help tells the modes
+    ///
+    /// The environment is that of the C tool. One variable is ours: KCONFIG_SHELL_CACHE names a directory in which the outputs of
+    /// $(shell) are remembered across runs.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
 }
@@ -27,7 +30,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     let dialect = std::env::var("KERNELVERSION").ok().and_then(|version| Dialect::parse(&version));
     let env = Env::new(|name| std::env::var(name).ok())
         .with_dialect(dialect.unwrap_or(Dialect::LATEST))
-        .with_shell(Arc::new(Sh))
+        .with_shell(Arc::new(Sh(shell())))
         .with_messages(&terminal);
     ExitCode::from(kconfig::conf::run("conf", &args.arguments, &Here, &env, &mut Terminal))
 }
@@ -46,12 +49,22 @@ impl Files for Here {
     }
 }
 
+/// The variable that names a directory in which the outputs of `$(shell)` are remembered across runs.
+const SHELL_CACHE: &str = "KCONFIG_SHELL_CACHE";
+
+fn shell() -> exec::Shell {
+    match std::env::var_os(SHELL_CACHE).filter(|directory| !directory.is_empty()) {
+        Some(directory) => exec::Shell::remembering(directory.into()),
+        None => exec::Shell::default(),
+    }
+}
+
 /// The system's shell.
-struct Sh;
+struct Sh(exec::Shell);
 
 impl Shell for Sh {
     fn run(&self, command: &str) -> io::Result<Output> {
-        let (stdout, stderr) = exec::shell(command)?;
+        let (stdout, stderr) = self.0.run(command)?;
         Ok(Output { stdout, stderr })
     }
 }

@@ -1,12 +1,22 @@
 //! `turnup kconfig`: tools for any Kconfig tree. Each is a thin call of the crate `kconfig`; nothing here knows a cluster.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use super::{Global, Printer};
 use crate::error::Result;
 
+mod check;
 mod conf;
+mod diff;
+mod explain;
+mod fmt;
+mod json;
+mod merge;
+mod output;
+mod tree;
 
 /// Which tool.
 #[derive(Debug, clap::Args)]
@@ -23,11 +33,35 @@ enum Command {
     /// Do what Linux's scripts/kconfig/conf does: same options, questions, messages and exit codes
     #[command(disable_help_flag = true)]
     Conf(conf::Args),
+    /// Look for mistakes in a tree: unreachable entries, selects of what may not be on, defaults out of range, …
+    Check(check::Args),
+    /// Merge fragments of a .config, and say which requests were lost and why
+    Merge(merge::Args),
+    /// Show what differs between two .config files
+    Diff(diff::Args),
+    /// Tell all about one symbol: definitions, value, why it is so, and what would have to change
+    Explain(explain::Args),
+    /// Bring Kconfig files into the canonical form
+    Fmt(fmt::Args),
+    /// Print a tree and its values as JSON
+    Json(json::Args),
 }
 
 /// Runs the tool.
-pub(super) fn run(args: Args) -> Result<ExitCode> {
+pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<ExitCode> {
     match args.command {
-        Command::Conf(args) => Ok(conf::run(&args)),
-    }
+        Command::Conf(args) => return Ok(conf::run(&args)),
+        Command::Check(args) => check::run(&args, printer),
+        Command::Merge(args) => merge::run(&args, printer),
+        Command::Diff(args) => diff::run(&args, printer),
+        Command::Explain(args) => explain::run(&args, named(global), printer),
+        Command::Fmt(args) => fmt::run(&args, printer),
+        Command::Json(args) => json::run(&args, named(global), printer),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The .config that `--config` names; the default of that option is for clusters.
+fn named(global: &Global) -> Option<&Path> {
+    global.config_is_named.then_some(global.config.as_path())
 }

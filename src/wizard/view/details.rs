@@ -74,7 +74,7 @@ fn urgent(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
 fn help(model: &Model, node: NodeId) -> Vec<Line<'static>> {
     let Some(help) = model.schema.tree().help(node) else { return Vec::new() };
     let mut lines: Vec<String> = Vec::new();
-    for line in help.trim_end().lines() {
+    for line in help.lines() {
         let indentation = line.len() - line.trim_start_matches(' ').len();
         match lines.last_mut() {
             Some(last)

@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use crate::expr::{Atom, ExprId};
-use crate::tree::{Node, NodeId, Selection, Symbol, SymbolId};
+use crate::tree::{ChoiceId, Node, NodeId, Selection, Symbol, SymbolId};
 use crate::value::{SymbolType, Tri};
 
 /// A place deeper in the menus than this is shown without its outermost menus.
@@ -13,7 +13,7 @@ impl Session<'_, '_> {
     pub(super) fn print_help(&mut self, id: NodeId) {
         let node = self.tree.node(id);
         let mut text = String::from("\n");
-        match self.tree.help(id) {
+        match self.tree.raw_help(id) {
             Some(help) => {
                 if let Some(symbol) = node.symbol {
                     text.extend([&*self.prefix, &*self.tree.get(symbol).name, ":\n\n"]);
@@ -29,10 +29,37 @@ impl Session<'_, '_> {
             for node in &self.tree.choice(choice).nodes {
                 self.describe_place(*node, &mut text);
             }
+            for (value, letter) in [(Tri::Y, 'y'), (Tri::M, 'm'), (Tri::N, 'n')] {
+                self.describe_mode(choice, value, letter, &mut text);
+            }
             text.push_str("\n\n");
         }
         text.push('\n');
         self.print(&text);
+    }
+
+    /// As in C, who sees a choice that has a mode and is not optional selects it.
+    fn describe_mode(&self, id: ChoiceId, value: Tri, letter: char, text: &mut String) {
+        let choice = self.tree.choice(id);
+        if !self.tree.has_mode(id) || choice.optional {
+            return;
+        }
+        let mut titled = false;
+        for prompt in choice.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref()) {
+            if self.config.holds(prompt.condition).min(Tri::M) != value {
+                continue;
+            }
+            if !std::mem::replace(&mut titled, true) {
+                text.extend(["Selected by [", letter.encode_utf8(&mut [0; 4]), "]:\n"]);
+            }
+            text.push_str("  - ");
+            if prompt.condition != ExprId::YES {
+                self.push_term(prompt.condition, text);
+                text.push_str(" && ");
+            }
+            self.push_atom(Atom::Tri(Tri::M), text);
+            text.push('\n');
+        }
     }
 
     fn describe(&self, id: SymbolId, text: &mut String) {

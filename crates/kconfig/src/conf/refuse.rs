@@ -91,7 +91,6 @@ fn describe(finding: &Diagnostic, place: &dyn Fn(Span) -> String, root: &str, te
             )
         }
         "K028" => writeln!(text, "{at}:warning: prompt redefined"),
-        "K029" => writeln!(text, "{at}:warning: leading whitespace ignored"),
         _ if finding.level == Level::Warning => Ok(()),
         _ => writeln!(text, "{at}: {}", finding.message),
     };
@@ -110,6 +109,7 @@ impl Complaints<'_> {
             match finding.id {
                 "K020" => {}
                 "K021" => self.warn_of_type(finding),
+                "K029" => self.warn_of_blanks(finding),
                 _ => describe(finding, &|span| place(self.tree, span), "", &mut self.text),
             }
         }
@@ -151,6 +151,15 @@ impl Complaints<'_> {
         let before = type_name(definition.kind);
         let text = format!("ignoring type redefinition of '{}' from '{before}' to '{now}'", definition.name);
         self.warn(node.span, &text);
+    }
+
+    /// Blanks at the end of a prompt are fine in C.
+    fn warn_of_blanks(&mut self, finding: &Diagnostic) {
+        let Some(label) = finding.labels.first() else { return };
+        let text = self.tree.source_text(label.span);
+        if text.trim_start_matches(['"', '\'']).starts_with(|c: char| c.is_ascii_whitespace()) {
+            self.warn(label.span, "leading whitespace ignored");
+        }
     }
 
     /// Every entry after those below it.

@@ -20,6 +20,11 @@ impl Session<'_, '_> {
         self.push_level(expr, Level::None, text);
     }
 
+    /// Appends an expression as a term of a conjunction.
+    pub(super) fn push_term(&self, expr: ExprId, text: &mut String) {
+        self.push_level(expr, Level::And, text);
+    }
+
     fn push_level(&self, expr: ExprId, around: Level, text: &mut String) {
         let (terms, own, operator) = match self.tree.expr(expr) {
             Expr::Atom(atom) => return self.push_atom(atom, text),

@@ -1,0 +1,272 @@
+//! What would have to change for a symbol to get a value: tried out on a copy, so that a plan that is shown works.
+//!
+//! Looks for one short way, not for all; says so when it finds none. The order of trials is fixed, so that the same question has
+//! the same answer.
+
+use std::collections::HashSet;
+
+use crate::config::Config;
+use crate::expr::{Atom, Compare, Expr, ExprId};
+use crate::tree::{ChoiceId, SymbolId};
+use crate::value::Tri;
+
+/// A search that takes longer is given up.
+const MAX_TRIALS: usize = 400;
+/// A way that leads over more symbols is none that a person would go.
+const MAX_DEPTH: usize = 24;
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The symbol.
+    pub name: String,
+    /// The value to give it.
+    pub value: String,
+    /// Its prompt, to be found in the menus.
+    pub prompt: Option<String>,
+}
+
+/// Changes, in an order in which each is possible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The value to be had; none for "any", of ints, hexes and texts.
+    pub value: Option<Tri>,
+    /// The changes; the last one is the symbol itself where it can then be set.
+    pub steps: Vec<Step>,
+}
+
+/// Finds changes after which a symbol has a value, or, without one, can be set.
+#[must_use]
+pub fn plan(config: &Config<'_>, symbol: SymbolId, value: Option<Tri>) -> Option<Plan> {
+    let mut planner =
+        Planner { config: config.clone(), steps: Vec::new(), busy: HashSet::new(), trials: MAX_TRIALS, depth: 0 };
+    let found = match value {
+        Some(Tri::N) => planner.lower(symbol, Tri::N),
+        Some(tri) => planner.raise(symbol, tri),
+        None => planner.show(symbol, Tri::M),
+    };
+    let works = match value {
+        Some(tri) => planner.config.tri(symbol) == tri,
+        None => planner.config.visible(symbol) != Tri::N,
+    };
+    let tree = config.tree();
+    let step = |(id, tri): (SymbolId, Tri)| Step {
+        name: tree.get(id).name.to_string(),
+        value: tri.to_string(),
+        prompt: tree.get(id).nodes.iter().find_map(|node| tree.node(*node).prompt.as_ref()).map(|p| p.text.to_string()),
+    };
+    (found && works).then(|| Plan { value, steps: planner.steps.into_iter().map(step).collect() })
+}
+
+/// A configuration to try things on, and what was tried successfully.
+struct Planner<'t> {
+    config: Config<'t>,
+    steps: Vec<(SymbolId, Tri)>,
+    /// Symbols that are being dealt with: a way back to one of them is no way.
+    busy: HashSet<SymbolId>,
+    trials: usize,
+    depth: usize,
+}
+
+impl<'t> Planner<'t> {
+    /// Goes one way, and back when it leads nowhere.
+    fn attempt(&mut self, way: impl FnOnce(&mut Self) -> bool) -> bool {
+        if self.trials == 0 || self.depth >= MAX_DEPTH {
+            return false;
+        }
+        self.trials -= 1;
+        self.depth += 1;
+        let (config, steps) = (self.config.clone(), self.steps.len());
+        let works = way(self);
+        self.depth -= 1;
+        if !works {
+            self.config = config;
+            self.steps.truncate(steps);
+        }
+        works
+    }
+
+    fn set(&mut self, symbol: SymbolId, tri: Tri) -> bool {
+        let works = self.config.set(symbol, tri.as_str()).is_ok();
+        if works {
+            self.steps.retain(|(earlier, _)| *earlier != symbol);
+            self.steps.push((symbol, tri));
+        }
+        works
+    }
+
+    /// What cannot be `m` has to be `y`.
+    fn set_at_least(&mut self, symbol: SymbolId, want: Tri) -> bool {
+        self.set(symbol, want) || want == Tri::M && self.set(symbol, Tri::Y)
+    }
+
+    /// What cannot be `m` has to be `n`.
+    fn set_at_most(&mut self, symbol: SymbolId, most: Tri) -> bool {
+        self.set(symbol, most) || most == Tri::M && self.set(symbol, Tri::N)
+    }
+
+    /// Makes a condition hold at least so far.
+    fn reach(&mut self, expr: ExprId, want: Tri) -> bool {
+        if self.config.holds(expr) >= want {
+            return true;
+        }
+        match self.config.tree().expr(expr) {
+            Expr::Atom(Atom::Symbol(symbol)) => self.raise(symbol, want),
+            Expr::Atom(Atom::Choice(choice)) => self.show_choice(choice, want),
+            Expr::Atom(_) => false,
+            Expr::Not(inner) => self.limit(inner, !want),
+            Expr::And(..) => {
+                let terms = self.config.tree().conjuncts(expr);
+                terms.iter().all(|term| self.reach(*term, want)) && self.config.holds(expr) >= want
+            }
+            Expr::Or(..) => {
+                let terms = self.config.tree().disjuncts(expr);
+                terms.into_iter().any(|term| self.attempt(|planner| planner.reach(term, want)))
+            }
+            Expr::Compare(operator, left, right) => self.compare(operator, left, right),
+        }
+    }
+
+    /// Makes a condition hold at most so far.
+    fn limit(&mut self, expr: ExprId, most: Tri) -> bool {
+        if self.config.holds(expr) <= most {
+            return true;
+        }
+        match self.config.tree().expr(expr) {
+            Expr::Atom(Atom::Symbol(symbol)) => self.lower(symbol, most),
+            Expr::Atom(_) => false,
+            Expr::Not(inner) => self.reach(inner, !most),
+            Expr::And(..) => {
+                let terms = self.config.tree().conjuncts(expr);
+                terms.into_iter().any(|term| self.attempt(|planner| planner.limit(term, most)))
+            }
+            Expr::Or(..) => {
+                let terms = self.config.tree().disjuncts(expr);
+                terms.iter().all(|term| self.limit(*term, most)) && self.config.holds(expr) <= most
+            }
+            Expr::Compare(Compare::Equal, left, right) => self.compare(Compare::Unequal, left, right),
+            Expr::Compare(Compare::Unequal, left, right) => self.compare(Compare::Equal, left, right),
+            Expr::Compare(..) => false,
+        }
+    }
+
+    /// Comparisons of a symbol with `n`, `m` or `y`; numbers and texts are left to the person.
+    fn compare(&mut self, operator: Compare, left: Atom, right: Atom) -> bool {
+        let (Atom::Symbol(symbol), Atom::Tri(tri)) = (left, right) else { return false };
+        match (operator, tri) {
+            (Compare::Equal, Tri::N) | (Compare::Unequal, Tri::Y) => self.lower(symbol, Tri::N),
+            (Compare::Equal, tri) => self.lower(symbol, tri) && self.raise(symbol, tri),
+            (Compare::Unequal, Tri::N) => self.raise(symbol, Tri::M),
+            (Compare::Unequal, Tri::M) => self.raise(symbol, Tri::Y),
+            _ => false,
+        }
+    }
+
+    fn show_choice(&mut self, choice: ChoiceId, want: Tri) -> bool {
+        let tree = self.config.tree();
+        let prompts = tree.choice(choice).nodes.iter().filter_map(|node| tree.node(*node).prompt.as_ref());
+        let conditions: Vec<ExprId> = prompts.map(|prompt| prompt.condition).collect();
+        conditions.into_iter().any(|condition| self.attempt(|planner| planner.reach(condition, want)))
+    }
+
+    /// Makes a symbol visible.
+    fn show(&mut self, symbol: SymbolId, want: Tri) -> bool {
+        if self.config.visible(symbol) >= want {
+            return true;
+        }
+        let tree = self.config.tree();
+        let prompts = tree.get(symbol).nodes.iter().filter_map(|node| tree.node(*node).prompt.as_ref());
+        let conditions: Vec<ExprId> = prompts.map(|prompt| prompt.condition).collect();
+        conditions.into_iter().any(|condition| {
+            self.attempt(|planner| planner.reach(condition, want) && planner.config.visible(symbol) >= want)
+        })
+    }
+
+    /// Gives a symbol at least this value: by its prompt, a default, or somebody who selects it.
+    fn raise(&mut self, symbol: SymbolId, want: Tri) -> bool {
+        if self.config.tri(symbol) >= want {
+            return true;
+        }
+        if !self.config.tree().get(symbol).kind.is_logical() || !self.busy.insert(symbol) {
+            return false;
+        }
+        let works = self.attempt(|planner| planner.set_at_least(symbol, want))
+            || self.attempt(|planner| planner.show(symbol, want) && planner.set_at_least(symbol, want))
+            || self.raise_by_default(symbol, want)
+            || self.raise_by_others(symbol, want);
+        self.busy.remove(&symbol);
+        works
+    }
+
+    fn raise_by_default(&mut self, symbol: SymbolId, want: Tri) -> bool {
+        let defaults = &self.config.tree().get(symbol).defaults;
+        let defaults: Vec<(ExprId, ExprId)> = defaults.iter().map(|d| (d.condition, d.value)).collect();
+        defaults.into_iter().any(|(condition, value)| {
+            self.attempt(|planner| {
+                planner.reach(condition, want) && planner.reach(value, want) && planner.config.tri(symbol) >= want
+            })
+        })
+    }
+
+    fn raise_by_others(&mut self, symbol: SymbolId, want: Tri) -> bool {
+        // The nearer somebody is to being on, the fewer steps it takes.
+        let tree = self.config.tree();
+        let mut others: Vec<(SymbolId, ExprId)> =
+            tree.selectors(symbol).chain(tree.impliers(symbol)).map(|(by, line)| (by, line.condition)).collect();
+        others.sort_by_key(|(by, condition)| {
+            (std::cmp::Reverse(self.config.visible(*by)), std::cmp::Reverse(self.config.holds(*condition)))
+        });
+        others.into_iter().any(|(by, condition)| {
+            self.attempt(|planner| {
+                planner.reach(condition, want) && planner.raise(by, want) && planner.config.tri(symbol) >= want
+            })
+        })
+    }
+
+    /// Gives a symbol at most this value: by its prompt, or by taking back who selects it.
+    fn lower(&mut self, symbol: SymbolId, most: Tri) -> bool {
+        if self.config.tri(symbol) <= most {
+            return true;
+        }
+        if !self.busy.insert(symbol) {
+            return false;
+        }
+        let works = self.attempt(|planner| planner.set_at_most(symbol, most))
+            || self.choose_another(symbol, most)
+            || self.attempt(|planner| {
+                planner.release(symbol, most)
+                    && (planner.config.tri(symbol) <= most || planner.set_at_most(symbol, most))
+            })
+            || self.lower_by_dependency(symbol, most);
+        self.busy.remove(&symbol);
+        works
+    }
+
+    fn choose_another(&mut self, symbol: SymbolId, most: Tri) -> bool {
+        let tree = self.config.tree();
+        let Some(choice) = tree.get(symbol).choice.filter(|_| most == Tri::N) else { return false };
+        let others: Vec<SymbolId> = tree.choice(choice).members.iter().copied().filter(|id| *id != symbol).collect();
+        others.into_iter().any(|other| self.attempt(|planner| planner.set(other, Tri::Y)))
+    }
+
+    /// Takes back everybody who selects or implies a symbol more than `most`.
+    fn release(&mut self, symbol: SymbolId, most: Tri) -> bool {
+        let tree = self.config.tree();
+        let lines = tree.selectors(symbol).chain(tree.impliers(symbol));
+        let lines: Vec<(SymbolId, ExprId)> = lines.map(|(by, line)| (by, line.condition)).collect();
+        lines.into_iter().all(|(by, condition)| {
+            self.config.tri(by).min(self.config.holds(condition)) <= most
+                || self.attempt(|planner| planner.lower(by, most))
+                || self.attempt(|planner| planner.limit(condition, most))
+        })
+    }
+
+    /// What has no prompt and a default goes off when that default does not count.
+    fn lower_by_dependency(&mut self, symbol: SymbolId, most: Tri) -> bool {
+        let defaults = &self.config.tree().get(symbol).defaults;
+        let conditions: Vec<ExprId> = defaults.iter().map(|default| default.condition).collect();
+        self.attempt(|planner| {
+            conditions.into_iter().all(|condition| planner.limit(condition, most)) && planner.config.tri(symbol) <= most
+        })
+    }
+}

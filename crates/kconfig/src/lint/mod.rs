@@ -1,0 +1,107 @@
+//! Lints: what is wrong with a tree that loads.
+//!
+//! Each finding has an id and, where that is decidable, is certain: a lint says nothing rather than something wrong. What cannot be
+//! decided without knowing the files of the project that this run did not read is asked of [`Elsewhere`].
+//!
+//! - `facts` proves what follows from conditions,
+//! - `conditions`, `selects`, `values` and `menus` look for mistakes,
+//! - `catalogue` lists them and knows which ones the caller wants.
+//!
+//! Changes no tree and evaluates no configuration.
+
+mod catalogue;
+mod conditions;
+mod elsewhere;
+mod facts;
+mod menus;
+mod selects;
+mod values;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+pub use catalogue::{LINTS, Lint, Policy, PolicyError, Setting, find};
+pub use elsewhere::Elsewhere;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Level};
+use crate::expr::ExprId;
+use crate::source::Span;
+use crate::tree::{NodeId, SymbolId, Tree};
+
+/// Looks for everything that the policy does not allow; the findings of loading are among them.
+///
+/// ```
+/// use kconfig::lint::{self, Elsewhere, Policy};
+/// use kconfig::{Env, MemoryFiles, Tree};
+///
+/// let files = MemoryFiles::new([("Kconfig", "config A\n\tbool \"A\"\nconfig B\n\tbool \"B\"\n\tdepends on A && !A\n")]);
+/// let tree = Tree::load("Kconfig", &files, &Env::empty()).map_err(|found| found.render(true))?;
+/// let findings = lint::check(&tree, &Policy::default(), &Elsewhere::default());
+/// assert_eq!(findings.iter().map(|finding| finding.id).collect::<Vec<_>>(), ["K101"]);
+/// # Ok::<(), String>(())
+/// ```
+#[must_use]
+pub fn check(tree: &Tree, policy: &Policy, elsewhere: &Elsewhere) -> Diagnostics {
+    let mut linter = Linter { tree, policy, elsewhere, findings: loading(tree, elsewhere) };
+    linter.check_conditions();
+    linter.check_selects();
+    linter.check_values();
+    linter.check_menus();
+    let mut findings = linter.findings;
+    findings.retain_mut(|finding| {
+        let setting = policy.get(finding.id);
+        if finding.level == Level::Warning && setting == Setting::Deny {
+            finding.level = Level::Error;
+        }
+        setting != Setting::Allow
+    });
+    findings.sort_by_key(|finding| (finding.labels.first().map(|label| label.span), finding.id));
+    Diagnostics::new(findings, Arc::clone(&tree.sources))
+}
+
+/// What loading found, without names that other files of the project define.
+fn loading(tree: &Tree, elsewhere: &Elsewhere) -> Vec<Diagnostic> {
+    let known: HashSet<Span> = tree
+        .undefined()
+        .filter(|(symbol, _)| elsewhere.defines(&tree.get(*symbol).name))
+        .map(|(_, span)| span)
+        .collect();
+    let is_known = |finding: &Diagnostic| finding.labels.first().is_some_and(|label| known.contains(&label.span));
+    tree.warnings().iter().filter(|finding| finding.id != "K023" || !is_known(finding)).cloned().collect()
+}
+
+/// One run over a tree.
+struct Linter<'t> {
+    tree: &'t Tree,
+    policy: &'t Policy,
+    elsewhere: &'t Elsewhere,
+    findings: Vec<Diagnostic>,
+}
+
+impl Linter<'_> {
+    fn wants(&self, id: &str) -> bool {
+        self.policy.get(id) != Setting::Allow
+    }
+
+    fn report(&mut self, finding: Diagnostic) {
+        self.findings.push(finding);
+    }
+
+    /// The `depends on` or `if`, of the entry or a block around it, that names a symbol.
+    fn find_dependency(&self, node: NodeId, symbol: SymbolId) -> Option<(ExprId, Span)> {
+        let mut at = Some(node);
+        while let Some(id) = at {
+            let mut written = self.tree.written_dependencies(id);
+            if let Some(found) = written.find(|(expr, _)| self.tree.mentions(*expr, symbol)) {
+                return Some(found);
+            }
+            at = self.tree.block_around(id);
+        }
+        None
+    }
+
+    /// Where a symbol is defined first.
+    fn definition(&self, symbol: SymbolId) -> Option<Span> {
+        self.tree.get(symbol).nodes.first().map(|node| self.tree.node(*node).span)
+    }
+}

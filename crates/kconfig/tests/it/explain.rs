@@ -1,0 +1,118 @@
+//! Explanations: the chain of why, and plans that work.
+
+use kconfig::explain::{explain, plan};
+use kconfig::{Config, Tri};
+use proptest::prelude::*;
+
+use crate::support::{ByName as _, symbol, tree};
+
+const TREE: &str = "mainmenu \"Test\"\n\
+    config MODULES\n\tbool \"Modules\"\n\tmodules\n\tdefault y\n\
+    menu \"Network\"\n\
+    config NET\n\tbool \"Networking\"\n\thelp\n\t  Says more.\n\n\t    Deeper.\n\
+    config DRIVER\n\ttristate \"Driver\"\n\tdepends on NET\n\tselect HELPER if BUS = y\n\timply EXTRA\n\tdefault m if SERVER\n\
+    config BUS\n\tbool \"Bus\"\n\
+    config HELPER\n\ttristate\n\tdepends on BUS\n\
+    config EXTRA\n\ttristate \"Extra\"\n\
+    config SERVER\n\tdef_bool FLAVOUR_SERVER\n\
+    config PORT\n\tint \"Port\" if EXTRA\n\trange 1 100 if NET\n\tdefault 80 if SERVER\n\tdefault 8\n\
+    endmenu\n\
+    choice\n\tprompt \"Flavour\"\nconfig FLAVOUR_DESKTOP\n\tbool \"Desktop\"\nconfig FLAVOUR_SERVER\n\tbool \"Server\"\nendchoice\n";
+
+fn explained(values: &[(&str, &str)], name: &str) -> String {
+    let tree = tree(TREE);
+    let mut config = Config::new(&tree);
+    for (name, value) in values {
+        config.put(name, value).unwrap();
+    }
+    explain(&config, symbol(&tree, name)).to_string()
+}
+
+#[test]
+fn a_value_is_explained_down_to_what_was_set() {
+    insta::assert_snapshot!(explained(&[("FLAVOUR_SERVER", "y"), ("NET", "y"), ("BUS", "y")], "HELPER"));
+}
+
+#[test]
+fn what_cannot_be_set_has_a_way() {
+    insta::assert_snapshot!(explained(&[], "DRIVER"));
+}
+
+#[test]
+fn numbers_have_ranges_and_choices_have_members() {
+    insta::assert_snapshot!(format!(
+        "{}\n{}\n{}",
+        explained(&[("EXTRA", "y"), ("NET", "y")], "PORT"),
+        explained(&[], "PORT"),
+        explained(&[], "FLAVOUR_SERVER")
+    ));
+}
+
+fn steps(text: &str, name: &str, value: Option<Tri>) -> Option<Vec<String>> {
+    let tree = tree(text);
+    let config = Config::new(&tree);
+    let plan = plan(&config, symbol(&tree, name), value)?;
+    Some(plan.steps.into_iter().map(|step| format!("{}={}", step.name, step.value)).collect())
+}
+
+#[test]
+fn plans_go_through_dependencies_selects_and_defaults() {
+    let text = "config A\n\tbool \"A\"\n\tdefault y\nconfig B\n\tbool \"B\"\n\tdepends on !A\nconfig C\n\tbool\n\tdepends on B\n\
+                config D\n\tbool \"D\"\n\tselect C\n\tdepends on B\nconfig E\n\tbool \"E\"\n\tdepends on C || NOWHERE\n\
+                config F\n\tbool\n\tdefault y if E\nconfig G\n\tbool \"G\"\n\tdepends on F && (NOWHERE || A = n)\n\
+                config H\n\tbool \"H\"\n\tselect I\n\tdefault y\nconfig I\n\tbool \"I\"\n\
+                config N\n\tint \"N\"\n\tdepends on B\nconfig NEVER\n\tbool \"X\"\n\tdepends on A && NOWHERE\n";
+    let plan = |name, value| steps(text, name, value).map(|steps| steps.join(" "));
+    assert_eq!(plan("B", Some(Tri::Y)).as_deref(), Some("A=n B=y"));
+    assert_eq!(plan("C", Some(Tri::Y)).as_deref(), Some("A=n B=y D=y"));
+    assert_eq!(plan("G", Some(Tri::Y)).as_deref(), Some("A=n B=y D=y E=y G=y"));
+    assert_eq!(plan("I", Some(Tri::N)).as_deref(), Some("H=n"), "nobody selects it then, and it was never set");
+    assert_eq!(plan("N", None).as_deref(), Some("A=n B=y"));
+    assert_eq!(plan("NEVER", Some(Tri::Y)), None);
+}
+
+/// Symbols that depend on, select or are the default of earlier ones.
+fn knot() -> impl Strategy<Value = String> {
+    let line = (0..5_usize, any::<prop::sample::Index>());
+    prop::collection::vec((any::<bool>(), prop::collection::vec(line, 0..4)), 2..12).prop_map(|entries| {
+        let mut text = String::from("config MODULES\n\tbool \"M\"\n\tmodules\n");
+        for (at, (shown, lines)) in entries.iter().enumerate() {
+            text += &format!("config S{at}\n\ttristate{}\n", if *shown { " \"P\"" } else { "" });
+            for (what, index) in lines.iter().filter(|_| at > 0) {
+                let other = index.index(at);
+                text += &match what {
+                    0 => format!("\tdepends on S{other}\n"),
+                    1 => format!("\tdepends on !S{other} || S0\n"),
+                    2 => format!("\tdefault S{other}\n"),
+                    3 => format!("\tdepends on S{other} = y\n"),
+                    _ => format!("\tdefault y if S{other} = n\n"),
+                };
+            }
+        }
+        text
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    /// Every step of a plan is possible when its turn comes, and the last one reaches what was promised.
+    #[test]
+    fn plans_work(text in knot(), picks in prop::collection::vec(0..3_usize, 12)) {
+        let tree = tree(&text);
+        let mut config = Config::new(&tree);
+        for ((id, _), pick) in tree.symbols().zip(picks) {
+            config.set(id, ["n", "m", "y"][pick]).ok();
+        }
+        for (id, definition) in tree.symbols() {
+            for plan in explain(&config, id).plans {
+                let mut trial = config.clone();
+                for step in &plan.steps {
+                    let done = trial.put(&step.name, &step.value);
+                    prop_assert!(done.is_ok(), "{}={}: {:?}\n{}", step.name, step.value, done, text);
+                }
+                prop_assert_eq!(Some(trial.tri(id)), plan.value, "{}\n{}", definition.name, text);
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What all tools of `turnup kconfig` share: where a tree is, what its macros see, and how its refusal is told.
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use kconfig::{Config, Diagnostics, Dialect, Env, Files, Tree, dotconfig};
+
+use crate::cli::Printer;
+use crate::error::{Class, Context as _, Error, Result};
+
+/// Where the tree is and what it sees.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "The tree")]
+pub(super) struct TreeArgs {
+    /// The directory of the tree, where files are looked for that are not here
+    #[arg(long, value_name = "DIR", env = "srctree", hide_env_values = true)]
+    srctree: Option<PathBuf>,
+    /// A variable for the tree's macros, more than the environment's
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
+    variables: Vec<(String, String)>,
+    /// The version of Linux whose rules count [default: KERNELVERSION of the environment, or the newest]
+    #[arg(long, value_name = "VERSION", value_parser = parse_dialect)]
+    dialect: Option<Dialect>,
+    #[command(flatten)]
+    pub prefix: PrefixArgs,
+}
+
+/// What stands before names in .config files.
+#[derive(Debug, clap::Args)]
+pub(super) struct PrefixArgs {
+    /// What stands before the names in .config files
+    #[arg(long, value_name = "TEXT", env = "CONFIG_", hide_env_values = true, default_value = "CONFIG_")]
+    pub prefix: String,
+}
+
+fn parse_variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some(("", _)) => Err("the name before `=` is empty".to_owned()),
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(format!("expected NAME=VALUE, as in {text}=x86")),
+    }
+}
+
+fn parse_dialect(text: &str) -> Result<Dialect, String> {
+    Dialect::parse(text).ok_or_else(|| "expected the version of Linux whose rules count, as in 6.1".to_owned())
+}
+
+impl TreeArgs {
+    /// Loads the tree; its findings are printed when it is refused.
+    pub(super) fn load(&self, path: &str, printer: &Printer) -> Result<Tree> {
+        self.try_load(path)?.map_err(|found| {
+            printer.remark(&render(&found, io::stderr().is_terminal()));
+            refused(path, &found)
+        })
+    }
+
+    /// Loads the tree, or gives what is wrong with it.
+    pub(super) fn try_load(&self, path: &str) -> Result<Result<Tree, Diagnostics>> {
+        let place = Place { srctree: self.srctree.clone() };
+        if let Err(error) = place.read(path) {
+            let class = if error.kind() == io::ErrorKind::NotFound { Class::Config } else { Class::Permanent };
+            let error = Error::new(class, format!("cannot read {path}")).source(error);
+            return Err(error.hint("name the top file of the tree, or its directory with --srctree DIR"));
+        }
+        let lookup = |name: &str| self.variable(name);
+        let env = Env::new(lookup).with_dialect(self.dialect());
+        Ok(Tree::load(path, &place, &env))
+    }
+
+    fn dialect(&self) -> Dialect {
+        let exported = || Dialect::parse(&self.variable("KERNELVERSION")?);
+        self.dialect.or_else(exported).unwrap_or(Dialect::LATEST)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        if let Some((_, value)) = self.variables.iter().rev().find(|(known, _)| known == name) {
+            return Some(value.clone());
+        }
+        if name == "srctree" {
+            return Some(self.srctree.as_ref().map_or_else(|| ".".to_owned(), |dir| dir.display().to_string()));
+        }
+        std::env::var(name).ok()
+    }
+
+    /// The directory below which all of the project's Kconfig files are.
+    pub(super) fn directory(&self) -> &Path {
+        self.srctree.as_deref().unwrap_or(Path::new("."))
+    }
+
+    /// A configuration with the values of a file: the given one, else the one that `KCONFIG_CONFIG` names or `.config` where there is
+    /// one. Gives the file that was read.
+    pub(super) fn configure<'t>(
+        &self,
+        tree: &'t Tree,
+        file: Option<&Path>,
+        printer: &Printer,
+    ) -> Result<(Config<'t>, Option<PathBuf>)> {
+        let mut config = Config::new(tree);
+        let path = file.map_or_else(default_config, Path::to_owned);
+        if file.is_none() && !path.exists() {
+            return Ok((config, None));
+        }
+        let text = read_text(&path)?;
+        for (line, finding) in dotconfig::read(&mut config, &text, &self.prefix.prefix).iter() {
+            printer.remark(&format!("{}:{line}: {finding}", path.display()));
+        }
+        Ok((config, Some(path)))
+    }
+}
+
+/// Where the C tools keep the configuration.
+pub(super) fn default_config() -> PathBuf {
+    std::env::var_os("KCONFIG_CONFIG").filter(|path| !path.is_empty()).map_or_else(|| ".config".into(), PathBuf::from)
+}
+
+/// A file that a person named.
+pub(super) fn read_text(path: &Path) -> Result<String> {
+    let bytes = fs_err::read(path).context_class(Class::Config, format!("cannot read {}", path.display()))?;
+    // As the C tools, which take bytes as they come.
+    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// Pictures of findings, in colour for a person.
+pub(super) fn render(found: &Diagnostics, colour: bool) -> String {
+    found.render(!colour)
+}
+
+/// The error that ends a command whose tree does not load.
+pub(super) fn refused(path: &str, found: &Diagnostics) -> Error {
+    let errors = found.iter().filter(|finding| finding.level == kconfig::Level::Error).count();
+    let noun = if errors == 1 { "error" } else { "errors" };
+    Error::permanent(format!("{path} is refused: {errors} {noun}"))
+}
+
+/// Files here, and where there is none, below the tree's directory.
+#[derive(Debug)]
+struct Place {
+    srctree: Option<PathBuf>,
+}
+
+impl Place {
+    /// Calls `read` with each place where the path may be, until it is found.
+    fn find<T>(&self, path: &str, read: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
+        match (read(Path::new(path)), &self.srctree) {
+            (Err(error), Some(dir)) if error.kind() == io::ErrorKind::NotFound => read(&dir.join(path)),
+            (result, _) => result,
+        }
+    }
+}
+
+impl Files for Place {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.find(path, |path| fs_err::read(path))
+    }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+        let directory = if directory.is_empty() { "." } else { directory };
+        self.find(directory, |path| {
+            fs_err::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        })
+    }
+}
