@@ -191,7 +191,7 @@ pub struct Symbol {
     pub annotations: Vec<Annotation>,
     /// The choice that it is a member of.
     pub choice: Option<ChoiceId>,
-    /// `depends on` of all definitions, joined by or.
+    /// `depends on` of all definitions that have one, joined by or: as in the C tools, a definition without one does not count.
     pub direct_dependency: ExprId,
     /// Who selects it, as an expression.
     pub selected_by: ExprId,
