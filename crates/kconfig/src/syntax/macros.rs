@@ -66,6 +66,8 @@ pub(crate) struct Macros<'e> {
     depth: usize,
     /// What the line has grown to.
     length: usize,
+    /// Whether an `error-if` has ended everything that a person sees.
+    stopped: bool,
 }
 
 /// Where a reference stands.
@@ -85,6 +87,7 @@ impl<'e> Macros<'e> {
             findings: Vec::new(),
             depth: 0,
             length: 0,
+            stopped: false,
         }
     }
 
@@ -251,6 +254,9 @@ impl<'e> Macros<'e> {
     }
 
     fn call_built_in(&mut self, name: &str, place: Place<'_>, arguments: &[String]) -> Result<String, Failure> {
+        if self.stopped {
+            return Ok(String::new());
+        }
         match (name, arguments) {
             ("filename", _) => return Ok(place.path.to_owned()),
             ("lineno", _) => return Ok(place.span.line.to_string()),
@@ -268,6 +274,7 @@ impl<'e> Macros<'e> {
             ("error-if", [condition, text]) if condition == "y" => {
                 // Everything before it was seen before it.
                 self.run_effects(true).map_err(|finding| Failure::Refused(finding.message))?;
+                self.stop();
                 return Err(Failure::Refused(self.commands.resolve(text).map_err(Failure::Broken)?));
             }
             ("error-if", [condition, text]) if is_pending(condition) => {
@@ -334,6 +341,7 @@ impl<'e> Macros<'e> {
             Effect::ErrorIf { condition, text, span } => {
                 if self.resolve(&condition, span)? == "y" {
                     let text = self.resolve(&text, span)?;
+                    self.stop();
                     return Err(describe_failure(span, Failure::Refused(text)));
                 }
             }
@@ -345,6 +353,11 @@ impl<'e> Macros<'e> {
             }
         }
         Ok(())
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+        self.effects.clear();
     }
 
     pub(crate) fn take_findings(&mut self) -> Vec<Diagnostic> {

@@ -169,6 +169,10 @@ fn nothing_is_seen_behind_an_error_that_waited_for_its_command() {
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the tree refuses this
     ");
     assert_eq!(*seen.0.borrow(), ["info before"]);
+    // Nor behind one that did not have to wait.
+    let seen = Seen::default();
+    load("$(error-if,y,no)\n$(info,after)\nv := $(shell,say hello)\n", &shell, &seen).unwrap_err();
+    assert!(seen.0.borrow().is_empty(), "{:?}", seen.0.borrow());
 }
 
 #[test]
