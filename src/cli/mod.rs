@@ -128,7 +128,7 @@ pub enum Command {
 impl Command {
     fn run(self, global: &Global, printer: &Printer) -> Result<ExitCode> {
         let done = match self {
-            Self::Kconfig(args) => return kconfig::run(args),
+            Self::Kconfig(args) => return Ok(kconfig::run(args)),
             Self::Config(args) => config::run(args, global, printer),
             Self::Plan(args) => plan::run(&args, global, printer),
             Self::Up(args) => up::run(&args, global, printer),

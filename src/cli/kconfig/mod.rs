@@ -4,8 +4,6 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::error::Result;
-
 mod conf;
 
 /// Which tool.
@@ -26,8 +24,8 @@ enum Command {
 }
 
 /// Runs the tool.
-pub(super) fn run(args: Args) -> Result<ExitCode> {
+pub(super) fn run(args: Args) -> ExitCode {
     match args.command {
-        Command::Conf(args) => Ok(conf::run(&args)),
+        Command::Conf(args) => conf::run(&args),
     }
 }
