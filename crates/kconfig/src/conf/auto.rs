@@ -1,5 +1,6 @@
 //! What the build reads: `auto.conf`, `autoconf.h`, `rustc_cfg`, and files that are touched when a symbol changes.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io;
 
@@ -87,12 +88,8 @@ impl Session<'_, '_> {
         let old = self.tree.dialect().choices_have_modes();
         let mut text = if old { String::new() } else { format!("autoconfig := {name}\n\n") };
         text.push_str("deps_config := \\\n");
-        let mut files: Vec<&str> = Vec::new();
-        for file in self.tree.sources.paths() {
-            if !files.contains(&file) {
-                files.push(file);
-            }
-        }
+        let mut known = HashSet::new();
+        let mut files: Vec<&str> = self.tree.files().filter(|file| known.insert(*file)).collect();
         if old {
             files.reverse();
         }

@@ -39,7 +39,7 @@ impl Form {
                 (form, _) => forms.push(form),
             }
         }
-        Self::join(forms, all, tree.dialect().choices_have_modes())
+        Self::join(forms, all)
     }
 
     /// Comparisons of a bool with a constant are that bool or its opposite.
@@ -58,8 +58,8 @@ impl Form {
         Self::Compare(operator, left, right)
     }
 
-    /// Of equal terms the last stays, since 6.11 the first.
-    fn join(forms: Vec<Self>, all: bool, keep_last: bool) -> Self {
+    /// Of equal terms the last stays.
+    fn join(forms: Vec<Self>, all: bool) -> Self {
         let (neutral, decisive) = if all { (Tri::Y, Tri::N) } else { (Tri::N, Tri::Y) };
         let mut kept: Vec<Self> = Vec::with_capacity(forms.len());
         for form in forms {
@@ -70,9 +70,6 @@ impl Form {
                 return form;
             }
             if let Some(at) = kept.iter().position(|other| *other == form) {
-                if !keep_last {
-                    continue;
-                }
                 kept.remove(at);
             }
             kept.push(form);
