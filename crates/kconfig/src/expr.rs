@@ -157,7 +157,8 @@ const fn bits_of(atom: Atom) -> u8 {
 
 impl Default for Exprs {
     fn default() -> Self {
-        let ids = HashMap::with_capacity_and_hasher(1 << 12, FastHash::default());
+        // Room for a kernel: growing a table means moving it.
+        let ids = HashMap::with_capacity_and_hasher(1 << 16, FastHash::default());
         let mut exprs = Self { list: Vec::new(), ids, constants: Vec::new() };
         exprs.intern(Expr::Atom(Atom::Tri(Tri::Y)));
         exprs.intern(Expr::Atom(Atom::Tri(Tri::N)));

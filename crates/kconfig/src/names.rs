@@ -28,7 +28,8 @@ const SHORT: usize = 1 << 10;
 
 impl Default for Names {
     fn default() -> Self {
-        let ids = HashMap::with_capacity_and_hasher(1 << 12, FastHash::default());
+        // Room for a kernel: growing a table means moving it.
+        let ids = HashMap::with_capacity_and_hasher(1 << 15, FastHash::default());
         // All ones are no text.
         let short = vec![(u64::MAX, TextId::new(0)); SHORT];
         Self { texts: Vec::new(), ids, bare: Vec::new(), symbols: Vec::new(), short }
@@ -37,6 +38,7 @@ impl Default for Names {
 
 impl Names {
     /// The number of a text.
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the length is below nine, the slot below SHORT")]
     pub(crate) fn intern(&mut self, text: &str) -> TextId {
         if text.len() > 8 || text.is_empty() {

@@ -299,7 +299,12 @@ impl<'e> Macros<'e> {
     }
 
     /// Lets everything happen whose turn has come; waits for commands when told to. An error is that of an `error-if`.
+    #[inline]
     pub(crate) fn run_effects(&mut self, wait: bool) -> Result<(), Diagnostic> {
+        if self.effects.is_empty() { Ok(()) } else { self.run_due_effects(wait) }
+    }
+
+    fn run_due_effects(&mut self, wait: bool) -> Result<(), Diagnostic> {
         while let Some(effect) = self.effects.front() {
             if !wait && !self.is_due(effect) {
                 return Ok(());

@@ -29,6 +29,7 @@ impl<'s> LogicalLine<'s> {
     }
 
     /// Where bytes `start..end` of the text are in the file; a range over several lines is cut at the first one's end.
+    #[inline]
     pub(crate) fn span(&self, start: usize, end: usize) -> Span {
         if self.pieces.is_empty() {
             return Span {

@@ -137,6 +137,7 @@ impl Lexer<'_, '_, '_> {
         Ok(true)
     }
 
+    #[inline]
     fn push(&mut self, kind: u8, text: TextId, end: usize) {
         let span = self.line.span(self.at, end);
         self.tokens.list.push(Token { kind, text, span });
