@@ -133,6 +133,11 @@ impl<'t> Facts<'t> {
             self.derive(id);
             self.settle();
         }
+        // What is decided needs no second look; the rest of these clauses would be looked at for every single question.
+        self.clauses.clear();
+        let open =
+            |(by, index): &(SymbolId, usize)| self.domains[tree.get(*by).selects[*index].target.index()] & N != 0;
+        self.waiting.retain(open);
         self.consistent = true;
     }
 
@@ -294,6 +299,14 @@ impl<'t> Facts<'t> {
         }
     }
 
+    /// Keeps a clause that may teach something: not one that holds already, or that is too wide.
+    fn push_open(&mut self, clause: Clause) {
+        let certain = |way: &Vec<Literal>| way.iter().all(|(expr, positive)| self.implied(*expr, *positive));
+        if (1..=MAX_ALTERNATIVES).contains(&clause.len()) && !clause.iter().any(certain) {
+            self.clauses.push(clause);
+        }
+    }
+
     fn add_clause(&mut self, terms: Vec<ExprId>, positive: bool) {
         if terms.len() <= MAX_ALTERNATIVES {
             self.clauses.push(terms.into_iter().map(|term| vec![(term, positive)]).collect());
@@ -341,7 +354,7 @@ impl<'t> Facts<'t> {
             let mut ways: Clause = vec![vec![(default.condition, false)], vec![(default.value, false)]];
             let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
             ways.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
-            self.clauses.push(ways);
+            self.push_open(ways);
         }
         self.derive_from(id);
     }
@@ -442,9 +455,7 @@ impl<'t> Facts<'t> {
         }
         let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
         causes.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
-        if (1..=MAX_ALTERNATIVES).contains(&causes.len()) {
-            self.clauses.push(causes);
-        }
+        self.push_open(causes);
     }
 
     /// Whether a condition may still hold, looking at each symbol alone.
