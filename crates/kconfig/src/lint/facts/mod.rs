@@ -349,8 +349,10 @@ impl<'t> Facts<'t> {
             return;
         }
         self.take(symbol.selected_by, false);
-        // A person said so, or the first default does not say otherwise.
-        if let Some(default) = symbol.defaults.first().filter(|_| symbol.env.is_none()) {
+        // A person said so, or the first default does not say otherwise. In other trees of the project what always is `y` here may
+        // not exist.
+        let first = symbol.defaults.first().filter(|_| symbol.env.is_none() && self.trust == Trust::Dependencies);
+        if let Some(default) = first {
             let mut ways: Clause = vec![vec![(default.condition, false)], vec![(default.value, false)]];
             let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
             ways.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
