@@ -449,14 +449,14 @@ impl<'t> Facts<'t> {
         // A constant `n` is what a macro found on this machine, or a switch for whoever edits the file: not for ever.
         let written = |expr: ExprId| if expr == ExprId::NO { ExprId::YES } else { expr };
         for default in &symbol.defaults {
-            causes.push(vec![(default.condition, true), (written(default.value), true)]);
+            causes.push(vec![(written(default.condition), true), (written(default.value), true)]);
             // Behind a default that always applies there is none.
             if self.implied(default.condition, true) {
                 break;
             }
         }
         let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
-        causes.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
+        causes.extend(prompts.map(|prompt| vec![(written(prompt.condition), true)]));
         self.push_open(causes);
     }
 
