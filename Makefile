@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy doc deny advisories check bench install clean
+	test lint fmt clippy doc deny advisories check bench bench-kconfig install clean
 
 # Built first, loudly; then run without a word from cargo, which gives its process to turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -11,7 +11,7 @@ CARGO_DENY := target/tools/bin/cargo-deny
 export RUSTDOCFLAGS := -D warnings
 
 help: ## Show the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
 # The cluster
 
@@ -49,6 +49,8 @@ packages: build ## Install the missing packages of the system, by name
 test: build ## All tests, the real cluster included; needs root
 	@cargo run --quiet --locked --all-features -- --quiet doctor --install --target development
 	cargo test --locked --workspace --all-features
+bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges
+	cargo bench --locked --bench kconfig -- $(ARGS)
 lint: fmt clippy doc ## Format, lints, documentation
 fmt: ## Is the code formatted?
 	cargo fmt --all --check

@@ -115,10 +115,10 @@ pub enum Command {
     Doctor(doctor::Args),
     /// Binaries and images: list, fetch, verify, export, pin
     Artifacts(artifacts::Args),
-    /// Tools for any Kconfig tree, Linux's too
-    Kconfig(kconfig::Args),
     /// Time turnup next to kubeadm on this machine, milestone by milestone
     Bench(bench::Args),
+    /// Tools for any Kconfig tree, Linux's too
+    Kconfig(kconfig::Args),
     /// Look at and repair what turnup remembers of a cluster
     State(state::Args),
     /// Hosts on this machine, as Terraform makes and removes them
@@ -130,8 +130,9 @@ pub enum Command {
 }
 
 impl Command {
-    fn run(self, global: &Global, printer: &Printer) -> Result<()> {
-        match self {
+    fn run(self, global: &Global, printer: &Printer) -> Result<ExitCode> {
+        let done = match self {
+            Self::Kconfig(args) => return kconfig::run(args, global, printer),
             Self::Config(args) => config::run(args, global, printer),
             Self::Plan(args) => plan::run(&args, global, printer),
             Self::Up(args) => up::run(&args, global, printer),
@@ -144,12 +145,12 @@ impl Command {
             Self::Down(args) => down::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),
             Self::Artifacts(args) => artifacts::run(&args, printer),
-            Self::Kconfig(args) => kconfig::run(args, global, printer),
             Self::Bench(args) => bench::run(&args, global, printer),
             Self::State(args) => state::run(&args, global, printer),
             Self::Local(args) => local::run(&args, printer),
             Self::Node(args) => node::run(&args, printer),
-        }
+        };
+        done.map(|()| ExitCode::SUCCESS)
     }
 }
 
@@ -173,7 +174,7 @@ pub fn main() -> ExitCode {
     };
     let printer = Printer::new(cli.global.output, cli.global.quiet);
     match cli.command.run(&cli.global, &printer) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             printer.error(&error);
             ExitCode::from(error.class().exit_code())

@@ -119,7 +119,7 @@ impl Schema {
     /// The prompt of a symbol: of its first definition that has one.
     #[must_use]
     pub fn prompt(&self, symbol: SymbolId) -> Option<&str> {
-        let prompt = |node: &NodeId| self.tree.node(*node).prompt.as_ref().map(|prompt| prompt.text.as_str());
+        let prompt = |node: &NodeId| self.tree.node(*node).prompt.as_ref().map(|prompt| &*prompt.text);
         self.tree.get(symbol).nodes.iter().find_map(prompt)
     }
 

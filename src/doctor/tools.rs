@@ -20,6 +20,9 @@ const fn need(tool: &'static str, target: &'static str, absent: Level, why: &'st
 /// Not a target: what the project's own tests need, which turn up local clusters.
 const DEVELOPMENT: &str = "development";
 
+/// Linux's own Kconfig, which ours is compared with.
+const KERNEL: &str = "the project's tests build the kernel's conf";
+
 const NEEDS: &[Need] = &[
     need("ssh", "", Level::Missing, "bootstrap: reaches the hosts"),
     need("ssh-keygen", "", Level::Missing, "provision: keys of this cluster"),
@@ -30,6 +33,13 @@ const NEEDS: &[Need] = &[
     need("ip", "local", Level::Missing, "the network of local hosts"),
     need("mount", "local", Level::Missing, "the file systems of local hosts"),
     need("sshd", DEVELOPMENT, Level::Missing, "the project's tests of ssh, on loopback"),
+    need("make", DEVELOPMENT, Level::Missing, KERNEL),
+    need("gcc", DEVELOPMENT, Level::Missing, KERNEL),
+    need("flex", DEVELOPMENT, Level::Missing, KERNEL),
+    need("bison", DEVELOPMENT, Level::Missing, KERNEL),
+    need("xz", DEVELOPMENT, Level::Missing, "unpacks Linux's trees for the project's tests"),
+    need("pip3", DEVELOPMENT, Level::Missing, "pytest and kconfiglib for the project's tests"),
+    need("valgrind", DEVELOPMENT, Level::Missing, "the project's benches count instructions"),
 ];
 
 /// Whether hosts are made on this machine.

@@ -1,7 +1,8 @@
 //! The only room that spawns a process.
 //!
 //! Every child gets its own process group, a working directory that somebody chose, an environment from an allow-list, a bounded memory
-//! and a log. No shell is ever involved. This room knows no Terraform, no Kubernetes and no cluster; it never decides what to run.
+//! and a log. No shell is ever involved, but for the commands
+//! that a Kconfig tree contains ([`Shell`]). This room knows no Terraform, no Kubernetes and no cluster; it never decides what to run.
 //!
 //! No child outlives us, as far as safe code can promise it. On SIGINT and SIGTERM each running child's group gets the signal once, then
 //! time to end, then SIGKILL ([`signals`]). When turnup itself is killed with SIGKILL, the kernel signals the children that were started
@@ -19,9 +20,11 @@ mod log;
 mod nursery;
 mod run;
 mod service;
+mod shell;
 
 pub use environment::ALLOWED;
 pub use failure::{Ended, Failure};
 pub use run::{OnDeath, Output, Run, Stream};
 pub use service::Service;
+pub use shell::Shell;
 pub use ssh::Ssh;

@@ -41,6 +41,13 @@ pub const TOOLS: &[Tool] = &[
     tool("setpriv", "util-linux", "util-linux", &["--version"]),
     tool("nsenter", "util-linux", "util-linux", &["--version"]),
     tool("kubectl", "", "", &["version", "--client"]),
+    tool("make", "make", "make", &["--version"]),
+    tool("gcc", "gcc", "gcc", &["--version"]),
+    tool("flex", "flex", "flex", &["--version"]),
+    tool("bison", "bison", "bison", &["--version"]),
+    tool("xz", "xz-utils", "xz", &["--version"]),
+    tool("pip3", "python3-pip", "python3-pip", &["--version"]),
+    tool("valgrind", "valgrind", "valgrind", &["--version"]),
 ];
 
 const fn tool(

@@ -75,7 +75,7 @@ fn add_children(model: &Model, parent: NodeId, depth: usize, add: &mut impl FnMu
 
 fn row(model: &Model, id: NodeId, depth: usize) -> Option<Row> {
     let node = model.schema.tree().node(id);
-    let prompt = node.prompt.as_ref()?.text.clone();
+    let prompt = node.prompt.as_ref()?.text.to_string();
     if !model.config.node_visible(id) || is_member(model, id) {
         return None;
     }

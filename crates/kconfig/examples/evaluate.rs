@@ -34,7 +34,12 @@ fn main() -> ExitCode {
     let directory = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     match Tree::load("Kconfig", &Directory(directory.into()), &Env::new(|name| std::env::var(name).ok())) {
         Ok(tree) => {
-            eprint!("{}", tree.warnings());
+            if std::env::var_os("KCONFIG_WARNINGS").is_some() {
+                eprint!("{}", tree.warnings());
+            }
+            if std::env::var_os("KCONFIG_PARSE_ONLY").is_some() {
+                std::process::exit(0);
+            }
             let mut config = Config::new(&tree);
             if let Some(path) = std::env::args().nth(2) {
                 let text = match std::fs::read_to_string(&path) {

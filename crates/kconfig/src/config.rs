@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::eval::{Answers, Computed, Evaluator, Reason, UserChoice, UserValue, UserValues};
+use crate::eval::{Answers, Computed, Evaluator, Reason, UserChoice, UserSymbol, UserValue, UserValues};
 use crate::expr::{Atom, ExprId};
 use crate::tree::{ChoiceId, NodeId, Symbol, SymbolId, Tree};
 use crate::value::{Origin, SymbolType, Tri, Value};
@@ -98,8 +98,8 @@ impl Deref for TreeRef<'_> {
 #[derive(Clone, Debug)]
 pub struct Config<'t> {
     tree: TreeRef<'t>,
-    user: UserValues,
-    answers: Answers,
+    pub(crate) user: UserValues,
+    pub(crate) answers: Answers,
 }
 
 impl<'t> Config<'t> {
@@ -117,7 +117,7 @@ impl<'t> Config<'t> {
 
     fn over(tree: TreeRef<'t>) -> Self {
         let user = UserValues {
-            symbols: vec![None; tree.symbols.len()],
+            symbols: vec![UserSymbol::default(); tree.symbols.len()],
             choices: vec![UserChoice::default(); tree.choices.len()],
         };
         let answers = Answers::new(&tree);
@@ -130,7 +130,7 @@ impl<'t> Config<'t> {
         &self.tree
     }
 
-    fn evaluator(&self) -> Evaluator<'_> {
+    pub(crate) fn evaluator(&self) -> Evaluator<'_> {
         Evaluator { tree: &self.tree, user: &self.user, answers: &self.answers }
     }
 
@@ -144,7 +144,7 @@ impl<'t> Config<'t> {
         }
         self.record(symbol, parsed);
         if let (Some(choice), Some(UserValue::Tri(Tri::Y))) =
-            (self.tree.get(symbol).choice, &self.user.symbols[symbol.index()])
+            (self.tree.get(symbol).choice, &self.user.symbols[symbol.index()].value)
         {
             self.switch_others_off(choice, symbol);
         }
@@ -169,33 +169,35 @@ impl<'t> Config<'t> {
     /// Sets the mode of a choice: `y`, or `m` and `n` where an old tree allows them.
     pub fn set_mode(&mut self, choice: ChoiceId, mode: Tri) {
         let choice = &mut self.user.choices[choice.index()];
-        (choice.mode, choice.contradictory) = (Some(mode), false);
-        self.answers.forget();
+        (choice.mode, choice.counts, choice.contradictory) = (mode, true, false);
+        self.forget();
     }
 
     /// Forgets the user's value of a symbol; of a choice's member, what the user said about the whole choice.
     pub fn unset(&mut self, symbol: SymbolId) {
-        self.user.symbols[symbol.index()] = None;
+        self.user.symbols[symbol.index()] = UserSymbol::default();
         if let Some(choice) = self.tree.get(symbol).choice {
             self.user.choices[choice.index()] = UserChoice::default();
             for member in &self.tree.choice(choice).members {
-                self.user.symbols[member.index()] = None;
+                self.user.symbols[member.index()] = UserSymbol::default();
             }
         }
-        self.answers.forget();
+        self.forget();
     }
 
     /// Forgets all the user's values.
     pub fn clear(&mut self) {
-        self.user.symbols.fill(None);
+        self.answers.adopted.get_mut().clear();
+        self.answers.reopened.get_mut().clear();
+        self.forget();
+        self.user.symbols.fill(UserSymbol::default());
         self.user.choices.fill(UserChoice::default());
-        self.answers.forget();
     }
 
     /// What the user set, whether it takes effect or not.
     #[must_use]
     pub fn user_value(&self, symbol: SymbolId) -> Option<&str> {
-        self.user.symbols[symbol.index()].as_ref().map(UserValue::as_str)
+        self.user.symbols[symbol.index()].counted().map(UserValue::as_str)
     }
 
     /// The value: `n`, `m`, `y` of bools and tristates, text of others, empty for none.
@@ -234,7 +236,7 @@ impl<'t> Config<'t> {
             Reason::User => Origin::User,
             Reason::Choice => Origin::Choice,
             Reason::Unset => Origin::Unset,
-            Reason::Default(index) => Origin::Default { span: definition.defaults[index].span },
+            Reason::Default(index) => Origin::Default { span: definition.defaults[index as usize].span },
             Reason::Select => self.find_selector(definition).map_or(Origin::Unset, |(by, index)| {
                 let span = self.tree.get(by).selects[index].span;
                 Origin::Select { by, span }
@@ -442,31 +444,67 @@ impl<'t> Config<'t> {
         }
         Ok(match Tri::parse(value) {
             Some(tri) if kind.is_logical() => UserValue::Tri(tri),
-            _ => UserValue::Text(value.to_owned()),
+            _ => UserValue::Text(value.into()),
         })
     }
 
-    fn record(&mut self, symbol: SymbolId, value: UserValue) {
-        if let (Some(choice), UserValue::Tri(tri)) = (self.tree.get(symbol).choice, &value) {
-            let choice = &mut self.user.choices[choice.index()];
+    /// Records a value as if it were read from a file; of a choice's members the last one counts most.
+    pub(crate) fn record(&mut self, symbol: SymbolId, value: UserValue) {
+        self.forget();
+        if let (Some(id), UserValue::Tri(tri)) = (self.tree.get(symbol).choice, &value) {
+            let tri = *tri;
+            let choice = &mut self.user.choices[id.index()];
             match tri {
                 Tri::Y => choice.selection = Some(symbol),
-                Tri::M => choice.contradictory |= choice.mode == Some(Tri::Y),
+                Tri::M => choice.contradictory |= choice.mode == Tri::Y,
                 Tri::N => {}
             }
-            choice.mode = Some(choice.mode.map_or(*tri, |mode| mode.max(*tri)));
+            (choice.mode, choice.counts) = (choice.mode.max(tri), true);
+            self.prefer(id, symbol);
         }
-        self.user.symbols[symbol.index()] = Some(value);
+        self.user.symbols[symbol.index()] = UserSymbol::new(value);
+    }
+
+    /// Forgets all answers and applies what they found out about the user's values.
+    pub(crate) fn forget(&mut self) {
+        for (symbol, value) in std::mem::take(self.answers.adopted.get_mut()) {
+            self.user.symbols[symbol.index()] = UserSymbol::new(value);
+        }
+        for choice in std::mem::take(self.answers.reopened.get_mut()) {
+            self.user.choices[choice.index()].counts = false;
+        }
         self.answers.forget();
+    }
+
+    /// The members of a choice by how much what the user said about them counts, to be reordered.
+    pub(crate) fn order_of(&mut self, choice: ChoiceId) -> &mut Vec<SymbolId> {
+        let order = &mut self.user.choices[choice.index()].order;
+        if order.is_empty() {
+            order.clone_from(&self.tree.choice(choice).members);
+        }
+        order
+    }
+
+    /// What the user says about this member from now on counts most.
+    pub(crate) fn prefer(&mut self, choice: ChoiceId, member: SymbolId) {
+        if self.tree.has_mode(choice) {
+            return;
+        }
+        let order = self.order_of(choice);
+        if let Some(at) = order.iter().position(|other| *other == member) {
+            order[..=at].rotate_right(1);
+        }
     }
 
     fn switch_others_off(&mut self, choice: ChoiceId, selected: SymbolId) {
         self.user.choices[choice.index()].contradictory = false;
-        for member in &self.tree.choice(choice).members {
-            if *member != selected {
-                self.user.symbols[member.index()] = Some(UserValue::Tri(Tri::N));
+        for index in 0..self.tree.choice(choice).members.len() {
+            let member = self.tree.choice(choice).members[index];
+            if member != selected {
+                self.user.symbols[member.index()] = UserSymbol::new(UserValue::Tri(Tri::N));
             }
         }
+        self.prefer(choice, selected);
     }
 
     fn check_visible(&self, symbol: SymbolId) -> Result<(), SetError> {

@@ -41,12 +41,14 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// What to do about it.
     pub help: Option<String>,
+    /// Of a file that includes itself: all `source` lines on the way there, from the top file's on.
+    pub(crate) trail: Vec<Span>,
 }
 
 impl Diagnostic {
     pub(crate) fn new(level: Level, id: &'static str, span: Span, message: impl Into<String>) -> Self {
         let label = Label { span, text: String::new() };
-        Self { id, level, message: message.into(), labels: vec![label], help: None }
+        Self { id, level, message: message.into(), labels: vec![label], help: None, trail: Vec::new() }
     }
 
     pub(crate) fn error(id: &'static str, span: Span, message: impl Into<String>) -> Self {
@@ -152,6 +154,11 @@ impl Diagnostics {
         let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
         let text = (!label.text.is_empty()).then_some(label.text.as_str());
         kind.span(self.sources.bytes(label.span)).label(text)
+    }
+
+    /// `file:line` of a place.
+    pub(crate) fn place(&self, span: Span) -> String {
+        format!("{}:{}", self.sources.path(span.file), span.line)
     }
 
     /// `file:line:col` of a place.

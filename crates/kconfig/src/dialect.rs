@@ -9,16 +9,21 @@
 pub struct Dialect {
     major: u16,
     minor: u16,
+    /// Whether what other implementations allow is allowed as well where Linux made it an error.
+    extended: bool,
 }
 
 impl Dialect {
     /// The newest rules that this crate knows: those of Linux 7.2.
     pub const LATEST: Self = Self::linux(7, 2);
 
+    /// The newest rules, and what trees outside of Linux rely on: a file may be sourced more than once.
+    pub const EXTENDED: Self = Self { extended: true, ..Self::LATEST };
+
     /// The rules of one version of Linux.
     #[must_use]
     pub const fn linux(major: u16, minor: u16) -> Self {
-        Self { major, minor }
+        Self { major, minor, extended: false }
     }
 
     /// The rules of the version in `text`, which starts like `6.1.176`; what the kernel's Makefile exports as `KERNELVERSION`.
@@ -36,16 +41,34 @@ impl Dialect {
         self < Self::linux(6, 11)
     }
 
+    /// An int or hex without any default is 0; it was empty before.
+    #[must_use]
+    pub fn numbers_start_at_zero(self) -> bool {
+        self >= Self::linux(6, 8)
+    }
+
+    /// Reading `.config`, values are whole lines, and a value out of its range is kept; before, it was as if not set.
+    #[must_use]
+    pub fn reads_whole_lines(self) -> bool {
+        self >= Self::linux(6, 8)
+    }
+
+    /// How many buckets the C tools' table of symbols has; where they go through all symbols, it gives the order.
+    #[must_use]
+    pub(crate) fn symbol_buckets(self) -> u32 {
+        if self < Self::linux(6, 9) { 9973 } else { 1 << 14 }
+    }
+
     /// Naming a file in two `source` lines is an error, whether it would recurse or not.
     #[must_use]
     pub fn refuses_repeated_source(self) -> bool {
-        self >= Self::linux(7, 0)
+        self >= Self::linux(7, 0) && !self.extended
     }
 }
 
 impl Default for Dialect {
     fn default() -> Self {
-        Self::LATEST
+        Self::EXTENDED
     }
 }
 

@@ -112,7 +112,7 @@ fn unquote(value: &str) -> Option<String> {
 #[must_use]
 pub fn write(config: &Config<'_>, prefix: &str) -> String {
     let tree = config.tree();
-    let title = tree.node(tree.root()).prompt.as_ref().map_or("", |prompt| prompt.text.as_str());
+    let title = tree.node(tree.root()).prompt.as_ref().map_or("", |prompt| &*prompt.text);
     let mut writer = Writer {
         config,
         prefix,
@@ -185,22 +185,54 @@ impl Writer<'_> {
         if std::mem::take(&mut self.needs_newline) {
             self.text.push('\n');
         }
-        let _ = writeln!(self.text, "{}", line(self.config, symbol, self.prefix));
+        push_line(self.config, symbol, self.prefix, &mut self.text);
     }
 }
 
 /// The line of one symbol.
 #[must_use]
 pub fn line(config: &Config<'_>, symbol: SymbolId, prefix: &str) -> String {
+    let mut text = String::new();
+    push_line(config, symbol, prefix, &mut text);
+    text.truncate(text.trim_end_matches('\n').len());
+    text
+}
+
+/// Appends the line of one symbol with its end; nothing for one without a type.
+pub(crate) fn push_line(config: &Config<'_>, symbol: SymbolId, prefix: &str, text: &mut String) {
     let definition = config.tree().get(symbol);
-    let (name, value) = (&definition.name, config.value(symbol));
-    match definition.kind {
-        SymbolType::Bool | SymbolType::Tristate if config.tri(symbol) == Tri::N => {
-            format!("# {prefix}{name} is not set")
+    if definition.kind.is_logical() && config.tri(symbol) == Tri::N {
+        text.extend(["# ", prefix, &definition.name, " is not set\n"]);
+    } else {
+        push_assignment(config, symbol, prefix, text);
+    }
+}
+
+/// The same with `n` as a value like any other.
+pub(crate) fn push_assignment(config: &Config<'_>, symbol: SymbolId, prefix: &str, text: &mut String) {
+    let definition = config.tree().get(symbol);
+    if definition.kind == SymbolType::Unknown {
+        return;
+    }
+    let value = config.value(symbol);
+    text.extend([prefix, &definition.name, "="]);
+    if definition.kind == SymbolType::String {
+        text.push('"');
+        push_escaped(value, text);
+        text.push('"');
+    } else {
+        text.push_str(value);
+    }
+    text.push('\n');
+}
+
+/// Appends a text with backslashes before quotes and backslashes.
+pub(crate) fn push_escaped(value: &str, text: &mut String) {
+    for piece in value.split_inclusive(['"', '\\']) {
+        let end = piece.trim_end_matches(['"', '\\']).len();
+        text.push_str(&piece[..end]);
+        if end < piece.len() {
+            text.extend(["\\", &piece[end..]]);
         }
-        SymbolType::String => {
-            format!("{prefix}{name}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
-        }
-        _ => format!("{prefix}{name}={value}"),
     }
 }

@@ -3,7 +3,6 @@
 //! Equal expressions have the same id, so that comparing two conditions is comparing two numbers.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use crate::source::FastHash;
 use crate::tree::{ChoiceId, SymbolId};
@@ -13,9 +12,19 @@ use crate::value::Tri;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExprId(u32);
 
-/// A constant text of one tree.
+/// A word or constant text of one tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextId(u32);
+
+impl TextId {
+    pub(crate) fn new(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// What comparisons compare and expressions are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,7 +85,7 @@ impl Compare {
 }
 
 /// One node of an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expr {
     /// A constant, a symbol or a choice.
     Atom(Atom),
@@ -90,26 +99,66 @@ pub enum Expr {
     Compare(Compare, Atom, Atom),
 }
 
+impl std::hash::Hash for Expr {
+    /// Two numbers; the derived hash of nested enums would be five.
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        let (tag, left, right) = match *self {
+            Self::Atom(atom) => (0, atom.key(), 0),
+            Self::Not(a) => (1, u64::from(a.0), 0),
+            Self::And(a, b) => (2, u64::from(a.0), u64::from(b.0)),
+            Self::Or(a, b) => (3, u64::from(a.0), u64::from(b.0)),
+            Self::Compare(operator, left, right) => (4 + operator as u64, left.key(), right.key()),
+        };
+        state.write_u64(left ^ (tag << 56));
+        state.write_u64(right);
+    }
+}
+
+impl Atom {
+    /// A number that no other atom of a tree has.
+    const fn key(self) -> u64 {
+        let (tag, value) = match self {
+            Self::Tri(tri) => (0, tri as u64),
+            Self::Text(text) => (1, text.0 as u64),
+            Self::Symbol(symbol) => (2, symbol.index() as u64),
+            Self::Choice(choice) => (3, choice.index() as u64),
+        };
+        value << 2 | tag
+    }
+}
+
 impl ExprId {
     /// The constant `y`: no condition.
     pub const YES: Self = Self(0);
     /// The constant `n`.
     pub const NO: Self = Self(1);
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
-/// The arena of a tree's expressions and constant texts.
+/// The arena of a tree's expressions.
 #[derive(Debug)]
 pub(crate) struct Exprs {
     list: Vec<Expr>,
     ids: HashMap<Expr, ExprId, FastHash>,
-    texts: Vec<Arc<str>>,
-    text_ids: HashMap<Arc<str>, TextId, FastHash>,
+    /// Which of `n` (1) and `m` (2) each expression names: those that name neither need no rewriting.
+    constants: Vec<u8>,
+}
+
+const fn bits_of(atom: Atom) -> u8 {
+    match atom {
+        Atom::Tri(Tri::N) => 1,
+        Atom::Tri(Tri::M) => 2,
+        _ => 0,
+    }
 }
 
 impl Default for Exprs {
     fn default() -> Self {
-        let mut exprs =
-            Self { list: Vec::new(), ids: HashMap::default(), texts: Vec::new(), text_ids: HashMap::default() };
+        let ids = HashMap::with_capacity_and_hasher(1 << 12, FastHash::default());
+        let mut exprs = Self { list: Vec::new(), ids, constants: Vec::new() };
         exprs.intern(Expr::Atom(Atom::Tri(Tri::Y)));
         exprs.intern(Expr::Atom(Atom::Tri(Tri::N)));
         exprs
@@ -117,12 +166,12 @@ impl Default for Exprs {
 }
 
 impl Exprs {
-    pub(crate) fn get(&self, id: ExprId) -> Expr {
-        self.list[id.0 as usize]
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
     }
 
-    pub(crate) fn text(&self, id: TextId) -> &str {
-        &self.texts[id.0 as usize]
+    pub(crate) fn get(&self, id: ExprId) -> Expr {
+        self.list[id.0 as usize]
     }
 
     pub(crate) fn intern(&mut self, expr: Expr) -> ExprId {
@@ -130,19 +179,20 @@ impl Exprs {
         let id = *self.ids.entry(expr).or_insert(next);
         if id == next {
             self.list.push(expr);
+            let constants = match expr {
+                Expr::Atom(atom) => bits_of(atom),
+                Expr::Not(a) => self.constants[a.0 as usize],
+                Expr::And(a, b) | Expr::Or(a, b) => self.constants[a.0 as usize] | self.constants[b.0 as usize],
+                Expr::Compare(_, left, right) => bits_of(left) | bits_of(right),
+            };
+            self.constants.push(constants);
         }
         id
     }
 
-    pub(crate) fn intern_text(&mut self, text: &str) -> TextId {
-        if let Some(id) = self.text_ids.get(text) {
-            return *id;
-        }
-        let id = TextId(u32::try_from(self.texts.len()).unwrap_or(u32::MAX));
-        let text: Arc<str> = text.into();
-        self.texts.push(Arc::clone(&text));
-        self.text_ids.insert(text, id);
-        id
+    /// Whether an expression names the constant `n` or `m`.
+    pub(crate) fn names_constant(&self, id: ExprId, constant: Tri) -> bool {
+        self.constants[id.0 as usize] & bits_of(Atom::Tri(constant)) != 0
     }
 
     pub(crate) fn atom(&mut self, atom: Atom) -> ExprId {
@@ -179,26 +229,65 @@ impl Exprs {
         self.intern(Expr::Compare(operator, left, right))
     }
 
-    /// Calls `visit` with every atom; stops when it says so. Walks with its own stack: chains may be long.
-    pub(crate) fn any_atom(&self, id: ExprId, mut visit: impl FnMut(Atom) -> bool) -> bool {
-        let mut stack = vec![id];
-        while let Some(id) = stack.pop() {
-            match self.get(id) {
-                Expr::Atom(atom) => {
-                    if visit(atom) {
-                        return true;
-                    }
+    /// The condition that `id` is `n`, spread over its symbols as the C tools do it.
+    pub(crate) fn equals_no(&mut self, id: ExprId) -> ExprId {
+        self.compare_no(id, Compare::Equal)
+    }
+
+    fn compare_no(&mut self, id: ExprId, operator: Compare) -> ExprId {
+        let equal = operator == Compare::Equal;
+        match self.get(id) {
+            Expr::Atom(Atom::Tri(tri)) => {
+                if (tri == Tri::N) == equal {
+                    ExprId::YES
+                } else {
+                    ExprId::NO
                 }
-                Expr::Not(a) => stack.push(a),
-                Expr::And(a, b) | Expr::Or(a, b) => stack.extend([b, a]),
-                Expr::Compare(_, left, right) => {
-                    if visit(left) || visit(right) {
-                        return true;
-                    }
+            }
+            Expr::Atom(atom) => self.compare(operator, atom, Atom::Tri(Tri::N)),
+            Expr::Not(inner) => self.compare_no(inner, if equal { Compare::Unequal } else { Compare::Equal }),
+            // Chains are taken apart, so that only real nesting costs depth.
+            Expr::And(..) => self.join_no(self.conjuncts(id), operator, equal),
+            Expr::Or(..) => self.join_no(self.disjuncts(id), operator, !equal),
+            Expr::Compare(..) => {
+                if equal {
+                    self.not(id)
+                } else {
+                    id
                 }
             }
         }
-        false
+    }
+
+    fn join_no(&mut self, terms: Vec<ExprId>, operator: Compare, any: bool) -> ExprId {
+        let mut joined = if any { ExprId::NO } else { ExprId::YES };
+        for term in terms {
+            let term = self.compare_no(term, operator);
+            joined = if any { self.or(joined, term) } else { self.and(joined, term) };
+        }
+        joined
+    }
+
+    /// Calls `visit` with every atom; stops when it says so.
+    pub(crate) fn any_atom(&self, id: ExprId, mut visit: impl FnMut(Atom) -> bool) -> bool {
+        self.visit_atoms(id, &mut visit)
+    }
+
+    /// Chains, which may be long, are walked in a loop; only real nesting recurses.
+    fn visit_atoms(&self, mut id: ExprId, visit: &mut impl FnMut(Atom) -> bool) -> bool {
+        loop {
+            match self.get(id) {
+                Expr::Atom(atom) => return visit(atom),
+                Expr::Compare(_, left, right) => return visit(left) || visit(right),
+                Expr::Not(inner) => id = inner,
+                Expr::And(left, right) | Expr::Or(left, right) => {
+                    if self.visit_atoms(right, visit) {
+                        return true;
+                    }
+                    id = left;
+                }
+            }
+        }
     }
 
     /// The terms of a conjunction in order; one term for anything else.

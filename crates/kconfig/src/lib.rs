@@ -44,11 +44,13 @@
 //! ```
 
 mod build;
+pub mod conf;
 pub mod config;
 pub mod diagnostic;
 pub mod dialect;
 pub mod diff;
 pub mod dotconfig;
+pub mod env;
 mod eval;
 pub mod explain;
 pub mod expr;
@@ -58,6 +60,7 @@ pub mod json;
 pub mod lint;
 mod load;
 pub mod merge;
+mod names;
 pub mod source;
 pub mod suggest;
 mod syntax;
@@ -67,8 +70,9 @@ pub mod value;
 pub use config::{Change, Config, SetError};
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Level};
 pub use dialect::Dialect;
+pub use env::{Call, Env, Messages, Output, Shell};
 pub use expr::{Atom, Compare, Expr, ExprId};
-pub use source::{Env, FileId, Files, MemoryFiles, Span};
+pub use source::{FileId, Files, MemoryFiles, Span};
 pub use suggest::suggest;
 pub use tree::{
     Annotation, Choice, ChoiceId, DefaultValue, Node, NodeId, NodeKind, Prompt, RangeLimit, Selection, Symbol,

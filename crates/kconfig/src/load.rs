@@ -2,14 +2,21 @@
 //!
 //! Files are parsed one after another because a macro may be assigned in one and used in the next.
 
+use std::collections::HashMap;
 use std::io;
+use std::ops::Range;
 
 use crate::diagnostic::Diagnostic;
-use crate::source::{Env, FileId, Files, Sources, Span};
-use crate::syntax::ast::{Item, Word};
-use crate::syntax::blocks::parse_file;
-use crate::syntax::macros::{Assignment, Macros};
-use crate::syntax::reader::LogicalLine;
+use crate::env::Env;
+use crate::expr::Exprs;
+use crate::names::Names;
+use crate::source::{FileId, Files, Sources, Span};
+use crate::syntax::ast::{Attribute, AttributeKind, Item, Word};
+use crate::syntax::blocks::{lower_pending, parse_file};
+use crate::syntax::macros::Macros;
+use crate::syntax::reader::{LogicalLine, narrow};
+use crate::syntax::shape::{Parts, Rule, Shapes};
+use crate::syntax::token::{Assignment, Keyword, Token, Tokens, kind, split_line};
 
 /// How deep blocks and files may nest together; Linux stays below thirty.
 const MAX_DEPTH: usize = 250;
@@ -33,12 +40,23 @@ struct Open {
 /// The state of one loading run.
 pub(crate) struct Loader<'a> {
     files: &'a dyn Files,
-    env: &'a Env<'a>,
+    pub(crate) env: &'a Env<'a>,
     pub(crate) sources: Sources,
+    pub(crate) names: Names,
+    pub(crate) exprs: Exprs,
     pub(crate) findings: Vec<Diagnostic>,
+    /// The lines of all entries; an [`Item`] knows which are its own.
+    pub(crate) attributes: Vec<Attribute>,
+    /// The tokens of the line that is being read; one buffer for all lines.
+    pub(crate) tokens: Tokens,
+    shapes: Shapes,
     errors: usize,
-    macros: Macros,
+    macros: Macros<'a>,
     open: Vec<Open>,
+    /// Which line named each file that was read first.
+    named: HashMap<String, Span>,
+    /// Whether any line waits for commands.
+    pending: bool,
 }
 
 impl<'a> Loader<'a> {
@@ -47,17 +65,28 @@ impl<'a> Loader<'a> {
             files,
             env,
             sources: Sources::default(),
+            names: Keyword::names(),
+            exprs: Exprs::default(),
             findings: Vec::new(),
+            attributes: Vec::new(),
+            tokens: Tokens::default(),
+            shapes: Shapes::default(),
             errors: 0,
-            macros: Macros::default(),
+            macros: Macros::new(env),
             open: Vec::new(),
+            named: HashMap::new(),
+            pending: false,
         }
     }
 
     /// Parses the root file and all it sources.
     pub(crate) fn load(&mut self, root: &str) -> Vec<Item> {
         match self.files.read(root) {
-            Ok(bytes) => self.parse(root, bytes, None, 0),
+            Ok(bytes) => {
+                let mut items = self.parse(root, bytes, None, 0);
+                self.settle(&mut items);
+                items
+            }
             Err(error) => {
                 let (file, _) = self.sources.add(root, Vec::new());
                 let span = Span { file, line: 1, col: 1, len: 0 };
@@ -74,19 +103,99 @@ impl<'a> Loader<'a> {
         }
     }
 
-    pub(crate) fn expand<'s>(&self, line: &LogicalLine<'s>, file: FileId) -> Result<LogicalLine<'s>, Diagnostic> {
-        self.macros.expand_line(line, self.env, self.sources.path(file))
+    /// Reads the tokens of a line.
+    pub(crate) fn split(
+        &mut self,
+        line: &LogicalLine<'_>,
+        file: FileId,
+        tokens: &mut Tokens,
+    ) -> Result<(), Diagnostic> {
+        let path = self.sources.path(file);
+        let split = split_line(line, &mut self.names, &mut self.macros, path, tokens);
+        self.pending |= tokens.pending;
+        // What a person sees comes as soon as it can.
+        split.and_then(|()| self.macros.run_effects(false))
     }
 
+    /// Puts the outputs of commands into tokens; a word that became nothing is none.
+    pub(crate) fn resolve_tokens(&mut self, tokens: &mut Vec<Token>) -> Result<(), Diagnostic> {
+        for token in tokens.iter_mut() {
+            let text = self.names.text(token.text);
+            if Macros::is_pending(text) {
+                let text = self.macros.resolve(text, token.span)?;
+                token.text = self.names.intern(&text);
+            }
+        }
+        tokens.retain(|token| token.kind != kind::WORD || !self.names.text(token.text).is_empty());
+        Ok(())
+    }
+
+    /// Matches a line against the rule of its keyword.
+    pub(crate) fn parts<'x>(
+        &'x mut self,
+        rule: Rule,
+        rest: &'x [Token],
+        line: &LogicalLine<'_>,
+    ) -> Result<Parts<'x>, Diagnostic> {
+        self.shapes.match_line(rule, rest, &mut self.names, &mut self.exprs, line)
+    }
+
+    /// Assigns a variable; its value starts at `value` of the line and is taken to its end, comments and all.
     pub(crate) fn assign(
         &mut self,
-        name: &str,
+        name: Token,
         how: Assignment,
         line: &LogicalLine<'_>,
-        value: std::ops::Range<usize>,
+        value: usize,
         file: FileId,
     ) -> Result<(), Diagnostic> {
-        self.macros.assign(name, how, line, value, self.env, self.sources.path(file))
+        let text = line.text[value..].trim_start_matches([' ', '\t']);
+        let span = line.span(line.text.len() - text.len(), line.text.len());
+        let name = self.names.text(name.text);
+        self.macros.assign(name, how, text, span, self.sources.path(file))?;
+        self.macros.run_effects(false)
+    }
+
+    /// Waits for all commands and puts what they printed into the lines that wait for it.
+    fn settle(&mut self, items: &mut [Item]) {
+        if let Err(finding) = self.macros.run_effects(true) {
+            self.report(finding);
+        }
+        for finding in self.macros.take_findings() {
+            self.report(finding);
+        }
+        if self.pending {
+            self.settle_items(items);
+        }
+    }
+
+    fn settle_items(&mut self, items: &mut [Item]) {
+        for item in items {
+            let lines = item.attributes.start as usize..item.attributes.end as usize;
+            let waits = |attribute: &Attribute| matches!(attribute.kind, AttributeKind::Pending(_));
+            if self.attributes[lines.clone()].iter().any(waits) {
+                item.attributes = self.settle_entry(item, lines);
+            }
+            self.settle_items(&mut item.items);
+        }
+    }
+
+    /// Writes the lines of an entry anew behind all others, because one that waited may have become two or none.
+    fn settle_entry(&mut self, item: &Item, lines: Range<usize>) -> Range<u32> {
+        let start = narrow(self.attributes.len());
+        for index in lines {
+            let span = self.attributes[index].span;
+            match std::mem::replace(&mut self.attributes[index].kind, AttributeKind::Ignored) {
+                AttributeKind::Pending(pending) => match lower_pending(self, &pending, item) {
+                    Ok(kinds) => {
+                        self.attributes.extend(kinds.into_iter().flatten().map(|kind| Attribute { kind, span }));
+                    }
+                    Err(finding) => self.report(finding),
+                },
+                kind => self.attributes.push(Attribute { kind, span }),
+            }
+        }
+        start..narrow(self.attributes.len())
     }
 
     /// Refuses what would nest too deep; `blocks` are open in the current file.
@@ -103,19 +212,28 @@ impl<'a> Loader<'a> {
     pub(crate) fn source(
         &mut self,
         from: FileId,
-        path: &Word,
-        keyword: &str,
+        path: Word,
+        keyword: Keyword,
         blocks: usize,
     ) -> Result<Vec<Item>, Diagnostic> {
+        use Keyword as K;
         let depth = self.check_depth(blocks, path.span)?;
-        let relative = keyword.ends_with("rsource");
-        let optional = keyword.starts_with('o');
-        let pattern =
-            if relative { join(parent_of(self.sources.path(from)), &path.text) } else { join("", &path.text) };
+        let relative = matches!(keyword, K::RelativeSource | K::OptionalRelativeSource | K::GlobRelativeSource);
+        // `gsource` is an old name of what `osource` is now.
+        let optional = !matches!(keyword, K::Source | K::RelativeSource);
+        let base = if relative { parent_of(self.sources.path(from)) } else { "" };
+        let pattern = join(base, self.names.text(path.text));
         let mut items = Vec::new();
         for name in self.find_files(&pattern, path, optional)? {
             if let Some(position) = self.open.iter().position(|open| open.path == name) {
                 return Err(self.explain_recursion(position, &name, path.span));
+            }
+            if self.env.dialect().refuses_repeated_source() {
+                if let Some(first) = self.named.get(&name) {
+                    let finding = Diagnostic::error("K019", path.span, format!("`{name}` is sourced a second time"));
+                    return Err(finding.with_label(*first, "the first time"));
+                }
+                self.named.insert(name.clone(), path.span);
             }
             if self.sources.len() >= MAX_FILES {
                 return Err(Diagnostic::error(
@@ -142,7 +260,7 @@ impl<'a> Loader<'a> {
     }
 
     /// One path, or all that a glob matches in order.
-    fn find_files(&self, pattern: &str, path: &Word, optional: bool) -> Result<Vec<String>, Diagnostic> {
+    fn find_files(&self, pattern: &str, path: Word, optional: bool) -> Result<Vec<String>, Diagnostic> {
         if !pattern.contains(['*', '?', '[']) {
             return Ok(vec![pattern.to_owned()]);
         }
@@ -170,7 +288,8 @@ impl<'a> Loader<'a> {
         // A directory that matched may lack the file behind it.
         found.retain(|name| self.files.read(name).is_ok());
         if found.is_empty() && !optional {
-            let finding = Diagnostic::error("K007", path.span, format!("no file matches `{}`", path.text));
+            let finding =
+                Diagnostic::error("K007", path.span, format!("no file matches `{}`", self.names.text(path.text)));
             return Err(finding.with_help("`osource` accepts that there is none"));
         }
         Ok(found)
@@ -178,6 +297,7 @@ impl<'a> Loader<'a> {
 
     fn explain_recursion(&self, position: usize, name: &str, span: Span) -> Diagnostic {
         let mut finding = Diagnostic::error("K008", span, format!("`{name}` sources itself"));
+        finding.trail = self.open.iter().filter_map(|open| open.from).collect();
         for open in &self.open[position + 1..] {
             if let Some(from) = open.from {
                 finding = finding.with_label(from, format!("which sources `{}`", self.sources.path(open.file)));

@@ -1,13 +1,11 @@
 //! Where text comes from and what a position in it is.
 //!
-//! The only door to the outside: the caller's [`Files`] and [`Env`].
+//! Files come through the caller's [`Files`]; everything else from outside is in `env`.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::sync::Arc;
-
-use crate::dialect::Dialect;
 
 /// Reads the files of a tree; paths are relative to the tree's root and use `/`.
 pub trait Files {
@@ -47,53 +45,6 @@ impl Files for MemoryFiles {
             .collect();
         names.dedup();
         Ok(names)
-    }
-}
-
-/// Answers what one variable is.
-type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
-
-/// What `$(NAME)` and `option env` see, and whose rules count; nothing is read from the process by itself.
-pub struct Env<'a> {
-    lookup: Box<Lookup<'a>>,
-    dialect: Dialect,
-}
-
-impl<'a> Env<'a> {
-    /// An environment that asks `lookup`.
-    pub fn new(lookup: impl Fn(&str) -> Option<String> + 'a) -> Self {
-        Self { lookup: Box::new(lookup), dialect: Dialect::LATEST }
-    }
-
-    /// The same under the rules of another version.
-    #[must_use]
-    pub fn with_dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = dialect;
-        self
-    }
-
-    /// Whose rules count.
-    #[must_use]
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
-    }
-
-    /// An environment in which nothing is set.
-    #[must_use]
-    pub fn empty() -> Self {
-        Self::new(|_| None)
-    }
-
-    /// The value of one variable.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<String> {
-        (self.lookup)(name)
-    }
-}
-
-impl std::fmt::Debug for Env<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Env").finish_non_exhaustive()
     }
 }
 
@@ -147,6 +98,10 @@ impl Sources {
         self.files.get(file.0 as usize).map_or("", |source| &source.path)
     }
 
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|source| &*source.path)
+    }
+
     pub(crate) fn text(&self, file: FileId) -> &str {
         self.files.get(file.0 as usize).map_or("", |source| &source.text)
     }
@@ -165,11 +120,6 @@ impl Sources {
     /// `file:line:col`.
     pub(crate) fn location(&self, span: Span) -> String {
         format!("{}:{}:{}", self.path(span.file), span.line, span.col)
-    }
-
-    /// All paths, in the order of reading.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().map(|source| &*source.path)
     }
 
     /// The number of files.
@@ -199,9 +149,19 @@ impl Hasher for FastHasher {
         for word in words {
             self.mix(u64::from_le_bytes(*word));
         }
-        let mut tail = [0; 8];
-        tail[..rest.len()].copy_from_slice(rest);
-        self.mix(u64::from_le_bytes(tail));
+        // The bytes that are left as one number; loads of fixed size, because most names are short.
+        let number = match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+            (Some(first), Some(last)) => {
+                u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
+            }
+            _ => match *rest {
+                [] => return,
+                [a] => u64::from(a),
+                [a, b] => u64::from(a) | u64::from(b) << 8,
+                [a, b, c, ..] => u64::from(a) | u64::from(b) << 8 | u64::from(c) << 16,
+            },
+        };
+        self.mix(number);
     }
 
     fn write_u8(&mut self, value: u8) {

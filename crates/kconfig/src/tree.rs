@@ -1,12 +1,14 @@
 //! The tree: files, menu nodes, symbols and choices in arenas, immutable once loaded.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::Dialect;
+use crate::env::Env;
 use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
-use crate::source::{Env, FastHash, FileId, Files, Sources, Span};
+use crate::names::Names;
+use crate::source::{FileId, Files, Sources, Span};
+use crate::syntax::reader::Reader;
 use crate::value::SymbolType;
 
 macro_rules! arena_id {
@@ -70,11 +72,19 @@ pub enum NodeKind {
     If,
 }
 
+/// Where a help text starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HelpPlace {
+    pub file: FileId,
+    /// In bytes of the file's text.
+    pub offset: u32,
+}
+
 /// The text that a person sees, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// The text.
-    pub text: String,
+    pub text: Arc<str>,
     /// Its own condition together with all it inherits.
     pub condition: ExprId,
     /// The quoted text in the source.
@@ -96,8 +106,8 @@ pub struct Node {
     pub visible_if: ExprId,
     /// `depends on` of this node together with all it inherits.
     pub depends: ExprId,
-    /// The help text, its common indentation removed.
-    pub help: Option<String>,
+    /// Where its help text is; [`Tree::help`] reads it.
+    pub(crate) help: Option<HelpPlace>,
     /// In the order of the files; symbols that depend on the one before them are its children.
     pub children: Vec<NodeId>,
     /// None for the root.
@@ -181,7 +191,7 @@ pub struct Symbol {
     pub annotations: Vec<Annotation>,
     /// The choice that it is a member of.
     pub choice: Option<ChoiceId>,
-    /// `depends on` of all definitions, joined by or.
+    /// `depends on` of all definitions that have one, joined by or: as in the C tools, a definition without one does not count.
     pub direct_dependency: ExprId,
     /// Who selects it, as an expression.
     pub selected_by: ExprId,
@@ -197,6 +207,31 @@ pub struct Symbol {
     pub(crate) impliers: Vec<(SymbolId, usize)>,
     /// Where it was first named.
     pub(crate) first_reference: Option<Span>,
+}
+
+impl Symbol {
+    /// A name that nothing is known about yet.
+    pub(crate) fn named(name: Arc<str>, span: Span) -> Self {
+        Self {
+            name,
+            kind: SymbolType::Unknown,
+            nodes: Vec::new(),
+            defaults: Vec::new(),
+            selects: Vec::new(),
+            implies: Vec::new(),
+            ranges: Vec::new(),
+            annotations: Vec::new(),
+            choice: None,
+            direct_dependency: ExprId::YES,
+            selected_by: ExprId::NO,
+            implied_by: ExprId::NO,
+            env: None,
+            transitional: false,
+            selectors: Vec::new(),
+            impliers: Vec::new(),
+            first_reference: Some(span),
+        }
+    }
 }
 
 /// A choice: at most one of its members is `y`.
@@ -216,6 +251,12 @@ pub struct Choice {
     pub optional: bool,
 }
 
+impl Choice {
+    pub(crate) fn has_mode(&self, dialect: Dialect) -> bool {
+        dialect.choices_have_modes() || self.optional || self.kind == SymbolType::Tristate
+    }
+}
+
 /// A loaded Kconfig tree.
 #[derive(Debug)]
 pub struct Tree {
@@ -223,11 +264,14 @@ pub struct Tree {
     pub(crate) nodes: Vec<Node>,
     pub(crate) symbols: Vec<Symbol>,
     pub(crate) choices: Vec<Choice>,
-    pub(crate) names: HashMap<Arc<str>, SymbolId, FastHash>,
+    pub(crate) names: Names,
     pub(crate) exprs: Exprs,
     pub(crate) modules: Option<SymbolId>,
     pub(crate) dialect: Dialect,
-    pub(crate) warnings: Diagnostics,
+    /// What was found while reading.
+    pub(crate) findings: Vec<Diagnostic>,
+    /// That and what is doubtful about the tree as a whole, once somebody asked.
+    pub(crate) warnings: OnceLock<Diagnostics>,
     pub(crate) dependencies: Dependencies,
 }
 
@@ -254,7 +298,12 @@ impl Tree {
     /// Findings that do not stop the tree from being used.
     #[must_use]
     pub fn warnings(&self) -> &Diagnostics {
-        &self.warnings
+        self.warnings.get_or_init(|| {
+            let mut findings = self.findings.clone();
+            findings.extend(self.check());
+            findings.sort_by_key(|finding| finding.labels.first().map(|label| label.span));
+            Diagnostics::new(findings, Arc::clone(&self.sources))
+        })
     }
 
     /// The top menu; its prompt is the text of `mainmenu`.
@@ -283,7 +332,20 @@ impl Tree {
     /// The defined symbol of this name.
     #[must_use]
     pub fn symbol(&self, name: &str) -> Option<SymbolId> {
-        self.names.get(name).copied().filter(|id| !self.get(*id).nodes.is_empty())
+        self.names.find_symbol(name).filter(|id| !self.get(*id).nodes.is_empty())
+    }
+
+    /// A node's help text, its common indentation and the blank lines around it removed.
+    #[must_use]
+    pub fn help(&self, id: NodeId) -> Option<String> {
+        Some(self.raw_help(id)?.trim_matches('\n').to_owned())
+    }
+
+    /// The same with the line ends behind it that the C tools keep.
+    pub(crate) fn raw_help(&self, id: NodeId) -> Option<String> {
+        let place = self.node(id).help?;
+        let text = self.sources.text(place.file).get(place.offset as usize..)?;
+        Some(Reader::new(place.file, text).help())
     }
 
     /// A symbol's definition.
@@ -318,6 +380,12 @@ impl Tree {
         self.modules
     }
 
+    /// Whether a choice has a mode of its own, as all had up to Linux 6.10, and as tristate and optional ones still need.
+    #[must_use]
+    pub fn has_mode(&self, id: ChoiceId) -> bool {
+        self.choice(id).has_mode(self.dialect)
+    }
+
     /// Whose rules count.
     #[must_use]
     pub fn dialect(&self) -> Dialect {
@@ -333,7 +401,7 @@ impl Tree {
     /// A constant text.
     #[must_use]
     pub fn text(&self, id: TextId) -> &str {
-        self.exprs.text(id)
+        self.names.text(id)
     }
 
     /// An expression as a person would write it.
@@ -344,10 +412,20 @@ impl Tree {
         text
     }
 
+    /// The paths of all files, in the order in which they were read.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.sources.paths()
+    }
+
     /// The path of a file.
     #[must_use]
     pub fn path(&self, file: FileId) -> &str {
         self.sources.path(file)
+    }
+
+    /// The text at a place.
+    pub(crate) fn source_text(&self, span: Span) -> &str {
+        self.sources.text(span.file).get(self.sources.bytes(span)).unwrap_or_default()
     }
 
     /// `file:line:col` of a place.
@@ -413,11 +491,6 @@ fn quote(text: &str) -> String {
 
 /// What tools beside the evaluator ask for: the tree as written, and who refers to whom.
 impl Tree {
-    /// The paths of all files that were read, in that order.
-    pub fn files(&self) -> impl Iterator<Item = &str> {
-        self.sources.paths()
-    }
-
     /// All entries in the order of the files, `if` blocks included; the first is the root.
     pub fn entries(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         self.nodes.iter().enumerate().map(|(index, node)| (NodeId::new(index), node))

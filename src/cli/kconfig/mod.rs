@@ -1,6 +1,7 @@
 //! `turnup kconfig`: tools for any Kconfig tree. Each is a thin call of the crate `kconfig`; nothing here knows a cluster.
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use clap::Subcommand;
 
@@ -8,6 +9,7 @@ use super::{Global, Printer};
 use crate::error::Result;
 
 mod check;
+mod conf;
 mod diff;
 mod explain;
 mod fmt;
@@ -28,6 +30,9 @@ pub struct Args {
 /// The tools.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Do what Linux's scripts/kconfig/conf does: same options, questions, messages and exit codes
+    #[command(disable_help_flag = true)]
+    Conf(conf::Args),
     /// Look for mistakes in a tree: unreachable entries, selects of what may not be on, defaults out of range, …
     Check(check::Args),
     /// Merge fragments of a .config, and say which requests were lost and why
@@ -43,15 +48,17 @@ enum Command {
 }
 
 /// Runs the tool.
-pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
+pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<ExitCode> {
     match args.command {
+        Command::Conf(args) => return Ok(conf::run(&args)),
         Command::Check(args) => check::run(&args, printer),
         Command::Merge(args) => merge::run(&args, printer),
         Command::Diff(args) => diff::run(&args, printer),
         Command::Explain(args) => explain::run(&args, named(global), printer),
         Command::Fmt(args) => fmt::run(&args, printer),
         Command::Json(args) => json::run(&args, named(global), printer),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The .config that `--config` names; the default of that option is for clusters.

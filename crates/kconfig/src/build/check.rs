@@ -1,22 +1,18 @@
 //! What is wrong with a tree besides its syntax, as far as the C tools complain, and names that nobody defines.
 
-use super::Builder;
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Expr};
 use crate::source::Span;
 use crate::suggest::suggest;
-use crate::tree::{NodeId, NodeKind, SymbolId};
+use crate::tree::{NodeId, NodeKind, SymbolId, Tree};
 use crate::value::SymbolType;
 
-impl Builder<'_> {
-    pub(super) fn check(&mut self) {
-        let mut findings = std::mem::take(&mut self.findings);
+impl Tree {
+    /// Everything that is doubtful about a tree that can be used.
+    pub(crate) fn check(&self) -> Vec<Diagnostic> {
+        let mut findings = Vec::new();
         self.check_names(&mut findings);
-        for index in 0..self.symbols.len() {
-            let id = SymbolId::new(index);
-            if self.symbols[index].nodes.is_empty() {
-                continue;
-            }
+        for (id, _) in self.symbols() {
             self.check_type(id, &mut findings);
             self.check_defaults(id, &mut findings);
             self.check_selections(id, &mut findings);
@@ -24,8 +20,7 @@ impl Builder<'_> {
         }
         self.check_menus(&mut findings);
         self.check_choices(&mut findings);
-        findings.sort_by_key(|finding| finding.labels.first().map(|label| label.span));
-        self.findings = findings;
+        findings
     }
 
     /// Undefined names stand for themselves as text and are `n`: legal, and nearly always a mistake.
@@ -62,7 +57,7 @@ impl Builder<'_> {
                 _ if symbol.kind.is_logical() => None,
                 _ => {
                     let message = format!("the default of a {} is one constant or one symbol", symbol.kind);
-                    findings.push(Diagnostic::error("K024", default.span, message));
+                    findings.push(Diagnostic::warning("K024", default.span, message));
                     continue;
                 }
             };
@@ -79,7 +74,7 @@ impl Builder<'_> {
         match atom {
             Atom::Tri(tri) if kind.is_numeric() => Some(format!("`{tri}`")),
             Atom::Text(text) => {
-                let text = self.exprs.text(text);
+                let text = self.names.text(text);
                 (!kind.accepts(text)).then(|| format!("`{text}`"))
             }
             Atom::Symbol(other) => {
@@ -144,7 +139,7 @@ impl Builder<'_> {
                 continue;
             }
             let number = |atom| match atom {
-                Atom::Text(text) => symbol.kind.parse_number(self.exprs.text(text)),
+                Atom::Text(text) => symbol.kind.parse_number(self.names.text(text)),
                 _ => None,
             };
             if let (Some(low), Some(high)) = (number(range.low), number(range.high))

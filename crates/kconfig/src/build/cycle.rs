@@ -4,7 +4,7 @@
 
 use super::Builder;
 use crate::diagnostic::Diagnostic;
-use crate::expr::{Atom, ExprId};
+use crate::expr::{Atom, Expr, ExprId};
 use crate::source::Span;
 use crate::tree::{Dependencies, NodeId, SymbolId};
 
@@ -24,37 +24,47 @@ impl Builder<'_> {
     pub(super) fn connect(&mut self) {
         let vertices = self.symbols.len() + self.choices.len();
         let mut dependencies = Dependencies { edges: Vec::new(), starts: vec![0] };
+        // The conditions of one symbol share most of their parts; each part and each target is looked at once a vertex.
+        let (mut parts, mut targets) = (vec![u32::MAX; self.exprs.len()], vec![u32::MAX; vertices]);
+        let (mut expressions, mut open) = (Vec::new(), Vec::new());
         for vertex in 0..vertices {
-            let start = dependencies.edges.len();
-            let mut expressions = self.expressions_of(vertex);
-            expressions.dedup();
-            for expr in expressions {
-                self.exprs.any_atom(expr, |atom| {
-                    let target = match atom {
-                        Atom::Symbol(symbol) => Some(symbol.index()),
-                        Atom::Choice(choice) => Some(self.symbols.len() + choice.index()),
-                        _ => None,
-                    };
+            let mark = narrow(vertex);
+            self.collect_expressions(vertex, &mut expressions);
+            open.append(&mut expressions);
+            let mut take = |atom| {
+                let target = match atom {
+                    Atom::Symbol(symbol) => symbol.index(),
                     // A choice finds its members' visibility out by itself; its own mode is no edge.
-                    dependencies
-                        .edges
-                        .extend(target.filter(|target| *target != vertex || vertex < self.symbols.len()).map(narrow));
-                    false
-                });
-            }
-            if let Some(choice) = self.symbols.get(vertex).and_then(|symbol| symbol.choice) {
-                dependencies.edges.push(narrow(self.symbols.len() + choice.index()));
-            }
-            dependencies.edges[start..].sort_unstable();
-            let mut kept = start;
-            for at in start..dependencies.edges.len() {
-                if at == start || dependencies.edges[at] != dependencies.edges[kept - 1] {
-                    dependencies.edges[kept] = dependencies.edges[at];
-                    kept += 1;
+                    Atom::Choice(choice) if self.symbols.len() + choice.index() != vertex => {
+                        self.symbols.len() + choice.index()
+                    }
+                    _ => return,
+                };
+                if std::mem::replace(&mut targets[target], mark) != mark {
+                    dependencies.edges.push(narrow(target));
+                }
+            };
+            while let Some(id) = open.pop() {
+                if std::mem::replace(&mut parts[id.index()], mark) == mark {
+                    continue;
+                }
+                match self.exprs.get(id) {
+                    Expr::Atom(atom) => take(atom),
+                    Expr::Compare(_, left, right) => {
+                        take(left);
+                        take(right);
+                    }
+                    Expr::Not(inner) => open.push(inner),
+                    Expr::And(left, right) | Expr::Or(left, right) => open.extend([right, left]),
                 }
             }
-            dependencies.edges.truncate(kept);
-            dependencies.starts.push(narrow(kept));
+            if let Some(choice) = self.symbols.get(vertex).and_then(|symbol| symbol.choice) {
+                take(Atom::Choice(choice));
+            }
+            // In the order of the files, so that a cycle is shown from where it begins there.
+            let start = dependencies.starts.last().map_or(0, |start| *start as usize);
+            dependencies.edges[start..].sort_unstable();
+            dependencies.starts.push(narrow(dependencies.edges.len()));
         }
         // One picture a knot: another way round through the same symbols tells nothing new.
         let mut shown: Vec<usize> = Vec::new();
@@ -69,28 +79,24 @@ impl Builder<'_> {
         self.dependencies = dependencies;
     }
 
-    fn expressions_of(&self, vertex: usize) -> Vec<ExprId> {
-        let prompts = |nodes: &[NodeId]| -> Vec<ExprId> {
-            nodes
-                .iter()
-                .filter_map(|node| self.nodes[node.index()].prompt.as_ref())
-                .map(|prompt| prompt.condition)
-                .collect()
+    fn collect_expressions(&self, vertex: usize, found: &mut Vec<ExprId>) {
+        let prompts = |found: &mut Vec<ExprId>, nodes: &[NodeId]| {
+            let prompts = nodes.iter().filter_map(|node| self.nodes[node.index()].prompt.as_ref());
+            found.extend(prompts.map(|prompt| prompt.condition));
         };
         if let Some(symbol) = self.symbols.get(vertex) {
-            let mut found = vec![symbol.selected_by, symbol.implied_by];
-            found.extend(prompts(&symbol.nodes));
+            found.extend([symbol.selected_by, symbol.implied_by]);
+            prompts(found, &symbol.nodes);
             found.extend(symbol.defaults.iter().flat_map(|default| [default.value, default.condition]));
             found.extend(symbol.ranges.iter().map(|range| range.condition));
-            return found;
+            return;
         }
         let choice = &self.choices[vertex - self.symbols.len()];
-        let mut found = prompts(&choice.nodes);
+        prompts(found, &choice.nodes);
         found.extend(choice.defaults.iter().map(|default| default.condition));
         for member in &choice.members {
-            found.extend(prompts(&self.symbols[member.index()].nodes));
+            prompts(found, &self.symbols[member.index()].nodes);
         }
-        found
     }
 
     fn name_of(&self, vertex: usize) -> String {

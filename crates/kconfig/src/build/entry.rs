@@ -1,5 +1,7 @@
 //! One entry of the files: its node, and what its attributes say about its symbol or choice.
 
+use std::sync::Arc;
+
 use super::Builder;
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Expr, ExprId};
@@ -9,7 +11,7 @@ use crate::tree::{Choice, ChoiceId, DefaultValue, NodeId, NodeKind, Prompt, Rang
 use crate::value::SymbolType;
 
 impl Builder<'_> {
-    pub(super) fn build_entry(&mut self, item: &Item, parent: NodeId) -> NodeId {
+    pub(super) fn build_entry(&mut self, item: Item, parent: NodeId) -> NodeId {
         let kind = match &item.kind {
             ItemKind::Config { menu: true, .. } => NodeKind::Menuconfig,
             ItemKind::Config { .. } => NodeKind::Config,
@@ -19,37 +21,39 @@ impl Builder<'_> {
             ItemKind::Menu(_) | ItemKind::MainMenu(_) | ItemKind::Source => NodeKind::Menu,
         };
         let node = self.add_node(kind, Some(parent), item.span);
-        self.nodes[node.index()].comments.clone_from(&item.annotations);
         match &item.kind {
-            ItemKind::Config { name, .. } => {
-                let symbol = self.intern(&name.text, name.span);
+            ItemKind::Config { symbol, .. } => {
+                let symbol = *symbol;
                 self.nodes[node.index()].symbol = Some(symbol);
                 let definition = &mut self.symbols[symbol.index()];
                 definition.nodes.push(node);
                 definition.annotations.extend_from_slice(&item.annotations);
             }
-            ItemKind::Choice { name } => self.open_choice(node, name.as_ref()),
-            ItemKind::Menu(text) | ItemKind::Comment(text) => self.set_prompt(node, text, ExprId::YES),
-            ItemKind::If(condition) => self.add_dependency(node, condition, None),
+            ItemKind::Choice { name } => self.open_choice(node, *name),
+            ItemKind::Menu(text) | ItemKind::Comment(text) => self.set_prompt(node, *text, ExprId::YES),
+            ItemKind::If(condition) => self.add_dependency(node, *condition, ExprId::YES),
             ItemKind::MainMenu(_) | ItemKind::Source => {}
         }
-        for attribute in &item.attributes {
+        self.nodes[node.index()].comments = item.annotations;
+        for index in item.attributes.start as usize..item.attributes.end as usize {
+            let line = &mut self.attributes[index];
+            let attribute =
+                Attribute { kind: std::mem::replace(&mut line.kind, AttributeKind::Ignored), span: line.span };
             self.take_attribute(node, attribute);
         }
         self.inherit_visibility(node);
         node
     }
 
-    fn open_choice(&mut self, node: NodeId, name: Option<&Word>) {
-        let known = name.and_then(|name| self.choice_names.get(&*name.text)).copied();
+    fn open_choice(&mut self, node: NodeId, name: Option<Word>) {
+        let known = name.and_then(|name| self.choice_names.get(&name.text)).copied();
         let choice = known.unwrap_or_else(|| {
             let id = ChoiceId::new(self.choices.len());
-            let name: Option<std::sync::Arc<str>> = name.map(|name| (*name.text).into());
-            if let Some(name) = &name {
-                self.choice_names.insert(std::sync::Arc::clone(name), id);
+            if let Some(name) = name {
+                self.choice_names.insert(name.text, id);
             }
             self.choices.push(Choice {
-                name,
+                name: name.map(|name| self.names.shared(name.text)),
                 kind: SymbolType::Unknown,
                 nodes: Vec::new(),
                 members: Vec::new(),
@@ -62,32 +66,30 @@ impl Builder<'_> {
         self.nodes[node.index()].choice = Some(choice);
     }
 
-    fn take_attribute(&mut self, node: NodeId, attribute: &Attribute) {
-        match &attribute.kind {
-            AttributeKind::Type { kind } => self.set_type(node, *kind, attribute.span),
+    fn take_attribute(&mut self, node: NodeId, attribute: Attribute) {
+        match attribute.kind {
+            AttributeKind::Type(kind) => self.set_type(node, kind, attribute.span),
             AttributeKind::Prompt { text, condition } => {
-                let condition = self.lower_optional(condition.as_ref());
+                let condition = self.condition(condition);
                 self.set_prompt(node, text, condition);
             }
-            AttributeKind::DependsOn { expression, condition } => {
-                self.add_dependency(node, expression, condition.as_ref());
-            }
+            AttributeKind::DependsOn { expression, condition } => self.add_dependency(node, expression, condition),
             AttributeKind::VisibleIf(expression) => {
-                let visible = self.lower_condition(&expression.expression);
+                let visible = self.condition(expression.expr);
                 let before = self.nodes[node.index()].visible_if;
                 self.nodes[node.index()].visible_if = self.exprs.and(before, visible);
             }
-            AttributeKind::Help(text) => self.nodes[node.index()].help = Some(text.clone()),
+            AttributeKind::Help(place) => self.nodes[node.index()].help = Some(place),
             AttributeKind::Optional => {
                 if let Some(choice) = self.nodes[node.index()].choice {
                     self.choices[choice.index()].optional = true;
                 }
             }
-            AttributeKind::Default { value, condition } => self.add_default(node, value, condition.as_ref()),
-            AttributeKind::Modules | AttributeKind::Ignored => {}
+            AttributeKind::Default { value, condition } => self.add_default(node, value, condition),
+            AttributeKind::Modules | AttributeKind::Ignored | AttributeKind::Pending(_) => {}
             other => {
                 if let Some(symbol) = self.nodes[node.index()].symbol {
-                    self.take_symbol_attribute(symbol, node, other);
+                    self.take_symbol_attribute(symbol, node, &other);
                 }
             }
         }
@@ -95,32 +97,27 @@ impl Builder<'_> {
 
     /// What only symbols have.
     fn take_symbol_attribute(&mut self, symbol: SymbolId, node: NodeId, kind: &AttributeKind) {
-        match kind {
-            AttributeKind::Select { target, condition } | AttributeKind::Imply { target, condition } => {
-                let condition = self.lower_optional(condition.as_ref());
-                let selection =
-                    Selection { target: self.intern(&target.text, target.span), condition, node, span: target.span };
-                let definition = &mut self.symbols[symbol.index()];
-                let imply = matches!(kind, AttributeKind::Imply { .. });
-                if imply { &mut definition.implies } else { &mut definition.selects }.push(selection);
+        match *kind {
+            AttributeKind::Select { target, span, condition } => {
+                let selection = Selection { target, condition: self.condition(condition), node, span };
+                self.symbols[symbol.index()].selects.push(selection);
             }
-            AttributeKind::Range { low, high, condition } => {
-                let condition = self.lower_optional(condition.as_ref());
-                let span = if low.span.line == high.span.line && low.span.file == high.span.file {
-                    Span { len: (high.span.col + high.span.len).saturating_sub(low.span.col), ..low.span }
-                } else {
-                    low.span
-                };
-                let (low, high) = (self.lower_word(low), self.lower_word(high));
+            AttributeKind::Imply { target, span, condition } => {
+                let selection = Selection { target, condition: self.condition(condition), node, span };
+                self.symbols[symbol.index()].implies.push(selection);
+            }
+            AttributeKind::Range { low, high, span, condition } => {
+                let condition = self.condition(condition);
                 self.symbols[symbol.index()].ranges.push(RangeLimit { low, high, condition, node, span });
             }
             AttributeKind::Transitional => self.symbols[symbol.index()].transitional = true,
             AttributeKind::Env(variable) => {
-                let value = self.env.get(&variable.text).unwrap_or_default();
-                let text = self.exprs.intern_text(&value);
+                let name = self.names.text(variable.text).to_owned();
+                let value = self.env.read(&name).unwrap_or_default();
+                let text = self.names.intern(&value);
                 let value = self.exprs.atom(Atom::Text(text));
                 let definition = &mut self.symbols[symbol.index()];
-                definition.env = Some(variable.text.to_string());
+                definition.env = Some(name);
                 definition
                     .defaults
                     .insert(0, DefaultValue { value, condition: ExprId::YES, node, span: variable.span });
@@ -138,28 +135,31 @@ impl Builder<'_> {
         let known = self.symbols[symbol.index()].kind;
         if known == SymbolType::Unknown {
             self.symbols[symbol.index()].kind = kind;
-            self.type_spans.insert(symbol, span);
+            self.type_spans[symbol.index()] = Some(span);
         } else if known != kind {
             let name = &self.symbols[symbol.index()].name;
             let message = format!("{name} is {known} already; this type is ignored");
             let mut finding = Diagnostic::warning("K021", span, message);
-            if let Some(first) = self.type_spans.get(&symbol) {
-                finding = finding.with_label(*first, format!("{known} since here"));
+            if let Some(first) = self.type_spans[symbol.index()] {
+                finding = finding.with_label(first, format!("{known} since here"));
             }
             self.findings.push(finding);
         }
     }
 
-    fn set_prompt(&mut self, node: NodeId, text: &Word, condition: ExprId) {
+    fn set_prompt(&mut self, node: NodeId, text: Word, condition: ExprId) {
         if let Some(first) = &self.nodes[node.index()].prompt {
             let finding = Diagnostic::warning("K028", text.span, "this entry has a prompt already; this one counts");
             self.findings.push(finding.with_label(first.span, "the first prompt"));
         }
-        if text.text.trim() != &*text.text {
-            self.findings.push(Diagnostic::warning("K029", text.span, "this prompt begins or ends with blanks"));
+        let written = self.names.shared(text.text);
+        // Blanks at the end are kept, as in the C tools.
+        let mut shown = Arc::clone(&written);
+        if written.starts_with(char::is_whitespace) {
+            self.findings.push(Diagnostic::warning("K029", text.span, "this prompt begins with blanks"));
+            shown = written.trim_start().into();
         }
-        let prompt = Prompt { text: text.text.trim().to_owned(), condition, span: text.span };
-        self.nodes[node.index()].prompt = Some(prompt);
+        self.nodes[node.index()].prompt = Some(Prompt { text: shown, condition, span: text.span });
     }
 
     /// Prompts of symbols and choices are hidden by `visible if` of the menus around them; menus themselves are not.
@@ -179,13 +179,13 @@ impl Builder<'_> {
         }
     }
 
-    fn add_dependency(&mut self, node: NodeId, expression: &Located, condition: Option<&Located>) {
-        let mut dependency = self.lower_condition(&expression.expression);
-        if let Some(condition) = condition {
-            // `depends on A if B` demands A only while B holds.
-            let condition = self.lower_condition(&condition.expression);
-            let not = self.exprs.not(condition);
-            dependency = self.exprs.or(dependency, not);
+    fn add_dependency(&mut self, node: NodeId, expression: Located, condition: ExprId) {
+        let mut dependency = self.condition(expression.expr);
+        if condition != ExprId::YES {
+            // `depends on A if B` demands A unless B is `n`.
+            let condition = self.condition(condition);
+            let unless = self.exprs.equals_no(condition);
+            dependency = self.exprs.or(dependency, unless);
         }
         let depends = self.exprs.and(self.nodes[node.index()].depends, dependency);
         let entry = &mut self.nodes[node.index()];
@@ -193,24 +193,19 @@ impl Builder<'_> {
         entry.own.depends.push((dependency, expression.span));
     }
 
-    fn add_default(&mut self, node: NodeId, value: &Located, condition: Option<&Located>) {
-        let span = value.span;
-        let value = self.lower(&value.expression);
-        let condition = self.lower_optional(condition);
-        let default = DefaultValue { value, condition, node, span };
+    fn add_default(&mut self, node: NodeId, value: Located, condition: ExprId) {
+        let condition = self.condition(condition);
+        let default = DefaultValue { value: value.expr, condition, node, span: value.span };
         let entry = &self.nodes[node.index()];
         if let Some(choice) = entry.choice {
-            if matches!(self.exprs.get(value), Expr::Atom(Atom::Symbol(_))) {
+            if matches!(self.exprs.get(value.expr), Expr::Atom(Atom::Symbol(_))) {
                 self.choices[choice.index()].defaults.push(default);
             } else {
-                self.findings.push(Diagnostic::error("K030", span, "the default of a choice is one of its members"));
+                let message = "the default of a choice is one of its members";
+                self.findings.push(Diagnostic::error("K030", value.span, message));
             }
         } else if let Some(symbol) = entry.symbol {
             self.symbols[symbol.index()].defaults.push(default);
         }
-    }
-
-    fn lower_optional(&mut self, condition: Option<&Located>) -> ExprId {
-        condition.map_or(ExprId::YES, |condition| self.lower_condition(&condition.expression))
     }
 }

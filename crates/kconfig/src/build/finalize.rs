@@ -40,12 +40,16 @@ impl Builder<'_> {
         }
     }
 
+    fn has_mode(&self, choice: ChoiceId) -> bool {
+        self.choices[choice.index()].has_mode(self.env.dialect())
+    }
+
     /// Joins the conditions of a node into its children.
     fn propagate(&mut self, parent: NodeId) {
         let inherited = match self.nodes[parent.index()].choice {
             // The mode of a choice is the upper limit of its members.
-            Some(choice) => self.exprs.atom(Atom::Choice(choice)),
-            None => self.nodes[parent.index()].depends,
+            Some(choice) if self.has_mode(choice) => self.exprs.atom(Atom::Choice(choice)),
+            _ => self.nodes[parent.index()].depends,
         };
         for index in 0..self.nodes[parent.index()].children.len() {
             let child = self.nodes[parent.index()].children[index];
@@ -62,40 +66,41 @@ impl Builder<'_> {
     /// Joins `base` into all conditions that stand in this entry.
     fn extend_conditions(&mut self, node: NodeId, base: ExprId) {
         let entry = &self.nodes[node.index()];
-        let keep_modules = match (entry.symbol, entry.choice) {
-            (Some(symbol), _) => self.symbols[symbol.index()].kind == SymbolType::Tristate,
-            (_, Some(choice)) => self.choices[choice.index()].kind == SymbolType::Tristate,
+        let (symbol, choice) = (entry.symbol.map(SymbolId::index), entry.choice.map(ChoiceId::index));
+        let keep_modules = match (symbol, choice) {
+            (Some(symbol), _) => self.symbols[symbol].kind == SymbolType::Tristate,
+            (_, Some(choice)) => self.choices[choice].kind == SymbolType::Tristate,
             _ => true,
         };
-        let mut conditions: Vec<ExprId> = self.conditions_mut(node).into_iter().map(|condition| *condition).collect();
-        for condition in &mut conditions {
-            *condition = self.exprs.and(base, *condition);
-            if !keep_modules {
-                *condition = drop_unequal_no(&mut self.exprs, &self.symbols, *condition);
+        let join = |exprs: &mut Exprs, symbols: &[Symbol], condition| {
+            let joined = exprs.and(base, condition);
+            if keep_modules { joined } else { drop_unequal_no(exprs, symbols, joined) }
+        };
+        if let Some(prompt) = &mut self.nodes[node.index()].prompt {
+            prompt.condition = join(&mut self.exprs, &self.symbols, prompt.condition);
+        }
+        if let Some(choice) = choice {
+            for default in self.choices[choice].defaults.iter_mut().filter(|default| default.node == node) {
+                default.condition = join(&mut self.exprs, &self.symbols, default.condition);
             }
         }
-        for (place, condition) in self.conditions_mut(node).into_iter().zip(conditions) {
-            *place = condition;
+        let Some(symbol) = symbol else { return };
+        // By position, because the types of all symbols are looked at while the conditions of one change.
+        macro_rules! extend {
+            ($list:ident) => {
+                for index in 0..self.symbols[symbol].$list.len() {
+                    let property = &self.symbols[symbol].$list[index];
+                    if property.node == node {
+                        let condition = join(&mut self.exprs, &self.symbols, property.condition);
+                        self.symbols[symbol].$list[index].condition = condition;
+                    }
+                }
+            };
         }
-    }
-
-    /// All conditions that stand in this entry.
-    fn conditions_mut(&mut self, node: NodeId) -> Vec<&mut ExprId> {
-        let entry = &mut self.nodes[node.index()];
-        let mut places: Vec<&mut ExprId> = entry.prompt.iter_mut().map(|prompt| &mut prompt.condition).collect();
-        if let Some(choice) = entry.choice {
-            let defaults = self.choices[choice.index()].defaults.iter_mut().filter(|default| default.node == node);
-            places.extend(defaults.map(|default| &mut default.condition));
-        }
-        if let Some(symbol) = entry.symbol {
-            let symbol = &mut self.symbols[symbol.index()];
-            let defaults = symbol.defaults.iter_mut().map(|p| (p.node, &mut p.condition));
-            let selections = symbol.selects.iter_mut().chain(&mut symbol.implies).map(|p| (p.node, &mut p.condition));
-            let ranges = symbol.ranges.iter_mut().map(|p| (p.node, &mut p.condition));
-            let all = defaults.chain(selections).chain(ranges).filter(|(at, _)| *at == node);
-            places.extend(all.map(|(_, condition)| condition));
-        }
-        places
+        extend!(defaults);
+        extend!(selects);
+        extend!(implies);
+        extend!(ranges);
     }
 
     /// Tells the targets of selects and implies who selects and implies them.
@@ -134,6 +139,8 @@ impl Builder<'_> {
             }
         }
         let (mut open, mut top): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
+        // All entries of a choice without a mode are its members, whatever they depend on.
+        let flat = self.nodes[parent.index()].choice.is_some_and(|choice| !self.has_mode(choice));
         for sibling in siblings {
             while let Some(last) = open.last().copied() {
                 if self.belongs_below(sibling, last) {
@@ -148,7 +155,7 @@ impl Builder<'_> {
             } else {
                 top.push(sibling);
             }
-            if self.nodes[sibling.index()].symbol.is_some() {
+            if self.nodes[sibling.index()].symbol.is_some() && !flat {
                 open.push(sibling);
             }
         }
@@ -215,7 +222,7 @@ impl Builder<'_> {
         self.choices[choice.index()].members.push(symbol);
         // A bool in a tristate choice can be chosen only while the choice is `y`.
         let kinds = (self.choices[choice.index()].kind, self.symbols[symbol.index()].kind);
-        if kinds.0 == SymbolType::Tristate && kinds.1 != SymbolType::Tristate {
+        if self.has_mode(choice) && kinds.0 == SymbolType::Tristate && kinds.1 != SymbolType::Tristate {
             let full = self.exprs.compare(Compare::Equal, Atom::Choice(choice), Atom::Tri(Tri::Y));
             let depends = self.nodes[node.index()].depends;
             self.nodes[node.index()].depends = self.exprs.and(full, depends);
@@ -223,12 +230,12 @@ impl Builder<'_> {
         }
     }
 
+    /// As in C, a definition that depends on nothing does not free the others of their dependencies.
     fn join_direct_dependencies(&mut self) {
         for symbol in &mut self.symbols {
-            let Some((first, rest)) = symbol.nodes.split_first() else { continue };
-            let first = self.nodes[first.index()].depends;
-            symbol.direct_dependency =
-                rest.iter().fold(first, |any, node| self.exprs.or(any, self.nodes[node.index()].depends));
+            let depends = symbol.nodes.iter().map(|node| self.nodes[node.index()].depends);
+            let joined = depends.filter(|depends| *depends != ExprId::YES).reduce(|any, more| self.exprs.or(any, more));
+            symbol.direct_dependency = joined.unwrap_or(ExprId::YES);
         }
     }
 }
@@ -245,7 +252,7 @@ fn demands(term: Expr, symbol: SymbolId) -> bool {
 
 /// `A != n` of a tristate is `A` itself where `m` and `y` mean the same.
 fn drop_unequal_no(exprs: &mut Exprs, symbols: &[Symbol], expr: ExprId) -> ExprId {
-    if !exprs.any_atom(expr, |atom| atom == Atom::Tri(Tri::N)) {
+    if !exprs.names_constant(expr, Tri::N) {
         return expr;
     }
     exprs.rewrite(expr, &|exprs, leaf| match leaf {

@@ -8,97 +8,120 @@ mod entry;
 mod finalize;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::expr::{Atom, Expr, ExprId, Exprs};
+use crate::env::Env;
+use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
 use crate::load::Loader;
-use crate::source::{Env, FastHash, FileId, Files, Sources, Span};
-use crate::syntax::ast::{AttributeKind, Expression, Item, ItemKind, Word};
+use crate::names::Names;
+use crate::source::{FastHash, FileId, Files, Sources, Span};
+use crate::syntax::ast::{Attribute, AttributeKind, Item, ItemKind};
 use crate::tree::{Choice, ChoiceId, Dependencies, Node, NodeId, NodeKind, Own, Prompt, Symbol, SymbolId, Tree};
-use crate::value::{SymbolType, Tri};
+use crate::value::Tri;
 
 /// Loads a tree: read, build, check; refuses it when there is any error.
 pub(crate) fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree, Diagnostics> {
-    let mut loader = Loader::new(files, env);
-    let items = loader.load(root);
-    let (sources, findings) = (Arc::new(loader.sources), loader.findings);
-    // Names that a broken line would have defined would be reported as undefined: syntax errors come alone.
-    if findings.iter().any(Diagnostic::is_error) {
-        return Err(Diagnostics::new(findings, sources));
+    let tree = load_with_errors(root, files, env)?;
+    if tree.findings.iter().any(Diagnostic::is_error) {
+        return Err(Diagnostics::new(tree.findings, tree.sources));
     }
-    let mut builder = Builder::new(findings, env);
-    builder.modules = find_modules(&items);
-    builder.build(&items);
-    builder.finalize();
-    builder.check();
-    builder.connect();
-    builder.into_tree(sources)
+    Ok(tree)
 }
 
-/// The name of the symbol that carries `modules`.
-fn find_modules(items: &[Item]) -> Option<Box<str>> {
-    items.iter().find_map(|item| match &item.kind {
-        ItemKind::Config { name, .. } if item.attributes.iter().any(|a| a.kind == AttributeKind::Modules) => {
-            Some(name.text.clone())
+/// The same, but a tree whose syntax is right is given with its errors; it must not be evaluated when there are any.
+pub(crate) fn load_with_errors(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree, Diagnostics> {
+    let mut loader = Loader::new(files, env);
+    let items = loader.load(root);
+    // Names that a broken line would have defined would be reported as undefined: syntax errors come alone.
+    if loader.findings.iter().any(Diagnostic::is_error) {
+        return Err(Diagnostics::new(loader.findings, Arc::new(loader.sources)));
+    }
+    let Loader { sources, names, exprs, attributes, findings, .. } = loader;
+    let mut builder = Builder::new(names, exprs, findings, env);
+    builder.modules = find_modules(&items, &attributes);
+    builder.build(items, attributes);
+    builder.finalize();
+    builder.connect();
+    Ok(builder.into_tree(Arc::new(sources)))
+}
+
+/// The first symbol that carries `modules`.
+fn find_modules(items: &[Item], attributes: &[Attribute]) -> Option<SymbolId> {
+    items.iter().find_map(|item| {
+        let mut lines = attributes[item.attributes.start as usize..item.attributes.end as usize].iter();
+        match item.kind {
+            ItemKind::Config { symbol, .. } if lines.any(|line| matches!(line.kind, AttributeKind::Modules)) => {
+                Some(symbol)
+            }
+            _ => find_modules(&item.items, attributes),
         }
-        _ => find_modules(&item.items),
     })
 }
 
 /// A tree that is being built.
 pub(crate) struct Builder<'e> {
     env: &'e Env<'e>,
+    names: Names,
+    /// The lines of all entries; each is taken when its entry is built.
+    attributes: Vec<Attribute>,
     nodes: Vec<Node>,
     symbols: Vec<Symbol>,
     choices: Vec<Choice>,
-    names: HashMap<Arc<str>, SymbolId, FastHash>,
-    choice_names: HashMap<Arc<str>, ChoiceId, FastHash>,
+    choice_names: HashMap<TextId, ChoiceId, FastHash>,
     exprs: Exprs,
-    modules: Option<Box<str>>,
+    /// The symbol that carries `modules`.
+    modules: Option<SymbolId>,
     findings: Vec<Diagnostic>,
     /// Where each symbol got its type.
-    type_spans: HashMap<SymbolId, Span, FastHash>,
+    type_spans: Vec<Option<Span>>,
     dependencies: Dependencies,
 }
 
 impl<'e> Builder<'e> {
-    fn new(findings: Vec<Diagnostic>, env: &'e Env<'e>) -> Self {
-        Self {
+    fn new(names: Names, exprs: Exprs, findings: Vec<Diagnostic>, env: &'e Env<'e>) -> Self {
+        let mut builder = Self {
             env,
+            names,
+            attributes: Vec::new(),
             nodes: Vec::new(),
             symbols: Vec::new(),
             choices: Vec::new(),
-            names: HashMap::default(),
             choice_names: HashMap::default(),
-            exprs: Exprs::default(),
+            exprs,
             modules: None,
             findings,
-            type_spans: HashMap::default(),
+            type_spans: Vec::new(),
             dependencies: Dependencies::default(),
-        }
+        };
+        builder.add_symbols();
+        builder
     }
 
-    fn build(&mut self, items: &[Item]) {
+    fn build(&mut self, items: Vec<Item>, attributes: Vec<Attribute>) {
+        self.attributes = attributes;
         let span = Span { file: FileId::FIRST, line: 1, col: 1, len: 0 };
         let root = self.add_node(NodeKind::Menu, None, span);
-        let prompt = Prompt { text: "Main menu".to_owned(), condition: ExprId::YES, span };
+        let prompt = Prompt { text: "Main menu".into(), condition: ExprId::YES, span };
         self.nodes[root.index()].prompt = Some(prompt);
         self.build_items(items, root);
+        self.attributes = Vec::new();
     }
 
-    fn build_items(&mut self, items: &[Item], parent: NodeId) {
-        for item in items {
+    fn build_items(&mut self, items: Vec<Item>, parent: NodeId) {
+        for mut item in items {
+            let inner = std::mem::take(&mut item.items);
             match &item.kind {
                 ItemKind::MainMenu(text) => {
+                    let prompt = Prompt { text: self.names.shared(text.text), condition: ExprId::YES, span: text.span };
                     let root = &mut self.nodes[0];
                     root.span = item.span;
-                    root.prompt = Some(Prompt { text: text.text.to_string(), condition: ExprId::YES, span: text.span });
+                    root.prompt = Some(prompt);
                 }
-                ItemKind::Source => self.build_items(&item.items, parent),
+                ItemKind::Source => self.build_items(inner, parent),
                 _ => {
                     let node = self.build_entry(item, parent);
-                    self.build_items(&item.items, node);
+                    self.build_items(inner, node);
                 }
             }
         }
@@ -126,86 +149,18 @@ impl<'e> Builder<'e> {
         id
     }
 
-    /// The symbol of a name, made when it is new.
-    fn intern(&mut self, name: &str, span: Span) -> SymbolId {
-        if let Some(id) = self.names.get(name) {
-            return *id;
-        }
-        let id = SymbolId::new(self.symbols.len());
-        let name: Arc<str> = name.into();
-        self.symbols.push(Symbol {
-            name: Arc::clone(&name),
-            kind: SymbolType::Unknown,
-            nodes: Vec::new(),
-            defaults: Vec::new(),
-            selects: Vec::new(),
-            implies: Vec::new(),
-            ranges: Vec::new(),
-            annotations: Vec::new(),
-            choice: None,
-            direct_dependency: ExprId::YES,
-            selected_by: ExprId::NO,
-            implied_by: ExprId::NO,
-            env: None,
-            transitional: false,
-            selectors: Vec::new(),
-            impliers: Vec::new(),
-            first_reference: Some(span),
-        });
-        self.names.insert(name, id);
-        id
+    /// Makes the symbols that lines have named.
+    fn add_symbols(&mut self) {
+        self.symbols.extend(self.names.symbols().map(|(name, span)| Symbol::named(name, span)));
+        self.type_spans.resize(self.symbols.len(), None);
     }
 
-    /// Words in quotes and numbers are constants, `y`, `m` and `n` always are, the rest are symbols.
-    fn lower_word(&mut self, word: &Word) -> Atom {
-        match &*word.text {
-            "y" => Atom::Tri(Tri::Y),
-            "m" => Atom::Tri(Tri::M),
-            "n" => Atom::Tri(Tri::N),
-            text if word.quoted || is_number(text) => Atom::Text(self.exprs.intern_text(text)),
-            text => Atom::Symbol(self.intern(text, word.span)),
-        }
-    }
-
-    /// A value: `m` stays `m`.
-    fn lower(&mut self, expression: &Expression) -> ExprId {
-        match expression {
-            Expression::Word(word) => {
-                let atom = self.lower_word(word);
-                self.exprs.atom(atom)
-            }
-            Expression::Not(inner) => {
-                let inner = self.lower(inner);
-                self.exprs.not(inner)
-            }
-            Expression::And(terms) => terms.iter().fold(ExprId::YES, |all, term| {
-                let term = self.lower(term);
-                self.exprs.and(all, term)
-            }),
-            Expression::Or(terms) => terms.iter().fold(ExprId::NO, |any, term| {
-                let term = self.lower(term);
-                self.exprs.or(any, term)
-            }),
-            Expression::Compare(operator, left, right) => {
-                let (left, right) = (self.lower_word(left), self.lower_word(right));
-                self.exprs.compare(*operator, left, right)
-            }
-        }
-    }
-
-    /// A condition: `m` holds only while modules are enabled.
-    fn lower_condition(&mut self, expression: &Expression) -> ExprId {
-        let expr = self.lower(expression);
-        if !self.exprs.any_atom(expr, |atom| atom == Atom::Tri(Tri::M)) {
+    /// A condition as written: in it `m` holds only while modules are enabled.
+    fn condition(&mut self, expr: ExprId) -> ExprId {
+        if !self.exprs.names_constant(expr, Tri::M) {
             return expr;
         }
-        let modules = match self.modules.clone() {
-            Some(name) => {
-                let symbol = self.intern(&name, self.nodes[0].span);
-                self.exprs.atom(Atom::Symbol(symbol))
-            }
-            None => ExprId::NO,
-        };
+        let modules = self.modules.map_or(ExprId::NO, |symbol| self.exprs.atom(Atom::Symbol(symbol)));
         self.exprs.rewrite(expr, &|exprs, leaf| match leaf {
             Expr::Atom(Atom::Tri(Tri::M)) => {
                 let m = exprs.atom(Atom::Tri(Tri::M));
@@ -215,30 +170,19 @@ impl<'e> Builder<'e> {
         })
     }
 
-    fn into_tree(mut self, sources: Arc<Sources>) -> Result<Tree, Diagnostics> {
-        let refused = self.findings.iter().any(Diagnostic::is_error);
-        let findings = Diagnostics::new(std::mem::take(&mut self.findings), Arc::clone(&sources));
-        if refused {
-            return Err(findings);
-        }
-        let modules = self.modules.as_ref().and_then(|name| self.names.get(&**name)).copied();
-        Ok(Tree {
+    fn into_tree(self, sources: Arc<Sources>) -> Tree {
+        Tree {
             sources,
             nodes: self.nodes,
             symbols: self.symbols,
             choices: self.choices,
             names: self.names,
             exprs: self.exprs,
-            modules,
+            modules: self.modules,
             dialect: self.env.dialect(),
-            warnings: findings,
+            findings: self.findings,
+            warnings: OnceLock::new(),
             dependencies: self.dependencies,
-        })
+        }
     }
-}
-
-fn is_number(text: &str) -> bool {
-    SymbolType::Int.accepts(text)
-        || text.bytes().all(|byte| byte.is_ascii_digit())
-        || (text.starts_with("0x") || text.starts_with("0X")) && SymbolType::Hex.accepts(text)
 }

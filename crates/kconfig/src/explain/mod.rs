@@ -175,7 +175,7 @@ fn define(config: &Config<'_>, symbol: SymbolId, id: NodeId) -> Definition {
     let mut menus = Vec::new();
     let mut at = node.parent;
     while let Some(parent) = at {
-        menus.extend(tree.node(parent).prompt.as_ref().map(|prompt| prompt.text.clone()));
+        menus.extend(tree.node(parent).prompt.as_ref().map(|prompt| prompt.text.to_string()));
         at = tree.node(parent).parent;
     }
     menus.reverse();
@@ -189,14 +189,14 @@ fn define(config: &Config<'_>, symbol: SymbolId, id: NodeId) -> Definition {
     Definition {
         location: tree.location(node.span),
         menus,
-        prompt: node.prompt.as_ref().map(|prompt| prompt.text.clone()),
+        prompt: node.prompt.as_ref().map(|prompt| prompt.text.to_string()),
         shown_if: node.prompt.as_ref().and_then(|prompt| condition(config, prompt.condition)),
         depends: tree.conjuncts(node.depends).into_iter().filter_map(|term| condition(config, term)).collect(),
         defaults: defaults.map(|d| entry(tree.show(d.value), d.condition, d.span)).collect(),
         ranges: ranges
             .map(|r| entry(format!("{} {}", tree.show_atom(r.low), tree.show_atom(r.high)), r.condition, r.span))
             .collect(),
-        help: node.help.clone(),
+        help: tree.help(id),
     }
 }
 
@@ -218,7 +218,7 @@ fn membership(config: &Config<'_>, symbol: SymbolId) -> Option<Membership> {
     let name = |member: SymbolId| tree.get(member).name.to_string();
     let prompt = choice.nodes.iter().find_map(|node| tree.node(*node).prompt.as_ref());
     Some(Membership {
-        prompt: prompt.map_or_else(String::new, |prompt| prompt.text.clone()),
+        prompt: prompt.map_or_else(String::new, |prompt| prompt.text.to_string()),
         members: choice.members.iter().copied().map(name).collect(),
         selected: config.selection(id).map(name),
     })

@@ -55,7 +55,7 @@ pub fn plan(config: &Config<'_>, symbol: SymbolId, value: Option<Tri>) -> Option
     let step = |(id, tri): (SymbolId, Tri)| Step {
         name: tree.get(id).name.to_string(),
         value: tri.to_string(),
-        prompt: tree.get(id).nodes.iter().find_map(|node| tree.node(*node).prompt.as_ref()).map(|p| p.text.clone()),
+        prompt: tree.get(id).nodes.iter().find_map(|node| tree.node(*node).prompt.as_ref()).map(|p| p.text.to_string()),
     };
     works.then(|| Plan { value, steps: steps.into_iter().map(step).collect() })
 }

@@ -83,7 +83,7 @@ pub(super) fn first_word(line: &str) -> &str {
 
 /// All units of a file in order.
 pub(super) fn split(text: &str) -> Vec<Unit<'_>> {
-    let lines: Vec<&str> = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+    let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches('\r')).collect();
     // Behind the last end of line there is no line.
     let lines = if lines.last() == Some(&"") { &lines[..lines.len() - 1] } else { &lines[..] };
     let (mut units, mut at) = (Vec::new(), 0);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::lines::{Unit, UnitKind};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::source::{Env, Files, Sources};
+use crate::env::Env;
+use crate::source::{Files, Sources};
 use crate::tree::Tree;
 
 /// Errors that are about the form of the file; anything else needs the rest of the tree.

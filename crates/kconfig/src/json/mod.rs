@@ -263,7 +263,7 @@ impl TreeWriter<'_> {
         }
         self.condition("depends", node.depends)?;
         self.condition("visible_if", node.visible_if)?;
-        self.json.optional("help", node.help.as_deref())?;
+        self.json.optional("help", self.config.tree().help(id).as_deref())?;
         self.json.truth("shown", self.config.node_visible(id))?;
         self.json.close('}')
     }

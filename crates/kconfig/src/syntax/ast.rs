@@ -1,78 +1,82 @@
-//! The syntax tree: what the files say, with spans, before any name is resolved.
+//! The syntax tree: what the files say, with spans, before anything is inherited. Names and expressions are numbers already.
 
-use crate::expr::Compare;
+use std::ops::Range;
+
+use super::reader::LogicalLine;
+use super::token::{Keyword, Token};
+use crate::expr::{Atom, ExprId, TextId};
 use crate::source::Span;
-use crate::tree::Annotation;
+use crate::tree::{Annotation, HelpPlace, SymbolId};
 use crate::value::SymbolType;
 
-/// A word or a quoted text, escapes already resolved.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A name or a text with its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
-    pub text: Box<str>,
-    pub quoted: bool,
+    pub text: TextId,
     pub span: Span,
-}
-
-/// An expression as written. Chains are flat, so that their length costs no depth.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Expression {
-    Word(Word),
-    Not(Box<Self>),
-    And(Vec<Self>),
-    Or(Vec<Self>),
-    Compare(Compare, Word, Word),
 }
 
 /// An expression with its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Located {
-    pub expression: Expression,
+    pub expr: ExprId,
     pub span: Span,
 }
 
-/// What the lines inside an entry say.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the lines inside an entry say; a condition that is not there is `y`.
+#[derive(Clone, Debug)]
 pub(crate) enum AttributeKind {
-    Type {
-        kind: SymbolType,
-    },
+    Type(SymbolType),
     Prompt {
         text: Word,
-        condition: Option<Located>,
+        condition: ExprId,
     },
     Default {
         value: Located,
-        condition: Option<Located>,
+        condition: ExprId,
     },
     DependsOn {
         expression: Located,
-        condition: Option<Located>,
+        condition: ExprId,
     },
     Select {
-        target: Word,
-        condition: Option<Located>,
+        target: SymbolId,
+        span: Span,
+        condition: ExprId,
     },
     Imply {
-        target: Word,
-        condition: Option<Located>,
+        target: SymbolId,
+        span: Span,
+        condition: ExprId,
     },
     Range {
-        low: Word,
-        high: Word,
-        condition: Option<Located>,
+        low: Atom,
+        high: Atom,
+        span: Span,
+        condition: ExprId,
     },
     VisibleIf(Located),
-    Help(String),
+    Help(HelpPlace),
     Modules,
     Optional,
     Transitional,
     Env(Word),
     /// Options of old trees that change nothing here.
     Ignored,
+    /// A line whose words wait for commands; what it says is known when all files are read.
+    Pending(Box<PendingLine>),
+}
+
+/// A line that waits for the outputs of commands.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingLine {
+    pub keyword: Keyword,
+    pub tokens: Vec<Token>,
+    pub line: LogicalLine<'static>,
 }
 
 /// One line inside an entry; `bool "text"` and `def_bool y` make two of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Attribute {
     pub kind: AttributeKind,
     /// The keyword.
@@ -80,23 +84,24 @@ pub(crate) struct Attribute {
 }
 
 /// One entry of a file or a block.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub kind: ItemKind,
     /// The line that opens it.
     pub span: Span,
     pub annotations: Vec<Annotation>,
-    pub attributes: Vec<Attribute>,
+    /// Its lines, by their numbers among the attributes of all files: the lines of one entry follow each other.
+    pub attributes: Range<u32>,
     /// What a block encloses.
     pub items: Vec<Self>,
 }
 
 /// The kind of an entry with what only that kind has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum ItemKind {
     MainMenu(Word),
     Config {
-        name: Word,
+        symbol: SymbolId,
         menu: bool,
     },
     Choice {

@@ -2,59 +2,17 @@
 //!
 //! Goes on after an error, so that one run finds many. A line that is wrong is reported once and skipped.
 
-use std::sync::Arc;
-
-use super::ast::{Attribute, AttributeKind, Item, ItemKind, Word};
-use super::line::{Parts, Rule, parse_line};
-use super::macros::Assignment;
-use super::reader::{LogicalLine, Raw, Reader};
+use super::ast::{Attribute, AttributeKind, Item, ItemKind, PendingLine, Word};
+use super::reader::{LogicalLine, Raw, Reader, narrow};
+use super::shape::{Parts, Rule, join};
+use super::token::{Keyword, Token, Tokens, kind};
 use crate::diagnostic::Diagnostic;
+use crate::expr::TextId;
 use crate::load::Loader;
 use crate::source::{FileId, Span};
 use crate::suggest::suggest;
-use crate::tree::Annotation;
+use crate::tree::{Annotation, HelpPlace};
 use crate::value::SymbolType;
-
-/// All words that may begin a line.
-const KEYWORDS: &[&str] = &[
-    "bool",
-    "boolean",
-    "choice",
-    "comment",
-    "config",
-    "def_bool",
-    "def_hex",
-    "def_int",
-    "def_string",
-    "def_tristate",
-    "default",
-    "depends",
-    "endchoice",
-    "endif",
-    "endmenu",
-    "help",
-    "hex",
-    "if",
-    "imply",
-    "int",
-    "mainmenu",
-    "menu",
-    "menuconfig",
-    "modules",
-    "option",
-    "optional",
-    "orsource",
-    "osource",
-    "prompt",
-    "range",
-    "rsource",
-    "select",
-    "source",
-    "string",
-    "transitional",
-    "tristate",
-    "visible",
-];
 
 /// Where attributes go.
 #[derive(Debug)]
@@ -73,7 +31,7 @@ enum Target {
 #[derive(Debug)]
 struct Frame {
     item: Item,
-    closing: &'static str,
+    closing: Keyword,
 }
 
 /// Parses one file.
@@ -89,7 +47,7 @@ pub(crate) struct Blocks<'l, 'a, 's> {
 }
 
 /// The items of one file, its sources included.
-pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &Arc<str>) -> Vec<Item> {
+pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &str) -> Vec<Item> {
     let reader = Reader::new(file, text);
     let mut blocks = Blocks {
         loader,
@@ -123,6 +81,9 @@ impl Blocks<'_, '_, '_> {
 
     /// Structured comments that no entry follows.
     fn drop_annotations(&mut self) {
+        if self.annotations.is_empty() {
+            return;
+        }
         if let Some(first) = std::mem::take(&mut self.annotations).into_iter().next() {
             let finding = Diagnostic::warning("K012", first.span, "this structured comment belongs to no entry");
             self.report(finding.with_help("put it directly above config, menuconfig, choice, menu or comment"));
@@ -130,112 +91,143 @@ impl Blocks<'_, '_, '_> {
     }
 
     fn take_statement(&mut self, line: &LogicalLine<'_>) {
-        if self.take_assignment(line) {
-            return;
-        }
-        if !line.text.contains("$(") {
-            self.dispatch(line);
-            return;
-        }
-        match self.loader.expand(line, self.file) {
-            Ok(expanded) if expanded.text.trim().is_empty() => {}
-            Ok(expanded) => self.dispatch(&expanded),
-            Err(finding) => self.report(finding),
-        }
-    }
-
-    /// `NAME = value` and its relatives; keywords are no names.
-    fn take_assignment(&mut self, line: &LogicalLine<'_>) -> bool {
-        let text = line.text.trim_start();
-        let start = line.text.len() - text.len();
-        let name = &text[..text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(0)];
-        let after = text[name.len()..].trim_start();
-        let (how, length) = match after.as_bytes() {
-            [b':', b'=', ..] => (Assignment::Simple, 2),
-            [b'+', b'=', ..] => (Assignment::Append, 2),
-            [b'=', ..] => (Assignment::Recursive, 1),
-            _ => return false,
-        };
-        if name.is_empty() || KEYWORDS.contains(&name) {
-            return false;
-        }
-        let value = start + (text.len() - after.len()) + length..line.text.len();
-        if let Err(finding) = self.loader.assign(name, how, line, value, self.file) {
-            self.report(finding);
-        }
-        true
-    }
-
-    fn dispatch(&mut self, line: &LogicalLine<'_>) {
-        let (keyword, start) = first_word(&line.text);
-        let span = line.span(start, start + keyword.len());
-        let taken = match keyword {
-            "config" | "menuconfig" => self.open_config(line, keyword == "menuconfig"),
-            "comment" => self.open_comment(line),
-            "mainmenu" => self.take_mainmenu(line),
-            "source" | "osource" | "rsource" | "orsource" => self.take_source(line, keyword),
-            "menu" | "choice" | "if" => self.open_block(line, keyword),
-            "endmenu" | "endchoice" | "endif" => self.close_block(line, keyword, span),
-            "help" | "---help---" => self.take_help(line, keyword, span),
-            _ => self.take_attribute(line, keyword, span),
-        };
-        if let Err(finding) = taken {
-            self.report(finding);
-            let meant = if KEYWORDS.contains(&keyword) { None } else { suggest(keyword, KEYWORDS.iter().copied()) };
-            let meant = meant.as_deref().unwrap_or(keyword);
-            let opens = matches!(meant, "config" | "menuconfig" | "comment" | "mainmenu" | "menu" | "choice" | "if");
-            if opens {
-                self.close_entry();
-                self.target = Target::Broken;
-            }
-            if matches!(meant, "menu" | "choice" | "if") {
-                self.open_broken_block(line, meant);
+        let mut tokens = std::mem::take(&mut self.loader.tokens);
+        match self.loader.split(line, self.file, &mut tokens) {
+            Ok(()) => self.take_tokens(line, &mut tokens),
+            Err(finding) => {
+                let keyword = tokens.list.first().and_then(|first| Keyword::of(first.text));
+                self.recover(line, keyword, finding);
             }
         }
+        self.loader.tokens = tokens;
     }
 
-    fn open_config(&mut self, line: &LogicalLine<'_>, menu: bool) -> Result<(), Diagnostic> {
-        let name = required(parse_line(line, Rule::name_line)?.word(), line)?;
-        self.open_entry(line, ItemKind::Config { name, menu });
+    fn take_tokens(&mut self, line: &LogicalLine<'_>, tokens: &mut Tokens) {
+        // Only references that made nothing, for what they do.
+        let Some(first) = tokens.list.first().copied() else { return };
+        if let Some((how, value)) = tokens.assignment {
+            let taken = self.loader.assign(first, how, line, value, self.file);
+            return taken.unwrap_or_else(|finding| self.report(finding));
+        }
+        let keyword = (first.kind == kind::WORD).then(|| Keyword::of(first.text)).flatten();
+        if tokens.pending {
+            if let Some(keyword) = keyword.filter(|keyword| rule_of(*keyword).is_some() && self.takes_attributes()) {
+                let line = PendingLine { keyword, tokens: tokens.list[1..].to_vec(), line: line.to_owned_line() };
+                let attribute = Attribute { kind: AttributeKind::Pending(Box::new(line)), span: first.span };
+                let attached = self.attach(attribute, keyword.as_str());
+                return attached.unwrap_or_else(|finding| self.report(finding));
+            }
+            if let Err(finding) = self.loader.resolve_tokens(&mut tokens.list) {
+                return self.recover(line, keyword, finding);
+            }
+        }
+        if let Err(finding) = self.dispatch(line, keyword, first, tokens.list.get(1..).unwrap_or_default()) {
+            let text = self.loader.names.text(first.text);
+            let meant = keyword.or_else(|| (first.kind == kind::WORD).then(|| Keyword::suggest(text)).flatten());
+            self.recover(line, meant, finding);
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        line: &LogicalLine<'_>,
+        keyword: Option<Keyword>,
+        first: Token,
+        rest: &[Token],
+    ) -> Result<(), Diagnostic> {
+        let Some(keyword) = keyword else { return Err(self.explain_unknown(line, first)) };
+        match keyword {
+            Keyword::Config | Keyword::MenuConfig => self.open_config(line, rest, keyword == Keyword::MenuConfig),
+            Keyword::Comment => self.open_comment(line, rest),
+            Keyword::MainMenu => self.take_mainmenu(line, rest),
+            Keyword::Source
+            | Keyword::OptionalSource
+            | Keyword::RelativeSource
+            | Keyword::OptionalRelativeSource
+            | Keyword::GlobSource
+            | Keyword::GlobRelativeSource => self.take_source(line, rest, keyword),
+            Keyword::Menu | Keyword::Choice | Keyword::If => self.open_block(line, rest, keyword),
+            Keyword::EndMenu | Keyword::EndChoice | Keyword::EndIf => self.close_block(line, rest, keyword, first.span),
+            Keyword::Help | Keyword::OldHelp => self.take_help(line, rest, keyword, first.span),
+            _ => self.take_attribute(line, rest, keyword, first),
+        }
+    }
+
+    /// Reports what is wrong with a line and keeps the nesting right: what the line most likely opened is open.
+    fn recover(&mut self, line: &LogicalLine<'_>, meant: Option<Keyword>, finding: Diagnostic) {
+        self.report(finding);
+        let Some(meant) = meant else { return };
+        if matches!(
+            meant,
+            Keyword::Config
+                | Keyword::MenuConfig
+                | Keyword::Comment
+                | Keyword::MainMenu
+                | Keyword::Menu
+                | Keyword::Choice
+                | Keyword::If
+        ) {
+            self.close_entry();
+            self.target = Target::Broken;
+        }
+        if matches!(meant, Keyword::Menu | Keyword::Choice | Keyword::If) {
+            self.open_broken_block(line, meant);
+        }
+    }
+
+    fn takes_attributes(&self) -> bool {
+        matches!(self.target, Target::Entry(_) | Target::Block)
+    }
+
+    /// The parts of a line behind its keyword.
+    fn parts<'x>(&'x mut self, rule: Rule, rest: &'x [Token], line: &LogicalLine<'_>) -> Result<Parts<'x>, Diagnostic> {
+        self.loader.parts(rule, rest, line)
+    }
+
+    fn open_config(&mut self, line: &LogicalLine<'_>, rest: &[Token], menu: bool) -> Result<(), Diagnostic> {
+        let name = required(self.parts(Rule::name_line, rest, line)?.word(), line)?;
+        // Symbols are numbered in the order in which the files name them.
+        let symbol = self.loader.names.symbol(name.text, name.span);
+        self.open_entry(line, ItemKind::Config { symbol, menu });
         Ok(())
     }
 
-    fn open_comment(&mut self, line: &LogicalLine<'_>) -> Result<(), Diagnostic> {
-        let text = required(parse_line(line, Rule::text_line)?.word(), line)?;
+    fn open_comment(&mut self, line: &LogicalLine<'_>, rest: &[Token]) -> Result<(), Diagnostic> {
+        let text = required(self.parts(Rule::text_line, rest, line)?.word(), line)?;
         self.open_entry(line, ItemKind::Comment(text));
         Ok(())
     }
 
-    fn take_mainmenu(&mut self, line: &LogicalLine<'_>) -> Result<(), Diagnostic> {
-        let text = required(parse_line(line, Rule::text_line)?.word(), line)?;
+    fn take_mainmenu(&mut self, line: &LogicalLine<'_>, rest: &[Token]) -> Result<(), Diagnostic> {
+        let text = required(self.parts(Rule::text_line, rest, line)?.word(), line)?;
         self.drop_annotations();
         self.open_entry(line, ItemKind::MainMenu(text));
         self.close_entry();
         Ok(())
     }
 
-    fn take_source(&mut self, line: &LogicalLine<'_>, keyword: &str) -> Result<(), Diagnostic> {
-        let path = required(parse_line(line, Rule::text_line)?.word(), line)?;
+    fn take_source(&mut self, line: &LogicalLine<'_>, rest: &[Token], keyword: Keyword) -> Result<(), Diagnostic> {
+        let path = required(self.parts(Rule::text_line, rest, line)?.word(), line)?;
         self.drop_annotations();
         self.close_entry();
         let depth = self.frames.len();
-        let items = self.loader.source(self.file, &path, keyword, depth)?;
-        let item =
-            Item { kind: ItemKind::Source, span: line.whole(), annotations: Vec::new(), attributes: Vec::new(), items };
+        let items = self.loader.source(self.file, path, keyword, depth)?;
+        let mut item = self.new_item(line, ItemKind::Source);
+        item.items = items;
         self.push(item);
         Ok(())
     }
 
-    fn open_block(&mut self, line: &LogicalLine<'_>, keyword: &str) -> Result<(), Diagnostic> {
+    fn open_block(&mut self, line: &LogicalLine<'_>, rest: &[Token], keyword: Keyword) -> Result<(), Diagnostic> {
         let kind = match keyword {
-            "menu" => ItemKind::Menu(required(parse_line(line, Rule::text_line)?.word(), line)?),
-            "choice" => ItemKind::Choice { name: parse_line(line, Rule::choice_line)?.word() },
-            _ => ItemKind::If(required(parse_line(line, Rule::if_line)?.expression(), line)?),
+            Keyword::Menu => ItemKind::Menu(required(self.parts(Rule::text_line, rest, line)?.word(), line)?),
+            Keyword::Choice => ItemKind::Choice { name: self.parts(Rule::choice_line, rest, line)?.word() },
+            _ => ItemKind::If(required(self.parts(Rule::if_line, rest, line)?.expression(), line)?),
         };
         self.close_entry();
         self.loader.check_depth(self.frames.len(), line.whole())?;
-        self.target = if keyword == "if" { Target::None } else { Target::Block };
-        if keyword == "if" {
+        self.target = if keyword == Keyword::If { Target::None } else { Target::Block };
+        if keyword == Keyword::If {
             self.drop_annotations();
         }
         self.push_frame(line, kind);
@@ -243,70 +235,91 @@ impl Blocks<'_, '_, '_> {
     }
 
     /// Keeps the nesting right after a block's first line was wrong.
-    fn open_broken_block(&mut self, line: &LogicalLine<'_>, keyword: &str) {
-        let word = Word { text: "".into(), quoted: true, span: line.whole() };
-        let kind = if keyword == "choice" { ItemKind::Choice { name: None } } else { ItemKind::Menu(word) };
+    fn open_broken_block(&mut self, line: &LogicalLine<'_>, keyword: Keyword) {
+        let word = Word { text: TextId::new(0), span: line.whole() };
+        let kind = if keyword == Keyword::Choice { ItemKind::Choice { name: None } } else { ItemKind::Menu(word) };
         self.push_frame(line, kind);
         if let Some(frame) = self.frames.last_mut() {
-            frame.closing = closing_of(keyword);
+            frame.closing = match keyword {
+                Keyword::Menu => Keyword::EndMenu,
+                Keyword::Choice => Keyword::EndChoice,
+                _ => Keyword::EndIf,
+            };
         }
     }
 
     fn push_frame(&mut self, line: &LogicalLine<'_>, kind: ItemKind) {
         let closing = match kind {
-            ItemKind::Menu(_) => "endmenu",
-            ItemKind::Choice { .. } => "endchoice",
-            _ => "endif",
+            ItemKind::Menu(_) => Keyword::EndMenu,
+            ItemKind::Choice { .. } => Keyword::EndChoice,
+            _ => Keyword::EndIf,
         };
-        let annotations = std::mem::take(&mut self.annotations);
-        let item = Item { kind, span: line.whole(), annotations, attributes: Vec::new(), items: Vec::new() };
+        let item = self.new_item(line, kind);
         self.frames.push(Frame { item, closing });
     }
 
-    fn close_block(&mut self, line: &LogicalLine<'_>, keyword: &str, span: Span) -> Result<(), Diagnostic> {
+    fn close_block(
+        &mut self,
+        line: &LogicalLine<'_>,
+        rest: &[Token],
+        keyword: Keyword,
+        span: Span,
+    ) -> Result<(), Diagnostic> {
+        let word = keyword.as_str();
         self.drop_annotations();
         self.close_entry();
         self.target = Target::None;
         let Some(at) = self.frames.iter().rposition(|frame| frame.closing == keyword) else {
-            let message = format!("`{keyword}` closes nothing: no `{}` is open in this file", &keyword[3..]);
+            let message = format!("`{word}` closes nothing: no `{}` is open in this file", &word[3..]);
             return Err(Diagnostic::error("K004", span, message));
         };
         while self.frames.len() > at + 1 {
-            self.close_unclosed(span, keyword);
+            self.close_unclosed(span, word);
         }
         if let Some(frame) = self.frames.pop() {
             self.push(frame.item);
         }
-        parse_line(line, Rule::bare_line).map(drop)
+        self.parts(Rule::bare_line, rest, line).map(drop)
     }
 
     /// A block that something else ended.
     fn close_unclosed(&mut self, end: Span, what: &str) {
         if let Some(frame) = self.frames.pop() {
-            let opening = &frame.closing[3..];
+            let closing = frame.closing.as_str();
+            let opening = &closing[3..];
             let finding = Diagnostic::error("K005", frame.item.span, format!("this `{opening}` is not closed"));
-            self.report(finding.with_label(end, format!("`{}` is missing before {what}", frame.closing)));
+            self.report(finding.with_label(end, format!("`{closing}` is missing before {what}")));
             self.push(frame.item);
         }
     }
 
-    fn take_help(&mut self, line: &LogicalLine<'_>, keyword: &str, span: Span) -> Result<(), Diagnostic> {
-        if keyword == "help" {
-            parse_line(line, Rule::bare_line)?;
-        }
-        let text = self.reader.help();
-        if text.is_empty() {
+    fn take_help(
+        &mut self,
+        line: &LogicalLine<'_>,
+        rest: &[Token],
+        keyword: Keyword,
+        span: Span,
+    ) -> Result<(), Diagnostic> {
+        self.parts(Rule::bare_line, rest, line)?;
+        let place = HelpPlace { file: self.file, offset: narrow(self.reader.offset()) };
+        if !self.reader.skip_help() {
             let finding = Diagnostic::warning("K013", span, "this help has no text");
             self.report(finding.with_help("indent the text below `help`"));
         }
-        self.attach(Attribute { kind: AttributeKind::Help(text), span }, keyword)
+        self.attach(Attribute { kind: AttributeKind::Help(place), span }, keyword.as_str())
     }
 
-    fn take_attribute(&mut self, line: &LogicalLine<'_>, keyword: &str, span: Span) -> Result<(), Diagnostic> {
-        let Some(rule) = rule_of(keyword) else { return Err(explain_unknown(keyword, span)) };
-        let parts = parse_line(line, rule)?;
-        for kind in lower_attribute(keyword, parts, line)? {
-            self.attach(Attribute { kind, span }, keyword)?;
+    fn take_attribute(
+        &mut self,
+        line: &LogicalLine<'_>,
+        rest: &[Token],
+        keyword: Keyword,
+        first: Token,
+    ) -> Result<(), Diagnostic> {
+        let Some(rule) = rule_of(keyword) else { return Err(self.explain_unknown(line, first)) };
+        let [one, two] = lower_attribute(keyword, self.parts(rule, rest, line)?, line)?;
+        for kind in one.into_iter().chain(two) {
+            self.attach(Attribute { kind, span: first.span }, keyword.as_str())?;
         }
         Ok(())
     }
@@ -324,18 +337,22 @@ impl Blocks<'_, '_, '_> {
             let finding = Diagnostic::error("K006", attribute.span, format!("`{keyword}` stands in no entry"));
             return Err(finding.with_help("attributes follow the config, choice, menu or comment that they belong to"));
         };
-        if let Some(place) = refuse(&item.kind, &attribute.kind) {
-            let finding = Diagnostic::error("K006", attribute.span, format!("`{keyword}` is not allowed in {place}"));
-            return Err(finding.with_label(item.span, "this entry"));
-        }
-        item.attributes.push(attribute);
+        refuse_in(item, &attribute.kind, attribute.span, keyword)?;
+        self.loader.attributes.push(attribute);
+        item.attributes.end = narrow(self.loader.attributes.len());
         Ok(())
+    }
+
+    /// An entry without lines; they are the next.
+    fn new_item(&mut self, line: &LogicalLine<'_>, kind: ItemKind) -> Item {
+        let annotations = std::mem::take(&mut self.annotations);
+        let next = narrow(self.loader.attributes.len());
+        Item { kind, span: line.whole(), annotations, attributes: next..next, items: Vec::new() }
     }
 
     fn open_entry(&mut self, line: &LogicalLine<'_>, kind: ItemKind) {
         self.close_entry();
-        let annotations = std::mem::take(&mut self.annotations);
-        let item = Item { kind, span: line.whole(), annotations, attributes: Vec::new(), items: Vec::new() };
+        let item = self.new_item(line, kind);
         self.target = Target::Entry(item);
     }
 
@@ -352,6 +369,22 @@ impl Blocks<'_, '_, '_> {
         }
     }
 
+    /// The first word of a line is none of the language; something else entirely is shown up to its first blank.
+    fn explain_unknown(&self, line: &LogicalLine<'_>, first: Token) -> Diagnostic {
+        let rest = line.rest_from(first.span);
+        let (word, span) = if first.kind == kind::WORD {
+            (self.loader.names.text(first.text), first.span)
+        } else {
+            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            (&rest[..end], Span { len: u32::try_from(end).unwrap_or(u32::MAX), ..first.span })
+        };
+        let finding = Diagnostic::error("K001", span, format!("`{word}` is not a word of the language"));
+        match Keyword::suggest(word) {
+            Some(near) => finding.with_help(format!("did you mean `{}`?", near.as_str())),
+            None => finding,
+        }
+    }
+
     fn finish(mut self) -> Vec<Item> {
         self.drop_annotations();
         self.close_entry();
@@ -363,97 +396,97 @@ impl Blocks<'_, '_, '_> {
     }
 }
 
-/// The first word of a line and where it starts.
-fn first_word(text: &str) -> (&str, usize) {
-    let rest = text.trim_start();
-    let end = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))).unwrap_or(rest.len());
-    // A line that starts with something else entirely is shown up to its first blank.
-    let end = if end == 0 { rest.find(char::is_whitespace).unwrap_or(rest.len()) } else { end };
-    (&rest[..end], text.len() - rest.len())
-}
-
-fn explain_unknown(word: &str, span: Span) -> Diagnostic {
-    let finding = Diagnostic::error("K001", span, format!("`{word}` is not a word of the language"));
-    match suggest(word, KEYWORDS.iter().copied()) {
-        Some(near) => finding.with_help(format!("did you mean `{near}`?")),
-        None => finding,
-    }
-}
-
-fn closing_of(keyword: &str) -> &'static str {
-    match keyword {
-        "menu" => "endmenu",
-        "choice" => "endchoice",
-        _ => "endif",
-    }
-}
-
-fn rule_of(keyword: &str) -> Option<Rule> {
+fn rule_of(keyword: Keyword) -> Option<Rule> {
+    use Keyword as K;
     Some(match keyword {
-        "bool" | "boolean" | "tristate" | "int" | "hex" | "string" => Rule::type_line,
-        "def_bool" | "def_tristate" | "def_int" | "def_hex" | "def_string" | "default" => Rule::default_line,
-        "prompt" => Rule::prompt_line,
-        "depends" => Rule::depends_line,
-        "select" | "imply" => Rule::select_line,
-        "range" => Rule::range_line,
-        "visible" => Rule::visible_line,
-        "option" => Rule::option_line,
-        "modules" | "optional" | "transitional" => Rule::bare_line,
+        K::Bool | K::Boolean | K::Tristate | K::Int | K::Hex | K::String => Rule::type_line,
+        K::DefBool | K::DefTristate | K::DefInt | K::DefHex | K::DefString | K::Default => Rule::default_line,
+        K::Prompt => Rule::prompt_line,
+        K::Depends => Rule::depends_line,
+        K::Select | K::Imply => Rule::select_line,
+        K::Range => Rule::range_line,
+        K::Visible => Rule::visible_line,
+        K::Option => Rule::option_line,
+        K::Modules | K::Optional | K::Transitional => Rule::bare_line,
         _ => return None,
     })
 }
 
-fn type_of(keyword: &str) -> SymbolType {
-    match keyword.strip_prefix("def_").unwrap_or(keyword) {
-        "bool" | "boolean" => SymbolType::Bool,
-        "tristate" => SymbolType::Tristate,
-        "int" => SymbolType::Int,
-        "hex" => SymbolType::Hex,
-        "string" => SymbolType::String,
+fn type_of(keyword: Keyword) -> SymbolType {
+    match keyword {
+        Keyword::Bool | Keyword::Boolean | Keyword::DefBool => SymbolType::Bool,
+        Keyword::Tristate | Keyword::DefTristate => SymbolType::Tristate,
+        Keyword::Int | Keyword::DefInt => SymbolType::Int,
+        Keyword::Hex | Keyword::DefHex => SymbolType::Hex,
+        Keyword::String | Keyword::DefString => SymbolType::String,
         _ => SymbolType::Unknown,
     }
 }
 
+/// What a line says, its words known by now; the second of two is a prompt or a default.
+pub(crate) fn lower_pending(
+    loader: &mut Loader<'_>,
+    pending: &PendingLine,
+    entry: &Item,
+) -> Result<[Option<AttributeKind>; 2], Diagnostic> {
+    let Some(rule) = rule_of(pending.keyword) else { return Ok([None, None]) };
+    let mut tokens = pending.tokens.clone();
+    loader.resolve_tokens(&mut tokens)?;
+    let kinds = lower_attribute(pending.keyword, loader.parts(rule, &tokens, &pending.line)?, &pending.line)?;
+    for kind in kinds.iter().flatten() {
+        refuse_in(entry, kind, pending.line.whole(), pending.keyword.as_str())?;
+    }
+    Ok(kinds)
+}
+
 fn lower_attribute(
-    keyword: &str,
-    mut parts: Parts<'_, '_>,
+    keyword: Keyword,
+    mut parts: Parts<'_>,
     line: &LogicalLine<'_>,
-) -> Result<Vec<AttributeKind>, Diagnostic> {
-    let default = |parts: &mut Parts<'_, '_>| -> Result<AttributeKind, Diagnostic> {
-        let value = required(parts.expression(), line)?;
-        Ok(AttributeKind::Default { value, condition: parts.condition() })
-    };
+) -> Result<[Option<AttributeKind>; 2], Diagnostic> {
+    use Keyword as K;
     let one = match keyword {
-        "bool" | "boolean" | "tristate" | "int" | "hex" | "string" => {
-            let kind = AttributeKind::Type { kind: type_of(keyword) };
-            let Some(text) = parts.word() else { return Ok(vec![kind]) };
-            return Ok(vec![kind, AttributeKind::Prompt { text, condition: parts.condition() }]);
+        K::Bool | K::Boolean | K::Tristate | K::Int | K::Hex | K::String => {
+            let prompt = parts.word().map(|text| AttributeKind::Prompt { text, condition: parts.condition() });
+            return Ok([Some(AttributeKind::Type(type_of(keyword))), prompt]);
         }
-        "default" => default(&mut parts)?,
-        "prompt" => AttributeKind::Prompt { text: required(parts.word(), line)?, condition: parts.condition() },
-        "depends" => {
+        K::Default | K::DefBool | K::DefTristate | K::DefInt | K::DefHex | K::DefString => {
+            let value = required(parts.expression(), line)?;
+            let default = Some(AttributeKind::Default { value, condition: parts.condition() });
+            let kind = (keyword != K::Default).then(|| AttributeKind::Type(type_of(keyword)));
+            return Ok([kind, default]);
+        }
+        K::Prompt => AttributeKind::Prompt { text: required(parts.word(), line)?, condition: parts.condition() },
+        K::Depends => {
             let expression = required(parts.expression(), line)?;
             AttributeKind::DependsOn { expression, condition: parts.condition() }
         }
-        "select" => AttributeKind::Select { target: required(parts.word(), line)?, condition: parts.condition() },
-        "imply" => AttributeKind::Imply { target: required(parts.word(), line)?, condition: parts.condition() },
-        "range" => {
-            let (low, high) = (required(parts.word(), line)?, required(parts.word(), line)?);
-            AttributeKind::Range { low, high, condition: parts.condition() }
+        K::Select | K::Imply => {
+            let (target, span) = required(parts.symbol(), line)?;
+            let condition = parts.condition();
+            match keyword {
+                K::Select => AttributeKind::Select { target, span, condition },
+                _ => AttributeKind::Imply { target, span, condition },
+            }
         }
-        "visible" => AttributeKind::VisibleIf(required(parts.expression(), line)?),
-        "option" => lower_option(&mut parts, line)?,
-        "modules" => AttributeKind::Modules,
-        "optional" => AttributeKind::Optional,
-        "transitional" => AttributeKind::Transitional,
-        _ => return Ok(vec![AttributeKind::Type { kind: type_of(keyword) }, default(&mut parts)?]),
+        K::Range => {
+            let (low, from) = required(parts.atom(), line)?;
+            let (high, to) = required(parts.atom(), line)?;
+            AttributeKind::Range { low, high, span: join(from, to), condition: parts.condition() }
+        }
+        K::Visible => AttributeKind::VisibleIf(required(parts.expression(), line)?),
+        K::Option => lower_option(&mut parts, line)?,
+        K::Modules => AttributeKind::Modules,
+        K::Optional => AttributeKind::Optional,
+        _ => AttributeKind::Transitional,
     };
-    Ok(vec![one])
+    Ok([Some(one), None])
 }
 
-fn lower_option(parts: &mut Parts<'_, '_>, line: &LogicalLine<'_>) -> Result<AttributeKind, Diagnostic> {
+fn lower_option(parts: &mut Parts<'_>, line: &LogicalLine<'_>) -> Result<AttributeKind, Diagnostic> {
     let name = required(parts.word(), line)?;
-    match (&*name.text, parts.word()) {
+    let value = parts.word();
+    match (parts.text(name), value) {
         ("modules", None) => Ok(AttributeKind::Modules),
         ("env", Some(variable)) => Ok(AttributeKind::Env(variable)),
         ("defconfig_list" | "allnoconfig_y", None) => Ok(AttributeKind::Ignored),
@@ -471,15 +504,25 @@ fn lower_option(parts: &mut Parts<'_, '_>, line: &LogicalLine<'_>) -> Result<Att
     }
 }
 
+/// The finding that an attribute does not belong where it stands.
+fn refuse_in(item: &Item, attribute: &AttributeKind, span: Span, keyword: &str) -> Result<(), Diagnostic> {
+    let Some(place) = refuse(&item.kind, attribute) else { return Ok(()) };
+    let finding = Diagnostic::error("K006", span, format!("`{keyword}` is not allowed in {place}"));
+    Err(finding.with_label(item.span, "this entry"))
+}
+
 /// Where an attribute may not stand, as words for a message.
 fn refuse(item: &ItemKind, attribute: &AttributeKind) -> Option<&'static str> {
     use AttributeKind as A;
+    if matches!(attribute, A::Pending(_)) {
+        return None;
+    }
     match item {
         ItemKind::Config { .. } => matches!(attribute, A::VisibleIf(_) | A::Optional).then_some("a config"),
         ItemKind::Choice { .. } => {
             let allowed = matches!(
                 attribute,
-                A::Type { .. } | A::Prompt { .. } | A::Default { .. } | A::DependsOn { .. } | A::Optional | A::Help(_)
+                A::Type(_) | A::Prompt { .. } | A::Default { .. } | A::DependsOn { .. } | A::Optional | A::Help(_)
             );
             (!allowed).then_some("a choice")
         }

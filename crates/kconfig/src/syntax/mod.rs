@@ -4,6 +4,8 @@
 
 pub(crate) mod ast;
 pub(crate) mod blocks;
-pub(crate) mod line;
+pub(crate) mod commands;
 pub(crate) mod macros;
 pub(crate) mod reader;
+pub(crate) mod shape;
+pub(crate) mod token;

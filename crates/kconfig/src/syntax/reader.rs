@@ -6,107 +6,74 @@ use std::borrow::Cow;
 
 use crate::source::{FileId, Span};
 
-/// A run of a logical line that comes from one place of the file.
+/// A physical line behind the first of a logical one.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     /// Where it starts in the logical line.
     start: usize,
     line: u32,
-    col: u32,
-    /// For text that a macro produced: the length of the reference in the file.
-    fixed: Option<u32>,
 }
 
-/// A line of the language, without its comment.
+/// A line of the language, its continuations joined.
 #[derive(Clone, Debug)]
 pub(crate) struct LogicalLine<'s> {
     pub text: Cow<'s, str>,
     file: FileId,
+    line: u32,
     pieces: Vec<Piece>,
-    first: Piece,
 }
 
 impl<'s> LogicalLine<'s> {
     fn new(file: FileId, text: &'s str, line: u32) -> Self {
-        let first = Piece { start: 0, line, col: 1, fixed: None };
-        Self { text: Cow::Borrowed(text), file, pieces: Vec::new(), first }
-    }
-
-    /// The line number on which it starts.
-    pub(crate) fn number(&self) -> u32 {
-        self.first.line
+        Self { text: Cow::Borrowed(text), file, line, pieces: Vec::new() }
     }
 
     /// Where bytes `start..end` of the text are in the file; a range over several lines is cut at the first one's end.
     pub(crate) fn span(&self, start: usize, end: usize) -> Span {
-        let after = self.pieces.partition_point(|piece| piece.start <= start);
-        let piece = if after == 0 { &self.first } else { &self.pieces[after - 1] };
-        if let Some(len) = piece.fixed {
-            return Span { file: self.file, line: piece.line, col: piece.col, len };
+        if self.pieces.is_empty() {
+            return Span {
+                file: self.file,
+                line: self.line,
+                col: narrow(start) + 1,
+                len: narrow(end.saturating_sub(start)),
+            };
         }
+        let after = self.pieces.partition_point(|piece| piece.start <= start);
+        let piece = after.checked_sub(1).map_or(Piece { start: 0, line: self.line }, |index| self.pieces[index]);
         let piece_end = self.pieces.get(after).map_or(self.text.len(), |next| next.start);
-        let len = end.min(piece_end).saturating_sub(start);
-        Span { file: self.file, line: piece.line, col: piece.col + narrow(start - piece.start), len: narrow(len) }
+        let len = narrow(end.min(piece_end).saturating_sub(start));
+        Span { file: self.file, line: piece.line, col: narrow(start - piece.start) + 1, len }
     }
 
     /// The whole line without the blanks around it.
     pub(crate) fn whole(&self) -> Span {
-        let start = self.text.len() - self.text.trim_start().len();
-        self.span(start, self.text.trim_end().len().max(start))
+        let start = self.text.bytes().position(|byte| !is_blank(byte)).unwrap_or(0);
+        let end = self.text.bytes().rposition(|byte| !is_blank(byte)).map_or(start, |end| end + 1);
+        self.span(start, end)
     }
 
-    /// Replaces references: `replace` gets the text and pushes runs through the [`Rewriter`].
-    pub(crate) fn rewritten(&self, rewrite: impl FnOnce(&mut Rewriter<'_, 's>)) -> LogicalLine<'s> {
-        let mut rewriter = Rewriter { line: self, text: String::new(), pieces: Vec::new() };
-        rewrite(&mut rewriter);
-        let Rewriter { text, pieces, .. } = rewriter;
-        LogicalLine { text: Cow::Owned(text), file: self.file, pieces, first: self.first }
+    /// The place behind the last word.
+    pub(crate) fn end(&self) -> Span {
+        let end = self.text[..find_comment(&self.text)].trim_end().len();
+        self.span(end, end)
+    }
+
+    /// The text from a place of this line on.
+    pub(crate) fn rest_from(&self, span: Span) -> &str {
+        let piece = self.pieces.iter().find(|piece| piece.line == span.line).map_or(0, |piece| piece.start);
+        self.text.get(piece + span.col.saturating_sub(1) as usize..).unwrap_or_default()
+    }
+
+    /// The same for keeping after the file is parsed.
+    pub(crate) fn to_owned_line(&self) -> LogicalLine<'static> {
+        let text = Cow::Owned(self.text.clone().into_owned());
+        LogicalLine { text, file: self.file, line: self.line, pieces: self.pieces.clone() }
     }
 
     fn append(&mut self, text: &str, line: u32) {
-        let start = self.text.len();
-        self.pieces.push(Piece { start, line, col: 1, fixed: None });
+        self.pieces.push(Piece { start: self.text.len(), line });
         self.text.to_mut().push_str(text);
     }
-}
-
-/// Builds the expanded form of a line.
-pub(crate) struct Rewriter<'l, 's> {
-    line: &'l LogicalLine<'s>,
-    text: String,
-    pieces: Vec<Piece>,
-}
-
-impl Rewriter<'_, '_> {
-    /// Takes bytes `start..end` of the original as they are.
-    pub(crate) fn copy(&mut self, start: usize, end: usize) {
-        if start >= end {
-            return;
-        }
-        let mut at = start;
-        while at < end {
-            let span = self.line.span(at, end);
-            let len = (span.len as usize).clamp(1, end - at);
-            self.pieces.push(Piece { start: self.text.len(), line: span.line, col: span.col, fixed: None });
-            let stop = ceil_boundary(&self.line.text, at + len);
-            self.text.push_str(&self.line.text[at..stop]);
-            at = stop;
-        }
-    }
-
-    /// Puts `text` in place of bytes `start..end` of the original.
-    pub(crate) fn replace(&mut self, start: usize, end: usize, text: &str) {
-        let span = self.line.span(start, end);
-        self.pieces.push(Piece { start: self.text.len(), line: span.line, col: span.col, fixed: Some(span.len) });
-        self.text.push_str(text);
-    }
-}
-
-fn ceil_boundary(text: &str, mut at: usize) -> usize {
-    while at < text.len() && !text.is_char_boundary(at) {
-        at += 1;
-    }
-    at.min(text.len())
 }
 
 /// What the reader found next.
@@ -129,11 +96,13 @@ pub(crate) struct Reader<'s> {
     rest: &'s str,
     /// The number of the next line.
     line: u32,
+    /// The length of the file.
+    length: usize,
 }
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(file: FileId, text: &'s str) -> Self {
-        Self { file, rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1 }
+        Self { file, rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1, length: text.len() }
     }
 
     /// The place after the last line, for findings about the end of the file.
@@ -145,7 +114,8 @@ impl<'s> Reader<'s> {
     pub(crate) fn next(&mut self) -> Option<Raw<'s>> {
         let number = self.line;
         let physical = self.take_line()?;
-        let trimmed = physical.trim_start_matches(is_blank);
+        let start = physical.bytes().position(|byte| !is_blank(byte)).unwrap_or(physical.len());
+        let trimmed = &physical[start..];
         if trimmed.is_empty() {
             return Some(Raw::Blank);
         }
@@ -156,50 +126,72 @@ impl<'s> Reader<'s> {
             return Some(Raw::Annotation { text, span });
         }
         let mut line = LogicalLine::new(self.file, physical, number);
-        while let Some(joined) = line.text.strip_suffix('\\').map(str::len) {
+        while line.text.ends_with('\\') && find_comment(&line.text) == line.text.len() {
+            let joined = line.text.len() - 1;
             cut(&mut line.text, joined);
             let number = self.line;
             let Some(more) = self.take_line() else { break };
             line.append(more, number);
         }
-        let code = find_comment(&line.text);
-        cut(&mut line.text, code);
-        if line.text.trim().is_empty() { Some(Raw::Comment) } else { Some(Raw::Statement(line)) }
+        Some(Raw::Statement(line))
     }
 
-    /// Takes the help text that follows a `help` line: up to the first line indented less than its first one.
+    /// Passes over the help text that follows a `help` line; whether there is any.
+    pub(crate) fn skip_help(&mut self) -> bool {
+        let mut any = false;
+        self.walk_help(|_, text| any |= !text.is_empty());
+        any
+    }
+
+    /// The help text that follows a `help` line, as the C tools have it: up to the first line that is indented less than the first
+    /// one, with the line ends in front of that. Unlike them it never starts in the first column, where the next entry stands.
     pub(crate) fn help(&mut self) -> String {
         let mut help = String::new();
-        let mut indent = None;
-        let mut blank_lines = 0;
-        while let Some((physical, _)) = self.peek_line() {
-            let text = physical.trim_start_matches(is_blank);
-            if text.trim_end().is_empty() {
-                self.take_line();
-                blank_lines += usize::from(indent.is_some());
-                continue;
-            }
-            let width = indentation(physical);
-            let first = *indent.get_or_insert(width);
-            if width == 0 || width < first {
-                break;
-            }
-            self.take_line();
-            if !help.is_empty() {
-                help.push('\n');
-            }
-            help.extend(std::iter::repeat_n('\n', std::mem::take(&mut blank_lines)));
-            help.extend(std::iter::repeat_n(' ', width - first));
-            help.push_str(text.trim_end());
+        let ended = self.walk_help(|indentation, text| {
+            help.extend(std::iter::repeat_n(' ', indentation));
+            help.push_str(trim_end(text));
+            help.push('\n');
+        });
+        // A line in the first column ends the text without a line end.
+        if ended {
+            help.pop();
         }
         help
+    }
+
+    /// Goes through the lines of a help text: how much more each is indented than the first, and what it says. Whether it was ended
+    /// by a line in the first column.
+    fn walk_help(&mut self, mut take: impl FnMut(usize, &str)) -> bool {
+        let mut first = None;
+        while let Some((physical, taken)) = self.peek_line() {
+            let (width, text) = split_indentation(physical);
+            let mut more = 0;
+            if !text.is_empty() {
+                let base = *first.get_or_insert(width);
+                if width == 0 || width < base {
+                    return false;
+                }
+                more = width - base;
+            }
+            take(more, text);
+            self.skip(taken);
+            if self.rest.bytes().next().is_some_and(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Where the next line starts in the file's text.
+    pub(crate) fn offset(&self) -> usize {
+        self.length - self.rest.len()
     }
 
     fn peek_line(&self) -> Option<(&'s str, usize)> {
         if self.rest.is_empty() {
             return None;
         }
-        let (line, taken) = match self.rest.find('\n') {
+        let (line, taken) = match memchr::memchr(b'\n', self.rest.as_bytes()) {
             Some(end) => (&self.rest[..end], end + 1),
             None => (self.rest, self.rest.len()),
         };
@@ -208,27 +200,36 @@ impl<'s> Reader<'s> {
 
     fn take_line(&mut self) -> Option<&'s str> {
         let (line, taken) = self.peek_line()?;
+        self.skip(taken);
+        Some(line)
+    }
+
+    fn skip(&mut self, taken: usize) {
         self.rest = &self.rest[taken..];
         self.line += 1;
-        Some(line)
     }
 }
 
-fn is_blank(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\x0c' | '\r')
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\x0c' | b'\r')
 }
 
-/// The width of the blanks at the start, tabs going to the next multiple of eight.
-fn indentation(line: &str) -> usize {
+/// The width of the blanks at the start, tabs going to the next multiple of eight, and what is behind them.
+fn split_indentation(line: &str) -> (usize, &str) {
     let mut width = 0;
-    for byte in line.bytes() {
+    for (at, byte) in line.bytes().enumerate() {
         match byte {
             b' ' => width += 1,
             b'\t' => width = (width & !7) + 8,
-            _ => break,
+            _ => return (width, &line[at..]),
         }
     }
-    width
+    (width, "")
+}
+
+fn trim_end(text: &str) -> &str {
+    let end = text.bytes().rposition(|byte| !matches!(byte, b' ' | b'\t'));
+    &text[..end.map_or(0, |end| end + 1)]
 }
 
 /// Where the comment at the end of a line starts: the first `#` outside quotes and macro references.
@@ -288,8 +289,8 @@ mod tests {
     }
 
     #[test]
-    fn comments_end_lines_but_not_inside_quotes() {
-        assert_eq!(statements("a \"b # c\" # d\n# e\n\t# f\n"), ["a \"b # c\" "]);
+    fn comments_are_no_statements_and_stay_behind_those() {
+        assert_eq!(statements("a \"b # c\" # d\n# e\n\t# f\n"), ["a \"b # c\" # d"]);
     }
 
     #[test]
@@ -307,7 +308,8 @@ mod tests {
     fn help_keeps_relative_indentation_and_ends_at_the_first_shallower_line() {
         let (file, text) = Sources::default().add("Kconfig", b"\t  one\n\n\t    two\n        \n\tthree\n".to_vec());
         let mut reader = Reader::new(file, &text);
-        assert_eq!(reader.help(), "one\n\n  two");
+        // The line end of the blank line belongs to it, as in C.
+        assert_eq!(reader.help(), "one\n\n  two\n\n");
         assert!(matches!(reader.next(), Some(Raw::Statement(line)) if line.text == "\tthree"));
     }
 }

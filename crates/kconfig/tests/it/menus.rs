@@ -11,7 +11,7 @@ fn outline(tree: &Tree) -> String {
     fn add(tree: &Tree, id: NodeId, depth: usize, text: &mut String) {
         let node = tree.node(id);
         let name = node.symbol.map_or("", |symbol| &tree.get(symbol).name);
-        let prompt = node.prompt.as_ref().map_or("-", |prompt| prompt.text.as_str());
+        let prompt = node.prompt.as_ref().map_or("-", |prompt| &*prompt.text);
         writeln!(text, "{}{:?} {name} \"{prompt}\" [{}]", "  ".repeat(depth), node.kind, tree.show(node.depends))
             .unwrap();
         node.children.iter().for_each(|child| add(tree, *child, depth + 1, text));
@@ -56,7 +56,7 @@ fn a_front_end_shows_what_can_be_changed() {
     let shown: Vec<_> = tree
         .nodes()
         .filter(|(id, _)| config.node_visible(*id))
-        .map(|(_, n)| n.prompt.as_ref().unwrap().text.as_str())
+        .map(|(_, n)| &*n.prompt.as_ref().unwrap().text)
         .collect();
     assert_eq!(shown, ["A", "H", "H1"]);
 }
@@ -83,7 +83,7 @@ fn help_ends_where_the_indentation_does() {
     let tree = tree(
         "config A\n\tbool \"A\"\n\thelp\n\t  One # not a comment\n\t    deeper\n\n\t  config is a word here\nconfig B\n\tbool \"B\"\n",
     );
-    let help = |name| tree.node(tree.get(symbol(&tree, name)).nodes[0]).help.clone();
+    let help = |name| tree.help(tree.get(symbol(&tree, name)).nodes[0]);
     assert_eq!(help("A").as_deref(), Some("One # not a comment\n  deeper\n\nconfig is a word here"));
     assert_eq!(help("B"), None);
 }
@@ -106,7 +106,7 @@ fn sources_may_be_relative_optional_and_globs() {
 fn macros_expand_where_lines_use_them() {
     let files = MemoryFiles::new([(
         "Kconfig",
-        "say = \"$(1) and $(2)\"\nlate = $(word)\nword := first\nnow := $(word)\nword += second\n\
+        "say = $(1) and $(2)\nlate = $(word)\nword := first\nnow := $(word)\nword += second\n\
          config S\n\tstring \"S\"\n\tdefault $(say,a,$(now))\nconfig $(now)_$(undefined)x\n\tdef_bool y\n\
          config L\n\tstring \"L\"\n\tdefault \"$(late) $(filename):$(lineno)\"\n$(error-if,n,never)\n",
     )]);

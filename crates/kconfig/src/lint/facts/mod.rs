@@ -422,6 +422,8 @@ impl<'t> Facts<'t> {
         let free = symbol.selectors.is_empty() && !self.elsewhere.sets(&symbol.name);
         // A dependency that is constantly `n` is what a macro found on this machine.
         let known = symbol.direct_dependency != ExprId::NO && !self.elsewhere.defines(&symbol.name);
+        // The C tools leave a definition that depends on nothing out of the joined dependency, but it is one that needs nothing.
+        let known = known && symbol.nodes.iter().all(|node| self.tree.node(*node).depends != ExprId::YES);
         ((free || self.trust == Trust::Dependencies) && known).then_some(symbol.direct_dependency)
     }
 

@@ -1,0 +1,147 @@
+//! Writes `.config`, with the old one kept aside, and minimal configurations.
+
+use std::fmt::Write as _;
+use std::io;
+
+use super::session::Session;
+use crate::dotconfig;
+use crate::expr::{Atom, Expr};
+use crate::tree::SymbolId;
+use crate::value::{SymbolType, Tri};
+
+/// The user's values that did not become so, collected while writing.
+#[derive(Default)]
+struct ChangedInput {
+    wanted: bool,
+    lines: String,
+}
+
+impl Session<'_, '_> {
+    /// Writes the configuration; by way of another file unless `KCONFIG_OVERWRITECONFIG` is set.
+    pub(super) fn write_config(&mut self) -> io::Result<()> {
+        let name = self.config_name();
+        if name.is_empty() {
+            self.error("config name is empty\n");
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        if self.is_directory(&name) {
+            self.error(&format!("{name}: Is a directory\n"));
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        self.make_parents(&name)?;
+        if !self.changed {
+            self.recompute();
+        }
+        let text = dotconfig::write(&self.config, &self.prefix);
+        let overwrite = self.variable("KCONFIG_OVERWRITECONFIG").is_some_and(|value| !value.is_empty());
+        let temporary = format!("{name}.{}.tmp", self.console.outside.process());
+        let target = if overwrite { &name } else { &temporary };
+        self.console.outside.write(target, text.as_bytes())?;
+        self.report_changed_input();
+        if !overwrite {
+            if self.console.outside.read(&name).is_ok_and(|old| !old.is_empty() && old == text.as_bytes()) {
+                self.remark(&format!("No change to {name}"));
+                // A file that stays behind harms nobody.
+                self.console.outside.remove(&temporary).ok();
+                self.changed = false;
+                return Ok(());
+            }
+            // There may be none yet.
+            self.console.outside.rename(&name, &format!("{name}.old")).ok();
+            self.console.outside.rename(&temporary, &name)?;
+        }
+        self.remark(&format!("configuration written to {name}"));
+        self.changed = false;
+        Ok(())
+    }
+
+    /// Writes what differs from the defaults.
+    pub(super) fn write_minimal(&mut self, name: &str) -> io::Result<()> {
+        // As in C, a file that cannot be written is found out about before anything is computed.
+        self.console.outside.write(name, b"")?;
+        self.recompute();
+        let mut text = String::new();
+        let mut done = vec![false; self.tree.symbols.len()];
+        for (_, node) in self.tree.nodes() {
+            let Some(symbol) = node.symbol else { continue };
+            if std::mem::replace(&mut done[symbol.index()], true) {
+                continue;
+            }
+            if self.config.is_written(symbol) && self.is_changeable(symbol) && !self.is_default(symbol) {
+                dotconfig::push_line(&self.config, symbol, &self.prefix, &mut text);
+            }
+        }
+        self.console.outside.write(name, text.as_bytes())?;
+        self.report_changed_input();
+        Ok(())
+    }
+
+    /// Whether a symbol would have its value anyway.
+    fn is_default(&self, symbol: SymbolId) -> bool {
+        if self.config.value(symbol) == self.default_value(symbol) {
+            return true;
+        }
+        let definition = self.tree.get(symbol);
+        let Some(choice) = definition.choice else { return false };
+        let counts =
+            !self.tree.has_mode(choice) || (!self.tree.choice(choice).optional && definition.kind == SymbolType::Bool);
+        counts && self.config.tri(symbol) == Tri::Y && self.config.evaluator().choice_default(choice) == Some(symbol)
+    }
+
+    /// The value that a symbol has while the user says nothing, as far as the C tools look at it: ranges do not count.
+    pub(super) fn default_value(&self, symbol: SymbolId) -> &str {
+        let definition = self.tree.get(symbol);
+        let evaluator = self.config.evaluator();
+        let answer = evaluator.answer(symbol);
+        let active = evaluator.active_default(definition);
+        if definition.kind.is_logical() {
+            let given =
+                active.map_or(Tri::N, |(index, limit)| evaluator.eval(definition.defaults[index].value).min(limit));
+            let mut value = given.max(answer.forced);
+            let is_member = definition.choice.is_some();
+            if value == Tri::M && (definition.kind == SymbolType::Bool || !is_member && evaluator.modules() == Tri::N) {
+                value = Tri::Y;
+            }
+            return value.max(answer.implied).as_str();
+        }
+        let text = match active.map(|(index, _)| self.tree.expr(definition.defaults[index].value)) {
+            Some(Expr::Atom(atom @ (Atom::Tri(_) | Atom::Text(_) | Atom::Symbol(_)))) => evaluator.default_text(atom),
+            _ => "",
+        };
+        match definition.kind {
+            SymbolType::Int if text.is_empty() && self.tree.dialect().numbers_start_at_zero() => "0",
+            SymbolType::Hex if text.is_empty() && self.tree.dialect().numbers_start_at_zero() => "0x0",
+            _ => text,
+        }
+    }
+
+    /// With `KCONFIG_WARN_CHANGED_INPUT`: the user's values that did not become so, in the order of the menus.
+    fn report_changed_input(&mut self) {
+        let wanted = self.variable("KCONFIG_WARN_CHANGED_INPUT").is_some_and(|value| !value.is_empty());
+        let mut found = ChangedInput { wanted, lines: String::new() };
+        if !found.wanted {
+            return;
+        }
+        let mut done = vec![false; self.tree.symbols.len()];
+        for (_, node) in self.tree.nodes() {
+            let Some(symbol) = node.symbol else { continue };
+            if !std::mem::replace(&mut done[symbol.index()], true) {
+                self.collect_changed(symbol, &mut found);
+            }
+        }
+        if !found.lines.is_empty() {
+            self.error(&format!("warning: user-provided values changed by Kconfig:\n{}", found.lines));
+        }
+    }
+
+    fn collect_changed(&self, symbol: SymbolId, found: &mut ChangedInput) {
+        let definition = self.tree.get(symbol);
+        let user = &self.config.user.symbols[symbol.index()];
+        let (Some(wanted), true) = (user.counted(), definition.kind != SymbolType::Unknown) else { return };
+        let value = self.config.value(symbol);
+        if wanted.as_str() != value {
+            // Writing to a String cannot fail.
+            let _ = writeln!(found.lines, "  {}{}: {} -> {value}", self.prefix, definition.name, wanted.as_str());
+        }
+    }
+}

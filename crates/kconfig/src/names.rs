@@ -1,0 +1,153 @@
+//! Every word and text of a tree, once: comparing two names is comparing two numbers.
+//!
+//! Knows which words are constants and which name symbols; nothing of what symbols are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::expr::{Atom, TextId};
+use crate::source::{FastHash, Span};
+use crate::tree::SymbolId;
+use crate::value::{SymbolType, Tri};
+
+/// Words and texts by number, and the symbols that bare words name.
+#[derive(Debug)]
+pub(crate) struct Names {
+    texts: Vec<Arc<str>>,
+    ids: HashMap<Arc<str>, TextId, FastHash>,
+    /// What each text means without quotes, once that was asked.
+    bare: Vec<Option<Atom>>,
+    /// The name of each symbol and where it was first named.
+    symbols: Vec<(TextId, Span)>,
+    /// Words of at most eight bytes that were looked up last, by what they are and their length: keywords and the like, which are most.
+    short: Vec<(u64, TextId)>,
+}
+
+/// How many short words are remembered; a power of two.
+const SHORT: usize = 1 << 10;
+
+impl Default for Names {
+    fn default() -> Self {
+        let ids = HashMap::with_capacity_and_hasher(1 << 12, FastHash::default());
+        // All ones are no text.
+        let short = vec![(u64::MAX, TextId::new(0)); SHORT];
+        Self { texts: Vec::new(), ids, bare: Vec::new(), symbols: Vec::new(), short }
+    }
+}
+
+impl Names {
+    /// The number of a text.
+    #[expect(clippy::cast_possible_truncation, reason = "the length is below nine, the slot below SHORT")]
+    pub(crate) fn intern(&mut self, text: &str) -> TextId {
+        if text.len() > 8 || text.is_empty() {
+            return self.find_or_add(text);
+        }
+        let mut word = [0; 8];
+        // No text has this byte: words of another length differ.
+        word[7] = 0xf8 | text.len() as u8;
+        for (to, from) in word.iter_mut().zip(text.bytes()) {
+            *to = from;
+        }
+        let word = u64::from_le_bytes(word);
+        let slot = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % SHORT;
+        if self.short[slot].0 == word {
+            return self.short[slot].1;
+        }
+        let id = self.find_or_add(text);
+        self.short[slot] = (word, id);
+        id
+    }
+
+    fn find_or_add(&mut self, text: &str) -> TextId {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let id = TextId::new(self.texts.len());
+        let text: Arc<str> = text.into();
+        self.texts.push(Arc::clone(&text));
+        self.bare.push(None);
+        self.ids.insert(text, id);
+        id
+    }
+
+    pub(crate) fn text(&self, id: TextId) -> &str {
+        &self.texts[id.index()]
+    }
+
+    pub(crate) fn shared(&self, id: TextId) -> Arc<str> {
+        Arc::clone(&self.texts[id.index()])
+    }
+
+    /// What a word in quotes means: a constant, even where it is spelt like a symbol.
+    pub(crate) fn quoted(&self, id: TextId) -> Atom {
+        tri_of(self.text(id)).map_or(Atom::Text(id), Atom::Tri)
+    }
+
+    /// What a word without quotes means: `y`, `m` and `n`, numbers and what a macro made of other characters than names have are
+    /// constants, the rest are symbols.
+    pub(crate) fn bare(&mut self, id: TextId, span: Span) -> Atom {
+        if let Some(atom) = self.bare[id.index()] {
+            return atom;
+        }
+        let text = self.text(id);
+        let atom = match tri_of(text) {
+            Some(tri) => Atom::Tri(tri),
+            None if is_number(text) || !text.bytes().all(is_name_byte) => Atom::Text(id),
+            None => Atom::Symbol(self.add_symbol(id, span)),
+        };
+        self.bare[id.index()] = Some(atom);
+        atom
+    }
+
+    /// The symbol of a word that stands where only symbols stand.
+    pub(crate) fn symbol(&mut self, id: TextId, span: Span) -> SymbolId {
+        if let Some(Atom::Symbol(symbol)) = self.bare[id.index()] {
+            return symbol;
+        }
+        let symbol = self.add_symbol(id, span);
+        self.bare[id.index()] = Some(Atom::Symbol(symbol));
+        symbol
+    }
+
+    fn add_symbol(&mut self, id: TextId, span: Span) -> SymbolId {
+        let symbol = SymbolId::new(self.symbols.len());
+        self.symbols.push((id, span));
+        symbol
+    }
+
+    /// The symbol of this name, if any line names it.
+    pub(crate) fn find_symbol(&self, name: &str) -> Option<SymbolId> {
+        match self.bare[self.ids.get(name)?.index()] {
+            Some(Atom::Symbol(symbol)) => Some(symbol),
+            _ => None,
+        }
+    }
+
+    /// The names of all symbols, with the places where they were first named, by number.
+    pub(crate) fn symbols(&self) -> impl Iterator<Item = (Arc<str>, Span)> {
+        self.symbols.iter().map(|(text, span)| (self.shared(*text), *span))
+    }
+}
+
+fn tri_of(text: &str) -> Option<Tri> {
+    match text {
+        "y" => Some(Tri::Y),
+        "m" => Some(Tri::M),
+        "n" => Some(Tri::N),
+        _ => None,
+    }
+}
+
+/// What names of symbols consist of: letters, digits, `_` and `-`, and `.` and `/` of old trees and of ours.
+pub(crate) const fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/')
+}
+
+fn is_number(text: &str) -> bool {
+    if !text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        return false;
+    }
+    SymbolType::Int.accepts(text)
+        || text.bytes().all(|byte| byte.is_ascii_digit())
+        || (text.starts_with("0x") || text.starts_with("0X")) && SymbolType::Hex.accepts(text)
+}

@@ -1,0 +1,371 @@
+//! The words of a line: keywords, names, texts and operators, each with its place.
+//!
+//! Splits and expands; what may follow what is the grammar's business.
+
+use super::macros::{Failure, Macros};
+use super::reader::LogicalLine;
+use crate::diagnostic::Diagnostic;
+use crate::expr::TextId;
+use crate::names::{Names, is_name_byte};
+use crate::source::Span;
+
+/// How a variable is assigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Assignment {
+    /// `=`: expanded when used.
+    Recursive,
+    /// `:=`: expanded now.
+    Simple,
+    /// `+=`
+    Append,
+}
+
+/// The letters of shapes, as `kconfig.pest` reads them.
+pub(crate) mod kind {
+    pub(crate) const WORD: u8 = b'w';
+    pub(crate) const TEXT: u8 = b't';
+    pub(crate) const IF: u8 = b'i';
+    pub(crate) const ON: u8 = b'o';
+    /// A character that means nothing.
+    pub(crate) const JUNK: u8 = b'?';
+}
+
+/// One token.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token {
+    /// Its letter in the shape.
+    pub kind: u8,
+    /// What it says; of operators nothing that matters.
+    pub text: TextId,
+    pub span: Span,
+}
+
+/// The tokens of one line; the buffers serve one line after another.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    pub list: Vec<Token>,
+    /// Set by a line that assigns a variable: how, and where in the line the value starts. Nothing behind the operator is a token.
+    pub assignment: Option<(Assignment, usize)>,
+    /// Whether a text waits for the output of a command.
+    pub pending: bool,
+}
+
+const WORD: u8 = 1;
+const BLANK: u8 = 2;
+
+/// What each byte is: part of a word, blank, or neither.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0_usize;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "below 256")]
+        let character = byte as u8;
+        if is_name_byte(character) {
+            classes[byte] = WORD;
+        } else if matches!(character, b' ' | b'\t' | b'\x0c' | b'\r') {
+            classes[byte] = BLANK;
+        }
+        byte += 1;
+    }
+    classes
+};
+
+fn class(byte: u8) -> u8 {
+    CLASSES[usize::from(byte)]
+}
+
+/// Reads the tokens of a line into `tokens`; the first of them may turn out to be a keyword, see [`Keyword`].
+pub(crate) fn split_line(
+    line: &LogicalLine<'_>,
+    names: &mut Names,
+    macros: &mut Macros<'_>,
+    path: &str,
+    tokens: &mut Tokens,
+) -> Result<(), Diagnostic> {
+    tokens.list.clear();
+    tokens.assignment = None;
+    tokens.pending = false;
+    let mut lexer = Lexer { line, names, macros, path, tokens, at: 0 };
+    while lexer.take_token()? {}
+    Ok(())
+}
+
+struct Lexer<'x, 'l, 'e> {
+    line: &'x LogicalLine<'l>,
+    names: &'x mut Names,
+    macros: &'x mut Macros<'e>,
+    path: &'x str,
+    tokens: &'x mut Tokens,
+    at: usize,
+}
+
+impl Lexer<'_, '_, '_> {
+    /// Takes the next token; whether there may be more.
+    fn take_token(&mut self) -> Result<bool, Diagnostic> {
+        let text: &str = &self.line.text;
+        let bytes = text.as_bytes();
+        while self.at < bytes.len() && class(bytes[self.at]) == BLANK {
+            self.at += 1;
+        }
+        let Some(&byte) = bytes.get(self.at) else { return Ok(false) };
+        if class(byte) == WORD || byte == b'$' {
+            self.take_word()?;
+            return Ok(true);
+        }
+        if byte == b'"' || byte == b'\'' {
+            self.take_text(byte)?;
+            return Ok(true);
+        }
+        if byte == b'#' {
+            return Ok(false);
+        }
+        let next = bytes.get(self.at + 1).copied();
+        if let Some((how, length)) = self.find_assignment(byte, next) {
+            self.tokens.assignment = Some((how, self.at + length));
+            return Ok(false);
+        }
+        let (kind, length) = match (byte, next) {
+            (b'&', Some(b'&')) => (b'&', 2),
+            (b'|', Some(b'|')) => (b'|', 2),
+            (b'!', Some(b'=')) => (b'~', 2),
+            (b'<', Some(b'=')) => (b'[', 2),
+            (b'>', Some(b'=')) => (b']', 2),
+            (b'=' | b'<' | b'>' | b'!' | b'(' | b')', _) => (byte, 1),
+            _ => (kind::JUNK, text[self.at..].chars().next().map_or(1, char::len_utf8)),
+        };
+        self.push(kind, TextId::new(0), self.at + length);
+        Ok(true)
+    }
+
+    fn push(&mut self, kind: u8, text: TextId, end: usize) {
+        let span = self.line.span(self.at, end);
+        self.tokens.list.push(Token { kind, text, span });
+        self.at = end;
+    }
+
+    /// `=`, `:=` or `+=` behind the first word of a line, unless that is a keyword.
+    fn find_assignment(&self, byte: u8, next: Option<u8>) -> Option<(Assignment, usize)> {
+        let [first] = self.tokens.list.as_slice() else { return None };
+        if first.kind != kind::WORD || Keyword::of(first.text).is_some() {
+            return None;
+        }
+        match (byte, next) {
+            (b'=', _) => Some((Assignment::Recursive, 1)),
+            (b':', Some(b'=')) => Some((Assignment::Simple, 2)),
+            (b'+', Some(b'=')) => Some((Assignment::Append, 2)),
+            _ => None,
+        }
+    }
+
+    /// A word; references in it are part of it, and what they make is not split again.
+    fn take_word(&mut self) -> Result<(), Diagnostic> {
+        let text: &str = &self.line.text;
+        let bytes = text.as_bytes();
+        let mut end = self.at;
+        while end < bytes.len() && class(bytes[end]) == WORD {
+            end += 1;
+        }
+        if bytes.get(end) == Some(&b'$') {
+            return self.take_expanded_word(end);
+        }
+        let id = self.names.intern(&text[self.at..end]);
+        let kind = match Keyword::of(id) {
+            Some(Keyword::If) if !self.tokens.list.is_empty() => kind::IF,
+            Some(Keyword::On) if !self.tokens.list.is_empty() => kind::ON,
+            _ => kind::WORD,
+        };
+        self.push(kind, id, end);
+        Ok(())
+    }
+
+    fn take_expanded_word(&mut self, mut end: usize) -> Result<(), Diagnostic> {
+        let text: &str = &self.line.text;
+        let bytes = text.as_bytes();
+        let mut word = text[self.at..end].to_owned();
+        while let Some(&byte) = bytes.get(end) {
+            if byte == b'$' {
+                end = self.expand(end, &mut word)?;
+            } else if class(byte) == WORD {
+                word.push(char::from(byte));
+                end += 1;
+            } else {
+                break;
+            }
+        }
+        if word.is_empty() {
+            self.at = end;
+            return Ok(());
+        }
+        let id = self.names.intern(&word);
+        self.push(kind::WORD, id, end);
+        Ok(())
+    }
+
+    /// Appends what the `$` at `at` stands for; gives the position behind it.
+    fn expand(&mut self, at: usize, into: &mut String) -> Result<usize, Diagnostic> {
+        let text: &str = &self.line.text;
+        if text.as_bytes().get(at + 1) != Some(&b'(') {
+            into.push('$');
+            return Ok(at + 1);
+        }
+        let span = self.line.span(at, text.len());
+        let (end, value) = self.macros.expand_reference(text, at, span, self.path);
+        match value {
+            Ok(value) => {
+                self.tokens.pending |= Macros::is_pending(&value);
+                into.push_str(&value);
+                Ok(end)
+            }
+            Err(failure) => Err(describe_failure(self.line.span(at, end), failure)),
+        }
+    }
+
+    fn take_text(&mut self, quote: u8) -> Result<(), Diagnostic> {
+        let text: &str = &self.line.text;
+        let bytes = text.as_bytes();
+        let mut end = self.at + 1;
+        while let Some(&byte) = bytes.get(end) {
+            if byte == quote {
+                let id = self.names.intern(&text[self.at + 1..end]);
+                self.push(kind::TEXT, id, end + 1);
+                return Ok(());
+            }
+            if byte == b'\\' || byte == b'$' {
+                return self.take_escaped_text(quote, end);
+            }
+            end += 1;
+        }
+        Err(self.refuse_open_text())
+    }
+
+    /// A text with escapes or references; plain up to `end`. A backslash stands for the character behind it.
+    fn take_escaped_text(&mut self, quote: u8, mut end: usize) -> Result<(), Diagnostic> {
+        let text: &str = &self.line.text;
+        let mut value = text[self.at + 1..end].to_owned();
+        while let Some(c) = text[end..].chars().next() {
+            match c {
+                '$' => end = self.expand(end, &mut value)?,
+                '\\' => {
+                    end += 1;
+                    if let Some(escaped) = text[end..].chars().next() {
+                        value.push(escaped);
+                        end += escaped.len_utf8();
+                    }
+                }
+                c if c == char::from(quote) => {
+                    let id = self.names.intern(&value);
+                    self.push(kind::TEXT, id, end + 1);
+                    return Ok(());
+                }
+                c => {
+                    value.push(c);
+                    end += c.len_utf8();
+                }
+            }
+        }
+        Err(self.refuse_open_text())
+    }
+
+    fn refuse_open_text(&self) -> Diagnostic {
+        let span = self.line.span(self.at, self.line.text.len());
+        Diagnostic::error("K003", span, "this text is not closed")
+            .with_help("texts end on the line on which they start, with the quote that opens them")
+    }
+}
+
+pub(crate) fn describe_failure(span: Span, failure: Failure) -> Diagnostic {
+    match failure {
+        Failure::Broken(message) => Diagnostic::error("K011", span, message),
+        Failure::Refused(message) => Diagnostic::error("K014", span, message).with_text("the tree refuses this"),
+    }
+}
+
+macro_rules! keywords {
+    ($($name:ident = $word:literal),* $(,)?) => {
+        /// The words that may begin a line, and `on`. Their texts are the first that a tree's names hold, in this order.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Keyword {
+            $(#[doc = concat!("`", $word, "`")] $name),*
+        }
+
+        impl Keyword {
+            const ALL: &[(Self, &'static str)] = &[$((Self::$name, $word)),*];
+        }
+    };
+}
+
+keywords! {
+    Bool = "bool",
+    Boolean = "boolean",
+    Choice = "choice",
+    Comment = "comment",
+    Config = "config",
+    DefBool = "def_bool",
+    DefHex = "def_hex",
+    DefInt = "def_int",
+    DefString = "def_string",
+    DefTristate = "def_tristate",
+    Default = "default",
+    Depends = "depends",
+    EndChoice = "endchoice",
+    EndIf = "endif",
+    EndMenu = "endmenu",
+    Help = "help",
+    OldHelp = "---help---",
+    Hex = "hex",
+    If = "if",
+    Imply = "imply",
+    Int = "int",
+    MainMenu = "mainmenu",
+    Menu = "menu",
+    MenuConfig = "menuconfig",
+    Modules = "modules",
+    On = "on",
+    Option = "option",
+    Optional = "optional",
+    Prompt = "prompt",
+    Range = "range",
+    Select = "select",
+    Source = "source",
+    OptionalSource = "osource",
+    RelativeSource = "rsource",
+    OptionalRelativeSource = "orsource",
+    GlobSource = "gsource",
+    GlobRelativeSource = "grsource",
+    String = "string",
+    Transitional = "transitional",
+    Tristate = "tristate",
+    Visible = "visible",
+}
+
+impl Keyword {
+    /// The keyword that a text of [`Keyword::names`] is.
+    pub(crate) fn of(text: TextId) -> Option<Self> {
+        Self::ALL.get(text.index()).map(|(keyword, _)| *keyword)
+    }
+
+    /// Names that hold the keywords and nothing else.
+    pub(crate) fn names() -> Names {
+        let mut names = Names::default();
+        for (_, word) in Self::ALL {
+            names.intern(word);
+        }
+        names
+    }
+
+    /// As written.
+    pub(crate) fn as_str(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// All words that may begin a line.
+    pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().filter(|(keyword, _)| *keyword != Self::On).map(|(_, word)| *word)
+    }
+
+    /// The keyword that a misspelt word most likely means.
+    pub(crate) fn suggest(word: &str) -> Option<Self> {
+        let near = crate::suggest::suggest(word, Self::words())?;
+        Self::ALL.iter().find(|(_, word)| *word == near).map(|(keyword, _)| *keyword)
+    }
+}

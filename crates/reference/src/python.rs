@@ -1,0 +1,55 @@
+//! The Python packages that tests call: pytest, which the kernel's own suites are written for, and kconfiglib. From the package
+//! index, by name and version, into a directory of their own in the cache.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::cache::Making;
+use crate::{Missing, program};
+
+/// The versions that results were compared with.
+const PACKAGES: [&str; 2] = ["pytest==8.4.2", "kconfiglib==14.1.0"];
+const LIMIT: Duration = Duration::from_mins(5);
+
+/// A Python that knows these packages.
+#[derive(Clone, Debug)]
+pub struct Python {
+    program: PathBuf,
+    packages: PathBuf,
+}
+
+impl Python {
+    /// From the cache, or installed into it.
+    pub fn get() -> Result<Self, Missing> {
+        let program = program("python3")?;
+        let packages = Making::begin()?.directory(&format!("python/{}", PACKAGES.join("+")), |made| {
+            let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--target"];
+            let args = pip.iter().copied().chain([made.to_str().unwrap()]).chain(PACKAGES);
+            let run = duct::cmd("python3", args).stdin_null().stdout_null().stderr_capture().unchecked();
+            let handle = run.start().map_err(|error| Missing::new(error.to_string()))?;
+            let Some(output) = handle.wait_timeout(LIMIT).unwrap() else {
+                handle.kill().unwrap();
+                return Err(Missing::new("pip takes too long: is there a way to the package index?"));
+            };
+            if output.status.success() {
+                return Ok(());
+            }
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let last = said.lines().rfind(|line| line.starts_with("ERROR")).unwrap_or(said.trim()).to_owned();
+            Err(Missing::new(format!("pip cannot install {}: {last}", PACKAGES.join(" "))))
+        })?;
+        Ok(Self { program, packages })
+    }
+
+    /// The interpreter.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Where the packages are, for PYTHONPATH.
+    #[must_use]
+    pub fn packages(&self) -> &Path {
+        &self.packages
+    }
+}
