@@ -289,7 +289,7 @@ fn mistakes_of_the_caller_are_told_with_a_way_out() {
         (2, &["fmt"]),
         (3, &["json", "--config", "drivers"]),
     ] {
-        said.push_str(&format!("$ {}\n{}\n", args.join(" "), desk.fails(code, args)));
+        said.extend(["$ ", &args.join(" "), "\n", &desk.fails(code, args), "\n"]);
     }
     insta::assert_snapshot!(said);
 }

@@ -25,6 +25,7 @@ file cannot be read.";
 /// Merges.
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Args {
     /// The .config to start from
     #[arg(value_name = "BASE")]

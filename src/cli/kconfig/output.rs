@@ -22,20 +22,20 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> Result<()> {
     if target.is_dir() {
         return Err(Error::new(Class::Config, format!("cannot write {}: it is a directory", path.display())));
     }
-    let context = || format!("cannot write {}; it was left as it was", path.display());
+    let left_alone = || format!("cannot write {}; it was left as it was", path.display());
     let existing = fs_err::metadata(&target).ok().map(|metadata| metadata.permissions());
     let permissions = existing.unwrap_or_else(|| std::fs::Permissions::from_mode(0o644));
     let mut temporary = tempfile::Builder::new()
         .prefix(".turnup-kconfig.")
         .permissions(permissions.clone())
         .tempfile_in(parent)
-        .context(context())?;
+        .context(left_alone())?;
     // A mask of the user is for new files.
     if target.exists() {
-        temporary.as_file().set_permissions(permissions).context(context())?;
+        temporary.as_file().set_permissions(permissions).context(left_alone())?;
     }
-    temporary.write_all(content).context(context())?;
-    temporary.as_file().sync_all().context(context())?;
-    temporary.persist(&target).map_err(|error| error.error).context(context())?;
+    temporary.write_all(content).context(left_alone())?;
+    temporary.as_file().sync_all().context(left_alone())?;
+    temporary.persist(&target).map_err(|error| error.error).context(left_alone())?;
     Ok(())
 }

@@ -45,17 +45,42 @@ pub fn plan(config: &Config<'_>, symbol: SymbolId, value: Option<Tri>) -> Option
         Some(tri) => planner.raise(symbol, tri),
         None => planner.show(symbol, Tri::M),
     };
-    let works = match value {
-        Some(tri) => planner.config.tri(symbol) == tri,
-        None => planner.config.visible(symbol) != Tri::N,
+    let reaches = |config: &Config<'_>| match value {
+        Some(tri) => config.tri(symbol) == tri,
+        None => config.visible(symbol) != Tri::N,
     };
+    let works = found && reaches(&planner.config);
+    let steps = if works { shorten(config, planner.steps, reaches) } else { Vec::new() };
     let tree = config.tree();
     let step = |(id, tri): (SymbolId, Tri)| Step {
         name: tree.get(id).name.to_string(),
         value: tri.to_string(),
         prompt: tree.get(id).nodes.iter().find_map(|node| tree.node(*node).prompt.as_ref()).map(|p| p.text.to_string()),
     };
-    (found && works).then(|| Plan { value, steps: planner.steps.into_iter().map(step).collect() })
+    works.then(|| Plan { value, steps: steps.into_iter().map(step).collect() })
+}
+
+/// Leaves out what the search turned out not to need: detours, and answers that it gave twice.
+fn shorten(
+    config: &Config<'_>,
+    mut steps: Vec<(SymbolId, Tri)>,
+    reaches: impl Fn(&Config<'_>) -> bool,
+) -> Vec<(SymbolId, Tri)> {
+    let works = |steps: &[(SymbolId, Tri)]| {
+        let mut trial = config.clone();
+        steps.iter().all(|(symbol, tri)| trial.set(*symbol, tri.as_str()).is_ok()) && reaches(&trial)
+    };
+    let mut at = 0;
+    while at < steps.len() {
+        let mut fewer = steps.clone();
+        fewer.remove(at);
+        if works(&fewer) {
+            steps = fewer;
+        } else {
+            at += 1;
+        }
+    }
+    steps
 }
 
 /// A configuration to try things on, and what was tried successfully.
@@ -89,7 +114,6 @@ impl Planner<'_> {
     fn set(&mut self, symbol: SymbolId, tri: Tri) -> bool {
         let works = self.config.set(symbol, tri.as_str()).is_ok();
         if works {
-            self.steps.retain(|(earlier, _)| *earlier != symbol);
             self.steps.push((symbol, tri));
         }
         works

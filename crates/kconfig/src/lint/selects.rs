@@ -27,12 +27,14 @@ impl Linter<'_> {
         let nowhere = Elsewhere::default();
         let mut facts = Facts::new(self.tree, &nowhere, Trust::Dependencies);
         for (id, symbol) in self.tree.symbols() {
-            if symbol.selects.is_empty() || !symbol.kind.is_logical() {
+            let doubtful: Vec<&Selection> =
+                symbol.selects.iter().filter(|selection| !self.is_carried(selection)).collect();
+            if doubtful.is_empty() || !symbol.kind.is_logical() {
                 continue;
             }
             let mark = facts.mark();
             if facts.assume_on(id) {
-                for selection in &symbol.selects {
+                for selection in doubtful {
                     let inner = facts.mark();
                     if facts.assume(selection.condition) {
                         self.check_select(id, selection, &mut facts);
@@ -44,13 +46,20 @@ impl Linter<'_> {
         }
     }
 
+    /// Whether the condition of a select says word for word what its target depends on: most do.
+    fn is_carried(&self, selection: &Selection) -> bool {
+        let target = self.tree.get(selection.target);
+        if target.nodes.is_empty() || target.direct_dependency == ExprId::YES || target.choice.is_some() {
+            return true;
+        }
+        let given = self.tree.conjuncts(selection.condition);
+        self.tree.conjuncts(target.direct_dependency).iter().all(|term| given.contains(term))
+    }
+
     /// The selecting symbol is known to be on, and the select to count.
     fn check_select(&mut self, by: SymbolId, selection: &Selection, facts: &mut Facts<'_>) {
         let target = self.tree.get(selection.target);
         let needed = target.direct_dependency;
-        if target.nodes.is_empty() || needed == ExprId::YES || target.choice.is_some() {
-            return;
-        }
         if !facts.possible(needed, true) {
             self.report_unmet("K102", by, selection, &self.impossible(needed, facts));
         } else if let Some(values) = facts.refute(needed)

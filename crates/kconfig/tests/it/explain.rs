@@ -97,7 +97,7 @@ fn knot() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
 
     /// Every step of a plan is possible when its turn comes, and the last one reaches what was promised.
     #[test]

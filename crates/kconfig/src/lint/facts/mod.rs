@@ -133,6 +133,11 @@ impl<'t> Facts<'t> {
             self.derive(id);
             self.settle();
         }
+        // What is decided needs no second look; the rest of these clauses would be looked at for every single question.
+        self.clauses.clear();
+        let open =
+            |(by, index): &(SymbolId, usize)| self.domains[tree.get(*by).selects[*index].target.index()] & N != 0;
+        self.waiting.retain(open);
         self.consistent = true;
     }
 
@@ -294,6 +299,14 @@ impl<'t> Facts<'t> {
         }
     }
 
+    /// Keeps a clause that may teach something: not one that holds already, or that is too wide.
+    fn push_open(&mut self, clause: Clause) {
+        let certain = |way: &Vec<Literal>| way.iter().all(|(expr, positive)| self.implied(*expr, *positive));
+        if (1..=MAX_ALTERNATIVES).contains(&clause.len()) && !clause.iter().any(certain) {
+            self.clauses.push(clause);
+        }
+    }
+
     fn add_clause(&mut self, terms: Vec<ExprId>, positive: bool) {
         if terms.len() <= MAX_ALTERNATIVES {
             self.clauses.push(terms.into_iter().map(|term| vec![(term, positive)]).collect());
@@ -336,12 +349,14 @@ impl<'t> Facts<'t> {
             return;
         }
         self.take(symbol.selected_by, false);
-        // A person said so, or the first default does not say otherwise.
-        if let Some(default) = symbol.defaults.first().filter(|_| symbol.env.is_none()) {
+        // A person said so, or the first default does not say otherwise. In other trees of the project what always is `y` here may
+        // not exist.
+        let first = symbol.defaults.first().filter(|_| symbol.env.is_none() && self.trust == Trust::Dependencies);
+        if let Some(default) = first {
             let mut ways: Clause = vec![vec![(default.condition, false)], vec![(default.value, false)]];
             let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
             ways.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
-            self.clauses.push(ways);
+            self.push_open(ways);
         }
         self.derive_from(id);
     }
@@ -436,17 +451,15 @@ impl<'t> Facts<'t> {
         // A constant `n` is what a macro found on this machine, or a switch for whoever edits the file: not for ever.
         let written = |expr: ExprId| if expr == ExprId::NO { ExprId::YES } else { expr };
         for default in &symbol.defaults {
-            causes.push(vec![(default.condition, true), (written(default.value), true)]);
+            causes.push(vec![(written(default.condition), true), (written(default.value), true)]);
             // Behind a default that always applies there is none.
             if self.implied(default.condition, true) {
                 break;
             }
         }
         let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
-        causes.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
-        if (1..=MAX_ALTERNATIVES).contains(&causes.len()) {
-            self.clauses.push(causes);
-        }
+        causes.extend(prompts.map(|prompt| vec![(written(prompt.condition), true)]));
+        self.push_open(causes);
     }
 
     /// Whether a condition may still hold, looking at each symbol alone.
