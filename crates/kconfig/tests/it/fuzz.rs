@@ -22,7 +22,7 @@ fn survive(bytes: &[u8]) {
         match Tree::load("Kconfig", &files, &env) {
             Err(found) => assert!(!found.render(true).is_empty(), "refused without a word"),
             Ok(tree) => {
-                tree.warnings().render(true);
+                assert_eq!(tree.warnings().is_empty(), tree.warnings().render(true).is_empty());
                 round_trip(&tree);
             }
         }
@@ -41,9 +41,8 @@ fn round_trip(tree: &Tree) {
     let mut again = Config::new(tree);
     dotconfig::read(&mut again, &text, "CONFIG_");
     for symbol in symbols.iter().filter(|symbol| config.is_written(**symbol)) {
-        config.visible(*symbol);
-        config.origin(*symbol);
-        config.explain_visibility(*symbol);
+        let _every_question_is_answered =
+            (config.visible(*symbol), config.origin(*symbol), config.explain_visibility(*symbol));
     }
     // Two lines of one name would be read as one.
     let mut names: Vec<&str> = text.lines().filter_map(|line| line.split_once('=').map(|(name, _)| name)).collect();
