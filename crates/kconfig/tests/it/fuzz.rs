@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use kconfig::{Config, Dialect, Env, MemoryFiles, Tree, dotconfig};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
 
 /// The oldest and the newest rules that there are tests for.
 const DIALECTS: [&str; 2] = ["6.1", "7.2"];
@@ -178,6 +180,18 @@ fn damage(mut bytes: Vec<u8>, how: &[(u8, prop::sample::Index, prop::sample::Ind
         }
     }
     bytes
+}
+
+/// A generator whose trees are all refused would prove little.
+#[test]
+fn some_trees_of_the_grammar_load() {
+    let mut runner = TestRunner::deterministic();
+    let loads = |text: String| {
+        let files = MemoryFiles::new([("Kconfig", text.into_bytes()), ("other", Vec::new())]);
+        Tree::load("Kconfig", &files, &Env::empty()).is_ok()
+    };
+    let loaded = (0..300).filter(|_| loads(blocks().new_tree(&mut runner).unwrap().current())).count();
+    assert!(loaded > 30, "{loaded} of 300 load");
 }
 
 proptest! {
