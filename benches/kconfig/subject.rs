@@ -62,7 +62,7 @@ impl Work {
     pub(crate) fn kconfiglib(&self, python: &Python) -> Subject {
         let copy = tempfile::tempdir().unwrap();
         duct::cmd!("cp", "-r", self.root.join("."), copy.path()).run().unwrap();
-        let file = copy.path().join("init/Kconfig");
+        let file = copy.path().join("kernel/module/Kconfig");
         let text = fs_err::read_to_string(&file).unwrap();
         fs_err::write(file, text.replace("\n\tmodules\n", "\n\toption modules\n")).unwrap();
         let script = format!("import {0}; import sys; sys.argv[1:] = ['Kconfig']; {0}.main()", self.mode);

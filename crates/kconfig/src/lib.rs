@@ -79,3 +79,8 @@ pub use tree::{
     SymbolId, Tree,
 };
 pub use value::{Origin, SymbolType, Tri, Value};
+
+/// The examples of the README are compiled and run like all others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -48,13 +48,13 @@ impl Making {
             return Ok(place);
         }
         let work = self.work()?;
-        let made = work.path().join("made");
-        fs_err::create_dir(&made).unwrap();
-        make(&made)?;
+        let fresh = work.path().join("made");
+        fs_err::create_dir(&fresh).unwrap();
+        make(&fresh)?;
         // Tens of thousands of small files: one call for the file system instead of one for each.
-        duct::cmd!("sync", "-f", &made).run().unwrap();
+        duct::cmd!("sync", "-f", &fresh).run().unwrap();
         fs_err::create_dir_all(place.parent().unwrap()).unwrap();
-        fs_err::rename(&made, &place).unwrap();
+        fs_err::rename(&fresh, &place).unwrap();
         Ok(place)
     }
 

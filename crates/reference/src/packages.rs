@@ -69,8 +69,8 @@ fn configure(cache: &Path) -> PathBuf {
         fs_err::create_dir_all(apt.join(dir)).unwrap();
     }
     let mirror = mirror();
-    let sources: String =
-        SUITES.iter().map(|suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n")).collect();
+    let line = |suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n");
+    let sources = SUITES.map(line).concat();
     fs_err::write(apt.join("sources.list"), sources).unwrap();
     let at = apt.display();
     let text = format!(

@@ -14,6 +14,7 @@ mod diff;
 mod dotconfig;
 mod explain;
 mod format;
+mod fuzz;
 mod json;
 mod lint;
 mod macros;
