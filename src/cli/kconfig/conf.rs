@@ -18,7 +18,7 @@ use crate::exec;
 pub(super) struct Args {
     /// [-s] MODE Kconfig, as Linux's scripts/kconfig/conf takes them; --help tells the modes
     ///
-    /// The environment is that of the C tool. One variable is ours: KCONFIG_SHELL_CACHE names a directory in which the outputs of
+    /// The environment is that of the C tool. One variable is ours: `KCONFIG_SHELL_CACHE` names a directory in which the outputs of
     /// $(shell) are remembered across runs.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,

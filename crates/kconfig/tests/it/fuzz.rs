@@ -131,7 +131,7 @@ fn entry() -> impl Strategy<Value = String> {
         prop::sample::select(vec!["bool \"B\"", "tristate \"T\"", "int \"I\"", "hex", "string \"S\"", "bool", ""]);
     let word = prop::sample::select(vec!["config", "menuconfig"]);
     (word, 0..8_u8, kind, prop::collection::vec(attribute(), 0..5)).prop_map(|(word, name, kind, attributes)| {
-        let attributes: String = attributes.iter().map(|attribute| format!("\t{attribute}\n")).collect();
+        let attributes = attributes.iter().fold(String::new(), |text, attribute| text + "\t" + attribute + "\n");
         format!("{word} A{name}\n\t{kind}\n{attributes}\n")
     })
 }

@@ -74,7 +74,7 @@ fn load(text: &str, shell: &Arc<Commands>, seen: &Seen) -> Result<Tree, String> 
 fn values(lines: &str, defaults: &[&str]) -> Vec<String> {
     let mut text = lines.to_owned();
     for (index, default) in defaults.iter().enumerate() {
-        text.push_str(&format!("config V{index}\n\tstring\n\tdefault {default}\n"));
+        text += &format!("config V{index}\n\tstring\n\tdefault {default}\n");
     }
     let tree = load(&text, &Arc::new(Commands::default()), &Seen::default()).unwrap();
     let config = Config::new(&tree);
