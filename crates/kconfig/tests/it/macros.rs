@@ -72,10 +72,8 @@ fn load(text: &str, shell: &Arc<Commands>, seen: &Seen) -> Result<Tree, String> 
 
 /// The values of the symbols `V1`, `V2`, … whose defaults are these texts.
 fn values(lines: &str, defaults: &[&str]) -> Vec<String> {
-    let mut text = lines.to_owned();
-    for (index, default) in defaults.iter().enumerate() {
-        text += &format!("config V{index}\n\tstring\n\tdefault {default}\n");
-    }
+    let entry = |(index, default): (usize, &&str)| format!("config V{index}\n\tstring\n\tdefault {default}\n");
+    let text = lines.to_owned() + &defaults.iter().enumerate().map(entry).collect::<Vec<_>>().concat();
     let tree = load(&text, &Arc::new(Commands::default()), &Seen::default()).unwrap();
     let config = Config::new(&tree);
     (0..defaults.len()).map(|index| config.get(&format!("V{index}")).to_owned()).collect()
