@@ -81,7 +81,8 @@ fn measure(title: &str, options: &Options, count: bool, subjects: &[Subject]) ->
             samples.push(sample(&subject.counter));
         }
     }
-    let counted = |subject: &Subject| count.then(|| instructions(&subject.counter).ok()).flatten();
+    let counted =
+        |subject: &Subject| (count && !subject.is_interpreted).then(|| instructions(&subject.counter).ok()).flatten();
     let rows: Vec<Row> = subjects
         .iter()
         .zip(&samples)

@@ -8,6 +8,8 @@ use reference::{Arch, Counter, Job, Python, Tool, Tree, Variant};
 pub(crate) struct Subject {
     pub(crate) name: String,
     pub(crate) counter: Counter,
+    /// An interpreter's instructions are counted for minutes, and tell little.
+    pub(crate) is_interpreted: bool,
     /// Where it runs.
     _dir: tempfile::TempDir,
     /// A tree in other words, where the tool wants one.
@@ -69,7 +71,7 @@ impl Work {
         let tool = Tool::new("kconfiglib", python.program(), &["-B", "-c", &script]);
         let env = [("srctree", copy.path().to_str().unwrap()), ("PYTHONPATH", python.packages().to_str().unwrap())];
         let subject = self.subject("kconfiglib", &tool, &env);
-        Subject { _tree: Some(copy), ..subject }
+        Subject { is_interpreted: true, _tree: Some(copy), ..subject }
     }
 
     fn subject(&self, name: &str, tool: &Tool, more: &[(&str, &str)]) -> Subject {
@@ -83,7 +85,7 @@ impl Work {
         let job = Job::new(&format!("--{}", self.mode), Vec::new());
         let (program, args) = tool.command(job.args());
         let counter = Counter { program: program.to_owned(), args, env, dir: dir.path().to_owned() };
-        Subject { name: name.to_owned(), counter, _dir: dir, _tree: None }
+        Subject { name: name.to_owned(), counter, is_interpreted: false, _dir: dir, _tree: None }
     }
 }
 

@@ -38,6 +38,9 @@ impl Python {
             let last = said.lines().rfind(|line| line.starts_with("ERROR")).unwrap_or(said.trim()).to_owned();
             Err(Missing::new(format!("pip cannot install {}: {last}", PACKAGES.join(" "))))
         })?;
+        // What is called python3 may be a script that looks for one, which has no part in what is measured.
+        let itself = duct::cmd!(&program, "-c", "import sys; print(sys.executable)").read();
+        let program = itself.map(PathBuf::from).map_err(|error| Missing::new(format!("python3: {error}")))?;
         Ok(Self { program, packages })
     }
 
