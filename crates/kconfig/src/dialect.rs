@@ -41,6 +41,12 @@ impl Dialect {
         self < Self::linux(6, 11)
     }
 
+    /// `KCONFIG_WARN_CHANGED_INPUT` is looked at.
+    #[must_use]
+    pub fn warns_of_changed_input(self) -> bool {
+        self >= Self::linux(7, 0)
+    }
+
     /// An int or hex without any default is 0; it was empty before.
     #[must_use]
     pub fn numbers_start_at_zero(self) -> bool {

@@ -201,6 +201,8 @@ pub struct Symbol {
     pub env: Option<String>,
     /// `transitional`: read from old files, never written.
     pub transitional: bool,
+    /// `option allnoconfig_y`, of old trees: not even allnoconfig switches it off.
+    pub allnoconfig_y: bool,
     /// Who selects it: the symbol and the position in its `selects`.
     pub(crate) selectors: Vec<(SymbolId, usize)>,
     /// Who implies it.
@@ -227,6 +229,7 @@ impl Symbol {
             implied_by: ExprId::NO,
             env: None,
             transitional: false,
+            allnoconfig_y: false,
             selectors: Vec::new(),
             impliers: Vec::new(),
             first_reference: Some(span),

@@ -111,6 +111,7 @@ impl Builder<'_> {
                 self.symbols[symbol.index()].ranges.push(RangeLimit { low, high, condition, node, span });
             }
             AttributeKind::Transitional => self.symbols[symbol.index()].transitional = true,
+            AttributeKind::AllnoconfigY => self.symbols[symbol.index()].allnoconfig_y = true,
             AttributeKind::Env(variable) => {
                 let name = self.names.text(variable.text).to_owned();
                 let value = self.env.read(&name).unwrap_or_default();

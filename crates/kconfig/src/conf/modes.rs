@@ -6,7 +6,7 @@ use super::order::Vertex;
 use super::random::Random;
 use super::session::{Exit, Session, Step};
 use crate::eval::{UserSymbol, UserValue};
-use crate::tree::{ChoiceId, NodeId, SymbolId};
+use crate::tree::{ChoiceId, NodeId, Symbol, SymbolId};
 use crate::value::{SymbolType, Tri};
 
 /// What symbols without a value get.
@@ -127,6 +127,14 @@ fn take_number(text: &str) -> (Option<usize>, &str) {
 }
 
 impl Filling {
+    /// The value for one symbol.
+    fn draw_for(&mut self, symbol: &Symbol) -> Option<Tri> {
+        match self {
+            Self::Same(Tri::N) if symbol.allnoconfig_y => Some(Tri::Y),
+            _ => self.draw(symbol.kind),
+        }
+    }
+
     /// The value for one bool or tristate; random ones cost a number each.
     fn draw(&mut self, kind: SymbolType) -> Option<Tri> {
         match self {
@@ -166,7 +174,7 @@ impl Session<'_, '_> {
             if !definition.kind.is_logical() || definition.choice.is_some() || self.has_value(symbol) {
                 continue;
             }
-            if let Some(value) = filling.draw(definition.kind) {
+            if let Some(value) = filling.draw_for(definition) {
                 self.config.user.symbols[symbol.index()] = UserSymbol::new(UserValue::Tri(value));
             }
         }
@@ -205,7 +213,7 @@ impl Session<'_, '_> {
                         continue;
                     }
                     again = true;
-                    if let Some(value) = filling.draw(kind) {
+                    if let Some(value) = filling.draw_for(self.tree.get(symbol)) {
                         self.config.user.symbols[symbol.index()] = UserSymbol::new(UserValue::Tri(value));
                     }
                 }

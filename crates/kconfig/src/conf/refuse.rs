@@ -30,12 +30,15 @@ impl Files for SearchPath<'_> {
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<String>> {
-        match (self.files.list(directory), &self.srctree) {
-            (Err(_), Some(srctree)) if !directory.starts_with('/') => {
-                self.files.list(&format!("{srctree}/{directory}"))
-            }
-            (list, _) => list,
-        }
+        let here = self.files.list(directory);
+        let Some(srctree) = self.srctree.as_ref().filter(|_| !directory.starts_with('/')) else { return here };
+        let Ok(there) = self.files.list(&format!("{srctree}/{directory}")) else { return here };
+        // A file that is in both is read here.
+        let mut names = here.unwrap_or_default();
+        names.extend(there);
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
     }
 }
 
@@ -201,7 +204,7 @@ impl<'t> Complaints<'t> {
                 self.check_symbol(node, symbol);
             }
             if let Some(choice) = node.choice {
-                self.check_choice(self.tree.choice(choice));
+                self.check_choice(*id, self.tree.choice(choice));
             }
             stack.pop();
         }
@@ -265,8 +268,10 @@ impl<'t> Complaints<'t> {
         }
     }
 
-    fn check_choice(&mut self, choice: &Choice) {
-        for default in &choice.defaults {
+    /// One of the places of a choice: its own defaults at the first, those of members where they stand.
+    fn check_choice(&mut self, place: NodeId, choice: &Choice) {
+        let defaults = if choice.nodes.first() == Some(&place) { choice.defaults.as_slice() } else { &[] };
+        for default in defaults {
             if let Expr::Atom(Atom::Symbol(symbol)) = self.tree.expr(default.value)
                 && !choice.members.contains(&symbol)
             {
@@ -276,8 +281,10 @@ impl<'t> Complaints<'t> {
             }
         }
         if choice.has_mode(self.tree.dialect()) {
-            for member in &choice.members {
-                for default in &self.tree.get(*member).defaults {
+            let stands_here = |node: &NodeId| self.tree.node(*node).own.parent == Some(place);
+            let members = choice.members.iter().map(|member| self.tree.get(*member));
+            for member in members.filter(|member| member.nodes.iter().any(stands_here)) {
+                for default in &member.defaults {
                     self.warn(default.span, "defaults for choice values not supported");
                 }
             }

@@ -117,7 +117,8 @@ impl Session<'_, '_> {
 
     /// With `KCONFIG_WARN_CHANGED_INPUT`: the user's values that did not become so, in the order of the menus.
     fn report_changed_input(&mut self) {
-        let wanted = self.variable("KCONFIG_WARN_CHANGED_INPUT").is_some_and(|value| !value.is_empty());
+        let wanted = self.tree.dialect().warns_of_changed_input()
+            && self.variable("KCONFIG_WARN_CHANGED_INPUT").is_some_and(|value| !value.is_empty());
         let mut found = ChangedInput { wanted, lines: String::new() };
         if !found.wanted {
             return;

@@ -60,6 +60,7 @@ pub(crate) enum AttributeKind {
     Modules,
     Optional,
     Transitional,
+    AllnoconfigY,
     Env(Word),
     /// Options of old trees that change nothing here.
     Ignored,

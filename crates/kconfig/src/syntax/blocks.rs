@@ -489,7 +489,8 @@ fn lower_option(parts: &mut Parts<'_>, line: &LogicalLine<'_>) -> Result<Attribu
     match (parts.text(name), value) {
         ("modules", None) => Ok(AttributeKind::Modules),
         ("env", Some(variable)) => Ok(AttributeKind::Env(variable)),
-        ("defconfig_list" | "allnoconfig_y", None) => Ok(AttributeKind::Ignored),
+        ("allnoconfig_y", None) => Ok(AttributeKind::AllnoconfigY),
+        ("defconfig_list", None) => Ok(AttributeKind::Ignored),
         ("env", None) => {
             Err(Diagnostic::error("K002", name.span, "`option env` needs a variable: option env=\"NAME\""))
         }
