@@ -33,7 +33,7 @@ impl Work {
         let config = matches!(mode, "olddefconfig" | "listnewconfig").then(|| {
             let small = tree.defconfigs(arch).pop().unwrap();
             let whole = tree.conf().run(&Job::new(&format!("--defconfig={}", small.display()), env.clone()));
-            assert!(!whole.config().is_empty(), "the C tool whole no configuration");
+            assert!(!whole.config().is_empty(), "the C tool made no configuration");
             whole.config().to_vec()
         });
         Self { conf: tree.conf(), root: tree.root(variant).to_owned(), mode: mode.to_owned(), env, config }
