@@ -32,9 +32,9 @@ impl Work {
         let env = tree.env(arch, variant);
         let config = matches!(mode, "olddefconfig" | "listnewconfig").then(|| {
             let small = tree.defconfigs(arch).pop().unwrap();
-            let written = tree.conf().run(&Job::new(&format!("--defconfig={}", small.display()), env.clone()));
-            assert!(!written.config().is_empty(), "the C tool made no configuration");
-            written.config().to_vec()
+            let whole = tree.conf().run(&Job::new(&format!("--defconfig={}", small.display()), env.clone()));
+            assert!(!whole.config().is_empty(), "the C tool made no configuration");
+            whole.config().to_vec()
         });
         Self { conf: tree.conf(), root: tree.root(variant).to_owned(), mode: mode.to_owned(), env, config }
     }

@@ -77,6 +77,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/state/", "the one writer of a cluster's directory"),
     ("src/artifacts/", "the cache, which all clusters share"),
     ("src/bench/", "clusters of its own in a directory of its own"),
+    ("src/cli/kconfig/conf.rs", "what Linux's conf writes, where it writes it"),
     ("src/cli/kconfig/output.rs", "Kconfig and .config files that a person names, never a cluster's"),
     ("src/config/file.rs", "the configuration file"),
     ("src/exec/", "logs, and sockets of connections"),

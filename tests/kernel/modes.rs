@@ -20,13 +20,14 @@ fn usual(tree: &Tree, arch: Arch) -> Vec<Case> {
         let text = fs_err::read(&path).unwrap();
         for mode in ["olddefconfig", "listnewconfig", "savedefconfig=minimal"] {
             let job = Job::new(&format!("--{mode}"), env()).file(".config", text.clone());
-            cases.push((format!("{mode} of {name}"), job));
+            cases.push((format!("{mode} of {name}"), job.without_auto_conf()));
         }
-        cases.push((format!("defconfig of {name}"), Job::new(&format!("--defconfig={}", path.display()), env())));
+        let job = Job::new(&format!("--defconfig={}", path.display()), env());
+        cases.push((format!("defconfig of {name}"), job.without_auto_conf()));
     }
     for seed in ["0x1", "0x2", "77"] {
         let job = Job::new("--randconfig", env()).env("KCONFIG_SEED", seed);
-        cases.push((format!("randconfig of seed {seed}"), job));
+        cases.push((format!("randconfig of seed {seed}"), job.without_auto_conf()));
     }
     cases
 }
@@ -52,7 +53,7 @@ fn rest(tree: &Tree, arch: Arch) -> Vec<Case> {
     cases.push(("olddefconfig in silence".into(), of("olddefconfig", &whole).silent()));
     for probability in ["30", "20:50", "10:20:40"] {
         let job = Job::new("--randconfig", env()).env("KCONFIG_SEED", "5").env("KCONFIG_PROBABILITY", probability);
-        cases.push((format!("randconfig of probability {probability}"), job));
+        cases.push((format!("randconfig of probability {probability}"), job.without_auto_conf()));
     }
     let wishes =
         "CONFIG_MODULES=y\n# CONFIG_PCI is not set\nCONFIG_NET=y\nCONFIG_NR_CPUS=12\nCONFIG_LOCALVERSION=\"-x\"\n";

@@ -14,11 +14,12 @@ fn equal(series: Series, arch: Arch, seeds: std::ops::RangeInclusive<u32>) {
     let env = || tree.env(arch, Variant::NoShell);
     let seeds: Vec<u32> = seeds.collect();
     let found = side_by_side(&seeds, |seed| {
-        let made = theirs.run(&Job::new("--randconfig", env()).env("KCONFIG_SEED", &seed.to_string()));
+        let made =
+            theirs.run(&Job::new("--randconfig", env()).without_auto_conf().env("KCONFIG_SEED", &seed.to_string()));
         assert!(made.config().len() > 10_000, "the C tool made no configuration for seed {seed}");
         let cut = without_lines(made.config(), DELETED, u64::from(*seed));
         let again = |what: &str, config: &[u8]| {
-            let job = Job::new("--olddefconfig", env()).file(".config", config);
+            let job = Job::new("--olddefconfig", env()).without_auto_conf().file(".config", config);
             compare(&format!("the configuration of seed {seed}, {what}"), &theirs, &job)
         };
         [again("whole", made.config()), again("with lines deleted", &cut)]

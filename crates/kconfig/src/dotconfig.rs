@@ -26,7 +26,7 @@ impl Findings {
     }
 }
 
-/// Assigns the values of a `.config`; `prefix` is `CONFIG_` for Linux and `.` for kubernetes-anywhere.
+/// Assigns the values of a `.config`; `prefix` is `CONFIG_` for Linux.
 pub fn read(config: &mut Config<'_>, text: &str, prefix: &str) -> Findings {
     let mut findings = Findings::default();
     let mut numbers = Vec::new();

@@ -78,7 +78,9 @@ impl Tool {
     pub fn run(&self, job: &Job) -> Outcome {
         let dir = tempfile::tempdir().unwrap();
         for (name, bytes) in &job.files {
-            fs_err::write(dir.path().join(name), bytes).unwrap();
+            let place = dir.path().join(name);
+            fs_err::create_dir_all(place.parent().unwrap()).unwrap();
+            fs_err::write(place, bytes).unwrap();
         }
         let (program, args) = self.command(&job.args);
         let input = if job.enter { vec![b'\n'; ENTER] } else { Vec::new() };
@@ -117,6 +119,12 @@ impl Job {
     pub fn file(mut self, name: &str, bytes: impl Into<Vec<u8>>) -> Self {
         self.files.push((name.to_owned(), bytes.into()));
         self
+    }
+
+    /// With an `auto.conf`, so that none is made: with it go some thousand files, one for each symbol, which cost more than all else.
+    #[must_use]
+    pub fn without_auto_conf(self) -> Self {
+        self.file("include/config/auto.conf", "")
     }
 
     /// With a variable of the environment.
