@@ -114,7 +114,8 @@ fn help_is_equal(tree: &Tree) {
     let told = |tool: &Tool| {
         let mut outcome = tool.run(&job);
         let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
-        let is_condition = |line: &&str| line.starts_with("  Depends on:") || line.starts_with("  Visible if:");
+        let is_condition =
+            |line: &&str| ["  Depends on:", "  Visible if:", "  - "].iter().any(|start| line.starts_with(start));
         let rest: Vec<&str> = text.lines().filter(|line| !is_condition(line)).collect();
         assert!(rest.len() > 10_000, "no help: {text}");
         outcome.stdout = rest.join("\n").into_bytes();

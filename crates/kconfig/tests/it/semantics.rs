@@ -20,7 +20,7 @@ fn the_first_default_whose_condition_holds_counts() {
 #[test]
 fn a_default_may_be_another_symbol() {
     let tree = tree(
-        "config phase1.cluster_name\n\tstring \"Name\"\n\tdefault \"kubernetes\"\n\
+        "config phase1.cluster_name\n\tstring \"Name\"\n\tdefault \"first\"\n\
          config phase2.kube_context_name\n\tstring \"Context\"\n\tdefault phase1.cluster_name\n",
     );
     let mut config = Config::new(&tree);
