@@ -2,7 +2,9 @@
 //!
 //! Equal expressions have the same id, so that comparing two conditions is comparing two numbers.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+
+use hashbrown::HashTable;
 
 use crate::source::FastHash;
 use crate::tree::{ChoiceId, SymbolId};
@@ -142,9 +144,14 @@ impl ExprId {
 #[derive(Debug)]
 pub(crate) struct Exprs {
     list: Vec<Expr>,
-    ids: HashMap<Expr, ExprId, FastHash>,
+    /// The numbers of expressions by what they are.
+    ids: HashTable<ExprId>,
     /// Which of `n` (1) and `m` (2) each expression names: those that name neither need no rewriting.
     constants: Vec<u8>,
+}
+
+fn hash_of(expr: &Expr) -> u64 {
+    FastHash::default().hash_one(expr)
 }
 
 const fn bits_of(atom: Atom) -> u8 {
@@ -158,7 +165,7 @@ const fn bits_of(atom: Atom) -> u8 {
 impl Default for Exprs {
     fn default() -> Self {
         // Room for a kernel: growing a table means moving it.
-        let ids = HashMap::with_capacity_and_hasher(1 << 16, FastHash::default());
+        let ids = HashTable::with_capacity(1 << 16);
         let mut exprs = Self { list: Vec::new(), ids, constants: Vec::new() };
         exprs.intern(Expr::Atom(Atom::Tri(Tri::Y)));
         exprs.intern(Expr::Atom(Atom::Tri(Tri::N)));
@@ -176,18 +183,20 @@ impl Exprs {
     }
 
     pub(crate) fn intern(&mut self, expr: Expr) -> ExprId {
-        let next = ExprId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        let id = *self.ids.entry(expr).or_insert(next);
-        if id == next {
-            self.list.push(expr);
-            let constants = match expr {
-                Expr::Atom(atom) => bits_of(atom),
-                Expr::Not(a) => self.constants[a.0 as usize],
-                Expr::And(a, b) | Expr::Or(a, b) => self.constants[a.0 as usize] | self.constants[b.0 as usize],
-                Expr::Compare(_, left, right) => bits_of(left) | bits_of(right),
-            };
-            self.constants.push(constants);
+        let hash = hash_of(&expr);
+        if let Some(id) = self.ids.find(hash, |id| self.list[id.index()] == expr) {
+            return *id;
         }
+        let id = ExprId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
+        let constants = match expr {
+            Expr::Atom(atom) => bits_of(atom),
+            Expr::Not(a) => self.constants[a.index()],
+            Expr::And(a, b) | Expr::Or(a, b) => self.constants[a.index()] | self.constants[b.index()],
+            Expr::Compare(_, left, right) => bits_of(left) | bits_of(right),
+        };
+        self.list.push(expr);
+        self.constants.push(constants);
+        self.ids.insert_unique(hash, id, |id| hash_of(&self.list[id.index()]));
         id
     }
 

@@ -11,7 +11,7 @@ use crate::env::Env;
 use crate::expr::Exprs;
 use crate::names::Names;
 use crate::source::{FileId, Files, Sources, Span};
-use crate::syntax::ast::{Attribute, AttributeKind, Item, Word};
+use crate::syntax::ast::{Attribute, Item, Word};
 use crate::syntax::blocks::{lower_pending, parse_file};
 use crate::syntax::macros::Macros;
 use crate::syntax::reader::{LogicalLine, narrow};
@@ -172,7 +172,7 @@ impl<'a> Loader<'a> {
     fn settle_items(&mut self, items: &mut [Item]) {
         for item in items {
             let lines = item.attributes.start as usize..item.attributes.end as usize;
-            let waits = |attribute: &Attribute| matches!(attribute.kind, AttributeKind::Pending(_));
+            let waits = |attribute: &Attribute| matches!(attribute, Attribute::Pending(_));
             if self.attributes[lines.clone()].iter().any(waits) {
                 item.attributes = self.settle_entry(item, lines);
             }
@@ -184,15 +184,12 @@ impl<'a> Loader<'a> {
     fn settle_entry(&mut self, item: &Item, lines: Range<usize>) -> Range<u32> {
         let start = narrow(self.attributes.len());
         for index in lines {
-            let span = self.attributes[index].span;
-            match std::mem::replace(&mut self.attributes[index].kind, AttributeKind::Ignored) {
-                AttributeKind::Pending(pending) => match lower_pending(self, &pending, item) {
-                    Ok(kinds) => {
-                        self.attributes.extend(kinds.into_iter().flatten().map(|kind| Attribute { kind, span }));
-                    }
+            match std::mem::replace(&mut self.attributes[index], Attribute::Ignored) {
+                Attribute::Pending(pending) => match lower_pending(self, &pending, item) {
+                    Ok(settled) => self.attributes.extend(settled.into_iter().flatten()),
                     Err(finding) => self.report(finding),
                 },
-                kind => self.attributes.push(Attribute { kind, span }),
+                settled => self.attributes.push(settled),
             }
         }
         start..narrow(self.attributes.len())

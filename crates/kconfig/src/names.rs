@@ -2,8 +2,10 @@
 //!
 //! Knows which words are constants and which name symbols; nothing of what symbols are.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
+
+use hashbrown::HashTable;
 
 use crate::expr::{Atom, TextId};
 use crate::source::{FastHash, Span};
@@ -14,7 +16,8 @@ use crate::value::{SymbolType, Tri};
 #[derive(Debug)]
 pub(crate) struct Names {
     texts: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, TextId, FastHash>,
+    /// The numbers of texts by what they say.
+    ids: HashTable<TextId>,
     /// What each text means without quotes, once that was asked.
     bare: Vec<Option<Atom>>,
     /// The name of each symbol and where it was first named.
@@ -29,7 +32,7 @@ const SHORT: usize = 1 << 10;
 impl Default for Names {
     fn default() -> Self {
         // Room for a kernel: growing a table means moving it.
-        let ids = HashMap::with_capacity_and_hasher(1 << 15, FastHash::default());
+        let ids = HashTable::with_capacity(1 << 15);
         // All ones are no text.
         let short = vec![(u64::MAX, TextId::new(0)); SHORT];
         Self { texts: Vec::new(), ids, bare: Vec::new(), symbols: Vec::new(), short }
@@ -61,14 +64,14 @@ impl Names {
     }
 
     fn find_or_add(&mut self, text: &str) -> TextId {
-        if let Some(id) = self.ids.get(text) {
+        let hash = hash_of(text);
+        if let Some(id) = self.ids.find(hash, |id| *self.texts[id.index()] == *text) {
             return *id;
         }
         let id = TextId::new(self.texts.len());
-        let text: Arc<str> = text.into();
-        self.texts.push(Arc::clone(&text));
+        self.texts.push(text.into());
         self.bare.push(None);
-        self.ids.insert(text, id);
+        self.ids.insert_unique(hash, id, |id| hash_of(&self.texts[id.index()]));
         id
     }
 
@@ -119,7 +122,8 @@ impl Names {
 
     /// The symbol of this name, if any line names it.
     pub(crate) fn find_symbol(&self, name: &str) -> Option<SymbolId> {
-        match self.bare[self.ids.get(name)?.index()] {
+        let id = self.ids.find(hash_of(name), |id| *self.texts[id.index()] == *name)?;
+        match self.bare[id.index()] {
             Some(Atom::Symbol(symbol)) => Some(symbol),
             _ => None,
         }
@@ -129,6 +133,10 @@ impl Names {
     pub(crate) fn symbols(&self) -> impl Iterator<Item = (Arc<str>, Span)> {
         self.symbols.iter().map(|(text, span)| (self.shared(*text), *span))
     }
+}
+
+fn hash_of(text: &str) -> u64 {
+    FastHash::default().hash_one(text)
 }
 
 fn tri_of(text: &str) -> Option<Tri> {

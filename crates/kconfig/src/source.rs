@@ -80,14 +80,14 @@ pub(crate) struct Sources {
 #[derive(Debug)]
 struct SourceText {
     path: Arc<str>,
-    text: Arc<str>,
+    text: Arc<String>,
 }
 
 impl Sources {
-    pub(crate) fn add(&mut self, path: &str, bytes: Vec<u8>) -> (FileId, Arc<str>) {
-        let text: Arc<str> = match String::from_utf8(bytes) {
-            Ok(text) => text.into(),
-            Err(error) => String::from_utf8_lossy(error.as_bytes()).into(),
+    pub(crate) fn add(&mut self, path: &str, bytes: Vec<u8>) -> (FileId, Arc<String>) {
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => Arc::new(text),
+            Err(error) => Arc::new(String::from_utf8_lossy(error.as_bytes()).into_owned()),
         };
         let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
         self.files.push(SourceText { path: path.into(), text: Arc::clone(&text) });
@@ -103,7 +103,7 @@ impl Sources {
     }
 
     pub(crate) fn text(&self, file: FileId) -> &str {
-        self.files.get(file.0 as usize).map_or("", |source| &source.text)
+        self.files.get(file.0 as usize).map_or("", |source| source.text.as_str())
     }
 
     /// The byte range of a place in its file's text.

@@ -6,7 +6,7 @@ use super::Builder;
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Expr, ExprId};
 use crate::source::Span;
-use crate::syntax::ast::{Attribute, AttributeKind, Item, ItemKind, Located, Word};
+use crate::syntax::ast::{Attribute, Item, ItemKind, Located, RangeLine, Word};
 use crate::tree::{Choice, ChoiceId, DefaultValue, NodeId, NodeKind, Prompt, RangeLimit, Selection, SymbolId};
 use crate::value::SymbolType;
 
@@ -36,9 +36,7 @@ impl Builder<'_> {
         }
         self.nodes[node.index()].comments = item.annotations;
         for index in item.attributes.start as usize..item.attributes.end as usize {
-            let line = &mut self.attributes[index];
-            let attribute =
-                Attribute { kind: std::mem::replace(&mut line.kind, AttributeKind::Ignored), span: line.span };
+            let attribute = std::mem::replace(&mut self.attributes[index], Attribute::Ignored);
             self.take_attribute(node, attribute);
         }
         self.inherit_visibility(node);
@@ -67,26 +65,26 @@ impl Builder<'_> {
     }
 
     fn take_attribute(&mut self, node: NodeId, attribute: Attribute) {
-        match attribute.kind {
-            AttributeKind::Type(kind) => self.set_type(node, kind, attribute.span),
-            AttributeKind::Prompt { text, condition } => {
+        match attribute {
+            Attribute::Type(kind, span) => self.set_type(node, kind, span),
+            Attribute::Prompt { text, condition } => {
                 let condition = self.condition(condition);
                 self.set_prompt(node, text, condition);
             }
-            AttributeKind::DependsOn { expression, condition } => self.add_dependency(node, expression, condition),
-            AttributeKind::VisibleIf(expression) => {
+            Attribute::DependsOn { expression, condition } => self.add_dependency(node, expression, condition),
+            Attribute::VisibleIf(expression) => {
                 let visible = self.condition(expression.expr);
                 let before = self.nodes[node.index()].visible_if;
                 self.nodes[node.index()].visible_if = self.exprs.and(before, visible);
             }
-            AttributeKind::Help(place) => self.nodes[node.index()].help = Some(place),
-            AttributeKind::Optional => {
+            Attribute::Help(place) => self.nodes[node.index()].help = Some(place),
+            Attribute::Optional => {
                 if let Some(choice) = self.nodes[node.index()].choice {
                     self.choices[choice.index()].optional = true;
                 }
             }
-            AttributeKind::Default { value, condition } => self.add_default(node, value, condition),
-            AttributeKind::Modules | AttributeKind::Ignored | AttributeKind::Pending(_) => {}
+            Attribute::Default { value, condition } => self.add_default(node, value, condition),
+            Attribute::Modules | Attribute::Ignored | Attribute::Pending(_) => {}
             other => {
                 if let Some(symbol) = self.nodes[node.index()].symbol {
                     self.take_symbol_attribute(symbol, node, &other);
@@ -96,23 +94,24 @@ impl Builder<'_> {
     }
 
     /// What only symbols have.
-    fn take_symbol_attribute(&mut self, symbol: SymbolId, node: NodeId, kind: &AttributeKind) {
+    fn take_symbol_attribute(&mut self, symbol: SymbolId, node: NodeId, kind: &Attribute) {
         match *kind {
-            AttributeKind::Select { target, span, condition } => {
+            Attribute::Select { target, span, condition } => {
                 let selection = Selection { target, condition: self.condition(condition), node, span };
                 self.symbols[symbol.index()].selects.push(selection);
             }
-            AttributeKind::Imply { target, span, condition } => {
+            Attribute::Imply { target, span, condition } => {
                 let selection = Selection { target, condition: self.condition(condition), node, span };
                 self.symbols[symbol.index()].implies.push(selection);
             }
-            AttributeKind::Range { low, high, span, condition } => {
+            Attribute::Range(ref line) => {
+                let RangeLine { low, high, span, condition } = **line;
                 let condition = self.condition(condition);
                 self.symbols[symbol.index()].ranges.push(RangeLimit { low, high, condition, node, span });
             }
-            AttributeKind::Transitional => self.symbols[symbol.index()].transitional = true,
-            AttributeKind::AllnoconfigY => self.symbols[symbol.index()].allnoconfig_y = true,
-            AttributeKind::Env(variable) => {
+            Attribute::Transitional => self.symbols[symbol.index()].transitional = true,
+            Attribute::AllnoconfigY => self.symbols[symbol.index()].allnoconfig_y = true,
+            Attribute::Env(variable) => {
                 let name = self.names.text(variable.text).to_owned();
                 let value = self.env.read(&name).unwrap_or_default();
                 let text = self.names.intern(&value);
@@ -191,6 +190,8 @@ impl Builder<'_> {
         let depends = self.exprs.and(self.nodes[node.index()].depends, dependency);
         let entry = &mut self.nodes[node.index()];
         entry.depends = depends;
+        // Nearly always the only one: a vector that grows would make room for four.
+        entry.own.depends.reserve_exact(1);
         entry.own.depends.push((dependency, expression.span));
     }
 

@@ -16,7 +16,7 @@ use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
 use crate::load::Loader;
 use crate::names::Names;
 use crate::source::{FastHash, FileId, Files, Sources, Span};
-use crate::syntax::ast::{Attribute, AttributeKind, Item, ItemKind};
+use crate::syntax::ast::{Attribute, Item, ItemKind};
 use crate::tree::{Choice, ChoiceId, Dependencies, Node, NodeId, NodeKind, Own, Prompt, Symbol, SymbolId, Tree};
 use crate::value::Tri;
 
@@ -51,7 +51,7 @@ fn find_modules(items: &[Item], attributes: &[Attribute]) -> Option<SymbolId> {
     items.iter().find_map(|item| {
         let mut lines = attributes[item.attributes.start as usize..item.attributes.end as usize].iter();
         match item.kind {
-            ItemKind::Config { symbol, .. } if lines.any(|line| matches!(line.kind, AttributeKind::Modules)) => {
+            ItemKind::Config { symbol, .. } if lines.any(|line| matches!(line, Attribute::Modules)) => {
                 Some(symbol)
             }
             _ => find_modules(&item.items, attributes),

@@ -23,10 +23,13 @@ pub(crate) struct Located {
     pub span: Span,
 }
 
-/// What the lines inside an entry say; a condition that is not there is `y`.
+/// What a line inside an entry says; `bool "text"` and `def_bool y` say two things. A condition that is not there is `y`.
+///
+/// There is one for nearly every line of a tree, so it is kept small.
 #[derive(Clone, Debug)]
-pub(crate) enum AttributeKind {
-    Type(SymbolType),
+pub(crate) enum Attribute {
+    /// With the place of the keyword.
+    Type(SymbolType, Span),
     Prompt {
         text: Word,
         condition: ExprId,
@@ -49,12 +52,7 @@ pub(crate) enum AttributeKind {
         span: Span,
         condition: ExprId,
     },
-    Range {
-        low: Atom,
-        high: Atom,
-        span: Span,
-        condition: ExprId,
-    },
+    Range(Box<RangeLine>),
     VisibleIf(Located),
     Help(HelpPlace),
     Modules,
@@ -68,20 +66,21 @@ pub(crate) enum AttributeKind {
     Pending(Box<PendingLine>),
 }
 
+/// The two limits of a range, their place, and when they count.
+#[derive(Clone, Debug)]
+pub(crate) struct RangeLine {
+    pub low: Atom,
+    pub high: Atom,
+    pub span: Span,
+    pub condition: ExprId,
+}
+
 /// A line that waits for the outputs of commands.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingLine {
     pub keyword: Keyword,
     pub tokens: Vec<Token>,
     pub line: LogicalLine<'static>,
-}
-
-/// One line inside an entry; `bool "text"` and `def_bool y` make two of them.
-#[derive(Clone, Debug)]
-pub(crate) struct Attribute {
-    pub kind: AttributeKind,
-    /// The keyword.
-    pub span: Span,
 }
 
 /// One entry of a file or a block.

@@ -2,7 +2,7 @@
 //!
 //! Goes on after an error, so that one run finds many. A line that is wrong is reported once and skipped.
 
-use super::ast::{Attribute, AttributeKind, Item, ItemKind, PendingLine, Word};
+use super::ast::{Attribute, Item, ItemKind, PendingLine, RangeLine, Word};
 use super::reader::{LogicalLine, Raw, Reader, narrow};
 use super::shape::{Parts, Rule, join};
 use super::token::{Keyword, Token, Tokens, kind};
@@ -113,8 +113,7 @@ impl Blocks<'_, '_, '_> {
         if tokens.pending {
             if let Some(keyword) = keyword.filter(|keyword| rule_of(*keyword).is_some() && self.takes_attributes()) {
                 let line = PendingLine { keyword, tokens: tokens.list[1..].to_vec(), line: line.to_owned_line() };
-                let attribute = Attribute { kind: AttributeKind::Pending(Box::new(line)), span: first.span };
-                let attached = self.attach(attribute, keyword.as_str());
+                let attached = self.attach(Attribute::Pending(Box::new(line)), first.span, keyword.as_str());
                 return attached.unwrap_or_else(|finding| self.report(finding));
             }
             if let Err(finding) = self.loader.resolve_tokens(&mut tokens.list) {
@@ -306,7 +305,7 @@ impl Blocks<'_, '_, '_> {
             let finding = Diagnostic::warning("K013", span, "this help has no text");
             self.report(finding.with_help("indent the text below `help`"));
         }
-        self.attach(Attribute { kind: AttributeKind::Help(place), span }, keyword.as_str())
+        self.attach(Attribute::Help(place), span, keyword.as_str())
     }
 
     fn take_attribute(
@@ -318,14 +317,14 @@ impl Blocks<'_, '_, '_> {
     ) -> Result<(), Diagnostic> {
         let Some(rule) = rule_of(keyword) else { return Err(self.explain_unknown(line, first)) };
         let [one, two] = lower_attribute(keyword, self.parts(rule, rest, line)?, line)?;
-        for kind in one.into_iter().chain(two) {
-            self.attach(Attribute { kind, span: first.span }, keyword.as_str())?;
+        for attribute in one.into_iter().chain(two) {
+            self.attach(attribute, first.span, keyword.as_str())?;
         }
         Ok(())
     }
 
     /// Gives an attribute to the entry or block that it stands in.
-    fn attach(&mut self, attribute: Attribute, keyword: &str) -> Result<(), Diagnostic> {
+    fn attach(&mut self, attribute: Attribute, span: Span, keyword: &str) -> Result<(), Diagnostic> {
         self.drop_annotations();
         let item = match &mut self.target {
             Target::Broken => return Ok(()),
@@ -334,10 +333,10 @@ impl Blocks<'_, '_, '_> {
             Target::Block => self.frames.last_mut().map(|frame| &mut frame.item),
         };
         let Some(item) = item else {
-            let finding = Diagnostic::error("K006", attribute.span, format!("`{keyword}` stands in no entry"));
+            let finding = Diagnostic::error("K006", span, format!("`{keyword}` stands in no entry"));
             return Err(finding.with_help("attributes follow the config, choice, menu or comment that they belong to"));
         };
-        refuse_in(item, &attribute.kind, attribute.span, keyword)?;
+        refuse_in(item, &attribute, span, keyword)?;
         self.loader.attributes.push(attribute);
         item.attributes.end = narrow(self.loader.attributes.len());
         Ok(())
@@ -428,7 +427,7 @@ pub(crate) fn lower_pending(
     loader: &mut Loader<'_>,
     pending: &PendingLine,
     entry: &Item,
-) -> Result<[Option<AttributeKind>; 2], Diagnostic> {
+) -> Result<[Option<Attribute>; 2], Diagnostic> {
     let Some(rule) = rule_of(pending.keyword) else { return Ok([None, None]) };
     let mut tokens = pending.tokens.clone();
     loader.resolve_tokens(&mut tokens)?;
@@ -443,54 +442,56 @@ fn lower_attribute(
     keyword: Keyword,
     mut parts: Parts<'_>,
     line: &LogicalLine<'_>,
-) -> Result<[Option<AttributeKind>; 2], Diagnostic> {
+) -> Result<[Option<Attribute>; 2], Diagnostic> {
     use Keyword as K;
+    let place = line.keyword();
     let one = match keyword {
         K::Bool | K::Boolean | K::Tristate | K::Int | K::Hex | K::String => {
-            let prompt = parts.word().map(|text| AttributeKind::Prompt { text, condition: parts.condition() });
-            return Ok([Some(AttributeKind::Type(type_of(keyword))), prompt]);
+            let prompt = parts.word().map(|text| Attribute::Prompt { text, condition: parts.condition() });
+            return Ok([Some(Attribute::Type(type_of(keyword), place)), prompt]);
         }
         K::Default | K::DefBool | K::DefTristate | K::DefInt | K::DefHex | K::DefString => {
             let value = required(parts.expression(), line)?;
-            let default = Some(AttributeKind::Default { value, condition: parts.condition() });
-            let kind = (keyword != K::Default).then(|| AttributeKind::Type(type_of(keyword)));
+            let default = Some(Attribute::Default { value, condition: parts.condition() });
+            let kind = (keyword != K::Default).then(|| Attribute::Type(type_of(keyword), place));
             return Ok([kind, default]);
         }
-        K::Prompt => AttributeKind::Prompt { text: required(parts.word(), line)?, condition: parts.condition() },
+        K::Prompt => Attribute::Prompt { text: required(parts.word(), line)?, condition: parts.condition() },
         K::Depends => {
             let expression = required(parts.expression(), line)?;
-            AttributeKind::DependsOn { expression, condition: parts.condition() }
+            Attribute::DependsOn { expression, condition: parts.condition() }
         }
         K::Select | K::Imply => {
             let (target, span) = required(parts.symbol(), line)?;
             let condition = parts.condition();
             match keyword {
-                K::Select => AttributeKind::Select { target, span, condition },
-                _ => AttributeKind::Imply { target, span, condition },
+                K::Select => Attribute::Select { target, span, condition },
+                _ => Attribute::Imply { target, span, condition },
             }
         }
         K::Range => {
             let (low, from) = required(parts.atom(), line)?;
             let (high, to) = required(parts.atom(), line)?;
-            AttributeKind::Range { low, high, span: join(from, to), condition: parts.condition() }
+            let (span, condition) = (join(from, to), parts.condition());
+            Attribute::Range(Box::new(RangeLine { low, high, span, condition }))
         }
-        K::Visible => AttributeKind::VisibleIf(required(parts.expression(), line)?),
+        K::Visible => Attribute::VisibleIf(required(parts.expression(), line)?),
         K::Option => lower_option(&mut parts, line)?,
-        K::Modules => AttributeKind::Modules,
-        K::Optional => AttributeKind::Optional,
-        _ => AttributeKind::Transitional,
+        K::Modules => Attribute::Modules,
+        K::Optional => Attribute::Optional,
+        _ => Attribute::Transitional,
     };
     Ok([Some(one), None])
 }
 
-fn lower_option(parts: &mut Parts<'_>, line: &LogicalLine<'_>) -> Result<AttributeKind, Diagnostic> {
+fn lower_option(parts: &mut Parts<'_>, line: &LogicalLine<'_>) -> Result<Attribute, Diagnostic> {
     let name = required(parts.word(), line)?;
     let value = parts.word();
     match (parts.text(name), value) {
-        ("modules", None) => Ok(AttributeKind::Modules),
-        ("env", Some(variable)) => Ok(AttributeKind::Env(variable)),
-        ("allnoconfig_y", None) => Ok(AttributeKind::AllnoconfigY),
-        ("defconfig_list", None) => Ok(AttributeKind::Ignored),
+        ("modules", None) => Ok(Attribute::Modules),
+        ("env", Some(variable)) => Ok(Attribute::Env(variable)),
+        ("allnoconfig_y", None) => Ok(Attribute::AllnoconfigY),
+        ("defconfig_list", None) => Ok(Attribute::Ignored),
         ("env", None) => {
             Err(Diagnostic::error("K002", name.span, "`option env` needs a variable: option env=\"NAME\""))
         }
@@ -506,15 +507,15 @@ fn lower_option(parts: &mut Parts<'_>, line: &LogicalLine<'_>) -> Result<Attribu
 }
 
 /// The finding that an attribute does not belong where it stands.
-fn refuse_in(item: &Item, attribute: &AttributeKind, span: Span, keyword: &str) -> Result<(), Diagnostic> {
+fn refuse_in(item: &Item, attribute: &Attribute, span: Span, keyword: &str) -> Result<(), Diagnostic> {
     let Some(place) = refuse(&item.kind, attribute) else { return Ok(()) };
     let finding = Diagnostic::error("K006", span, format!("`{keyword}` is not allowed in {place}"));
     Err(finding.with_label(item.span, "this entry"))
 }
 
 /// Where an attribute may not stand, as words for a message.
-fn refuse(item: &ItemKind, attribute: &AttributeKind) -> Option<&'static str> {
-    use AttributeKind as A;
+fn refuse(item: &ItemKind, attribute: &Attribute) -> Option<&'static str> {
+    use Attribute as A;
     if matches!(attribute, A::Pending(_)) {
         return None;
     }
@@ -523,7 +524,7 @@ fn refuse(item: &ItemKind, attribute: &AttributeKind) -> Option<&'static str> {
         ItemKind::Choice { .. } => {
             let allowed = matches!(
                 attribute,
-                A::Type(_) | A::Prompt { .. } | A::Default { .. } | A::DependsOn { .. } | A::Optional | A::Help(_)
+                A::Type(..) | A::Prompt { .. } | A::Default { .. } | A::DependsOn { .. } | A::Optional | A::Help(_)
             );
             (!allowed).then_some("a choice")
         }

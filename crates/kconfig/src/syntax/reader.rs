@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use crate::names::is_name_byte;
 use crate::source::{FileId, Span};
 
 /// A physical line behind the first of a logical one.
@@ -51,6 +52,13 @@ impl<'s> LogicalLine<'s> {
         let start = self.text.bytes().position(|byte| !is_blank(byte)).unwrap_or(0);
         let end = self.text.bytes().rposition(|byte| !is_blank(byte)).map_or(start, |end| end + 1);
         self.span(start, end)
+    }
+
+    /// The first word.
+    pub(crate) fn keyword(&self) -> Span {
+        let start = self.text.bytes().position(|byte| !is_blank(byte)).unwrap_or(0);
+        let length = self.text.bytes().skip(start).position(|byte| !is_name_byte(byte));
+        self.span(start, length.map_or(self.text.len(), |length| start + length))
     }
 
     /// The place behind the last word.
