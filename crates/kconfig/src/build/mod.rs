@@ -51,9 +51,7 @@ fn find_modules(items: &[Item], attributes: &[Attribute]) -> Option<SymbolId> {
     items.iter().find_map(|item| {
         let mut lines = attributes[item.attributes.start as usize..item.attributes.end as usize].iter();
         match item.kind {
-            ItemKind::Config { symbol, .. } if lines.any(|line| matches!(line, Attribute::Modules)) => {
-                Some(symbol)
-            }
+            ItemKind::Config { symbol, .. } if lines.any(|line| matches!(line, Attribute::Modules)) => Some(symbol),
             _ => find_modules(&item.items, attributes),
         }
     })
