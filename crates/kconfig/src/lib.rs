@@ -8,18 +8,22 @@
 //!
 //! Each layer uses only the ones before it.
 //!
-//! [`dialect`] says whose rules count where the C tools changed theirs.
+//! [`env`] is the outside that the caller hands in: variables, commands, functions, messages. [`dialect`] says whose rules count where
+//! the C tools changed theirs.
 //!
 //! 1. [`source`]: files, positions, and the reader that splits bytes into *logical lines* (continuations joined, comments and
 //!    help text taken out). Most bytes of a real tree are help and comments; they never reach the grammar.
-//! 2. `syntax`: `kconfig.pest` describes one line of the language; the block parser makes a syntax tree with spans of the lines.
+//! 2. `syntax`: a line becomes tokens, in which macros are expanded; `kconfig.pest` describes the *shape* of a line, the kinds of its
+//!    tokens, and each shape is parsed once; the block parser makes a syntax tree with spans of the lines. Commands of `$(shell)` run
+//!    side by side while the files behind them are read.
 //! 3. `build`: the syntax tree becomes symbols, choices and menu nodes in arenas; dependencies are propagated, implicit
 //!    submenus formed, recursive dependencies found.
 //! 4. `eval`: values, lazily computed and remembered.
 //! 5. [`dotconfig`]: reads and writes `.config`.
 //! 6. [`diagnostic`]: every finding of every layer, with stable ids and pictures of the source.
 //!
-//! Tools stand beside the layers and use only their public side: [`lint`], [`merge`] and [`diff`] over [`fragment`], [`explain`],
+//! [`conf`] is Linux's `scripts/kconfig/conf` on top of all of them. Other tools stand beside the layers and use only their public
+//! side: [`lint`], [`merge`] and [`diff`] over [`fragment`], [`explain`],
 //! [`format`](mod@format) and [`json`].
 //!
 //! # Invariants
