@@ -8,7 +8,7 @@
 //!
 //! Each layer uses only the ones before it.
 //!
-//! [`env`] is the outside that the caller hands in: variables, commands, functions, messages. [`dialect`] says whose rules count where
+//! [`env`](mod@env) is the outside that the caller hands in: variables, commands, functions, messages. [`dialect`] says whose rules count where
 //! the C tools changed theirs.
 //!
 //! 1. [`source`]: files, positions, and the reader that splits bytes into *logical lines* (continuations joined, comments and
