@@ -8,8 +8,8 @@
 //!
 //! Each layer uses only the ones before it.
 //!
-//! [`env`](mod@env) is the outside that the caller hands in: variables, commands, functions, messages. [`dialect`] says whose rules count where
-//! the C tools changed theirs.
+//! [`env`](mod@env) is the outside that the caller hands in: variables, commands, functions, messages. [`dialect`] says whose
+//! rules count where the C tools changed theirs.
 //!
 //! 1. [`source`]: files, positions, and the reader that splits bytes into *logical lines* (continuations joined, comments and
 //!    help text taken out). Most bytes of a real tree are help and comments; they never reach the grammar.
