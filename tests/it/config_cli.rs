@@ -5,16 +5,11 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 
+use crate::cli_support::{Outcome, finish};
+
 /// A working directory without a Kconfig tree of its own.
 struct Desk {
     dir: tempfile::TempDir,
-}
-
-/// What a command did.
-struct Outcome {
-    code: i32,
-    out: String,
-    err: String,
 }
 
 impl Desk {
@@ -41,12 +36,7 @@ impl Desk {
     }
 
     fn run(&self, args: &[&str]) -> Outcome {
-        let output = self.command(args).output().unwrap();
-        Outcome {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+        finish(&mut self.command(args))
     }
 
     /// Runs what must work, and returns standard output.

@@ -6,19 +6,14 @@ use std::path::PathBuf;
 use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::cli_support::{Outcome, finish};
+
 const TREE: &str = "mainmenu \"Test\"\n\nconfig MODULES\n\tbool \"Modules\"\n\tmodules\n\nconfig NET\n\tbool \"Net\"\n\nsource \"drivers/Kconfig\"\n";
 const DRIVERS: &str = "config DRIVER\n\ttristate \"Driver\"\n\tdepends on NET\n\tdefault y\n\nconfig CARD\n\tbool \"Card $(FLAVOUR)\"\n\tselect BUS\n\nconfig BUS\n\tbool\n\tdepends on NET\n\nconfig SPEED\n\tint \"Speed\"\n\trange 1 10\n\tdefault 5\n";
 
 /// A working directory with a tree.
 struct Desk {
     dir: tempfile::TempDir,
-}
-
-/// What a command did.
-struct Outcome {
-    code: i32,
-    out: String,
-    err: String,
 }
 
 impl Desk {
@@ -64,15 +59,6 @@ impl Desk {
         let outcome = self.run(args);
         assert_eq!(outcome.code, code, "{args:?}: {}{}", outcome.out, outcome.err);
         outcome.err
-    }
-}
-
-fn finish(command: &mut Command) -> Outcome {
-    let output = command.output().unwrap();
-    Outcome {
-        code: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
     }
 }
 

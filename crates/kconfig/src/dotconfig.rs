@@ -96,15 +96,18 @@ fn find_symbol(config: &Config<'_>, name: &str) -> Result<SymbolId, String> {
 }
 
 /// The text between quotes; what follows the closing one is ignored, as in C.
-fn unquote(value: &str) -> Option<String> {
-    let mut text = String::new();
-    let mut chars = value.strip_prefix('"')?.chars();
+pub(crate) fn unquote(value: &str) -> Option<String> {
+    let mut rest = value.strip_prefix('"')?;
+    let mut text = String::with_capacity(rest.len());
     loop {
-        match chars.next()? {
-            '"' => return Some(text),
-            '\\' => text.push(chars.next()?),
-            c => text.push(c),
+        let at = rest.find(['"', '\\'])?;
+        text.push_str(&rest[..at]);
+        if rest.as_bytes()[at] == b'"' {
+            return Some(text);
         }
+        let next = rest[at + 1..].chars().next()?;
+        text.push(next);
+        rest = &rest[at + 1 + next.len_utf8()..];
     }
 }
 

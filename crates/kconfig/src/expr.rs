@@ -2,11 +2,9 @@
 //!
 //! Equal expressions have the same id, so that comparing two conditions is comparing two numbers.
 
-use std::hash::BuildHasher as _;
-
 use hashbrown::HashTable;
 
-use crate::source::FastHash;
+use crate::source::hash_of;
 use crate::tree::{ChoiceId, SymbolId};
 use crate::value::Tri;
 
@@ -69,6 +67,18 @@ impl Compare {
             Self::LessEqual => "<=",
             Self::Greater => ">",
             Self::GreaterEqual => ">=",
+        }
+    }
+
+    /// The operator that holds where this one does not.
+    pub(crate) const fn inverse(self) -> Self {
+        match self {
+            Self::Equal => Self::Unequal,
+            Self::Unequal => Self::Equal,
+            Self::Less => Self::GreaterEqual,
+            Self::LessEqual => Self::Greater,
+            Self::Greater => Self::LessEqual,
+            Self::GreaterEqual => Self::Less,
         }
     }
 
@@ -148,10 +158,6 @@ pub(crate) struct Exprs {
     ids: HashTable<ExprId>,
     /// Which of `n` (1) and `m` (2) each expression names: those that name neither need no rewriting.
     constants: Vec<u8>,
-}
-
-fn hash_of(expr: &Expr) -> u64 {
-    FastHash::default().hash_one(expr)
 }
 
 const fn bits_of(atom: Atom) -> u8 {
@@ -255,7 +261,7 @@ impl Exprs {
                 }
             }
             Expr::Atom(atom) => self.compare(operator, atom, Atom::Tri(Tri::N)),
-            Expr::Not(inner) => self.compare_no(inner, if equal { Compare::Unequal } else { Compare::Equal }),
+            Expr::Not(inner) => self.compare_no(inner, operator.inverse()),
             // Chains are taken apart, so that only real nesting costs depth.
             Expr::And(..) => self.join_no(self.conjuncts(id), operator, equal),
             Expr::Or(..) => self.join_no(self.disjuncts(id), operator, !equal),

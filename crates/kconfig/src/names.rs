@@ -2,13 +2,12 @@
 //!
 //! Knows which words are constants and which name symbols; nothing of what symbols are.
 
-use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
 
 use crate::expr::{Atom, TextId};
-use crate::source::{FastHash, Span};
+use crate::source::{Span, hash_of};
 use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
 
@@ -133,10 +132,6 @@ impl Names {
     pub(crate) fn symbols(&self) -> impl Iterator<Item = (Arc<str>, Span)> {
         self.symbols.iter().map(|(text, span)| (self.shared(*text), *span))
     }
-}
-
-fn hash_of(text: &str) -> u64 {
-    FastHash::default().hash_one(text)
 }
 
 fn tri_of(text: &str) -> Option<Tri> {

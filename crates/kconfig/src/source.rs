@@ -3,7 +3,7 @@
 //! Files come through the caller's [`Files`]; everything else from outside is in `env`.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hash, Hasher};
 use std::io;
 use std::sync::Arc;
 
@@ -130,6 +130,11 @@ impl Sources {
 
 /// A fast hash for names and small keys of trusted size; the tables hold what the tree's author wrote, not network input.
 pub(crate) type FastHash = BuildHasherDefault<FastHasher>;
+
+/// The fast hash of one key, for tables that hold only numbers of keys.
+pub(crate) fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
+    FastHash::default().hash_one(key)
+}
 
 /// Multiply and rotate, eight bytes at a time.
 #[derive(Clone, Copy, Default)]

@@ -326,6 +326,14 @@ impl Tree {
         })
     }
 
+    /// The symbols of the menus in their order, each where it stands first.
+    pub(crate) fn symbols_in_menus(&self) -> impl Iterator<Item = SymbolId> {
+        let mut seen = vec![false; self.symbols.len()];
+        self.nodes()
+            .filter_map(|(_, node)| node.symbol)
+            .filter(move |symbol| !std::mem::replace(&mut seen[symbol.index()], true))
+    }
+
     /// One node.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &Node {

@@ -2,6 +2,7 @@
 
 use super::order::Vertex;
 use super::session::Session;
+use crate::dotconfig;
 use crate::eval::{UserSymbol, UserValue};
 use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
@@ -220,28 +221,12 @@ fn parse_value(kind: SymbolType, value: &str) -> Result<Option<UserValue>, Inval
         (SymbolType::Tristate, Some(b'm')) => Ok(Some(UserValue::Tri(Tri::M))),
         (SymbolType::Bool | SymbolType::Tristate, Some(b'y')) => Ok(Some(UserValue::Tri(Tri::Y))),
         (SymbolType::Bool | SymbolType::Tristate, Some(b'n')) => Ok(Some(UserValue::Tri(Tri::N))),
-        (SymbolType::String, Some(b'"')) => match unescape(&value[1..]) {
+        (SymbolType::String, Some(b'"')) => match dotconfig::unquote(value) {
             Some(text) => Ok(Some(UserValue::Text(text.into()))),
             None => Err(Invalid::Text),
         },
         (SymbolType::Unknown | SymbolType::String, _) => Ok(None),
         (SymbolType::Int | SymbolType::Hex, _) if kind.accepts(value) => Ok(Some(UserValue::Text(value.into()))),
         _ => Err(Invalid::Value),
-    }
-}
-
-/// The text up to the closing quote; none when there is no such quote.
-fn unescape(value: &str) -> Option<String> {
-    let mut text = String::with_capacity(value.len());
-    let mut rest = value;
-    loop {
-        let at = rest.find(['"', '\\'])?;
-        text.push_str(&rest[..at]);
-        if rest.as_bytes()[at] == b'"' {
-            return Some(text);
-        }
-        let next = rest[at + 1..].chars().next()?;
-        text.push(next);
-        rest = &rest[at + 1 + next.len_utf8()..];
     }
 }

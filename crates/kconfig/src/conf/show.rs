@@ -22,7 +22,7 @@ impl Form {
             Expr::Atom(atom) => return if negated { Self::Not(atom) } else { Self::Atom(atom) },
             Expr::Not(inner) => return Self::new(tree, inner, !negated),
             Expr::Compare(operator, left, right) => {
-                let operator = if negated { negate(operator) } else { operator };
+                let operator = if negated { operator.inverse() } else { operator };
                 return Self::compare(tree, operator, left, right);
             }
             Expr::And(..) => !negated,
@@ -80,17 +80,6 @@ impl Form {
             (_, true) => Self::And(kept),
             (_, false) => Self::Or(kept),
         }
-    }
-}
-
-const fn negate(operator: Compare) -> Compare {
-    match operator {
-        Compare::Equal => Compare::Unequal,
-        Compare::Unequal => Compare::Equal,
-        Compare::Less => Compare::GreaterEqual,
-        Compare::LessEqual => Compare::Greater,
-        Compare::Greater => Compare::LessEqual,
-        Compare::GreaterEqual => Compare::Less,
     }
 }
 

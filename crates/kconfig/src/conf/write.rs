@@ -9,13 +9,6 @@ use crate::expr::{Atom, Expr};
 use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
 
-/// The user's values that did not become so, collected while writing.
-#[derive(Default)]
-struct ChangedInput {
-    wanted: bool,
-    lines: String,
-}
-
 impl Session<'_, '_> {
     /// Writes the configuration; by way of another file unless `KCONFIG_OVERWRITECONFIG` is set.
     pub(super) fn write_config(&mut self) -> io::Result<()> {
@@ -61,12 +54,7 @@ impl Session<'_, '_> {
         self.console.outside.write(name, b"")?;
         self.recompute();
         let mut text = String::new();
-        let mut done = vec![false; self.tree.symbols.len()];
-        for (_, node) in self.tree.nodes() {
-            let Some(symbol) = node.symbol else { continue };
-            if std::mem::replace(&mut done[symbol.index()], true) {
-                continue;
-            }
+        for symbol in self.tree.symbols_in_menus() {
             if self.config.is_written(symbol) && self.is_changeable(symbol) && !self.is_default(symbol) {
                 dotconfig::push_line(&self.config, symbol, &self.prefix, &mut text);
             }
@@ -119,30 +107,26 @@ impl Session<'_, '_> {
     fn report_changed_input(&mut self) {
         let wanted = self.tree.dialect().warns_of_changed_input()
             && self.variable("KCONFIG_WARN_CHANGED_INPUT").is_some_and(|value| !value.is_empty());
-        let mut found = ChangedInput { wanted, lines: String::new() };
-        if !found.wanted {
+        if !wanted {
             return;
         }
-        let mut done = vec![false; self.tree.symbols.len()];
-        for (_, node) in self.tree.nodes() {
-            let Some(symbol) = node.symbol else { continue };
-            if !std::mem::replace(&mut done[symbol.index()], true) {
-                self.collect_changed(symbol, &mut found);
-            }
+        let mut lines = String::new();
+        for symbol in self.tree.symbols_in_menus() {
+            self.push_changed(symbol, &mut lines);
         }
-        if !found.lines.is_empty() {
-            self.error(&format!("warning: user-provided values changed by Kconfig:\n{}", found.lines));
+        if !lines.is_empty() {
+            self.error(&format!("warning: user-provided values changed by Kconfig:\n{lines}"));
         }
     }
 
-    fn collect_changed(&self, symbol: SymbolId, found: &mut ChangedInput) {
+    fn push_changed(&self, symbol: SymbolId, lines: &mut String) {
         let definition = self.tree.get(symbol);
         let user = &self.config.user.symbols[symbol.index()];
         let (Some(wanted), true) = (user.counted(), definition.kind != SymbolType::Unknown) else { return };
         let value = self.config.value(symbol);
         if wanted.as_str() != value {
             // Writing to a String cannot fail.
-            let _ = writeln!(found.lines, "  {}{}: {} -> {value}", self.prefix, definition.name, wanted.as_str());
+            let _ = writeln!(lines, "  {}{}: {} -> {value}", self.prefix, definition.name, wanted.as_str());
         }
     }
 }

@@ -444,17 +444,16 @@ fn lower_attribute(
     line: &LogicalLine<'_>,
 ) -> Result<[Option<Attribute>; 2], Diagnostic> {
     use Keyword as K;
-    let place = line.keyword();
+    let kind = || Attribute::Type(type_of(keyword), line.keyword());
     let one = match keyword {
         K::Bool | K::Boolean | K::Tristate | K::Int | K::Hex | K::String => {
             let prompt = parts.word().map(|text| Attribute::Prompt { text, condition: parts.condition() });
-            return Ok([Some(Attribute::Type(type_of(keyword), place)), prompt]);
+            return Ok([Some(kind()), prompt]);
         }
         K::Default | K::DefBool | K::DefTristate | K::DefInt | K::DefHex | K::DefString => {
             let value = required(parts.expression(), line)?;
             let default = Some(Attribute::Default { value, condition: parts.condition() });
-            let kind = (keyword != K::Default).then(|| Attribute::Type(type_of(keyword), place));
-            return Ok([kind, default]);
+            return Ok([(keyword != K::Default).then(kind), default]);
         }
         K::Prompt => Attribute::Prompt { text: required(parts.word(), line)?, condition: parts.condition() },
         K::Depends => {

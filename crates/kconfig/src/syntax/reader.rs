@@ -219,7 +219,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-fn is_blank(byte: u8) -> bool {
+pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\x0c' | b'\r')
 }
 

@@ -3,7 +3,7 @@
 //! Splits and expands; what may follow what is the grammar's business.
 
 use super::macros::{Failure, Macros};
-use super::reader::LogicalLine;
+use super::reader::{LogicalLine, is_blank};
 use crate::diagnostic::Diagnostic;
 use crate::expr::TextId;
 use crate::names::{Names, is_name_byte};
@@ -62,7 +62,7 @@ const CLASSES: [u8; 256] = {
         let character = byte as u8;
         if is_name_byte(character) {
             classes[byte] = WORD;
-        } else if matches!(character, b' ' | b'\t' | b'\x0c' | b'\r') {
+        } else if is_blank(character) {
             classes[byte] = BLANK;
         }
         byte += 1;

@@ -86,17 +86,6 @@ impl Tree {
     }
 }
 
-pub(super) const fn invert(operator: Compare) -> Compare {
-    match operator {
-        Compare::Equal => Compare::Unequal,
-        Compare::Unequal => Compare::Equal,
-        Compare::Less => Compare::GreaterEqual,
-        Compare::LessEqual => Compare::Greater,
-        Compare::Greater => Compare::LessEqual,
-        Compare::GreaterEqual => Compare::Less,
-    }
-}
-
 /// The same comparison with its sides exchanged.
 const fn swap(operator: Compare) -> Compare {
     match operator {

@@ -10,7 +10,7 @@ use crate::expr::{Atom, Expr, ExprId};
 use crate::tree::{Symbol, SymbolId, Tree};
 use crate::value::{SymbolType, Tri};
 
-use self::compare::{Verdict, invert};
+use self::compare::Verdict;
 use super::elsewhere::Elsewhere;
 
 /// A set of truth values: one bit each for `n`, `m` and `y`.
@@ -263,7 +263,7 @@ impl<'t> Facts<'t> {
                     self.take_atom(atom, positive, &mut open);
                 }
                 Expr::Compare(operator, left, right) => {
-                    match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
+                    match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {
                         Verdict::Symbol(symbol, set) => self.restrict(symbol, set),
                         Verdict::Never => self.consistent = false,
                         Verdict::Within(symbol, set) => {
@@ -475,7 +475,7 @@ impl<'t> Facts<'t> {
             Expr::Atom(Atom::Choice(_)) => true,
             Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { M | Y } else { N | M } != 0,
             Expr::Compare(operator, left, right) => {
-                match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
+                match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {
                     Verdict::Symbol(symbol, set) | Verdict::Within(symbol, set) => self.domain(symbol) & set != 0,
                     Verdict::Never => false,
                     Verdict::Maybe => true,
@@ -497,7 +497,7 @@ impl<'t> Facts<'t> {
             Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { N } else { Y } == 0,
             Expr::Atom(atom) => atom == Atom::Tri(Tri::M) || (atom == Atom::Tri(Tri::Y)) == positive,
             Expr::Compare(operator, left, right) => {
-                match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
+                match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {
                     Verdict::Symbol(symbol, set) => self.domain(symbol) & !set == 0,
                     Verdict::Maybe | Verdict::Within(..) => self.given.contains(&(expr, positive)),
                     Verdict::Never => false,

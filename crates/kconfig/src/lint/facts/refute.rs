@@ -1,6 +1,6 @@
 //! Values under which a condition fails though everything assumed holds: the proof that something can be off.
 
-use super::compare::{Verdict, invert};
+use super::compare::Verdict;
 use super::{ANY, Assignment, Facts, N, Set, Y};
 use crate::expr::{Atom, Expr, ExprId};
 use crate::tree::SymbolId;
@@ -53,7 +53,7 @@ impl Facts<'_> {
             Expr::Or(..) => all(self.tree.disjuncts(expr)),
             Expr::Atom(Atom::Symbol(symbol)) => self.move_out(symbol, if positive { N } else { Y }),
             Expr::Compare(operator, left, right) => {
-                match self.comparison(if positive { operator } else { invert(operator) }, left, right) {
+                match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {
                     Verdict::Symbol(symbol, set) => self.move_out(symbol, ANY & !set),
                     Verdict::Never => Some(Assignment::new()),
                     Verdict::Maybe | Verdict::Within(..) => None,
