@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
@@ -16,9 +17,10 @@ use sha2::{Digest as _, Sha256};
 const VOLATILE: [&str; 9] =
     ["_", "OLDPWD", "SHLVL", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKE_TERMOUT", "MAKE_TERMERR", "KCONFIG_CONFIG"];
 
-/// The shell that commands run in, with the whole environment.
+/// The shell that commands run in, with the whole environment and some variables more.
 #[derive(Debug, Default)]
 pub struct Shell {
+    variables: Vec<(String, String)>,
     cache: Option<Cache>,
 }
 
@@ -26,14 +28,21 @@ pub struct Shell {
 type Printed = (Vec<u8>, Vec<u8>);
 
 impl Shell {
-    /// A shell that remembers in this directory, across runs, what each command printed.
+    /// A shell in which these variables are set; of one that is named twice the last counts.
+    #[must_use]
+    pub fn new(variables: Vec<(String, String)>) -> Self {
+        Self { variables, cache: None }
+    }
+
+    /// The same, but it remembers in this directory, across runs, what each command printed.
     ///
     /// An answer is taken again while the command line, the working directory, the environment and the identity (place, size, inode,
     /// time of change) of every program and file that the command line names are the same. What those in turn run or read is not
     /// looked at: who changes a compiler behind an unchanged driver has to remove the directory.
     #[must_use]
-    pub fn remembering(directory: PathBuf) -> Self {
-        Self { cache: Some(Cache::new(directory)) }
+    pub fn remembering(self, directory: PathBuf) -> Self {
+        let cache = Some(Cache::new(directory, &self.variables));
+        Self { cache, ..self }
     }
 
     /// Runs a command line as `sh -c` does, or answers from memory. How the command ends does not matter.
@@ -41,20 +50,24 @@ impl Shell {
     /// # Errors
     /// When no shell can be started. A memory that cannot be read or written is none.
     pub fn run(&self, command: &str) -> io::Result<Printed> {
-        let Some(cache) = &self.cache else { return run(command) };
+        let Some(cache) = &self.cache else { return self.start(command) };
         let path = cache.path_of(command);
         if let Some(known) = fs_err::read(&path).ok().and_then(|bytes| decode(&bytes)) {
             return Ok(known);
         }
-        let printed = run(command)?;
+        let printed = self.start(command)?;
         write(&path, &encode(&printed)).ok();
         Ok(printed)
     }
-}
 
-fn run(command: &str) -> io::Result<Printed> {
-    let output = duct::cmd!("sh", "-c", command).stdout_capture().stderr_capture().unchecked().run()?;
-    Ok((output.stdout, output.stderr))
+    #[expect(clippy::disallowed_methods, reason = "duct starts two threads for each command; a tree runs a hundred")]
+    fn start(&self, command: &str) -> io::Result<Printed> {
+        // By its path, as the C tools: a search along PATH would make the standard library copy this whole process for each command.
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(command).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let output = shell.stdin(Stdio::inherit()).output()?;
+        Ok((output.stdout, output.stderr))
+    }
 }
 
 /// Answers by the digest of everything that they depend on.
@@ -69,10 +82,11 @@ struct Cache {
 }
 
 impl Cache {
-    fn new(directory: PathBuf) -> Self {
+    fn new(directory: PathBuf, more: &[(String, String)]) -> Self {
         let mut surroundings = Sha256::new();
         add(&mut surroundings, std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
         let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        variables.extend(more.iter().map(|(name, value)| (name.into(), value.into())));
         variables.retain(|(name, _)| !VOLATILE.iter().any(|volatile| name == volatile));
         variables.sort();
         for (name, value) in variables {
@@ -171,7 +185,7 @@ mod tests {
         let counting = format!("printf x >> {}/count", directory.path().display());
         fs_err::write(&script, format!("{counting}; echo one")).unwrap();
         let memory = directory.path().join("memory");
-        let run = || Shell::remembering(memory.clone()).run(&command).unwrap();
+        let run = || Shell::default().remembering(memory.clone()).run(&command).unwrap();
         let one = (b"one\n".to_vec(), b"said\n".to_vec());
         assert_eq!(run(), one);
         assert_eq!((run(), count(directory.path())), (one, 1));
@@ -184,13 +198,13 @@ mod tests {
     #[test]
     fn a_damaged_memory_is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let shell = Shell::remembering(directory.path().to_owned());
+        let shell = Shell::default().remembering(directory.path().to_owned());
         shell.run("echo right").unwrap();
         let file = walk(directory.path()).pop().unwrap();
         fs_err::write(&file, [255; 9]).unwrap();
         assert_eq!(shell.run("echo right").unwrap().0, b"right\n");
         // No place to remember in is no reason to fail.
-        assert_eq!(Shell::remembering("/proc/nowhere".into()).run("echo right").unwrap().0, b"right\n");
+        assert_eq!(Shell::default().remembering("/proc/nowhere".into()).run("echo right").unwrap().0, b"right\n");
     }
 
     fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {

@@ -171,7 +171,7 @@ fn switch(model: &mut Model, row: &Row, tri: Tri) {
 
 fn reset(model: &mut Model, row: &Row) {
     let symbols: Vec<SymbolId> = match row.kind {
-        RowKind::Choice(choice) => model.schema.tree().choice(choice).members.clone(),
+        RowKind::Choice(choice) => model.schema.tree().choice(choice).members.to_vec(),
         kind => kind.symbol().into_iter().collect(),
     };
     if symbols.is_empty() {

@@ -146,6 +146,34 @@ fn check_lists_its_lints() {
 }
 
 #[test]
+fn commands_of_a_tree_run_for_every_tool_unless_they_may_not() {
+    let desk = Desk::new();
+    let tree = "config A\n\tstring \"A\"\n\tdefault \"$(shell,cat $(srctree)/text; echo $FLAVOUR; ls $srctree/text)\"\n\thelp\n\t  A.\n";
+    desk.write("place/Kconfig", tree);
+    desk.write("place/text", "mint\n");
+    desk.write("base", "");
+    let tools = [
+        &["check", "Kconfig"][..],
+        &["explain", "A"],
+        &["json"],
+        &["merge", "base"],
+        &["diff", "--tree", "Kconfig", "base", ".config"],
+    ];
+    fs_err::remove_file(desk.path("Kconfig")).unwrap();
+    for tool in tools {
+        let args = [tool, &["--srctree", "place", "--env", "FLAVOUR=fresh"]].concat();
+        let outcome = desk.ok(&args);
+        if tool[0] != "check" {
+            let found = outcome.out + &fs_err::read_to_string(desk.path(".config")).unwrap_or_default();
+            assert!(found.contains("mint fresh place/text"), "{tool:?}: {found}");
+        }
+        let refused = desk.run(&[&args[..], &["--no-shell"]].concat());
+        assert_eq!(refused.code, 1, "{tool:?}: {}", refused.err);
+        assert!((refused.out + &refused.err).contains("commands are not allowed here"), "{tool:?}");
+    }
+}
+
+#[test]
 fn fmt_writes_checks_and_refuses() {
     let desk = Desk::new();
     desk.write("messy", "config A\n  bool   \"A\"\n");

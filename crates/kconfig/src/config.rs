@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::eval::{Answers, Computed, Evaluator, Reason, UserChoice, UserSymbol, UserValue, UserValues};
 use crate::expr::{Atom, ExprId};
-use crate::tree::{ChoiceId, NodeId, Symbol, SymbolId, Tree};
+use crate::tree::{ChoiceId, NodeId, Selection, SymbolId, Tree};
 use crate::value::{Origin, SymbolType, Tri, Value};
 
 /// Why a value was refused; the text is a sentence for a person.
@@ -231,39 +231,26 @@ impl<'t> Config<'t> {
     /// Where the value came from.
     #[must_use]
     pub fn origin(&self, symbol: SymbolId) -> Origin {
-        let (definition, answer) = (self.tree.get(symbol), self.evaluator().answer(symbol));
-        match answer.reason {
+        match self.evaluator().answer(symbol).reason {
             Reason::User => Origin::User,
             Reason::Choice => Origin::Choice,
             Reason::Unset => Origin::Unset,
-            Reason::Default(index) => Origin::Default { span: definition.defaults[index as usize].span },
-            Reason::Select => self.find_selector(definition).map_or(Origin::Unset, |(by, index)| {
-                let span = self.tree.get(by).selects[index].span;
-                Origin::Select { by, span }
-            }),
-            Reason::Imply => self.find_implier(definition).map_or(Origin::Unset, |(by, index)| {
-                let span = self.tree.get(by).implies[index].span;
-                Origin::Imply { by, span }
-            }),
+            Reason::Default(index) => Origin::Default { span: self.tree.get(symbol).defaults[index as usize].span },
+            Reason::Select => self
+                .strongest(self.tree.selectors(symbol))
+                .map_or(Origin::Unset, |(by, line)| Origin::Select { by, span: line.span }),
+            Reason::Imply => self
+                .strongest(self.tree.impliers(symbol))
+                .map_or(Origin::Unset, |(by, line)| Origin::Imply { by, span: line.span }),
         }
     }
 
-    /// The strongest of those that select a symbol; of equals the first.
-    fn find_selector(&self, symbol: &Symbol) -> Option<(SymbolId, usize)> {
-        self.strongest(&symbol.selectors, |by, index| self.tree.get(by).selects[index].condition)
-    }
-
-    fn find_implier(&self, symbol: &Symbol) -> Option<(SymbolId, usize)> {
-        self.strongest(&symbol.impliers, |by, index| self.tree.get(by).implies[index].condition)
-    }
-
-    fn strongest(
+    /// The strongest of those that select or imply a symbol; of equals the first.
+    fn strongest<'a>(
         &self,
-        candidates: &[(SymbolId, usize)],
-        condition: impl Fn(SymbolId, usize) -> ExprId,
-    ) -> Option<(SymbolId, usize)> {
-        let strength = |(by, index): &(SymbolId, usize)| self.tri(*by).min(self.holds(condition(*by, *index)));
-        candidates.iter().rev().max_by_key(|candidate| strength(candidate)).copied()
+        candidates: impl DoubleEndedIterator<Item = (SymbolId, &'a Selection)>,
+    ) -> Option<(SymbolId, &'a Selection)> {
+        candidates.rev().max_by_key(|(by, line)| self.tri(*by).min(self.holds(line.condition)))
     }
 
     /// Whether, and up to which value, a person may set the symbol.
@@ -409,7 +396,7 @@ impl<'t> Config<'t> {
             if !symbol.kind.is_logical() || answer.direct >= answer.forced {
                 continue;
             }
-            if let Some((by, _)) = self.find_selector(symbol) {
+            if let Some((by, _)) = self.strongest(self.tree.selectors(id)) {
                 let selector = &self.tree.get(by).name;
                 let needs = self.tree.show(symbol.direct_dependency);
                 let direct = answer.direct;
@@ -480,7 +467,7 @@ impl<'t> Config<'t> {
     pub(crate) fn order_of(&mut self, choice: ChoiceId) -> &mut Vec<SymbolId> {
         let order = &mut self.user.choices[choice.index()].order;
         if order.is_empty() {
-            order.clone_from(&self.tree.choice(choice).members);
+            order.extend_from_slice(&self.tree.choice(choice).members);
         }
         order
     }
@@ -521,7 +508,7 @@ impl<'t> Config<'t> {
         }
         let refuse = |why| Err(SetError::NotAssignable { name: self.name(symbol), value: tri.to_string(), why });
         if tri < answer.forced {
-            let by = self.find_selector(definition).map_or_else(String::new, |(by, _)| self.name(by));
+            let by = self.strongest(self.tree.selectors(symbol)).map_or_else(String::new, |(by, _)| self.name(by));
             return refuse(format!("{by} selects it"));
         }
         if tri == Tri::M && (definition.kind == SymbolType::Bool || self.evaluator().modules() == Tri::N) {

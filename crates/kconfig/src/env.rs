@@ -27,9 +27,9 @@ pub trait Shell: Send + Sync {
     /// Runs one command line as `sh -c` does and waits for its end; how it ended does not matter, as in the C tools.
     fn run(&self, command: &str) -> io::Result<Output>;
 
-    /// How many commands may run at once, at least 1.
+    /// How many commands may run at once, at least 1: one more than processors, because now and then each waits for a file or a pipe.
     fn jobs(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from)
+        std::thread::available_parallelism().map_or(1, usize::from) + 1
     }
 }
 

@@ -206,6 +206,12 @@ impl Exprs {
         id
     }
 
+    /// Gives back what only making expressions needs.
+    pub(crate) fn seal(&mut self) {
+        self.ids = HashTable::new();
+        self.constants = Vec::new();
+    }
+
     /// Whether an expression names the constant `n` or `m`.
     pub(crate) fn names_constant(&self, id: ExprId, constant: Tri) -> bool {
         self.constants[id.0 as usize] & bits_of(Atom::Tri(constant)) != 0
@@ -304,6 +310,17 @@ impl Exprs {
                 }
             }
         }
+    }
+
+    /// Whether any term of a conjunction is such; their order is not kept.
+    pub(crate) fn any_conjunct(&self, mut id: ExprId, is_such: &impl Fn(Expr) -> bool) -> bool {
+        while let Expr::And(left, right) = self.get(id) {
+            if self.any_conjunct(right, is_such) {
+                return true;
+            }
+            id = left;
+        }
+        is_such(self.get(id))
     }
 
     /// The terms of a conjunction in order; one term for anything else.

@@ -76,7 +76,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Label, Level};
 pub use dialect::Dialect;
 pub use env::{Call, Env, Messages, Output, Shell};
 pub use expr::{Atom, Compare, Expr, ExprId};
-pub use source::{FileId, Files, MemoryFiles, Span};
+pub use source::{FileId, Files, MemoryFiles, SearchPath, Span};
 pub use suggest::suggest;
 pub use tree::{
     Annotation, Choice, ChoiceId, DefaultValue, Node, NodeId, NodeKind, Prompt, RangeLimit, Selection, Symbol,

@@ -11,10 +11,10 @@ use crate::env::Env;
 use crate::expr::Exprs;
 use crate::names::Names;
 use crate::source::{FileId, Files, Sources, Span};
-use crate::syntax::ast::{Attribute, Item, Word};
+use crate::syntax::ast::{Attribute, Attributes, Item, Word};
 use crate::syntax::blocks::{lower_pending, parse_file};
 use crate::syntax::macros::Macros;
-use crate::syntax::reader::{LogicalLine, narrow};
+use crate::syntax::reader::LogicalLine;
 use crate::syntax::shape::{Parts, Rule, Shapes};
 use crate::syntax::token::{Assignment, Keyword, Token, Tokens, kind, split_line};
 
@@ -46,7 +46,7 @@ pub(crate) struct Loader<'a> {
     pub(crate) exprs: Exprs,
     pub(crate) findings: Vec<Diagnostic>,
     /// The lines of all entries; an [`Item`] knows which are its own.
-    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) attributes: Attributes,
     /// The tokens of the line that is being read; one buffer for all lines.
     pub(crate) tokens: Tokens,
     shapes: Shapes,
@@ -68,7 +68,7 @@ impl<'a> Loader<'a> {
             names: Keyword::names(),
             exprs: Exprs::default(),
             findings: Vec::new(),
-            attributes: Vec::new(),
+            attributes: Attributes::default(),
             tokens: Tokens::default(),
             shapes: Shapes::default(),
             errors: 0,
@@ -171,28 +171,26 @@ impl<'a> Loader<'a> {
 
     fn settle_items(&mut self, items: &mut [Item]) {
         for item in items {
-            let lines = item.attributes.start as usize..item.attributes.end as usize;
-            let waits = |attribute: &Attribute| matches!(attribute, Attribute::Pending(_));
-            if self.attributes[lines.clone()].iter().any(waits) {
-                item.attributes = self.settle_entry(item, lines);
+            if self.attributes.of(item).any(|attribute| matches!(attribute, Attribute::Pending(_))) {
+                item.attributes = self.settle_entry(item);
             }
             self.settle_items(&mut item.items);
         }
     }
 
     /// Writes the lines of an entry anew behind all others, because one that waited may have become two or none.
-    fn settle_entry(&mut self, item: &Item, lines: Range<usize>) -> Range<u32> {
-        let start = narrow(self.attributes.len());
-        for index in lines {
-            match std::mem::replace(&mut self.attributes[index], Attribute::Ignored) {
+    fn settle_entry(&mut self, item: &Item) -> Range<u32> {
+        let start = self.attributes.len();
+        for number in item.attributes.clone() {
+            match self.attributes.take(number) {
                 Attribute::Pending(pending) => match lower_pending(self, &pending, item) {
-                    Ok(settled) => self.attributes.extend(settled.into_iter().flatten()),
+                    Ok(settled) => settled.into_iter().flatten().for_each(|attribute| self.attributes.push(attribute)),
                     Err(finding) => self.report(finding),
                 },
                 settled => self.attributes.push(settled),
             }
         }
-        start..narrow(self.attributes.len())
+        start..self.attributes.len()
     }
 
     /// Refuses what would nest too deep; `blocks` are open in the current file.

@@ -128,9 +128,9 @@ impl Names {
         }
     }
 
-    /// The names of all symbols, with the places where they were first named, by number.
-    pub(crate) fn symbols(&self) -> impl Iterator<Item = (Arc<str>, Span)> {
-        self.symbols.iter().map(|(text, span)| (self.shared(*text), *span))
+    /// The names of all symbols, with the places where they were first named, by number; they are given once, when no more can come.
+    pub(crate) fn take_symbols(&mut self) -> impl Iterator<Item = (Arc<str>, Span)> {
+        std::mem::take(&mut self.symbols).into_iter().map(|(text, span)| (self.shared(text), span))
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hash, Hasher};
 use std::io;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Reads the files of a tree; paths are relative to the tree's root and use `/`.
@@ -15,6 +16,56 @@ pub trait Files {
     /// The names of the entries of one directory (`""` is the root), for `source` with a glob.
     fn list(&self, directory: &str) -> io::Result<Vec<String>> {
         Err(io::Error::new(io::ErrorKind::Unsupported, format!("directory `{directory}` cannot be listed here")))
+    }
+}
+
+/// Files by their names, else below the directory of the tree, as the C tools look for them.
+#[derive(Clone)]
+pub struct SearchPath<'f> {
+    files: &'f dyn Files,
+    srctree: Option<String>,
+}
+
+impl<'f> SearchPath<'f> {
+    /// Looks in `files` for a path, and where that cannot be read for the same below `srctree`.
+    pub fn new(files: &'f dyn Files, srctree: Option<String>) -> Self {
+        Self { files, srctree }
+    }
+
+    fn below_srctree(&self, path: &str) -> Option<String> {
+        self.srctree.as_ref().filter(|_| !path.starts_with('/')).map(|srctree| format!("{srctree}/{path}"))
+    }
+}
+
+impl Files for SearchPath<'_> {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        let here = match self.files.read(path) {
+            Ok(bytes) => return Ok(bytes),
+            Err(error) => error,
+        };
+        match self.below_srctree(path).map(|path| self.files.read(&path)) {
+            Some(Err(there)) if there.kind() == io::ErrorKind::NotFound => Err(here),
+            Some(there) => there,
+            None => Err(here),
+        }
+    }
+
+    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
+        let here = self.files.list(directory);
+        let there = self.below_srctree(directory).and_then(|directory| self.files.list(&directory).ok());
+        let Some(there) = there else { return here };
+        // A file that is in both is read here.
+        let mut names = here.unwrap_or_default();
+        names.extend(there);
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+impl std::fmt::Debug for SearchPath<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SearchPath").field("srctree", &self.srctree).finish_non_exhaustive()
     }
 }
 
@@ -50,24 +101,32 @@ impl Files for MemoryFiles {
 
 /// A file of one tree; [`crate::Tree::path`] gives its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileId(u32);
+pub struct FileId(NonZeroU32);
 
 impl FileId {
     /// The root file.
-    pub(crate) const FIRST: Self = Self(0);
+    pub(crate) const FIRST: Self = Self(NonZeroU32::MIN);
+
+    fn new(index: usize) -> Self {
+        Self(u32::try_from(index).map_or(NonZeroU32::MAX, |index| Self::FIRST.0.saturating_add(index)))
+    }
+
+    const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
 }
 
-/// A piece of one line of one file.
+/// A piece of one line of one file. Every line of a tree has some, so it is kept small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// The file.
     pub file: FileId,
     /// The line, from 1.
     pub line: u32,
-    /// The first byte of the piece in the line, from 1.
-    pub col: u32,
-    /// Its length in bytes.
-    pub len: u32,
+    /// The first byte of the piece in the line, from 1; the last place that can be told is `u16::MAX`.
+    pub col: u16,
+    /// Its length in bytes, up to `u16::MAX`.
+    pub len: u16,
 }
 
 /// The texts of all files that were read.
@@ -89,13 +148,13 @@ impl Sources {
             Ok(text) => Arc::new(text),
             Err(error) => Arc::new(String::from_utf8_lossy(error.as_bytes()).into_owned()),
         };
-        let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
+        let id = FileId::new(self.files.len());
         self.files.push(SourceText { path: path.into(), text: Arc::clone(&text) });
         (id, text)
     }
 
     pub(crate) fn path(&self, file: FileId) -> &str {
-        self.files.get(file.0 as usize).map_or("", |source| &source.path)
+        self.files.get(file.index()).map_or("", |source| &source.path)
     }
 
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
@@ -103,7 +162,7 @@ impl Sources {
     }
 
     pub(crate) fn text(&self, file: FileId) -> &str {
-        self.files.get(file.0 as usize).map_or("", |source| source.text.as_str())
+        self.files.get(file.index()).map_or("", |source| source.text.as_str())
     }
 
     /// The byte range of a place in its file's text.
@@ -113,8 +172,8 @@ impl Sources {
             0 | 1 => 0,
             line => text.match_indices('\n').nth(line as usize - 2).map_or(text.len(), |(at, _)| at + 1),
         };
-        let start = text.floor_char_boundary(line_start + span.col.saturating_sub(1) as usize);
-        start..text.ceil_char_boundary(start + span.len as usize)
+        let start = text.floor_char_boundary(line_start + usize::from(span.col.saturating_sub(1)));
+        start..text.ceil_char_boundary(start + usize::from(span.len))
     }
 
     /// `file:line:col`.

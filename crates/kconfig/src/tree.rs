@@ -1,6 +1,10 @@
 //! The tree: files, menu nodes, symbols and choices in arenas, immutable once loaded.
 
+use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+
+use thin_vec::ThinVec;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::Dialect;
@@ -15,17 +19,17 @@ macro_rules! arena_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(u32);
+        pub struct $name(NonZeroU32);
 
         impl $name {
             pub(crate) fn new(index: usize) -> Self {
-                Self(u32::try_from(index).unwrap_or(u32::MAX))
+                Self(u32::try_from(index).map_or(NonZeroU32::MAX, |index| NonZeroU32::MIN.saturating_add(index)))
             }
 
             /// The position in the tree's arena.
             #[must_use]
             pub const fn index(self) -> usize {
-                self.0 as usize
+                self.0.get() as usize - 1
             }
         }
     };
@@ -109,13 +113,13 @@ pub struct Node {
     /// Where its help text is; [`Tree::help`] reads it.
     pub(crate) help: Option<HelpPlace>,
     /// In the order of the files; symbols that depend on the one before them are its children.
-    pub children: Vec<NodeId>,
+    pub children: ThinVec<NodeId>,
     /// None for the root.
     pub parent: Option<NodeId>,
     /// The line that opens the entry.
     pub span: Span,
     /// Structured comments directly above.
-    pub comments: Vec<Annotation>,
+    pub comments: ThinVec<Annotation>,
     /// What the entry itself says, before anything was inherited.
     pub(crate) own: Own,
 }
@@ -125,9 +129,12 @@ pub struct Node {
 pub(crate) struct Own {
     /// The block around it in the files.
     pub parent: Option<NodeId>,
-    /// Its `depends on` lines, or the condition of an `if`.
-    pub depends: Vec<(ExprId, Span)>,
+    /// Its `depends on` lines, or the condition of an `if`: where they are among those of the tree.
+    pub depends: Range<u32>,
 }
+
+/// All `depends on` lines of a tree as written, each with its place; those of one entry follow each other.
+pub(crate) type WrittenDependencies = Vec<(ExprId, Span)>;
 
 /// `default VALUE if CONDITION`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,17 +185,17 @@ pub struct Symbol {
     /// The type.
     pub kind: SymbolType,
     /// All definitions, in order.
-    pub nodes: Vec<NodeId>,
+    pub nodes: ThinVec<NodeId>,
     /// All defaults, in order; the first whose condition holds counts.
-    pub defaults: Vec<DefaultValue>,
+    pub defaults: ThinVec<DefaultValue>,
     /// What it forces.
-    pub selects: Vec<Selection>,
+    pub selects: ThinVec<Selection>,
     /// What it suggests.
-    pub implies: Vec<Selection>,
+    pub implies: ThinVec<Selection>,
     /// All ranges, in order; the first whose condition holds counts.
-    pub ranges: Vec<RangeLimit>,
+    pub ranges: ThinVec<RangeLimit>,
     /// Structured comments of all definitions.
-    pub annotations: Vec<Annotation>,
+    pub annotations: ThinVec<Annotation>,
     /// The choice that it is a member of.
     pub choice: Option<ChoiceId>,
     /// `depends on` of all definitions that have one, joined by or: as in the C tools, a definition without one does not count.
@@ -198,15 +205,15 @@ pub struct Symbol {
     /// Who implies it, as an expression.
     pub implied_by: ExprId,
     /// `option env`: the variable whose value it has.
-    pub env: Option<String>,
+    pub env: Option<Box<str>>,
     /// `transitional`: read from old files, never written.
     pub transitional: bool,
     /// `option allnoconfig_y`, of old trees: not even allnoconfig switches it off.
     pub allnoconfig_y: bool,
     /// Who selects it: the symbol and the position in its `selects`.
-    pub(crate) selectors: Vec<(SymbolId, usize)>,
+    pub(crate) selectors: ThinVec<(SymbolId, u32)>,
     /// Who implies it.
-    pub(crate) impliers: Vec<(SymbolId, usize)>,
+    pub(crate) impliers: ThinVec<(SymbolId, u32)>,
     /// Where it was first named.
     pub(crate) first_reference: Option<Span>,
 }
@@ -217,12 +224,12 @@ impl Symbol {
         Self {
             name,
             kind: SymbolType::Unknown,
-            nodes: Vec::new(),
-            defaults: Vec::new(),
-            selects: Vec::new(),
-            implies: Vec::new(),
-            ranges: Vec::new(),
-            annotations: Vec::new(),
+            nodes: ThinVec::new(),
+            defaults: ThinVec::new(),
+            selects: ThinVec::new(),
+            implies: ThinVec::new(),
+            ranges: ThinVec::new(),
+            annotations: ThinVec::new(),
             choice: None,
             direct_dependency: ExprId::YES,
             selected_by: ExprId::NO,
@@ -230,8 +237,8 @@ impl Symbol {
             env: None,
             transitional: false,
             allnoconfig_y: false,
-            selectors: Vec::new(),
-            impliers: Vec::new(),
+            selectors: ThinVec::new(),
+            impliers: ThinVec::new(),
             first_reference: Some(span),
         }
     }
@@ -245,11 +252,11 @@ pub struct Choice {
     /// Bool, or tristate in old trees.
     pub kind: SymbolType,
     /// All definitions, in order.
-    pub nodes: Vec<NodeId>,
+    pub nodes: ThinVec<NodeId>,
     /// The members, in order.
-    pub members: Vec<SymbolId>,
+    pub members: ThinVec<SymbolId>,
     /// Which member is selected when the user has not said.
-    pub defaults: Vec<DefaultValue>,
+    pub defaults: ThinVec<DefaultValue>,
     /// `optional`: selecting nothing is allowed.
     pub optional: bool,
 }
@@ -276,6 +283,7 @@ pub struct Tree {
     /// That and what is doubtful about the tree as a whole, once somebody asked.
     pub(crate) warnings: OnceLock<Diagnostics>,
     pub(crate) dependencies: Dependencies,
+    pub(crate) written: WrittenDependencies,
 }
 
 /// What has to be known before what: symbols are numbered as such, choices after them.
@@ -509,7 +517,8 @@ impl Tree {
 
     /// The `depends on` lines of an entry as written, or the condition of an `if`, each with its place.
     pub fn written_dependencies(&self, node: NodeId) -> impl Iterator<Item = (ExprId, Span)> {
-        self.node(node).own.depends.iter().copied()
+        let lines = &self.node(node).own.depends;
+        self.written[lines.start as usize..lines.end as usize].iter().copied()
     }
 
     /// The block around an entry in the files; other than in the menus, `if` blocks count.
@@ -525,13 +534,13 @@ impl Tree {
     }
 
     /// The symbols that select this one, each with its `select` line.
-    pub fn selectors(&self, symbol: SymbolId) -> impl Iterator<Item = (SymbolId, &Selection)> {
-        self.get(symbol).selectors.iter().map(|(by, index)| (*by, &self.get(*by).selects[*index]))
+    pub fn selectors(&self, symbol: SymbolId) -> impl DoubleEndedIterator<Item = (SymbolId, &Selection)> {
+        self.get(symbol).selectors.iter().map(|(by, index)| (*by, &self.get(*by).selects[*index as usize]))
     }
 
     /// The symbols that imply this one, each with its `imply` line.
-    pub fn impliers(&self, symbol: SymbolId) -> impl Iterator<Item = (SymbolId, &Selection)> {
-        self.get(symbol).impliers.iter().map(|(by, index)| (*by, &self.get(*by).implies[*index]))
+    pub fn impliers(&self, symbol: SymbolId) -> impl DoubleEndedIterator<Item = (SymbolId, &Selection)> {
+        self.get(symbol).impliers.iter().map(|(by, index)| (*by, &self.get(*by).implies[*index as usize]))
     }
 
     /// The terms of a conjunction in order; one term for anything else.

@@ -5,13 +5,12 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kconfig::conf::{Entry, Outside};
-use kconfig::{Dialect, Env, Files, Messages, Output, Shell};
+use kconfig::{Dialect, Env, Messages};
 
-use crate::exec;
+use super::place::{Here, shell};
 
 /// The command line of the C tool, which clap must not read: it is taken as `getopt_long` takes it.
 #[derive(Debug, clap::Args)]
@@ -30,43 +29,9 @@ pub(super) fn run(args: &Args) -> ExitCode {
     let dialect = std::env::var("KERNELVERSION").ok().and_then(|version| Dialect::parse(&version));
     let env = Env::new(|name| std::env::var(name).ok())
         .with_dialect(dialect.unwrap_or(Dialect::LATEST))
-        .with_shell(Arc::new(Sh(shell())))
+        .with_shell(shell(Vec::new()))
         .with_messages(&terminal);
-    ExitCode::from(kconfig::conf::run("conf", &args.arguments, &Here, &env, &mut Terminal))
-}
-
-/// Files of the working directory.
-struct Here;
-
-impl Files for Here {
-    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        fs_err::read(path)
-    }
-
-    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
-        let entries = fs_err::read_dir(if directory.is_empty() { "." } else { directory })?;
-        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
-    }
-}
-
-/// The variable that names a directory in which the outputs of `$(shell)` are remembered across runs.
-const SHELL_CACHE: &str = "KCONFIG_SHELL_CACHE";
-
-fn shell() -> exec::Shell {
-    match std::env::var_os(SHELL_CACHE).filter(|directory| !directory.is_empty()) {
-        Some(directory) => exec::Shell::remembering(directory.into()),
-        None => exec::Shell::default(),
-    }
-}
-
-/// The system's shell.
-struct Sh(exec::Shell);
-
-impl Shell for Sh {
-    fn run(&self, command: &str) -> io::Result<Output> {
-        let (stdout, stderr) = self.0.run(command)?;
-        Ok(Output { stdout, stderr })
-    }
+    ExitCode::from(kconfig::conf::run("conf", &args.arguments, &Here::default(), &env, &mut Terminal))
 }
 
 /// The process around us.
@@ -147,6 +112,14 @@ impl Outside for Terminal {
 
     fn process(&self) -> u32 {
         std::process::id()
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tree need not be taken apart, piece by piece, by a process that ends"
+    )]
+    fn end(&mut self, code: u8) {
+        std::process::exit(code.into())
     }
 }
 

@@ -16,6 +16,7 @@ mod fmt;
 mod json;
 mod merge;
 mod output;
+mod place;
 mod tree;
 
 /// Which tool.

@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use kconfig::{Config, Diagnostics, Dialect, Env, Files, Tree, dotconfig};
+use kconfig::{Config, Diagnostics, Dialect, Env, Files as _, SearchPath, Tree, dotconfig};
 
+use super::place::{Here, shell};
 use crate::cli::Printer;
 use crate::error::{Class, Context as _, Error, Result};
 
@@ -15,9 +16,12 @@ pub(super) struct TreeArgs {
     /// The directory of the tree, where files are looked for that are not here
     #[arg(long, value_name = "DIR", env = "srctree", hide_env_values = true)]
     srctree: Option<PathBuf>,
-    /// A variable for the tree's macros, more than the environment's
+    /// A variable for the tree's macros and their commands, more than the environment's
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
     variables: Vec<(String, String)>,
+    /// Refuse the tree if its macros run commands: $(shell) of a tree that nobody has read
+    #[arg(long)]
+    no_shell: bool,
     /// The version of Linux whose rules count [default: KERNELVERSION of the environment, or the newest]
     #[arg(long, value_name = "VERSION", value_parser = parse_dialect)]
     dialect: Option<Dialect>,
@@ -56,15 +60,22 @@ impl TreeArgs {
 
     /// Loads the tree, or gives what is wrong with it.
     pub(super) fn try_load(&self, path: &str) -> Result<Result<Tree, Diagnostics>> {
-        let place = Place { srctree: self.srctree.clone() };
+        let here = Here::default();
+        let place = SearchPath::new(&here, self.srctree.as_ref().map(|dir| dir.display().to_string()));
         if let Err(error) = place.read(path) {
             let class = if error.kind() == io::ErrorKind::NotFound { Class::Config } else { Class::Permanent };
             let error = Error::new(class, format!("cannot read {path}")).source(error);
             return Err(error.hint("name the top file of the tree, or its directory with --srctree DIR"));
         }
-        let lookup = |name: &str| self.variable(name);
-        let env = Env::new(lookup).with_dialect(self.dialect());
+        let env = Env::new(|name| self.variable(name)).with_dialect(self.dialect());
+        let env = if self.no_shell { env } else { env.with_shell(shell(self.exports())) };
         Ok(Tree::load(path, &place, &env))
+    }
+
+    /// What commands see besides the environment.
+    fn exports(&self) -> Vec<(String, String)> {
+        let srctree = self.variable("srctree").map(|dir| ("srctree".to_owned(), dir));
+        srctree.into_iter().chain(self.variables.iter().cloned()).collect()
     }
 
     fn dialect(&self) -> Dialect {
@@ -130,33 +141,4 @@ pub(super) fn refused(path: &str, found: &Diagnostics) -> Error {
     let errors = found.iter().filter(|finding| finding.level == kconfig::Level::Error).count();
     let noun = if errors == 1 { "error" } else { "errors" };
     Error::permanent(format!("{path} is refused: {errors} {noun}"))
-}
-
-/// Files here, and where there is none, below the tree's directory.
-#[derive(Debug)]
-struct Place {
-    srctree: Option<PathBuf>,
-}
-
-impl Place {
-    /// Calls `read` with each place where the path may be, until it is found.
-    fn find<T>(&self, path: &str, read: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
-        match (read(Path::new(path)), &self.srctree) {
-            (Err(error), Some(dir)) if error.kind() == io::ErrorKind::NotFound => read(&dir.join(path)),
-            (result, _) => result,
-        }
-    }
-}
-
-impl Files for Place {
-    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        self.find(path, |path| fs_err::read(path))
-    }
-
-    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
-        let directory = if directory.is_empty() { "." } else { directory };
-        self.find(directory, |path| {
-            fs_err::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
-        })
-    }
 }

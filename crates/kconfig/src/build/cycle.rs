@@ -162,7 +162,8 @@ impl Builder<'_> {
         for (list, word) in [(&symbol.selectors, "selects"), (&symbol.impliers, "implies")] {
             for (by, index) in list {
                 let selector = &self.symbols[by.index()];
-                let selection = if word == "selects" { &selector.selects[*index] } else { &selector.implies[*index] };
+                let lines = if word == "selects" { &selector.selects } else { &selector.implies };
+                let selection = &lines[*index as usize];
                 if by.index() == to || self.names_vertex(selection.condition, to) {
                     let text = if by.index() == to {
                         format!("{} {word} {name}", selector.name)
@@ -183,7 +184,8 @@ impl Builder<'_> {
         let mut at = Some(node);
         while let Some(id) = at {
             let own = &self.nodes[id.index()].own;
-            if let Some((_, span)) = own.depends.iter().find(|(expr, _)| self.names_vertex(*expr, to)) {
+            let lines = &self.written[own.depends.start as usize..own.depends.end as usize];
+            if let Some((_, span)) = lines.iter().find(|(expr, _)| self.names_vertex(*expr, to)) {
                 return Some(*span);
             }
             if let Some(prompt) = &self.nodes[id.index()].prompt

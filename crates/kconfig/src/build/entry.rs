@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use thin_vec::ThinVec;
+
 use super::Builder;
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Expr, ExprId};
 use crate::source::Span;
 use crate::syntax::ast::{Attribute, Item, ItemKind, Located, RangeLine, Word};
+use crate::syntax::reader::narrow;
 use crate::tree::{Choice, ChoiceId, DefaultValue, NodeId, NodeKind, Prompt, RangeLimit, Selection, SymbolId};
 use crate::value::SymbolType;
 
@@ -26,6 +29,7 @@ impl Builder<'_> {
                 let symbol = *symbol;
                 self.nodes[node.index()].symbol = Some(symbol);
                 let definition = &mut self.symbols[symbol.index()];
+                definition.nodes.reserve_exact(1);
                 definition.nodes.push(node);
                 definition.annotations.extend_from_slice(&item.annotations);
             }
@@ -35,8 +39,8 @@ impl Builder<'_> {
             ItemKind::MainMenu(_) | ItemKind::Source => {}
         }
         self.nodes[node.index()].comments = item.annotations;
-        for index in item.attributes.start as usize..item.attributes.end as usize {
-            let attribute = std::mem::replace(&mut self.attributes[index], Attribute::Ignored);
+        for number in item.attributes {
+            let attribute = self.attributes.take(number);
             self.take_attribute(node, attribute);
         }
         self.inherit_visibility(node);
@@ -53,9 +57,9 @@ impl Builder<'_> {
             self.choices.push(Choice {
                 name: name.map(|name| self.names.shared(name.text)),
                 kind: SymbolType::Unknown,
-                nodes: Vec::new(),
-                members: Vec::new(),
-                defaults: Vec::new(),
+                nodes: ThinVec::new(),
+                members: ThinVec::new(),
+                defaults: ThinVec::new(),
                 optional: false,
             });
             id
@@ -112,7 +116,7 @@ impl Builder<'_> {
             Attribute::Transitional => self.symbols[symbol.index()].transitional = true,
             Attribute::AllnoconfigY => self.symbols[symbol.index()].allnoconfig_y = true,
             Attribute::Env(variable) => {
-                let name = self.names.text(variable.text).to_owned();
+                let name: Box<str> = self.names.text(variable.text).into();
                 let value = self.env.read(&name).unwrap_or_default();
                 let text = self.names.intern(&value);
                 let value = self.exprs.atom(Atom::Text(text));
@@ -190,9 +194,11 @@ impl Builder<'_> {
         let depends = self.exprs.and(self.nodes[node.index()].depends, dependency);
         let entry = &mut self.nodes[node.index()];
         entry.depends = depends;
-        // Nearly always the only one: a vector that grows would make room for four.
-        entry.own.depends.reserve_exact(1);
-        entry.own.depends.push((dependency, expression.span));
+        let number = narrow(self.written.len());
+        self.written.push((dependency, expression.span));
+        let lines = &mut entry.own.depends;
+        let first = if lines.start == lines.end { number } else { lines.start };
+        *lines = first..number + 1;
     }
 
     fn add_default(&mut self, node: NodeId, value: Located, condition: ExprId) {
@@ -207,7 +213,9 @@ impl Builder<'_> {
                 self.findings.push(Diagnostic::error("K030", value.span, message));
             }
         } else if let Some(symbol) = entry.symbol {
-            self.symbols[symbol.index()].defaults.push(default);
+            let defaults = &mut self.symbols[symbol.index()].defaults;
+            defaults.reserve_exact(1);
+            defaults.push(default);
         }
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! Follows the C tools' `menu_finalize`, without its recursion along siblings.
 
+use thin_vec::ThinVec;
+
 use super::Builder;
 use crate::expr::{Atom, Compare, Expr, ExprId, Exprs};
 use crate::tree::{ChoiceId, NodeId, NodeKind, Symbol, SymbolId};
@@ -109,11 +111,11 @@ impl Builder<'_> {
         for imply in [false, true] {
             let definition = &self.symbols[symbol.index()];
             let list = if imply { &definition.implies } else { &definition.selects };
-            let found: Vec<(usize, SymbolId, ExprId)> = list
+            let found: Vec<(u32, SymbolId, ExprId)> = list
                 .iter()
-                .enumerate()
-                .filter(|(_, selection)| selection.node == node)
-                .map(|(index, selection)| (index, selection.target, selection.condition))
+                .zip(0..)
+                .filter(|(selection, _)| selection.node == node)
+                .map(|(selection, index)| (index, selection.target, selection.condition))
                 .collect();
             for (index, target, condition) in found {
                 let source = self.exprs.and(this, condition);
@@ -138,7 +140,7 @@ impl Builder<'_> {
                 self.arrange(*sibling);
             }
         }
-        let (mut open, mut top): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
+        let (mut open, mut top): (Vec<NodeId>, ThinVec<NodeId>) = (Vec::new(), ThinVec::new());
         // All entries of a choice without a mode are its members, whatever they depend on.
         let flat = self.nodes[parent.index()].choice.is_some_and(|choice| !self.has_mode(choice));
         for sibling in siblings {
@@ -174,8 +176,7 @@ impl Builder<'_> {
         if !self.exprs.any_atom(condition, |atom| atom == Atom::Symbol(symbol)) {
             return false;
         }
-        let terms = self.exprs.conjuncts(condition);
-        if terms.iter().any(|term| demands(self.exprs.get(*term), symbol)) {
+        if self.exprs.any_conjunct(condition, &|term| demands(term, symbol)) {
             return true;
         }
         // `(A || B) && C` below A when A itself needs just C.
@@ -184,7 +185,8 @@ impl Builder<'_> {
             return true;
         }
         let Self { exprs, symbols, .. } = self;
-        let terms: Vec<ExprId> = terms.into_iter().map(|term| drop_unequal_no(exprs, symbols, term)).collect();
+        let terms = exprs.conjuncts(condition).into_iter();
+        let terms: Vec<ExprId> = terms.map(|term| drop_unequal_no(exprs, symbols, term)).collect();
         let base = exprs.conjuncts(base);
         base.into_iter().all(|term| terms.contains(&drop_unequal_no(exprs, symbols, term)))
     }
@@ -192,7 +194,7 @@ impl Builder<'_> {
     /// Called when all children of a node are known: dissolves `if` blocks and invisible parents, fills choices.
     fn close(&mut self, parent: NodeId) {
         let children = std::mem::take(&mut self.nodes[parent.index()].children);
-        let mut flat = Vec::with_capacity(children.len());
+        let mut flat = ThinVec::with_capacity(children.len());
         for child in children {
             flat.push(child);
             let entry = &mut self.nodes[child.index()];

@@ -10,14 +10,18 @@ mod finalize;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use thin_vec::ThinVec;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::env::Env;
 use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
 use crate::load::Loader;
 use crate::names::Names;
 use crate::source::{FastHash, FileId, Files, Sources, Span};
-use crate::syntax::ast::{Attribute, Item, ItemKind};
-use crate::tree::{Choice, ChoiceId, Dependencies, Node, NodeId, NodeKind, Own, Prompt, Symbol, SymbolId, Tree};
+use crate::syntax::ast::{Attribute, Attributes, Item, ItemKind};
+use crate::tree::{
+    Choice, ChoiceId, Dependencies, Node, NodeId, NodeKind, Own, Prompt, Symbol, SymbolId, Tree, WrittenDependencies,
+};
 use crate::value::Tri;
 
 /// Loads a tree: read, build, check; refuses it when there is any error.
@@ -47,9 +51,9 @@ pub(crate) fn load_with_errors(root: &str, files: &dyn Files, env: &Env<'_>) -> 
 }
 
 /// The first symbol that carries `modules`.
-fn find_modules(items: &[Item], attributes: &[Attribute]) -> Option<SymbolId> {
+fn find_modules(items: &[Item], attributes: &Attributes) -> Option<SymbolId> {
     items.iter().find_map(|item| {
-        let mut lines = attributes[item.attributes.start as usize..item.attributes.end as usize].iter();
+        let mut lines = attributes.of(item);
         match item.kind {
             ItemKind::Config { symbol, .. } if lines.any(|line| matches!(line, Attribute::Modules)) => Some(symbol),
             _ => find_modules(&item.items, attributes),
@@ -62,7 +66,7 @@ pub(crate) struct Builder<'e> {
     env: &'e Env<'e>,
     names: Names,
     /// The lines of all entries; each is taken when its entry is built.
-    attributes: Vec<Attribute>,
+    attributes: Attributes,
     nodes: Vec<Node>,
     symbols: Vec<Symbol>,
     choices: Vec<Choice>,
@@ -74,6 +78,7 @@ pub(crate) struct Builder<'e> {
     /// Where each symbol got its type.
     type_spans: Vec<Option<Span>>,
     dependencies: Dependencies,
+    written: WrittenDependencies,
 }
 
 impl<'e> Builder<'e> {
@@ -81,7 +86,7 @@ impl<'e> Builder<'e> {
         let mut builder = Self {
             env,
             names,
-            attributes: Vec::new(),
+            attributes: Attributes::default(),
             nodes: Vec::new(),
             symbols: Vec::new(),
             choices: Vec::new(),
@@ -91,19 +96,21 @@ impl<'e> Builder<'e> {
             findings,
             type_spans: Vec::new(),
             dependencies: Dependencies::default(),
+            written: WrittenDependencies::new(),
         };
         builder.add_symbols();
         builder
     }
 
-    fn build(&mut self, items: Vec<Item>, attributes: Vec<Attribute>) {
+    fn build(&mut self, items: Vec<Item>, attributes: Attributes) {
         self.attributes = attributes;
         let span = Span { file: FileId::FIRST, line: 1, col: 1, len: 0 };
         let root = self.add_node(NodeKind::Menu, None, span);
         let prompt = Prompt { text: "Main menu".into(), condition: ExprId::YES, span };
         self.nodes[root.index()].prompt = Some(prompt);
         self.build_items(items, root);
-        self.attributes = Vec::new();
+        self.attributes = Attributes::default();
+        self.type_spans = Vec::new();
     }
 
     fn build_items(&mut self, items: Vec<Item>, parent: NodeId) {
@@ -135,11 +142,11 @@ impl<'e> Builder<'e> {
             visible_if: ExprId::YES,
             depends: ExprId::YES,
             help: None,
-            children: Vec::new(),
+            children: ThinVec::new(),
             parent,
             span,
-            comments: Vec::new(),
-            own: Own { parent, depends: Vec::new() },
+            comments: ThinVec::new(),
+            own: Own { parent, depends: 0..0 },
         });
         if let Some(parent) = parent {
             self.nodes[parent.index()].children.push(id);
@@ -149,7 +156,7 @@ impl<'e> Builder<'e> {
 
     /// Makes the symbols that lines have named.
     fn add_symbols(&mut self) {
-        self.symbols.extend(self.names.symbols().map(|(name, span)| Symbol::named(name, span)));
+        self.symbols.extend(self.names.take_symbols().map(|(name, span)| Symbol::named(name, span)));
         self.type_spans.resize(self.symbols.len(), None);
     }
 
@@ -168,7 +175,8 @@ impl<'e> Builder<'e> {
         })
     }
 
-    fn into_tree(self, sources: Arc<Sources>) -> Tree {
+    fn into_tree(mut self, sources: Arc<Sources>) -> Tree {
+        self.exprs.seal();
         Tree {
             sources,
             nodes: self.nodes,
@@ -181,6 +189,7 @@ impl<'e> Builder<'e> {
             findings: self.findings,
             warnings: OnceLock::new(),
             dependencies: self.dependencies,
+            written: self.written,
         }
     }
 }

@@ -34,12 +34,12 @@ use session::{Exit, Session, Step};
 /// files that are not found are looked for below the directory that the variable `srctree` names.
 pub fn run(program: &str, arguments: &[String], files: &dyn Files, env: &Env<'_>, outside: &mut dyn Outside) -> u8 {
     let mut console = session::Console::new(outside);
-    let code = match start(program, arguments, files, env, &mut console) {
-        Ok(()) => 0,
-        Err(Exit(code)) => code,
-    };
-    console.flush();
-    code
+    match start(program, arguments, files, env, &mut console) {
+        Ok(code) | Err(Exit(code)) => {
+            console.flush();
+            code
+        }
+    }
 }
 
 fn start(
@@ -48,14 +48,16 @@ fn start(
     files: &dyn Files,
     env: &Env<'_>,
     console: &mut session::Console<'_>,
-) -> Step {
+) -> Step<u8> {
     let command = options::parse(program, arguments, console)?;
     let tree = refuse::load(&command.kconfig, files, env, console)?;
     let mut session = Session::new(&tree, console, command.silent);
     session.variables = env.used();
     let result = execute(&mut session, &command);
     session.report_unmet();
-    result
+    let code = result.map_or_else(|Exit(code)| code, |()| 0);
+    session.console.end(code);
+    Ok(code)
 }
 
 fn execute(session: &mut Session<'_, '_>, command: &Command) -> Step {

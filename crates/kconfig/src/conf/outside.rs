@@ -39,4 +39,6 @@ pub trait Outside {
     fn now(&self) -> (u64, u32);
     /// A number that no other running process uses.
     fn process(&self) -> u32;
+    /// All is done, and this is the exit code: what follows only gives memory back, so a process may end here.
+    fn end(&mut self, _code: u8) {}
 }

@@ -1,7 +1,6 @@
 //! Loads the tree and says what is wrong with it in the form of the C tools: `file:line:warning: ...`.
 
 use std::fmt::Write as _;
-use std::io;
 
 use super::recursion;
 use super::session::{Console, Exit, Step};
@@ -9,43 +8,14 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Level};
 use crate::dialect::Dialect;
 use crate::env::Env;
 use crate::expr::{Atom, Expr, ExprId};
-use crate::source::{Files, Span};
+use crate::source::{Files, SearchPath, Span};
 use crate::tree::{Choice, Node, NodeId, SymbolId, Tree};
 use crate::value::SymbolType;
-
-/// Files by their names, else below the directory that `srctree` names.
-struct SearchPath<'f> {
-    files: &'f dyn Files,
-    srctree: Option<String>,
-}
-
-impl Files for SearchPath<'_> {
-    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        match (self.files.read(path), &self.srctree) {
-            (Err(error), Some(srctree)) if error.kind() == io::ErrorKind::NotFound && !path.starts_with('/') => {
-                self.files.read(&format!("{srctree}/{path}"))
-            }
-            (read, _) => read,
-        }
-    }
-
-    fn list(&self, directory: &str) -> io::Result<Vec<String>> {
-        let here = self.files.list(directory);
-        let Some(srctree) = self.srctree.as_ref().filter(|_| !directory.starts_with('/')) else { return here };
-        let Ok(there) = self.files.list(&format!("{srctree}/{directory}")) else { return here };
-        // A file that is in both is read here.
-        let mut names = here.unwrap_or_default();
-        names.extend(there);
-        names.sort_unstable();
-        names.dedup();
-        Ok(names)
-    }
-}
 
 /// The tree, or the end of the run.
 pub(super) fn load(name: &str, files: &dyn Files, env: &Env<'_>, console: &mut Console<'_>) -> Step<Tree> {
     console.flush();
-    let files = SearchPath { files, srctree: console.variable("srctree") };
+    let files = SearchPath::new(files, console.variable("srctree"));
     let tree = match crate::build::load_with_errors(name, &files, env) {
         Ok(tree) => tree,
         Err(found) => {
@@ -94,6 +64,13 @@ fn describe(finding: &Diagnostic, dialect: Dialect, place: &dyn Fn(Span) -> Stri
                 text,
                 "{at}: error: repeated inclusion of {quoted}\n{first}: note: location of first inclusion of {quoted}"
             )
+        }
+        "K015" => {
+            // Byte by byte, as C sees them.
+            let mut bytes = quoted.bytes();
+            bytes.try_for_each(|byte| {
+                writeln!(text, "{at}:warning: ignoring unsupported character '{}'", char::from(byte))
+            })
         }
         "K028" => writeln!(text, "{at}:warning: prompt redefined"),
         _ if finding.level == Level::Warning => Ok(()),

@@ -50,6 +50,12 @@ impl<'o> Console<'o> {
         self.outside.now()
     }
 
+    /// Nothing will be said any more.
+    pub(super) fn end(&mut self, code: u8) {
+        self.flush();
+        self.outside.end(code);
+    }
+
     /// A file by its name, else below `srctree`.
     pub(super) fn find_file(&self, name: &str) -> Option<Vec<u8>> {
         if let Ok(bytes) = self.outside.read(name) {

@@ -77,7 +77,7 @@ impl Evaluator<'_> {
             visible = visible.max(self.prompt_visibility(*node));
         }
         let visible = self.clamp(visible, choice.kind);
-        let order = match &self.user.choices[id.index()].order {
+        let order: &[SymbolId] = match &self.user.choices[id.index()].order {
             order if order.is_empty() => &choice.members,
             order => order,
         };

@@ -67,6 +67,7 @@ pub const LINTS: &[Lint] = &[
     warn("K012", "a structured comment belongs to no entry"),
     warn("K013", "a help text is empty"),
     fatal("K014", "the tree itself refuses to go on: error-if"),
+    warn("K015", "a character that means nothing in Kconfig"),
     fatal("K020", "symbols depend on each other in a circle"),
     warn("K021", "a symbol is given a second type"),
     warn("K022", "a symbol has no type"),

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::reader::LogicalLine;
+use thin_vec::ThinVec;
+
+use super::reader::{LogicalLine, narrow};
 use super::token::{Keyword, Token};
 use crate::expr::{Atom, ExprId, TextId};
 use crate::source::Span;
@@ -83,14 +85,65 @@ pub(crate) struct PendingLine {
     pub line: LogicalLine<'static>,
 }
 
+/// The lines of all entries, in pieces that are given back as soon as all their lines are taken.
+#[derive(Debug, Default)]
+pub(crate) struct Attributes(Vec<Piece>);
+
+#[derive(Debug)]
+struct Piece {
+    lines: Vec<Attribute>,
+    /// How many were taken.
+    taken: usize,
+}
+
+/// Large enough for the allocator to ask the system for each.
+const PIECE: usize = 1 << 13;
+
+impl Attributes {
+    pub(crate) fn len(&self) -> u32 {
+        let last = self.0.last().map_or(0, |piece| piece.lines.len());
+        narrow(self.0.len().saturating_sub(1) * PIECE + last)
+    }
+
+    pub(crate) fn push(&mut self, attribute: Attribute) {
+        if let Some(piece) = self.0.last_mut().filter(|piece| piece.lines.len() < PIECE) {
+            return piece.lines.push(attribute);
+        }
+        let mut lines = Vec::with_capacity(PIECE);
+        lines.push(attribute);
+        self.0.push(Piece { lines, taken: 0 });
+    }
+
+    /// The lines of one entry, none of which has been taken.
+    pub(crate) fn of(&self, entry: &Item) -> impl Iterator<Item = &Attribute> {
+        entry.attributes.clone().map(|number| {
+            let number = number as usize;
+            &self.0[number / PIECE].lines[number % PIECE]
+        })
+    }
+
+    /// Takes a line that has not been taken.
+    pub(crate) fn take(&mut self, number: u32) -> Attribute {
+        let (number, pieces) = (number as usize, self.0.len());
+        let piece = &mut self.0[number / PIECE];
+        let attribute = std::mem::replace(&mut piece.lines[number % PIECE], Attribute::Ignored);
+        piece.taken += 1;
+        // The last piece may grow.
+        if piece.taken == PIECE && number / PIECE + 1 < pieces {
+            piece.lines = Vec::new();
+        }
+        attribute
+    }
+}
+
 /// One entry of a file or a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub kind: ItemKind,
     /// The line that opens it.
     pub span: Span,
-    pub annotations: Vec<Annotation>,
-    /// Its lines, by their numbers among the attributes of all files: the lines of one entry follow each other.
+    pub annotations: ThinVec<Annotation>,
+    /// Its lines, by their numbers in [`Attributes`]: the lines of one entry follow each other.
     pub attributes: Range<u32>,
     /// What a block encloses.
     pub items: Vec<Self>,

@@ -2,9 +2,11 @@
 //!
 //! Goes on after an error, so that one run finds many. A line that is wrong is reported once and skipped.
 
+use thin_vec::ThinVec;
+
 use super::ast::{Attribute, Item, ItemKind, PendingLine, RangeLine, Word};
-use super::reader::{LogicalLine, Raw, Reader, narrow};
-use super::shape::{Parts, Rule, join};
+use super::reader::{LogicalLine, Raw, Reader, length, narrow};
+use super::shape::{Parts, Rule, describe_token, join};
 use super::token::{Keyword, Token, Tokens, kind};
 use crate::diagnostic::Diagnostic;
 use crate::expr::TextId;
@@ -43,7 +45,7 @@ pub(crate) struct Blocks<'l, 'a, 's> {
     /// The items outside all blocks.
     items: Vec<Item>,
     target: Target,
-    annotations: Vec<Annotation>,
+    annotations: ThinVec<Annotation>,
 }
 
 /// The items of one file, its sources included.
@@ -56,7 +58,7 @@ pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &str) -> V
         frames: Vec::new(),
         items: Vec::new(),
         target: Target::None,
-        annotations: Vec::new(),
+        annotations: ThinVec::new(),
     };
     while let Some(raw) = blocks.reader.next() {
         match raw {
@@ -121,10 +123,32 @@ impl Blocks<'_, '_, '_> {
             }
         }
         if let Err(finding) = self.dispatch(line, keyword, first, tokens.list.get(1..).unwrap_or_default()) {
+            if self.take_without_junk(line, tokens) {
+                return;
+            }
             let text = self.loader.names.text(first.text);
             let meant = keyword.or_else(|| (first.kind == kind::WORD).then(|| Keyword::suggest(text)).flatten());
             self.recover(line, meant, finding);
         }
+    }
+
+    /// A line that makes sense without its characters that mean nothing is taken so, as the C tools take it.
+    fn take_without_junk(&mut self, line: &LogicalLine<'_>, tokens: &Tokens) -> bool {
+        let (junk, list): (Vec<Token>, Vec<Token>) = tokens.list.iter().partition(|token| token.kind == kind::JUNK);
+        if junk.is_empty() {
+            return false;
+        }
+        if let Some((first, rest)) = list.split_first() {
+            let keyword = (first.kind == kind::WORD).then(|| Keyword::of(first.text)).flatten();
+            if self.dispatch(line, keyword, *first, rest).is_err() {
+                return false;
+            }
+        }
+        for token in junk {
+            let shown = describe_token(line, token);
+            self.report(Diagnostic::warning("K015", token.span, format!("{shown} means nothing here and is ignored")));
+        }
+        true
     }
 
     fn dispatch(
@@ -338,14 +362,14 @@ impl Blocks<'_, '_, '_> {
         };
         refuse_in(item, &attribute, span, keyword)?;
         self.loader.attributes.push(attribute);
-        item.attributes.end = narrow(self.loader.attributes.len());
+        item.attributes.end = self.loader.attributes.len();
         Ok(())
     }
 
     /// An entry without lines; they are the next.
     fn new_item(&mut self, line: &LogicalLine<'_>, kind: ItemKind) -> Item {
         let annotations = std::mem::take(&mut self.annotations);
-        let next = narrow(self.loader.attributes.len());
+        let next = self.loader.attributes.len();
         Item { kind, span: line.whole(), annotations, attributes: next..next, items: Vec::new() }
     }
 
@@ -375,7 +399,7 @@ impl Blocks<'_, '_, '_> {
             (self.loader.names.text(first.text), first.span)
         } else {
             let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            (&rest[..end], Span { len: u32::try_from(end).unwrap_or(u32::MAX), ..first.span })
+            (&rest[..end], Span { len: length(end), ..first.span })
         };
         let finding = Diagnostic::error("K001", span, format!("`{word}` is not a word of the language"));
         match Keyword::suggest(word) {

@@ -4,8 +4,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::env::{Output, Shell};
 
@@ -51,15 +50,73 @@ struct Job {
     needed: Vec<(usize, Arc<Slot>)>,
 }
 
+impl Job {
+    fn is_ready(&self) -> bool {
+        self.needed.iter().all(|(_, slot)| slot.peek().is_some())
+    }
+}
+
+/// What the workers share: the commands that nobody has taken, in the order of the lines.
+#[derive(Default)]
+struct Board {
+    jobs: Mutex<Jobs>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Jobs {
+    open: Vec<Job>,
+    /// Nobody waits for what is left.
+    abandoned: bool,
+}
+
+impl Board {
+    fn lock(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Jobs)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits for a command whose texts are all there. One that waits for another keeps no worker from those behind it.
+    fn take(&self) -> Option<Job> {
+        let mut jobs = self.lock();
+        loop {
+            if jobs.abandoned {
+                return None;
+            }
+            if let Some(ready) = jobs.open.iter().position(Job::is_ready) {
+                return Some(jobs.open.remove(ready));
+            }
+            jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn work(&self, shell: &dyn Shell) {
+        while let Some(job) = self.take() {
+            let outcome = run(&job, shell);
+            self.change(|_| job.slot.fill(outcome));
+        }
+    }
+}
+
 /// All commands of one tree.
 #[derive(Default)]
 pub(crate) struct Commands {
     numbers: HashMap<String, usize>,
     slots: Vec<Arc<Slot>>,
-    queue: Option<Sender<Job>>,
-    /// The end that idle workers share; kept to start more of them.
-    jobs: Option<Arc<Mutex<Receiver<Job>>>>,
+    board: Arc<Board>,
     workers: usize,
+    /// How many workers there may be, once that was asked.
+    limit: Option<usize>,
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        self.board.change(|jobs| jobs.abandoned = true);
+    }
 }
 
 impl Commands {
@@ -75,42 +132,27 @@ impl Commands {
     fn enqueue(&mut self, command: &str, shell: &Arc<dyn Shell>) -> usize {
         let number = self.slots.len();
         let slot = Arc::new(Slot::default());
-        // Only earlier commands can be in a text: the queue is worked through in order, so waiting for them never locks up.
+        // Only earlier commands can be in a text: the first of those that are left is never without what it needs for ever.
         let needed = marks(command, number).map(|mark| (mark.number, Arc::clone(&self.slots[mark.number]))).collect();
         self.numbers.insert(command.to_owned(), number);
         self.slots.push(Arc::clone(&slot));
-        if self.workers < shell.jobs().max(1) {
+        if self.workers < *self.limit.get_or_insert_with(|| shell.jobs().max(1)) {
             self.add_worker(shell);
         }
-        let job = Job { command: command.to_owned(), slot: Arc::clone(&slot), needed };
-        let sent = self.queue.as_ref().is_some_and(|queue| queue.send(job).is_ok());
-        if !sent {
+        if self.workers == 0 {
             slot.fill(Err("no thread could be started for it".to_owned()));
+        } else {
+            let job = Job { command: command.to_owned(), slot, needed };
+            self.board.change(|jobs| jobs.open.push(job));
         }
         number
     }
 
     fn add_worker(&mut self, shell: &Arc<dyn Shell>) {
-        let jobs = self.jobs.get_or_insert_with(|| {
-            let (sender, receiver) = channel();
-            self.queue = Some(sender);
-            Arc::new(Mutex::new(receiver))
-        });
-        let jobs = Arc::clone(jobs);
-        let shell = Arc::clone(shell);
-        let work = move || {
-            loop {
-                let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                let Ok(job) = job else { return };
-                let outcome = run(&job, &*shell);
-                job.slot.fill(outcome);
-            }
-        };
-        if std::thread::Builder::new().name("kconfig-shell".to_owned()).spawn(work).is_ok() {
-            self.workers += 1;
-        } else if self.workers == 0 {
-            self.queue = None;
-        }
+        let (board, shell) = (Arc::clone(&self.board), Arc::clone(shell));
+        let work = move || board.work(&*shell);
+        let started = std::thread::Builder::new().name("kconfig-shell".to_owned()).spawn(work);
+        self.workers += usize::from(started.is_ok());
     }
 
     /// The text with all its marks replaced; waits for their commands.

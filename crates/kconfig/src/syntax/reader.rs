@@ -36,15 +36,15 @@ impl<'s> LogicalLine<'s> {
             return Span {
                 file: self.file,
                 line: self.line,
-                col: narrow(start) + 1,
-                len: narrow(end.saturating_sub(start)),
+                col: column(start),
+                len: length(end.saturating_sub(start)),
             };
         }
         let after = self.pieces.partition_point(|piece| piece.start <= start);
         let piece = after.checked_sub(1).map_or(Piece { start: 0, line: self.line }, |index| self.pieces[index]);
         let piece_end = self.pieces.get(after).map_or(self.text.len(), |next| next.start);
-        let len = narrow(end.min(piece_end).saturating_sub(start));
-        Span { file: self.file, line: piece.line, col: narrow(start - piece.start) + 1, len }
+        let len = length(end.min(piece_end).saturating_sub(start));
+        Span { file: self.file, line: piece.line, col: column(start - piece.start), len }
     }
 
     /// The whole line without the blanks around it.
@@ -70,7 +70,7 @@ impl<'s> LogicalLine<'s> {
     /// The text from a place of this line on.
     pub(crate) fn rest_from(&self, span: Span) -> &str {
         let piece = self.pieces.iter().find(|piece| piece.line == span.line).map_or(0, |piece| piece.start);
-        self.text.get(piece + span.col.saturating_sub(1) as usize..).unwrap_or_default()
+        self.text.get(piece + usize::from(span.col.saturating_sub(1))..).unwrap_or_default()
     }
 
     /// The same for keeping after the file is parsed.
@@ -130,8 +130,8 @@ impl<'s> Reader<'s> {
         }
         if let Some(comment) = trimmed.strip_prefix('#') {
             let Some(text) = comment.strip_prefix(':') else { return Some(Raw::Comment) };
-            let col = narrow(physical.len() - trimmed.len()) + 1;
-            let span = Span { file: self.file, line: number, col, len: narrow(trimmed.trim_end().len()) };
+            let col = column(physical.len() - trimmed.len());
+            let span = Span { file: self.file, line: number, col, len: length(trimmed.trim_end().len()) };
             return Some(Raw::Annotation { text, span });
         }
         let mut line = LogicalLine::new(self.file, physical, number);
@@ -273,9 +273,17 @@ fn cut(text: &mut Cow<'_, str>, len: usize) {
     }
 }
 
-/// Positions are counted in 32 bits; a line longer than that is cut in diagnostics only.
+/// Positions are counted in 32 bits, those in a line in 16: what lies behind is cut in diagnostics only.
 pub(crate) fn narrow(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn column(offset: usize) -> u16 {
+    length(offset).saturating_add(1)
+}
+
+pub(crate) fn length(bytes: usize) -> u16 {
+    u16::try_from(bytes).unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]

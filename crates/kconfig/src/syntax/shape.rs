@@ -207,7 +207,7 @@ pub(crate) fn join(first: Span, last: Span) -> Span {
     if first.line != last.line || first.file != last.file || last.col < first.col {
         return first;
     }
-    Span { len: last.col + last.len - first.col, ..first }
+    Span { len: (last.col - first.col).saturating_add(last.len), ..first }
 }
 
 fn parse_shape(rule: Rule, shape: &[u8]) -> Result<Template, Mismatch> {
@@ -352,9 +352,10 @@ fn explain_mismatch(mismatch: &Mismatch, tokens: &[Token], names: &Names, line: 
     }
 }
 
-fn describe_token(line: &LogicalLine<'_>, token: Token) -> String {
+/// A token as it stands in the line, in backquotes.
+pub(crate) fn describe_token(line: &LogicalLine<'_>, token: Token) -> String {
     let rest = line.rest_from(token.span);
-    let text = rest.get(..token.span.len as usize).unwrap_or(rest);
+    let text = rest.get(..usize::from(token.span.len)).unwrap_or(rest);
     if text.chars().count() <= 40 {
         return format!("`{text}`");
     }

@@ -87,6 +87,16 @@ fn macros_that_refuse_and_warn() {
 }
 
 #[test]
+fn characters_that_mean_nothing_are_ignored() {
+    let mut machine = Machine::new("config A;\n\tbool \"A\"\n\tdefault y @~\n%\n");
+    machine.succeed("--alldefconfig");
+    let ignored = |line, character| format!("Kconfig:{line}:warning: ignoring unsupported character '{character}'\n");
+    let expected = [(1, ';'), (3, '@'), (3, '~'), (4, '%')].map(|(line, character)| ignored(line, character));
+    assert_eq!(machine.stderr(), expected.concat());
+    assert!(machine.files[".config"].contains("CONFIG_A=y\n"));
+}
+
+#[test]
 fn transitional_symbols_have_nothing_but_help() {
     let tree = "config A\n\tbool \"A\"\n\ttransitional\nconfig B\n\tbool\n\ttransitional\n\tdepends on A\n\
         config C\n\tbool\n\ttransitional\n\thelp\n\t  Fine.\n";

@@ -17,6 +17,12 @@ fn expressions_say_what_was_expected() {
 }
 
 #[test]
+fn characters_that_mean_nothing_are_ignored_where_the_rest_makes_sense() {
+    insta::assert_snapshot!(findings("config A;\n\tbool \"A\" @\n~ \u{b1}\n%\tdefault y\n"));
+    insta::assert_snapshot!(findings("config A\n\tbool \"A\" B; C\n\tdefault A & A\n"));
+}
+
+#[test]
 fn texts_have_to_be_closed() {
     insta::assert_snapshot!(findings("menu \"open\nconfig A\n\tstring 'a\\'\n\nendmenu\n"));
 }
