@@ -58,7 +58,12 @@ fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result
         let message = format!("{name} must be {expected}, not {}", json::describe(&entry.value));
         Problem::error(message).about(&name).at(entry.value_at)
     };
-    let text = value_text(kind, &entry.value).map_err(wrong)?;
+    let text = match &schema.rule(symbol).format {
+        Some(format) if format.is_structured() => {
+            format.from_json(&entry.value).map_err(|expected| wrong(&expected))?
+        }
+        _ => value_text(kind, &entry.value).map_err(wrong)?,
+    };
     config.assign(symbol, &text).map_err(|error| Problem::error(error.to_string()).about(&name).at(entry.value_at))?;
     Ok(Some(symbol))
 }
@@ -157,7 +162,7 @@ pub(super) fn out_of_range(config: &Config<'_>, symbol: SymbolId, text: &str) ->
 pub(crate) fn write(schema: &Schema, config: &Config<'_>) -> Value {
     let mut root = Map::new();
     for symbol in schema.ordered().into_iter().filter(|symbol| config.is_written(*symbol)) {
-        let value = json_value(schema.tree().get(symbol).kind, config.value(symbol));
+        let value = json_value(schema, symbol, config.value(symbol));
         if let Some(value) = value.or_else(|| json_off(schema, config, symbol)) {
             insert(&mut root, schema.name(symbol), value);
         }
@@ -172,8 +177,11 @@ pub(super) fn render(object: &Value) -> String {
 }
 
 /// A value as JSON has it; nothing for what has none and for what is off.
-pub(super) fn json_value(kind: SymbolType, text: &str) -> Option<Value> {
-    match kind {
+pub(crate) fn json_value(schema: &Schema, symbol: SymbolId, text: &str) -> Option<Value> {
+    if let Some(format) = schema.rule(symbol).format.as_ref().filter(|format| format.is_structured()) {
+        return Some(format.to_json(text));
+    }
+    match schema.tree().get(symbol).kind {
         SymbolType::Bool | SymbolType::Tristate => match text {
             "y" => Some(Value::Bool(true)),
             "m" => Some(Value::String("m".to_owned())),

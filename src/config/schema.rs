@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kconfig::{Annotation, Config, Env, NodeId, SymbolId, Tree};
 
-use super::format::Format;
+use super::format::{Field, Format};
 use super::source::TreeSource;
 use crate::error::{Error, Result};
 
@@ -46,6 +46,8 @@ pub struct Rule {
     pub effect: Option<Effect>,
     /// A value that would do.
     pub example: Option<String>,
+    /// It is asked for, but this version does nothing with it.
+    pub unused: bool,
 }
 
 /// The tree and its rules.
@@ -99,7 +101,7 @@ impl Schema {
     /// What the structured comments say about a symbol.
     #[must_use]
     pub fn rule(&self, symbol: SymbolId) -> &Rule {
-        static NONE: Rule = Rule { format: None, secret: false, effect: None, example: None };
+        static NONE: Rule = Rule { format: None, secret: false, effect: None, example: None, unused: false };
         self.rules.get(symbol.index()).unwrap_or(&NONE)
     }
 
@@ -149,6 +151,8 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
     let value = annotation.value.as_str();
     match annotation.key.as_str() {
         "format" => rule.format = Some(value.parse()?),
+        "unused" if value.is_empty() => rule.unused = true,
+        "unused" => return Err("`unused` takes no value".to_owned()),
         "secret" if value.is_empty() => rule.secret = true,
         "secret" => return Err("`secret` takes no value".to_owned()),
         "example" => rule.example = Some(value.to_owned()),
@@ -160,12 +164,31 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
                 other => return Err(format!("`{other}` is none of recreate, restart or none")),
             });
         }
+        other if other.starts_with("field ") => return add_field(rule, other, value),
         other => {
-            let known = ["format", "secret", "example", "changes"];
+            let known = ["format", "field", "secret", "example", "changes", "unused"];
             let near = kconfig::suggest(other, known.into_iter()).map(|near| format!("; did you mean `{near}`?"));
             return Err(format!("`{other}` is no structured comment{}", near.unwrap_or_default()));
         }
     }
+    Ok(())
+}
+
+/// `field NAME = FORMAT`, or `field NAME? = FORMAT` of one that may be absent.
+fn add_field(rule: &mut Rule, key: &str, format: &str) -> Result<(), String> {
+    let Some(Format::Records(fields)) = &mut rule.format else {
+        return Err("a field stands below `format = records`".to_owned());
+    };
+    let written = key.trim_start_matches("field").trim();
+    let name = written.trim_end_matches('?');
+    let format: Format = format.parse()?;
+    if name.is_empty() || fields.iter().any(|field| field.name == name) {
+        return Err(format!("`{written}` is no name for another field"));
+    }
+    if matches!(format, Format::Records(_)) {
+        return Err("the fields of records are no records".to_owned());
+    }
+    fields.push(Field { name: name.to_owned(), required: name == written, format });
     Ok(())
 }
 

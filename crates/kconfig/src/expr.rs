@@ -82,6 +82,17 @@ impl Compare {
         }
     }
 
+    /// The operator for exchanged operands.
+    pub(crate) const fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessEqual => Self::GreaterEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterEqual => Self::LessEqual,
+            equality => equality,
+        }
+    }
+
     /// Whether the operator holds for this order of its operands.
     #[must_use]
     pub const fn holds(self, order: std::cmp::Ordering) -> bool {
@@ -182,6 +193,10 @@ impl Default for Exprs {
 impl Exprs {
     pub(crate) fn len(&self) -> usize {
         self.list.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Expr> {
+        self.list.iter().copied()
     }
 
     pub(crate) fn get(&self, id: ExprId) -> Expr {

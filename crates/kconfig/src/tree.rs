@@ -515,6 +515,15 @@ impl Tree {
         self.nodes.iter().enumerate().map(|(index, node)| (NodeId::new(index), node))
     }
 
+    /// What conditions compare a symbol with.
+    pub(crate) fn compared_with(&self, symbol: SymbolId) -> impl Iterator<Item = Atom> {
+        self.exprs.iter().filter_map(move |expr| match expr {
+            Expr::Compare(_, Atom::Symbol(left), right) if left == symbol => Some(right),
+            Expr::Compare(_, left, Atom::Symbol(right)) if right == symbol => Some(left),
+            _ => None,
+        })
+    }
+
     /// The `depends on` lines of an entry as written, or the condition of an `if`, each with its place.
     pub fn written_dependencies(&self, node: NodeId) -> impl Iterator<Item = (ExprId, Span)> {
         let lines = &self.node(node).own.depends;

@@ -122,5 +122,5 @@ fn definition(definition: &Definition) -> Value {
 fn plan(plan: &Plan) -> Value {
     let steps =
         plan.steps.iter().map(|step| json!({ "symbol": step.name, "value": step.value, "prompt": step.prompt }));
-    json!({ "value": plan.value.map(kconfig::Tri::as_str), "steps": steps.collect::<Vec<_>>() })
+    json!({ "value": plan.value, "steps": steps.collect::<Vec<_>>() })
 }

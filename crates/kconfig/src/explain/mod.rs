@@ -250,5 +250,5 @@ fn plans(config: &Config<'_>, symbol: SymbolId) -> Vec<Plan> {
     };
     let assignable = config.assignable(symbol);
     let missing = candidates.iter().filter(|tri| **tri != config.tri(symbol) && !assignable.contains(tri));
-    missing.filter_map(|tri| plan(config, symbol, Some(*tri))).collect()
+    missing.filter_map(|tri| plan(config, symbol, Some(tri.as_str()))).collect()
 }

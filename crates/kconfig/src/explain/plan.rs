@@ -29,46 +29,45 @@ pub struct Step {
 /// Changes, in an order in which each is possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The value to be had; none for "any", of ints, hexes and texts.
-    pub value: Option<Tri>,
+    /// The value to be had; none for any that can be set.
+    pub value: Option<String>,
     /// The changes; the last one is the symbol itself where it can then be set.
     pub steps: Vec<Step>,
 }
 
 /// Finds changes after which a symbol has a value, or, without one, can be set.
 #[must_use]
-pub fn plan(config: &Config<'_>, symbol: SymbolId, value: Option<Tri>) -> Option<Plan> {
+pub fn plan(config: &Config<'_>, symbol: SymbolId, value: Option<&str>) -> Option<Plan> {
     let mut planner =
         Planner { config: config.clone(), steps: Vec::new(), busy: HashSet::new(), trials: MAX_TRIALS, depth: 0 };
+    let logical = config.tree().get(symbol).kind.is_logical();
     let found = match value {
-        Some(Tri::N) => planner.lower(symbol, Tri::N),
-        Some(tri) => planner.raise(symbol, tri),
+        Some("n") if logical => planner.lower(symbol, Tri::N),
+        Some("m") if logical => planner.raise(symbol, Tri::M),
+        Some("y") if logical => planner.raise(symbol, Tri::Y),
+        Some(text) => planner.put(symbol, text),
         None => planner.show(symbol, Tri::M),
     };
     let reaches = |config: &Config<'_>| match value {
-        Some(tri) => config.tri(symbol) == tri,
+        Some(text) => config.value(symbol) == text,
         None => config.visible(symbol) != Tri::N,
     };
     let works = found && reaches(&planner.config);
     let steps = if works { shorten(config, planner.steps, reaches) } else { Vec::new() };
     let tree = config.tree();
-    let step = |(id, tri): (SymbolId, Tri)| Step {
+    let step = |(id, value): Answer| Step {
         name: tree.get(id).name.to_string(),
-        value: tri.to_string(),
+        value,
         prompt: tree.get(id).nodes.iter().find_map(|node| tree.node(*node).prompt.as_ref()).map(|p| p.text.to_string()),
     };
-    works.then(|| Plan { value, steps: steps.into_iter().map(step).collect() })
+    works.then(|| Plan { value: value.map(ToOwned::to_owned), steps: steps.into_iter().map(step).collect() })
 }
 
 /// Leaves out what the search turned out not to need: detours, and answers that it gave twice.
-fn shorten(
-    config: &Config<'_>,
-    mut steps: Vec<(SymbolId, Tri)>,
-    reaches: impl Fn(&Config<'_>) -> bool,
-) -> Vec<(SymbolId, Tri)> {
-    let works = |steps: &[(SymbolId, Tri)]| {
+fn shorten(config: &Config<'_>, mut steps: Vec<Answer>, reaches: impl Fn(&Config<'_>) -> bool) -> Vec<Answer> {
+    let works = |steps: &[Answer]| {
         let mut trial = config.clone();
-        steps.iter().all(|(symbol, tri)| trial.set(*symbol, tri.as_str()).is_ok()) && reaches(&trial)
+        steps.iter().all(|(symbol, value)| trial.set(*symbol, value).is_ok()) && reaches(&trial)
     };
     let mut at = 0;
     while at < steps.len() {
@@ -83,10 +82,13 @@ fn shorten(
     steps
 }
 
+/// A symbol and what to answer for it.
+type Answer = (SymbolId, String);
+
 /// A configuration to try things on, and what was tried successfully.
 struct Planner<'t> {
     config: Config<'t>,
-    steps: Vec<(SymbolId, Tri)>,
+    steps: Vec<Answer>,
     /// Symbols that are being dealt with: a way back to one of them is no way.
     busy: HashSet<SymbolId>,
     trials: usize,
@@ -112,10 +114,28 @@ impl Planner<'_> {
     }
 
     fn set(&mut self, symbol: SymbolId, tri: Tri) -> bool {
-        let works = self.config.set(symbol, tri.as_str()).is_ok();
+        self.set_text(symbol, tri.as_str())
+    }
+
+    fn set_text(&mut self, symbol: SymbolId, value: &str) -> bool {
+        let works = self.config.set(symbol, value).is_ok();
         if works {
-            self.steps.push((symbol, tri));
+            self.steps.push((symbol, value.to_owned()));
         }
+        works
+    }
+
+    /// Gives an int, hex or string this value.
+    fn put(&mut self, symbol: SymbolId, value: &str) -> bool {
+        if self.config.value(symbol) == value {
+            return true;
+        }
+        if !self.busy.insert(symbol) {
+            return false;
+        }
+        let works = self.attempt(|planner| planner.set_text(symbol, value))
+            || self.attempt(|planner| planner.show(symbol, Tri::Y) && planner.set_text(symbol, value));
+        self.busy.remove(&symbol);
         works
     }
 
@@ -167,15 +187,23 @@ impl Planner<'_> {
                 let terms = self.config.tree().disjuncts(expr);
                 terms.iter().all(|term| self.limit(*term, most)) && self.config.holds(expr) <= most
             }
-            Expr::Compare(Compare::Equal, left, right) => self.compare(Compare::Unequal, left, right),
-            Expr::Compare(Compare::Unequal, left, right) => self.compare(Compare::Equal, left, right),
-            Expr::Atom(_) | Expr::Compare(..) => false,
+            Expr::Compare(operator, left, right) => self.compare(operator.inverse(), left, right),
+            Expr::Atom(_) => false,
         }
     }
 
-    /// Comparisons of a symbol with `n`, `m` or `y`; numbers and texts are left to the person.
+    /// Makes a comparison hold by what stands on its left, else by what stands on its right.
     fn compare(&mut self, operator: Compare, left: Atom, right: Atom) -> bool {
-        let (Atom::Symbol(symbol), Atom::Tri(tri)) = (left, right) else { return false };
+        self.attempt(|planner| planner.compare_symbol(operator, left, right))
+            || self.attempt(|planner| planner.compare_symbol(operator.mirrored(), right, left))
+    }
+
+    fn compare_symbol(&mut self, operator: Compare, left: Atom, right: Atom) -> bool {
+        let Atom::Symbol(symbol) = left else { return false };
+        if !self.config.tree().get(symbol).kind.is_logical() {
+            return self.compare_value(operator, symbol, right);
+        }
+        let Atom::Tri(tri) = right else { return false };
         match (operator, tri) {
             (Compare::Equal, Tri::N) | (Compare::Unequal, Tri::Y) => self.lower(symbol, Tri::N),
             (Compare::Equal, tri) => self.lower(symbol, tri) && self.raise(symbol, tri),
@@ -183,6 +211,40 @@ impl Planner<'_> {
             (Compare::Unequal, Tri::M) => self.raise(symbol, Tri::Y),
             _ => false,
         }
+    }
+
+    /// Texts: the other side's, or to differ from it one that the tree names for this symbol. Numbers: the nearest that will do.
+    fn compare_value(&mut self, operator: Compare, symbol: SymbolId, right: Atom) -> bool {
+        let other = self.config.evaluator().atom_text(right).to_owned();
+        let number = self.config.tree().get(symbol).kind.parse_number(&other);
+        let candidates = match (operator, number) {
+            (Compare::Equal, _) => vec![other],
+            (Compare::LessEqual | Compare::GreaterEqual, Some(_)) => vec![other],
+            (Compare::Less, Some(number)) => vec![number.saturating_sub(1).to_string()],
+            (Compare::Greater, Some(number)) => vec![number.saturating_add(1).to_string()],
+            (Compare::Unequal, Some(number)) => {
+                [number.saturating_add(1), number.saturating_sub(1)].map(|n| n.to_string()).into()
+            }
+            (Compare::Unequal, None) => {
+                self.values_named_for(symbol).into_iter().filter(|text| *text != other).collect()
+            }
+            _ => Vec::new(),
+        };
+        candidates.into_iter().any(|value| self.attempt(|planner| planner.put(symbol, &value)))
+    }
+
+    /// The texts that defaults give a symbol, then those that it is compared with.
+    fn values_named_for(&self, symbol: SymbolId) -> Vec<String> {
+        let tree = self.config.tree();
+        let text = |atom| if let Atom::Text(text) = atom { Some(tree.text(text).to_owned()) } else { None };
+        let default = |value| if let Expr::Atom(atom) = tree.expr(value) { text(atom) } else { None };
+        let mut values: Vec<String> = tree.get(symbol).defaults.iter().filter_map(|line| default(line.value)).collect();
+        for compared in tree.compared_with(symbol).filter_map(text) {
+            if !compared.is_empty() && !values.contains(&compared) {
+                values.push(compared);
+            }
+        }
+        values
     }
 
     fn show_choice(&mut self, choice: ChoiceId, want: Tri) -> bool {

@@ -70,7 +70,7 @@ impl Explanation {
 }
 
 fn fmt_plan(name: &str, plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match plan.value {
+    match &plan.value {
         Some(value) => writeln!(f, "  for {name}={value}:")?,
         None => writeln!(f, "  to be able to set it:")?,
     }
