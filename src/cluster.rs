@@ -32,6 +32,7 @@ pub struct Cluster {
     /// The directory in which the command was given.
     pub work_dir: PathBuf,
     version: String,
+    configuration: serde_json::Value,
     values: BTreeMap<String, String>,
     connections: Mutex<BTreeMap<String, Ssh>>,
 }
@@ -68,12 +69,32 @@ impl Cluster {
     /// The cluster that the configuration describes; its state lies below `state_dir`.
     pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
         let work_dir = std::env::current_dir().context("the working directory is gone")?;
+        refuse_unused(settings)?;
         let typed = ClusterSettings::read(settings)?;
         let store = Store::open(work_dir.join(state_dir).join(&typed.name))?;
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let values = settings.subset_digest(&["phase"]);
         let version = crate::artifacts::Digest::of_file(&exe)?.to_string();
-        Ok(Self { settings: typed, source, store, exe, work_dir, version, values, connections: Mutex::default() })
+        let configuration = settings.json().clone();
+        Ok(Self {
+            settings: typed,
+            source,
+            store,
+            exe,
+            work_dir,
+            version,
+            configuration,
+            values,
+            connections: Mutex::default(),
+        })
+    }
+
+    /// Remembers that all phases have worked with this configuration, for `turnup config diff applied`.
+    pub fn remember_applied(&self) -> Result<()> {
+        if self.store.read_json(Settings::APPLIED)?.as_ref() == Some(&self.configuration) {
+            return Ok(());
+        }
+        self.store.write_json(Settings::APPLIED, &self.configuration, 0o600)
     }
 
     /// The sha256 of turnup's own binary: another turnup may do a step another way.
@@ -139,6 +160,22 @@ impl Cluster {
         });
         Ok(ssh.clone())
     }
+}
+
+/// What this version asks for and cannot do yet is refused: doing less than the file says would be worse.
+fn refuse_unused(settings: &Settings) -> Result<()> {
+    let target = settings.get("phase1.cloud_provider")?;
+    if !matches!(target.as_str(), "local" | "baremetal") {
+        return Err(Error::config(format!("the target {target} can be configured, but not turned up by this version"))
+            .hint("turnup config set phase1.cloud_provider=local, or baremetal for hosts that exist"));
+    }
+    let unused = settings.unused();
+    if unused.is_empty() {
+        return Ok(());
+    }
+    let error = Error::config("this version does not act on some settings yet, and they are not at their defaults");
+    let error = unused.iter().fold(error, |error, name| error.evidence((*name).to_owned()));
+    Err(error.hint(format!("turnup config unset {}", unused.join(" "))))
 }
 
 impl ClusterSettings {

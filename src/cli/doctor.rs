@@ -5,7 +5,7 @@ use std::path::Path;
 use owo_colors::OwoColorize as _;
 
 use crate::Result;
-use crate::config::{Settings, TreeSource};
+use crate::config::TreeSource;
 use crate::doctor::{self, Finding, Level};
 use crate::report::Table;
 
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 
 /// The doctor is asked before there is a configuration, and when it is broken.
 fn configured_target(global: &Global) -> String {
-    let settings = Settings::load(&global.config, &TreeSource::find(Path::new(".")));
+    let settings = global.settings(&TreeSource::find(Path::new(".")));
     settings.and_then(|settings| settings.get("phase1.cloud_provider")).unwrap_or_else(|_| "local".to_owned())
 }
 

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
+use crate::config::{Given, Settings, TreeSource};
 use crate::error::{Class, Result};
 
 use run::PhaseName;
@@ -71,12 +72,43 @@ pub struct Global {
     /// The directory of everything that turnup remembers
     #[arg(long, global = true, value_name = "DIR", env = "TURNUP_STATE_DIR", default_value = ".turnup")]
     pub state_dir: PathBuf,
+    /// A value for this run, before the file's
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = parse_assignment)]
+    pub set: Vec<(String, String)>,
     /// How results are written
     #[arg(long, global = true, value_name = "FORM", default_value = "text")]
     pub output: Output,
     /// Only results and errors, no remarks
     #[arg(long, short, global = true)]
     pub quiet: bool,
+}
+
+impl Global {
+    /// The values for this run.
+    pub(crate) fn given(&self) -> Vec<Given> {
+        Given::collect(
+            &self.set,
+            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
+        )
+    }
+
+    /// The file's settings with the values for this run; an error when there is no file or anything is wrong.
+    pub(crate) fn settings(&self, source: &TreeSource) -> Result<Settings> {
+        Settings::load(&self.config, source)?.with_given(&self.given())
+    }
+
+    /// The same with the defaults when there is no file.
+    pub(crate) fn settings_or_default(&self, source: &TreeSource) -> Result<Settings> {
+        Settings::load_or_default(&self.config, source)?.with_given(&self.given())
+    }
+}
+
+fn parse_assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some(("", _)) => Err("the name before `=` is empty".to_owned()),
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(format!("expected NAME=VALUE, as in {text}=…")),
+    }
 }
 
 /// The form of results on standard output.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::Cluster;
-use crate::config::{Settings, TreeSource};
+use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::phase::{Cx, Engine, Phase, Summary};
@@ -57,8 +57,26 @@ pub struct RunArgs {
 pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
-    let settings = Settings::load(&global.config, &source)?;
+    let settings = global.settings(&source)?;
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
+}
+
+/// The steps of all phases that depend on a setting, and those of which that is not known yet.
+pub(super) fn find_dependents(global: &Global, setting: &str) -> Result<(Vec<String>, Vec<String>)> {
+    let cluster = open_cluster(global)?;
+    let (mut dependent, mut unknown) = (Vec::new(), Vec::new());
+    for phase in PhaseName::ALL {
+        // A phase knows its hosts, and with them its inputs, from what the one before handed over.
+        let Ok(loaded) = phase.load(&cluster) else {
+            let steps = cluster.manifest(phase.name())?.steps;
+            unknown.extend(steps.into_iter().map(|step| format!("{}/{}", phase.name(), step.name)));
+            continue;
+        };
+        let (more, open) = Engine::find_dependents(&cluster.store, &loaded, setting)?;
+        dependent.extend(more);
+        unknown.extend(open);
+    }
+    Ok((dependent, unknown))
 }
 
 /// A run that holds the cluster's lock and shows events.

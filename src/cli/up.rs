@@ -35,6 +35,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let cluster = std::sync::Arc::clone(&session.cluster);
     session.finish(|session| {
         let summary = session.run_phases(&args.run, &PhaseName::ALL)?;
+        session.cluster.remember_applied()?;
         // Where nothing was done, the proofs of the steps have just looked at nodes and addons.
         let deep = summary.ran > 0;
         let report = validate::run(&session.cluster, &session.context("validate", VALIDATION)?, deep)?;

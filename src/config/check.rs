@@ -55,11 +55,12 @@ pub fn judge(schema: &Schema, config: &Config<'_>, symbol: kconfig::SymbolId, te
 fn check_formats(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for symbol in schema.ordered() {
-        // What is not written is not in force.
-        if !config.is_written(symbol) || schema.tree().get(symbol).kind.is_logical() {
+        if schema.tree().get(symbol).kind.is_logical() {
             continue;
         }
-        let text = config.value(symbol);
+        // What is not written is not in force; an answer that is wrong in itself will be as wrong when it is.
+        let text = if config.is_written(symbol) { Some(config.value(symbol)) } else { config.user_value(symbol) };
+        let Some(text) = text else { continue };
         if let Some(why) = judge(schema, config, symbol, text) {
             let name = schema.name(symbol);
             let why = if schema.rule(symbol).secret { "its format is wrong".to_owned() } else { why };

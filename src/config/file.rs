@@ -27,6 +27,11 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
     })
 }
 
+/// Whether more than its owner may read the file.
+pub(super) fn is_readable_by_others(path: &Path) -> bool {
+    fs_err::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o044 != 0)
+}
+
 fn unreadable(path: &Path, error: std::io::Error) -> Error {
     let hint = match error.kind() {
         ErrorKind::IsADirectory => "name a file with --config FILE",

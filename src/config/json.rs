@@ -98,6 +98,11 @@ fn malformed(text: &str, error: &serde_json::Error) -> Malformed {
         let message = "the file begins with a byte order mark; store it as plain UTF-8".to_owned();
         return Malformed { at: Position { line: 1, column: 1 }, message };
     }
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
+    if first.starts_with("---") || (!first.starts_with(['{', '[', '"']) && first.contains(':')) {
+        let message = "this looks like YAML; expected a JSON object, `{ … }`".to_owned();
+        return Malformed { at: Position { line: 1, column: 1 }, message };
+    }
     let full = error.to_string();
     let message = full.rsplit_once(" at line ").map_or(full.as_str(), |(message, _)| message);
     // serde_json counts bytes of the line; people count characters.

@@ -9,21 +9,33 @@
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
 
 mod check;
+mod explain;
+mod export;
 mod file;
 pub mod format;
+mod given;
+mod import;
 mod json;
+mod json_schema;
 mod network;
 mod object;
 mod problem;
+mod profile;
 mod schema;
 mod settings;
 mod source;
 
 pub use check::{check, judge};
+pub use explain::Way;
+pub use export::Form;
+pub use given::Given;
+pub use import::{Fate, Imported, import_anywhere};
 pub use json::Position;
+pub use json_schema::{BEYOND, json_schema};
 pub use network::Network;
 pub(crate) use object::{show, write as object};
 pub use problem::{Level, Problem};
+pub use profile::Profile;
 pub use schema::{Effect, Rule, Schema};
 pub use settings::{Change, Setting, Settings};
 pub use source::TreeSource;

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 
 use kconfig::{Config, SymbolId, SymbolType, Tri};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::format::Format;
 use super::json::{self, Document, Entry, Position};
 use super::problem::{Level, Problem};
 use super::schema::Schema;
@@ -30,8 +31,8 @@ pub(super) fn read(schema: &Schema, config: &mut Config<'_>, document: &Document
         let message = format!("`{name}` occurs twice; the first one is in line {}", duplicate.first.line);
         reading.problems.push(Problem::error(message).about(&name).at(duplicate.again));
     }
-    for entry in &document.entries {
-        match take_entry(schema, config, entry) {
+    for entry in gather_maps(schema, &document.entries) {
+        match take_entry(schema, config, &entry) {
             Ok(Some(symbol)) => {
                 reading.places.insert(schema.name(symbol).to_owned(), entry.value_at);
             }
@@ -41,6 +42,31 @@ pub(super) fn read(schema: &Schema, config: &mut Config<'_>, document: &Document
     }
     reading.problems.extend(find_absent(schema, config, &reading.problems));
     reading
+}
+
+/// The entries, those inside the object of a map as the one value that they are.
+fn gather_maps(schema: &Schema, entries: &[Entry]) -> Vec<Entry> {
+    let is_map = |keys: &[String]| {
+        let symbol = schema.tree().symbol(&keys.join("."));
+        symbol.is_some_and(|symbol| matches!(schema.rule(symbol).format, Some(Format::Map(..))))
+    };
+    let mut gathered: Vec<Entry> = Vec::new();
+    for entry in entries {
+        let Some(depth) = (1..entry.keys.len()).find(|depth| is_map(&entry.keys[..*depth])) else {
+            gathered.push(entry.clone());
+            continue;
+        };
+        let (outer, inner) = entry.keys.split_at(depth);
+        if gathered.last().is_none_or(|last| last.keys != outer) {
+            let value = Value::Object(Map::new());
+            gathered.push(Entry { keys: outer.to_vec(), value, key_at: entry.key_at, value_at: entry.key_at });
+        }
+        if let Some(Entry { value: Value::Object(members), .. }) = gathered.last_mut() {
+            let nested = inner[1..].iter().rev().fold(entry.value.clone(), |value, key| json!({ key: value }));
+            members.insert(inner[0].clone(), nested);
+        }
+    }
+    gathered
 }
 
 fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result<Option<SymbolId>, Problem> {
@@ -166,6 +192,21 @@ pub(crate) fn write(schema: &Schema, config: &Config<'_>) -> Value {
         if let Some(value) = value.or_else(|| json_off(schema, config, symbol)) {
             insert(&mut root, schema.name(symbol), value);
         }
+    }
+    Value::Object(root)
+}
+
+/// The object with only what is not so by default.
+pub(super) fn write_minimal(schema: &Schema, config: &Config<'_>) -> Value {
+    let mut root = Map::new();
+    for symbol in schema.ordered().into_iter().filter(|symbol| config.is_written(*symbol)) {
+        let mut without = config.clone();
+        without.unset(symbol);
+        if without.value(symbol) == config.value(symbol) {
+            continue;
+        }
+        let value = json_value(schema, symbol, config.value(symbol)).unwrap_or(Value::Bool(false));
+        insert(&mut root, schema.name(symbol), value);
     }
     Value::Object(root)
 }

@@ -79,6 +79,7 @@ impl Schema {
                 }
             }
         }
+        spread_secrecy(&tree, &mut rules);
         if mistakes.is_empty() {
             return Ok(Arc::new(Self { tree: Arc::new(tree), rules }));
         }
@@ -140,10 +141,30 @@ impl Schema {
         })
     }
 
+    /// The name of the symbol that is spelled so but for capitals.
+    pub fn find_ignoring_case(&self, name: &str) -> Result<String> {
+        let mut names = self.tree.symbols().map(|(_, symbol)| &symbol.name);
+        match names.find(|known| known.eq_ignore_ascii_case(name)) {
+            Some(known) => Ok(known.to_string()),
+            None => self.find(name).map(|symbol| self.name(symbol).to_owned()),
+        }
+    }
+
     /// "; did you mean `x`?", or nothing.
     pub(super) fn suggestion(&self, name: &str) -> String {
         let names = self.tree.symbols().map(|(_, symbol)| symbol.name.as_ref());
         kconfig::suggest(name, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+    }
+}
+
+/// What takes its value from a secret is one.
+fn spread_secrecy(tree: &Tree, rules: &mut [Rule]) {
+    let sources = |id: SymbolId| tree.get(id).defaults.iter().flat_map(|default| tree.symbols_in(default.value));
+    loop {
+        let is_secret = |id: SymbolId| rules.get(id.index()).is_some_and(|rule| rule.secret);
+        let spread = |id: &SymbolId| !is_secret(*id) && sources(*id).any(is_secret);
+        let Some(found) = tree.symbols().map(|(id, _)| id).find(spread) else { return };
+        rules[found.index()].secret = true;
     }
 }
 

@@ -72,9 +72,14 @@ pub struct Settings {
     judgement: Vec<Problem>,
     places: Places,
     original: Option<Original>,
+    /// Settings that were given for this run only, and where.
+    given: BTreeMap<String, String>,
 }
 
 impl Settings {
+    /// Below a cluster's directory: the configuration that the last complete `turnup up` worked with.
+    pub const APPLIED: &'static str = "applied.json";
+
     /// The file's settings; an error when there is no file or anything in it is wrong.
     pub fn load(path: &Path, source: &TreeSource) -> Result<Self> {
         let schema = Schema::load(source)?;
@@ -109,7 +114,12 @@ impl Settings {
         let Some(text) = file::read(path)? else { return Ok(None) };
         let document = parse(path, &text)?;
         let mut config = schema.config();
-        let reading = object::read(&schema, &mut config, &document);
+        let mut reading = object::read(&schema, &mut config, &document);
+        let exposed = find_exposed_secrets(path, &schema, &config);
+        reading.problems.extend(exposed.map(|problem| {
+            let at = problem.symbol.as_ref().and_then(|name| reading.places.get(name)).copied();
+            Problem { at, ..problem }
+        }));
         let original = Original { path: path.to_owned(), text };
         Ok(Some(Self::evaluate(schema, &config, reading.problems, reading.places, Some(original))))
     }
@@ -143,7 +153,8 @@ impl Settings {
             let at = problem.symbol.as_ref().and_then(|name| places.get(name)).copied();
             Problem { at, ..problem }
         }));
-        Self { schema, answers, values, object, reading, judgement, places, original }
+        let given = BTreeMap::new();
+        Self { schema, answers, values, object, reading, judgement, places, original, given }
     }
 
     /// The answers as a configuration that can be changed.
@@ -222,6 +233,35 @@ impl Settings {
                 let value = if setting.secret { digest() } else { setting.value.clone() };
                 (name.clone(), value)
             })
+            .collect()
+    }
+
+    pub(super) fn remember_given(&mut self, given: BTreeMap<String, String>) {
+        self.given = given;
+    }
+
+    /// Where a value comes from, in a few words.
+    pub fn origin(&self, name: &str, path: &Path) -> Result<String> {
+        let setting = self.setting(name)?;
+        Ok(match (self.given.get(name), self.places.get(name)) {
+            (Some(place), _) => place.clone(),
+            (None, Some(at)) if setting.from_user => format!("{}:{at}", path.display()),
+            (None, _) if setting.from_user => "set".to_owned(),
+            (None, _) if !setting.written && setting.value.is_empty() => "not asked".to_owned(),
+            (None, _) => "default".to_owned(),
+        })
+    }
+
+    /// The settings that this version does not act on and that are not at their defaults.
+    #[must_use]
+    pub fn unused(&self) -> Vec<&str> {
+        let is_unused = |name: &str| self.schema.tree().symbol(name).is_some_and(|id| self.schema.rule(id).unused);
+        let differs = |setting: &&Setting| setting.written && setting.value != setting.default;
+        self.values
+            .values()
+            .filter(differs)
+            .map(|setting| setting.name.as_str())
+            .filter(|name| is_unused(name))
             .collect()
     }
 
@@ -329,7 +369,9 @@ impl Settings {
         Ok(changes)
     }
 
-    fn differences(&self, next: &Self) -> Vec<Change> {
+    /// The settings that differ between these and others.
+    #[must_use]
+    pub fn differences(&self, next: &Self) -> Vec<Change> {
         let value = |of: &Self, name: &str| {
             let setting = of.values.get(name).filter(|setting| setting.written)?;
             let symbol = of.schema.tree().symbol(name)?;
@@ -388,6 +430,22 @@ impl Settings {
         Ok(())
     }
 
+    /// The object without what is so by default.
+    #[must_use]
+    pub fn minimal(&self) -> Value {
+        object::write_minimal(&self.schema, &self.config())
+    }
+
+    /// Replaces the file by the minimal object; whether it was another one.
+    pub fn save_minimal(&mut self, path: &Path) -> Result<bool> {
+        self.object = self.minimal();
+        let differs = self.differs_from_file();
+        if differs {
+            self.save(path)?;
+        }
+        Ok(differs)
+    }
+
     /// The text that saving writes.
     #[must_use]
     pub fn text(&self) -> String {
@@ -399,6 +457,18 @@ impl Settings {
     pub fn differs_from_file(&self) -> bool {
         self.original.as_ref().is_none_or(|original| original.text != self.text())
     }
+}
+
+/// Secrets in a file that others may read.
+fn find_exposed_secrets(path: &Path, schema: &Schema, config: &Config<'_>) -> Option<Problem> {
+    let given = |symbol: &SymbolId| config.user_value(*symbol).is_some_and(|value| !value.is_empty());
+    let secret = schema.ordered().into_iter().filter(|symbol| schema.rule(*symbol).secret).find(given)?;
+    if !file::is_readable_by_others(path) {
+        return None;
+    }
+    let (name, shown) = (schema.name(secret), shell_words::quote(&path.display().to_string()).into_owned());
+    let message = format!("{name} is a secret, and others may read this file: chmod 600 {shown}");
+    Some(Problem::error(message).about(name))
 }
 
 /// Why one assignment did not work.

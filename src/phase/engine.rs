@@ -158,6 +158,11 @@ impl<'a> Engine<'a> {
         plan::plan(store, phase)
     }
 
+    /// The steps of a phase with this input, and those whose inputs cannot be known yet.
+    pub fn find_dependents(store: &Store, phase: &Phase, input: &str) -> Result<(Vec<String>, Vec<String>)> {
+        plan::find_dependents(store, phase, input)
+    }
+
     /// Runs what is not proven done.
     pub fn run(&mut self, phase: &Phase) -> Result<Summary> {
         let start = Instant::now();

@@ -78,6 +78,23 @@ pub(super) fn gone(state: &State, phase: &Phase) -> Vec<String> {
     gone
 }
 
+/// The steps whose inputs include this one, and those whose inputs are not known before earlier steps have run.
+pub(super) fn find_dependents(store: &Store, phase: &Phase, input: &str) -> Result<(Vec<String>, Vec<String>)> {
+    let (actions, mut dependent, mut unknown) = (phase.all_actions(store)?, Vec::new(), Vec::new());
+    for task in expand(phase) {
+        let step = format!("{}/{}", phase.name, phase.manifest.steps[task.step].name);
+        let list = match actions[task.step].as_ref().inputs(task.host.as_deref()) {
+            Ok(inputs) if inputs.fingerprints().contains_key(input) => &mut dependent,
+            Ok(_) => continue,
+            Err(_) => &mut unknown,
+        };
+        if !list.contains(&step) {
+            list.push(step);
+        }
+    }
+    Ok((dependent, unknown))
+}
+
 /// What a run would do with each step, in an order in which it could happen. Changes nothing and needs no lock.
 pub fn plan(store: &Store, phase: &Phase) -> Result<Vec<Planned>> {
     let state = store.state()?;

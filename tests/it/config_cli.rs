@@ -177,10 +177,17 @@ fn wrong_values_change_nothing_and_are_all_named() {
 #[test]
 fn a_missing_file_is_named_with_the_way_out() {
     let desk = Desk::new();
-    for command in [&["config", "get", "phase1.num_nodes"][..], &["config", "list"], &["config", "check"]] {
+    for command in [&["config", "get", "phase1.num_nodes"][..], &["config", "check"]] {
         let said = desk.fails(3, command);
         assert!(said.starts_with("error: .config.json does not exist\nnext: "), "{said}");
     }
+    let list = desk.run(&["config", "list", "phase1.num"]);
+    assert_eq!(
+        (&*list.out, &*list.err),
+        ("phase1.num_nodes=1\n", ".config.json does not exist: these are the defaults\n")
+    );
+    let said = desk.fails(3, &["config", "list", "--config", "other.json"]);
+    assert!(said.starts_with("error: other.json does not exist\n"), "a file that is named has to be there: {said}");
 }
 
 #[test]

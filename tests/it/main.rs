@@ -15,6 +15,8 @@ mod cluster_life;
 mod cluster_static;
 mod cluster_support;
 mod config_cli;
+mod config_explain;
+mod config_schema;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_crash;
 mod engine_doctor;

@@ -1,5 +1,5 @@
-//! The Python packages that tests call: pytest, which the kernel's own suites are written for, and kconfiglib. From the package
-//! index, by name and version, into a directory of their own in the cache.
+//! The Python packages that tests call: pytest, which the kernel's own suites are written for, kconfiglib, and a validator of JSON
+//! Schema that is not ours. From the package index, by name and version, into a directory of their own in the cache.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::cache::Making;
 use crate::{Missing, program};
 
 /// The versions that results were compared with.
-const PACKAGES: [&str; 2] = ["pytest==8.4.2", "kconfiglib==14.1.0"];
+const PACKAGES: [&str; 3] = ["pytest==8.4.2", "kconfiglib==14.1.0", "jsonschema==4.25.1"];
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// A Python that knows these packages.

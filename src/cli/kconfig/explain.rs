@@ -61,7 +61,8 @@ pub(super) fn run(args: &Args, config: Option<&Path>, printer: &Printer) -> Resu
     printer.line(explanation.to_string().trim_end())
 }
 
-fn to_json(explanation: &Explanation) -> Value {
+/// An explanation as JSON.
+pub(in crate::cli) fn to_json(explanation: &Explanation) -> Value {
     let links = |links: &[Link]| -> Value { links.iter().map(link).collect() };
     json!({
         "schema": "turnup.kconfig.explain/1",

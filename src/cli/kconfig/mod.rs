@@ -19,6 +19,8 @@ mod output;
 mod place;
 mod tree;
 
+pub(super) use explain::to_json as explanation_json;
+
 /// Which tool.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]

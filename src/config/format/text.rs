@@ -109,7 +109,12 @@ pub(super) fn validate_url(text: &str) -> Result<(), String> {
     let (host, port) = authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port)));
     validate_host(&host.to_ascii_lowercase()).map_err(|why| format!("its host is wrong: {why}"))?;
     match port {
-        Some(port) if !port.parse::<u16>().is_ok_and(|number| number > 0) => Err(format!("`{port}` is not a port")),
+        Some(port)
+            if !(port.bytes().all(|byte| byte.is_ascii_digit())
+                && port.parse::<u16>().is_ok_and(|number| number > 0)) =>
+        {
+            Err(format!("`{port}` is not a port"))
+        }
         _ => Ok(()),
     }
 }

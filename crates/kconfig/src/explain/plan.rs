@@ -218,8 +218,7 @@ impl Planner<'_> {
         let other = self.config.evaluator().atom_text(right).to_owned();
         let number = self.config.tree().get(symbol).kind.parse_number(&other);
         let candidates = match (operator, number) {
-            (Compare::Equal, _) => vec![other],
-            (Compare::LessEqual | Compare::GreaterEqual, Some(_)) => vec![other],
+            (Compare::Equal, _) | (Compare::LessEqual | Compare::GreaterEqual, Some(_)) => vec![other],
             (Compare::Less, Some(number)) => vec![number.saturating_sub(1).to_string()],
             (Compare::Greater, Some(number)) => vec![number.saturating_add(1).to_string()],
             (Compare::Unequal, Some(number)) => {

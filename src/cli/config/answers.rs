@@ -1,0 +1,144 @@
+//! The commands that write the configuration file: as a whole and atomically, or not at all.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Desk;
+use crate::config::{Change, Fate, Profile, Schema, Settings, import_anywhere};
+use crate::error::{Class, Context as _, Error, Result};
+
+pub(super) fn write_defaults(desk: &Desk<'_>, force: bool) -> Result<()> {
+    let settings = Settings::defaults(&desk.source)?;
+    write_anew(desk, settings, force, "config defaults", "with all defaults")
+}
+
+pub(super) fn profile(desk: &Desk<'_>, name: Option<&str>, force: bool) -> Result<()> {
+    let Some(name) = name else { return list_profiles(desk) };
+    let settings = Profile::find(&desk.source, name)?.settings(Schema::load(&desk.source)?)?;
+    write_anew(desk, settings, force, &format!("config profile {name}"), &format!("from the profile {name}"))
+}
+
+fn list_profiles(desk: &Desk<'_>) -> Result<()> {
+    let profiles = Profile::list(&desk.source)?;
+    if desk.printer.is_json() {
+        let list: Vec<Value> =
+            profiles.iter().map(|profile| json!({"name": profile.name, "purpose": profile.purpose})).collect();
+        return desk.printer.json(&json!({"schema": "turnup.config.profiles/1", "profiles": list}));
+    }
+    let width = profiles.iter().map(|profile| profile.name.len()).max().unwrap_or(0);
+    profiles.iter().try_for_each(|profile| desk.printer.line(&format!("{:width$}  {}", profile.name, profile.purpose)))
+}
+
+/// Writes a file that is not there yet, or one that may be replaced.
+fn write_anew(desk: &Desk<'_>, mut settings: Settings, force: bool, command: &str, how: &str) -> Result<()> {
+    refuse_existing(desk, force, command)?;
+    let path = desk.path();
+    settings.usable(path)?;
+    settings.overwrite(path)?;
+    if desk.printer.is_json() {
+        return tell_changes(desk, true, &[]);
+    }
+    desk.printer.remark(&format!("wrote {} {how}", path.display()));
+    Ok(())
+}
+
+fn refuse_existing(desk: &Desk<'_>, force: bool, command: &str) -> Result<()> {
+    desk.refuse_flags()?;
+    let path = desk.path();
+    if !force && fs_err::symlink_metadata(path).is_ok_and(|file| !file.is_symlink() || path.exists()) {
+        let shown = path.display();
+        return Err(Error::config(format!("{shown} exists already")).hint(format!(
+            "replace it: turnup {command} --force; or change single values: turnup config set NAME=VALUE"
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn set(desk: &Desk<'_>, assignments: &[(String, String)]) -> Result<()> {
+    let pairs: Vec<(&str, &str)> = assignments.iter().map(|(name, value)| (&**name, &**value)).collect();
+    change(desk, |settings| settings.set_all(&pairs))
+}
+
+pub(super) fn unset(desk: &Desk<'_>, names: &[String]) -> Result<()> {
+    change(desk, |settings| settings.unset(&names.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+/// Loads what there is, changes it and writes it, or leaves everything as it was.
+fn change(desk: &Desk<'_>, edit: impl FnOnce(&mut Settings) -> Result<Vec<Change>>) -> Result<()> {
+    desk.refuse_flags()?;
+    let (path, schema) = (desk.path(), Schema::load(&desk.source)?);
+    let mut settings = Settings::open(path, schema.clone())?.unwrap_or_else(|| Settings::from_defaults(schema));
+    let changes = edit(&mut settings)?;
+    let written = settings.differs_from_file();
+    if written {
+        settings.save(path)?;
+    }
+    if desk.printer.is_json() {
+        return tell_changes(desk, written, &changes);
+    }
+    for change in &changes {
+        desk.printer.remark(&describe_change(change));
+    }
+    match (written, changes.is_empty()) {
+        (true, _) => desk.printer.remark(&format!("wrote {}", path.display())),
+        (false, _) => desk.printer.remark(&format!("nothing to change in {}", path.display())),
+    }
+    Ok(())
+}
+
+fn tell_changes(desk: &Desk<'_>, written: bool, changes: &[Change]) -> Result<()> {
+    let list: Vec<Value> = changes.iter().map(change_json).collect();
+    desk.printer
+        .json(&json!({"schema": "turnup.config.changes/1", "file": desk.path(), "written": written, "changes": list}))
+}
+
+pub(super) fn describe_change(change: &Change) -> String {
+    let name = &change.name;
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => format!("{name}: {before} -> {after}"),
+        (None, Some(after)) => format!("{name}: now {after}"),
+        (_, None) => format!("{name}: does not count any more"),
+    }
+}
+
+pub(super) fn change_json(change: &Change) -> Value {
+    json!({"name": change.name, "before": change.before, "after": change.after})
+}
+
+pub(super) fn minimal(desk: &Desk<'_>, write: bool) -> Result<()> {
+    if !write {
+        return desk.printer.line(&format!("{:#}", desk.settings()?.minimal()));
+    }
+    desk.refuse_flags()?;
+    let mut settings = Settings::load(desk.path(), &desk.source)?;
+    let written = settings.save_minimal(desk.path())?;
+    if desk.printer.is_json() {
+        return tell_changes(desk, written, &[]);
+    }
+    let what = if written { "wrote" } else { "nothing to change in" };
+    desk.printer.remark(&format!("{what} {}", desk.path().display()));
+    Ok(())
+}
+
+pub(super) fn import(desk: &Desk<'_>, file: &Path, force: bool) -> Result<()> {
+    let command = format!("config import {}", shell_words::quote(&file.display().to_string()));
+    refuse_existing(desk, force, &command)?;
+    let bytes = fs_err::read(file).context_class(Class::Config, format!("cannot read {}", file.display()))?;
+    let imported = import_anywhere(&String::from_utf8_lossy(&bytes), &Schema::load(&desk.source)?)
+        .map_err(|why| Error::config(format!("{}: {why}", file.display())))?;
+    let lost = imported.fates.iter().filter(|(_, fate)| !matches!(fate, Fate::Kept { .. })).count();
+    if desk.printer.is_json() {
+        let fates: Vec<Value> = imported.fates.iter().map(|(name, fate)| fate.json(name)).collect();
+        desk.printer.json(&json!({"schema": "turnup.config.import/1", "from": file, "values": fates}))?;
+    } else {
+        for (name, fate) in &imported.fates {
+            desk.printer.line(&format!("{name}: {fate}"))?;
+        }
+    }
+    let quiet = Desk { source: desk.source.clone(), global: desk.global, printer: &desk.printer.clone().silent() };
+    write_anew(&quiet, imported.settings, force, &command, "")?;
+    let (total, path) = (imported.fates.len(), desk.path().display());
+    desk.printer.remark(&format!("wrote {path}: {} of {total} values taken over", total - lost));
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! `turnup config`: the wizard on a terminal; everything else it can do, and more, as commands.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+use super::{Global, Printer};
+use crate::config::{Form, Schema, Settings, TreeSource};
+use crate::error::{Error, Result};
+use crate::wizard;
+
+mod answers;
+mod explain;
+mod view;
+
+/// Below the options.
+const NOTES: &str = "\
+The value of a setting is that of the first place that has one:
+    --set NAME=VALUE     on the command line, for one run
+    TURNUP_SET_NAME      a variable, two underscores for each dot: TURNUP_SET_phase1__num_nodes=3
+    the file             .config.json, or what --config names
+    the default          of the Kconfig tree
+Commands that write the file look at neither flags nor variables.
+
+With --output json every command prints one JSON object.";
+
+/// Without a command: the wizard, on a terminal.
+#[derive(Debug, clap::Args)]
+#[command(after_help = NOTES)]
+pub struct Args {
+    /// What to do with the configuration
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// Everything that works without a terminal.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a configuration with all defaults
+    Defaults {
+        /// Replace a configuration that exists
+        #[arg(long)]
+        force: bool,
+    },
+    /// Write the configuration of a profile; without a name, show the profiles
+    Profile {
+        /// The profile
+        name: Option<String>,
+        /// Replace a configuration that exists
+        #[arg(long)]
+        force: bool,
+    },
+    /// Set values, all of them or none: `turnup config set phase1.num_nodes=3 phase3.dns=n`
+    Set {
+        /// A setting and its value; y or n for a switch, a,b for a list, k=v,l=w for a map, JSON for records
+        #[arg(required = true, value_name = "NAME=VALUE", value_parser = super::parse_assignment)]
+        assignments: Vec<(String, String)>,
+    },
+    /// Forget answers, so that their defaults count again
+    Unset {
+        /// A setting, or a key of the file that is none
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// Print the values of settings, one a line
+    Get {
+        /// A setting
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// Print settings as NAME=VALUE: those that can be set now
+    List(view::ListArgs),
+    /// Tell everything that is wrong with the configuration
+    Check,
+    /// Show what differs between two configurations
+    Diff {
+        /// `defaults`, `applied` (by the last `turnup up`), a profile or a file [default: defaults]
+        a: Option<String>,
+        /// The same [default: the configuration]
+        b: Option<String>,
+    },
+    /// Print the configuration without what is so by default
+    Minimal {
+        /// Make it the configuration file
+        #[arg(long)]
+        write: bool,
+    },
+    /// Print every value with where it comes from, asked or not
+    Complete,
+    /// Print the configuration for other programs, without secrets
+    Export {
+        /// The form
+        #[arg(long, value_name = "FORM", default_value = "dotconfig")]
+        format: Form,
+    },
+    /// Print the JSON Schema of the file, for editors and other programs
+    Schema,
+    /// Tell all about a setting
+    Explain {
+        /// The setting
+        name: String,
+    },
+    /// Tell why a setting has its value
+    Why {
+        /// The setting
+        name: String,
+    },
+    /// Tell why a setting cannot be set, or not to a value, and which command makes it possible
+    WhyNot {
+        /// The setting; of a switch without a value: on
+        #[arg(value_name = "NAME[=VALUE]")]
+        wish: String,
+    },
+    /// Tell which other settings and which steps depend on a setting
+    Where {
+        /// The setting
+        name: String,
+    },
+    /// Take over a configuration of kubernetes-anywhere (.config or .config.json), and say what became of each value
+    Import {
+        /// The old file
+        file: PathBuf,
+        /// Replace a configuration that exists
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// Runs the command.
+pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
+    let desk = Desk { source: TreeSource::find(Path::new(".")), global, printer };
+    match args.command {
+        None => run_wizard(&desk),
+        Some(Command::Defaults { force }) => answers::write_defaults(&desk, force),
+        Some(Command::Profile { name, force }) => answers::profile(&desk, name.as_deref(), force),
+        Some(Command::Set { assignments }) => answers::set(&desk, &assignments),
+        Some(Command::Unset { names }) => answers::unset(&desk, &names),
+        Some(Command::Import { file, force }) => answers::import(&desk, &file, force),
+        Some(Command::Minimal { write }) => answers::minimal(&desk, write),
+        Some(Command::Get { names }) => view::get(&desk, &names),
+        Some(Command::List(list)) => view::list(&desk, &list),
+        Some(Command::Check) => view::check(&desk),
+        Some(Command::Diff { a, b }) => view::diff(&desk, a.as_deref(), b.as_deref()),
+        Some(Command::Complete) => view::complete(&desk),
+        Some(Command::Export { format }) => view::export(&desk, format),
+        Some(Command::Schema) => view::schema(&desk),
+        Some(Command::Explain { name }) => explain::explain(&desk, &name),
+        Some(Command::Why { name }) => explain::why(&desk, &name),
+        Some(Command::WhyNot { wish }) => explain::why_not(&desk, &wish),
+        Some(Command::Where { name }) => explain::find_dependents(&desk, &name),
+    }
+}
+
+/// What every command is given.
+struct Desk<'a> {
+    source: TreeSource,
+    global: &'a Global,
+    printer: &'a Printer,
+}
+
+impl Desk<'_> {
+    fn path(&self) -> &Path {
+        &self.global.config
+    }
+
+    /// The settings with flags and variables; the defaults when there is no file yet, unless one was named.
+    fn settings(&self) -> Result<Settings> {
+        if self.global.config_is_named || self.path().exists() {
+            return self.global.settings(&self.source);
+        }
+        self.printer.remark(&format!("{} does not exist: these are the defaults", self.path().display()));
+        self.global.settings_or_default(&self.source)
+    }
+
+    /// Flags are for one run: writing them into the file would be a surprise, ignoring them as well.
+    fn refuse_flags(&self) -> Result<()> {
+        if self.global.set.is_empty() {
+            return Ok(());
+        }
+        Err(Error::usage("--set is for one run and never written into the file").hint("turnup config set NAME=VALUE"))
+    }
+}
+
+fn run_wizard(desk: &Desk<'_>) -> Result<()> {
+    use std::io::IsTerminal as _;
+    desk.refuse_flags()?;
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if desk.printer.is_json() || dumb || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(Error::usage("the wizard needs a terminal").hint(
+            "without one: turnup config defaults, then turnup config set NAME=VALUE …; turnup config list shows all settings",
+        ));
+    }
+    let schema = Schema::load(&desk.source)?;
+    let settings = Settings::open(desk.path(), schema.clone())?;
+    let end = wizard::run(desk.path(), &schema, settings)?;
+    desk.printer.remark(&end.describe(desk.path()));
+    Ok(())
+}

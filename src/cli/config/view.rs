@@ -1,0 +1,212 @@
+//! The commands that show configurations and change nothing.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::Desk;
+use super::answers::change_json;
+use crate::config::{Change, Form, Level, Problem, Profile, Schema, Setting, Settings, json_schema};
+use crate::error::{Class, Error, Result};
+
+/// Which settings.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(super) struct ListArgs {
+    /// Only those whose names begin so
+    #[arg(value_name = "PREFIX")]
+    prefix: Option<String>,
+    /// Only those of a phase: 1, 2 or 3
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=3))]
+    phase: Option<u8>,
+    /// Only those that are not at their defaults
+    #[arg(long)]
+    changed: bool,
+    /// Only those that the file does not answer
+    #[arg(long)]
+    new: bool,
+    /// Only those that cannot be set now
+    #[arg(long, conflicts_with = "all")]
+    invisible: bool,
+    /// Also those that cannot be set now
+    #[arg(long)]
+    all: bool,
+}
+
+impl ListArgs {
+    fn takes(&self, setting: &Setting) -> bool {
+        let seen = self.all || setting.visible != self.invisible;
+        let named = self.prefix.as_ref().is_none_or(|prefix| setting.name.starts_with(prefix))
+            && self.phase.is_none_or(|phase| setting.name.starts_with(&format!("phase{phase}.")));
+        let asked = !self.new || (!setting.from_user && setting.written);
+        seen && named && asked && (!self.changed || setting.value != setting.default)
+    }
+}
+
+pub(super) fn list(desk: &Desk<'_>, args: &ListArgs) -> Result<()> {
+    let settings = desk.settings()?;
+    let chosen: Vec<Setting> = settings.list().into_iter().filter(|setting| args.takes(setting)).collect();
+    if desk.printer.is_json() {
+        let list: Vec<Value> = chosen.iter().map(setting_json).collect();
+        return desk.printer.json(&json!({"schema": "turnup.config.list/1", "settings": list}));
+    }
+    chosen.iter().try_for_each(|setting| desk.printer.line(&format!("{}={}", setting.name, shown(setting))))
+}
+
+pub(super) fn get(desk: &Desk<'_>, names: &[String]) -> Result<()> {
+    let settings = desk.global.settings(&desk.source)?;
+    let found = names.iter().map(|name| find(&settings, name)).collect::<Result<Vec<_>>>()?;
+    if desk.printer.is_json() {
+        let object: Map<String, Value> =
+            found.into_iter().map(|setting| (setting.name.clone(), value_json(&setting))).collect();
+        return desk.printer.json(&Value::Object(object));
+    }
+    found.iter().try_for_each(|setting| desk.printer.line(shown(setting)))
+}
+
+fn find(settings: &Settings, name: &str) -> Result<Setting> {
+    settings.schema().find(name)?;
+    let found = settings.list().into_iter().find(|setting| setting.name == name);
+    found.ok_or_else(|| Error::bug(format!("{name} has no value")))
+}
+
+fn shown(setting: &Setting) -> &str {
+    if setting.secret && !setting.value.is_empty() { "(secret)" } else { &setting.value }
+}
+
+fn value_json(setting: &Setting) -> Value {
+    use kconfig::SymbolType::{Bool, Int, Tristate};
+    match (setting.kind, setting.value.as_str()) {
+        _ if setting.secret && !setting.value.is_empty() => Value::Null,
+        (Bool | Tristate, "y") => Value::Bool(true),
+        (Bool | Tristate, "n" | "") => Value::Bool(false),
+        (Int, text) => text.parse::<i64>().map_or(Value::Null, Value::from),
+        (_, text) => Value::String(text.to_owned()),
+    }
+}
+
+fn setting_json(setting: &Setting) -> Value {
+    let default = Setting { value: setting.default.clone(), ..setting.clone() };
+    json!({
+        "name": setting.name,
+        "type": setting.kind.as_str(),
+        "value": value_json(setting),
+        "default": value_json(&default),
+        "prompt": setting.prompt,
+        "visible": setting.visible,
+        "set_by_user": setting.from_user,
+        "secret": setting.secret,
+    })
+}
+
+pub(super) fn check(desk: &Desk<'_>) -> Result<()> {
+    let (path, printer, schema) = (desk.path(), desk.printer, Schema::load(&desk.source)?);
+    let Some(settings) = Settings::open(path, schema)? else {
+        return Settings::load(path, &desk.source).map(drop);
+    };
+    let problems = settings.with_given(&desk.global.given())?.check();
+    let errors = problems.iter().filter(|problem| problem.level == Level::Error).count();
+    if printer.is_json() {
+        let list: Vec<Value> = problems.iter().map(Problem::json).collect();
+        printer
+            .json(&json!({"schema": "turnup.config.check/1", "file": path, "usable": errors == 0, "problems": list}))?;
+    } else {
+        for problem in &problems {
+            let level = if problem.level == Level::Error { "error" } else { "notice" };
+            printer.line(&format!("{level}: {}", problem.line(path)))?;
+        }
+    }
+    match errors {
+        0 => printer.remark(&format!("{} is right", path.display())),
+        count => {
+            let things = if count == 1 { "1 mistake".to_owned() } else { format!("{count} mistakes") };
+            return Err(Error::new(Class::Config, format!("{} has {things}", path.display())).hint(
+                "correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME",
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn diff(desk: &Desk<'_>, a: Option<&str>, b: Option<&str>) -> Result<()> {
+    let before = side(desk, a.unwrap_or("defaults"))?;
+    let after = b.map_or_else(|| desk.settings(), |b| side(desk, b))?;
+    let changes = before.differences(&after);
+    if desk.printer.is_json() {
+        let list: Vec<Value> = changes.iter().map(change_json).collect();
+        return desk.printer.json(&json!({"schema": "turnup.config.diff/1", "changes": list}));
+    }
+    if changes.is_empty() {
+        desk.printer.remark("no difference");
+    }
+    changes.iter().try_for_each(|change| desk.printer.line(&describe_difference(change)))
+}
+
+fn describe_difference(change: &Change) -> String {
+    match (&change.before, &change.after) {
+        (Some(before), Some(after)) => format!(" {}: {before} -> {after}", change.name),
+        (None, Some(after)) => format!("+{}: {after}", change.name),
+        (before, None) => format!("-{}: {}", change.name, before.as_deref().unwrap_or_default()),
+    }
+}
+
+/// One side of a comparison: what its word names, the file last.
+fn side(desk: &Desk<'_>, word: &str) -> Result<Settings> {
+    let schema = Schema::load(&desk.source)?;
+    if word == "defaults" {
+        return Ok(Settings::from_defaults(schema));
+    }
+    if word == "applied" {
+        let name = desk.settings()?.get("phase1.cluster_name")?;
+        let applied = desk.global.state_dir.join(name).join(Settings::APPLIED);
+        let found = Settings::open(&applied, schema)?;
+        return found.ok_or_else(|| Error::config("nothing was applied yet").hint("turnup up"));
+    }
+    if let Some(profile) = Profile::list(&desk.source)?.iter().find(|profile| profile.name == word) {
+        return profile.settings(schema);
+    }
+    Settings::open(Path::new(word), schema)?.ok_or_else(|| {
+        Error::config(format!("{word} is neither `defaults`, `applied`, a profile nor a file"))
+            .hint("see all profiles: turnup config profile")
+    })
+}
+
+pub(super) fn complete(desk: &Desk<'_>) -> Result<()> {
+    let settings = desk.settings()?;
+    let all = settings.list().into_iter().filter(|setting| setting.written || !setting.value.is_empty());
+    let rows = all
+        .map(|setting| Ok((settings.origin(&setting.name, desk.path())?, setting)))
+        .collect::<Result<Vec<(String, Setting)>>>()?;
+    if desk.printer.is_json() {
+        let values: Vec<Value> = rows
+            .iter()
+            .map(|(origin, setting)| json!({"name": setting.name, "value": value_json(setting), "origin": origin}))
+            .collect();
+        return desk.printer.json(&json!({"schema": "turnup.config.complete/1", "settings": values}));
+    }
+    let lines: Vec<String> = rows.iter().map(|(_, setting)| format!("{}={}", setting.name, shown(setting))).collect();
+    // Beyond this a value stands alone and its origin follows after two blanks.
+    let width = lines.iter().map(|line| line.chars().count()).filter(|width| *width <= 60).max().unwrap_or(0);
+    lines.iter().zip(&rows).try_for_each(|(line, (origin, _))| desk.printer.line(&format!("{line:width$}  {origin}")))
+}
+
+pub(super) fn export(desk: &Desk<'_>, form: Form) -> Result<()> {
+    let (text, secrets) = desk.settings()?.export(form);
+    if desk.printer.is_json() {
+        return desk
+            .printer
+            .json(&json!({"schema": "turnup.config.export/1", "text": text, "secrets_left_out": secrets}));
+    }
+    if secrets > 0 {
+        desk.printer.remark(&format!("{secrets} secrets were left out"));
+    }
+    desk.printer.line(text.trim_end())
+}
+
+pub(super) fn schema(desk: &Desk<'_>) -> Result<()> {
+    let schema = json_schema(&*Schema::load(&desk.source)?);
+    if desk.printer.is_json() {
+        return desk.printer.json(&schema);
+    }
+    desk.printer.line(&format!("{schema:#}"))
+}

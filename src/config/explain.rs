@@ -1,0 +1,110 @@
+//! Why a setting has its value, and what would have to change for another one. Secrets stay secret in every answer.
+
+use kconfig::explain::{Explanation, Plan, Reason};
+use kconfig::{Tri, explain};
+
+use super::Settings;
+use super::check::judge;
+use crate::error::{Error, Result};
+
+/// What stands between a setting and a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The setting.
+    pub name: String,
+    /// The value that was asked for; none for any.
+    pub value: Option<String>,
+    /// It has this value already.
+    pub reached: bool,
+    /// It has, or can be given it now.
+    pub open: bool,
+    /// What is in the way now.
+    pub blocked: Vec<String>,
+    /// Answers after which it works, in an order in which each is possible; none when no way was found.
+    pub steps: Option<Vec<(String, String)>>,
+}
+
+impl Settings {
+    /// All there is to say about a setting.
+    pub fn explain(&self, name: &str) -> Result<Explanation> {
+        let symbol = self.schema().find(name)?;
+        let mut explanation = explain::explain(&self.config(), symbol);
+        self.hide(&mut explanation);
+        Ok(explanation)
+    }
+
+    /// Why a setting has its value, down to answers and defaults.
+    pub fn why(&self, name: &str) -> Result<Reason> {
+        let symbol = self.schema().find(name)?;
+        let mut reason = explain::reason(&self.config(), symbol);
+        self.hide_reason(&mut reason);
+        Ok(reason)
+    }
+
+    /// What stands between a setting and a value, or, without one, being set at all.
+    pub fn why_not(&self, name: &str, value: Option<&str>) -> Result<Way> {
+        let symbol = self.schema().find(name)?;
+        let config = self.config();
+        let logical = self.schema().tree().get(symbol).kind.is_logical();
+        let value = match value {
+            None | Some("true") if logical => Some("y"),
+            Some("false") if logical => Some("n"),
+            value => value,
+        };
+        if let Some(why) = value.and_then(|value| judge(self.schema(), &config, symbol, value)) {
+            return Err(Error::config(format!("{name} can never be that: {why}")));
+        }
+        let reached = value.is_some_and(|value| config.value(symbol) == value);
+        let settable = |value: &str| config.clone().set(symbol, value).is_ok();
+        let open = reached || value.map_or(config.visible(symbol) != Tri::N, settable);
+        let found = explain::plan(&config, symbol, value);
+        let steps = |plan: Plan| plan.steps.into_iter().map(|step| (step.name, step.value)).collect();
+        Ok(Way {
+            name: name.to_owned(),
+            value: value.map(ToOwned::to_owned),
+            reached,
+            open,
+            blocked: if open { Vec::new() } else { self.obstacles(name, symbol, value) },
+            steps: found.map(steps),
+        })
+    }
+
+    fn obstacles(&self, name: &str, symbol: kconfig::SymbolId, value: Option<&str>) -> Vec<String> {
+        let config = self.config();
+        if config.visible(symbol) == Tri::N {
+            return config.explain_visibility(symbol);
+        }
+        let refusal = value.and_then(|value| config.clone().set(symbol, value).err());
+        refusal.map_or_else(Vec::new, |error| vec![error.to_string().replace(&format!("{name} "), "it ")])
+    }
+
+    fn is_secret(&self, name: &str) -> bool {
+        self.schema().tree().symbol(name).is_some_and(|symbol| self.schema().rule(symbol).secret)
+    }
+
+    fn hide(&self, explanation: &mut Explanation) {
+        self.hide_reason(&mut explanation.reason);
+        if self.is_secret(&explanation.name) {
+            let hidden = |text: &mut String| {
+                if !text.is_empty() {
+                    "(secret)".clone_into(text);
+                }
+            };
+            hidden(&mut explanation.value);
+            explanation.ignored.iter_mut().for_each(hidden);
+            explanation.line = explanation.line.as_ref().map(|_| "(secret)".to_owned());
+        }
+        for link in [&mut explanation.selects, &mut explanation.implies].into_iter().flatten() {
+            if self.is_secret(&link.name) {
+                "(secret)".clone_into(&mut link.value);
+            }
+        }
+    }
+
+    fn hide_reason(&self, reason: &mut Reason) {
+        if self.is_secret(&reason.name) && !reason.value.is_empty() {
+            "(secret)".clone_into(&mut reason.value);
+        }
+        reason.because.iter_mut().for_each(|cause| self.hide_reason(cause));
+    }
+}

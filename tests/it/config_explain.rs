@@ -1,0 +1,291 @@
+//! The commands of `turnup config` that explain, compare and take over, with a small tree of their own.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+use crate::cli_support::{Outcome, finish};
+
+const TREE: &str = r#"mainmenu "Test"
+
+#: format = enum(local, gce)
+#: changes = recreate
+config phase1.cloud_provider
+	string "Target"
+	default "local"
+
+config phase1.cluster_name
+	string "Name"
+	default "c"
+
+#: changes = none
+config phase1.num_nodes
+	int "Workers"
+	range 0 9
+	default 1
+
+config phase1.region
+	string "Region"
+	depends on phase1.cloud_provider = "gce"
+	default "us-central1"
+
+config phase1.zone
+	string "Zone"
+	depends on phase1.cloud_provider = "gce"
+	default "us-central1-b" if phase1.region = "us-central1"
+	default "europe-west1-b"
+
+#: secret
+config phase1.token
+	string "Token"
+
+config phase1.token_copy
+	string
+	default phase1.token
+
+#: format = records
+#: field name = dns-label
+#: field role = enum(node, master)
+#: field size? = int(1..9)
+config phase1.groups
+	string "Groups"
+	default "[]"
+
+#: format = map(label-key, label-value)
+config phase1.labels
+	string "Labels"
+
+config phase3.ha
+	bool "High availability"
+	depends on phase1.num_nodes >= 3 && phase1.cloud_provider != "local"
+
+#: unused
+config phase3.later
+	bool "Later"
+"#;
+
+/// A working directory with that tree.
+struct Desk {
+    dir: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self { dir: tempfile::tempdir().unwrap() };
+        desk.write("Kconfig", TREE);
+        desk.write(
+            "phases/profiles/ha.defconfig",
+            "# Three workers in a cloud.\n\nphase1.cloud_provider=\"gce\"\nphase1.num_nodes=3\nphase3.ha=y\n",
+        );
+        desk.write("phases/profiles/small.defconfig", "# Nothing but\n# the defaults.\n\nphase1.num_nodes=0\n");
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs_err::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs_err::write(self.path(name), text).unwrap();
+    }
+
+    fn write_private(&self, name: &str, text: &str) {
+        self.write(name, text);
+        fs_err::set_permissions(self.path(name), PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
+        command.arg("config").args(args).current_dir(self.dir.path()).env_clear();
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Outcome {
+        finish(&mut self.command(args))
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let outcome = self.run(args);
+        assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.err);
+        outcome.out
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(&[args, &["--output", "json"]].concat())).unwrap()
+    }
+
+    /// What several commands say, with their exit codes.
+    fn talk(&self, commands: &[&[&str]]) -> String {
+        let mut said = String::new();
+        for command in commands {
+            let outcome = self.run(command);
+            write!(said, "$ {} ({})\n{}{}\n", command.join(" "), outcome.code, outcome.out, outcome.err).unwrap();
+        }
+        said
+    }
+}
+
+#[test]
+fn values_are_explained_down_to_their_place() {
+    let desk = Desk::new();
+    desk.write_private(
+        ".config.json",
+        "{\"phase1\": {\"cloud_provider\": \"gce\", \"region\": \"eu\",\n \"token\": \"hunter2\"}}",
+    );
+    let said = desk.talk(&[
+        &["why", "phase1.zone"],
+        &["why", "phase1.token_copy"],
+        &["why", "phase3.ha"],
+        &["explain", "phase1.token"],
+        &["explain", "phase1.cloud_provider"],
+        &["explain", "phase3.later"],
+        &["complete"],
+        &["list", "--changed"],
+        &["list", "--new", "--phase", "1"],
+        &["list", "--invisible"],
+        &["export", "--format", "env"],
+        &["export", "--format", "dotconfig"],
+        &["export", "--format", "tfvars"],
+    ]);
+    assert!(!said.contains("hunter2"), "{said}");
+    insta::assert_snapshot!(said);
+    let reason = &desk.json(&["why", "phase1.token_copy"])["reason"];
+    assert_eq!(reason["because"][0]["how"], "set by .config.json:2:11");
+}
+
+#[test]
+fn a_way_to_a_value_is_a_command_that_works() {
+    let desk = Desk::new();
+    insta::assert_snapshot!(desk.talk(&[
+        &["why-not", "phase3.ha"],
+        &["why-not", "phase3.ha=n"],
+        &["why-not", "phase1.zone"],
+        &["why-not", "phase1.zone=x"],
+        &["why-not", "phase1.num_nodes=3"],
+        &["why-not", "phase1.num_nodes=10"],
+        &["why-not", "phase1.cloud_provider=goo"],
+        &["why-not", "phase1.token_copy=x"],
+        &["why-not", "phase1.zon"],
+    ]));
+    let way = desk.json(&["why-not", "phase3.ha"]);
+    let command = way["command"].as_str().unwrap().strip_prefix("turnup config ").unwrap().to_owned();
+    let words = shell_words::split(&command).unwrap();
+    desk.ok(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(desk.ok(&["get", "phase3.ha"]), "y\n");
+}
+
+#[test]
+fn values_for_one_run_come_before_the_file() {
+    let desk = Desk::new();
+    desk.write(".config.json", "{\"phase1\": {\"num_nodes\": 2}}");
+    let get = |command: &mut Command| finish(command.env("TURNUP_SET_PHASE1__NUM_NODES", "3"));
+    assert_eq!(get(&mut desk.command(&["get", "phase1.num_nodes"])).out, "3\n");
+    assert_eq!(get(&mut desk.command(&["get", "phase1.num_nodes", "--set", "phase1.num_nodes=4"])).out, "4\n");
+    assert_eq!(
+        get(&mut desk.command(&["why", "phase1.num_nodes"])).out,
+        "phase1.num_nodes is 3: set by TURNUP_SET_PHASE1__NUM_NODES\n"
+    );
+    let wrong = |name: &str, value: &str| finish(desk.command(&["list"]).env(name, value));
+    assert_eq!(
+        wrong("TURNUP_SET_phase1__num_node", "3").err,
+        "error: TURNUP_SET_phase1__num_node: there is no setting `phase1.num_node`; did you mean `phase1.num_nodes`?\nnext: see all settings: turnup config list\n"
+    );
+    assert!(
+        wrong("TURNUP_SET_phase1__num_nodes", "x")
+            .err
+            .contains("TURNUP_SET_phase1__num_nodes: phase1.num_nodes: `x` is not a whole number")
+    );
+    let refused = desk.run(&["set", "phase1.num_nodes=5", "--set", "phase1.num_nodes=6"]);
+    assert_eq!((refused.code, desk.ok(&["get", "phase1.num_nodes"])), (2, "2\n".to_owned()));
+}
+
+#[test]
+fn configurations_are_compared_and_shortened() {
+    let desk = Desk::new();
+    desk.ok(&["profile", "ha"]);
+    insta::assert_snapshot!(desk.talk(&[
+        &["profile"],
+        &["profile", "h"],
+        &["profile", "small"],
+        &["diff"],
+        &["diff", "small"],
+        &["diff", "ha", ".config.json"],
+        &["diff", "ha", "nothing"],
+        &["diff", "applied"],
+        &["minimal"],
+        &["minimal", "--write"],
+        &["minimal", "--write"],
+    ]));
+    assert_eq!(desk.ok(&["diff", "ha"]), "", "what was left out is so by default");
+    assert_eq!(desk.json(&["diff"])["changes"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn typed_lists_are_json_in_the_file_and_judged_element_by_element() {
+    let desk = Desk::new();
+    desk.ok(&[
+        "set",
+        "phase1.labels=a=b,example.com/c=d",
+        r#"phase1.groups=[{"name": "web", "role": "node", "size": 2}]"#,
+    ]);
+    let file: Value = serde_json::from_str(&fs_err::read_to_string(desk.path(".config.json")).unwrap()).unwrap();
+    assert_eq!(file["phase1"]["groups"][0]["size"], 2);
+    assert_eq!(file["phase1"]["labels"]["example.com/c"], "d");
+    assert_eq!(desk.run(&["check"]).code, 0);
+    let mut said = String::new();
+    for groups in [
+        r#""web""#,
+        r#"[{"name": "web"}]"#,
+        r#"[{"name": "web", "role": "nod"}]"#,
+        r#"[{"name": "web", "role": "node", "sice": 1}]"#,
+        r#"[{"name": "web", "role": "node", "size": "1"}]"#,
+        r#"[{"name": "web", "role": "node", "size": 10}]"#,
+        r#"[{"name": "web", "role": "node"}, {"name": "web", "role": "master"}]"#,
+        r#"[["web"]]"#,
+    ] {
+        desk.write(".config.json", &format!("{{\"phase1\": {{\"groups\": {groups}}}}}"));
+        let outcome = desk.run(&["check"]);
+        assert_eq!(outcome.code, 3, "{groups}");
+        let error = outcome.out.lines().find(|line| line.starts_with("error")).unwrap().to_owned();
+        writeln!(said, "{groups}\n  {error}").unwrap();
+    }
+    insta::assert_snapshot!(said);
+}
+
+#[test]
+fn a_secret_that_others_may_read_is_refused() {
+    let desk = Desk::new();
+    desk.write(".config.json", "{\"phase1\": {\"token\": \"hunter2\"}}");
+    let outcome = desk.run(&["check"]);
+    assert_eq!(outcome.code, 3);
+    let said =
+        "error: .config.json:1:22: phase1.token is a secret, and others may read this file: chmod 600 .config.json\n";
+    assert!(outcome.out.contains(said), "{}", outcome.out);
+    desk.write_private(".config.json", "{\"phase1\": {\"token\": \"hunter2\"}}");
+    assert_eq!(desk.run(&["check"]).code, 0);
+    desk.ok(&["set", "phase1.num_nodes=2"]);
+    let mode = fs_err::metadata(desk.path(".config.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn kubernetes_anywhere_is_taken_over_value_by_value() {
+    let desk = Desk::new();
+    desk.write("old", "#\n# Phase 1\n#\n.phase1.num_nodes=3\n.phase1.cloud_provider=\"gce\"\n.phase1.zone=\"x\"\n.phase1.region=\"say \\\"eu\\\"\"\n# .phase3.ha is not set\n.phase3.heapster=y\n.phase3.cni=\"weave\"\n.phase1.vSphere.url=\"v\"\n.phase1.token=\"hunter2\"\n.phase9.x=1\n");
+    desk.write("old.json", "{\"phase1\": {\"num_nodes\": 12, \"cloud_provider\": \"vsphere\"}, \"phase2\": {\"kubeadm\": {\"version\": \"stable\"}}}");
+    desk.write("broken", "phase1.num_nodes=3\n");
+    let said = desk.talk(&[
+        &["import", "old"],
+        &["import", "old.json"],
+        &["import", "old.json", "--force"],
+        &["import", "broken", "--force"],
+        &["import", "gone", "--force"],
+    ]);
+    assert!(!said.contains("hunter2"), "{said}");
+    insta::assert_snapshot!(said);
+}
