@@ -66,10 +66,6 @@ pub struct Imported {
     pub fates: Vec<(String, Fate)>,
 }
 
-/// Names that changed.
-const RENAMED: [(&str, &str); 2] =
-    [("phase3.kube_dns", "phase3.dns"), ("phase1b.extra_api_dns_names", "phase1b.extra_api_sans")];
-
 /// Names that are gone, or the beginnings of such names, and why.
 const RETIRED: [(&str, &str); 14] = [
     ("phase1.openstack.", "the target openstack is gone; list its machines with the target baremetal"),
@@ -145,7 +141,7 @@ fn place(schema: &Schema, name: &str, value: &str) -> Result<(String, String), F
             why: format!("the target {value} is gone; list its machines with the target baremetal"),
         });
     }
-    let to = RENAMED.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| *new);
+    let to = schema.find_renamed(name).map_or(name, |symbol| schema.name(symbol));
     if schema.tree().symbol(to).is_some() {
         let value = if to == "phase2.kubernetes_version" { value.trim_start_matches('v') } else { value };
         return Ok((to.to_owned(), value.to_owned()));

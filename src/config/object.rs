@@ -94,6 +94,30 @@ fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result
     Ok(Some(symbol))
 }
 
+/// The same object by the present rules: names that changed are the new ones, and texts of lists, maps and records have their shape.
+/// With what was done, by name.
+pub(super) fn migrate(schema: &Schema, document: &Document) -> (Document, Vec<(String, String)>) {
+    let mut done = Vec::new();
+    let mut entries: Vec<Entry> = document.entries.clone();
+    for entry in &mut entries {
+        let name = entry.keys.join(".");
+        if let Some(renamed) = schema.find_renamed(&name).filter(|_| schema.tree().symbol(&name).is_none()) {
+            entry.keys = schema.name(renamed).split('.').map(ToOwned::to_owned).collect();
+            done.push((name, format!("is called {} now", schema.name(renamed))));
+        }
+        let name = entry.keys.join(".");
+        let format = schema.tree().symbol(&name).and_then(|symbol| schema.rule(symbol).format.as_ref());
+        let shaped = format.filter(|format| format.is_structured()).zip(entry.value.as_str());
+        if let Some(value) =
+            shaped.filter(|(format, text)| format.validate(text).is_ok()).map(|(f, text)| f.to_json(text))
+        {
+            entry.value = value;
+            done.push((name, "is a list or an object now, no text".to_owned()));
+        }
+    }
+    (Document { entries, duplicates: document.duplicates.clone() }, done)
+}
+
 /// What stands at a path that is no setting: an empty group, or a mistake.
 fn take_group(schema: &Schema, entry: &Entry, name: &str) -> Result<Option<SymbolId>, Problem> {
     let prefix = format!("{name}.");
@@ -109,6 +133,10 @@ fn take_group(schema: &Schema, entry: &Entry, name: &str) -> Result<Option<Symbo
     let outer = (1..entry.keys.len()).map(|count| entry.keys[..count].join("."));
     if let Some(setting) = outer.into_iter().find(|outer| schema.tree().symbol(outer).is_some()) {
         let message = format!("`{setting}` is a setting, not a group; `{name}` does not exist");
+        return Err(Problem::error(message).about(name).at(entry.key_at));
+    }
+    if let Some(renamed) = schema.find_renamed(name) {
+        let message = format!("`{name}` is called {} now; to rename it: turnup config migrate", schema.name(renamed));
         return Err(Problem::error(message).about(name).at(entry.key_at));
     }
     let message = format!("there is no setting `{name}`{}", schema.suggestion(name));

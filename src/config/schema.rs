@@ -48,6 +48,8 @@ pub struct Rule {
     pub example: Option<String>,
     /// It is asked for, but this version does nothing with it.
     pub unused: bool,
+    /// What it was called before.
+    pub was: Vec<String>,
 }
 
 /// The tree and its rules.
@@ -102,7 +104,8 @@ impl Schema {
     /// What the structured comments say about a symbol.
     #[must_use]
     pub fn rule(&self, symbol: SymbolId) -> &Rule {
-        static NONE: Rule = Rule { format: None, secret: false, effect: None, example: None, unused: false };
+        static NONE: Rule =
+            Rule { format: None, secret: false, effect: None, example: None, unused: false, was: Vec::new() };
         self.rules.get(symbol.index()).unwrap_or(&NONE)
     }
 
@@ -150,6 +153,13 @@ impl Schema {
         }
     }
 
+    /// The symbol that had this name before.
+    #[must_use]
+    pub fn find_renamed(&self, name: &str) -> Option<SymbolId> {
+        let had = |id: &SymbolId| self.rule(*id).was.iter().any(|was| was == name);
+        self.tree.symbols().map(|(id, _)| id).find(had)
+    }
+
     /// "; did you mean `x`?", or nothing.
     pub(super) fn suggestion(&self, name: &str) -> String {
         let names = self.tree.symbols().map(|(_, symbol)| symbol.name.as_ref());
@@ -172,6 +182,7 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
     let value = annotation.value.as_str();
     match annotation.key.as_str() {
         "format" => rule.format = Some(value.parse()?),
+        "was" if !value.is_empty() => rule.was.push(value.to_owned()),
         "unused" if value.is_empty() => rule.unused = true,
         "unused" => return Err("`unused` takes no value".to_owned()),
         "secret" if value.is_empty() => rule.secret = true,
@@ -187,7 +198,7 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         }
         other if other.starts_with("field ") => return add_field(rule, other, value),
         other => {
-            let known = ["format", "field", "secret", "example", "changes", "unused"];
+            let known = ["format", "field", "secret", "example", "changes", "unused", "was"];
             let near = kconfig::suggest(other, known.into_iter()).map(|near| format!("; did you mean `{near}`?"));
             return Err(format!("`{other}` is no structured comment{}", near.unwrap_or_default()));
         }

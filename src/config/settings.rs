@@ -124,6 +124,16 @@ impl Settings {
         Ok(Some(Self::evaluate(schema, &config, reading.problems, reading.places, Some(original))))
     }
 
+    /// The file read by the rules of earlier versions, with what that changed; nothing when there is no file.
+    pub fn migrate(path: &Path, schema: Arc<Schema>) -> Result<Option<(Self, Vec<(String, String)>)>> {
+        let Some(text) = file::read(path)? else { return Ok(None) };
+        let (document, done) = object::migrate(&schema, &parse(path, &text)?);
+        let mut config = schema.config();
+        let reading = object::read(&schema, &mut config, &document);
+        let original = Original { path: path.to_owned(), text };
+        Ok(Some((Self::evaluate(schema, &config, reading.problems, reading.places, Some(original)), done)))
+    }
+
     /// Takes over what a front-end has made of the answers.
     pub(crate) fn adopt(&mut self, config: &Config<'_>) {
         let schema = Arc::clone(&self.schema);

@@ -23,6 +23,7 @@ config phase1.cluster_name
 	default "c"
 
 #: changes = none
+#: was = phase1.nodes
 config phase1.num_nodes
 	int "Workers"
 	range 0 9
@@ -255,6 +256,18 @@ fn typed_lists_are_json_in_the_file_and_judged_element_by_element() {
         writeln!(said, "{groups}\n  {error}").unwrap();
     }
     insta::assert_snapshot!(said);
+}
+
+#[test]
+fn files_of_earlier_versions_are_brought_up_to_date() {
+    let desk = Desk::new();
+    let old = "{\"phase1\": {\"nodes\": 2, \"labels\": \"a=b\", \"groups\": \"[]\"}}";
+    desk.write(".config.json", old);
+    let said = desk.talk(&[&["check"], &["migrate"], &["migrate"], &["diff"]]);
+    insta::assert_snapshot!(said);
+    desk.write(".config.json", "{\"phase1\": {\"nodes\": 2, \"nods\": 2}}");
+    assert_eq!(desk.run(&["migrate"]).code, 3, "what stays wrong is not written");
+    assert!(fs_err::read_to_string(desk.path(".config.json")).unwrap().contains("nods"));
 }
 
 #[test]

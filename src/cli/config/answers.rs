@@ -121,6 +121,30 @@ pub(super) fn minimal(desk: &Desk<'_>, write: bool) -> Result<()> {
     Ok(())
 }
 
+pub(super) fn migrate(desk: &Desk<'_>) -> Result<()> {
+    desk.refuse_flags()?;
+    let (path, schema) = (desk.path(), Schema::load(&desk.source)?);
+    let Some((mut settings, done)) = Settings::migrate(path, schema)? else {
+        return Settings::load(path, &desk.source).map(drop);
+    };
+    settings.usable(path)?;
+    if !done.is_empty() {
+        settings.save(path)?;
+    }
+    if desk.printer.is_json() {
+        let list: Vec<Value> = done.iter().map(|(name, what)| json!({"name": name, "what": what})).collect();
+        return desk.printer.json(
+            &json!({"schema": "turnup.config.migrate/1", "file": path, "written": !done.is_empty(), "changes": list}),
+        );
+    }
+    for (name, what) in &done {
+        desk.printer.remark(&format!("{name} {what}"));
+    }
+    let what = if done.is_empty() { "nothing to change in" } else { "wrote" };
+    desk.printer.remark(&format!("{what} {}", path.display()));
+    Ok(())
+}
+
 pub(super) fn import(desk: &Desk<'_>, file: &Path, force: bool) -> Result<()> {
     let command = format!("config import {}", shell_words::quote(&file.display().to_string()));
     refuse_existing(desk, force, &command)?;

@@ -116,6 +116,8 @@ enum Command {
         /// The setting
         name: String,
     },
+    /// Bring the file of an earlier version to the present names and forms
+    Migrate,
     /// Take over a configuration of kubernetes-anywhere (.config or .config.json), and say what became of each value
     Import {
         /// The old file
@@ -136,6 +138,7 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
         Some(Command::Set { assignments }) => answers::set(&desk, &assignments),
         Some(Command::Unset { names }) => answers::unset(&desk, &names),
         Some(Command::Import { file, force }) => answers::import(&desk, &file, force),
+        Some(Command::Migrate) => answers::migrate(&desk),
         Some(Command::Minimal { write }) => answers::minimal(&desk, write),
         Some(Command::Get { names }) => view::get(&desk, &names),
         Some(Command::List(list)) => view::list(&desk, &list),
