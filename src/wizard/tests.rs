@@ -387,7 +387,7 @@ fn the_cursor_follows_its_entry_when_lines_vanish_above_it() {
 
 #[test]
 fn menus_are_gone_into_and_back_with_the_place_kept() {
-    let session = Session::ours().press("j<Right>jl<Left><Esc>");
+    let session = Session::ours().press("j<Right>").at("Networking").press("l<Left><Esc>");
     assert_eq!((session.model.places.len(), session.model.place().cursor), (1, 1));
     let session = session.press("<Esc>");
     assert_eq!(session.notice(), "this is the top; q quits");
