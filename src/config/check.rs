@@ -28,6 +28,10 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_overlaps(&facts));
     problems.extend(check_room(&facts));
     problems.extend(check_port(&facts));
+    problems.extend(check_quorum(&facts));
+    problems.extend(check_orders(&facts));
+    problems.extend(check_zones(&facts));
+    problems.extend(check_groups(&facts));
     problems
 }
 
@@ -97,8 +101,11 @@ impl Facts<'_, '_> {
     }
 }
 
-const NETWORKS: [(&str, &str); 3] = [
+const NETWORKS: [(&str, &str); 6] = [
     ("phase1.local.subnet", "the hosts' addresses"),
+    ("phase1.gce.subnet_cidr", "the hosts' addresses"),
+    ("phase1.aws.vpc_cidr", "the hosts' addresses"),
+    ("phase1.azure.subnet_cidr", "the hosts' addresses"),
     ("phase2.pod_cidr", "the pods' addresses"),
     ("phase2.service_cidr", "the Services' addresses"),
 ];
@@ -153,4 +160,79 @@ fn check_port(facts: &Facts<'_, '_>) -> Option<Problem> {
     let (_, owner) = TAKEN_PORTS.iter().find(|(ports, _)| ports.contains(&port))?;
     let message = format!("{name}: port {port} is taken by {owner} on the same host");
     Some(Problem::error(message).about(name))
+}
+
+/// etcd needs more than half of its members: an even number survives no more losses than the odd one below it.
+fn check_quorum(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let name = "phase1.control_plane.count";
+    let count = facts.number(name).filter(|count| count % 2 == 0)?;
+    let message = format!(
+        "{name}: {count} control-plane hosts survive no more losses than {}; choose {} or {}",
+        count - 1,
+        count - 1,
+        count + 1
+    );
+    Some(Problem::error(message).about(name))
+}
+
+/// Settings of which the first may not be larger than the second.
+const ORDERS: [(&str, &str); 2] = [
+    ("phase2.network.node_port_first", "phase2.network.node_port_last"),
+    ("phase2.kubelet.image_gc_low_threshold", "phase2.kubelet.image_gc_high_threshold"),
+];
+
+fn check_orders(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let judge = |(low, high): &(&str, &str)| {
+        let (first, last) = (facts.number(low)?, facts.number(high)?);
+        let message = format!("{high}: {last} is smaller than {first} ({low})");
+        (first > last).then(|| Problem::error(message).about(high))
+    };
+    ORDERS.iter().filter_map(judge).collect()
+}
+
+/// Settings that name zones, the region that these lie in, and what stands between its name and the zone's own letter.
+const ZONES: [(&str, &str, &str); 3] = [
+    ("phase1.gce.zone", "phase1.gce.region", "-"),
+    ("phase1.gce.zones", "phase1.gce.region", "-"),
+    ("phase1.aws.zones", "phase1.aws.region", ""),
+];
+
+fn check_zones(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (name, of, between) in ZONES {
+        let (Some(zones), Some(region)) = (facts.text(name), facts.text(of)) else { continue };
+        let lies_there = |zone: &str| {
+            let letter = zone.strip_prefix(region).and_then(|rest| rest.strip_prefix(between));
+            letter.is_some_and(|letter| letter.len() == 1)
+        };
+        let elsewhere = zones.split(',').map(str::trim).find(|zone| !zone.is_empty() && !lies_there(zone));
+        if let Some(zone) = elsewhere {
+            let message =
+                format!("{name}: {zone} is no zone of {region} ({of}); expected {region}{between}a or the like");
+            problems.push(Problem::error(message).about(name));
+        }
+    }
+    problems
+}
+
+/// Sizes of groups that the autoscaler could never reach.
+fn check_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let name = "phase1.node_groups";
+    let groups = facts.text(name).and_then(|text| serde_json::from_str::<Vec<serde_json::Value>>(text).ok());
+    let judge = |group: serde_json::Value| {
+        let number = |field: &str| group.get(field).and_then(serde_json::Value::as_i64);
+        let (min, size, max) = (number("min"), number("size")?, number("max"));
+        if min.is_none_or(|min| min <= size) && max.is_none_or(|max| size <= max) {
+            return None;
+        }
+        let shown = |bound: Option<i64>| bound.map_or_else(|| "none".to_owned(), |bound| bound.to_string());
+        let message = format!(
+            "{name}: the size of {} is {size}, but must lie between min ({}) and max ({})",
+            group.get("name").unwrap_or(&serde_json::Value::Null),
+            shown(min),
+            shown(max)
+        );
+        Some(Problem::error(message).about(name))
+    };
+    groups.into_iter().flatten().filter_map(judge).collect()
 }

@@ -367,6 +367,13 @@ fn settings_together_can_be_wrong() {
     insta::assert_snapshot!(wrong(&[("phase1.num_nodes", "300")]), @"nothing was changed: 2 things are wrong");
     insta::assert_snapshot!(wrong(&[("phase1.local.subnet", "10.117.0.0/30")]), @"phase1.local.subnet: 10.117.0.0/30 has room for 1 hosts, but 2 are needed (one control-plane host, 1 workers)");
     insta::assert_snapshot!(wrong(&[("phase2.api_port", "10250")]), @"phase2.api_port: port 10250 is taken by kubelet on the same host");
+    insta::assert_snapshot!(wrong(&[("phase1.control_plane.count", "4")]), @"phase1.control_plane.count: 4 control-plane hosts survive no more losses than 3; choose 3 or 5");
+    insta::assert_snapshot!(wrong(&[("phase2.network.node_port_first", "32768")]), @"phase2.network.node_port_last: 32767 is smaller than 32768 (phase2.network.node_port_first)");
+    insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "gce"), ("phase1.gce.zone", "us-east1-b")]), @"phase1.gce.zone: us-east1-b is no zone of us-central1 (phase1.gce.region); expected us-central1-a or the like");
+    insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.aws.zones", "us-east-1a,us-east-1")]), @"phase1.aws.zones: us-east-1 is no zone of us-east-1 (phase1.aws.region); expected us-east-1a or the like");
+    insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.aws.vpc_cidr", "10.96.0.0/16")]), @"phase2.service_cidr: 10.96.0.0/16 overlaps the hosts' addresses 10.96.0.0/16 (phase1.aws.vpc_cidr); choose separate networks");
+    let groups = r#"[{"name": "web", "role": "bastion", "size": 5, "min": 1, "max": 3}]"#;
+    insta::assert_snapshot!(wrong(&[("phase1.node_groups", groups)]), @r#"phase1.node_groups: the size of "web" is 5, but must lie between min (1) and max (3)"#);
     let mut bare = Settings::from_defaults(ours());
     bare.set_all(&[("phase1.cloud_provider", "baremetal"), ("phase2.pod_cidr", "10.117.0.0/16")]).unwrap();
 }

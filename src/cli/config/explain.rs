@@ -105,6 +105,17 @@ pub(super) fn why_not(desk: &Desk<'_>, wish: &str) -> Result<()> {
     }
 }
 
+/// Sets all that the way needs.
+pub(super) fn make_possible(desk: &Desk<'_>, wish: &str) -> Result<()> {
+    desk.refuse_flags()?;
+    let (name, value) = wish.split_once('=').map_or((wish, None), |(name, value)| (name, Some(value)));
+    let way = desk.settings()?.why_not(name, value)?;
+    match &way.steps {
+        Some(steps) => super::answers::set(desk, steps),
+        None => Err(no_way(&way)),
+    }
+}
+
 fn no_way(way: &Way) -> Error {
     let wish = way.value.as_ref().map_or_else(|| way.name.clone(), |value| format!("{}={value}", way.name));
     let error = Error::permanent(format!("no way to {wish} was found"));

@@ -85,8 +85,11 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
-    /// Print every value with where it comes from, asked or not
-    Complete,
+    /// Print every value with where it comes from, asked or not; of a node, all that was made from them
+    Complete {
+        /// A node of the cluster: its files, units, binaries and images
+        node: Option<String>,
+    },
     /// Print the configuration for other programs, without secrets
     Export {
         /// The form
@@ -110,6 +113,9 @@ enum Command {
         /// The setting; of a switch without a value: on
         #[arg(value_name = "NAME[=VALUE]")]
         wish: String,
+        /// Make it so: set what is in the way, and the value
+        #[arg(long)]
+        apply: bool,
     },
     /// Tell which other settings and which steps depend on a setting
     Where {
@@ -144,12 +150,14 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
         Some(Command::List(list)) => view::list(&desk, &list),
         Some(Command::Check) => view::check(&desk),
         Some(Command::Diff { a, b }) => view::diff(&desk, a.as_deref(), b.as_deref()),
-        Some(Command::Complete) => view::complete(&desk),
+        Some(Command::Complete { node: None }) => view::complete(&desk),
+        Some(Command::Complete { node: Some(node) }) => view::complete_node(&desk, &node),
         Some(Command::Export { format }) => view::export(&desk, format),
         Some(Command::Schema) => view::schema(&desk),
         Some(Command::Explain { name }) => explain::explain(&desk, &name),
         Some(Command::Why { name }) => explain::why(&desk, &name),
-        Some(Command::WhyNot { wish }) => explain::why_not(&desk, &wish),
+        Some(Command::WhyNot { wish, apply: false }) => explain::why_not(&desk, &wish),
+        Some(Command::WhyNot { wish, apply: true }) => explain::make_possible(&desk, &wish),
         Some(Command::Where { name }) => explain::find_dependents(&desk, &name),
     }
 }

@@ -190,6 +190,26 @@ pub(super) fn complete(desk: &Desk<'_>) -> Result<()> {
     lines.iter().zip(&rows).try_for_each(|(line, (origin, _))| desk.printer.line(&format!("{line:width$}  {origin}")))
 }
 
+/// The complete configuration of a node, as bootstrap computed it; secrets are in it by name only.
+pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
+    let name = desk.settings()?.get("phase1.cluster_name")?;
+    let directory = desk.global.state_dir.join(name).join("complete");
+    let nodes: Vec<String> = match fs_err::read_dir(&directory) {
+        Ok(entries) => entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect(),
+        Err(_) => Vec::new(),
+    };
+    let mut known: Vec<&str> = nodes.iter().filter_map(|file| file.strip_suffix(".json")).collect();
+    known.sort_unstable();
+    if !known.contains(&node) {
+        let error = Error::config(format!("there is no complete configuration of {node}"));
+        let hint =
+            if known.is_empty() { "turnup bootstrap".to_owned() } else { format!("nodes: {}", known.join(", ")) };
+        return Err(error.hint(hint));
+    }
+    let text = fs_err::read_to_string(directory.join(format!("{node}.json")))?;
+    desk.printer.line(text.trim_end())
+}
+
 pub(super) fn export(desk: &Desk<'_>, form: Form) -> Result<()> {
     let (text, secrets) = desk.settings()?.export(form);
     if desk.printer.is_json() {

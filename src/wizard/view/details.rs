@@ -135,6 +135,9 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
     if let Some(effect) = rule.effect {
         facts.push(("A change", effect.describe().to_owned()));
     }
+    if rule.unused {
+        facts.push(("Not yet", "this version acts on the default only".to_owned()));
+    }
     facts
 }
 

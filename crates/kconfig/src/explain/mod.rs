@@ -4,6 +4,7 @@
 
 mod plan;
 mod reason;
+mod search;
 mod text;
 
 pub use plan::{Plan, Step, plan};

@@ -1,14 +1,15 @@
 //! What would have to change for a symbol to get a value: tried out on a copy, so that a plan that is shown works.
 //!
-//! Looks for one short way, not for all; says so when it finds none. The order of trials is fixed, so that the same question has
-//! the same answer.
+//! Looks for one way by what conditions say, then for a shorter one by trying everything, where that is not too much. The order of
+//! trials is fixed, so that the same question has the same answer.
 
 use std::collections::HashSet;
 
+use super::search;
 use crate::config::Config;
 use crate::expr::{Atom, Compare, Expr, ExprId};
 use crate::tree::{ChoiceId, SymbolId};
-use crate::value::Tri;
+use crate::value::{SymbolType, Tri};
 
 /// A search that takes longer is given up.
 const MAX_TRIALS: usize = 400;
@@ -52,15 +53,40 @@ pub fn plan(config: &Config<'_>, symbol: SymbolId, value: Option<&str>) -> Optio
         Some(text) => config.value(symbol) == text,
         None => config.visible(symbol) != Tri::N,
     };
-    let works = found && reaches(&planner.config);
-    let steps = if works { shorten(config, planner.steps, reaches) } else { Vec::new() };
+    let steps = (found && reaches(&planner.config)).then(|| shorten(config, planner.steps, reaches));
     let tree = config.tree();
+    let values = |id: SymbolId| possible_values(config, id, value.filter(|_| id == symbol));
+    let known = steps.as_ref().map_or(usize::MAX, Vec::len);
+    let steps = search::shorter(config, symbol, known, &values, &reaches).or(steps);
     let step = |(id, value): Answer| Step {
         name: tree.get(id).name.to_string(),
         value,
         prompt: tree.get(id).nodes.iter().find_map(|node| tree.node(*node).prompt.as_ref()).map(|p| p.text.to_string()),
     };
-    works.then(|| Plan { value: value.map(ToOwned::to_owned), steps: steps.into_iter().map(step).collect() })
+    steps.map(|steps| Plan { value: value.map(ToOwned::to_owned), steps: steps.into_iter().map(step).collect() })
+}
+
+/// The values worth a trial: of ints, hexes and texts those that the tree names, and the one that is wanted.
+fn possible_values(config: &Config<'_>, symbol: SymbolId, wanted: Option<&str>) -> Vec<String> {
+    match config.tree().get(symbol).kind {
+        SymbolType::Bool => ["n", "y"].map(ToOwned::to_owned).into(),
+        SymbolType::Tristate => ["n", "m", "y"].map(ToOwned::to_owned).into(),
+        _ => wanted.map(ToOwned::to_owned).into_iter().chain(values_named_for(config, symbol)).collect(),
+    }
+}
+
+/// The texts that defaults give a symbol, then those that it is compared with.
+fn values_named_for(config: &Config<'_>, symbol: SymbolId) -> Vec<String> {
+    let tree = config.tree();
+    let text = |atom| if let Atom::Text(text) = atom { Some(tree.text(text).to_owned()) } else { None };
+    let default = |value| if let Expr::Atom(atom) = tree.expr(value) { text(atom) } else { None };
+    let mut values: Vec<String> = tree.get(symbol).defaults.iter().filter_map(|line| default(line.value)).collect();
+    for compared in tree.compared_with(symbol).filter_map(text) {
+        if !compared.is_empty() && !values.contains(&compared) {
+            values.push(compared);
+        }
+    }
+    values
 }
 
 /// Leaves out what the search turned out not to need: detours, and answers that it gave twice.
@@ -83,7 +109,7 @@ fn shorten(config: &Config<'_>, mut steps: Vec<Answer>, reaches: impl Fn(&Config
 }
 
 /// A symbol and what to answer for it.
-type Answer = (SymbolId, String);
+pub(super) type Answer = (SymbolId, String);
 
 /// A configuration to try things on, and what was tried successfully.
 struct Planner<'t> {
@@ -225,25 +251,11 @@ impl Planner<'_> {
                 [number.saturating_add(1), number.saturating_sub(1)].map(|n| n.to_string()).into()
             }
             (Compare::Unequal, None) => {
-                self.values_named_for(symbol).into_iter().filter(|text| *text != other).collect()
+                values_named_for(&self.config, symbol).into_iter().filter(|text| *text != other).collect()
             }
             _ => Vec::new(),
         };
         candidates.into_iter().any(|value| self.attempt(|planner| planner.put(symbol, &value)))
-    }
-
-    /// The texts that defaults give a symbol, then those that it is compared with.
-    fn values_named_for(&self, symbol: SymbolId) -> Vec<String> {
-        let tree = self.config.tree();
-        let text = |atom| if let Atom::Text(text) = atom { Some(tree.text(text).to_owned()) } else { None };
-        let default = |value| if let Expr::Atom(atom) = tree.expr(value) { text(atom) } else { None };
-        let mut values: Vec<String> = tree.get(symbol).defaults.iter().filter_map(|line| default(line.value)).collect();
-        for compared in tree.compared_with(symbol).filter_map(text) {
-            if !compared.is_empty() && !values.contains(&compared) {
-                values.push(compared);
-            }
-        }
-        values
     }
 
     fn show_choice(&mut self, choice: ChoiceId, want: Tri) -> bool {

@@ -111,6 +111,56 @@ fn knot() -> impl Strategy<Value = String> {
     })
 }
 
+/// The number of answers after which a symbol has a value, counted by going through all there are.
+fn distance(start: &Config<'_>, id: kconfig::SymbolId, value: &str) -> Option<usize> {
+    let symbols: Vec<_> = start.tree().symbols().map(|(id, _)| id).collect();
+    let state = |config: &Config<'_>| -> Vec<Option<String>> {
+        symbols.iter().map(|id| config.user_value(*id).map(ToOwned::to_owned)).collect()
+    };
+    let mut seen = std::collections::HashSet::from([state(start)]);
+    let mut front = vec![start.clone()];
+    for length in 0.. {
+        if front.iter().any(|config| config.value(id) == value) {
+            return Some(length);
+        }
+        let mut next = Vec::new();
+        for (config, other) in front.iter().flat_map(|config| symbols.iter().map(move |other| (config, other))) {
+            for answer in ["n", "m", "y"] {
+                let mut trial = config.clone();
+                if trial.set(*other, answer).is_ok() && seen.insert(state(&trial)) {
+                    next.push(trial);
+                }
+            }
+        }
+        if next.is_empty() {
+            return None;
+        }
+        front = next;
+    }
+    None
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    /// A plan has no more steps than the shortest way, and there is one wherever there is a way.
+    #[test]
+    fn plans_are_the_shortest_ways(text in knot(), picks in prop::collection::vec(0..3_usize, 12)) {
+        let tree = tree(&text);
+        prop_assume!(tree.symbols().count() <= 6);
+        let mut config = Config::new(&tree);
+        for ((id, _), pick) in tree.symbols().zip(picks) {
+            config.set(id, ["n", "m", "y"][pick]).ok();
+        }
+        for (id, definition) in tree.symbols() {
+            for value in ["n", "m", "y"] {
+                let found = plan(&config, id, Some(value)).map(|plan| plan.steps.len());
+                prop_assert_eq!(found, distance(&config, id, value), "{}={}\n{}", definition.name, value, text);
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
 
