@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Settings;
+use super::format::Format;
 use super::schema::Schema;
 
 /// What became of one value.
@@ -66,25 +67,26 @@ pub struct Imported {
     pub fates: Vec<(String, Fate)>,
 }
 
-/// Names that are gone, or the beginnings of such names, and why.
-const RETIRED: [(&str, &str); 14] = [
+/// Names that are gone, or the beginnings of such names, and why; the first that fits says it.
+const RETIRED: [(&str, &str); 12] = [
     ("phase1.openstack.", "the target openstack is gone; list its machines with the target baremetal"),
     ("phase1.vSphere.", "the target vsphere is gone; list its machines with the target baremetal"),
     (
-        "phase1.azure.client_",
-        "credentials come from Azure's own places: az login, or ARM_CLIENT_ID and ARM_CLIENT_SECRET",
+        "phase1.azure.client_secret",
+        "no secret is kept here: phase1.azure.client_secret_file names a file, or set ARM_CLIENT_SECRET",
     ),
+    ("phase1.azure.storage_account_name", "hosts have managed disks and need no storage account"),
     ("phase1.azure.admin_password", "hosts are reached with SSH keys only"),
-    ("phase1.azure.", "this part of the target azure is decided by turnup now"),
     ("phase2.provider", "turnup bootstraps nodes itself: there is no choice between kubeadm and ignition any more"),
     ("phase2.installer_container", "nodes install themselves from pinned artifacts, not from a container"),
-    ("phase2.docker_registry", "images come from pinned artifacts; see phase2.artifacts"),
-    ("phase2.kubeadm.", "kubeadm is not used; upgrades and feature gates are settings of their own"),
+    (
+        "phase2.docker_registry",
+        "images come from pinned artifacts; for a registry of one's own: phase2.artifacts.image_registry",
+    ),
+    ("phase2.kubeadm.master_upgrade.method", "kubeadm is not used; see phase2.update"),
+    ("phase2.kubeadm.", "kubeadm is not used"),
     ("phase2.kubelet_version", "the kubelet has the version of the cluster: phase2.kubernetes_version"),
-    ("phase3.heapster", "Heapster is retired; metrics-server took its place"),
-    ("phase3.dashboard", "the Dashboard is no addon of turnup: deploy it with its own chart"),
-    ("phase3.weave_net", "Weave Net is retired; flannel is the pod network"),
-    ("phase3.gce_storage_class", "storage classes come with the cloud's CSI driver"),
+    ("phase3.weave_net", "Weave Net is gone; flannel is the pod network"),
 ];
 
 /// Reads an old file; an error when it is neither of both forms.
@@ -103,11 +105,13 @@ pub fn import_anywhere(text: &str, schema: &Arc<Schema>) -> Result<Imported, Str
         }
         fates.push((name, None));
     }
+    let mut taken = Vec::new();
     // A value may need another one first: the target, for instance.
     loop {
         let before = open.len();
-        open.retain(|(index, to, value)| match settings.set(to, value) {
+        open.retain(|(index, to, value)| match settings.set(to, &merged(&settings, to, value, &taken)) {
             Ok(_) => {
+                taken.push(to.clone());
                 let value = settings.shown(to);
                 fates[*index].1 = Some(Fate::Kept { to: to.clone(), value });
                 false
@@ -124,6 +128,17 @@ pub fn import_anywhere(text: &str, schema: &Arc<Schema>) -> Result<Imported, Str
     }
     let fates = fates.into_iter().filter_map(|(name, fate)| Some((name, fate?))).collect();
     Ok(Imported { settings, fates })
+}
+
+/// What two old settings say about one list is in it together.
+fn merged(settings: &Settings, to: &str, value: &str, taken: &[String]) -> String {
+    let symbol = settings.schema().tree().symbol(to);
+    let is_list = symbol.is_some_and(|symbol| matches!(settings.schema().rule(symbol).format, Some(Format::List(_))));
+    let known = settings.get(to).unwrap_or_default();
+    if is_list && taken.iter().any(|name| name == to) && !known.is_empty() && !value.is_empty() {
+        return format!("{known},{value}");
+    }
+    value.to_owned()
 }
 
 /// The setting and the value that an old one is now.

@@ -94,9 +94,12 @@ fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result
     Ok(Some(symbol))
 }
 
+/// What was done to which setting.
+pub(super) type Migrated = Vec<(String, String)>;
+
 /// The same object by the present rules: names that changed are the new ones, and texts of lists, maps and records have their shape.
 /// With what was done, by name.
-pub(super) fn migrate(schema: &Schema, document: &Document) -> (Document, Vec<(String, String)>) {
+pub(super) fn migrate(schema: &Schema, document: &Document) -> (Document, Migrated) {
     let mut done = Vec::new();
     let mut entries: Vec<Entry> = document.entries.clone();
     for entry in &mut entries {
@@ -158,6 +161,9 @@ fn value_text(kind: SymbolType, value: &Value) -> Result<String, &'static str> {
     }
 }
 
+/// More settings than this that a file leaves out are counted, not named.
+const MAX_ABSENT: usize = 5;
+
 /// Questions that the file does not answer. A bool whose default is n is none of them: the object leaves those out.
 fn find_absent(schema: &Schema, config: &Config<'_>, known: &[Problem]) -> Vec<Problem> {
     let is_answered = |symbol: SymbolId| {
@@ -172,7 +178,14 @@ fn find_absent(schema: &Schema, config: &Config<'_>, known: &[Problem]) -> Vec<P
         let (name, shown) = (schema.name(symbol), show(schema, symbol, config.value(symbol)));
         Problem::notice(format!("{name} is new: its default {shown} is used")).about(name)
     };
-    schema.ordered().into_iter().filter(|symbol| !is_answered(*symbol)).map(notice).collect()
+    let absent: Vec<SymbolId> = schema.ordered().into_iter().filter(|symbol| !is_answered(*symbol)).collect();
+    // A short file is meant to be short: naming hundreds would hide what is wrong.
+    if absent.len() > MAX_ABSENT {
+        let message =
+            format!("{} settings are not in it: their defaults are used; see turnup config list --new", absent.len());
+        return vec![Problem::notice(message)];
+    }
+    absent.into_iter().map(notice).collect()
 }
 
 /// Values that were given and do not take effect.

@@ -125,7 +125,7 @@ impl Settings {
     }
 
     /// The file read by the rules of earlier versions, with what that changed; nothing when there is no file.
-    pub fn migrate(path: &Path, schema: Arc<Schema>) -> Result<Option<(Self, Vec<(String, String)>)>> {
+    pub fn migrate(path: &Path, schema: Arc<Schema>) -> Result<Option<(Self, object::Migrated)>> {
         let Some(text) = file::read(path)? else { return Ok(None) };
         let (document, done) = object::migrate(&schema, &parse(path, &text)?);
         let mut config = schema.config();

@@ -181,7 +181,7 @@ fn start_edit_save_quit() {
     desk.types("\x15");
     desk.sees("it is empty");
     desk.types("3\r");
-    desk.sees("as you said");
+    desk.sees("Number of worker hosts                      3");
     desk.types("s");
     desk.sees("saved .config.json");
     desk.types("q");

@@ -140,7 +140,7 @@ fn commands_that_need_nothing_of_each_other_run_at_once() {
 fn commands_that_wait_for_another_hold_up_no_one_else() {
     let shell = Arc::new(Commands { meeting: Some(Barrier::new(2)), ..Commands::default() });
     // Four wait for the first, one more than there are workers, before the one comes that the first waits for.
-    let waiting: String = (0..4).map(|n| format!("b{n} := $(shell,echo {n} $(a))\n")).collect();
+    let waiting = (0..4).map(|n| format!("b{n} := $(shell,echo {n} $(a))\n")).collect::<Vec<_>>().concat();
     let text =
         format!("a := $(shell,meet 1)\n{waiting}c := $(shell,meet 2)\nconfig B\n\tstring\n\tdefault \"$(b3)\"\n");
     let tree = load(&text, &shell, &Seen::default()).unwrap();
