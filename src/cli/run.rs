@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::Cluster;
-use crate::config::TreeSource;
+use crate::config::{Settings, TreeSource};
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::phase::{Cx, Engine, Phase, Summary};
@@ -61,9 +61,17 @@ pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
 }
 
-/// The steps of all phases that depend on a setting, and those of which that is not known yet.
-pub(super) fn find_dependents(global: &Global, setting: &str) -> Result<(Vec<String>, Vec<String>)> {
-    let cluster = open_cluster(global)?;
+/// The steps of all phases that depend on one of these names, and those of which that is not known yet.
+pub(super) fn find_dependents(
+    global: &Global,
+    settings: &Settings,
+    names: &[String],
+) -> Result<(Vec<String>, Vec<String>)> {
+    let work_dir = std::env::current_dir().context("the working directory is gone")?;
+    // A question leaves no directory behind.
+    let nowhere = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let state_dir = if global.state_dir.exists() { global.state_dir.as_path() } else { nowhere.path() };
+    let cluster = Arc::new(Cluster::open(settings, TreeSource::find(&work_dir), state_dir)?);
     let (mut dependent, mut unknown) = (Vec::new(), Vec::new());
     for phase in PhaseName::ALL {
         // A phase knows its hosts, and with them its inputs, from what the one before handed over.
@@ -72,7 +80,7 @@ pub(super) fn find_dependents(global: &Global, setting: &str) -> Result<(Vec<Str
             unknown.extend(steps.into_iter().map(|step| format!("{}/{}", phase.name(), step.name)));
             continue;
         };
-        let (more, open) = Engine::find_dependents(&cluster.store, &loaded, setting)?;
+        let (more, open) = Engine::find_dependents(&cluster.store, &loaded, names)?;
         dependent.extend(more);
         unknown.extend(open);
     }

@@ -1,10 +1,11 @@
 //! Why a setting has its value, and what would have to change for another one. Secrets stay secret in every answer.
 
 use kconfig::explain::{Explanation, Plan, Reason};
-use kconfig::{Tri, explain};
+use kconfig::{SymbolType, Tri, explain};
 
 use super::Settings;
 use super::check::judge;
+use super::format::Format;
 use crate::error::{Error, Result};
 
 /// What stands between a setting and a value.
@@ -67,6 +68,53 @@ impl Settings {
             blocked: if open { Vec::new() } else { self.obstacles(name, symbol, value) },
             steps: found.map(steps),
         })
+    }
+
+    /// The settings whose values or places in the file change with this one, itself first: found by giving it other values.
+    pub fn affected_by(&self, name: &str) -> Result<Vec<String>> {
+        let symbol = self.schema().find(name)?;
+        let mut affected = vec![name.to_owned()];
+        let config = self.config();
+        for value in self.other_values(symbol) {
+            let mut other = config.clone();
+            // As a file would, whatever stands in the way now.
+            if other.assign(symbol, &value).is_err() {
+                continue;
+            }
+            for id in self.schema().ordered() {
+                let same = config.value(id) == other.value(id) && config.is_written(id) == other.is_written(id);
+                let known = self.schema().name(id);
+                if !same && !affected.iter().any(|name| name == known) {
+                    affected.push(known.to_owned());
+                }
+            }
+        }
+        Ok(affected)
+    }
+
+    /// Values that a setting could have instead: all of switches and words, the bounds of numbers, of texts those that the tree names.
+    fn other_values(&self, symbol: kconfig::SymbolId) -> Vec<String> {
+        let (config, rule) = (self.config(), self.schema().rule(symbol));
+        let mut values: Vec<String> = match self.schema().tree().get(symbol).kind {
+            SymbolType::Bool => ["y", "n"].map(ToOwned::to_owned).into(),
+            SymbolType::Tristate => ["y", "m", "n"].map(ToOwned::to_owned).into(),
+            SymbolType::Int | SymbolType::Hex => {
+                let (low, high) = config.range(symbol).unwrap_or((0, 1));
+                [low, high].map(|number| number.to_string()).into()
+            }
+            _ => match rule.format.as_ref().and_then(Format::words) {
+                Some(words) => words.to_vec(),
+                None => rule
+                    .example
+                    .iter()
+                    .cloned()
+                    .chain([String::new()])
+                    .chain(explain::values_named_for(&config, symbol))
+                    .collect(),
+            },
+        };
+        values.retain(|value| value != config.value(symbol));
+        values
     }
 
     fn obstacles(&self, name: &str, symbol: kconfig::SymbolId, value: Option<&str>) -> Vec<String> {

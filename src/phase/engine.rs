@@ -158,9 +158,9 @@ impl<'a> Engine<'a> {
         plan::plan(store, phase)
     }
 
-    /// The steps of a phase with this input, and those whose inputs cannot be known yet.
-    pub fn find_dependents(store: &Store, phase: &Phase, input: &str) -> Result<(Vec<String>, Vec<String>)> {
-        plan::find_dependents(store, phase, input)
+    /// The steps of a phase with one of these inputs, and those whose inputs cannot be known yet.
+    pub fn find_dependents(store: &Store, phase: &Phase, names: &[String]) -> Result<(Vec<String>, Vec<String>)> {
+        plan::find_dependents(store, phase, names)
     }
 
     /// Runs what is not proven done.

@@ -78,13 +78,13 @@ pub(super) fn gone(state: &State, phase: &Phase) -> Vec<String> {
     gone
 }
 
-/// The steps whose inputs include this one, and those whose inputs are not known before earlier steps have run.
-pub(super) fn find_dependents(store: &Store, phase: &Phase, input: &str) -> Result<(Vec<String>, Vec<String>)> {
+/// The steps whose inputs include one of these, and those whose inputs are not known before earlier steps have run.
+pub(super) fn find_dependents(store: &Store, phase: &Phase, names: &[String]) -> Result<(Vec<String>, Vec<String>)> {
     let (actions, mut dependent, mut unknown) = (phase.all_actions(store)?, Vec::new(), Vec::new());
     for task in expand(phase) {
         let step = format!("{}/{}", phase.name, phase.manifest.steps[task.step].name);
         let list = match actions[task.step].as_ref().inputs(task.host.as_deref()) {
-            Ok(inputs) if inputs.fingerprints().contains_key(input) => &mut dependent,
+            Ok(inputs) if names.iter().any(|name| inputs.fingerprints().contains_key(name)) => &mut dependent,
             Ok(_) => continue,
             Err(_) => &mut unknown,
         };

@@ -131,18 +131,28 @@ fn command(way: &Way) -> Option<String> {
 }
 
 pub(super) fn find_dependents(desk: &Desk<'_>, name: &str) -> Result<()> {
-    let explanation = desk.settings()?.explain(name)?;
-    let (steps, unknown) = crate::cli::run::find_dependents(desk.global, name)?;
+    let settings = desk.settings()?;
+    let explanation = settings.explain(name)?;
+    let affected = settings.affected_by(name)?;
+    let (steps, unknown) = match crate::cli::run::find_dependents(desk.global, &settings, &affected) {
+        Ok(found) => found,
+        Err(why) => {
+            desk.printer.remark(&format!("the steps are not known: {}", why.message()));
+            (Vec::new(), Vec::new())
+        }
+    };
     let defined: Vec<&str> = explanation.definitions.iter().map(|definition| definition.location.as_str()).collect();
     if desk.printer.is_json() {
         return desk.printer.json(&json!({
-            "schema": "turnup.config.where/1", "name": name, "defined": defined, "settings": explanation.used_by,
+            "schema": "turnup.config.where/1", "name": name, "defined": defined, "named_by": explanation.used_by,
+            "changes": affected[1..],
             "steps": steps, "steps_not_known_yet": unknown,
         }));
     }
-    let lists = [("defined at", defined.iter().map(ToString::to_string).collect()), ("setting", explanation.used_by)];
+    let lists = [("defined at", defined.iter().map(ToString::to_string).collect()), ("named by", explanation.used_by)];
+    let changed = [("changes with it:", affected[1..].to_vec())];
     let steps = [("step", steps), ("step, not known before it can run:", unknown)];
-    for (word, list) in lists.into_iter().chain(steps) {
+    for (word, list) in lists.into_iter().chain(changed).chain(steps) {
         list.iter().try_for_each(|one| desk.printer.line(&format!("{word} {one}")))?;
     }
     Ok(())

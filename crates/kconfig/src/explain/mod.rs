@@ -7,7 +7,7 @@ mod reason;
 mod search;
 mod text;
 
-pub use plan::{Plan, Step, plan};
+pub use plan::{Plan, Step, plan, values_named_for};
 pub use reason::{Reason, reason};
 
 use crate::config::Config;

@@ -76,7 +76,8 @@ fn possible_values(config: &Config<'_>, symbol: SymbolId, wanted: Option<&str>) 
 }
 
 /// The texts that defaults give a symbol, then those that it is compared with.
-fn values_named_for(config: &Config<'_>, symbol: SymbolId) -> Vec<String> {
+#[must_use]
+pub fn values_named_for(config: &Config<'_>, symbol: SymbolId) -> Vec<String> {
     let tree = config.tree();
     let text = |atom| if let Atom::Text(text) = atom { Some(tree.text(text).to_owned()) } else { None };
     let default = |value| if let Expr::Atom(atom) = tree.expr(value) { text(atom) } else { None };
