@@ -68,10 +68,17 @@ pub struct ClusterSettings {
 impl Cluster {
     /// The cluster that the configuration describes; its state lies below `state_dir`.
     pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+        let cluster = Self::look_at(settings, source, state_dir)?;
+        cluster.store.create_dir("")?;
+        Ok(cluster)
+    }
+
+    /// The same for questions: makes no directory.
+    pub fn look_at(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
         let work_dir = std::env::current_dir().context("the working directory is gone")?;
         refuse_unused(settings)?;
         let typed = ClusterSettings::read(settings)?;
-        let store = Store::open(work_dir.join(state_dir).join(&typed.name))?;
+        let store = Store::at(work_dir.join(state_dir).join(&typed.name));
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let values = settings.subset_digest(&["phase"]);
         let version = crate::artifacts::Digest::of_file(&exe)?.to_string();

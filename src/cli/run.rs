@@ -1,5 +1,6 @@
 //! What the commands that work on a cluster share: which cluster, its lock, its events, and the phases one after another.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,30 +62,22 @@ pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
 }
 
-/// The steps of all phases that depend on one of these names, and those of which that is not known yet.
-pub(super) fn find_dependents(
-    global: &Global,
-    settings: &Settings,
-    names: &[String],
-) -> Result<(Vec<String>, Vec<String>)> {
+/// The inputs of all steps as digests; none for those that are not known before an earlier phase has run.
+pub(super) fn fingerprints(global: &Global, settings: &Settings) -> Result<BTreeMap<String, Option<String>>> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
-    // A question leaves no directory behind.
-    let nowhere = tempfile::tempdir().context("cannot make a temporary directory")?;
-    let state_dir = if global.state_dir.exists() { global.state_dir.as_path() } else { nowhere.path() };
-    let cluster = Arc::new(Cluster::open(settings, TreeSource::find(&work_dir), state_dir)?);
-    let (mut dependent, mut unknown) = (Vec::new(), Vec::new());
+    let cluster = Arc::new(Cluster::look_at(settings, TreeSource::find(&work_dir), &global.state_dir)?);
+    let mut steps = BTreeMap::new();
     for phase in PhaseName::ALL {
         // A phase knows its hosts, and with them its inputs, from what the one before handed over.
-        let Ok(loaded) = phase.load(&cluster) else {
-            let steps = cluster.manifest(phase.name())?.steps;
-            unknown.extend(steps.into_iter().map(|step| format!("{}/{}", phase.name(), step.name)));
-            continue;
-        };
-        let (more, open) = Engine::find_dependents(&cluster.store, &loaded, names)?;
-        dependent.extend(more);
-        unknown.extend(open);
+        let known = phase.load(&cluster).and_then(|phase| Engine::fingerprints(&cluster.store, &phase));
+        if let Ok(known) = known {
+            steps.extend(known);
+        } else {
+            let manifest = cluster.manifest(phase.name())?;
+            steps.extend(manifest.steps.into_iter().map(|step| (format!("{}/{}", phase.name(), step.name), None)));
+        }
     }
-    Ok((dependent, unknown))
+    Ok(steps)
 }
 
 /// A run that holds the cluster's lock and shows events.

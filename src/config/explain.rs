@@ -70,26 +70,17 @@ impl Settings {
         })
     }
 
-    /// The settings whose values or places in the file change with this one, itself first: found by giving it other values.
-    pub fn affected_by(&self, name: &str) -> Result<Vec<String>> {
+    /// The same settings with other values of this one, one after the other; whether a person could set them now does not matter.
+    pub fn variants(&self, name: &str) -> Result<Vec<Self>> {
         let symbol = self.schema().find(name)?;
-        let mut affected = vec![name.to_owned()];
-        let config = self.config();
-        for value in self.other_values(symbol) {
-            let mut other = config.clone();
-            // As a file would, whatever stands in the way now.
-            if other.assign(symbol, &value).is_err() {
-                continue;
-            }
-            for id in self.schema().ordered() {
-                let same = config.value(id) == other.value(id) && config.is_written(id) == other.is_written(id);
-                let known = self.schema().name(id);
-                if !same && !affected.iter().any(|name| name == known) {
-                    affected.push(known.to_owned());
-                }
-            }
-        }
-        Ok(affected)
+        let variant = |value: String| {
+            let mut config = self.config();
+            config.assign(symbol, &value).ok()?;
+            let mut settings = self.clone();
+            settings.adopt(&config);
+            Some(settings)
+        };
+        Ok(self.other_values(symbol).into_iter().filter_map(variant).collect())
     }
 
     /// Values that a setting could have instead: all of switches and words, the bounds of numbers, of texts those that the tree names.

@@ -3,7 +3,7 @@
 //! For each step: intent to the disk, effect, outcome to the disk. A failure stops the steps that need the failed one and no others. The
 //! engine never undoes anything and never prints.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -158,9 +158,9 @@ impl<'a> Engine<'a> {
         plan::plan(store, phase)
     }
 
-    /// The steps of a phase with one of these inputs, and those whose inputs cannot be known yet.
-    pub fn find_dependents(store: &Store, phase: &Phase, names: &[String]) -> Result<(Vec<String>, Vec<String>)> {
-        plan::find_dependents(store, phase, names)
+    /// One digest of all inputs of each step; none where they are not known yet.
+    pub fn fingerprints(store: &Store, phase: &Phase) -> Result<BTreeMap<String, Option<String>>> {
+        plan::fingerprints(store, phase)
     }
 
     /// Runs what is not proven done.

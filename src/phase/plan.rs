@@ -1,5 +1,7 @@
 //! Whether a step has to run, and why. The plan and the run ask the same function.
 
+use std::collections::BTreeMap;
+
 use super::graph::{expand, in_order};
 use super::{Action, Inputs, Phase, Proof};
 use crate::Result;
@@ -78,21 +80,17 @@ pub(super) fn gone(state: &State, phase: &Phase) -> Vec<String> {
     gone
 }
 
-/// The steps whose inputs include one of these, and those whose inputs are not known before earlier steps have run.
-pub(super) fn find_dependents(store: &Store, phase: &Phase, names: &[String]) -> Result<(Vec<String>, Vec<String>)> {
-    let (actions, mut dependent, mut unknown) = (phase.all_actions(store)?, Vec::new(), Vec::new());
+/// One digest of all inputs of each step; none where they are not known before an earlier step has run.
+pub(super) fn fingerprints(store: &Store, phase: &Phase) -> Result<BTreeMap<String, Option<String>>> {
+    let (actions, mut steps) = (phase.all_actions(store)?, BTreeMap::new());
     for task in expand(phase) {
         let step = format!("{}/{}", phase.name, phase.manifest.steps[task.step].name);
-        let list = match actions[task.step].as_ref().inputs(task.host.as_deref()) {
-            Ok(inputs) if names.iter().any(|name| inputs.fingerprints().contains_key(name)) => &mut dependent,
-            Ok(_) => continue,
-            Err(_) => &mut unknown,
-        };
-        if !list.contains(&step) {
-            list.push(step);
-        }
+        let digest = actions[task.step].as_ref().inputs(task.host.as_deref()).ok().map(|inputs| inputs.digest());
+        let known: &mut Option<String> = steps.entry(step).or_insert_with(|| Some(String::new()));
+        // Of a host step the digests of all hosts, one behind the other.
+        *known = known.take().zip(digest).map(|(known, digest)| known + &digest);
     }
-    Ok((dependent, unknown))
+    Ok(steps)
 }
 
 /// What a run would do with each step, in an order in which it could happen. Changes nothing and needs no lock.

@@ -50,9 +50,15 @@ impl Writer {
 impl Store {
     /// Opens the directory; makes it (0700) when it is not there.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self> {
-        let store = Self { dir: dir.into(), writer: Arc::default() };
+        let store = Self::at(dir);
         store.create_dir("")?;
         Ok(store)
+    }
+
+    /// The directory, which need not be there: for looking only.
+    #[must_use]
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), writer: Arc::default() }
     }
 
     /// The directory.

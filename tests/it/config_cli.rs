@@ -308,6 +308,8 @@ fn where_names_what_changes_with_a_setting_and_which_steps_run_again() {
     assert!(!desk.path(".turnup").exists(), "a question leaves no directory behind");
     let mirror = desk.run(&["config", "where", "phase2.artifacts.mirror"]).out;
     assert!(!mirror.contains("step provision/"), "{mirror}");
+    let root = desk.run(&["config", "where", "phase1.local.root_suite"]).out;
+    assert!(root.contains("step provision/root\n"), "a step whose input only follows from the setting: {root}");
 }
 
 #[test]
