@@ -83,6 +83,15 @@ fn the_other_commands_work(site: &Site) {
     assert_eq!(site.ok(&["kubeconfig"]).out.trim(), site.path("kubeconfig").display().to_string());
     let report = site.ok(&["validate"]).out;
     assert!(!report.is_empty());
+    assert_eq!(site.ok(&["config", "diff", "applied"]).out, "");
+    assert_eq!(
+        site.ok(&["config", "diff", "applied", "--set", "phase1.num_nodes=2"]).out,
+        " phase1.num_nodes: 1 -> 2\n"
+    );
+    let worker: serde_json::Value = serde_json::from_str(&site.ok(&["config", "complete", FIRST]).out).unwrap();
+    assert!(worker["files"].as_array().is_some_and(|files| !files.is_empty()), "{worker:#}");
+    let steps = site.ok(&["config", "where", "phase2.max_pods"]).out;
+    assert!(steps.contains("step bootstrap/complete\n") && !steps.contains("step provision/"), "{steps}");
 }
 
 fn one_more_worker_touches_nobody_else(site: &Site) {
