@@ -21,12 +21,6 @@ impl Printer {
         Self { output, quiet }
     }
 
-    /// The same without remarks and in lines, for work inside other work.
-    #[must_use]
-    pub const fn silent(self) -> Self {
-        Self { output: Output::Text, quiet: true }
-    }
-
     /// Whether results are JSON.
     #[must_use]
     pub fn is_json(&self) -> bool {

@@ -63,9 +63,12 @@ pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
 }
 
 /// The inputs of all steps as digests; none for those that are not known before an earlier phase has run.
-pub(super) fn fingerprints(global: &Global, settings: &Settings) -> Result<BTreeMap<String, Option<String>>> {
-    let work_dir = std::env::current_dir().context("the working directory is gone")?;
-    let cluster = Arc::new(Cluster::look_at(settings, TreeSource::find(&work_dir), &global.state_dir)?);
+pub(super) fn fingerprints(
+    global: &Global,
+    source: &TreeSource,
+    settings: &Settings,
+) -> Result<BTreeMap<String, Option<String>>> {
+    let cluster = Arc::new(Cluster::look_at(settings, source.clone(), &global.state_dir)?);
     let mut steps = BTreeMap::new();
     for phase in PhaseName::ALL {
         // A phase knows its hosts, and with them its inputs, from what the one before handed over.

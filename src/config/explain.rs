@@ -6,6 +6,7 @@ use kconfig::{SymbolType, Tri, explain};
 use super::Settings;
 use super::check::judge;
 use super::format::Format;
+use super::settings::spelled;
 use crate::error::{Error, Result};
 
 /// What stands between a setting and a value.
@@ -46,12 +47,9 @@ impl Settings {
     pub fn why_not(&self, name: &str, value: Option<&str>) -> Result<Way> {
         let symbol = self.schema().find(name)?;
         let config = self.config();
-        let logical = self.schema().tree().get(symbol).kind.is_logical();
-        let value = match value {
-            None | Some("true") if logical => Some("y"),
-            Some("false") if logical => Some("n"),
-            value => value,
-        };
+        let kind = self.schema().tree().get(symbol).kind;
+        let wish = value.or(kind.is_logical().then_some("y")).map(|value| spelled(kind, value));
+        let value = wish.as_deref();
         if let Some(why) = value.and_then(|value| judge(self.schema(), &config, symbol, value)) {
             return Err(Error::config(format!("{name} can never be that: {why}")));
         }
@@ -62,10 +60,10 @@ impl Settings {
         let steps = |plan: Plan| plan.steps.into_iter().map(|step| (step.name, step.value)).collect();
         Ok(Way {
             name: name.to_owned(),
-            value: value.map(ToOwned::to_owned),
             reached,
             open,
             blocked: if open { Vec::new() } else { self.obstacles(name, symbol, value) },
+            value: wish,
             steps: found.map(steps),
         })
     }
@@ -124,26 +122,27 @@ impl Settings {
     fn hide(&self, explanation: &mut Explanation) {
         self.hide_reason(&mut explanation.reason);
         if self.is_secret(&explanation.name) {
-            let hidden = |text: &mut String| {
-                if !text.is_empty() {
-                    "(secret)".clone_into(text);
-                }
-            };
-            hidden(&mut explanation.value);
-            explanation.ignored.iter_mut().for_each(hidden);
-            explanation.line = explanation.line.as_ref().map(|_| "(secret)".to_owned());
+            mask(&mut explanation.value);
+            explanation.ignored.iter_mut().chain(&mut explanation.line).for_each(mask);
         }
         for link in [&mut explanation.selects, &mut explanation.implies].into_iter().flatten() {
             if self.is_secret(&link.name) {
-                "(secret)".clone_into(&mut link.value);
+                mask(&mut link.value);
             }
         }
     }
 
     fn hide_reason(&self, reason: &mut Reason) {
-        if self.is_secret(&reason.name) && !reason.value.is_empty() {
-            "(secret)".clone_into(&mut reason.value);
+        if self.is_secret(&reason.name) {
+            mask(&mut reason.value);
         }
         reason.because.iter_mut().for_each(|cause| self.hide_reason(cause));
+    }
+}
+
+/// Hides a secret; that there is none may be seen.
+fn mask(text: &mut String) {
+    if !text.is_empty() {
+        "(secret)".clone_into(text);
     }
 }

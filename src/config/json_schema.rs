@@ -1,6 +1,6 @@
 //! The JSON Schema (2020-12) of `.config.json`: with it editors complete the file, and other programs check it.
 //!
-//! Says what `check` says about single values. What only several settings together can tell, a schema cannot: see [`BEYOND`].
+//! Says what `check` says about single values. What only several settings together can tell, a schema cannot: see `BEYOND`.
 
 use kconfig::{Atom, Expr, SymbolId, SymbolType};
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::object;
 use super::schema::{Effect, Schema};
 
 /// What `turnup config check` finds and the schema does not.
-pub const BEYOND: [&str; 5] = [
+const BEYOND: [&str; 5] = [
     "networks that overlap or are too small for the hosts, and networks with host bits",
     "ports that a host needs itself",
     "ranges that depend on other settings",

@@ -241,9 +241,7 @@ pub(crate) fn write(schema: &Schema, config: &Config<'_>) -> Value {
 pub(super) fn write_minimal(schema: &Schema, config: &Config<'_>) -> Value {
     let mut root = Map::new();
     for symbol in schema.ordered().into_iter().filter(|symbol| config.is_written(*symbol)) {
-        let mut without = config.clone();
-        without.unset(symbol);
-        if without.value(symbol) == config.value(symbol) {
+        if default_value(config, symbol) == config.value(symbol) {
             continue;
         }
         let value = json_value(schema, symbol, config.value(symbol)).unwrap_or(Value::Bool(false));
@@ -275,6 +273,13 @@ pub(crate) fn json_value(schema: &Schema, symbol: SymbolId, text: &str) -> Optio
     }
 }
 
+/// What a symbol would be if nobody had answered for it.
+pub(crate) fn default_value(config: &Config<'_>, symbol: SymbolId) -> String {
+    let mut without = config.clone();
+    without.unset(symbol);
+    without.value(symbol).to_owned()
+}
+
 /// `false`, for a bool that is n although its default is not.
 fn json_off(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Option<Value> {
     let definition = schema.tree().get(symbol);
@@ -282,9 +287,7 @@ fn json_off(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Option<Va
     if !definition.kind.is_logical() || definition.choice.is_some() || config.user_value(symbol).is_none() {
         return None;
     }
-    let mut unanswered = config.clone();
-    unanswered.unset(symbol);
-    (unanswered.tri(symbol) != Tri::N).then_some(Value::Bool(false))
+    matches!(default_value(config, symbol).as_str(), "y" | "m").then_some(Value::Bool(false))
 }
 
 fn insert(root: &mut Map<String, Value>, name: &str, value: Value) {

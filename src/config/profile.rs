@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::Settings;
-use super::schema::Schema;
+use super::schema::{Schema, suggestion};
 use super::source::TreeSource;
 use crate::error::{Error, Result};
 
@@ -46,8 +46,7 @@ impl Profile {
         if let Some(found) = profiles.iter().find(|profile| profile.name == name) {
             return Ok(found.clone());
         }
-        let near = kconfig::suggest(name, profiles.iter().map(|profile| profile.name.as_str()));
-        let advice = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let advice = suggestion(name, profiles.iter().map(|profile| profile.name.as_str()));
         Err(Error::usage(format!("there is no profile `{name}`{advice}"))
             .hint("see all profiles: turnup config profile"))
     }

@@ -163,7 +163,7 @@ impl Schema {
     /// "; did you mean `x`?", or nothing.
     pub(super) fn suggestion(&self, name: &str) -> String {
         let names = self.tree.symbols().map(|(_, symbol)| symbol.name.as_ref());
-        kconfig::suggest(name, names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+        suggestion(name, names)
     }
 }
 
@@ -176,6 +176,11 @@ fn spread_secrecy(tree: &Tree, rules: &mut [Rule]) {
         let Some(found) = tree.symbols().map(|(id, _)| id).find(spread) else { return };
         rules[found.index()].secret = true;
     }
+}
+
+/// "; did you mean `x`?", or nothing when nothing known is near.
+pub(super) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    kconfig::suggest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
 fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), String> {
@@ -199,8 +204,8 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         other if other.starts_with("field ") => return add_field(rule, other, value),
         other => {
             let known = ["format", "field", "secret", "example", "changes", "unused", "was"];
-            let near = kconfig::suggest(other, known.into_iter()).map(|near| format!("; did you mean `{near}`?"));
-            return Err(format!("`{other}` is no structured comment{}", near.unwrap_or_default()));
+            let advice = suggestion(other, known.into_iter());
+            return Err(format!("`{other}` is no structured comment{advice}"));
         }
     }
     Ok(())

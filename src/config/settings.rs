@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::check::{check, judge};
 use super::file::{self, Privacy};
 use super::json;
-use super::object::{self, Places};
+use super::object::{self, Places, Reading};
 use super::problem::Problem;
 use super::schema::Schema;
 use super::source::TreeSource;
@@ -113,25 +113,29 @@ impl Settings {
     pub fn open(path: &Path, schema: Arc<Schema>) -> Result<Option<Self>> {
         let Some(text) = file::read(path)? else { return Ok(None) };
         let document = parse(path, &text)?;
-        let mut config = schema.config();
-        let mut reading = object::read(&schema, &mut config, &document);
-        let exposed = find_exposed_secrets(path, &schema, &config);
-        reading.problems.extend(exposed.map(|problem| {
-            let at = problem.symbol.as_ref().and_then(|name| reading.places.get(name)).copied();
-            Problem { at, ..problem }
-        }));
-        let original = Original { path: path.to_owned(), text };
-        Ok(Some(Self::evaluate(schema, &config, reading.problems, reading.places, Some(original))))
+        Ok(Some(Self::read(path, schema, text, &document, find_exposed_secrets)))
     }
 
     /// The file read by the rules of earlier versions, with what that changed; nothing when there is no file.
     pub fn migrate(path: &Path, schema: Arc<Schema>) -> Result<Option<(Self, object::Migrated)>> {
         let Some(text) = file::read(path)? else { return Ok(None) };
         let (document, done) = object::migrate(&schema, &parse(path, &text)?);
+        // Writing the file anew makes it private.
+        Ok(Some((Self::read(path, schema, text, &document, |_, _, _| None), done)))
+    }
+
+    fn read(
+        path: &Path,
+        schema: Arc<Schema>,
+        text: String,
+        document: &json::Document,
+        find_more: impl Fn(&Path, &Schema, &Config<'_>) -> Option<Problem>,
+    ) -> Self {
         let mut config = schema.config();
-        let reading = object::read(&schema, &mut config, &document);
+        let Reading { mut problems, places } = object::read(&schema, &mut config, document);
+        problems.extend(find_more(path, &schema, &config).map(|problem| placed(problem, &places)));
         let original = Original { path: path.to_owned(), text };
-        Ok(Some((Self::evaluate(schema, &config, reading.problems, reading.places, Some(original)), done)))
+        Self::evaluate(schema, &config, problems, places, Some(original))
     }
 
     /// Takes over what a front-end has made of the answers.
@@ -159,10 +163,7 @@ impl Settings {
         let mut judgement = object::find_ineffective(&schema, config, &places);
         let known: Vec<Option<String>> = judgement.iter().map(|problem| problem.symbol.clone()).collect();
         let further = check(&schema, config).into_iter().filter(|problem| !known.contains(&problem.symbol));
-        judgement.extend(further.map(|problem| {
-            let at = problem.symbol.as_ref().and_then(|name| places.get(name)).copied();
-            Problem { at, ..problem }
-        }));
+        judgement.extend(further.map(|problem| placed(problem, &places)));
         let given = BTreeMap::new();
         Self { schema, answers, values, object, reading, judgement, places, original, given }
     }
@@ -469,6 +470,12 @@ impl Settings {
     }
 }
 
+/// The problem with the place of its setting in the file.
+fn placed(problem: Problem, places: &Places) -> Problem {
+    let at = problem.symbol.as_ref().and_then(|name| places.get(name)).copied();
+    Problem { at, ..problem }
+}
+
 /// Secrets in a file that others may read.
 fn find_exposed_secrets(path: &Path, schema: &Schema, config: &Config<'_>) -> Option<Problem> {
     let given = |symbol: &SymbolId| config.user_value(*symbol).is_some_and(|value| !value.is_empty());
@@ -490,7 +497,7 @@ enum Refusal {
 }
 
 /// `true` and `false` are what the file says for `y` and `n`.
-fn spelled(kind: SymbolType, value: &str) -> String {
+pub(super) fn spelled(kind: SymbolType, value: &str) -> String {
     let text = match value {
         "true" if kind.is_logical() => "y",
         "false" if kind.is_logical() => "n",
@@ -501,11 +508,7 @@ fn spelled(kind: SymbolType, value: &str) -> String {
 
 fn setting(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Setting {
     let default = match config.user_value(symbol) {
-        Some(_) => {
-            let mut without = config.clone();
-            without.unset(symbol);
-            without.value(symbol).to_owned()
-        }
+        Some(_) => object::default_value(config, symbol),
         None => config.value(symbol).to_owned(),
     };
     Setting {

@@ -1,5 +1,7 @@
-//! What tests of the command line share: what a command did.
+//! What tests of the command line share: a directory to work in, and what a command did.
 #![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::PathBuf;
 
 use assert_cmd::Command;
 
@@ -17,5 +19,53 @@ pub(crate) fn finish(command: &mut Command) -> Outcome {
         code: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A working directory in which commands of one group are tried; of all groups when its name is empty.
+pub(crate) struct Desk {
+    pub dir: tempfile::TempDir,
+    group: &'static str,
+}
+
+impl Desk {
+    pub(crate) fn new(group: &'static str) -> Self {
+        Self { dir: tempfile::tempdir().unwrap(), group }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs_err::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs_err::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs_err::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
+        command.args(Some(self.group).filter(|group| !group.is_empty())).args(args);
+        command.current_dir(self.dir.path()).env_clear().env("TERM", "xterm-256color");
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Outcome {
+        finish(&mut self.command(args))
+    }
+
+    /// Runs what must work.
+    pub(crate) fn ok(&self, args: &[&str]) -> Outcome {
+        self.ends(0, args)
+    }
+
+    /// Runs what must end with this exit code.
+    pub(crate) fn ends(&self, code: i32, args: &[&str]) -> Outcome {
+        let outcome = self.run(args);
+        assert_eq!(outcome.code, code, "{args:?}: {}{}", outcome.out, outcome.err);
+        outcome
     }
 }

@@ -1,64 +1,24 @@
 //! `turnup config` as a person or a script uses it: the real binary, in a directory of its own.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use assert_cmd::Command;
-
-use crate::cli_support::{Outcome, finish};
-
-/// A working directory without a Kconfig tree of its own.
-struct Desk {
-    dir: tempfile::TempDir,
-}
+use crate::cli_support::Desk;
 
 impl Desk {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs_err::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs_err::read_to_string(self.path(name)).unwrap()
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
-        command.args(args).current_dir(self.dir.path()).env_clear().env("TERM", "xterm-256color");
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Outcome {
-        finish(&mut self.command(args))
-    }
-
-    /// Runs what must work, and returns standard output.
-    fn ok(&self, args: &[&str]) -> String {
-        let outcome = self.run(args);
-        assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.err);
-        outcome.out
-    }
-
     /// Runs what must fail without a result, and returns what it says.
     fn fails(&self, code: i32, args: &[&str]) -> String {
-        let outcome = self.run(args);
-        assert_eq!((outcome.code, outcome.out.as_str()), (code, ""), "{args:?}: {}", outcome.err);
+        let outcome = self.ends(code, args);
+        assert_eq!(outcome.out, "", "{args:?}: {}", outcome.err);
         outcome.err
     }
 }
 
 #[test]
 fn from_nothing_to_a_changed_configuration() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     assert_eq!(desk.run(&["config", "defaults"]).err, "wrote .config.json with all defaults\n");
-    assert_eq!(desk.ok(&["config", "get", "phase1.num_nodes", "phase3.dns"]), "1\ny\n");
+    assert_eq!(desk.ok(&["config", "get", "phase1.num_nodes", "phase3.dns"]).out, "1\ny\n");
     let outcome = desk.run(&["config", "set", "phase1.num_nodes=3", "phase3.dns=n"]);
     insta::assert_snapshot!(outcome.err, @r"
     phase1.num_nodes: 1 -> 3
@@ -88,7 +48,7 @@ fn from_nothing_to_a_changed_configuration() {
 
 #[test]
 fn set_starts_from_the_defaults_when_there_is_no_file() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     desk.ok(&["config", "set", "phase1.num_nodes=5"]);
     assert!(desk.read(".config.json").contains("\"num_nodes\": 5"));
     assert!(desk.read(".config.json").contains("\"cluster_name\": \"kubernetes\""));
@@ -96,10 +56,10 @@ fn set_starts_from_the_defaults_when_there_is_no_file() {
 
 #[test]
 fn the_list_can_be_set_again() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     desk.ok(&["config", "defaults"]);
     let before = desk.read(".config.json");
-    let list = desk.ok(&["config", "list"]);
+    let list = desk.ok(&["config", "list"]).out;
     insta::assert_snapshot!(list);
     let mut args = vec!["config", "set"];
     args.extend(list.lines());
@@ -109,8 +69,8 @@ fn the_list_can_be_set_again() {
 
 #[test]
 fn json_for_programs() {
-    let desk = Desk::new();
-    let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&desk.ok(args)).unwrap();
+    let desk = Desk::new("");
+    let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&desk.ok(args).out).unwrap();
     assert_eq!(json(&["--output", "json", "config", "defaults"])["written"], true);
     assert_eq!(
         json(&["config", "get", "phase1.num_nodes", "phase3.dns", "--output", "json"]).to_string(),
@@ -127,7 +87,7 @@ fn json_for_programs() {
 
 #[test]
 fn another_file_by_option_or_environment() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     desk.ok(&["--config", "a.json", "config", "defaults"]);
     desk.ok(&["config", "set", "phase1.num_nodes=2", "--config", "a.json"]);
     let output = desk.command(&["config", "get", "phase1.num_nodes"]).env("TURNUP_CONFIG", "a.json").output().unwrap();
@@ -137,7 +97,7 @@ fn another_file_by_option_or_environment() {
 
 #[test]
 fn wrong_command_lines_are_explained() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     desk.ok(&["config", "defaults"]);
     let before = desk.read(".config.json");
     for args in [
@@ -157,7 +117,7 @@ fn wrong_command_lines_are_explained() {
 
 #[test]
 fn wrong_values_change_nothing_and_are_all_named() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     desk.ok(&["config", "defaults"]);
     let before = desk.read(".config.json");
     let said = desk.fails(
@@ -183,7 +143,7 @@ fn wrong_values_change_nothing_and_are_all_named() {
 
 #[test]
 fn a_missing_file_is_named_with_the_way_out() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     for command in [&["config", "get", "phase1.num_nodes"][..], &["config", "check"]] {
         let said = desk.fails(3, command);
         assert!(said.starts_with("error: .config.json does not exist\nnext: "), "{said}");
@@ -199,7 +159,7 @@ fn a_missing_file_is_named_with_the_way_out() {
 
 #[test]
 fn a_file_with_mistakes_is_checked_line_by_line() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     desk.write(".config.json", "{\n  \"phase1\": {\n    \"num_node\": 3,\n    \"cluster_name\": 5\n  },\n  \"phase2\": {\"api_port\": \"6443\"}\n}\n");
     let outcome = desk.run(&["config", "check"]);
     assert_eq!(outcome.code, 3);
@@ -210,7 +170,7 @@ fn a_file_with_mistakes_is_checked_line_by_line() {
 
 #[test]
 fn a_file_that_is_no_json_is_never_overwritten() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     let yaml = "phase1:\n  num_nodes: 3\n";
     desk.write(".config.json", yaml);
     for args in [
@@ -228,7 +188,7 @@ fn a_file_that_is_no_json_is_never_overwritten() {
 
 #[test]
 fn defaults_replace_a_file_only_when_told_to() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     desk.write(".config.json", "{}");
     let said = desk.fails(3, &["config", "defaults"]);
     assert!(said.contains("--force"), "{said}");
@@ -238,18 +198,18 @@ fn defaults_replace_a_file_only_when_told_to() {
 
 #[test]
 fn nobody_is_asked_without_a_terminal() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     let said = desk.fails(2, &["config"]);
     insta::assert_snapshot!(said);
 }
 
 #[test]
 fn a_tree_of_ones_own_is_used_and_its_mistakes_are_shown() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     fs_err::create_dir(desk.path("phases")).unwrap();
     desk.write("Kconfig", "mainmenu \"Own\"\n\nconfig own.port\n\tint \"Port\"\n\tdefault 80\n");
     assert_eq!(desk.run(&["config", "defaults"]).code, 0);
-    assert_eq!(desk.ok(&["config", "list"]), "own.port=80\n");
+    assert_eq!(desk.ok(&["config", "list"]).out, "own.port=80\n");
     desk.write("Kconfig", "config own.port\n\tnit \"Port\"\n");
     let said = desk.fails(3, &["config", "list"]);
     assert!(said.contains("Kconfig:2:"), "{said}");
@@ -257,7 +217,7 @@ fn a_tree_of_ones_own_is_used_and_its_mistakes_are_shown() {
 
 #[test]
 fn places_that_cannot_be_written_are_named() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     fs_err::create_dir(desk.path("dir")).unwrap();
     assert!(desk.fails(3, &["--config", "dir", "config", "set", "phase1.num_nodes=2"]).contains("cannot read dir"));
     assert!(desk.fails(3, &["--config", "no/such/c.json", "config", "defaults"]).contains("mkdir -p no/such"));
@@ -266,7 +226,7 @@ fn places_that_cannot_be_written_are_named() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     desk.ok(&["config", "defaults"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -282,16 +242,16 @@ fn a_reader_that_goes_away_is_no_failure() {
 
 #[test]
 fn help_names_commands_and_exit_codes() {
-    let desk = Desk::new();
-    let help = desk.ok(&["--help"]);
+    let desk = Desk::new("");
+    let help = desk.ok(&["--help"]).out;
     assert!(help.contains("config") && help.contains("Exit codes:") && help.contains("130"), "{help}");
-    assert!(desk.ok(&["config", "--help"]).contains("defaults"));
+    assert!(desk.ok(&["config", "--help"]).out.contains("defaults"));
     assert_eq!(desk.run(&[]).code, 2);
 }
 
 #[test]
 fn where_names_what_changes_with_a_setting_and_which_steps_run_again() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     let said = desk.run(&["config", "where", "phase1.cluster_name"]).out;
     for line in [
         "defined at phases/provision/Kconfig:",
@@ -314,7 +274,7 @@ fn where_names_what_changes_with_a_setting_and_which_steps_run_again() {
 
 #[test]
 fn what_this_version_does_not_act_on_is_refused_by_name() {
-    let desk = Desk::new();
+    let desk = Desk::new("");
     desk.ok(&["config", "set", "phase1.control_plane.count=3", "phase2.proxy_mode=ipvs"]);
     assert_eq!(
         desk.fails(3, &["plan"]),

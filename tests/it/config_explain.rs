@@ -3,12 +3,11 @@
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
 use assert_cmd::Command;
 use serde_json::Value;
 
-use crate::cli_support::{Outcome, finish};
+use crate::cli_support::{Desk, finish};
 
 const TREE: &str = r#"mainmenu "Test"
 
@@ -70,54 +69,25 @@ config phase3.later
 "#;
 
 /// A working directory with that tree.
-struct Desk {
-    dir: tempfile::TempDir,
+fn with_tree() -> Desk {
+    let desk = Desk::new("config");
+    desk.write("Kconfig", TREE);
+    desk.write(
+        "phases/profiles/ha.defconfig",
+        "# Three workers in a cloud.\n\nphase1.cloud_provider=\"gce\"\nphase1.num_nodes=3\nphase3.ha=y\n",
+    );
+    desk.write("phases/profiles/small.defconfig", "# Nothing but\n# the defaults.\n\nphase1.num_nodes=0\n");
+    desk
 }
 
 impl Desk {
-    fn new() -> Self {
-        let desk = Self { dir: tempfile::tempdir().unwrap() };
-        desk.write("Kconfig", TREE);
-        desk.write(
-            "phases/profiles/ha.defconfig",
-            "# Three workers in a cloud.\n\nphase1.cloud_provider=\"gce\"\nphase1.num_nodes=3\nphase3.ha=y\n",
-        );
-        desk.write("phases/profiles/small.defconfig", "# Nothing but\n# the defaults.\n\nphase1.num_nodes=0\n");
-        desk
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs_err::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs_err::write(self.path(name), text).unwrap();
-    }
-
     fn write_private(&self, name: &str, text: &str) {
         self.write(name, text);
         fs_err::set_permissions(self.path(name), PermissionsExt::from_mode(0o600)).unwrap();
     }
 
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
-        command.arg("config").args(args).current_dir(self.dir.path()).env_clear();
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Outcome {
-        finish(&mut self.command(args))
-    }
-
-    fn ok(&self, args: &[&str]) -> String {
-        let outcome = self.run(args);
-        assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.err);
-        outcome.out
-    }
-
     fn json(&self, args: &[&str]) -> Value {
-        serde_json::from_str(&self.ok(&[args, &["--output", "json"]].concat())).unwrap()
+        serde_json::from_str(&self.ok(&[args, &["--output", "json"]].concat()).out).unwrap()
     }
 
     /// What several commands say, with their exit codes.
@@ -133,7 +103,7 @@ impl Desk {
 
 #[test]
 fn values_are_explained_down_to_their_place() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.write_private(
         ".config.json",
         "{\"phase1\": {\"cloud_provider\": \"gce\", \"region\": \"eu\",\n \"token\": \"hunter2\"}}",
@@ -161,7 +131,7 @@ fn values_are_explained_down_to_their_place() {
 
 #[test]
 fn a_way_to_a_value_is_a_command_that_works() {
-    let desk = Desk::new();
+    let desk = with_tree();
     insta::assert_snapshot!(desk.talk(&[
         &["why-not", "phase3.ha"],
         &["why-not", "phase3.ha=n"],
@@ -177,12 +147,12 @@ fn a_way_to_a_value_is_a_command_that_works() {
     let command = way["command"].as_str().unwrap().strip_prefix("turnup config ").unwrap().to_owned();
     let words = shell_words::split(&command).unwrap();
     desk.ok(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(desk.ok(&["get", "phase3.ha"]), "y\n");
+    assert_eq!(desk.ok(&["get", "phase3.ha"]).out, "y\n");
 }
 
 #[test]
 fn values_for_one_run_come_before_the_file() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.write(".config.json", "{\"phase1\": {\"num_nodes\": 2}}");
     let get = |command: &mut Command| finish(command.env("TURNUP_SET_PHASE1__NUM_NODES", "3"));
     assert_eq!(get(&mut desk.command(&["get", "phase1.num_nodes"])).out, "3\n");
@@ -202,12 +172,12 @@ fn values_for_one_run_come_before_the_file() {
             .contains("TURNUP_SET_phase1__num_nodes: phase1.num_nodes: `x` is not a whole number")
     );
     let refused = desk.run(&["set", "phase1.num_nodes=5", "--set", "phase1.num_nodes=6"]);
-    assert_eq!((refused.code, desk.ok(&["get", "phase1.num_nodes"])), (2, "2\n".to_owned()));
+    assert_eq!((refused.code, desk.ok(&["get", "phase1.num_nodes"]).out), (2, "2\n".to_owned()));
 }
 
 #[test]
 fn configurations_are_compared_and_shortened() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.ok(&["profile", "ha"]);
     insta::assert_snapshot!(desk.talk(&[
         &["profile"],
@@ -222,19 +192,19 @@ fn configurations_are_compared_and_shortened() {
         &["minimal", "--write"],
         &["minimal", "--write"],
     ]));
-    assert_eq!(desk.ok(&["diff", "ha"]), "", "what was left out is so by default");
+    assert_eq!(desk.ok(&["diff", "ha"]).out, "", "what was left out is so by default");
     assert_eq!(desk.json(&["diff"])["changes"].as_array().unwrap().len(), 5);
 }
 
 #[test]
 fn typed_lists_are_json_in_the_file_and_judged_element_by_element() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.ok(&[
         "set",
         "phase1.labels=a=b,example.com/c=d",
         r#"phase1.groups=[{"name": "web", "role": "node", "size": 2}]"#,
     ]);
-    let file: Value = serde_json::from_str(&fs_err::read_to_string(desk.path(".config.json")).unwrap()).unwrap();
+    let file: Value = serde_json::from_str(&desk.read(".config.json")).unwrap();
     assert_eq!(file["phase1"]["groups"][0]["size"], 2);
     assert_eq!(file["phase1"]["labels"]["example.com/c"], "d");
     assert_eq!(desk.run(&["check"]).code, 0);
@@ -260,19 +230,19 @@ fn typed_lists_are_json_in_the_file_and_judged_element_by_element() {
 
 #[test]
 fn files_of_earlier_versions_are_brought_up_to_date() {
-    let desk = Desk::new();
+    let desk = with_tree();
     let old = "{\"phase1\": {\"nodes\": 2, \"labels\": \"a=b\", \"groups\": \"[]\"}}";
     desk.write(".config.json", old);
     let said = desk.talk(&[&["check"], &["migrate"], &["migrate"], &["diff"]]);
     insta::assert_snapshot!(said);
     desk.write(".config.json", "{\"phase1\": {\"nodes\": 2, \"nods\": 2}}");
     assert_eq!(desk.run(&["migrate"]).code, 3, "what stays wrong is not written");
-    assert!(fs_err::read_to_string(desk.path(".config.json")).unwrap().contains("nods"));
+    assert!(desk.read(".config.json").contains("nods"));
 }
 
 #[test]
 fn a_secret_that_others_may_read_is_refused() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.write(".config.json", "{\"phase1\": {\"token\": \"hunter2\"}}");
     let outcome = desk.run(&["check"]);
     assert_eq!(outcome.code, 3);
@@ -288,7 +258,7 @@ fn a_secret_that_others_may_read_is_refused() {
 
 #[test]
 fn kubernetes_anywhere_is_taken_over_value_by_value() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.write("old", "#\n# Phase 1\n#\n.phase1.num_nodes=3\n.phase1.cloud_provider=\"gce\"\n.phase1.zone=\"x\"\n.phase1.region=\"say \\\"eu\\\"\"\n# .phase3.ha is not set\n.phase3.heapster=y\n.phase3.cni=\"weave\"\n.phase1.vSphere.url=\"v\"\n.phase1.token=\"hunter2\"\n.phase9.x=1\n");
     desk.write("old.json", "{\"phase1\": {\"num_nodes\": 12, \"cloud_provider\": \"vsphere\"}, \"phase2\": {\"kubeadm\": {\"version\": \"stable\"}}}");
     desk.write("broken", "phase1.num_nodes=3\n");

@@ -3,16 +3,8 @@
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
-use assert_cmd::Command;
-
-use crate::cli_support::{Outcome, finish};
-
-fn turnup(dir: &Path, args: &[&str]) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
-    finish(command.arg("config").args(args).current_dir(dir).env_clear())
-}
+use crate::cli_support::Desk;
 
 #[test]
 fn typical_mistakes_are_named_with_place_and_way_out() {
@@ -43,11 +35,11 @@ fn typical_mistakes_are_named_with_place_and_way_out() {
         ("a word for a switch", r#"{"phase3": {"dns": "yes"}}"#.to_owned()),
         ("a list as text", r#"{"phase1": {"ssh": {"allowed_cidrs": "10.0.0.0/8"}}}"#.to_owned()),
     ];
-    let dir = tempfile::tempdir().unwrap();
+    let desk = Desk::new("config");
     let mut said = String::new();
     for (what, file) in &mistakes {
-        fs_err::write(dir.path().join(".config.json"), file).unwrap();
-        let outcome = turnup(dir.path(), &["check"]);
+        desk.write(".config.json", file);
+        let outcome = desk.run(&["check"]);
         let new = |line: &&str| !line.contains(" is new: its default ");
         let found: Vec<&str> = outcome.out.lines().filter(new).collect();
         write!(said, "{what} ({})\n{file}\n{}\n{}\n", outcome.code, found.join("\n"), outcome.err).unwrap();
@@ -57,21 +49,21 @@ fn typical_mistakes_are_named_with_place_and_way_out() {
 
 #[test]
 fn every_profile_is_right_and_as_short_as_can_be() {
-    let dir = tempfile::tempdir().unwrap();
-    let profiles = turnup(dir.path(), &["profile"]).out;
+    let desk = Desk::new("config");
+    let profiles = desk.run(&["profile"]).out;
     let names: Vec<&str> = profiles.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(names, ["aws-ha", "azure-ha", "baremetal-ha", "gce-ha", "hardened", "local-ha", "local-minimal"]);
     assert!(profiles.lines().all(|line| line.split_whitespace().count() > 4), "each says what it is for: {profiles}");
     for name in names {
-        let written = turnup(dir.path(), &["profile", name, "--force"]);
+        let written = desk.run(&["profile", name, "--force"]);
         assert_eq!(written.code, 0, "{name}: {}", written.err);
-        let check = turnup(dir.path(), &["check"]);
+        let check = desk.run(&["check"]);
         assert_eq!((check.code, &*check.out), (0, ""), "{name}");
         let text =
             fs_err::read_to_string(format!("{}/phases/profiles/{name}.defconfig", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let lines =
             text.lines().filter(|line| !line.is_empty() && (!line.starts_with('#') || line.ends_with(" is not set")));
-        let changed = turnup(dir.path(), &["list", "--changed"]).out;
+        let changed = desk.run(&["list", "--changed"]).out;
         assert_eq!(lines.count(), changed.lines().count(), "{name} says only what is not so by default:\n{changed}");
     }
 }
@@ -80,18 +72,18 @@ fn every_profile_is_right_and_as_short_as_can_be() {
 fn configurations_of_kubernetes_anywhere_are_reported_value_by_value() {
     let mut said = String::new();
     for name in ["gce", "openstack", "vsphere", "azure"] {
-        let dir = tempfile::tempdir().unwrap();
+        let desk = Desk::new("config");
         let file = format!("{}/tests/fixtures/anywhere/{name}.config", env!("CARGO_MANIFEST_DIR"));
-        fs_err::copy(&file, dir.path().join("old.config")).unwrap();
-        let outcome = turnup(dir.path(), &["import", "old.config"]);
+        fs_err::copy(&file, desk.path("old.config")).unwrap();
+        let outcome = desk.run(&["import", "old.config"]);
         assert_eq!(outcome.code, 0, "{name}: {}", outcome.err);
         let given = fs_err::read_to_string(&file).unwrap();
         let values = given.lines().filter(|line| line.starts_with('.') || line.ends_with(" is not set")).count();
         assert_eq!(outcome.out.lines().count(), values, "a line for each value");
         assert!(!outcome.out.contains("hunter2") && !outcome.out.contains("c$d"), "{}", outcome.out);
         assert!(!outcome.out.contains("nor turnup has such a setting"), "{}", outcome.out);
-        assert_eq!(turnup(dir.path(), &["check"]).code, 0);
-        let mode = fs_err::metadata(dir.path().join(".config.json")).unwrap().permissions().mode();
+        assert_eq!(desk.run(&["check"]).code, 0);
+        let mode = fs_err::metadata(desk.path(".config.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0o044, "nothing secret is in it");
         write!(said, "{name}\n{}{}\n", outcome.out, outcome.err).unwrap();
     }

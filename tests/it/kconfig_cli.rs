@@ -1,65 +1,19 @@
 //! `turnup kconfig` as a person or a script uses it: the real binary, in a directory of its own, with trees that are not ours.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::path::PathBuf;
-
-use assert_cmd::Command;
 use serde_json::Value;
 
-use crate::cli_support::{Outcome, finish};
+use crate::cli_support::{Desk, finish};
 
 const TREE: &str = "mainmenu \"Test\"\n\nconfig MODULES\n\tbool \"Modules\"\n\tmodules\n\nconfig NET\n\tbool \"Net\"\n\nsource \"drivers/Kconfig\"\n";
 const DRIVERS: &str = "config DRIVER\n\ttristate \"Driver\"\n\tdepends on NET\n\tdefault y\n\nconfig CARD\n\tbool \"Card $(FLAVOUR)\"\n\tselect BUS\n\nconfig BUS\n\tbool\n\tdepends on NET\n\nconfig SPEED\n\tint \"Speed\"\n\trange 1 10\n\tdefault 5\n";
 
 /// A working directory with a tree.
-struct Desk {
-    dir: tempfile::TempDir,
-}
-
-impl Desk {
-    fn new() -> Self {
-        let desk = Self { dir: tempfile::tempdir().unwrap() };
-        desk.write("Kconfig", TREE);
-        desk.write("drivers/Kconfig", DRIVERS);
-        desk
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs_err::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs_err::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs_err::read_to_string(self.path(name)).unwrap()
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
-        command.arg("kconfig").args(args).current_dir(self.dir.path()).env_clear();
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Outcome {
-        finish(&mut self.command(args))
-    }
-
-    /// Runs what must work.
-    fn ok(&self, args: &[&str]) -> Outcome {
-        let outcome = self.run(args);
-        assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.err);
-        outcome
-    }
-
-    /// Runs what must fail, and returns what it says.
-    fn fails(&self, code: i32, args: &[&str]) -> String {
-        let outcome = self.run(args);
-        assert_eq!(outcome.code, code, "{args:?}: {}{}", outcome.out, outcome.err);
-        outcome.err
-    }
+fn with_tree() -> Desk {
+    let desk = Desk::new("kconfig");
+    desk.write("Kconfig", TREE);
+    desk.write("drivers/Kconfig", DRIVERS);
+    desk
 }
 
 fn lines(text: &str) -> Vec<Value> {
@@ -68,7 +22,7 @@ fn lines(text: &str) -> Vec<Value> {
 
 #[test]
 fn check_draws_pictures_and_counts() {
-    let desk = Desk::new();
+    let desk = with_tree();
     let outcome = desk.ok(&["check", "--env", "FLAVOUR=x"]);
     insta::assert_snapshot!(outcome.out, @r"
     warning[K103]: CARD selects BUS without what it depends on: NET can be off
@@ -84,7 +38,7 @@ fn check_draws_pictures_and_counts() {
     ");
     assert_eq!(outcome.err, "Kconfig: 1 warning\n");
     assert_eq!(
-        desk.fails(1, &["check", "--env", "FLAVOUR=x", "--deny", "K103"]),
+        desk.ends(1, &["check", "--env", "FLAVOUR=x", "--deny", "K103"]).err,
         "error: Kconfig has 1 error and 0 warnings\n"
     );
     assert_eq!(
@@ -114,7 +68,7 @@ fn check_draws_pictures_and_counts() {
 
 #[test]
 fn check_tells_all_errors_of_a_tree_that_does_not_load() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.write("drivers/Kconfig", "config A\n\tbol \"A\"\nendmenu\n");
     let outcome = desk.run(&["check"]);
     assert_eq!(outcome.code, 1);
@@ -124,7 +78,7 @@ fn check_tells_all_errors_of_a_tree_that_does_not_load() {
 
 #[test]
 fn check_knows_names_of_files_that_the_tree_does_not_read() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.write("Kconfig", "source \"arch/$(ARCH)/Kconfig\"\nconfig D\n\tbool \"D\"\n\tdepends on SPARC\n");
     desk.write("arch/x86/Kconfig", "config X86\n\tdef_bool y\n");
     desk.write("arch/sparc/Kconfig", "config SPARC\n\tdef_bool y\n");
@@ -138,7 +92,7 @@ fn check_knows_names_of_files_that_the_tree_does_not_read() {
 
 #[test]
 fn check_lists_its_lints() {
-    let desk = Desk::new();
+    let desk = with_tree();
     let list = desk.ok(&["check", "--list", "--deny", "K105"]).out;
     assert!(list.contains("K020  error  symbols depend on each other in a circle\n"), "{list}");
     assert!(list.contains("K105  deny   two entries of one menu with the same prompt\n"), "{list}");
@@ -147,7 +101,7 @@ fn check_lists_its_lints() {
 
 #[test]
 fn commands_of_a_tree_run_for_every_tool_unless_they_may_not() {
-    let desk = Desk::new();
+    let desk = with_tree();
     let tree = "config A\n\tstring \"A\"\n\tdefault \"$(shell,cat $(srctree)/text; echo $FLAVOUR; ls $srctree/text)\"\n\thelp\n\t  A.\n";
     desk.write("place/Kconfig", tree);
     desk.write("place/text", "mint\n");
@@ -175,7 +129,7 @@ fn commands_of_a_tree_run_for_every_tool_unless_they_may_not() {
 
 #[test]
 fn fmt_writes_checks_and_refuses() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.write("messy", "config A\n  bool   \"A\"\n");
     desk.write("broken", "config A\n  bol \"A\"\n");
     let check = desk.run(&["fmt", "--check", "messy", "Kconfig"]);
@@ -204,7 +158,7 @@ fn fmt_writes_checks_and_refuses() {
 
 #[test]
 fn merge_says_what_was_overridden_and_what_was_lost() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.write("base", "CONFIG_NET=y\nCONFIG_DRIVER=y\nCONFIG_SPEED=7\n");
     desk.write("fragment", "# CONFIG_NET is not set\nCONFIG_SPEED=70\nCONFIG_DRIVR=y\n");
     let outcome = desk.ok(&["merge", "base", "fragment"]);
@@ -222,7 +176,7 @@ fn merge_says_what_was_overridden_and_what_was_lost() {
     assert!(
         desk.read(".config").contains("# CONFIG_NET is not set\n") && desk.read(".config").contains("CONFIG_SPEED=5\n")
     );
-    assert!(desk.fails(1, &["merge", "-s", "base", "fragment"]).contains("2 requests were overridden and 3 lost"));
+    assert!(desk.ends(1, &["merge", "-s", "base", "fragment"]).err.contains("2 requests were overridden and 3 lost"));
     let found = lines(&desk.ok(&["merge", "--output", "json", "base", "fragment"]).out);
     assert_eq!((&found[2]["kind"], &found[2]["requested"]["line"]), (&"lost".into(), &2.into()));
     desk.write("same", "CONFIG_NET=y\nCONFIG_DRIVER=m\n");
@@ -241,7 +195,7 @@ fn merge_says_what_was_overridden_and_what_was_lost() {
 
 #[test]
 fn diff_shows_what_differs_and_why() {
-    let desk = Desk::new();
+    let desk = with_tree();
     desk.write("a", "CONFIG_NET=y\nCONFIG_DRIVER=y\nCONFIG_SPEED=5\n");
     desk.write("b", "# CONFIG_NET is not set\nCONFIG_SPEED=6\n");
     assert_eq!(desk.ok(&["diff", "a", "b"]).out, "-DRIVER y\n NET y -> n\n SPEED 5 -> 6\n");
@@ -259,7 +213,7 @@ fn diff_shows_what_differs_and_why() {
 
 #[test]
 fn explain_and_json_use_the_configuration_that_is_there() {
-    let desk = Desk::new();
+    let desk = with_tree();
     let outcome = desk.ok(&["explain", "CONFIG_DRIVER"]);
     assert!(outcome.out.starts_with("DRIVER (tristate) = n\n"), "{}", outcome.out);
     assert!(outcome.err.starts_with("with default values"), "{}", outcome.err);
@@ -284,7 +238,7 @@ fn explain_and_json_use_the_configuration_that_is_there() {
 
 #[test]
 fn mistakes_of_the_caller_are_told_with_a_way_out() {
-    let desk = Desk::new();
+    let desk = with_tree();
     let mut said = String::new();
     for (code, args) in [
         (2, &["check", "--deny", "K999"][..]),
@@ -303,7 +257,7 @@ fn mistakes_of_the_caller_are_told_with_a_way_out() {
         (2, &["fmt"]),
         (3, &["json", "--config", "drivers"]),
     ] {
-        said.extend(["$ ", &args.join(" "), "\n", &desk.fails(code, args), "\n"]);
+        said.extend(["$ ", &args.join(" "), "\n", &desk.ends(code, args).err, "\n"]);
     }
     insta::assert_snapshot!(said);
 }

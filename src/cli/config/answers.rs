@@ -80,11 +80,13 @@ fn change(desk: &Desk<'_>, edit: impl FnOnce(&mut Settings) -> Result<Vec<Change
     for change in &changes {
         desk.printer.remark(&describe_change(change));
     }
-    match (written, changes.is_empty()) {
-        (true, _) => desk.printer.remark(&format!("wrote {}", path.display())),
-        (false, _) => desk.printer.remark(&format!("nothing to change in {}", path.display())),
-    }
+    tell_written(desk, written);
     Ok(())
+}
+
+fn tell_written(desk: &Desk<'_>, written: bool) {
+    let what = if written { "wrote" } else { "nothing to change in" };
+    desk.printer.remark(&format!("{what} {}", desk.path().display()));
 }
 
 fn tell_changes(desk: &Desk<'_>, written: bool, changes: &[Change]) -> Result<()> {
@@ -93,7 +95,7 @@ fn tell_changes(desk: &Desk<'_>, written: bool, changes: &[Change]) -> Result<()
         .json(&json!({"schema": "turnup.config.changes/1", "file": desk.path(), "written": written, "changes": list}))
 }
 
-pub(super) fn describe_change(change: &Change) -> String {
+fn describe_change(change: &Change) -> String {
     let name = &change.name;
     match (&change.before, &change.after) {
         (Some(before), Some(after)) => format!("{name}: {before} -> {after}"),
@@ -116,8 +118,7 @@ pub(super) fn minimal(desk: &Desk<'_>, write: bool) -> Result<()> {
     if desk.printer.is_json() {
         return tell_changes(desk, written, &[]);
     }
-    let what = if written { "wrote" } else { "nothing to change in" };
-    desk.printer.remark(&format!("{what} {}", desk.path().display()));
+    tell_written(desk, written);
     Ok(())
 }
 
@@ -140,8 +141,7 @@ pub(super) fn migrate(desk: &Desk<'_>) -> Result<()> {
     for (name, what) in &done {
         desk.printer.remark(&format!("{name} {what}"));
     }
-    let what = if done.is_empty() { "nothing to change in" } else { "wrote" };
-    desk.printer.remark(&format!("{what} {}", path.display()));
+    tell_written(desk, !done.is_empty());
     Ok(())
 }
 
@@ -149,7 +149,7 @@ pub(super) fn import(desk: &Desk<'_>, file: &Path, force: bool) -> Result<()> {
     let command = format!("config import {}", shell_words::quote(&file.display().to_string()));
     refuse_existing(desk, force, &command)?;
     let bytes = fs_err::read(file).context_class(Class::Config, format!("cannot read {}", file.display()))?;
-    let imported = import_anywhere(&String::from_utf8_lossy(&bytes), &Schema::load(&desk.source)?)
+    let mut imported = import_anywhere(&String::from_utf8_lossy(&bytes), &Schema::load(&desk.source)?)
         .map_err(|why| Error::config(format!("{}: {why}", file.display())))?;
     let lost = imported.fates.iter().filter(|(_, fate)| !matches!(fate, Fate::Kept { .. })).count();
     if desk.printer.is_json() {
@@ -160,8 +160,8 @@ pub(super) fn import(desk: &Desk<'_>, file: &Path, force: bool) -> Result<()> {
             desk.printer.line(&format!("{name}: {fate}"))?;
         }
     }
-    let quiet = Desk { source: desk.source.clone(), global: desk.global, printer: &desk.printer.clone().silent() };
-    write_anew(&quiet, imported.settings, force, &command, "")?;
+    imported.settings.usable(desk.path())?;
+    imported.settings.overwrite(desk.path())?;
     let (total, path) = (imported.fates.len(), desk.path().display());
     desk.printer.remark(&format!("wrote {path}: {} of {total} values taken over", total - lost));
     Ok(())

@@ -48,46 +48,39 @@ fn describe_rule(rule: &Rule, origin: &str) -> String {
 
 pub(super) fn why(desk: &Desk<'_>, name: &str) -> Result<()> {
     let settings = desk.settings()?;
-    let reason = settings.why(name)?;
+    let mut reason = settings.why(name)?;
+    locate(&mut reason, &settings, desk);
     if desk.printer.is_json() {
-        return desk
-            .printer
-            .json(&json!({"schema": "turnup.config.why/1", "reason": reason_json(&settings, desk, &reason)}));
+        return desk.printer.json(&json!({"schema": "turnup.config.why/1", "reason": reason_json(&reason)}));
     }
-    let mut lines = Vec::new();
-    describe_reason(&settings, desk, &reason, 0, &mut lines);
-    desk.printer.line(&lines.join("\n"))
+    desk.printer.line(reason.to_string().trim_end())
 }
 
 /// What was set says where.
-fn how(settings: &Settings, desk: &Desk<'_>, reason: &Reason) -> String {
-    if reason.how != "set" {
-        return reason.how.clone();
+fn locate(reason: &mut Reason, settings: &Settings, desk: &Desk<'_>) {
+    if reason.how == "set"
+        && let Ok(place) = settings.origin(&reason.name, desk.path())
+    {
+        reason.how = format!("set by {place}");
     }
-    settings.origin(&reason.name, desk.path()).map_or_else(|_| reason.how.clone(), |place| format!("set by {place}"))
+    reason.because.iter_mut().for_each(|cause| locate(cause, settings, desk));
 }
 
-fn describe_reason(settings: &Settings, desk: &Desk<'_>, reason: &Reason, level: usize, lines: &mut Vec<String>) {
-    let value = if reason.value.is_empty() { "\"\"" } else { &reason.value };
-    let place = reason.location.as_ref().map_or_else(String::new, |location| format!(" ({location})"));
-    let how = how(settings, desk, reason);
-    lines.push(format!("{:indent$}{} is {value}: {how}{place}", "", reason.name, indent = level * 2));
-    for cause in &reason.because {
-        describe_reason(settings, desk, cause, level + 1, lines);
-    }
-}
-
-fn reason_json(settings: &Settings, desk: &Desk<'_>, reason: &Reason) -> Value {
-    let because: Vec<Value> = reason.because.iter().map(|cause| reason_json(settings, desk, cause)).collect();
+fn reason_json(reason: &Reason) -> Value {
+    let because: Vec<Value> = reason.because.iter().map(reason_json).collect();
     json!({
-        "name": reason.name, "value": reason.value, "how": how(settings, desk, reason), "at": reason.location,
-        "because": because,
+        "name": reason.name, "value": reason.value, "how": reason.how, "at": reason.location, "because": because,
     })
 }
 
-pub(super) fn why_not(desk: &Desk<'_>, wish: &str) -> Result<()> {
+/// What stands between a setting and a wish, `NAME` or `NAME=VALUE`.
+fn find_way(desk: &Desk<'_>, wish: &str) -> Result<Way> {
     let (name, value) = wish.split_once('=').map_or((wish, None), |(name, value)| (name, Some(value)));
-    let way = desk.settings()?.why_not(name, value)?;
+    desk.settings()?.why_not(name, value)
+}
+
+pub(super) fn why_not(desk: &Desk<'_>, wish: &str) -> Result<()> {
+    let way = find_way(desk, wish)?;
     if desk.printer.is_json() {
         let steps = way.steps.as_ref().map(|steps| -> Vec<Value> {
             steps.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
@@ -111,8 +104,7 @@ pub(super) fn why_not(desk: &Desk<'_>, wish: &str) -> Result<()> {
 /// Sets all that the way needs.
 pub(super) fn make_possible(desk: &Desk<'_>, wish: &str) -> Result<()> {
     desk.refuse_flags()?;
-    let (name, value) = wish.split_once('=').map_or((wish, None), |(name, value)| (name, Some(value)));
-    let way = desk.settings()?.why_not(name, value)?;
+    let way = find_way(desk, wish)?;
     match &way.steps {
         Some(steps) => super::answers::set(desk, steps),
         None => Err(no_way(&way)),
@@ -167,10 +159,10 @@ pub(super) fn find_dependents(desk: &Desk<'_>, name: &str) -> Result<()> {
 
 /// The steps whose inputs differ in any of the variants, and those whose inputs are not known yet.
 fn dependent_steps(desk: &Desk<'_>, settings: &Settings, variants: &[Settings]) -> Result<(Vec<String>, Vec<String>)> {
-    let before = fingerprints(desk.global, settings)?;
+    let before = fingerprints(desk.global, &desk.source, settings)?;
     let mut dependent = BTreeSet::new();
     // What cannot be turned up has no steps to compare with.
-    for after in variants.iter().filter_map(|variant| fingerprints(desk.global, variant).ok()) {
+    for after in variants.iter().filter_map(|variant| fingerprints(desk.global, &desk.source, variant).ok()) {
         let names = before.keys().chain(after.keys());
         dependent.extend(names.filter(|step| before.get(*step) != after.get(*step)).cloned());
     }

@@ -6,8 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::Desk;
 use super::answers::change_json;
+use crate::bootstrap::complete::file_of;
 use crate::config::{Change, Form, Level, Problem, Profile, Schema, Setting, Settings, json_schema};
 use crate::error::{Class, Error, Result};
+use crate::state::Store;
 
 /// Which settings.
 #[derive(Debug, clap::Args)]
@@ -157,9 +159,7 @@ fn side(desk: &Desk<'_>, word: &str) -> Result<Settings> {
         return Ok(Settings::from_defaults(schema));
     }
     if word == "applied" {
-        let name = desk.settings()?.get("phase1.cluster_name")?;
-        let applied = desk.global.state_dir.join(name).join(Settings::APPLIED);
-        let found = Settings::open(&applied, schema)?;
+        let found = Settings::open(&find_store(desk)?.path(Settings::APPLIED), schema)?;
         return found.ok_or_else(|| Error::config("nothing was applied yet").hint("turnup up"));
     }
     if let Some(profile) = Profile::list(&desk.source)?.iter().find(|profile| profile.name == word) {
@@ -192,22 +192,26 @@ pub(super) fn complete(desk: &Desk<'_>) -> Result<()> {
 
 /// The complete configuration of a node, as bootstrap computed it; secrets are in it by name only.
 pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
-    let name = desk.settings()?.get("phase1.cluster_name")?;
-    let directory = desk.global.state_dir.join(name).join("complete");
-    let nodes: Vec<String> = match fs_err::read_dir(&directory) {
-        Ok(entries) => entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect(),
-        Err(_) => Vec::new(),
-    };
-    let mut known: Vec<&str> = nodes.iter().filter_map(|file| file.strip_suffix(".json")).collect();
+    let store = find_store(desk)?;
+    let file = |node: &str| store.path(file_of(node));
+    // The name must be that of a file there, not a way to another place.
+    let entries = file("any").parent().and_then(|directory| fs_err::read_dir(directory).ok());
+    let files = entries.into_iter().flatten().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut known: Vec<String> = files.filter_map(|file| file.strip_suffix(".json").map(ToOwned::to_owned)).collect();
     known.sort_unstable();
-    if !known.contains(&node) {
+    if !known.iter().any(|known| known == node) {
         let error = Error::config(format!("there is no complete configuration of {node}"));
         let hint =
             if known.is_empty() { "turnup bootstrap".to_owned() } else { format!("nodes: {}", known.join(", ")) };
         return Err(error.hint(hint));
     }
-    let text = fs_err::read_to_string(directory.join(format!("{node}.json")))?;
-    desk.printer.line(text.trim_end())
+    desk.printer.line(fs_err::read_to_string(file(node))?.trim_end())
+}
+
+/// What turnup remembers of the cluster, for looking only.
+fn find_store(desk: &Desk<'_>) -> Result<Store> {
+    let name = desk.settings()?.get("phase1.cluster_name")?;
+    Ok(Store::at(desk.global.state_dir.join(name)))
 }
 
 pub(super) fn export(desk: &Desk<'_>, form: Form) -> Result<()> {

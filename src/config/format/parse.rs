@@ -100,19 +100,24 @@ fn unknown_format(name: &str) -> String {
 }
 
 fn parse_bounds(text: &str) -> Result<Format, String> {
-    let parsed = text.split_once("..").and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
-    match parsed {
-        Some((low, high)) if low <= high && high <= 32 => Ok(Format::Cidr(low, high)),
+    match parse_range(text) {
+        Some((low, high)) if high <= 32 => Ok(Format::Cidr(low, high)),
         _ => Err(format!("`{text}` are no prefix lengths; write cidr(8..24)")),
     }
 }
 
 fn parse_numbers(text: &str) -> Result<Format, String> {
-    let parsed = text.split_once("..").and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
-    match parsed {
-        Some((low, high)) if low <= high => Ok(Format::Int(low, high)),
-        _ => Err(format!("`{text}` are no bounds of a number; write int(1..1000)")),
+    match parse_range(text) {
+        Some((low, high)) => Ok(Format::Int(low, high)),
+        None => Err(format!("`{text}` are no bounds of a number; write int(1..1000)")),
     }
+}
+
+/// `LOW..HIGH`, where LOW is not above HIGH.
+fn parse_range<T: FromStr + PartialOrd>(text: &str) -> Option<(T, T)> {
+    let (low, high) = text.split_once("..")?;
+    let (low, high) = (low.parse().ok()?, high.parse().ok()?);
+    (low <= high).then_some((low, high))
 }
 
 /// Splits where the separator stands outside parentheses.

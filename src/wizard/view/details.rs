@@ -115,13 +115,12 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
     let rule = schema.rule(symbol);
     let show = |text: &str| config::show(schema, symbol, text);
     let mut facts = vec![("Name", format!("{} ({})", definition.name, definition.kind))];
-    let mut without = config.clone();
-    without.unset(symbol);
-    let is_default = config.origin(symbol) == Origin::User && without.value(symbol) == config.value(symbol);
+    let default = config::default_value(config, symbol);
+    let is_default = config.origin(symbol) == Origin::User && default == config.value(symbol);
     let origin = if is_default { "which is the default".to_owned() } else { origin(model, symbol) };
     facts.push(("Value", format!("{}, {origin}", show(config.value(symbol)))));
     if config.origin(symbol) == Origin::User && !is_default {
-        facts.push(("Default", show(without.value(symbol))));
+        facts.push(("Default", show(&default)));
     }
     if let Some((low, high)) = config.range(symbol) {
         facts.push(("Range", format!("{low} to {high}")));

@@ -81,6 +81,12 @@ fn fmt_plan(name: &str, plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result 
     Ok(())
 }
 
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_reason(self, 0, f)
+    }
+}
+
 fn fmt_reason(reason: &Reason, level: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let value = if reason.value.is_empty() { "\"\"" } else { &reason.value };
     write!(f, "{:indent$}{} is {value}: {}", "", reason.name, reason.how, indent = level * 2)?;
