@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::artifacts::{Obtained, Sources};
 use crate::config::{Network, Settings, TreeSource};
@@ -68,20 +68,27 @@ pub struct ClusterSettings {
 impl Cluster {
     /// The cluster that the configuration describes; its state lies below `state_dir`.
     pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
-        let cluster = Self::look_at(settings, source, state_dir)?;
-        cluster.store.create_dir("")?;
-        Ok(cluster)
+        Self::with_store(settings, source, state_dir, Store::open)
     }
 
-    /// The same for questions: makes no directory.
-    pub fn look_at(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+    /// The cluster as it would be with nothing done yet: its directory is only imagined.
+    pub fn imagined(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+        Self::with_store(settings, source, state_dir, |dir| Ok(Store::imagined(dir)))
+    }
+
+    fn with_store(
+        settings: &Settings,
+        source: TreeSource,
+        state_dir: &Path,
+        store: impl FnOnce(PathBuf) -> Result<Store>,
+    ) -> Result<Self> {
         let work_dir = std::env::current_dir().context("the working directory is gone")?;
         refuse_unused(settings)?;
         let typed = ClusterSettings::read(settings)?;
-        let store = Store::at(work_dir.join(state_dir).join(&typed.name));
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let values = settings.subset_digest(&["phase"]);
-        let version = crate::artifacts::Digest::of_file(&exe)?.to_string();
+        let version = own_version(&exe)?;
+        let store = store(work_dir.join(state_dir).join(&typed.name))?;
         let configuration = settings.json().clone();
         Ok(Self {
             settings: typed,
@@ -167,6 +174,16 @@ impl Cluster {
         });
         Ok(ssh.clone())
     }
+}
+
+/// The sha256 of the binary, read once: it stays the same while it runs.
+fn own_version(exe: &Path) -> Result<String> {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    if let Some(version) = VERSION.get() {
+        return Ok(version.clone());
+    }
+    let version = crate::artifacts::Digest::of_file(exe)?.to_string();
+    Ok(VERSION.get_or_init(|| version).clone())
 }
 
 /// What this version asks for and cannot do yet is refused: doing less than the file says would be worse.

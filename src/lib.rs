@@ -38,6 +38,7 @@
 //! | `node` | what runs on a host: brings it to its complete configuration |
 //! | `bootstrap` | phase 2: certificates, complete configuration, delivery over ssh |
 //! | `addons` | phase 3: manifests, `kubectl apply`, pruning, readiness |
+//! | `forecast` | what a configuration would become: rendered files and steps, before anything exists |
 //! | `validate` | does the cluster do what a cluster is for |
 //! | `bench` | the times of a turn-up, next to kubeadm's |
 //! | `cli` | one file a command; the only one that knows all rooms |
@@ -122,6 +123,7 @@ pub mod config;
 pub mod doctor;
 pub mod error;
 pub mod exec;
+pub mod forecast;
 pub mod node;
 pub mod phase;
 pub mod provision;

@@ -28,7 +28,8 @@ impl Object {
     /// The identities of all objects of a manifest.
     ///
     /// It reads the block style in which the templates are written, and a test holds every template to it.
-    pub(super) fn list(manifest: &str) -> Vec<Self> {
+    #[must_use]
+    pub fn list(manifest: &str) -> Vec<Self> {
         manifest.split("\n---\n").filter_map(Self::from_manifest).collect()
     }
 

@@ -65,6 +65,14 @@ pub(super) fn render_cluster(cluster: &Cluster, handoff: &Handoff) -> Result<Vec
     Values { source: &cluster.source, settings: &cluster.settings, api: &handoff.api, image: &image }.render()
 }
 
+/// Writes the manifests, as the phase would, into the imagined directory of the cluster, in which hand-off and artifacts lie already.
+pub fn forecast(cluster: &Cluster) -> Result<()> {
+    for manifest in render_cluster(cluster, &cluster.handoff()?)? {
+        cluster.store.write_file(manifest.file(), manifest.text.as_bytes(), 0o644)?;
+    }
+    Ok(())
+}
+
 fn find_image(obtained: &Obtained, name: &str) -> Result<(String, String)> {
     Ok((obtained.reference(name)?, obtained.version(&format!("image/{name}"))?.to_owned()))
 }

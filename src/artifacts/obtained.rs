@@ -44,9 +44,9 @@ impl Obtained {
         Ok(Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts })
     }
 
-    /// What the lock file pins, without looking whether it is here: for tests of what is computed from it.
-    #[cfg(test)]
-    pub(crate) fn pinned(selection: &Selection) -> Self {
+    /// What the lock file pins, without looking whether it is here.
+    #[must_use]
+    pub fn pinned(selection: &Selection) -> Self {
         let items = selection.required().map(|artifact| {
             let reference = artifact.image().map(|image| image.reference.clone());
             (artifact.id(), Item { version: artifact.version.clone(), sha256: artifact.sha256, reference })

@@ -7,6 +7,7 @@ mod api;
 pub mod complete;
 mod component;
 mod control_plane;
+mod forecast;
 pub mod kubeconfig;
 mod kubelet;
 pub mod machine;
@@ -17,5 +18,6 @@ mod steps;
 mod token;
 
 pub use api::{KUBECONFIG, Kubectl};
+pub use forecast::forecast;
 pub(crate) use kubelet::shared_disk_thresholds;
 pub use steps::{kubectl, phase, write_kubeconfig};

@@ -150,7 +150,7 @@ impl Node {
     }
 }
 
-fn facts_file(host: &str) -> String {
+pub(super) fn facts_file(host: &str) -> String {
     format!("outputs/facts/{host}.json")
 }
 

@@ -25,6 +25,7 @@ mod local;
 mod node;
 mod plan;
 mod printer;
+mod render;
 mod run;
 mod state;
 mod status;
@@ -127,6 +128,8 @@ pub enum Command {
     Config(config::Args),
     /// Show what `up` would do now, and why; changes nothing
     Plan(plan::Args),
+    /// Write all that would be sent to Terraform, to the hosts and to the API server, as files to read, and stop
+    Render(render::Args),
     /// Turn the cluster up: provision, bootstrap, addons, validate; goes on where it stopped
     Up(up::Args),
     /// Phase 1 alone: hosts, made by Terraform
@@ -167,6 +170,7 @@ impl Command {
             Self::Kconfig(args) => return kconfig::run(args, global, printer),
             Self::Config(args) => config::run(args, global, printer),
             Self::Plan(args) => plan::run(&args, global, printer),
+            Self::Render(args) => render::run(&args, global, printer),
             Self::Up(args) => up::run(&args, global, printer),
             Self::Provision(args) => up::run_one(PhaseName::Provision, &args, global, printer),
             Self::Bootstrap(args) => up::run_one(PhaseName::Bootstrap, &args, global, printer),

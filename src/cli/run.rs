@@ -1,11 +1,10 @@
 //! What the commands that work on a cluster share: which cluster, its lock, its events, and the phases one after another.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cluster::Cluster;
-use crate::config::{Settings, TreeSource};
+use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::phase::{Cx, Engine, Phase, Summary};
@@ -15,7 +14,7 @@ use crate::{addons, bootstrap, doctor, provision};
 use super::{Global, Output};
 
 /// The phases in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum PhaseName {
     /// Hosts.
     Provision,
@@ -60,27 +59,6 @@ pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
     let source = TreeSource::find(&work_dir);
     let settings = global.settings(&source)?;
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
-}
-
-/// The inputs of all steps as digests; none for those that are not known before an earlier phase has run.
-pub(super) fn fingerprints(
-    global: &Global,
-    source: &TreeSource,
-    settings: &Settings,
-) -> Result<BTreeMap<String, Option<String>>> {
-    let cluster = Arc::new(Cluster::look_at(settings, source.clone(), &global.state_dir)?);
-    let mut steps = BTreeMap::new();
-    for phase in PhaseName::ALL {
-        // A phase knows its hosts, and with them its inputs, from what the one before handed over.
-        let known = phase.load(&cluster).and_then(|phase| Engine::fingerprints(&cluster.store, &phase));
-        if let Ok(known) = known {
-            steps.extend(known);
-        } else {
-            let manifest = cluster.manifest(phase.name())?;
-            steps.extend(manifest.steps.into_iter().map(|step| (format!("{}/{}", phase.name(), step.name), None)));
-        }
-    }
-    Ok(steps)
 }
 
 /// A run that holds the cluster's lock and shows events.

@@ -29,6 +29,8 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_room(&facts));
     problems.extend(check_port(&facts));
     problems.extend(check_quorum(&facts));
+    problems.extend(check_exposure(&facts));
+    problems.extend(check_issuer(&facts));
     problems.extend(check_orders(&facts));
     problems.extend(check_zones(&facts));
     problems.extend(check_groups(&facts));
@@ -132,24 +134,39 @@ fn check_room(facts: &Facts<'_, '_>) -> Vec<Problem> {
     let Some(workers) = facts.number("phase1.num_nodes").and_then(|workers| u64::try_from(workers).ok()) else {
         return problems;
     };
-    let hosts = workers + 1;
+    let control_plane =
+        facts.number("phase1.control_plane.count").and_then(|count| u64::try_from(count).ok()).unwrap_or(1);
+    let hosts = workers + control_plane;
     if let Some(subnet) = facts.network("phase1.local.subnet") {
         // The network itself, the bridge and the broadcast address are no hosts'.
         let room = subnet.size().saturating_sub(3);
         if hosts > room {
             let message = format!(
-                "phase1.local.subnet: {subnet} has room for {room} hosts, but {hosts} are needed (one control-plane host, {workers} workers)"
+                "phase1.local.subnet: {subnet} has room for {room} hosts, but {hosts} are needed ({control_plane} for the control plane, {workers} workers)"
             );
             problems.push(Problem::error(message).about("phase1.local.subnet"));
         }
     }
+    let length =
+        facts.number("phase2.network.node_cidr_bits").and_then(|length| u32::try_from(length).ok()).unwrap_or(24);
+    let of_a_node = 1_u64 << 32_u32.saturating_sub(length).min(32);
     if let Some(pods) = facts.network("phase2.pod_cidr") {
-        let room = pods.size() / 256;
+        let room = pods.size() / of_a_node;
         if hosts > room {
-            let message =
-                format!("phase2.pod_cidr: {pods} has room for {room} nodes with a /24 each, but there are {hosts}");
+            let message = format!(
+                "phase2.pod_cidr: {pods} has room for {room} nodes with a /{length} each, but there are {hosts}"
+            );
             problems.push(Problem::error(message).about("phase2.pod_cidr"));
         }
+    }
+    let most = facts.number("phase2.max_pods").and_then(|most| u64::try_from(most).ok());
+    // The network itself, its bridge and the broadcast address are no pods'.
+    if let Some(most) = most.filter(|most| *most > of_a_node.saturating_sub(3)) {
+        let message = format!(
+            "phase2.max_pods: a node's /{length} (phase2.network.node_cidr_bits) has addresses for {} pods, not for {most}",
+            of_a_node.saturating_sub(3)
+        );
+        problems.push(Problem::error(message).about("phase2.max_pods"));
     }
     problems
 }
@@ -173,6 +190,25 @@ fn check_quorum(facts: &Facts<'_, '_>) -> Option<Problem> {
         count + 1
     );
     Some(Problem::error(message).about(name))
+}
+
+/// One address that belongs to a host leads to no other one.
+fn check_exposure(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let (name, count) = ("phase1.api.exposure", "phase1.control_plane.count");
+    let several = facts.number(count).filter(|number| *number > 1)?;
+    facts.text(name).filter(|exposure| *exposure == "static-address")?;
+    let message =
+        format!("{name}: a static address leads to one host, but {count} is {several}; choose load-balancer or dns");
+    Some(Problem::error(message).about(name))
+}
+
+/// The API server takes no other issuer (its flag --oidc-issuer-url).
+fn check_issuer(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let name = "phase2.apiserver.oidc_issuer_url";
+    facts.text(name).filter(|url| url.starts_with("http://"))?;
+    Some(
+        Problem::error(format!("{name}: the API server takes only issuers whose URL begins with https://")).about(name),
+    )
 }
 
 /// Settings of which the first may not be larger than the second.

@@ -1,11 +1,14 @@
 //! Why a setting has its value, and what would have to change for another one. Secrets stay secret in every answer.
 
+use std::collections::BTreeSet;
+
 use kconfig::explain::{Explanation, Plan, Reason};
 use kconfig::{SymbolType, Tri, explain};
 
 use super::Settings;
 use super::check::judge;
 use super::format::Format;
+use super::problem::Level;
 use super::settings::spelled;
 use crate::error::{Error, Result};
 
@@ -68,20 +71,26 @@ impl Settings {
         })
     }
 
-    /// The same settings with other values of this one, one after the other; whether a person could set them now does not matter.
+    /// The same settings with other values of this one, one after the other; whether a person could set them now does not matter, but
+    /// they make nothing wrong that was not.
     pub fn variants(&self, name: &str) -> Result<Vec<Self>> {
-        let symbol = self.schema().find(name)?;
+        let (symbol, errors) = (self.schema().find(name)?, self.errors());
         let variant = |value: String| {
             let mut config = self.config();
             config.assign(symbol, &value).ok()?;
             let mut settings = self.clone();
             settings.adopt(&config);
-            Some(settings)
+            (settings.errors() <= errors).then_some(settings)
         };
         Ok(self.other_values(symbol).into_iter().filter_map(variant).collect())
     }
 
-    /// Values that a setting could have instead: all of switches and words, the bounds of numbers, of texts those that the tree names.
+    fn errors(&self) -> usize {
+        self.check().iter().filter(|problem| problem.level == Level::Error).count()
+    }
+
+    /// Values that a setting could have instead: all of switches and words, the bounds of numbers, of texts those that the tree names, and some of their
+    /// format.
     fn other_values(&self, symbol: kconfig::SymbolId) -> Vec<String> {
         let (config, rule) = (self.config(), self.schema().rule(symbol));
         let mut values: Vec<String> = match self.schema().tree().get(symbol).kind {
@@ -91,18 +100,14 @@ impl Settings {
                 let (low, high) = config.range(symbol).unwrap_or((0, 1));
                 [low, high].map(|number| number.to_string()).into()
             }
-            _ => match rule.format.as_ref().and_then(Format::words) {
-                Some(words) => words.to_vec(),
-                None => rule
-                    .example
-                    .iter()
-                    .cloned()
-                    .chain([String::new()])
-                    .chain(explain::values_named_for(&config, symbol))
-                    .collect(),
-            },
+            _ => {
+                let own = rule.example.iter().cloned().chain([String::new()]);
+                let named = own.chain(explain::values_named_for(&config, symbol));
+                named.chain(rule.format.iter().flat_map(Format::samples)).collect()
+            }
         };
-        values.retain(|value| value != config.value(symbol));
+        let mut seen = BTreeSet::from([config.value(symbol).to_owned()]);
+        values.retain(|value| seen.insert(value.clone()));
         values
     }
 
@@ -115,7 +120,9 @@ impl Settings {
         refusal.map_or_else(Vec::new, |error| vec![error.to_string().replace(&format!("{name} "), "it ")])
     }
 
-    fn is_secret(&self, name: &str) -> bool {
+    /// Whether a setting is never to be shown.
+    #[must_use]
+    pub fn is_secret(&self, name: &str) -> bool {
         self.schema().tree().symbol(name).is_some_and(|symbol| self.schema().rule(symbol).secret)
     }
 

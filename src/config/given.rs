@@ -52,7 +52,13 @@ impl Settings {
         let mut named = Vec::new();
         for one in given {
             let found = self.schema().find_ignoring_case(&one.name);
-            named.push((found.map_err(|error| explain(&one.place, &error))?, one));
+            let name = found.map_err(|error| explain(&one.place, &error))?;
+            if self.is_secret(&name) && one.place.starts_with("--set") {
+                let message =
+                    format!("{}: {name} is a secret: everybody on this machine can read a command line", one.place);
+                return Err(Error::usage(message).hint(format!("give it as {PREFIX}{}", name.replace('.', "__"))));
+            }
+            named.push((name, one));
         }
         let pairs: Vec<(&str, &str)> = named.iter().map(|(name, one)| (name.as_str(), one.value.as_str())).collect();
         let places: Vec<&str> = given.iter().map(|one| one.place.as_str()).collect();

@@ -41,7 +41,23 @@ pub(super) fn read(schema: &Schema, config: &mut Config<'_>, document: &Document
         }
     }
     reading.problems.extend(find_absent(schema, config, &reading.problems));
+    forget_defaults(schema, config);
     reading
+}
+
+/// An answer that the default gives anyway is none: when what it derives from changes, it follows. The file names every value, so
+/// otherwise a cluster's new name would leave all that is named after it behind.
+fn forget_defaults(schema: &Schema, config: &mut Config<'_>) {
+    let mut without = config.clone();
+    for symbol in &schema.ordered() {
+        let counts = config.user_value(*symbol).is_some() && config.visible(*symbol) != Tri::N;
+        if counts && default_value(config, *symbol) == config.value(*symbol) {
+            without.unset(*symbol);
+        }
+    }
+    if schema.ordered().iter().all(|symbol| without.value(*symbol) == config.value(*symbol)) {
+        *config = without;
+    }
 }
 
 /// The entries, those inside the object of a map as the one value that they are.

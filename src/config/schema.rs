@@ -109,6 +109,12 @@ impl Schema {
         self.rules.get(symbol.index()).unwrap_or(&NONE)
     }
 
+    /// Whether this version acts on a setting at all.
+    #[must_use]
+    pub fn acts_on(&self, name: &str) -> bool {
+        self.tree.symbol(name).is_some_and(|symbol| !self.rule(symbol).unused)
+    }
+
     /// Every symbol once, in the order of the menus.
     #[must_use]
     pub fn ordered(&self) -> Vec<SymbolId> {

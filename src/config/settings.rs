@@ -259,14 +259,21 @@ impl Settings {
             (None, Some(at)) if setting.from_user => format!("{}:{at}", path.display()),
             (None, _) if setting.from_user => "set".to_owned(),
             (None, _) if !setting.written && setting.value.is_empty() => "not asked".to_owned(),
+            (None, Some(at)) => format!("default, as in {}:{at}", path.display()),
             (None, _) => "default".to_owned(),
         })
+    }
+
+    /// Whether the file has a value for it.
+    #[must_use]
+    pub fn is_answered(&self, name: &str) -> bool {
+        self.places.contains_key(name)
     }
 
     /// The settings that this version does not act on and that are not at their defaults.
     #[must_use]
     pub fn unused(&self) -> Vec<&str> {
-        let is_unused = |name: &str| self.schema.tree().symbol(name).is_some_and(|id| self.schema.rule(id).unused);
+        let is_unused = |name: &str| !self.schema.acts_on(name);
         let differs = |setting: &&Setting| setting.written && setting.value != setting.default;
         self.values
             .values()

@@ -338,6 +338,23 @@ fn secrets_are_private_and_never_shown() {
 }
 
 #[test]
+fn what_is_so_by_default_follows_what_it_derives_from() {
+    let file = File::none();
+    let mut settings = Settings::from_defaults(ours());
+    settings.save(&file.path()).unwrap();
+    assert!(file.text().contains(r#""kube_context_name": "kubernetes""#), "the file names every value");
+    let mut again = file.open(ours());
+    let changes = again.set("phase1.cluster_name", "prod").unwrap();
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert_eq!(again.get("phase2.kube_context_name").unwrap(), "prod");
+    again.set("phase2.kube_context_name", "mine").unwrap();
+    again.save(&file.path()).unwrap();
+    let mut again = file.open(ours());
+    again.set("phase1.cluster_name", "test").unwrap();
+    assert_eq!(again.get("phase2.kube_context_name").unwrap(), "mine", "an answer of its own stays");
+}
+
+#[test]
 fn settings_are_shared_between_threads() {
     fn shared<T: Send + Sync + 'static>() {}
     shared::<Settings>();
@@ -365,7 +382,7 @@ fn settings_together_can_be_wrong() {
     insta::assert_snapshot!(wrong(&[("phase2.pod_cidr", "10.96.0.0/12")]), @"phase2.service_cidr: 10.96.0.0/16 overlaps the pods' addresses 10.96.0.0/12 (phase2.pod_cidr); choose separate networks");
     insta::assert_snapshot!(wrong(&[("phase1.local.subnet", "10.244.7.0/24")]), @"phase2.pod_cidr: 10.244.0.0/16 overlaps the hosts' addresses 10.244.7.0/24 (phase1.local.subnet); choose separate networks");
     insta::assert_snapshot!(wrong(&[("phase1.num_nodes", "300")]), @"nothing was changed: 2 things are wrong");
-    insta::assert_snapshot!(wrong(&[("phase1.local.subnet", "10.117.0.0/30")]), @"phase1.local.subnet: 10.117.0.0/30 has room for 1 hosts, but 2 are needed (one control-plane host, 1 workers)");
+    insta::assert_snapshot!(wrong(&[("phase1.local.subnet", "10.117.0.0/30")]), @"phase1.local.subnet: 10.117.0.0/30 has room for 1 hosts, but 2 are needed (1 for the control plane, 1 workers)");
     insta::assert_snapshot!(wrong(&[("phase2.api_port", "10250")]), @"phase2.api_port: port 10250 is taken by kubelet on the same host");
     insta::assert_snapshot!(wrong(&[("phase1.control_plane.count", "4")]), @"phase1.control_plane.count: 4 control-plane hosts survive no more losses than 3; choose 3 or 5");
     insta::assert_snapshot!(wrong(&[("phase2.network.node_port_first", "32768")]), @"phase2.network.node_port_last: 32767 is smaller than 32768 (phase2.network.node_port_first)");
@@ -374,6 +391,9 @@ fn settings_together_can_be_wrong() {
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "aws"), ("phase1.aws.vpc_cidr", "10.96.0.0/16")]), @"phase2.service_cidr: 10.96.0.0/16 overlaps the hosts' addresses 10.96.0.0/16 (phase1.aws.vpc_cidr); choose separate networks");
     let groups = r#"[{"name": "web", "role": "bastion", "size": 5, "min": 1, "max": 3}]"#;
     insta::assert_snapshot!(wrong(&[("phase1.node_groups", groups)]), @r#"phase1.node_groups: the size of "web" is 5, but must lie between min (1) and max (3)"#);
+    insta::assert_snapshot!(wrong(&[("phase2.network.node_cidr_bits", "26")]), @"phase2.max_pods: a node's /26 (phase2.network.node_cidr_bits) has addresses for 61 pods, not for 110");
+    insta::assert_snapshot!(wrong(&[("phase1.control_plane.count", "3"), ("phase1.api.exposure", "static-address")]), @"phase1.api.exposure: a static address leads to one host, but phase1.control_plane.count is 3; choose load-balancer or dns");
+    insta::assert_snapshot!(wrong(&[("phase2.apiserver.oidc_issuer_url", "http://sso.example.com")]), @"phase2.apiserver.oidc_issuer_url: the API server takes only issuers whose URL begins with https://");
     let mut bare = Settings::from_defaults(ours());
     bare.set_all(&[("phase1.cloud_provider", "baremetal"), ("phase2.pod_cidr", "10.117.0.0/16")]).unwrap();
 }

@@ -3,10 +3,13 @@
 //! It drives `terraform` or `tofu` and nothing else; what a target creates is written in `templates/provision/<target>`. The local
 //! target's own part (`local`) is called back by Terraform through `turnup local …`.
 
+mod forecast;
 pub mod handoff;
 pub mod local;
+mod render;
 mod steps;
 pub mod terraform;
 
+pub use forecast::forecast;
 pub use handoff::{Handoff, Host, Role};
 pub use steps::{destroy, phase};

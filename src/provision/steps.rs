@@ -5,21 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::artifacts::{Cache, Lock, host_root_digest};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
-use crate::error::{Class, Context as _, Error, Result};
+use crate::error::{Class, Error, Result};
 use crate::exec::{Failure, Run};
 use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof};
 
-use super::handoff::{self, Handoff, Role};
+use super::handoff::{self, Handoff};
 use super::local::{self, HostSpec, NetworkSpec, Status};
+use super::render::{self, DIR, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
 use super::terraform::Terraform;
-
-/// Terraform's working directory below the cluster's.
-const DIR: &str = "provision";
-const VARIABLES: &str = "provision/terraform.tfvars.json";
 
 /// The phase for this cluster's target.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -62,37 +57,6 @@ fn remove_leftovers(cluster: &Cluster, cx: &Cx) -> Result<()> {
         local::delete_network(&NetworkSpec::read(&network)?)?;
     }
     Ok(())
-}
-
-/// A host that the configuration asks for.
-struct PlannedHost {
-    name: String,
-    role: Role,
-    address: std::net::Ipv4Addr,
-    offset: u32,
-}
-
-/// One control-plane host and `phase1.num_nodes` workers, each at an address that no change of the number moves.
-fn planned_hosts(cluster: &Cluster) -> Result<Vec<PlannedHost>> {
-    let settings = &cluster.settings;
-    let workers = (0..settings.num_nodes).map(|index| (Role::Worker, index, 20 + index));
-    [(Role::ControlPlane, 0, 10)]
-        .into_iter()
-        .chain(workers)
-        .map(|(role, index, offset)| {
-            // The last address of a subnet is its broadcast address.
-            let address = settings.subnet.address(offset).filter(|_| settings.subnet.address(offset + 1).is_some());
-            let address = address.ok_or_else(|| {
-                Error::config(format!("{} has no address for {} workers", settings.subnet, settings.num_nodes))
-                    .hint("turnup config set phase1.local.subnet=10.117.0.0/16")
-            })?;
-            Ok(PlannedHost { name: format!("{}-{}-{index}", settings.name, role.name()), role, address, offset })
-        })
-        .collect()
-}
-
-fn spec_file(name: &str) -> String {
-    format!("{DIR}/hosts/{name}.json")
 }
 
 /// The program on PATH, else `OpenTofu` from the artifacts.
@@ -149,17 +113,6 @@ impl Keys {
     }
 }
 
-fn host_key(host: &str) -> String {
-    format!("ssh/hosts/{host}")
-}
-
-fn public_key(cluster: &Cluster, key: &str) -> Result<String> {
-    let bytes = cluster.store.read(format!("{key}.pub"))?;
-    let bytes = bytes.ok_or_else(|| Error::permanent(format!("{key}.pub is missing")).hint("turnup provision"))?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(text.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
-}
-
 impl Action for Keys {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         Ok(self.0.inputs(&["phase1.cluster_name", "phase1.num_nodes", "phase1.local.subnet"]))
@@ -211,74 +164,6 @@ impl Action for Root {
 /// The Terraform module, its variables and the hosts' descriptions, as files that a person can read before they are used.
 struct Render(Arc<Cluster>);
 
-impl Render {
-    fn files(&self) -> Result<Vec<(String, String)>> {
-        let cluster = &self.0;
-        let mut files = Vec::new();
-        let module = format!("templates/provision/{}/", cluster.settings.target);
-        for file in cluster.source.files(&module) {
-            let name = file.trim_start_matches(&module).to_owned();
-            if std::path::Path::new(&name).extension().is_some_and(|ending| ending == "tf") {
-                files.push((format!("{DIR}/{name}"), cluster.source.read_text(&file)?));
-            }
-        }
-        let network = self.network()?;
-        let network_text = pretty(&network)?;
-        let mut hosts = serde_json::Map::new();
-        for host in planned_hosts(cluster)? {
-            let spec = self.spec(&host, network.clone())?;
-            let text = pretty(&spec)?;
-            hosts.insert(
-                host.name.clone(),
-                json!({
-                    "role": host.role,
-                    "address": host.address,
-                    "spec": cluster.store.path(spec_file(&host.name)),
-                    "digest": digest(&text),
-                    "host_key": public_key(cluster, &host_key(&host.name))?,
-                    "blobs": local::BLOBS,
-                }),
-            );
-            files.push((spec_file(&host.name), text));
-        }
-        let control_plane = planned_hosts(cluster)?.remove(0);
-        let variables = json!({"cluster": {
-            "name": cluster.settings.name,
-            "api": {"host": control_plane.address, "port": cluster.settings.api_port},
-            "network": {"spec": cluster.store.path(format!("{DIR}/network.json")), "digest": digest(&network_text)},
-            "hosts": hosts,
-        }});
-        files.push((format!("{DIR}/network.json"), network_text));
-        files.push((VARIABLES.to_owned(), pretty(&variables)?));
-        Ok(files)
-    }
-
-    fn network(&self) -> Result<NetworkSpec> {
-        let subnet = self.0.settings.subnet;
-        let gateway = subnet.address(1).ok_or_else(|| Error::config(format!("{subnet} has no addresses")))?;
-        let id = local::cluster_id(self.0.store.dir());
-        Ok(NetworkSpec { bridge: format!("tu-{id}"), gateway, prefix: subnet.prefix() })
-    }
-
-    fn spec(&self, host: &PlannedHost, network: NetworkSpec) -> Result<HostSpec> {
-        let store = &self.0.store;
-        let id = local::cluster_id(store.dir());
-        let cache = Cache::open()?;
-        Ok(HostSpec {
-            name: host.name.clone(),
-            machine: format!("turnup-{id}-{}", host.offset),
-            interface: format!("tu{id}-{}", host.offset),
-            address: host.address,
-            network,
-            dir: store.path(format!("hosts/{}", host.name)),
-            root: cache.host_root_path(&self.0.settings.root_suite),
-            authorized_keys: store.path(format!("{SSH_KEY}.pub")),
-            host_key: store.path(host_key(&host.name)),
-            blobs: cache.blobs_dir(),
-        })
-    }
-}
-
 impl Action for Render {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let cluster = &self.0;
@@ -289,7 +174,7 @@ impl Action for Render {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        for (path, text) in self.files()? {
+        for (path, text) in render::files(&self.0)? {
             if self.0.store.read(&path)?.as_deref() != Some(text.as_bytes()) {
                 return Ok(Proof::Gone(format!("{path} is missing or was changed")));
             }
@@ -298,7 +183,7 @@ impl Action for Render {
     }
 
     fn run(&self, _host: Option<&str>, _cx: &Cx) -> Result<()> {
-        for (path, text) in self.files()? {
+        for (path, text) in render::files(&self.0)? {
             self.0.store.write_file(&path, text.as_bytes(), 0o600)?;
         }
         Ok(())
@@ -444,21 +329,19 @@ impl Action for Collect {
 /// Bare metal: a person wrote the hand-off.
 struct Inventory(Arc<Cluster>);
 
-impl Inventory {
-    fn read(&self) -> Result<(String, Handoff)> {
-        let path = self.0.work_dir.join(&self.0.settings.hosts_file);
-        let text = fs_err::read_to_string(&path).map_err(|error| {
-            Error::config(format!("{}: {error}", path.display()))
-                .hint("write the hosts into it; README.md shows the form")
-        })?;
-        let handoff = Handoff::parse(&path.display().to_string(), &text)?;
-        Ok((text, handoff))
-    }
+/// The inventory's text, and the hand-off that it is.
+pub(super) fn read_inventory(cluster: &Cluster) -> Result<(String, Handoff)> {
+    let path = cluster.work_dir.join(&cluster.settings.hosts_file);
+    let text = fs_err::read_to_string(&path).map_err(|error| {
+        Error::config(format!("{}: {error}", path.display())).hint("write the hosts into it; README.md shows the form")
+    })?;
+    let handoff = Handoff::parse(&path.display().to_string(), &text)?;
+    Ok((text, handoff))
 }
 
 impl Action for Inventory {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(Inputs::new().with(self.0.settings.hosts_file.clone(), self.read()?.0))
+        Ok(Inputs::new().with(self.0.settings.hosts_file.clone(), read_inventory(&self.0)?.0))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
@@ -467,7 +350,7 @@ impl Action for Inventory {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let (_, handoff) = self.read()?;
+        let (_, handoff) = read_inventory(&self.0)?;
         let store = &self.0.store;
         if store.read(SSH_KEY)?.is_none() {
             store.create_dir("ssh")?;
@@ -482,14 +365,4 @@ impl Action for Inventory {
         store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)?;
         store.write_file(handoff::FILE, handoff.render()?.as_bytes(), 0o600)
     }
-}
-
-fn pretty(value: &impl serde::Serialize) -> Result<String> {
-    let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
-    Ok(text + "\n")
-}
-
-fn digest(text: &str) -> String {
-    use sha2::{Digest as _, Sha256};
-    hex::encode(Sha256::digest(text))
 }

@@ -1,5 +1,6 @@
 //! The directory of one cluster: whole-file writes into it, its lock, its state.
 
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -29,7 +30,12 @@ const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 pub struct Store {
     dir: PathBuf,
     writer: Arc<Mutex<Option<Writer>>>,
+    /// In place of the directory: its files by their relative paths.
+    memory: Option<Arc<Mutex<Files>>>,
 }
+
+/// Files by their paths.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// What the only writer keeps open.
 #[derive(Debug)]
@@ -58,7 +64,24 @@ impl Store {
     /// The directory, which need not be there: for looking only.
     #[must_use]
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), writer: Arc::default() }
+        Self { dir: dir.into(), writer: Arc::default(), memory: None }
+    }
+
+    /// A directory that is only imagined: empty at first, whatever is on the disk, and what is written to it stays in memory.
+    #[must_use]
+    pub fn imagined(dir: impl Into<PathBuf>) -> Self {
+        Self { memory: Some(Arc::default()), ..Self::at(dir) }
+    }
+
+    /// The files of an imagined directory with their relative paths.
+    #[must_use]
+    pub fn imagined_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let files = self.memory();
+        files.iter().flat_map(|files| files.iter()).map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+    }
+
+    fn memory(&self) -> Option<MutexGuard<'_, Files>> {
+        self.memory.as_ref().map(|files| files.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The directory.
@@ -166,6 +189,10 @@ impl Store {
     /// Writes a file whole or not at all: the only way a file comes to be below this directory. Makes missing directories (0700).
     pub fn write_file(&self, rel: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<()> {
         let path = self.inside(rel.as_ref())?;
+        if let Some(mut files) = self.memory() {
+            files.insert(rel.as_ref().to_owned(), bytes.to_vec());
+            return Ok(());
+        }
         let dir = path.parent().unwrap_or(&self.dir);
         Self::make_dirs(dir)?;
         let write = || -> std::io::Result<()> {
@@ -197,6 +224,9 @@ impl Store {
     /// The bytes of a file; nothing when it is not there.
     pub fn read(&self, rel: impl AsRef<Path>) -> Result<Option<Vec<u8>>> {
         let path = self.inside(rel.as_ref())?;
+        if let Some(files) = self.memory() {
+            return Ok(files.get(rel.as_ref()).cloned());
+        }
         match fs_err::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -49,7 +49,7 @@ impl Desk {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
         command.args(Some(self.group).filter(|group| !group.is_empty())).args(args);
-        command.current_dir(self.dir.path()).env_clear().env("TERM", "xterm-256color");
+        command.current_dir(self.dir.path()).env_clear().env("TERM", "xterm-256color").env("HOME", self.dir.path());
         command
     }
 

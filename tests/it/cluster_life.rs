@@ -25,10 +25,11 @@ fn a_cluster_lives_and_leaves_nothing() {
     site.configure("10.121.1.0/24", 1);
     site.warm_cache();
     let before = site.look_around();
-    let story: [(&str, Chapter); 10] = [
+    let story: [(&str, Chapter); 11] = [
         ("up", turned_up_it_says_what_it_did),
         ("nothing to do", a_second_run_does_nothing),
         ("commands", the_other_commands_work),
+        ("foretold", a_changed_setting_runs_exactly_the_steps_that_were_foretold),
         ("grow", one_more_worker_touches_nobody_else),
         ("deleted host", a_deleted_worker_comes_back),
         ("lost host", a_worker_lost_with_its_disk_comes_back),
@@ -88,10 +89,25 @@ fn the_other_commands_work(site: &Site) {
         site.ok(&["config", "diff", "applied", "--set", "phase1.num_nodes=2"]).out,
         " phase1.num_nodes: 1 -> 2\n"
     );
-    let worker: serde_json::Value = serde_json::from_str(&site.ok(&["config", "complete", FIRST]).out).unwrap();
-    assert!(worker["files"].as_array().is_some_and(|files| !files.is_empty()), "{worker:#}");
-    let steps = site.ok(&["config", "where", "phase2.max_pods"]).out;
-    assert!(steps.contains("step bootstrap/complete\n") && !steps.contains("step provision/"), "{steps}");
+    let worker = site.ok(&["config", "complete", FIRST]).out;
+    assert!(
+        worker.contains("\nfile /etc/kubernetes/pki/ca.crt = ("),
+        "the certificate itself, not a word for it: {worker}"
+    );
+}
+
+/// What `where` foretells of a setting is what then happens: these steps run again, and no others.
+fn a_changed_setting_runs_exactly_the_steps_that_were_foretold(site: &Site) {
+    for (name, value) in [("phase2.max_pods", "120"), ("phase3.dns_replicas", "2"), ("phase3.dns_replicas", "1")] {
+        let said = site.ok(&["config", "where", name, "--output", "json"]).out;
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let foretold: BTreeSet<String> =
+            said["steps"].as_array().unwrap().iter().map(|step| step.as_str().unwrap().to_owned()).collect();
+        site.ok(&["config", "set", &format!("{name}={value}")]);
+        let ran = site.up().ran();
+        let ran: BTreeSet<String> = ran.iter().map(|id| id.split('@').next().unwrap().to_owned()).collect();
+        assert_eq!(ran, foretold, "{name}");
+    }
 }
 
 fn one_more_worker_touches_nobody_else(site: &Site) {

@@ -250,29 +250,6 @@ fn help_names_commands_and_exit_codes() {
 }
 
 #[test]
-fn where_names_what_changes_with_a_setting_and_which_steps_run_again() {
-    let desk = Desk::new("");
-    let said = desk.run(&["config", "where", "phase1.cluster_name"]).out;
-    for line in [
-        "defined at phases/provision/Kconfig:",
-        "named by phase2.kube_context_name\n",
-        "changes with it: phase2.kube_context_name\n",
-        "step provision/keys\n",
-        "step, not known before it can run: bootstrap/complete\n",
-    ] {
-        assert!(said.contains(line), "{line:?} in\n{said}");
-    }
-    let cloud = desk.run(&["config", "where", "phase1.gce.region", "--set", "phase1.cloud_provider=gce"]);
-    assert!(cloud.out.contains("changes with it: phase1.gce.zone\n"), "{}", cloud.out);
-    assert!(cloud.err.contains("the steps are not known: the target gce can be configured"), "{}", cloud.err);
-    assert!(!desk.path(".turnup").exists(), "a question leaves no directory behind");
-    let mirror = desk.run(&["config", "where", "phase2.artifacts.mirror"]).out;
-    assert!(!mirror.contains("step provision/"), "{mirror}");
-    let root = desk.run(&["config", "where", "phase1.local.root_suite"]).out;
-    assert!(root.contains("step provision/root\n"), "a step whose input only follows from the setting: {root}");
-}
-
-#[test]
 fn what_this_version_does_not_act_on_is_refused_by_name() {
     let desk = Desk::new("");
     desk.ok(&["config", "set", "phase1.control_plane.count=3", "phase2.proxy_mode=ipvs"]);

@@ -272,3 +272,28 @@ fn kubernetes_anywhere_is_taken_over_value_by_value() {
     assert!(!said.contains("hunter2"), "{said}");
     insta::assert_snapshot!(said);
 }
+
+#[test]
+fn a_secret_is_never_an_argument() {
+    let desk = with_tree();
+    desk.write("token", "hunter2\n");
+    let refused = desk.run(&["set", "phase1.token=hunter2"]);
+    assert_eq!((refused.code, desk.path(".config.json").exists()), (2, false), "{}", refused.err);
+    insta::assert_snapshot!(refused.err, @r"
+    error: phase1.token is a secret: everybody on this machine can read a command line
+    next: turnup config set phase1.token=@FILE, or phase1.token=@- to read standard input
+    ");
+    desk.ok(&["set", "phase1.token=@token"]);
+    assert!(desk.read(".config.json").contains("hunter2"));
+    assert_eq!(desk.ok(&["get", "phase1.token"]).out, "(secret)\n");
+    let given = desk.run(&["get", "phase1.token", "--set", "phase1.token=hunter3"]);
+    insta::assert_snapshot!(given.err, @r"
+    error: --set phase1.token: phase1.token is a secret: everybody on this machine can read a command line
+    next: give it as TURNUP_SET_phase1__token
+    ");
+    let missing = desk.run(&["set", "phase1.token=@nowhere"]);
+    assert!(missing.code != 0 && missing.err.contains("nowhere"), "{}", missing.err);
+    let standard_input = desk.command(&["set", "phase1.token=@-"]).write_stdin("hunter4").output().unwrap();
+    assert!(standard_input.status.success());
+    assert!(desk.read(".config.json").contains("hunter4"));
+}

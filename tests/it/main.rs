@@ -17,6 +17,7 @@ mod cluster_support;
 mod config_cli;
 mod config_explain;
 mod config_mistakes;
+mod config_reach;
 mod config_schema;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_crash;

@@ -28,11 +28,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("artifacts", &["exec", "phase"]),
     // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
     ("cluster", &["artifacts", "config", "exec", "phase", "provision", "state"]),
-    ("provision", &["artifacts", "cluster", "exec", "phase"]),
+    ("provision", &["artifacts", "cluster", "exec", "phase", "state"]),
     // The role of a host is a word of the hand-off.
     ("node", &["exec", "provision"]),
     ("bootstrap", &["artifacts", "cluster", "config", "exec", "node", "phase", "provision", "state"]),
     ("addons", &["artifacts", "bootstrap", "cluster", "config", "exec", "phase", "provision"]),
+    ("forecast", &["addons", "bootstrap", "cluster", "config", "phase", "provision", "state"]),
     ("validate", &["addons", "bootstrap", "cluster", "exec", "phase", "provision", "report"]),
     (
         "bench",
@@ -61,6 +62,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "config",
             "doctor",
             "exec",
+            "forecast",
             "node",
             "phase",
             "provision",

@@ -56,8 +56,28 @@ fn refuse_existing(desk: &Desk<'_>, force: bool, command: &str) -> Result<()> {
 }
 
 pub(super) fn set(desk: &Desk<'_>, assignments: &[(String, String)]) -> Result<()> {
-    let pairs: Vec<(&str, &str)> = assignments.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let schema = Schema::load(&desk.source)?;
+    let value_of = |(name, value): &(String, String)| -> Result<(String, String)> {
+        let secret = schema.tree().symbol(name).is_some_and(|symbol| schema.rule(symbol).secret);
+        Ok((name.clone(), if secret { read_secret(name, value)? } else { value.clone() }))
+    };
+    let values = assignments.iter().map(value_of).collect::<Result<Vec<_>>>()?;
+    let pairs: Vec<(&str, &str)> = values.iter().map(|(name, value)| (&**name, &**value)).collect();
     change(desk, |settings| settings.set_all(&pairs))
+}
+
+/// Arguments are seen by everybody on the machine: a secret comes from a file or from standard input.
+fn read_secret(name: &str, value: &str) -> Result<String> {
+    let text = match value.strip_prefix('@') {
+        Some("-") => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
+        Some(file) => fs_err::read_to_string(file)?,
+        None if value.is_empty() => String::new(),
+        None => {
+            let error = Error::usage(format!("{name} is a secret: everybody on this machine can read a command line"));
+            return Err(error.hint(format!("turnup config set {name}=@FILE, or {name}=@- to read standard input")));
+        }
+    };
+    Ok(text.trim_end_matches('\n').to_owned())
 }
 
 pub(super) fn unset(desk: &Desk<'_>, names: &[String]) -> Result<()> {

@@ -1,11 +1,8 @@
-//! The commands that say why: `explain`, `why`, `why-not`, `where`.
-
-use std::collections::BTreeSet;
+//! The commands that say why: `explain`, `why`, `why-not`.
 
 use serde_json::{Value, json};
 
 use super::Desk;
-use crate::cli::run::fingerprints;
 use crate::config::{Rule, Settings, Way};
 use crate::error::{Error, Result};
 use kconfig::explain::Reason;
@@ -123,55 +120,4 @@ fn command(way: &Way) -> Option<String> {
     let steps: Vec<String> =
         steps.iter().map(|(name, value)| shell_words::quote(&format!("{name}={value}")).into_owned()).collect();
     Some(format!("turnup config set {}", steps.join(" ")))
-}
-
-/// Found by trial: what differs when the setting has another value.
-pub(super) fn find_dependents(desk: &Desk<'_>, name: &str) -> Result<()> {
-    let settings = desk.settings()?;
-    let explanation = settings.explain(name)?;
-    let variants = settings.variants(name)?;
-    let changed: BTreeSet<String> =
-        variants.iter().flat_map(|variant| settings.differences(variant)).map(|change| change.name).collect();
-    let changed: Vec<&String> = changed.iter().filter(|changed| *changed != name).collect();
-    let (steps, unknown) = dependent_steps(desk, &settings, &variants).unwrap_or_else(|why| {
-        desk.printer.remark(&format!("the steps are not known: {}", why.message()));
-        (Vec::new(), Vec::new())
-    });
-    let defined: Vec<&str> = explanation.definitions.iter().map(|definition| definition.location.as_str()).collect();
-    if desk.printer.is_json() {
-        return desk.printer.json(&json!({
-            "schema": "turnup.config.where/1", "name": name, "defined": defined, "named_by": explanation.used_by,
-            "changes": changed, "steps": steps, "steps_not_known_yet": unknown,
-        }));
-    }
-    let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
-    for (word, list) in [
-        ("defined at", owned(&defined)),
-        ("named by", explanation.used_by),
-        ("changes with it:", changed.into_iter().cloned().collect()),
-        ("step", steps),
-        ("step, not known before it can run:", unknown),
-    ] {
-        list.iter().try_for_each(|one| desk.printer.line(&format!("{word} {one}")))?;
-    }
-    Ok(())
-}
-
-/// The steps whose inputs differ in any of the variants, and those whose inputs are not known yet.
-fn dependent_steps(desk: &Desk<'_>, settings: &Settings, variants: &[Settings]) -> Result<(Vec<String>, Vec<String>)> {
-    let before = fingerprints(desk.global, &desk.source, settings)?;
-    let mut dependent = BTreeSet::new();
-    // What cannot be turned up has no steps to compare with.
-    for after in variants.iter().filter_map(|variant| fingerprints(desk.global, &desk.source, variant).ok()) {
-        let names = before.keys().chain(after.keys());
-        dependent.extend(names.filter(|step| before.get(*step) != after.get(*step)).cloned());
-    }
-    let order = |step: &&String| ["provision", "bootstrap", "addons"].iter().position(|phase| step.starts_with(phase));
-    let mut dependent: Vec<String> = dependent.into_iter().collect();
-    dependent.sort_by_key(|step| order(&step));
-    let mut unknown: Vec<&String> =
-        before.iter().filter(|(_, digest)| digest.is_none()).map(|(step, _)| step).collect();
-    unknown.retain(|step| !dependent.contains(step));
-    unknown.sort_by_key(order);
-    Ok((dependent, unknown.into_iter().cloned().collect()))
 }

@@ -11,6 +11,7 @@ use crate::wizard;
 
 mod answers;
 mod explain;
+mod reach;
 mod view;
 
 /// Below the options.
@@ -52,7 +53,7 @@ enum Command {
     },
     /// Set values, all of them or none: `turnup config set phase1.num_nodes=3 phase3.dns=n`
     Set {
-        /// A setting and its value; y or n for a switch, a,b for a list, k=v,l=w for a map, JSON for records
+        /// A setting and its value; y or n for a switch, a,b for a list, k=v,l=w for a map, JSON for records, @FILE or @- for a secret
         #[arg(required = true, value_name = "NAME=VALUE", value_parser = super::parse_assignment)]
         assignments: Vec<(String, String)>,
     },
@@ -85,9 +86,9 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
-    /// Print every value with where it comes from, asked or not; of a node, all that was made from them
+    /// Print every value with where it comes from, asked or not; of a node, all that is made from them
     Complete {
-        /// A node of the cluster: its files, units, binaries and images
+        /// A node of the cluster: its files, flags, units, binaries and images, each with the settings that decide it
         node: Option<String>,
     },
     /// Print the configuration for other programs, without secrets
@@ -117,7 +118,7 @@ enum Command {
         #[arg(long)]
         apply: bool,
     },
-    /// Tell which other settings and which steps depend on a setting
+    /// Tell what depends on a setting: other settings, Terraform variables, files, units, flags, manifests, steps
     Where {
         /// The setting
         name: String,
@@ -151,14 +152,14 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> 
         Some(Command::Check) => view::check(&desk),
         Some(Command::Diff { a, b }) => view::diff(&desk, a.as_deref(), b.as_deref()),
         Some(Command::Complete { node: None }) => view::complete(&desk),
-        Some(Command::Complete { node: Some(node) }) => view::complete_node(&desk, &node),
+        Some(Command::Complete { node: Some(node) }) => reach::complete_node(&desk, &node),
         Some(Command::Export { format }) => view::export(&desk, format),
         Some(Command::Schema) => view::schema(&desk),
         Some(Command::Explain { name }) => explain::explain(&desk, &name),
         Some(Command::Why { name }) => explain::why(&desk, &name),
         Some(Command::WhyNot { wish, apply: false }) => explain::why_not(&desk, &wish),
         Some(Command::WhyNot { wish, apply: true }) => explain::make_possible(&desk, &wish),
-        Some(Command::Where { name }) => explain::find_dependents(&desk, &name),
+        Some(Command::Where { name }) => reach::find_dependents(&desk, &name),
     }
 }
 

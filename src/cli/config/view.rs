@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::Desk;
 use super::answers::change_json;
-use crate::bootstrap::complete::file_of;
 use crate::config::{Change, Form, Level, Problem, Profile, Schema, Setting, Settings, json_schema};
 use crate::error::{Class, Error, Result};
 use crate::state::Store;
@@ -36,20 +35,20 @@ pub(super) struct ListArgs {
 }
 
 impl ListArgs {
-    fn takes(&self, setting: &Setting) -> bool {
+    fn takes(&self, settings: &Settings, setting: &Setting) -> bool {
         let seen = self.all || setting.visible != self.invisible;
         let named = self.prefix.as_ref().is_none_or(|prefix| setting.name.starts_with(prefix))
             && self.phase.is_none_or(|phase| setting.name.starts_with(&format!("phase{phase}.")));
-        let asked = !self.new || (!setting.from_user && setting.written);
+        let asked = !self.new || (!settings.is_answered(&setting.name) && setting.written);
         seen && named && asked && (!self.changed || setting.value != setting.default)
     }
 }
 
 pub(super) fn list(desk: &Desk<'_>, args: &ListArgs) -> Result<()> {
     let settings = desk.settings()?;
-    let chosen: Vec<Setting> = settings.list().into_iter().filter(|setting| args.takes(setting)).collect();
+    let chosen: Vec<Setting> = settings.list().into_iter().filter(|setting| args.takes(&settings, setting)).collect();
     if desk.printer.is_json() {
-        let list: Vec<Value> = chosen.iter().map(setting_json).collect();
+        let list: Vec<Value> = chosen.iter().map(|setting| setting_json(&settings, setting)).collect();
         return desk.printer.json(&json!({"schema": "turnup.config.list/1", "settings": list}));
     }
     chosen.iter().try_for_each(|setting| desk.printer.line(&format!("{}={}", setting.name, shown(setting))))
@@ -87,7 +86,7 @@ fn value_json(setting: &Setting) -> Value {
     }
 }
 
-fn setting_json(setting: &Setting) -> Value {
+fn setting_json(settings: &Settings, setting: &Setting) -> Value {
     let default = Setting { value: setting.default.clone(), ..setting.clone() };
     json!({
         "name": setting.name,
@@ -98,6 +97,7 @@ fn setting_json(setting: &Setting) -> Value {
         "visible": setting.visible,
         "set_by_user": setting.from_user,
         "secret": setting.secret,
+        "unused": !settings.schema().acts_on(&setting.name),
     })
 }
 
@@ -190,26 +190,8 @@ pub(super) fn complete(desk: &Desk<'_>) -> Result<()> {
     lines.iter().zip(&rows).try_for_each(|(line, (origin, _))| desk.printer.line(&format!("{line:width$}  {origin}")))
 }
 
-/// The complete configuration of a node, as bootstrap computed it; secrets are in it by name only.
-pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
-    let store = find_store(desk)?;
-    let file = |node: &str| store.path(file_of(node));
-    // The name must be that of a file there, not a way to another place.
-    let entries = file("any").parent().and_then(|directory| fs_err::read_dir(directory).ok());
-    let files = entries.into_iter().flatten().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut known: Vec<String> = files.filter_map(|file| file.strip_suffix(".json").map(ToOwned::to_owned)).collect();
-    known.sort_unstable();
-    if !known.iter().any(|known| known == node) {
-        let error = Error::config(format!("there is no complete configuration of {node}"));
-        let hint =
-            if known.is_empty() { "turnup bootstrap".to_owned() } else { format!("nodes: {}", known.join(", ")) };
-        return Err(error.hint(hint));
-    }
-    desk.printer.line(fs_err::read_to_string(file(node))?.trim_end())
-}
-
 /// What turnup remembers of the cluster, for looking only.
-fn find_store(desk: &Desk<'_>) -> Result<Store> {
+pub(super) fn find_store(desk: &Desk<'_>) -> Result<Store> {
     let name = desk.settings()?.get("phase1.cluster_name")?;
     Ok(Store::at(desk.global.state_dir.join(name)))
 }

@@ -1,11 +1,12 @@
 //! The formats that structured comments name (`#: format = cidr`).
 //!
 //! - `parse`: their small language. `text`: what single words must look like. `shape`: lists, maps and records, in text and in JSON.
-//!   `schema`: all of it as JSON Schema.
+//!   `schema`: all of it as JSON Schema. `samples`: valid values.
 //!
 //! Pure: a format judges text alone. It must not read files, resolve names or look at other settings; `check` does the latter.
 
 mod parse;
+mod samples;
 mod schema;
 mod shape;
 mod text;

@@ -88,3 +88,46 @@ fn the_language_of_formats_is_checked() {
         Format::List(Box::new(Format::Any(vec![Format::Enum(vec!["a".to_owned(), "b".to_owned()]), Format::Empty,])))
     );
 }
+
+#[test]
+fn every_sample_is_valid() {
+    let fields = vec![
+        Field { name: "name".into(), required: true, format: Format::DnsLabel },
+        Field { name: "size".into(), required: false, format: Format::Int(1, 9) },
+    ];
+    let list = Format::List(Box::new(Format::Cidr(20, 28)));
+    let map = Format::Map(Box::new(Format::LabelKey), Box::new(Format::Bool));
+    for format in [
+        Format::DnsLabel,
+        Format::DnsName,
+        Format::UserName,
+        Format::Ipv4,
+        Format::Cidr(0, 32),
+        Format::Cidr(8, 12),
+        Format::Host,
+        Format::Semver,
+        Format::Path,
+        Format::Url,
+        Format::Duration,
+        Format::Quantity,
+        Format::Text,
+        Format::Word,
+        Format::LabelKey,
+        Format::LabelValue,
+        Format::Taint,
+        Format::Int(2, 7),
+        Format::Bool,
+        Format::Enum(vec!["a".into(), "b".into()]),
+        list,
+        map,
+        Format::Any(vec![Format::Empty, Format::Url]),
+        Format::Records(fields),
+        Format::File,
+    ] {
+        let samples = format.samples();
+        assert!(samples.len() > 1, "{format:?}");
+        for sample in samples {
+            assert_eq!(format.validate(&sample), Ok(()), "{format:?} {sample}");
+        }
+    }
+}

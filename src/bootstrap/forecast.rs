@@ -1,0 +1,80 @@
+//! The bootstrap phase as it would go, without going: the complete configuration of each node in an imagined directory.
+//!
+//! Certificates and keys are texts that say what they will be. Of a host that nobody has looked at yet, the usual is assumed.
+
+use crate::artifacts::{Lock, Obtained};
+use crate::cluster::Cluster;
+use crate::error::Result;
+use crate::node::Facts;
+use crate::provision::{Handoff, handoff};
+use crate::state::Store;
+
+use super::complete::{Completion, file_of};
+use super::pki::{Authority, Leaf};
+use super::steps::facts_file;
+
+/// Fills the imagined directory of the cluster, in which the hand-off lies already; what is known of real hosts and artifacts is taken over.
+pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
+    let (store, handoff) = (&cluster.store, cluster.handoff()?);
+    let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+    let known: Option<Obtained> = real.read_json(Obtained::FILE)?;
+    let known = known.filter(|known| known.kubernetes == selection.kubernetes);
+    let artifacts = known.unwrap_or_else(|| Obtained::pinned(&selection));
+    store.write_json(Obtained::FILE, &artifacts, 0o644)?;
+    let completion = Completion { cluster, handoff: &handoff, artifacts: &artifacts };
+    write_certificates(store, &cluster.settings.name, &completion.leaves()?)?;
+    let alike = known_facts(real)?.unwrap_or_else(usual_facts);
+    for host in &handoff.hosts {
+        let file = facts_file(&host.name);
+        let facts = real.read_json(&file)?.unwrap_or_else(|| alike.clone());
+        store.write_json(file, &facts, 0o644)?;
+        let (complete, _) = completion.complete(host, &facts)?;
+        store.write_json(file_of(&host.name), &complete, 0o600)?;
+    }
+    Ok(())
+}
+
+/// The facts of the first host that is there: one that nobody has looked at yet is taken to be like it.
+fn known_facts(real: &Store) -> Result<Option<Facts>> {
+    let handoff: Option<Handoff> = real.read_json(handoff::FILE)?;
+    let first = handoff.and_then(|handoff| handoff.hosts.into_iter().next());
+    first.map_or(Ok(None), |host| real.read_json(facts_file(&host.name)))
+}
+
+/// A virtual machine with systemd and the unified hierarchy of cgroups.
+fn usual_facts() -> Facts {
+    Facts {
+        os: "Linux".into(),
+        kernel: String::new(),
+        arch: std::env::consts::ARCH.into(),
+        cgroup: 2,
+        container: false,
+        lowers_oom_score: true,
+        joined: false,
+        resolv_conf: "/etc/resolv.conf".into(),
+        memory_mib: 0,
+        cpus: 0,
+    }
+}
+
+fn write_certificates(store: &Store, cluster: &str, leaves: &[Leaf]) -> Result<()> {
+    let write = |file: &str, what: &str| store.write_file(format!("pki/{file}"), mark(what).as_bytes(), 0o600);
+    for authority in Authority::ALL.map(Authority::file) {
+        write(&format!("{authority}.crt"), &format!("authority {authority} of {cluster}"))?;
+        write(&format!("{authority}.key"), &format!("key of the authority {authority}"))?;
+    }
+    write("sa.pub", "public key of service accounts")?;
+    write("sa.key", "key of service accounts")?;
+    write("encryption.key", "key for Secrets in etcd")?;
+    for leaf in leaves {
+        let (group, hosts) = (leaf.group.as_deref().unwrap_or("no group"), leaf.hosts.join(", "));
+        let what = format!("certificate of {} ({group}), signed by {}, for: {hosts}", leaf.name, leaf.authority.file());
+        write(&format!("{}.crt", leaf.file), &what)?;
+        write(&format!("{}.key", leaf.file), &format!("key of {}", leaf.file))?;
+    }
+    Ok(())
+}
+
+fn mark(what: &str) -> String {
+    format!("(made by bootstrap: {what})\n")
+}

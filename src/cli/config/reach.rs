@@ -1,0 +1,128 @@
+//! How far a setting reaches: `where`, and the same seen from a node: `complete NODE`. Found by trial with other values.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::Desk;
+use super::view::find_store;
+use crate::config::{Setting, Settings};
+use crate::error::{Error, Result};
+use crate::forecast::{Forecast, Place};
+
+/// What differs when the setting has another value.
+pub(super) fn find_dependents(desk: &Desk<'_>, name: &str) -> Result<()> {
+    let settings = desk.settings()?;
+    let explanation = settings.explain(name)?;
+    let variants = settings.variants(name)?;
+    let changed: BTreeSet<String> =
+        variants.iter().flat_map(|variant| settings.differences(variant)).map(|change| change.name).collect();
+    let changed: Vec<&String> = changed.iter().filter(|changed| *changed != name).collect();
+    let reach = Reach::find(desk, &settings, &variants).unwrap_or_else(|why| {
+        desk.printer.remark(&format!("files and steps are not known: {}", why.message()));
+        Reach::default()
+    });
+    let defined: Vec<&str> = explanation.definitions.iter().map(|definition| definition.location.as_str()).collect();
+    if desk.printer.is_json() {
+        return desk.printer.json(&json!({
+            "schema": "turnup.config.where/2", "name": name, "defined": defined, "named_by": explanation.used_by,
+            "tried": tried(name, &variants), "changes": changed, "places": reach.places, "files": reach.files, "steps": reach.steps,
+        }));
+    }
+    let mut lines: Vec<String> = defined.iter().map(|place| format!("defined at {place}")).collect();
+    lines.extend(explanation.used_by.iter().map(|name| format!("named by {name}")));
+    lines.extend(changed.iter().map(|name| format!("changes with it: {name}")));
+    lines.extend(reach.places.iter().map(ToString::to_string));
+    lines.extend(reach.steps.iter().map(|step| format!("step {step}")));
+    lines.iter().try_for_each(|line| desk.printer.line(line))
+}
+
+/// The other values; those of a secret are nobody's business.
+fn tried(name: &str, variants: &[Settings]) -> Vec<String> {
+    let shown = |variant: &Settings| variant.get(name).ok().filter(|_| !variant.is_secret(name));
+    variants.iter().filter_map(shown).collect()
+}
+
+/// What any of some variants changes.
+#[derive(Default)]
+struct Reach {
+    places: BTreeSet<Place>,
+    files: BTreeSet<String>,
+    steps: Vec<String>,
+}
+
+impl Reach {
+    fn find(desk: &Desk<'_>, settings: &Settings, variants: &[Settings]) -> Result<Self> {
+        let before = forecast(desk, settings)?;
+        let mut reach = Self::default();
+        let mut steps = BTreeSet::new();
+        let (tried, refused): (Vec<_>, Vec<_>) =
+            variants.iter().map(|variant| before.with(variant)).partition(Result::is_ok);
+        // What cannot be turned up has nothing to compare with.
+        if let (true, Some(Err(why))) = (tried.is_empty(), refused.into_iter().next()) {
+            return Err(why);
+        }
+        for after in tried.into_iter().flatten() {
+            reach.places.extend(before.places(&after));
+            reach.files.extend(before.different_files(&after));
+            steps.extend(before.different_steps(&after));
+        }
+        reach.steps = before.in_order(steps);
+        Ok(reach)
+    }
+}
+
+fn forecast(desk: &Desk<'_>, settings: &Settings) -> Result<Forecast> {
+    Forecast::of(settings, &desk.source, &desk.global.state_dir)
+}
+
+/// The complete configuration of a node, each value with the settings that decide it; secrets are in it by name only.
+pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
+    let settings = desk.settings()?;
+    let forecast = forecast(desk, &settings)?;
+    let text = find_text(desk, &forecast, node)?;
+    let mut trials = Vec::new();
+    let acted_on = |setting: &Setting| settings.schema().acts_on(&setting.name);
+    for setting in settings.list().into_iter().filter(acted_on) {
+        let variants = settings.variants(&setting.name)?.into_iter();
+        let others = variants.filter_map(|variant| forecast.with(&variant).ok());
+        trials.extend(others.map(|forecast| (setting.name.clone(), forecast)));
+    }
+    let values = forecast.node_values(node, &text, &trials);
+    let origin = |name: &String| settings.origin(name, desk.path()).unwrap_or_default();
+    if desk.printer.is_json() {
+        let complete: Value = serde_json::from_str(&text).map_err(|error| Error::bug(error.to_string()))?;
+        let decided = values.iter().filter(|value| !value.settings.is_empty());
+        let origins: Map<String, Value> = decided
+            .map(|value| {
+                let settings = value.settings.iter().map(|name| (name.clone(), json!(origin(name))));
+                (value.place.clone(), Value::Object(settings.collect()))
+            })
+            .collect();
+        return desk.printer.json(&json!({
+            "schema": "turnup.config.complete-node/1", "node": node, "complete": complete, "origins": origins,
+        }));
+    }
+    for value in values {
+        let names: Vec<String> = value.settings.iter().map(|name| format!("{name} ({})", origin(name))).collect();
+        let origin = if names.is_empty() { String::new() } else { format!("  <- {}", names.join(", ")) };
+        desk.printer.line(&format!("{} = {}{origin}", value.place, value.value))?;
+    }
+    Ok(())
+}
+
+/// As bootstrap computed it, or would.
+fn find_text(desk: &Desk<'_>, forecast: &Forecast, node: &str) -> Result<String> {
+    let file = Forecast::node_file(node);
+    let Some(expected) = forecast.files.get(&file) else {
+        let nodes: Vec<&str> = forecast.hosts.keys().map(String::as_str).collect();
+        return Err(
+            Error::config(format!("the cluster has no node {node}")).hint(format!("nodes: {}", nodes.join(", ")))
+        );
+    };
+    let computed = find_store(desk)?.read(&file)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    if computed.is_none() {
+        desk.printer.remark("bootstrap has not computed it yet: certificates and keys are named only");
+    }
+    Ok(computed.unwrap_or_else(|| expected.clone()))
+}

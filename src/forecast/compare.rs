@@ -1,0 +1,94 @@
+//! Which values of two JSON documents differ, by their paths. Knows nothing of what the documents mean.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// The keys that name an element of a list.
+pub(super) const NAMES: [&str; 4] = ["path", "name", "reference", "key"];
+
+/// The way to a value: keys of objects, names of list elements.
+pub(super) type Way = Vec<String>;
+
+/// The ways to all values that are not the same in both. Elements of lists are the same when their names are.
+pub(super) fn differences(before: &Value, after: &Value) -> BTreeSet<Way> {
+    let mut found = BTreeSet::new();
+    compare(before, after, &mut Way::new(), &mut found);
+    found
+}
+
+fn compare(before: &Value, after: &Value, way: &mut Way, found: &mut BTreeSet<Way>) {
+    if before == after {
+        return;
+    }
+    let (Some(left), Some(right)) = (members(before), members(after)) else {
+        found.insert(way.clone());
+        return;
+    };
+    let value =
+        |list: &[(String, Value)], name: &str| list.iter().find(|(known, _)| known == name).map(|(_, v)| v.clone());
+    let names: BTreeSet<&String> = left.iter().chain(&right).map(|(name, _)| name).collect();
+    let start = found.len();
+    for name in names {
+        way.push(name.clone());
+        match (value(&left, name), value(&right, name)) {
+            (Some(before), Some(after)) => compare(&before, &after, way, found),
+            _ => drop(found.insert(way.clone())),
+        }
+        way.pop();
+    }
+    if found.len() == start {
+        // The same elements in another order.
+        found.insert(way.clone());
+    }
+}
+
+/// The parts of a value by their names; none for one that has no parts, or parts without names.
+pub(super) fn members(value: &Value) -> Option<Vec<(String, Value)>> {
+    match value {
+        Value::Object(object) => Some(object.iter().map(|(key, value)| (key.clone(), value.clone())).collect()),
+        Value::Array(list) => {
+            // The program before its flags has no name among them.
+            let bare = list.first().and_then(Value::as_str).filter(|word| list.len() > 1 && !word.starts_with("--"));
+            let elements = &list[usize::from(bare.is_some())..];
+            let mut members: Vec<(String, Value)> =
+                bare.map(|word| (word.to_owned(), word.into())).into_iter().collect();
+            for element in elements {
+                members.push((name_of(element)?, element.clone()));
+            }
+            let distinct: BTreeSet<&String> = members.iter().map(|(name, _)| name).collect();
+            (distinct.len() == members.len()).then_some(members)
+        }
+        _ => None,
+    }
+}
+
+/// The name of a list's element: its path or name; of a flag what is before its value. A list of other words is one value.
+fn name_of(element: &Value) -> Option<String> {
+    if let Some(text) = element.as_str() {
+        return text.starts_with("--").then(|| text.split_once('=').map_or(text, |(flag, _)| flag).to_owned());
+    }
+    NAMES.into_iter().find_map(|key| element.get(key)?.as_str()).map(ToOwned::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_differs_is_named_by_key_name_and_flag() {
+        let before = json!({"a": {"b": 1, "c": [1, 2]}, "files": [{"path": "/x", "mode": 1}, {"path": "/y", "mode": 1}],
+            "command": ["run", "--a=1", "--b=2"]});
+        let after = json!({"a": {"b": 2, "c": [1, 3]}, "files": [{"path": "/y", "mode": 2}, {"path": "/z", "mode": 1}],
+            "command": ["run", "--a=1", "--b=3", "--c=4"]});
+        let ways: Vec<String> = differences(&before, &after).iter().map(|way| way.join(" ")).collect();
+        let expected = ["a b", "a c", "command --b", "command --c", "files /x", "files /y mode", "files /z"];
+        assert_eq!(ways, expected);
+        assert!(differences(&before, &before).is_empty());
+        let turned = differences(&json!(["--a=1", "--b=2"]), &json!(["--b=2", "--a=1"]));
+        assert_eq!(turned.len(), 1, "another order is a difference");
+        assert_eq!(differences(&json!({"a": ["x"]}), &json!({"a": ["y"]})).len(), 1, "words are one value");
+    }
+}

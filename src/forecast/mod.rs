@@ -1,0 +1,118 @@
+//! What a configuration would become, computed before anything exists: every rendered file, and the inputs of every step.
+//!
+//! A pure function of settings, templates and what is already known of real hosts; nothing is written and nothing is asked. What only a
+//! real run makes (keys, certificates, instances) is a text that says so.
+
+mod compare;
+mod origin;
+mod place;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use origin::NodeValue;
+pub use place::Place;
+
+use crate::cluster::Cluster;
+use crate::config::{Settings, TreeSource};
+use crate::error::Result;
+use crate::phase::Engine;
+use crate::provision::Role;
+use crate::state::Store;
+use crate::{addons, bootstrap, provision};
+
+/// The folders of a cluster's directory that a phase renders for Terraform, for the nodes and for the API server.
+const RENDERED: [(&str, &str); 3] = [("provision", "provision"), ("bootstrap", "complete"), ("addons", "addons")];
+/// What the provision phase leaves there that is not rendered.
+const STATE: &str = "provision/terraform.tfstate";
+
+/// One forecast.
+pub struct Forecast {
+    /// The texts by their paths below the cluster's directory: Terraform's input, complete configurations, manifests.
+    pub files: BTreeMap<String, String>,
+    /// The hosts by their names.
+    pub hosts: BTreeMap<String, Role>,
+    /// The steps in their order, each with one digest of all its inputs; none where only a run can know them.
+    steps: Vec<(String, Option<String>)>,
+    source: TreeSource,
+    state_dir: PathBuf,
+    /// The cluster as it is.
+    real: Store,
+}
+
+impl Forecast {
+    /// The forecast for these settings. An error where they cannot be turned up.
+    pub fn of(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
+        let cluster = Cluster::imagined(settings, source.clone(), state_dir)?;
+        let real = Store::at(cluster.store.dir());
+        Self::foresee(cluster, source, state_dir, real)
+    }
+
+    /// What the same cluster would become with other settings, its name included.
+    pub fn with(&self, settings: &Settings) -> Result<Self> {
+        let cluster = Cluster::imagined(settings, self.source.clone(), &self.state_dir)?;
+        Self::foresee(cluster, &self.source, &self.state_dir, self.real.clone())
+    }
+
+    fn foresee(cluster: Cluster, source: &TreeSource, state_dir: &Path, real: Store) -> Result<Self> {
+        let cluster = Arc::new(cluster);
+        provision::forecast(&cluster, &real)?;
+        bootstrap::forecast(&cluster, &real)?;
+        addons::forecast(&cluster)?;
+        let mut steps = Vec::new();
+        for phase in [provision::phase(&cluster)?, bootstrap::phase(&cluster)?, addons::phase(&cluster)?] {
+            let known = Engine::fingerprints(&cluster.store, &phase)?;
+            let names = phase.manifest.steps.iter().map(|step| format!("{}/{}", phase.name, step.name));
+            steps.extend(names.map(|name| (name.clone(), known.get(&name).cloned().flatten())));
+        }
+        let files = cluster.store.imagined_files().into_iter();
+        let files =
+            files.map(|(path, bytes)| (path.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
+        let hosts = cluster.handoff()?.hosts.into_iter().map(|host| (host.name, host.role)).collect();
+        Ok(Self {
+            files: files.filter(|(path, _)| phase_of(path).is_some()).collect(),
+            hosts,
+            steps,
+            source: source.clone(),
+            state_dir: state_dir.to_owned(),
+            real,
+        })
+    }
+
+    /// The steps whose inputs differ, in their order.
+    #[must_use]
+    pub fn different_steps(&self, other: &Self) -> Vec<String> {
+        let missing = |step: &String, list: &[(String, Option<String>)]| !list.iter().any(|(name, _)| name == step);
+        let changed = |(name, digest): &&(String, Option<String>)| {
+            other.steps.iter().any(|(there, other)| there == name && other != digest) || missing(name, &other.steps)
+        };
+        let gone = other.steps.iter().filter(|(name, _)| missing(name, &self.steps));
+        self.steps.iter().filter(changed).chain(gone).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The same steps in the order in which they run.
+    #[must_use]
+    pub fn in_order(&self, mut steps: BTreeSet<String>) -> Vec<String> {
+        let mut ordered: Vec<String> = self.steps.iter().filter_map(|(name, _)| steps.take(name)).collect();
+        ordered.extend(steps);
+        ordered
+    }
+
+    /// The paths of the files that differ.
+    #[must_use]
+    pub fn different_files(&self, other: &Self) -> Vec<String> {
+        let mut paths: Vec<&String> = self.files.keys().chain(other.files.keys()).collect();
+        paths.retain(|path| self.files.get(*path) != other.files.get(*path));
+        paths.sort_unstable();
+        paths.dedup();
+        paths.into_iter().cloned().collect()
+    }
+}
+
+/// The phase that renders a file; none for other files of the cluster's directory.
+#[must_use]
+pub fn phase_of(path: &str) -> Option<&'static str> {
+    let (folder, _) = path.split_once('/')?;
+    RENDERED.into_iter().find(|(_, rendered)| *rendered == folder && path != STATE).map(|(phase, _)| phase)
+}

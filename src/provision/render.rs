@@ -1,0 +1,128 @@
+//! What Terraform is given: the module, its variables and the descriptions of local hosts. Writes nothing and asks no host.
+
+use serde_json::json;
+
+use crate::artifacts::{Cache, Digest};
+use crate::cluster::{Cluster, SSH_KEY};
+use crate::error::{Context as _, Error, Result};
+
+use super::handoff::Role;
+use super::local::{self, HostSpec, NetworkSpec};
+
+/// Terraform's working directory below the cluster's.
+pub(super) const DIR: &str = "provision";
+/// Terraform's variables below the cluster's directory.
+pub(super) const VARIABLES: &str = "provision/terraform.tfvars.json";
+
+/// A host that the configuration asks for.
+pub(super) struct PlannedHost {
+    pub(super) name: String,
+    pub(super) role: Role,
+    pub(super) address: std::net::Ipv4Addr,
+    offset: u32,
+}
+
+/// One control-plane host and `phase1.num_nodes` workers, each at an address that no change of the number moves.
+pub(super) fn planned_hosts(cluster: &Cluster) -> Result<Vec<PlannedHost>> {
+    let settings = &cluster.settings;
+    let workers = (0..settings.num_nodes).map(|index| (Role::Worker, index, 20 + index));
+    [(Role::ControlPlane, 0, 10)]
+        .into_iter()
+        .chain(workers)
+        .map(|(role, index, offset)| {
+            // The last address of a subnet is its broadcast address.
+            let address = settings.subnet.address(offset).filter(|_| settings.subnet.address(offset + 1).is_some());
+            let address = address.ok_or_else(|| {
+                Error::config(format!("{} has no address for {} workers", settings.subnet, settings.num_nodes))
+                    .hint("turnup config set phase1.local.subnet=10.117.0.0/16")
+            })?;
+            Ok(PlannedHost { name: format!("{}-{}-{index}", settings.name, role.name()), role, address, offset })
+        })
+        .collect()
+}
+
+pub(super) fn spec_file(name: &str) -> String {
+    format!("{DIR}/hosts/{name}.json")
+}
+
+pub(super) fn host_key(host: &str) -> String {
+    format!("ssh/hosts/{host}")
+}
+
+pub(super) fn public_key(cluster: &Cluster, key: &str) -> Result<String> {
+    let bytes = cluster.store.read(format!("{key}.pub"))?;
+    let bytes = bytes.ok_or_else(|| Error::permanent(format!("{key}.pub is missing")).hint("turnup provision"))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(text.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
+}
+
+/// The module, its variables and the hosts' descriptions, by their paths below the cluster's directory.
+pub(super) fn files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
+    let mut files = Vec::new();
+    let module = format!("templates/provision/{}/", cluster.settings.target);
+    for file in cluster.source.files(&module) {
+        let name = file.trim_start_matches(&module).to_owned();
+        if std::path::Path::new(&name).extension().is_some_and(|ending| ending == "tf") {
+            files.push((format!("{DIR}/{name}"), cluster.source.read_text(&file)?));
+        }
+    }
+    let network = network(cluster)?;
+    let network_text = pretty(&network)?;
+    let mut hosts = serde_json::Map::new();
+    for host in planned_hosts(cluster)? {
+        let spec = spec(cluster, &host, network.clone())?;
+        let text = pretty(&spec)?;
+        hosts.insert(
+            host.name.clone(),
+            json!({
+                "role": host.role,
+                "address": host.address,
+                "spec": cluster.store.path(spec_file(&host.name)),
+                "digest": Digest::of(text.as_bytes()),
+                "host_key": public_key(cluster, &host_key(&host.name))?,
+                "blobs": local::BLOBS,
+            }),
+        );
+        files.push((spec_file(&host.name), text));
+    }
+    let control_plane = planned_hosts(cluster)?.remove(0);
+    let variables = json!({"cluster": {
+        "name": cluster.settings.name,
+        "api": {"host": control_plane.address, "port": cluster.settings.api_port},
+        "network": {"spec": cluster.store.path(format!("{DIR}/network.json")), "digest": Digest::of(network_text.as_bytes())},
+        "hosts": hosts,
+    }});
+    files.push((format!("{DIR}/network.json"), network_text));
+    files.push((VARIABLES.to_owned(), pretty(&variables)?));
+    Ok(files)
+}
+
+fn network(cluster: &Cluster) -> Result<NetworkSpec> {
+    let subnet = cluster.settings.subnet;
+    let gateway = subnet.address(1).ok_or_else(|| Error::config(format!("{subnet} has no addresses")))?;
+    let id = local::cluster_id(cluster.store.dir());
+    Ok(NetworkSpec { bridge: format!("tu-{id}"), gateway, prefix: subnet.prefix() })
+}
+
+fn spec(cluster: &Cluster, host: &PlannedHost, network: NetworkSpec) -> Result<HostSpec> {
+    let store = &cluster.store;
+    let id = local::cluster_id(store.dir());
+    let cache = Cache::open()?;
+    Ok(HostSpec {
+        name: host.name.clone(),
+        machine: format!("turnup-{id}-{}", host.offset),
+        interface: format!("tu{id}-{}", host.offset),
+        address: host.address,
+        network,
+        dir: store.path(format!("hosts/{}", host.name)),
+        root: cache.host_root_path(&cluster.settings.root_suite),
+        authorized_keys: store.path(format!("{SSH_KEY}.pub")),
+        host_key: store.path(host_key(&host.name)),
+        blobs: cache.blobs_dir(),
+    })
+}
+
+fn pretty(value: &impl serde::Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
+    Ok(text + "\n")
+}
