@@ -68,6 +68,7 @@ pub struct ClusterSettings {
 impl Cluster {
     /// The cluster that the configuration describes; its state lies below `state_dir`.
     pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+        require_files(settings)?;
         Self::with_store(settings, source, state_dir, Store::open)
     }
 
@@ -184,6 +185,16 @@ fn own_version(exe: &Path) -> Result<String> {
     }
     let version = crate::artifacts::Digest::of_file(exe)?.to_string();
     Ok(VERSION.get_or_init(|| version).clone())
+}
+
+/// A file that a step would read is missed before the first step, not by it.
+fn require_files(settings: &Settings) -> Result<()> {
+    let missing = settings.check_files(Path::new(""));
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let error = Error::config("files that the configuration names are missing");
+    Err(missing.into_iter().fold(error, |error, problem| error.evidence(problem.message)).hint("turnup config check"))
 }
 
 /// What this version asks for and cannot do yet is refused: doing less than the file says would be worse.

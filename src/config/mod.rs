@@ -3,7 +3,7 @@
 //! - `source`: where the tree, phases and templates come from.
 //! - `schema`: the tree and its structured comments; `format`, `network`: what text may look like.
 //! - `object`, `json`: between a configuration and the JSON object, every mistake with its place.
-//! - `check`: is it right? `problem`: what is found.
+//! - `check`, `named`: is it right, and are the files there that it names? `problem`: what is found.
 //! - `settings`: a loaded file, as all other rooms use it; `file`: replacing it as a whole.
 //!
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
@@ -17,6 +17,7 @@ mod given;
 mod import;
 mod json;
 mod json_schema;
+mod named;
 mod network;
 mod object;
 mod problem;

@@ -48,6 +48,8 @@ pub struct Rule {
     pub example: Option<String>,
     /// It is asked for, but this version does nothing with it.
     pub unused: bool,
+    /// The guided wizard asks it: a first cluster needs an answer, or is better for one.
+    pub guided: bool,
     /// What it was called before.
     pub was: Vec<String>,
 }
@@ -81,6 +83,11 @@ impl Schema {
                 }
             }
         }
+        for (id, symbol) in tree.symbols() {
+            if matches!(&rules[id.index()].format, Some(Format::Records(fields)) if fields.is_empty()) {
+                mistakes.push(format!("{}: records need a field: `#: field NAME = FORMAT`", symbol.name));
+            }
+        }
         spread_secrecy(&tree, &mut rules);
         if mistakes.is_empty() {
             return Ok(Arc::new(Self { tree: Arc::new(tree), rules }));
@@ -104,8 +111,15 @@ impl Schema {
     /// What the structured comments say about a symbol.
     #[must_use]
     pub fn rule(&self, symbol: SymbolId) -> &Rule {
-        static NONE: Rule =
-            Rule { format: None, secret: false, effect: None, example: None, unused: false, was: Vec::new() };
+        static NONE: Rule = Rule {
+            format: None,
+            secret: false,
+            effect: None,
+            example: None,
+            unused: false,
+            guided: false,
+            was: Vec::new(),
+        };
         self.rules.get(symbol.index()).unwrap_or(&NONE)
     }
 
@@ -195,7 +209,8 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         "format" => rule.format = Some(value.parse()?),
         "was" if !value.is_empty() => rule.was.push(value.to_owned()),
         "unused" if value.is_empty() => rule.unused = true,
-        "unused" => return Err("`unused` takes no value".to_owned()),
+        "guided" if value.is_empty() => rule.guided = true,
+        "unused" | "guided" => return Err(format!("`{}` takes no value", annotation.key)),
         "secret" if value.is_empty() => rule.secret = true,
         "secret" => return Err("`secret` takes no value".to_owned()),
         "example" => rule.example = Some(value.to_owned()),
@@ -209,7 +224,7 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         }
         other if other.starts_with("field ") => return add_field(rule, other, value),
         other => {
-            let known = ["format", "field", "secret", "example", "changes", "unused", "was"];
+            let known = ["format", "field", "secret", "example", "changes", "unused", "guided", "was"];
             let advice = suggestion(other, known.into_iter());
             return Err(format!("`{other}` is no structured comment{advice}"));
         }
@@ -284,6 +299,12 @@ mod tests {
           | Kconfig:5:1: `chages` is no structured comment; did you mean `changes`?
           | Kconfig:6:1: `secret` takes no value
         ");
+    }
+
+    #[test]
+    fn refuses_records_without_fields() {
+        let error = load("#: format = records\nconfig a.b\n\tstring \"A\"\n").unwrap_err();
+        assert!(error.render().contains("a.b: records need a field"), "{}", error.render());
     }
 
     #[test]

@@ -264,6 +264,11 @@ impl Settings {
         })
     }
 
+    /// The problem with the place of its setting in the file.
+    pub(super) fn located(&self, problem: Problem) -> Problem {
+        placed(problem, &self.places)
+    }
+
     /// Whether the file has a value for it.
     #[must_use]
     pub fn is_answered(&self, name: &str) -> bool {

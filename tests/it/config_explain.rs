@@ -297,3 +297,16 @@ fn a_secret_is_never_an_argument() {
     assert!(standard_input.status.success());
     assert!(desk.read(".config.json").contains("hunter4"));
 }
+
+#[test]
+fn files_that_are_named_must_be_there() {
+    let desk = Desk::new("");
+    desk.ok(&["config", "set", "phase2.http_proxy=http://proxy:3128", "phase2.proxy_ca_file=corp.pem"]);
+    let said = desk.run(&["config", "check"]);
+    assert_eq!(said.code, 3);
+    assert!(said.out.contains("phase2.proxy_ca_file: corp.pem is not there, or no file\n"), "{}", said.out);
+    let up = desk.run(&["up"]);
+    assert!(up.code == 3 && up.err.contains("corp.pem is not there"), "{}", up.err);
+    desk.write("corp.pem", "");
+    assert_eq!(desk.run(&["config", "check"]).code, 0);
+}

@@ -106,7 +106,9 @@ pub(super) fn check(desk: &Desk<'_>) -> Result<()> {
     let Some(settings) = Settings::open(path, schema)? else {
         return Settings::load(path, &desk.source).map(drop);
     };
-    let problems = settings.with_given(&desk.global.given())?.check();
+    let settings = settings.with_given(&desk.global.given())?;
+    let mut problems = settings.check();
+    problems.extend(settings.check_files(Path::new("")));
     let errors = problems.iter().filter(|problem| problem.level == Level::Error).count();
     if printer.is_json() {
         let list: Vec<Value> = problems.iter().map(Problem::json).collect();

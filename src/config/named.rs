@@ -1,0 +1,37 @@
+//! Files of this machine that a configuration names. Looks whether they are there; reads none of them.
+
+use std::path::Path;
+
+use super::format::Format;
+use super::{Problem, Settings};
+
+impl Settings {
+    /// What is wrong with the files that settings in force name; relative paths count from `dir`.
+    #[must_use]
+    pub fn check_files(&self, dir: &Path) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for setting in self.list().iter().filter(|setting| setting.written && !setting.value.is_empty()) {
+            let Ok(symbol) = self.schema().find(&setting.name) else { continue };
+            let files = self.schema().rule(symbol).format.iter().flat_map(|format| files(format, &setting.value));
+            for file in files.filter(|file| !dir.join(file).is_file()) {
+                let shown = if setting.secret { "the file that it names" } else { file };
+                let message = format!("{}: {shown} is not there, or no file", setting.name);
+                problems.push(self.located(Problem::error(message).about(&setting.name)));
+            }
+        }
+        problems
+    }
+}
+
+/// The parts of a text that are names of files.
+fn files<'t>(format: &Format, text: &'t str) -> Vec<&'t str> {
+    match format {
+        Format::File => vec![text],
+        Format::List(element) => text.split(',').flat_map(|part| files(element, part.trim())).collect(),
+        Format::Any(formats) => {
+            let fitting = formats.iter().find(|format| format.validate(text).is_ok());
+            fitting.map_or_else(Vec::new, |format| files(format, text))
+        }
+        _ => Vec::new(),
+    }
+}
