@@ -34,7 +34,7 @@ pub use import::{Fate, Imported, import_anywhere};
 pub use json::Position;
 pub use json_schema::json_schema;
 pub use network::Network;
-pub(crate) use object::{default_value, show, write as object};
+pub(crate) use object::{show, write as object};
 pub use problem::{Level, Problem};
 pub use profile::Profile;
 pub use schema::{Effect, Rule, Schema};

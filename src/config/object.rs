@@ -51,7 +51,7 @@ fn forget_defaults(schema: &Schema, config: &mut Config<'_>) {
     let mut without = config.clone();
     for symbol in &schema.ordered() {
         let counts = config.user_value(*symbol).is_some() && config.visible(*symbol) != Tri::N;
-        if counts && default_value(config, *symbol) == config.value(*symbol) {
+        if counts && config.default_value(*symbol) == config.value(*symbol) {
             without.unset(*symbol);
         }
     }
@@ -257,7 +257,7 @@ pub(crate) fn write(schema: &Schema, config: &Config<'_>) -> Value {
 pub(super) fn write_minimal(schema: &Schema, config: &Config<'_>) -> Value {
     let mut root = Map::new();
     for symbol in schema.ordered().into_iter().filter(|symbol| config.is_written(*symbol)) {
-        if default_value(config, symbol) == config.value(symbol) {
+        if config.default_value(symbol) == config.value(symbol) {
             continue;
         }
         let value = json_value(schema, symbol, config.value(symbol)).unwrap_or(Value::Bool(false));
@@ -289,13 +289,6 @@ pub(crate) fn json_value(schema: &Schema, symbol: SymbolId, text: &str) -> Optio
     }
 }
 
-/// What a symbol would be if nobody had answered for it.
-pub(crate) fn default_value(config: &Config<'_>, symbol: SymbolId) -> String {
-    let mut without = config.clone();
-    without.unset(symbol);
-    without.value(symbol).to_owned()
-}
-
 /// `false`, for a bool that is n although its default is not.
 fn json_off(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Option<Value> {
     let definition = schema.tree().get(symbol);
@@ -303,7 +296,7 @@ fn json_off(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Option<Va
     if !definition.kind.is_logical() || definition.choice.is_some() || config.user_value(symbol).is_none() {
         return None;
     }
-    matches!(default_value(config, symbol).as_str(), "y" | "m").then_some(Value::Bool(false))
+    matches!(config.default_value(symbol).as_str(), "y" | "m").then_some(Value::Bool(false))
 }
 
 fn insert(root: &mut Map<String, Value>, name: &str, value: Value) {

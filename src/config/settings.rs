@@ -520,7 +520,7 @@ pub(super) fn spelled(kind: SymbolType, value: &str) -> String {
 
 fn setting(schema: &Schema, config: &Config<'_>, symbol: SymbolId) -> Setting {
     let default = match config.user_value(symbol) {
-        Some(_) => object::default_value(config, symbol),
+        Some(_) => config.default_value(symbol),
         None => config.value(symbol).to_owned(),
     };
     Setting {

@@ -169,7 +169,5 @@ fn is_custom(model: &Model, symbol: SymbolId) -> bool {
     if model.config.user_value(symbol).is_none() {
         return false;
     }
-    let mut without = model.config.clone();
-    without.unset(symbol);
-    without.value(symbol) != model.config.value(symbol)
+    model.config.default_value(symbol) != model.config.value(symbol)
 }

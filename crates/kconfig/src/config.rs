@@ -200,6 +200,29 @@ impl<'t> Config<'t> {
         self.user.symbols[symbol.index()].counted().map(UserValue::as_str)
     }
 
+    /// The value that it would have had the user said nothing about it; of a choice's member, nothing about the whole choice.
+    #[must_use]
+    pub fn default_value(&self, symbol: SymbolId) -> String {
+        let definition = self.tree.get(symbol);
+        if self.user_value(symbol).is_none() && definition.choice.is_none() {
+            return self.value(symbol).to_owned();
+        }
+        if definition.choice.is_some() || definition.transitional || self.follows_itself(symbol) {
+            // What the user said about a choice decides about all members at once.
+            let mut without = self.clone();
+            without.unset(symbol);
+            return without.value(symbol).to_owned();
+        }
+        self.evaluator().text_without_user(symbol)
+    }
+
+    /// Whether what a symbol is without the user could depend on what it is with: only a symbol that takes over another one's answer.
+    fn follows_itself(&self, symbol: SymbolId) -> bool {
+        self.tree.get(symbol).defaults.iter().any(|default| {
+            matches!(self.tree.expr(default.value), crate::expr::Expr::Atom(Atom::Symbol(old)) if self.tree.get(old).transitional)
+        })
+    }
+
     /// The value: `n`, `m`, `y` of bools and tristates, text of others, empty for none.
     #[must_use]
     pub fn value(&self, symbol: SymbolId) -> &str {

@@ -24,7 +24,7 @@
 //!
 //! [`conf`] is Linux's `scripts/kconfig/conf` on top of all of them. Other tools stand beside the layers and use only their public
 //! side: [`lint`], [`merge`] and [`diff`] over [`fragment`], [`explain`],
-//! [`format`](mod@format) and [`json`].
+//! [`format`](mod@format) and [`json`]. [`history`] lets a front-end undo.
 //!
 //! # Invariants
 //!
@@ -60,6 +60,7 @@ pub mod explain;
 pub mod expr;
 pub mod format;
 pub mod fragment;
+pub mod history;
 pub mod json;
 pub mod lint;
 mod load;

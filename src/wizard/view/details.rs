@@ -115,7 +115,7 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
     let rule = schema.rule(symbol);
     let show = |text: &str| config::show(schema, symbol, text);
     let mut facts = vec![("Name", format!("{} ({})", definition.name, definition.kind))];
-    let default = config::default_value(config, symbol);
+    let default = config.default_value(symbol);
     let is_default = config.origin(symbol) == Origin::User && default == config.value(symbol);
     let origin = if is_default { "which is the default".to_owned() } else { origin(model, symbol) };
     facts.push(("Value", format!("{}, {origin}", show(config.value(symbol)))));

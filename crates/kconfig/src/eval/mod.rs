@@ -64,7 +64,7 @@ pub(crate) struct UserChoice {
 }
 
 /// Everything that the user said.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UserValues {
     pub symbols: Vec<UserSymbol>,
     pub choices: Vec<UserChoice>,

@@ -7,7 +7,26 @@ use crate::tree::{NodeId, Symbol, SymbolId};
 use crate::value::{SymbolType, Tri};
 
 impl<'a> Evaluator<'a> {
+    /// The value of a symbol that is in no choice, had the user said nothing about it: a tree has no cycles, so nothing that it rests on
+    /// rests on it.
+    pub(crate) fn text_without_user(self, id: SymbolId) -> String {
+        let answer = self.compute_from(id, None);
+        match answer.value {
+            Computed::Tri(tri) => tri.as_str().to_owned(),
+            Computed::Text(text) => text.into(),
+            Computed::None => String::new(),
+        }
+    }
+
     pub(super) fn compute_symbol(self, id: SymbolId) -> Answer {
+        let answer = self.compute_from(id, self.user.symbols[id.index()].counted());
+        if answer.direct < answer.forced && self.tree.get(id).kind.is_logical() {
+            self.answers.unmet.borrow_mut().push(id);
+        }
+        answer
+    }
+
+    fn compute_from(self, id: SymbolId, said: Option<&UserValue>) -> Answer {
         let symbol = self.tree.get(id);
         if symbol.kind == SymbolType::Unknown {
             return Answer::NOTHING;
@@ -21,9 +40,9 @@ impl<'a> Evaluator<'a> {
             answer.implied = self.clamp(self.eval(symbol.implied_by), symbol.kind);
         }
         if symbol.kind.is_logical() {
-            self.compute_logical(id, symbol, &mut answer);
+            self.compute_logical(id, symbol, said, &mut answer);
         } else {
-            self.compute_text(id, symbol, &mut answer);
+            self.compute_text(id, symbol, said, &mut answer);
         }
         answer.written &= symbol.env.is_none() && !symbol.transitional;
         answer
@@ -56,7 +75,7 @@ impl<'a> Evaluator<'a> {
         visible
     }
 
-    fn compute_logical(self, id: SymbolId, symbol: &Symbol, answer: &mut Answer) {
+    fn compute_logical(self, id: SymbolId, symbol: &Symbol, said: Option<&UserValue>, answer: &mut Answer) {
         if let Some(choice) = symbol.choice
             && (answer.visible == Tri::Y || !self.tree.has_mode(choice))
         {
@@ -65,7 +84,7 @@ impl<'a> Evaluator<'a> {
             answer.reason = Reason::Choice;
             return;
         }
-        let user = match self.user.symbols[id.index()].counted() {
+        let user = match said {
             Some(UserValue::Tri(tri)) if answer.visible != Tri::N => Some(*tri),
             _ => None,
         };
@@ -76,9 +95,6 @@ impl<'a> Evaluator<'a> {
             answer.written |= answer.forced != Tri::N;
             self.compute_default(symbol, answer)
         };
-        if answer.direct < answer.forced {
-            self.answers.unmet.borrow_mut().push(id);
-        }
         if answer.forced > value {
             answer.reason = Reason::Select;
             value = answer.forced;
@@ -120,7 +136,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn compute_text(self, id: SymbolId, symbol: &Symbol, answer: &mut Answer) {
+    fn compute_text(self, id: SymbolId, symbol: &Symbol, said: Option<&UserValue>, answer: &mut Answer) {
         let mut value = if self.tree.dialect.numbers_start_at_zero() {
             match symbol.kind {
                 SymbolType::Int => "0",
@@ -130,7 +146,7 @@ impl<'a> Evaluator<'a> {
         } else {
             ""
         };
-        match self.user.symbols[id.index()].counted() {
+        match said {
             Some(UserValue::Text(text)) if answer.visible != Tri::N => {
                 value = text;
                 answer.reason = Reason::User;

@@ -23,6 +23,12 @@ pub(super) fn write(units: &[Unit<'_>]) -> String {
     writer.text
 }
 
+/// A backslash before the blanks at the end of a line joins nothing; without them it would.
+fn keep_end(text: &str, line: &str) -> String {
+    let blank = if text.ends_with('\\') && !line.ends_with('\\') { " " } else { "" };
+    format!("{text}{blank}")
+}
+
 struct Writer {
     text: String,
     /// What was written last; a comment inside an entry counts as an attribute.
@@ -96,13 +102,13 @@ impl Writer {
 
     fn write_statement(&mut self, indent: &str, unit: &Unit<'_>) {
         match &*unit.lines {
-            [only] => self.line(indent, &squeeze(trim(only))),
+            [only] => self.line(indent, &keep_end(&squeeze(trim(only)), only)),
             [first, middle @ .., last] => {
                 self.line(indent, first.trim_start_matches(is_blank));
                 for line in middle {
                     self.line("", line);
                 }
-                self.line("", last.trim_end_matches(is_blank));
+                self.line("", &keep_end(last.trim_end_matches(is_blank), last));
             }
             [] => {}
         }

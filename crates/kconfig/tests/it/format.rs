@@ -149,6 +149,12 @@ fn entry() -> impl Strategy<Value = String> {
     )
 }
 
+#[test]
+fn a_backslash_that_joins_nothing_does_not_begin_to() {
+    let formatted = kconfig::format::format("Kconfig", b"\\ \\ \n$(a)\n").unwrap();
+    assert_eq!(kconfig::format::format("Kconfig", &formatted).unwrap(), formatted);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
 

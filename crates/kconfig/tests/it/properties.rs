@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use kconfig::history::Delta;
 use kconfig::{Config, Env, MemoryFiles, Tree, Tri, dotconfig};
 use proptest::prelude::*;
 
@@ -135,6 +136,34 @@ proptest! {
         let mut again = Config::new(&tree);
         dotconfig::read(&mut again, &written, "CONFIG_");
         prop_assert_eq!(dotconfig::write(&again, "CONFIG_"), written);
+    }
+
+    #[test]
+    fn what_was_said_can_be_taken_back_and_said_again(text in sound_tree(), picks in prop::collection::vec((any::<prop::sample::Index>(), 0..4_usize), 0..20)) {
+        let tree = tree(&text);
+        let mut config = Config::new(&tree);
+        let symbols: Vec<_> = tree.symbols().map(|(id, _)| id).collect();
+        let all = |config: &Config<'_>| dotconfig::write(config, "CONFIG_");
+        let mut steps = vec![(all(&config), Delta::default())];
+        for (index, value) in picks {
+            let id = symbols[index.index(symbols.len())];
+            let before = config.said();
+            config.set(id, ["n", "m", "y", "5"][value]).ok();
+            steps.push((all(&config), before.delta(&config.said())));
+            for id in &symbols {
+                let mut without = config.clone();
+                without.unset(*id);
+                prop_assert_eq!(config.default_value(*id), without.value(*id), "{}", tree.get(*id).name);
+            }
+        }
+        for at in (1..steps.len()).rev() {
+            config.undo(&steps[at].1);
+            prop_assert_eq!(&all(&config), &steps[at - 1].0);
+        }
+        for (text, delta) in &steps {
+            config.redo(delta);
+            prop_assert_eq!(&all(&config), text);
+        }
     }
 
     #[test]
