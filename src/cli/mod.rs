@@ -32,6 +32,7 @@ mod status;
 mod up;
 mod validate;
 
+use config::require_terminal;
 pub use printer::Printer;
 
 /// Below the options of `turnup --help`.

@@ -8,7 +8,7 @@ use crate::error::{Class, Context as _, Error, Result};
 
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Privacy {
+pub(crate) enum Privacy {
     /// Whoever the user's umask lets; an existing file keeps its mode.
     Shared,
     /// The user alone, because secrets are inside.
@@ -16,7 +16,7 @@ pub(super) enum Privacy {
 }
 
 /// The content of the file; nothing when there is no file.
-pub(super) fn read(path: &Path) -> Result<Option<String>> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>> {
     let bytes = match fs_err::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -41,7 +41,7 @@ fn unreadable(path: &Path, error: std::io::Error) -> Error {
 }
 
 /// Replaces the file atomically: whoever reads it sees all of the old or all of the new content, also after a crash.
-pub(super) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()> {
+pub(crate) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()> {
     let target = follow_links(path)?;
     let parent = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),

@@ -267,7 +267,7 @@ pub(super) fn write_minimal(schema: &Schema, config: &Config<'_>) -> Value {
 }
 
 /// The text of the file.
-pub(super) fn render(object: &Value) -> String {
+pub(crate) fn render(object: &Value) -> String {
     // The alternate form is the indented one; a Value always has a text.
     format!("{object:#}\n")
 }

@@ -459,9 +459,14 @@ impl Settings {
         object::write_minimal(&self.schema, &self.config())
     }
 
+    /// Leaves out of the object what is so by default.
+    pub(crate) fn make_minimal(&mut self) {
+        self.object = self.minimal();
+    }
+
     /// Replaces the file by the minimal object; whether it was another one.
     pub fn save_minimal(&mut self, path: &Path) -> Result<bool> {
-        self.object = self.minimal();
+        self.make_minimal();
         let differs = self.differs_from_file();
         if differs {
             self.save(path)?;

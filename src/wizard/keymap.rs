@@ -33,32 +33,88 @@ pub(super) enum Key {
 pub(super) enum Context {
     /// The menus.
     Menu,
+    /// Looking for an entry.
+    Search,
     /// Editing one line.
     Edit,
+    /// Typing the name of a file.
+    Path,
     /// Picking one of several.
     Pick,
+    /// The elements of a list.
+    Items,
+    /// The fields of an element.
+    Fields,
+    /// What would unlock an entry.
+    Repair,
+    /// What is wrong.
+    Problems,
+    /// The file as it would be.
+    Preview,
     /// Reading.
     Text,
+    /// A question that is answered by one of several.
+    GuideOptions,
+    /// A question that is answered by a text.
+    GuideText,
+    /// The end of the questions.
+    Summary,
     /// The question before leaving.
     Quit,
     /// The question before writing what is wrong.
     Save,
+    /// The question about answers that were not saved.
+    Recover,
 }
 
 impl Context {
     /// All contexts, in the order of the help.
-    pub(super) const ALL: [Self; 6] = [Self::Menu, Self::Edit, Self::Pick, Self::Text, Self::Quit, Self::Save];
+    pub(super) const ALL: [Self; 17] = [
+        Self::Menu,
+        Self::Search,
+        Self::Edit,
+        Self::Path,
+        Self::Pick,
+        Self::Items,
+        Self::Fields,
+        Self::Repair,
+        Self::Problems,
+        Self::Preview,
+        Self::Text,
+        Self::GuideOptions,
+        Self::GuideText,
+        Self::Summary,
+        Self::Quit,
+        Self::Save,
+        Self::Recover,
+    ];
 
     /// The heading in the help.
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Menu => "In the menus",
+            Self::Search => "While searching",
             Self::Edit => "While editing",
+            Self::Path => "While naming a file",
             Self::Pick => "While choosing",
+            Self::Items => "In a list",
+            Self::Fields => "In an element of a list",
+            Self::Repair => "Before unlocking",
+            Self::Problems => "In the list of what is wrong",
+            Self::Preview => "In the preview",
             Self::Text => "While reading",
+            Self::GuideOptions => "In the guide, choosing",
+            Self::GuideText => "In the guide, typing",
+            Self::Summary => "At the end of the guide",
             Self::Quit => "Before leaving",
             Self::Save => "Before saving",
+            Self::Recover => "After a session that was cut off",
         }
+    }
+
+    /// Whether characters are text.
+    const fn is_typed(self) -> bool {
+        matches!(self, Self::Search | Self::Edit | Self::Path | Self::GuideText)
     }
 }
 
@@ -78,7 +134,10 @@ const fn bind(context: Context, keys: &'static [Key], msg: Msg, help: &'static s
     Binding { context, keys, msg, help, short }
 }
 
-use Context::{Edit, Menu, Pick, Quit, Save, Text};
+use Context::{
+    Edit, Fields, GuideOptions, GuideText, Items, Menu, Path, Pick, Preview, Problems, Quit, Recover, Repair, Save,
+    Search, Summary, Text,
+};
 use Key::{Backspace, Char, Ctrl, Delete, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
 
 static BINDINGS: &[Binding] = &[
@@ -90,17 +149,44 @@ static BINDINGS: &[Binding] = &[
     bind(Menu, &[End, Char('G')], Msg::Last, "last line", ""),
     bind(Menu, &[Enter], Msg::Open, "open a menu, edit a value, turn a switch over", "open"),
     bind(Menu, &[Right, Char('l')], Msg::Enter, "go into the menu", ""),
-    bind(Menu, &[Left, Char('h'), Esc, Backspace], Msg::Back, "back to the menu before", "back"),
-    bind(Menu, &[Char(' '), Char('t')], Msg::Toggle, "turn a switch over", "switch"),
+    bind(Menu, &[Esc, Left, Char('h'), Backspace], Msg::Back, "back to the menu before", "back"),
+    bind(Menu, &[Char(' '), Char('t')], Msg::Toggle, "turn a switch over", ""),
     bind(Menu, &[Char('y')], Msg::Switch(Tri::Y), "switch on", ""),
     bind(Menu, &[Char('m')], Msg::Switch(Tri::M), "build as a module, where the tree has modules", ""),
     bind(Menu, &[Char('n')], Msg::Switch(Tri::N), "switch off", ""),
-    bind(Menu, &[Char('r'), Delete], Msg::Reset, "forget the answer: the default counts again", ""),
+    bind(
+        Menu,
+        &[Char('r'), Delete],
+        Msg::Reset,
+        "forget the answer, or all in this menu: the defaults count again",
+        "",
+    ),
+    bind(Menu, &[Char('U'), Ctrl('r')], Msg::Redo, "make it again", ""),
+    bind(Menu, &[Char('/'), F(8)], Msg::Search, "search names, prompts and help", "find"),
     bind(Menu, &[Char('i'), Tab, F(2)], Msg::Details, "everything about this entry", "details"),
+    bind(Menu, &[Char('u')], Msg::Undo, "take the last change back", "undo"),
+    bind(Menu, &[Char('o'), Ctrl('o')], Msg::Return, "back to where the last jump began", ""),
+    bind(Menu, &[Char('e'), F(3)], Msg::Unlock, "why is this locked, and what would unlock it", ""),
+    bind(Menu, &[Char('!')], Msg::Problems, "list what is wrong, to go there", ""),
+    bind(Menu, &[Char('a'), Char('z'), Char('Z'), F(4)], Msg::ShowAll, "show also what cannot be set now", ""),
+    bind(Menu, &[Char('c')], Msg::ShowNames, "names instead of prompts", ""),
+    bind(Menu, &[Char('w')], Msg::Guide, "the guide: only the questions that a first cluster needs", ""),
     bind(Menu, &[Char('s'), Ctrl('s'), F(6)], Msg::Save, "save", "save"),
+    bind(Menu, &[Char('S')], Msg::SaveAs, "save to another file", ""),
+    bind(Menu, &[Char('D')], Msg::SaveMinimal, "save to another file what is not so by default", ""),
+    bind(Menu, &[Char('L'), Char('O'), F(7)], Msg::Load, "load a profile or another file", ""),
     bind(Menu, &[Char('?'), F(1)], Msg::Keys, "all keys", "keys"),
     bind(Menu, &[Char('q'), Ctrl('c'), F(9)], Msg::Quit, "quit", "quit"),
+    bind(Menu, &[Char('v'), F(5)], Msg::Preview, "the file as it would be, and what differs", "view"),
     bind(Menu, &[Ctrl('z')], Msg::Suspend, "back to the shell for a while", ""),
+    bind(Search, &[Enter], Msg::Accept, "go there", "go there"),
+    bind(Search, &[Esc, Ctrl('c')], Msg::Cancel, "stay where you were", "stay"),
+    bind(Search, &[Up, Ctrl('p')], Msg::Move(-1), "one line up", "up"),
+    bind(Search, &[Down, Ctrl('n')], Msg::Move(1), "one line down", "down"),
+    bind(Search, &[PageUp], Msg::Move(-PAGE), "ten lines up", ""),
+    bind(Search, &[PageDown], Msg::Move(PAGE), "ten lines down", ""),
+    bind(Search, &[Backspace, Ctrl('h')], Msg::Erase, "delete to the left", ""),
+    bind(Search, &[Ctrl('u')], Msg::EraseLine, "delete all", "clear"),
     bind(Edit, &[Enter], Msg::Accept, "take the value", "take it"),
     bind(Edit, &[Esc, Ctrl('c')], Msg::Cancel, "leave it as it was", "leave it"),
     bind(Edit, &[Left, Ctrl('b')], Msg::Cursor(Place::Left), "one character left", ""),
@@ -110,12 +196,64 @@ static BINDINGS: &[Binding] = &[
     bind(Edit, &[Backspace, Ctrl('h')], Msg::Erase, "delete to the left", ""),
     bind(Edit, &[Delete, Ctrl('d')], Msg::EraseForward, "delete to the right", ""),
     bind(Edit, &[Ctrl('u')], Msg::EraseLine, "delete all to the left", "clear"),
+    bind(Edit, &[Up], Msg::Count(1), "a number: one more", ""),
+    bind(Edit, &[Down], Msg::Count(-1), "a number: one less", ""),
+    bind(Edit, &[PageUp], Msg::Count(10), "a number: ten more", ""),
+    bind(Edit, &[PageDown], Msg::Count(-10), "a number: ten less", ""),
+    bind(Edit, &[Tab], Msg::Next, "a path: complete it", ""),
+    bind(Path, &[Enter], Msg::Accept, "take this file", "take it"),
+    bind(Path, &[Tab], Msg::Next, "complete the path", "complete"),
+    bind(Path, &[Esc, Ctrl('c')], Msg::Cancel, "back", "back"),
+    bind(Path, &[Left, Ctrl('b')], Msg::Cursor(Place::Left), "one character left", ""),
+    bind(Path, &[Right, Ctrl('f')], Msg::Cursor(Place::Right), "one character right", ""),
+    bind(Path, &[Home, Ctrl('a')], Msg::Cursor(Place::Start), "to the beginning", ""),
+    bind(Path, &[End, Ctrl('e')], Msg::Cursor(Place::End), "to the end", ""),
+    bind(Path, &[Backspace, Ctrl('h')], Msg::Erase, "delete to the left", ""),
+    bind(Path, &[Delete, Ctrl('d')], Msg::EraseForward, "delete to the right", ""),
+    bind(Path, &[Ctrl('u')], Msg::EraseLine, "delete all to the left", "clear"),
     bind(Pick, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
     bind(Pick, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
     bind(Pick, &[Home, Char('g')], Msg::First, "first line", ""),
     bind(Pick, &[End, Char('G')], Msg::Last, "last line", ""),
     bind(Pick, &[Enter, Char(' '), Right, Char('l')], Msg::Accept, "choose this one", "choose"),
     bind(Pick, &[Esc, Left, Char('h'), Char('q'), Ctrl('c')], Msg::Cancel, "leave it as it was", "leave it"),
+    bind(Items, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(Items, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(Items, &[Enter, Right, Char('l')], Msg::Open, "change this element", "change"),
+    bind(Items, &[Char('a'), Char('+')], Msg::Add, "add an element", "add"),
+    bind(Items, &[Char('d'), Char('-'), Delete], Msg::Remove, "remove this element", "remove"),
+    bind(Items, &[Char('K')], Msg::Shift(-1), "move it up", "up"),
+    bind(Items, &[Char('J')], Msg::Shift(1), "move it down", "down"),
+    bind(Items, &[Esc, Char('q'), Left, Char('h'), Char('s')], Msg::Accept, "take the list", "done"),
+    bind(Items, &[Ctrl('c')], Msg::Cancel, "leave the list as it was", "leave it"),
+    bind(Fields, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(Fields, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(Fields, &[Enter, Right, Char('l')], Msg::Open, "change this field", "change"),
+    bind(Fields, &[Char('d'), Delete], Msg::Remove, "empty this field", ""),
+    bind(Fields, &[Esc, Char('q'), Left, Char('h'), Char('s')], Msg::Accept, "take the element", "done"),
+    bind(Fields, &[Ctrl('c')], Msg::Cancel, "leave the element as it was", "leave it"),
+    bind(Repair, &[Enter, Char('y')], Msg::Accept, "change all of this", "change all of this"),
+    bind(
+        Repair,
+        &[Esc, Char('n'), Char('q'), Left, Char('h'), Ctrl('c')],
+        Msg::Cancel,
+        "leave it as it was",
+        "leave it",
+    ),
+    bind(Repair, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(Repair, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(Problems, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(Problems, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(Problems, &[Enter, Right, Char('l')], Msg::Accept, "go there", "go there"),
+    bind(Problems, &[Esc, Char('q'), Left, Char('h'), Char('!'), Ctrl('c')], Msg::Cancel, "close", "close"),
+    bind(Preview, &[Tab, Right, Char('l')], Msg::Next, "the next view", "next view"),
+    bind(Preview, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(Preview, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(Preview, &[PageUp, Ctrl('u')], Msg::Move(-PAGE), "ten lines up", ""),
+    bind(Preview, &[PageDown, Ctrl('d'), Char(' ')], Msg::Move(PAGE), "ten lines down", ""),
+    bind(Preview, &[Home, Char('g')], Msg::First, "to the top", ""),
+    bind(Preview, &[End, Char('G')], Msg::Last, "to the end", ""),
+    bind(Preview, &[Esc, Enter, Left, Char('h'), Char('q'), Char('v'), Ctrl('c')], Msg::Cancel, "close", "close"),
     bind(Text, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
     bind(Text, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
     bind(Text, &[PageUp, Ctrl('u')], Msg::Move(-PAGE), "ten lines up", ""),
@@ -128,6 +266,41 @@ static BINDINGS: &[Binding] = &[
         "close",
         "close",
     ),
+    bind(GuideOptions, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(GuideOptions, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(GuideOptions, &[Enter, Right, Char('l'), Char(' ')], Msg::Accept, "take this answer, and on", "next"),
+    bind(GuideOptions, &[Esc, Left, Char('h'), Backspace], Msg::Back, "the question before", "back"),
+    bind(GuideOptions, &[PageUp], Msg::Move(-PAGE), "the text, up", ""),
+    bind(GuideOptions, &[PageDown], Msg::Move(PAGE), "the text, down", ""),
+    bind(GuideOptions, &[Char('i'), Tab, F(2)], Msg::Details, "everything about this entry", "details"),
+    bind(GuideOptions, &[Char('a'), F(4)], Msg::Menus, "all settings, in menus", "all settings"),
+    bind(GuideOptions, &[Char('?'), F(1)], Msg::Keys, "all keys", "keys"),
+    bind(GuideOptions, &[Char('q'), Ctrl('c'), F(9)], Msg::Quit, "quit", "quit"),
+    bind(GuideText, &[Enter], Msg::Accept, "take this answer, and on", "next"),
+    bind(GuideText, &[Esc, Ctrl('o')], Msg::Back, "the question before", "back"),
+    bind(GuideText, &[Left, Ctrl('b')], Msg::Cursor(Place::Left), "one character left", ""),
+    bind(GuideText, &[Right, Ctrl('f')], Msg::Cursor(Place::Right), "one character right", ""),
+    bind(GuideText, &[Home, Ctrl('a')], Msg::Cursor(Place::Start), "to the beginning", ""),
+    bind(GuideText, &[End, Ctrl('e')], Msg::Cursor(Place::End), "to the end", ""),
+    bind(GuideText, &[Backspace, Ctrl('h')], Msg::Erase, "delete to the left", ""),
+    bind(GuideText, &[Delete, Ctrl('d')], Msg::EraseForward, "delete to the right", ""),
+    bind(GuideText, &[Ctrl('u')], Msg::EraseLine, "delete all to the left", "clear"),
+    bind(GuideText, &[Up], Msg::Count(1), "a number: one more", ""),
+    bind(GuideText, &[Down], Msg::Count(-1), "a number: one less", ""),
+    bind(GuideText, &[PageUp], Msg::Move(-PAGE), "the text, up", ""),
+    bind(GuideText, &[PageDown], Msg::Move(PAGE), "the text, down", ""),
+    bind(GuideText, &[Tab, F(2)], Msg::Details, "everything about this entry", "details"),
+    bind(GuideText, &[F(4)], Msg::Menus, "all settings, in menus", "all settings"),
+    bind(GuideText, &[F(1)], Msg::Keys, "all keys", "keys"),
+    bind(GuideText, &[Ctrl('c'), F(9)], Msg::Quit, "quit", ""),
+    bind(Summary, &[Enter, Char('s')], Msg::SaveAndLeave, "save and leave", "save and leave"),
+    bind(Summary, &[Esc, Left, Char('h'), Backspace], Msg::Back, "the last question", "back"),
+    bind(Summary, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(Summary, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(Summary, &[Char('v'), F(5)], Msg::Preview, "the file as it would be, and what differs", "view"),
+    bind(Summary, &[Char('a'), F(4)], Msg::Menus, "all settings, in menus", "all settings"),
+    bind(Summary, &[Char('?'), F(1)], Msg::Keys, "all keys", "keys"),
+    bind(Summary, &[Char('q'), Ctrl('c'), F(9)], Msg::Quit, "quit", "quit"),
     bind(Quit, &[Char('s'), Char('y'), Enter], Msg::SaveAndLeave, "save and quit", "save and quit"),
     bind(Quit, &[Char('n'), Char('d')], Msg::Discard, "quit without saving", "quit without saving"),
     bind(Quit, &[Esc, Char('c'), Char('q'), Ctrl('c')], Msg::Cancel, "stay", "stay"),
@@ -135,13 +308,18 @@ static BINDINGS: &[Binding] = &[
     bind(Save, &[Esc, Enter, Char('c'), Char('n'), Char('q'), Ctrl('c')], Msg::Cancel, "back", "back"),
     bind(Save, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
     bind(Save, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
+    bind(Recover, &[Enter, Char('y')], Msg::Accept, "take them over", "take them over"),
+    bind(Recover, &[Char('n'), Char('d')], Msg::Refuse, "throw them away", "throw them away"),
+    bind(Recover, &[Esc, Ctrl('c'), Char('q')], Msg::Quit, "quit and decide later", "quit and decide later"),
+    bind(Recover, &[Up, Char('k')], Msg::Move(-1), "one line up", ""),
+    bind(Recover, &[Down, Char('j')], Msg::Move(1), "one line down", ""),
 ];
 
 /// What a key means in a context.
 pub(super) fn translate(context: Context, key: Key) -> Option<Msg> {
     let bound = bindings(context).find(|binding| binding.keys.contains(&key)).map(|binding| binding.msg.clone());
     match key {
-        Char(c) if bound.is_none() && context == Edit => Some(Msg::Type(c.to_string())),
+        Char(c) if bound.is_none() && context.is_typed() => Some(Msg::Type(c.to_string())),
         _ => bound,
     }
 }
@@ -151,11 +329,18 @@ pub(super) fn bindings(context: Context) -> impl Iterator<Item = &'static Bindin
     BINDINGS.iter().filter(move |binding| binding.context == context)
 }
 
+/// One of the keys at the foot of the screen.
+pub(super) struct Hint {
+    pub(super) key: String,
+    pub(super) what: &'static str,
+    pub(super) msg: Msg,
+}
+
 /// The keys of the foot of the screen and what they do.
-pub(super) fn hints(context: Context) -> impl Iterator<Item = (String, &'static str)> {
+pub(super) fn hints(context: Context) -> impl Iterator<Item = Hint> {
     bindings(context).filter(|binding| !binding.short.is_empty()).map(|binding| {
         let key = binding.keys.first().copied().map(name).unwrap_or_default();
-        (key, binding.short)
+        Hint { key, what: binding.short, msg: binding.msg.clone() }
     })
 }
 

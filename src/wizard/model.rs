@@ -1,39 +1,92 @@
 //! What the wizard knows: the answers, where in the menus it stands, the open dialogs. No terminal, no file, no clock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kconfig::{ChoiceId, Config, NodeId, SymbolId};
+use kconfig::history::Said;
+use kconfig::{Config, NodeId, SetError, SymbolId};
 use serde_json::Value;
 
+use super::dialog::Dialog;
+use super::guide::Guide;
+use super::history::History;
 use super::keymap::Context;
-use super::line_edit::LineEdit;
 use super::rows::{self, Row};
+use super::search::Index;
 use crate::config::{self, Problem, Schema};
 
 /// The whole state.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that are independent of each other")]
 pub(super) struct Model {
     pub(super) schema: Arc<Schema>,
     pub(super) config: Config<'static>,
     /// The file's name, for the screen.
     pub(super) file: String,
+    /// How answers are written into it.
+    pub(super) form: Form,
     /// Whether colours may be used.
     pub(super) colour: bool,
+    /// Whether the terminal shows nothing but ASCII.
+    pub(super) ascii: bool,
     /// What the file has; nothing when there is none.
-    pub(super) saved: Option<Value>,
+    pub(super) saved: Option<Saved>,
+    /// The settings that the file names; nothing when there is none.
+    pub(super) known: Option<BTreeSet<SymbolId>>,
     /// Whether the file says the same in other words: saving makes it whole, leaving it loses nothing.
     pub(super) is_stale: bool,
+    /// What the running cluster was made with, by the settings' names.
+    pub(super) applied: Option<BTreeMap<String, String>>,
+    /// Presets that can be loaded: names and what they are for.
+    pub(super) profiles: Vec<(String, String)>,
     /// From the root to the open menu.
     pub(super) places: Vec<Place>,
+    /// Where jumps began, the last one last.
+    pub(super) trail: Vec<Vec<Place>>,
+    /// Whether entries are shown that cannot be set now.
+    pub(super) show_all: bool,
+    /// Whether names are shown instead of prompts.
+    pub(super) show_names: bool,
     /// The innermost dialog last; it gets the keys.
     pub(super) dialogs: Vec<Dialog>,
+    /// The questions one after the other, instead of the menus.
+    pub(super) guide: Option<Guide>,
     /// What the last key did or could not do.
     pub(super) notice: Option<Notice>,
     /// What is wrong with the answers now.
     pub(super) problems: Vec<Problem>,
     /// Leave as soon as the file is written.
     pub(super) leaving: bool,
+    pub(super) history: History,
+    /// Counts the changes of answers, those that are taken back too.
+    pub(super) revision: u64,
+    /// What searching looks through; made when it is first needed.
+    pub(super) index: Option<Arc<Index>>,
+    rows: Vec<Row>,
+    /// What the rows were made from.
+    rows_of: Option<(u64, NodeId, bool)>,
+    unsaved: bool,
+}
+
+/// How answers are written into a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Our JSON object.
+    Object,
+    /// `.config` of Kconfig's own tools, with what stands before the names.
+    DotConfig {
+        /// `CONFIG_`.
+        prefix: String,
+    },
+}
+
+/// What a file has.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Saved {
+    /// The object.
+    Object(Value),
+    /// The answers.
+    Said(Box<Said>),
 }
 
 /// A menu that is open, and the line in it.
@@ -50,75 +103,84 @@ pub(super) struct Notice {
     pub(super) is_error: bool,
 }
 
-/// What lies over the menus.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Dialog {
-    /// Editing the text of a symbol.
-    Edit { symbol: SymbolId, line: LineEdit },
-    /// Picking one of several.
-    Pick(Pick),
-    /// Everything about one entry.
-    Details { node: NodeId, scroll: usize },
-    /// All keys.
-    Keys { scroll: usize },
-    /// Lines to read.
-    Text { title: String, lines: Vec<String>, scroll: usize },
-    /// The question before leaving.
-    Quit,
-    /// The question before writing something that is wrong.
-    Save { lines: Vec<String>, scroll: usize, overwrite: bool },
-}
-
-/// A list to pick from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pick {
-    pub(super) title: String,
-    pub(super) options: Vec<PickOption>,
-    pub(super) cursor: usize,
-    pub(super) target: Target,
-}
-
-/// One line of such a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PickOption {
-    pub(super) label: String,
-    pub(super) value: String,
-    pub(super) current: bool,
-}
-
-/// What is picked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    /// A text that has one of several values.
-    Symbol(SymbolId),
-    /// A choice, by its member.
-    Choice(ChoiceId),
-}
-
 impl Model {
     /// The wizard at the top of the tree; `saved` is what the file has.
-    pub(super) fn new(schema: Arc<Schema>, config: Config<'static>, file: String, saved: Option<Value>) -> Self {
+    pub(super) fn new(
+        schema: Arc<Schema>,
+        config: Config<'static>,
+        file: String,
+        form: Form,
+        saved: Option<Saved>,
+    ) -> Self {
         let top = Place { menu: schema.tree().root(), cursor: 0 };
         let mut model = Self {
             schema,
             config,
             file,
+            form,
             colour: true,
+            ascii: false,
             saved,
+            known: None,
             is_stale: false,
+            applied: None,
+            profiles: Vec::new(),
             places: vec![top],
+            trail: Vec::new(),
+            show_all: false,
+            show_names: false,
             dialogs: Vec::new(),
+            guide: None,
             notice: None,
             problems: Vec::new(),
             leaving: false,
+            history: History::default(),
+            revision: 0,
+            index: None,
+            rows: Vec::new(),
+            rows_of: None,
+            unsaved: false,
         };
-        model.judge();
+        model.answered();
+        model.refresh();
         model
     }
 
-    /// Finds out anew what is wrong.
-    pub(super) fn judge(&mut self) {
+    /// Makes a change of answers that can be taken back; `what` is how a person would order it.
+    pub(super) fn change(
+        &mut self,
+        what: String,
+        edit: impl FnOnce(&mut Config<'static>) -> Result<(), SetError>,
+    ) -> Result<(), SetError> {
+        let before = self.config.said();
+        edit(&mut self.config)?;
+        self.history.remember(what, before.delta(&self.config.said()));
+        self.answered();
+        Ok(())
+    }
+
+    /// Finds out anew what follows from the answers.
+    pub(super) fn answered(&mut self) {
+        self.revision += 1;
         self.problems = config::check(&self.schema, &self.config);
+        self.unsaved = !match &self.saved {
+            Some(Saved::Object(object)) => *object == self.object(),
+            Some(Saved::Said(said)) => self.config.says(said),
+            None => false,
+        };
+    }
+
+    /// Brings the lines of the open menu up to date; to be called when a message has been taken.
+    pub(super) fn refresh(&mut self) {
+        let now = Some((self.revision, self.place().menu, self.show_all));
+        if self.rows_of != now {
+            self.rows = rows::rows(self, self.place().menu);
+            self.rows_of = now;
+        }
+        let last = self.rows.len().saturating_sub(1);
+        if let Some(place) = self.places.last_mut() {
+            place.cursor = place.cursor.min(last);
+        }
     }
 
     /// The open menu.
@@ -127,15 +189,19 @@ impl Model {
     }
 
     /// The lines of the open menu.
-    pub(super) fn rows(&self) -> Vec<Row> {
-        rows::rows(self, self.place().menu)
+    pub(super) fn rows(&self) -> &[Row] {
+        &self.rows
     }
 
     /// The line under the cursor.
     pub(super) fn row(&self) -> Option<Row> {
-        let mut rows = self.rows();
-        let cursor = self.place().cursor;
-        (cursor < rows.len()).then(|| rows.swap_remove(cursor))
+        self.rows.get(self.place().cursor).cloned()
+    }
+
+    /// Whether the entry under the cursor is shown only because everything is.
+    pub(super) fn rows_hidden(&mut self) -> bool {
+        self.refresh();
+        self.row().is_some_and(|row| row.hidden)
     }
 
     /// The object that saving would write.
@@ -143,21 +209,36 @@ impl Model {
         config::object(&self.schema, &self.config)
     }
 
+    /// What a file that is written now has.
+    pub(super) fn to_save(&self) -> Saved {
+        match self.form {
+            Form::Object => Saved::Object(self.object()),
+            Form::DotConfig { .. } => Saved::Said(Box::new(self.config.said())),
+        }
+    }
+
     /// Whether saving would change the file.
-    pub(super) fn is_unsaved(&self) -> bool {
-        self.saved.as_ref() != Some(&self.object())
+    pub(super) const fn is_unsaved(&self) -> bool {
+        self.unsaved
     }
 
     /// What the keys go to.
     pub(super) fn context(&self) -> Context {
-        match self.dialogs.last() {
-            None => Context::Menu,
-            Some(Dialog::Edit { .. }) => Context::Edit,
-            Some(Dialog::Pick(_)) => Context::Pick,
-            Some(Dialog::Details { .. } | Dialog::Keys { .. } | Dialog::Text { .. }) => Context::Text,
-            Some(Dialog::Quit) => Context::Quit,
-            Some(Dialog::Save { .. }) => Context::Save,
+        match (self.dialogs.last(), &self.guide) {
+            (Some(dialog), _) => dialog.context(),
+            (None, Some(guide)) => guide.context(),
+            (None, None) => Context::Menu,
         }
+    }
+
+    /// Whether the file has no answer for it and nobody has given one since.
+    pub(super) fn is_new(&self, symbol: SymbolId) -> bool {
+        // The object names no switch that is off.
+        let named = self.form != Form::Object
+            || !self.schema.tree().get(symbol).kind.is_logical()
+            || self.config.tri(symbol) != kconfig::Tri::N;
+        let unanswered = named && self.config.user_value(symbol).is_none() && self.config.is_written(symbol);
+        unanswered && self.known.as_ref().is_some_and(|known| !known.contains(&symbol))
     }
 
     /// What is wrong with this symbol, if anything.
@@ -177,5 +258,40 @@ impl Model {
     /// The text of a menu node's prompt.
     pub(super) fn title(&self, node: NodeId) -> &str {
         self.schema.tree().node(node).prompt.as_ref().map_or("Configuration", |prompt| &prompt.text)
+    }
+
+    /// The value of a symbol as it may be shown.
+    pub(super) fn shown(&self, symbol: SymbolId, value: &str) -> String {
+        if self.schema.rule(symbol).secret && !value.is_empty() { "(secret)".to_owned() } else { value.to_owned() }
+    }
+
+    /// How a person would order these answers without the wizard.
+    pub(super) fn command<'a>(&self, answers: impl IntoIterator<Item = (SymbolId, &'a str)>) -> String {
+        let words = answers.into_iter().map(|(symbol, value)| match &self.form {
+            Form::Object => {
+                let shown = self.shown(symbol, value);
+                format!("{}={}", self.schema.name(symbol), shell_words::quote(&shown))
+            }
+            Form::DotConfig { prefix } => format!("{prefix}{}={value}", self.schema.name(symbol)),
+        });
+        let words = words.collect::<Vec<_>>().join(" ");
+        if self.form == Form::Object { format!("turnup config set {words}") } else { words }
+    }
+
+    /// How a person would order that the defaults count again.
+    pub(super) fn command_to_unset(&self, symbols: &[SymbolId]) -> String {
+        let names: Vec<&str> = symbols.iter().map(|symbol| self.schema.name(*symbol)).collect();
+        let verb = if self.form == Form::Object { "turnup config unset" } else { "default:" };
+        format!("{verb} {}", names.join(" "))
+    }
+
+    /// Says something at the foot of the screen.
+    pub(super) fn say(&mut self, text: impl Into<String>) {
+        self.notice = Some(Notice { text: text.into(), is_error: false });
+    }
+
+    /// The same about something that did not work.
+    pub(super) fn complain(&mut self, text: impl Into<String>) {
+        self.notice = Some(Notice { text: text.into(), is_error: true });
     }
 }

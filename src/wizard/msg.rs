@@ -19,8 +19,48 @@ pub(super) enum Msg {
     Toggle,
     /// Give the switch under the cursor this value.
     Switch(kconfig::Tri),
-    /// Forget the answer under the cursor.
+    /// Forget the answer under the cursor, and all in its menu.
     Reset,
+    /// Take the last change of answers back.
+    Undo,
+    /// Make the change again that was taken back.
+    Redo,
+    /// Look for an entry.
+    Search,
+    /// Go back to where the last jump began.
+    Return,
+    /// Show entries that cannot be set now, or hide them again.
+    ShowAll,
+    /// Show names instead of prompts, or prompts again.
+    ShowNames,
+    /// Say why the entry is locked and what would unlock it.
+    Unlock,
+    /// List what is wrong.
+    Problems,
+    /// Show the file as it would be, and what differs.
+    Preview,
+    /// The next of several views, or the completion of a path.
+    Next,
+    /// Ask for a file or profile whose answers are taken over.
+    Load,
+    /// Ask for another file to write.
+    SaveAs,
+    /// Ask for a file to write what is not so by default.
+    SaveMinimal,
+    /// Ask the questions one after the other.
+    Guide,
+    /// Leave the questions for the menus.
+    Menus,
+    /// Add an element.
+    Add,
+    /// Remove the element under the cursor.
+    Remove,
+    /// Move the element under the cursor by this many lines.
+    Shift(isize),
+    /// Change a number by this much.
+    Count(i64),
+    /// Put the cursor on this line.
+    Select(usize),
     /// Show everything about what is under the cursor.
     Details,
     /// Show all keys.
@@ -51,8 +91,16 @@ pub(super) enum Msg {
     Accept,
     /// Close the dialog.
     Cancel,
+    /// Leave the answers of the session that was cut off alone.
+    Refuse,
     /// The file was written.
     Saved,
+    /// Another file was written.
+    Written(String),
+    /// Answers were read: from where, what they are, and what was wrong with them.
+    Loaded(String, Box<kconfig::history::Said>, Vec<String>),
+    /// The files and directories that begin as what was typed.
+    Completed(Vec<String>),
     /// The file could not be written; the lines say why.
     NotSaved(Vec<String>),
     /// The file on disk is not the one that was read.
@@ -73,13 +121,30 @@ pub(super) enum Place {
 }
 
 /// What only the loop may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Write the file; `overwrite` also when somebody else changed it.
     Save {
         /// Whatever is on disk now.
         overwrite: bool,
     },
+    /// Write another file; all answers, or only what is not so by default.
+    Write {
+        /// The file.
+        path: String,
+        /// What is so by default is left out.
+        minimal: bool,
+    },
+    /// Read the answers of this file.
+    Load(String),
+    /// Read the answers of this profile.
+    LoadProfile(String),
+    /// Find the files and directories that begin so.
+    Complete(String),
+    /// Read what a session that was cut off left behind.
+    Recover,
+    /// Throw that away.
+    Forget,
     /// Stop until the shell wakes us up.
     Suspend,
     /// End the loop.

@@ -2,6 +2,7 @@
 
 use kconfig::{ChoiceId, NodeId, NodeKind, SymbolId, SymbolType, Tri};
 
+use super::dialog::PickOption;
 use super::model::Model;
 
 /// One line.
@@ -23,6 +24,10 @@ pub(super) struct Row {
     pub(super) custom: bool,
     /// Whether it, or something in its menu, is wrong.
     pub(super) wrong: bool,
+    /// Whether nobody has answered it and the file does not name it.
+    pub(super) new: bool,
+    /// Whether it is shown only because everything is.
+    pub(super) hidden: bool,
 }
 
 /// What a line stands for.
@@ -47,7 +52,7 @@ impl RowKind {
     }
 }
 
-/// The lines of this menu.
+/// The lines of this menu, as things are now.
 pub(super) fn rows(model: &Model, menu: NodeId) -> Vec<Row> {
     let mut rows = Vec::new();
     let wrong = model.menus_with_problems();
@@ -60,7 +65,7 @@ pub(super) fn rows(model: &Model, menu: NodeId) -> Vec<Row> {
 
 fn add_children(model: &Model, parent: NodeId, depth: usize, add: &mut impl FnMut(Row)) {
     for child in &model.schema.tree().node(parent).children {
-        let Some(row) = row(model, *child, depth) else {
+        let Some(row) = shown_row(model, *child, depth) else {
             // What depends on a hidden entry may be visible all the same.
             add_children(model, *child, depth, add);
             continue;
@@ -73,12 +78,24 @@ fn add_children(model: &Model, parent: NodeId, depth: usize, add: &mut impl FnMu
     }
 }
 
+/// The line of a node, if it is shown now.
+fn shown_row(model: &Model, id: NodeId, depth: usize) -> Option<Row> {
+    if is_member(model, id) {
+        return None;
+    }
+    let visible = model.config.node_visible(id);
+    let row = row(model, id, depth).filter(|_| visible || model.show_all)?;
+    Some(Row { hidden: !visible, ..row })
+}
+
+/// The line of a node, whether it is shown or not.
+pub(super) fn row_of(model: &Model, id: NodeId) -> Option<Row> {
+    row(model, id, 0)
+}
+
 fn row(model: &Model, id: NodeId, depth: usize) -> Option<Row> {
     let node = model.schema.tree().node(id);
     let prompt = node.prompt.as_ref()?.text.to_string();
-    if !model.config.node_visible(id) || is_member(model, id) {
-        return None;
-    }
     let plain = Row {
         node: id,
         depth,
@@ -89,6 +106,8 @@ fn row(model: &Model, id: NodeId, depth: usize) -> Option<Row> {
         changeable: true,
         custom: false,
         wrong: false,
+        new: false,
+        hidden: false,
     };
     Some(match (node.kind, node.symbol, node.choice) {
         (NodeKind::Menu, ..) => Row { submenu: true, ..plain },
@@ -114,7 +133,22 @@ fn choice_row(model: &Model, choice: ChoiceId, plain: Row) -> Row {
     Row { kind: RowKind::Choice(choice), value: value.to_owned(), custom, ..plain }
 }
 
+/// The members of a choice that can be chosen.
+pub(super) fn members(model: &Model, choice: ChoiceId) -> Vec<PickOption> {
+    let selected = model.config.selection(choice);
+    let members = model.schema.tree().choice(choice).members.iter();
+    members
+        .filter(|member| model.config.visible(**member) != Tri::N)
+        .map(|member| PickOption {
+            label: model.schema.prompt(*member).unwrap_or(model.schema.name(*member)).to_owned(),
+            value: model.schema.name(*member).to_owned(),
+            current: selected == Some(*member),
+        })
+        .collect()
+}
+
 fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
+    let plain = Row { new: model.is_new(symbol), ..plain };
     let kind = model.schema.tree().get(symbol).kind;
     let value = model.config.value(symbol);
     let node = model.schema.tree().node(plain.node);
@@ -123,7 +157,9 @@ fn symbol_row(model: &Model, symbol: SymbolId, plain: Row) -> Row {
     if kind.is_logical() {
         let tri = model.config.tri(symbol);
         let changeable = model.config.assignable(symbol).len() > 1;
-        let submenu = node.kind == NodeKind::Menuconfig && tri != Tri::N && has_visible_children(model, plain.node);
+        let submenu = node.kind == NodeKind::Menuconfig
+            && (tri != Tri::N || model.show_all)
+            && has_visible_children(model, plain.node);
         return Row {
             kind: RowKind::Switch(symbol, tri),
             value: switch_mark(kind, tri, changeable),

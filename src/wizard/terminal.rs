@@ -1,26 +1,30 @@
-//! The loop: the only code of the wizard that touches the terminal, the file and the signals.
+//! The loop: the only code of the wizard that touches the terminal and the signals.
 //!
 //! The terminal is left as it was on every way out: quit, error, panic, signal, suspension. One that is gone ends the wizard.
 
 use std::io::{self, stdin, stdout};
 use std::mem::ManuallyDrop;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{
+    self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
 use crossterm::execute;
-use ratatui::DefaultTerminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::{Position, Rect};
+use ratatui::{DefaultTerminal, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 
+use super::dialog::Dialog;
+use super::files::Files;
 use super::keymap::{Key, translate};
 use super::model::Model;
 use super::msg::{Effect, Msg};
 use super::update::update;
-use super::view::view;
-use crate::config::Settings;
+use super::view::{hit, view};
 use crate::error::{Class, Context as _, Error, Result};
 
 /// How long a signal may wait for us.
@@ -37,10 +41,16 @@ impl Screen {
         // Also restores the terminal before a panic is reported.
         let terminal = ratatui::try_init().context_class(Class::Person, "cannot use the terminal")?;
         let screen = Self { terminal: ManuallyDrop::new(terminal) };
-        execute!(stdout(), event::EnableBracketedPaste).context("cannot use the terminal")?;
+        execute!(stdout(), event::EnableBracketedPaste, event::EnableMouseCapture)
+            .context("cannot use the terminal")?;
         // The first poll begins to watch the window's size: a change between drawing and polling would go unseen.
         event::poll(Duration::ZERO).context("cannot read from the terminal")?;
         Ok(screen)
+    }
+
+    fn area(&self) -> Result<Rect> {
+        let size = self.terminal.size().context("cannot ask the terminal for its size")?;
+        Ok(Rect::new(0, 0, size.width, size.height))
     }
 
     fn draw(&mut self, model: &Model) -> Result<()> {
@@ -57,9 +67,20 @@ impl Screen {
     fn reopen(&mut self) -> Result<()> {
         let again = || -> io::Result<()> {
             crossterm::terminal::enable_raw_mode()?;
-            execute!(stdout(), crossterm::terminal::EnterAlternateScreen, event::EnableBracketedPaste)
+            execute!(
+                stdout(),
+                crossterm::terminal::EnterAlternateScreen,
+                crossterm::terminal::Clear(crossterm::terminal::ClearType::All),
+                event::EnableBracketedPaste,
+                event::EnableMouseCapture
+            )
         };
-        again().and_then(|()| self.terminal.clear()).context("cannot use the terminal again")
+        again().context("cannot use the terminal again")?;
+        // A new one draws everything. Clearing the old one would ask the terminal where its cursor is, which not every one answers.
+        let terminal = Terminal::new(CrosstermBackend::new(stdout())).context("cannot use the terminal again")?;
+        // The old one is left alone: it would only give the cursor back once more.
+        self.terminal = ManuallyDrop::new(terminal);
+        Ok(())
     }
 
     /// Stops this job as Ctrl-Z does in any other program, and goes on when it is woken up.
@@ -78,7 +99,7 @@ impl Drop for Screen {
 
 fn close() {
     // Nothing better can be done for a terminal that takes no more orders.
-    execute!(stdout(), event::DisableBracketedPaste, crossterm::cursor::Show).ok();
+    execute!(stdout(), event::DisableMouseCapture, event::DisableBracketedPaste, crossterm::cursor::Show).ok();
     ratatui::try_restore().ok();
 }
 
@@ -128,8 +149,8 @@ impl Drop for Signals {
 }
 
 fn ended_by(what: &str) -> Error {
-    Error::interrupted(format!("the wizard was ended by {what}; unsaved answers are lost"))
-        .hint("start it again: turnup config")
+    Error::interrupted(format!("the wizard was ended by {what}; unsaved answers are kept"))
+        .hint("start it again and take them over: turnup config")
 }
 
 /// Whether the terminal is gone: only the leader of a session and its foreground jobs are told by SIGHUP.
@@ -141,24 +162,19 @@ fn is_hung_up() -> bool {
 }
 
 /// Runs until the user leaves; returns whether the file was written.
-pub(super) fn run(model: &mut Model, settings: &mut Settings, path: &Path) -> Result<bool> {
+pub(super) fn run(model: &mut Model, files: &mut dyn Files) -> Result<bool> {
     let signals = Signals::watch()?;
     let mut screen = Screen::open()?;
-    match converse(&signals, &mut screen, model, settings, path) {
+    match converse(&signals, &mut screen, model, files) {
         // Whatever failed first failed because of that.
         Err(error) if error.class() != Class::Interrupted && is_hung_up() => Err(ended_by("its terminal's end")),
         end => end,
     }
 }
 
-fn converse(
-    signals: &Signals,
-    screen: &mut Screen,
-    model: &mut Model,
-    settings: &mut Settings,
-    path: &Path,
-) -> Result<bool> {
+fn converse(signals: &Signals, screen: &mut Screen, model: &mut Model, files: &mut dyn Files) -> Result<bool> {
     let mut written = false;
+    let mut drafted = model.revision;
     screen.draw(model)?;
     loop {
         let event = wait(signals)?;
@@ -166,19 +182,33 @@ fn converse(
             screen.reopen()?;
         }
         for input in event.map(read_event).unwrap_or_default() {
-            let mut next = input.message(model);
+            let mut next = input.message(model, screen.area()?);
             while let Some(msg) = next.take() {
                 match update(model, msg) {
-                    Some(Effect::Leave) => return Ok(written),
+                    Some(Effect::Leave) => {
+                        // A question about old answers that was put off is asked again.
+                        if !matches!(model.dialogs.last(), Some(Dialog::Recover { .. })) {
+                            files.forget_draft();
+                        }
+                        return Ok(written);
+                    }
                     Some(Effect::Suspend) => screen.suspend()?,
-                    Some(Effect::Save { overwrite }) => {
-                        let outcome = save(model, settings, path, overwrite);
-                        written |= outcome == Msg::Saved;
-                        next = Some(outcome);
+                    Some(effect) => {
+                        next = files.carry_out(model, &effect);
+                        written |= next == Some(Msg::Saved);
                     }
                     None => {}
                 }
             }
+        }
+        if drafted != model.revision {
+            // Whatever ends the wizard from here on, these answers are there at the next start.
+            if model.is_unsaved() {
+                files.keep_draft(model);
+            } else {
+                files.forget_draft();
+            }
+            drafted = model.revision;
         }
         screen.draw(model)?;
     }
@@ -205,13 +235,17 @@ fn wait(signals: &Signals) -> Result<Option<Event>> {
 enum Input {
     Key(Key),
     Paste(String),
+    Wheel(isize),
+    Click(Position),
 }
 
 impl Input {
-    fn message(self, model: &Model) -> Option<Msg> {
+    fn message(self, model: &Model, area: Rect) -> Option<Msg> {
         match self {
             Self::Key(key) => translate(model.context(), key),
             Self::Paste(text) => Some(Msg::Type(text)),
+            Self::Wheel(lines) => Some(Msg::Move(lines)),
+            Self::Click(at) => hit(model, area, at),
         }
     }
 }
@@ -220,7 +254,17 @@ fn read_event(event: Event) -> Vec<Input> {
     match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => read_keys(key).into_iter().map(Input::Key).collect(),
         Event::Paste(text) => vec![Input::Paste(text)],
+        Event::Mouse(mouse) => read_mouse(mouse).into_iter().collect(),
         _ => Vec::new(),
+    }
+}
+
+fn read_mouse(mouse: MouseEvent) -> Option<Input> {
+    match mouse.kind {
+        MouseEventKind::ScrollUp => Some(Input::Wheel(-1)),
+        MouseEventKind::ScrollDown => Some(Input::Wheel(1)),
+        MouseEventKind::Down(MouseButton::Left) => Some(Input::Click(Position { x: mouse.column, y: mouse.row })),
+        _ => None,
     }
 }
 
@@ -251,14 +295,4 @@ fn read_key(key: KeyEvent) -> Option<Key> {
         KeyCode::PageDown => Key::PageDown,
         _ => return None,
     })
-}
-
-fn save(model: &Model, settings: &mut Settings, path: &Path, overwrite: bool) -> Msg {
-    settings.adopt(&model.config);
-    let result = if overwrite { settings.overwrite(path) } else { settings.save(path) };
-    match result {
-        Ok(()) => Msg::Saved,
-        Err(error) if error.class() == Class::Transient => Msg::Conflict(error.message().to_owned()),
-        Err(error) => Msg::NotSaved(error.render().lines().map(ToOwned::to_owned).collect()),
-    }
 }

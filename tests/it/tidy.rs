@@ -85,6 +85,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/exec/", "logs, and sockets of connections"),
     ("src/node/", "runs on a host and makes it what it should be"),
     ("src/provision/local/", "makes and removes local hosts"),
+    ("src/wizard/files.rs", "the draft beside the configuration file"),
     ("src/provision/steps.rs", "removes a link that lies where Terraform's module goes"),
 ];
 

@@ -93,20 +93,37 @@ impl Desk {
         if let Some(text) = file {
             fs_err::write(dir.path().join(".config.json"), text).unwrap();
         }
-        let pty = native_pty_system().openpty(size(24, 80)).unwrap();
-        let before = format!("{:?}", pty.master.get_termios());
+        Self::sit_down_in(dir, controlled)
+    }
+
+    fn sit_down_in(dir: tempfile::TempDir, controlled: bool) -> Self {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
         command.arg("config");
-        command.cwd(dir.path());
         command.env_clear();
+        let desk = Self::start(dir, command, controlled);
+        desk.sees("turnup: Kubernetes cluster configuration");
+        desk
+    }
+
+    fn start(dir: tempfile::TempDir, mut command: CommandBuilder, controlled: bool) -> Self {
+        let pty = native_pty_system().openpty(size(24, 80)).unwrap();
+        let before = format!("{:?}", pty.master.get_termios());
+        command.cwd(dir.path());
         command.env("TERM", "xterm-256color");
         command.set_controlling_tty(controlled);
         let wizard = Wizard(pty.slave.spawn_command(command).unwrap());
         let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(24), cells(80), 0)));
         let display = Display::show(pty.master.try_clone_reader().unwrap(), Arc::clone(&screen));
         let keyboard = pty.master.take_writer().unwrap();
-        let desk = Self { wizard, dir, master: pty.master, _slave: pty.slave, keyboard, display, screen, before };
-        desk.sees("turnup: Kubernetes cluster configuration");
+        Self { wizard, dir, master: pty.master, _slave: pty.slave, keyboard, display, screen, before }
+    }
+
+    /// Without a file; the question how to begin is answered with the menus.
+    fn sit_down_at_the_menus() -> Self {
+        let mut desk = Self::sit_down(None);
+        desk.sees("Guide me");
+        desk.types("G\r");
+        desk.waits(|screen| !screen.contents().contains("Guide me"), "menus");
         desk
     }
 
@@ -172,7 +189,7 @@ impl Desk {
 
 #[test]
 fn start_edit_save_quit() {
-    let mut desk = Desk::sit_down(None);
+    let mut desk = Desk::sit_down_at_the_menus();
     desk.sees("(new)");
     desk.types("\r");
     desk.sees("Number of worker hosts");
@@ -194,7 +211,7 @@ fn start_edit_save_quit() {
 
 #[test]
 fn nothing_is_lost_without_a_question() {
-    let mut desk = Desk::sit_down(None);
+    let mut desk = Desk::sit_down_at_the_menus();
     desk.types("\x1b[B\x1b[B\r");
     desk.sees("Deploy addons");
     desk.types(" \x03");
@@ -225,12 +242,71 @@ fn a_terminal_that_goes_away_ends_it_without_saving() {
         let (mut wizard, dir) = desk.hangs_up(idle);
         assert_eq!(wizard.ends(), Some(130), "told by a signal: {controlled}, waiting for a key: {idle}");
         assert_eq!(fs_err::read_to_string(dir.path().join(".config.json")).unwrap(), "{}");
+        assert!(dir.path().join(".config.json.unsaved").exists(), "but the answers are kept");
     }
 }
 
 #[test]
+fn a_killed_session_is_taken_up_again() {
+    let mut desk = Desk::sit_down(Some("{}"));
+    desk.types("/num_nodes\r");
+    desk.sees("o goes back");
+    desk.types("\r\x157\r");
+    desk.sees("turnup config set phase1.num_nodes=7");
+    desk.wizard.0.kill().unwrap();
+    desk.wizard.ends();
+    let (dir, draft) = (desk.dir, ".config.json.unsaved");
+    assert!(dir.path().join(draft).exists());
+    let mut desk = Desk::sit_down_in(dir, true);
+    desk.sees("~ phase1.num_nodes: 1 -> 7");
+    desk.types("\r");
+    desk.sees("took over the answers");
+    desk.types("s");
+    desk.sees("saved .config.json");
+    desk.types("q");
+    desk.leaves(0);
+    let file: serde_json::Value = serde_json::from_str(&desk.file()).unwrap();
+    assert_eq!(file["phase1"]["num_nodes"], 7);
+    assert!(!desk.dir.path().join(draft).exists(), "a draft that is saved is gone");
+}
+
+#[test]
+fn the_mouse_opens_and_scrolls() {
+    let mut desk = Desk::sit_down(Some("{}"));
+    // SGR: button, column and row from 1; M is down, m is up.
+    desk.types("\x1b[<0;10;3M\x1b[<0;10;3m");
+    desk.sees("Top > Phase 1");
+    desk.types("\x1b[<65;10;5M");
+    desk.sees("Nothing is created: the hosts exist");
+    desk.types("q");
+    desk.leaves(0);
+}
+
+#[test]
+fn suspended_it_gives_the_terminal_back_and_comes_again() {
+    // Only a shell with jobs can be gone back to.
+    let mut shell = CommandBuilder::new("bash");
+    shell.args(["--norc", "--noprofile", "-i"]);
+    shell.env("PATH", "/usr/bin:/bin");
+    let mut desk = Desk::start(tempfile::tempdir().unwrap(), shell, true);
+    fs_err::write(desk.dir.path().join(".config.json"), "{}").unwrap();
+    desk.types(&format!("{} config\r", env!("CARGO_BIN_EXE_turnup")));
+    desk.sees("Phase 3: Deploying Addons");
+    desk.types("\x1a");
+    desk.sees("Stopped");
+    desk.waits(|screen| !screen.alternate_screen(), "normal screen");
+    desk.types("fg\r");
+    desk.waits(vt100::Screen::alternate_screen, "the wizard again");
+    desk.sees("Phase 3: Deploying Addons");
+    desk.types("q");
+    desk.waits(|screen| !screen.alternate_screen(), "normal screen");
+    desk.types("exit\r");
+    assert_eq!(desk.wizard.ends(), Some(0));
+}
+
+#[test]
 fn the_window_may_change_its_size() {
-    let mut desk = Desk::sit_down(None);
+    let mut desk = Desk::sit_down_at_the_menus();
     desk.resizes(5, 30);
     desk.sees("30x5. The wizard needs");
     desk.resizes(40, 150);

@@ -127,6 +127,19 @@ pub fn write(config: &Config<'_>, prefix: &str) -> String {
     writer.text
 }
 
+/// The lines of what a person can set and what is not so by default: enough to get the same configuration again.
+#[must_use]
+pub fn write_minimal(config: &Config<'_>, prefix: &str) -> String {
+    let mut text = String::new();
+    for symbol in config.tree().symbols_in_menus() {
+        let settable = config.is_written(symbol) && config.visible(symbol) != Tri::N;
+        if settable && config.default_value(symbol) != config.value(symbol) {
+            push_line(config, symbol, prefix, &mut text);
+        }
+    }
+    text
+}
+
 struct Writer<'c> {
     config: &'c Config<'c>,
     prefix: &'c str,

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use super::{Global, Printer};
 use crate::config::{Form, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
-use crate::wizard;
+use crate::wizard::{self, Begin};
 
 mod answers;
 mod explain;
@@ -27,11 +27,17 @@ With --output json every command prints one JSON object.";
 
 /// Without a command: the wizard, on a terminal.
 #[derive(Debug, clap::Args)]
-#[command(after_help = NOTES)]
+#[command(after_help = NOTES, args_conflicts_with_subcommands = true)]
 pub struct Args {
     /// What to do with the configuration
     #[command(subcommand)]
     command: Option<Command>,
+    /// Ask only what a first cluster needs, one question after the other
+    #[arg(long)]
+    guided: bool,
+    /// The same questions as plain lines: for screen readers, simple terminals and answers from a pipe
+    #[arg(long)]
+    accessible: bool,
 }
 
 /// Everything that works without a terminal.
@@ -139,7 +145,7 @@ enum Command {
 pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
     let desk = Desk { source: TreeSource::find(Path::new(".")), global, printer };
     match args.command {
-        None => run_wizard(&desk),
+        None => run_wizard(&desk, args.guided, args.accessible),
         Some(Command::Defaults { force }) => answers::write_defaults(&desk, force),
         Some(Command::Profile { name, force }) => answers::profile(&desk, name.as_deref(), force),
         Some(Command::Set { assignments }) => answers::set(&desk, &assignments),
@@ -193,18 +199,35 @@ impl Desk<'_> {
     }
 }
 
-fn run_wizard(desk: &Desk<'_>) -> Result<()> {
-    use std::io::IsTerminal as _;
+fn run_wizard(desk: &Desk<'_>, guided: bool, accessible: bool) -> Result<()> {
     desk.refuse_flags()?;
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if desk.printer.is_json() || dumb || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        return Err(Error::usage("the wizard needs a terminal").hint(
-            "without one: turnup config defaults, then turnup config set NAME=VALUE …; turnup config list shows all settings",
-        ));
+    let begin = match (accessible, guided) {
+        (true, _) => Begin::Lines,
+        (false, true) => Begin::Guide,
+        (false, false) => Begin::Menus,
+    };
+    if begin != Begin::Lines {
+        require_terminal(desk.printer)?;
     }
     let schema = Schema::load(&desk.source)?;
     let settings = Settings::open(desk.path(), schema.clone())?;
-    let end = wizard::run(desk.path(), &schema, settings)?;
+    let name = settings.as_ref().map_or_else(|| Ok(String::new()), |settings| settings.get("phase1.cluster_name"))?;
+    // What runs is only shown: a record that cannot be read must not keep anybody from the wizard.
+    let applied = Settings::open(&desk.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
+    let end = wizard::run(desk.path(), &desk.source, settings, applied.as_ref(), begin)?;
     desk.printer.remark(&end.describe(desk.path()));
     Ok(())
+}
+
+/// The wizard draws on a terminal, and reads keys from one.
+pub(super) fn require_terminal(printer: &Printer) -> Result<()> {
+    use std::io::IsTerminal as _;
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if !printer.is_json() && !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        return Ok(());
+    }
+    Err(Error::usage("the wizard needs a terminal").hint(
+        "without one: turnup config --accessible asks line by line; or turnup config defaults, then turnup config set NAME=VALUE …; turnup \
+         config list shows all settings",
+    ))
 }

@@ -14,6 +14,7 @@ mod diff;
 mod explain;
 mod fmt;
 mod json;
+mod menuconfig;
 mod merge;
 mod output;
 mod place;
@@ -36,6 +37,8 @@ enum Command {
     /// Do what Linux's scripts/kconfig/conf does: same options, questions, messages and exit codes
     #[command(disable_help_flag = true)]
     Conf(conf::Args),
+    /// Answer the questions of a tree on the screen: menus, search, what would unlock an entry, undo
+    Menuconfig(menuconfig::Args),
     /// Look for mistakes in a tree: unreachable entries, selects of what may not be on, defaults out of range, …
     Check(check::Args),
     /// Merge fragments of a .config, and say which requests were lost and why
@@ -54,6 +57,7 @@ enum Command {
 pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<ExitCode> {
     match args.command {
         Command::Conf(args) => return Ok(conf::run(&args)),
+        Command::Menuconfig(args) => menuconfig::run(&args, named(global), printer),
         Command::Check(args) => check::run(&args, printer),
         Command::Merge(args) => merge::run(&args, printer),
         Command::Diff(args) => diff::run(&args, printer),

@@ -71,7 +71,7 @@ fn urgent(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
 }
 
 /// The help text; lines of one paragraph, or of one list entry, are joined, so that they fill the pane whatever its width.
-fn help(model: &Model, node: NodeId) -> Vec<Line<'static>> {
+pub(super) fn help(model: &Model, node: NodeId) -> Vec<Line<'static>> {
     let Some(help) = model.schema.tree().help(node) else { return Vec::new() };
     let mut lines: Vec<String> = Vec::new();
     for line in help.lines() {

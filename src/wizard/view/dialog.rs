@@ -3,21 +3,35 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Clear, Paragraph, Widget as _, Wrap};
+use ratatui::widgets::{Block, Clear, Paragraph, Widget as _, Wrap};
 
 use super::theme::Theme;
 use super::wrap::wrap;
-use super::{details, shorten};
-use crate::config;
+use super::{details, editors, lists, shorten};
+use crate::wizard::dialog::{Dialog, Pick, Target};
 use crate::wizard::keymap::{self, Context};
-use crate::wizard::line_edit::LineEdit;
-use crate::wizard::model::{Dialog, Model, Pick};
+use crate::wizard::model::Model;
+use crate::wizard::msg::Msg;
+use crate::wizard::preview::{Preview, Tab};
+use crate::wizard::repair::Repair;
 
 /// Draws one dialog; returns where the terminal's cursor belongs, if anywhere.
 pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     match dialog {
-        Dialog::Edit { symbol, line } => return Some(draw_edit(model, theme, *symbol, line, area, buffer)),
+        Dialog::Edit { symbol, line, completions } => {
+            return Some(editors::draw_edit(model, theme, *symbol, (line, completions), area, buffer));
+        }
+        Dialog::Cell(cell) => return Some(editors::draw_cell(theme, cell, area, buffer)),
+        Dialog::Path { purpose, line, completions } => {
+            return Some(editors::draw_path(theme, *purpose, (line, completions), area, buffer));
+        }
+        Dialog::Search(search) => return Some(lists::draw_search(model, theme, search, area, buffer)),
         Dialog::Pick(pick) => draw_pick(theme, pick, area, buffer),
+        Dialog::Items(items) => lists::draw_items(model, theme, items, area, buffer),
+        Dialog::Fields(fields) => lists::draw_fields(theme, fields, area, buffer),
+        Dialog::Problems { cursor } => lists::draw_problems(model, theme, *cursor, area, buffer),
+        Dialog::Repair(repair) => draw_repair(model, theme, repair, area, buffer),
+        Dialog::Preview(preview) => draw_preview(theme, preview, area, buffer),
         Dialog::Details { node, scroll } => {
             let lines = details::full(model, theme, *node);
             draw_lines(theme, model.title(*node), lines, *scroll, area, buffer);
@@ -29,103 +43,73 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
         }
         Dialog::Quit => draw_quit(model, theme, area, buffer),
         Dialog::Save { lines, scroll, overwrite } => draw_save(theme, lines, *scroll, *overwrite, area, buffer),
+        Dialog::Recover { lines, scroll } => draw_recover(theme, lines, *scroll, area, buffer),
     }
     None
 }
 
-/// Clears a frame of this inner size in the middle and returns what is inside.
-fn frame(theme: Theme, title: &str, inner: (u16, u16), area: Rect, buffer: &mut Buffer) -> Rect {
+/// What a click means while a dialog is open: a line of a list is chosen, a click beside it does nothing.
+pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
+    let Some(Dialog::Pick(pick)) = model.dialogs.last() else { return None };
+    let inner = frame_area(pick_size(pick), area);
+    if !inner.contains(at) {
+        return None;
+    }
+    let line = pick_first(pick, inner) + usize::from(at.y - inner.y);
+    (line < pick.options.len()).then_some(if line == pick.cursor { Msg::Accept } else { Msg::Select(line) })
+}
+
+/// What is inside a frame of this inner size in the middle.
+fn frame_area(inner: (u16, u16), area: Rect) -> Rect {
+    let outer = outer_area(inner, area);
+    Rect {
+        x: outer.x + 2,
+        y: outer.y + 1,
+        width: outer.width.saturating_sub(4),
+        height: outer.height.saturating_sub(2),
+    }
+}
+
+fn outer_area(inner: (u16, u16), area: Rect) -> Rect {
     let width = inner.0.saturating_add(4).min(area.width.saturating_sub(2));
     let height = inner.1.saturating_add(2).min(area.height.saturating_sub(2));
-    let outer = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+}
+
+/// Clears a frame of this inner size in the middle and returns what is inside.
+pub(super) fn frame(theme: Theme, title: &str, inner: (u16, u16), area: Rect, buffer: &mut Buffer) -> Rect {
+    let outer = outer_area(inner, area);
     Clear.render(outer, buffer);
-    let title = shorten(title, usize::from(width.saturating_sub(4)));
+    let title = shorten(title, usize::from(outer.width.saturating_sub(4)));
     let block = Block::bordered()
-        .border_type(BorderType::Rounded)
+        .border_set(theme.border())
         .border_style(Theme::frame())
         .title(Span::styled(format!(" {title} "), theme.title()));
-    let within = block.inner(outer);
     block.render(outer, buffer);
-    Rect { x: within.x + 1, width: within.width.saturating_sub(2), ..within }
+    frame_area(inner, area)
 }
 
-fn draw_edit(
-    model: &Model,
-    theme: Theme,
-    symbol: kconfig::SymbolId,
-    line: &LineEdit,
-    area: Rect,
-    buffer: &mut Buffer,
-) -> Position {
-    let title = model.schema.prompt(symbol).unwrap_or(model.schema.name(symbol));
-    let inner = frame(theme, title, (area.width.saturating_sub(8).min(72), 8), area, buffer);
-    let rule = model.schema.rule(symbol);
-    let expected = match (&rule.format, model.config.range(symbol)) {
-        (Some(format), _) => format!("Expected: {format}"),
-        (None, Some((low, high))) => format!("Expected: a number from {low} to {high}"),
-        (None, None) => format!("Expected: a value of type {}", model.schema.tree().get(symbol).kind),
-    };
-    let text_at = |offset: u16, height: u16| Rect {
-        y: inner.y + offset,
-        height: height.min(inner.height.saturating_sub(offset)),
-        ..inner
-    };
-    Paragraph::new(expected).wrap(Wrap { trim: true }).style(Theme::dim()).render(text_at(0, 2), buffer);
-    let field = text_at(3, 1);
-    let cursor = draw_field(line, rule.secret, field, buffer);
-    let verdict = judge(model, theme, symbol, line.text());
-    Paragraph::new(verdict).wrap(Wrap { trim: true }).render(text_at(5, 3), buffer);
-    cursor
+fn pick_size(pick: &Pick) -> (u16, u16) {
+    let widest = pick.options.iter().map(|option| Span::raw(&option.label).width() + 4).max().unwrap_or(0);
+    let width = widest.max(Span::raw(&pick.title).width() + 2).max(24);
+    (to_u16(width), to_u16(pick.options.len()))
 }
 
-/// What there is to say about the text as it stands.
-fn judge(model: &Model, theme: Theme, symbol: kconfig::SymbolId, text: &str) -> Line<'static> {
-    let rule = model.schema.rule(symbol);
-    match config::judge(&model.schema, &model.config, symbol, text) {
-        Some(_) if rule.secret => return Line::styled("its format is not right yet", theme.error()),
-        Some(why) => return Line::styled(why, theme.error()),
-        None => {}
-    }
-    let mut with = model.config.clone();
-    let taken = with.set(symbol, text);
-    if let Err(why) = taken {
-        return Line::styled(why.to_string(), theme.error());
-    }
-    // Right in itself, but not together with the rest: taken, and marked until the rest is changed too.
-    let known = |message: &String| model.problems.iter().any(|problem| problem.message == *message);
-    let clash =
-        config::check(&model.schema, &with).into_iter().map(|problem| problem.message).find(|message| !known(message));
-    match (clash, &rule.example) {
-        (Some(message), _) => Line::styled(format!("but then {message}"), theme.custom()),
-        (None, Some(example)) => Line::styled(format!("right; example: {example}"), theme.notice()),
-        (None, None) => Line::styled("right", theme.notice()),
-    }
-}
-
-/// One line of text, scrolled so that the cursor is in sight.
-fn draw_field(line: &LineEdit, secret: bool, area: Rect, buffer: &mut Buffer) -> Position {
-    let shown = |text: &str| if secret { "*".repeat(text.chars().count()) } else { text.to_owned() };
-    let (text, before) = (shown(line.text()), shown(line.before_cursor()));
-    let room = usize::from(area.width).saturating_sub(1);
-    let mut hidden = 0;
-    while Span::raw(&before[hidden..]).width() > room {
-        hidden += before[hidden..].chars().next().map_or(1, char::len_utf8);
-    }
-    buffer.set_style(area, Theme::cursor());
-    buffer.set_stringn(area.x, area.y, &text[hidden..], usize::from(area.width), Theme::cursor());
-    let column = u16::try_from(Span::raw(&before[hidden..]).width()).unwrap_or(0);
-    Position { x: area.x + column, y: area.y }
+fn pick_first(pick: &Pick, inner: Rect) -> usize {
+    let height = usize::from(inner.height);
+    pick.cursor.saturating_sub(height / 2).min(pick.options.len().saturating_sub(height))
 }
 
 fn draw_pick(theme: Theme, pick: &Pick, area: Rect, buffer: &mut Buffer) {
-    let widest = pick.options.iter().map(|option| Span::raw(&option.label).width() + 4).max().unwrap_or(0);
-    let width = widest.max(Span::raw(&pick.title).width() + 2).max(24);
-    let count = pick.options.len();
-    let inner = frame(theme, &pick.title, (to_u16(width), to_u16(count)), area, buffer);
-    let height = usize::from(inner.height);
-    let first = pick.cursor.saturating_sub(height / 2).min(count.saturating_sub(height));
+    let inner = frame(theme, &pick.title, pick_size(pick), area, buffer);
+    let first = pick_first(pick, inner);
     for ((index, option), row) in pick.options.iter().enumerate().skip(first).zip(inner.rows()) {
-        let mark = if option.current { "(X) " } else { "( ) " };
+        let mark = match pick.target {
+            // These are things to do, none of which is so already.
+            Target::Start | Target::Load => "",
+            _ if option.current => "(X) ",
+            _ => "( ) ",
+        };
         let label = shorten(&option.label, usize::from(row.width).saturating_sub(4));
         Line::from(vec![Span::styled(mark, theme.value()), Span::raw(label)]).render(row, buffer);
         if index == pick.cursor {
@@ -134,7 +118,14 @@ fn draw_pick(theme: Theme, pick: &Pick, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn draw_lines(theme: Theme, title: &str, lines: Vec<Line<'static>>, scroll: usize, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw_lines(
+    theme: Theme,
+    title: &str,
+    lines: Vec<Line<'static>>,
+    scroll: usize,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
     let width = area.width.saturating_sub(6).min(90);
     let lines = wrap(lines, width);
     let needed = lines.len();
@@ -145,10 +136,10 @@ fn draw_lines(theme: Theme, title: &str, lines: Vec<Line<'static>>, scroll: usiz
     Paragraph::new(lines).scroll((to_u16(scroll), 0)).render(inner, buffer);
     let edge = inner.right();
     if scroll > 0 {
-        buffer.set_string(edge, inner.top(), "↑", Theme::key());
+        buffer.set_string(edge, inner.top(), theme.up(), Theme::key());
     }
     if scroll < most {
-        buffer.set_string(edge, inner.bottom().saturating_sub(1), "↓", Theme::key());
+        buffer.set_string(edge, inner.bottom().saturating_sub(1), theme.down(), Theme::key());
     }
 }
 
@@ -189,12 +180,83 @@ fn draw_save(theme: Theme, reasons: &[String], scroll: usize, overwrite: bool, a
     draw_lines(theme, title, lines, scroll, area, buffer);
 }
 
-/// The keys of a question, one a line.
-fn answers(context: Context) -> impl Iterator<Item = Line<'static>> {
-    keymap::hints(context)
-        .map(move |(key, what)| Line::from(vec![Span::styled(format!("{key:>5}  "), Theme::key()), Span::raw(what)]))
+fn draw_recover(theme: Theme, changes: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) {
+    let mut lines =
+        vec![Line::raw("A session ended before it saved. These answers of it are not in the file:"), Line::default()];
+    lines.extend(changes.iter().map(|change| Line::styled(change.clone(), theme.value())));
+    lines.push(Line::default());
+    lines.extend(answers(Context::Recover));
+    draw_lines(theme, "Unsaved answers were kept", lines, scroll, area, buffer);
 }
 
-fn to_u16(number: usize) -> u16 {
+fn draw_repair(model: &Model, theme: Theme, repair: &Repair, area: Rect, buffer: &mut Buffer) {
+    let name = model.schema.prompt(repair.symbol).unwrap_or(model.schema.name(repair.symbol));
+    let mut lines = vec![Line::styled("Locked, because it", theme.title())];
+    lines.extend(repair.reasons.iter().map(|reason| Line::raw(format!("  {reason}"))));
+    lines.push(Line::default());
+    if repair.steps.is_empty() {
+        lines.push(Line::styled("No answers were found that would unlock it.", theme.error()));
+    } else {
+        lines.push(Line::styled("The fewest answers that unlock it", theme.title()));
+        let step = |(symbol, value): &(kconfig::SymbolId, String)| {
+            let prompt = model.schema.prompt(*symbol).unwrap_or_default();
+            Line::from(vec![
+                Span::styled(
+                    format!("  {}={}", model.schema.name(*symbol), model.shown(*symbol, value)),
+                    theme.custom(),
+                ),
+                Span::styled(format!("  {prompt}"), Theme::dim()),
+            ])
+        };
+        lines.extend(repair.steps.iter().map(step));
+    }
+    if !repair.effects.is_empty() {
+        lines.push(Line::default());
+        lines.push(Line::styled("What follows from them", theme.title()));
+        lines.extend(repair.effects.iter().map(|effect| Line::raw(format!("  {effect}"))));
+    }
+    draw_lines(theme, name, lines, repair.scroll, area, buffer);
+}
+
+fn draw_preview(theme: Theme, preview: &Preview, area: Rect, buffer: &mut Buffer) {
+    let area = Rect { height: area.height.saturating_sub(1), ..area };
+    let inner = frame(theme, "Preview", (area.width.saturating_sub(6), area.height.saturating_sub(4)), area, buffer);
+    let mut tabs = Line::default();
+    for tab in Tab::ALL {
+        let style = if tab == preview.tab { Theme::cursor() } else { Theme::dim() };
+        tabs.push_span(Span::styled(format!(" {} ", tab.title()), style));
+        tabs.push_span(Span::raw(" "));
+    }
+    tabs.render(Rect { height: 1, ..inner }, buffer);
+    let body = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let style = |line: &str| match line.chars().next() {
+        Some('+') => theme.notice(),
+        Some('-') => theme.error(),
+        Some('~') => theme.custom(),
+        _ => ratatui::style::Style::new(),
+    };
+    let is_file = preview.tab == Tab::File;
+    let height = usize::from(body.height);
+    let lines =
+        preview.lines.iter().map(|line| Line::styled(line.clone(), if is_file { theme.value() } else { style(line) }));
+    let lines = wrap(lines.collect(), body.width);
+    let scroll = preview.scroll.min(lines.len().saturating_sub(height));
+    Paragraph::new(lines.iter().skip(scroll).take(height).cloned().collect::<Vec<_>>()).render(body, buffer);
+    if scroll > 0 {
+        buffer.set_string(body.right(), body.top(), theme.up(), Theme::key());
+    }
+    if scroll + height < lines.len() {
+        buffer.set_string(body.right(), body.bottom().saturating_sub(1), theme.down(), Theme::key());
+    }
+}
+
+/// The keys of a question, one a line.
+fn answers(context: Context) -> impl Iterator<Item = Line<'static>> {
+    keymap::hints(context).map(move |hint| {
+        Line::from(vec![Span::styled(format!("{:>5}  ", hint.key), Theme::key()), Span::raw(hint.what)])
+    })
+}
+
+pub(super) fn to_u16(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }

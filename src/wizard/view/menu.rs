@@ -17,14 +17,13 @@ const LEAST_VALUE: usize = 12;
 /// Draws the open menu with the cursor somewhere in the middle when it does not fit.
 pub(super) fn draw(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let rows = model.rows();
-    let height = usize::from(area.height);
     let cursor = model.place().cursor;
-    let first = cursor.saturating_sub(height / 2).min(rows.len().saturating_sub(height));
     let width = usize::from(area.width);
-    let longest = rows.iter().map(|row| prompt_width(row) + 2).max().unwrap_or(0);
+    let first = first_line(model, area);
+    let longest = rows.iter().map(|row| prompt_width(model, row) + 2).max().unwrap_or(0);
     let prompts = longest.min(width.saturating_sub(LEAST_VALUE));
     for (index, (row, line)) in rows.iter().skip(first).zip(area.rows()).enumerate() {
-        let text = compose(row, theme, prompts, width);
+        let text = compose(model, row, theme, prompts, width);
         text.render(line, buffer);
         if first + index == cursor {
             buffer.set_style(line, Theme::cursor());
@@ -33,12 +32,26 @@ pub(super) fn draw(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer)
     if rows.is_empty() {
         Line::styled(" nothing to ask here", Theme::dim()).render(area, buffer);
     }
-    mark_more(first, rows.len(), area, buffer);
+    mark_more(theme, first, rows.len(), area, buffer);
+}
+
+/// The line at the top, so that the cursor is in the middle where there are lines enough.
+pub(super) fn first_line(model: &Model, area: Rect) -> usize {
+    let height = usize::from(area.height);
+    model.place().cursor.saturating_sub(height / 2).min(model.rows().len().saturating_sub(height))
+}
+
+/// What stands for the entry: its prompt, or its name where names are shown.
+fn title(model: &Model, row: &Row) -> String {
+    match row.kind.symbol().filter(|_| model.show_names) {
+        Some(symbol) => model.schema.name(symbol).to_owned(),
+        None => row.prompt.clone(),
+    }
 }
 
 /// Columns of mark, indentation, switch and prompt.
-fn prompt_width(row: &Row) -> usize {
-    2 + row.depth * 2 + if in_front(row) { 4 } else { 0 } + Span::raw(&row.prompt).width()
+fn prompt_width(model: &Model, row: &Row) -> usize {
+    2 + row.depth * 2 + if in_front(row) { 4 } else { 0 } + Span::raw(title(model, row)).width()
 }
 
 /// Switches stand before their prompt, as everybody knows them; other values behind it.
@@ -46,9 +59,9 @@ fn in_front(row: &Row) -> bool {
     matches!(row.kind, RowKind::Switch(..))
 }
 
-fn compose(row: &Row, theme: Theme, prompts: usize, width: usize) -> Line<'static> {
+fn compose(model: &Model, row: &Row, theme: Theme, prompts: usize, width: usize) -> Line<'static> {
     let mut line = Line::default();
-    line.push_span(if row.wrong { Span::styled("! ", theme.error()) } else { Span::raw("  ") });
+    line.push_span(mark(row, theme));
     line.push_span(Span::raw("  ".repeat(row.depth)));
     let value_style = match (row.changeable, row.custom) {
         (false, _) => Theme::dim(),
@@ -58,14 +71,14 @@ fn compose(row: &Row, theme: Theme, prompts: usize, width: usize) -> Line<'stati
     if in_front(row) {
         line.push_span(Span::styled(format!("{} ", row.value), value_style));
     }
-    let prompt_style = if row.changeable { Style::new() } else { Theme::dim() };
+    let prompt_style = if row.changeable && !row.hidden { Style::new() } else { Theme::dim() };
     let room = prompts.saturating_sub(line.width());
     if row.kind == RowKind::Comment {
         let room = width.saturating_sub(line.width());
         line.push_span(Span::styled(shorten(&format!("*** {} ***", row.prompt), room), Theme::dim()));
         return line;
     }
-    line.push_span(Span::styled(shorten(&row.prompt, room), prompt_style));
+    line.push_span(Span::styled(shorten(&title(model, row), room), prompt_style));
     line.push_span(Span::raw(" ".repeat(prompts.saturating_sub(line.width()))));
     if !in_front(row) {
         let room = width.saturating_sub(line.width() + 5);
@@ -80,13 +93,23 @@ fn compose(row: &Row, theme: Theme, prompts: usize, width: usize) -> Line<'stati
     line
 }
 
+/// What stands out at the left edge: a mistake, an entry that the file does not answer, one that cannot be set now.
+fn mark(row: &Row, theme: Theme) -> Span<'static> {
+    match (row.wrong, row.hidden, row.new) {
+        (true, ..) => Span::styled("! ", theme.error()),
+        (_, true, _) => Span::styled("x ", Theme::dim()),
+        (_, _, true) => Span::styled("* ", theme.notice()),
+        _ => Span::raw("  "),
+    }
+}
+
 /// Arrows at the right edge when there is more above or below.
-fn mark_more(first: usize, count: usize, area: Rect, buffer: &mut Buffer) {
+fn mark_more(theme: Theme, first: usize, count: usize, area: Rect, buffer: &mut Buffer) {
     let edge = area.right().saturating_sub(1);
     if first > 0 {
-        buffer.set_string(edge, area.top(), "↑", Theme::key());
+        buffer.set_string(edge, area.top(), theme.up(), Theme::key());
     }
     if first + usize::from(area.height) < count {
-        buffer.set_string(edge, area.bottom().saturating_sub(1), "↓", Theme::key());
+        buffer.set_string(edge, area.bottom().saturating_sub(1), theme.down(), Theme::key());
     }
 }

@@ -2,6 +2,9 @@
 
 mod details;
 mod dialog;
+mod editors;
+mod guide;
+mod lists;
 mod menu;
 mod theme;
 mod wrap;
@@ -11,9 +14,11 @@ use ratatui::layout::{Alignment, Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph, Widget as _, Wrap};
 
+pub(super) use self::editors::expected;
 use self::theme::Theme;
 use super::keymap;
 use super::model::Model;
+use super::msg::Msg;
 
 /// Below this nothing can be read.
 const SMALLEST: (u16, u16) = (44, 12);
@@ -22,25 +27,77 @@ const WIDE: u16 = 110;
 
 /// Draws everything; returns where the terminal's cursor belongs, if anywhere.
 pub(super) fn view(model: &Model, area: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let theme = Theme::new(model.colour);
+    let theme = Theme::new(model.colour, model.ascii);
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         draw_too_small(area, buffer);
         return None;
     }
-    let [head, path, body, foot, keys] = Layout::vertical([
+    let [head, path, body, foot, keys] = lines(area);
+    draw_head(model, head, buffer);
+    let mut cursor = None;
+    if let Some(guide) = &model.guide {
+        guide::draw_path(model, theme, guide, path, buffer);
+        cursor = guide::draw(model, theme, guide, body, buffer);
+    } else {
+        draw_path(model, theme, path, buffer);
+        draw_body(model, theme, body, buffer);
+    }
+    draw_foot(model, theme, foot, buffer);
+    draw_keys(model, keys, buffer);
+    model.dialogs.iter().fold(cursor, |_, dialog| dialog::draw(model, theme, dialog, area, buffer))
+}
+
+/// Head, path, body, foot and keys.
+fn lines(area: Rect) -> [Rect; 5] {
+    Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(1),
         Constraint::Length(1),
         Constraint::Length(1),
     ])
-    .areas(area);
-    draw_head(model, head, buffer);
-    draw_path(model, theme, path, buffer);
-    draw_body(model, theme, body, buffer);
-    draw_foot(model, theme, foot, buffer);
-    draw_keys(model, keys, buffer);
-    model.dialogs.iter().fold(None, |_, dialog| dialog::draw(model, theme, dialog, area, buffer))
+    .areas(area)
+}
+
+/// All about an entry as lines without any style.
+pub(super) fn plain_details(model: &Model, node: kconfig::NodeId) -> Vec<String> {
+    let lines = wrap::wrap(details::full(model, Theme::new(false, true), node), 100);
+    lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+}
+
+/// What a click on this cell means.
+pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        return None;
+    }
+    let [.., body, _, keys] = lines(area);
+    if keys.contains(at) {
+        return hit_key(model, at.x);
+    }
+    if !model.dialogs.is_empty() || model.guide.is_some() {
+        return dialog::hit(model, area, at);
+    }
+    let list = menu_area(model, body);
+    if !list.contains(at) {
+        return None;
+    }
+    let line = menu::first_line(model, list) + usize::from(at.y - list.y);
+    if line >= model.rows().len() {
+        return None;
+    }
+    Some(if line == model.place().cursor { Msg::Open } else { Msg::Select(line) })
+}
+
+/// The hint under a column of the last line.
+fn hit_key(model: &Model, column: u16) -> Option<Msg> {
+    let mut end = 0;
+    for hint in keymap::hints(model.context()) {
+        end += Span::raw(hint.key.as_str()).width() + Span::raw(hint.what).width() + 3;
+        if usize::from(column) < end {
+            return Some(hint.msg);
+        }
+    }
+    None
 }
 
 fn draw_too_small(area: Rect, buffer: &mut Buffer) {
@@ -79,26 +136,34 @@ fn draw_path(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     Line::styled(format!(" {text}"), theme.title()).render(area, buffer);
 }
 
-fn draw_body(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+/// The menu, what is between, and the details: side by side where there is room.
+fn parts(model: &Model, area: Rect) -> [Rect; 3] {
     if area.width >= WIDE {
-        let [left, line, right] =
-            Layout::horizontal([Constraint::Percentage(52), Constraint::Length(3), Constraint::Min(1)]).areas(area);
-        menu::draw(model, theme, left, buffer);
-        for row in line.rows() {
-            buffer.set_string(row.x + 1, row.y, theme::VERTICAL, Theme::frame());
-        }
-        details::draw_pane(model, theme, right, buffer);
-        return;
+        return Layout::horizontal([Constraint::Percentage(52), Constraint::Length(3), Constraint::Min(1)]).areas(area);
     }
     // The menu takes what it needs and leaves the details at least a few lines.
     let wanted = u16::try_from(model.rows().len()).unwrap_or(u16::MAX);
     let most = area.height.saturating_sub(1) * 3 / 5;
-    let [top, line, bottom] =
-        Layout::vertical([Constraint::Length(wanted.clamp(3, most.max(3))), Constraint::Length(1), Constraint::Min(1)])
-            .areas(area);
-    menu::draw(model, theme, top, buffer);
-    buffer.set_string(line.x, line.y, theme::HORIZONTAL.repeat(usize::from(line.width)), Theme::frame());
-    let inner = Rect { x: bottom.x + 1, width: bottom.width.saturating_sub(2), ..bottom };
+    Layout::vertical([Constraint::Length(wanted.clamp(3, most.max(3))), Constraint::Length(1), Constraint::Min(1)])
+        .areas(area)
+}
+
+fn menu_area(model: &Model, body: Rect) -> Rect {
+    let [menu, ..] = parts(model, body);
+    menu
+}
+
+fn draw_body(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let [menu, line, details] = parts(model, area);
+    menu::draw(model, theme, menu, buffer);
+    if area.width >= WIDE {
+        for row in line.rows() {
+            buffer.set_string(row.x + 1, row.y, theme.vertical(), Theme::frame());
+        }
+        return details::draw_pane(model, theme, details, buffer);
+    }
+    buffer.set_string(line.x, line.y, theme.horizontal().repeat(usize::from(line.width)), Theme::frame());
+    let inner = Rect { x: details.x + 1, width: details.width.saturating_sub(2), ..details };
     details::draw_pane(model, theme, inner, buffer);
 }
 
@@ -109,7 +174,7 @@ fn draw_foot(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
         (Some(notice), _) => (notice.text.clone(), theme.notice()),
         (None, []) => return,
         (None, [problem]) => (format!("! {}", problem.message), theme.error()),
-        (None, many) => (format!("! {} things are wrong; follow the ! marks", many.len()), theme.error()),
+        (None, many) => (format!("! {} things are wrong; ! lists them", many.len()), theme.error()),
     };
     Line::styled(format!(" {}", shorten(&text, room)), style).render(area, buffer);
 }
@@ -117,9 +182,9 @@ fn draw_foot(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
 fn draw_keys(model: &Model, area: Rect, buffer: &mut Buffer) {
     buffer.set_style(area, Theme::bar());
     let mut line = Line::default();
-    for (key, what) in keymap::hints(model.context()) {
-        line.push_span(Span::styled(format!(" {key}"), Theme::key()));
-        line.push_span(Span::raw(format!(" {what} ")));
+    for hint in keymap::hints(model.context()) {
+        line.push_span(Span::styled(format!(" {}", hint.key), Theme::key()));
+        line.push_span(Span::raw(format!(" {} ", hint.what)));
     }
     line.render(area, buffer);
 }

@@ -1,21 +1,59 @@
 //! Every style of the wizard. Sixteen colours at most, so that the terminal's own palette decides; all of it readable without any.
 
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::border;
 
-/// Between menu and details.
-pub(super) const VERTICAL: &str = "│";
-/// The same, lying.
-pub(super) const HORIZONTAL: &str = "─";
+const ASCII: border::Set<'static> = border::Set {
+    top_left: "+",
+    top_right: "+",
+    bottom_left: "+",
+    bottom_right: "+",
+    vertical_left: "|",
+    vertical_right: "|",
+    horizontal_top: "-",
+    horizontal_bottom: "-",
+};
 
 /// The styles; without colour only weight and inversion are left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theme {
     colour: bool,
+    ascii: bool,
 }
 
 impl Theme {
-    pub(super) const fn new(colour: bool) -> Self {
-        Self { colour }
+    pub(super) const fn new(colour: bool, ascii: bool) -> Self {
+        Self { colour, ascii }
+    }
+
+    /// Between menu and details.
+    pub(super) const fn vertical(self) -> &'static str {
+        if self.ascii { "|" } else { "│" }
+    }
+
+    /// The same, lying.
+    pub(super) const fn horizontal(self) -> &'static str {
+        if self.ascii { "-" } else { "─" }
+    }
+
+    /// There is more above.
+    pub(super) const fn up(self) -> &'static str {
+        if self.ascii { "^" } else { "↑" }
+    }
+
+    /// There is more below.
+    pub(super) const fn down(self) -> &'static str {
+        if self.ascii { "v" } else { "↓" }
+    }
+
+    /// A part of a bar that is done, and one that is not.
+    pub(super) const fn bar_parts(self) -> (&'static str, &'static str) {
+        if self.ascii { ("#", ".") } else { ("█", "░") }
+    }
+
+    /// The lines around a dialog.
+    pub(super) const fn border(self) -> border::Set<'static> {
+        if self.ascii { ASCII } else { border::ROUNDED }
     }
 
     fn coloured(self, colour: Color) -> Style {
@@ -49,7 +87,7 @@ impl Theme {
 
     /// A value that is not the default.
     pub(super) fn custom(self) -> Style {
-        self.coloured(Color::Yellow).add_modifier(Modifier::BOLD)
+        self.coloured(Color::Magenta).add_modifier(Modifier::BOLD)
     }
 
     /// What cannot be changed, and remarks.

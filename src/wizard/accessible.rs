@@ -1,0 +1,167 @@
+//! The guide as plain lines, for screen readers, terminals that can do no more, and answers that come from a pipe.
+//!
+//! The same questions, the same checks, the same file: each line that is read becomes the messages that keys would have become.
+
+use std::io::{BufRead, Write};
+
+use super::End;
+use super::files::Files;
+use super::guide::{Answer, Guide, summary};
+use super::line_edit::LineEdit;
+use super::model::Model;
+use super::msg::{Effect, Msg};
+use super::update::{start_guide, update};
+use super::view;
+use crate::error::{Context as _, Error, Result};
+
+const KEYS: &str = "\
+Enter keeps what stands in brackets. ? tells more, < goes to the question before, ! lists what is wrong,
+q leaves without saving. Of several possible answers type the word or its number.";
+
+/// The conversation.
+pub(super) struct Conversation<'a> {
+    pub(super) input: &'a mut dyn BufRead,
+    pub(super) output: &'a mut dyn Write,
+    /// Whether a person answers, who can be asked again.
+    pub(super) person: bool,
+}
+
+impl Conversation<'_> {
+    /// Asks all questions and saves.
+    pub(super) fn run(mut self, model: &mut Model, files: &mut dyn Files) -> Result<End> {
+        start_guide(model);
+        self.say(&format!("{} in {}", model.title(model.schema.tree().root()), model.file))?;
+        self.say(KEYS)?;
+        while let Some(guide) = model.guide.clone().filter(|guide| guide.node.is_some()) {
+            if !self.ask(model, &guide)? {
+                return Ok(End::Discarded);
+            }
+        }
+        self.tell_summary(model)?;
+        self.say("Save? [y]")?;
+        match self.read(model)?.trim() {
+            "" | "y" | "yes" => save(model, files),
+            _ => Ok(End::Discarded),
+        }
+    }
+
+    fn say(&mut self, text: &str) -> Result<()> {
+        writeln!(self.output, "{text}").context("cannot write")?;
+        self.output.flush().context("cannot write")
+    }
+
+    fn read(&mut self, model: &Model) -> Result<String> {
+        let mut line = String::new();
+        let count = self.input.read_line(&mut line).context("cannot read an answer")?;
+        if count == 0 {
+            let at = model.guide.as_ref().and_then(|guide| guide.node).map_or("the end", |node| model.title(node));
+            let error =
+                Error::usage(format!("the answers ended before the last question, at: {at}; nothing was saved"));
+            return Err(error.hint("give one line for each question and one for saving; an empty line keeps the value"));
+        }
+        Ok(line.trim_end_matches(['\n', '\r']).to_owned())
+    }
+
+    /// One question; whether to go on.
+    fn ask(&mut self, model: &mut Model, guide: &Guide) -> Result<bool> {
+        let Some(node) = guide.node else { return Ok(true) };
+        let (at, count) = guide.progress(model);
+        self.say(&format!("\nQuestion {at} of {count}: {}", model.title(node)))?;
+        let now = self.tell_options(model, guide)?;
+        self.say(&format!("[{now}]"))?;
+        let line = self.read(model)?;
+        match line.trim() {
+            "q" => return Ok(false),
+            "<" => self.take(model, Msg::Back)?,
+            "?" => {
+                let lines = view::plain_details(model, node);
+                lines.iter().try_for_each(|line| self.say(line))?;
+            }
+            "!" => {
+                let lines: Vec<String> = model.problems.iter().map(|problem| problem.message.clone()).collect();
+                let lines = if lines.is_empty() { vec!["nothing is wrong".to_owned()] } else { lines };
+                lines.iter().try_for_each(|line| self.say(line))?;
+            }
+            text => {
+                answer(model, text);
+                self.take(model, Msg::Accept)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The possible answers, or what one must look like; returns what holds now.
+    fn tell_options(&mut self, model: &Model, guide: &Guide) -> Result<String> {
+        match &guide.answer {
+            Answer::Options { options, .. } => {
+                for (index, option) in options.iter().enumerate() {
+                    let label =
+                        if option.label == option.value { String::new() } else { format!(": {}", option.label) };
+                    self.say(&format!("  {}  {}{label}", index + 1, option.value))?;
+                }
+                Ok(options.iter().find(|option| option.current).map_or_else(String::new, |option| option.value.clone()))
+            }
+            Answer::Text(line) => {
+                let symbol = guide.node.and_then(|node| model.schema.tree().node(node).symbol);
+                let Some(symbol) = symbol else { return Ok(String::new()) };
+                self.say(&format!("  {}", view::expected(model, symbol)))?;
+                Ok(model.shown(symbol, line.text()))
+            }
+            Answer::Nothing => Ok(String::new()),
+        }
+    }
+
+    /// Takes a message and tells what came of it. A wrong answer that no person can correct ends everything.
+    fn take(&mut self, model: &mut Model, msg: Msg) -> Result<()> {
+        let node = model.guide.as_ref().and_then(|guide| guide.node);
+        update(model, msg);
+        let Some(notice) = model.notice.clone() else { return Ok(()) };
+        if notice.is_error && !self.person {
+            let title = node.map_or("", |node| model.title(node));
+            return Err(Error::config(format!("{title}: {}; nothing was saved", notice.text)));
+        }
+        self.say(&if notice.is_error { format!("! {}", notice.text) } else { notice.text })
+    }
+
+    fn tell_summary(&mut self, model: &Model) -> Result<()> {
+        let (answers, consequences) = summary(model);
+        self.say("\nYour answers:")?;
+        answers.iter().try_for_each(|(prompt, value)| self.say(&format!("  {prompt}: {value}")))?;
+        let wrong: Vec<String> = model.problems.iter().map(|problem| format!("! {}", problem.message)).collect();
+        wrong.iter().try_for_each(|line| self.say(line))?;
+        consequences.iter().try_for_each(|line| self.say(line))
+    }
+}
+
+fn save(model: &Model, files: &mut dyn Files) -> Result<End> {
+    if !model.is_unsaved() && !model.is_stale {
+        return Ok(End::Unchanged);
+    }
+    match files.carry_out(model, &Effect::Save { overwrite: false }) {
+        Some(Msg::Saved) => Ok(End::Saved),
+        Some(Msg::NotSaved(lines)) => {
+            Err(lines.into_iter().fold(Error::config("the file could not be saved"), Error::evidence))
+        }
+        _ => Err(Error::config(format!("{} was changed by someone else meanwhile; nothing was saved", model.file))),
+    }
+}
+
+/// Puts the answer where a person would have put it with keys.
+fn answer(model: &mut Model, text: &str) {
+    let Some(guide) = &mut model.guide else { return };
+    match &mut guide.answer {
+        Answer::Options { options, cursor } => {
+            let wanted = |(index, option): (usize, &super::dialog::PickOption)| {
+                (option.value == text || option.label == text || (index + 1).to_string() == text).then_some(index)
+            };
+            match options.iter().enumerate().find_map(wanted) {
+                Some(found) => *cursor = found,
+                None if text.is_empty() => {}
+                // Judged like any text: the error says what would have been right.
+                None => guide.answer = Answer::Text(LineEdit::new(text)),
+            }
+        }
+        Answer::Text(line) if !text.is_empty() => *line = LineEdit::new(text),
+        Answer::Text(_) | Answer::Nothing => {}
+    }
+}

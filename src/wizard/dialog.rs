@@ -1,0 +1,126 @@
+//! What can lie over the menus: data only. How each reacts is in `update` and beside its own type.
+
+use kconfig::{ChoiceId, NodeId, SymbolId};
+
+use super::items::{Cell, Fields, Items};
+use super::keymap::Context;
+use super::line_edit::LineEdit;
+use super::preview::Preview;
+use super::repair::Repair;
+use super::search::Search;
+
+/// What lies over the menus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Dialog {
+    /// Editing the text of a symbol.
+    Edit { symbol: SymbolId, line: LineEdit, completions: Vec<String> },
+    /// Picking one of several.
+    Pick(Pick),
+    /// The elements of a list, a map or records.
+    Items(Items),
+    /// The fields of one element.
+    Fields(Fields),
+    /// The text of one field.
+    Cell(Cell),
+    /// Looking for an entry.
+    Search(Search),
+    /// What would make an entry changeable.
+    Repair(Repair),
+    /// What is wrong, to be gone to.
+    Problems { cursor: usize },
+    /// The file as it would be, and what differs.
+    Preview(Preview),
+    /// The name of a file.
+    Path { purpose: Purpose, line: LineEdit, completions: Vec<String> },
+    /// Everything about one entry.
+    Details { node: NodeId, scroll: usize },
+    /// All keys.
+    Keys { scroll: usize },
+    /// Lines to read.
+    Text { title: String, lines: Vec<String>, scroll: usize },
+    /// The question before leaving.
+    Quit,
+    /// The question before writing something that is wrong.
+    Save { lines: Vec<String>, scroll: usize, overwrite: bool },
+    /// The question whether answers of a session that was cut off are taken over.
+    Recover { lines: Vec<String>, scroll: usize },
+}
+
+/// What a file is named for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Its answers are taken over.
+    Load,
+    /// All answers are written to it.
+    SaveAs,
+    /// What is not so by default is written to it.
+    SaveMinimal,
+}
+
+/// A list to pick from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pick {
+    pub(super) title: String,
+    pub(super) options: Vec<PickOption>,
+    pub(super) cursor: usize,
+    pub(super) target: Target,
+}
+
+/// One line of such a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PickOption {
+    pub(super) label: String,
+    pub(super) value: String,
+    pub(super) current: bool,
+}
+
+/// What is picked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A text that has one of several values.
+    Symbol(SymbolId),
+    /// A choice, by its member.
+    Choice(ChoiceId),
+    /// A field of an element, by its position.
+    Field(usize),
+    /// A profile, or another file, to load.
+    Load,
+    /// How to begin.
+    Start,
+}
+
+impl Dialog {
+    /// What its keys are.
+    pub(super) const fn context(&self) -> Context {
+        match self {
+            Self::Edit { .. } | Self::Cell(_) => Context::Edit,
+            Self::Path { .. } => Context::Path,
+            Self::Pick(_) => Context::Pick,
+            Self::Items(_) => Context::Items,
+            Self::Fields(_) => Context::Fields,
+            Self::Search(_) => Context::Search,
+            Self::Repair(_) => Context::Repair,
+            Self::Problems { .. } => Context::Problems,
+            Self::Preview(_) => Context::Preview,
+            Self::Details { .. } | Self::Keys { .. } | Self::Text { .. } => Context::Text,
+            Self::Quit => Context::Quit,
+            Self::Save { .. } => Context::Save,
+            Self::Recover { .. } => Context::Recover,
+        }
+    }
+}
+
+impl Pick {
+    /// The list with the cursor on what is so now.
+    pub(super) fn new(title: impl Into<String>, options: Vec<PickOption>, target: Target) -> Self {
+        let cursor = options.iter().position(|option| option.current).unwrap_or(0);
+        Self { title: title.into(), options, cursor, target }
+    }
+}
+
+impl PickOption {
+    /// A value that is its own label.
+    pub(super) fn word(word: &str, current: &str) -> Self {
+        Self { label: word.to_owned(), value: word.to_owned(), current: word == current }
+    }
+}

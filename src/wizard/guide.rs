@@ -1,0 +1,164 @@
+//! The guided way: only the questions that a first cluster needs, one after the other, back and forth, with a summary at the end.
+//!
+//! Which questions these are the tree says (`#: guided`); a tree that says nothing is asked through, entry by entry.
+
+use kconfig::{NodeId, SymbolId, Tri};
+
+use super::dialog::PickOption;
+use super::keymap::Context;
+use super::line_edit::LineEdit;
+use super::model::Model;
+use super::rows::{self, RowKind};
+
+/// Where a person stands in the questions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Guide {
+    /// The question; none at the summary.
+    pub(super) node: Option<NodeId>,
+    pub(super) answer: Answer,
+    pub(super) scroll: usize,
+}
+
+/// How the question is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// By one of these.
+    Options { options: Vec<PickOption>, cursor: usize },
+    /// By a text.
+    Text(LineEdit),
+    /// Not at all: the summary.
+    Nothing,
+}
+
+impl Guide {
+    /// At the first question.
+    pub(super) fn start(model: &Model) -> Self {
+        Self::at(model, questions(model).first().copied())
+    }
+
+    /// At this question, or at the summary.
+    pub(super) fn at(model: &Model, node: Option<NodeId>) -> Self {
+        Self { node, answer: node.map_or(Answer::Nothing, |node| answer(model, node)), scroll: 0 }
+    }
+
+    /// What its keys are.
+    pub(super) const fn context(&self) -> Context {
+        match self.answer {
+            Answer::Options { .. } => Context::GuideOptions,
+            Answer::Text(_) => Context::GuideText,
+            Answer::Nothing => Context::Summary,
+        }
+    }
+
+    /// The question behind this one, as the answers are now.
+    pub(super) fn next(&self, model: &Model) -> Option<NodeId> {
+        let all = questions(model);
+        let at = all.iter().position(|node| Some(*node) == self.node)?;
+        all.get(at + 1).copied()
+    }
+
+    /// The question before this one.
+    pub(super) fn previous(&self, model: &Model) -> Option<NodeId> {
+        let all = questions(model);
+        match self.node {
+            None => all.last().copied(),
+            Some(node) => all.iter().position(|other| *other == node)?.checked_sub(1).map(|at| all[at]),
+        }
+    }
+
+    /// Which question this is, from 1, and how many there are now.
+    pub(super) fn progress(&self, model: &Model) -> (usize, usize) {
+        let all = questions(model);
+        let at = all.iter().position(|node| Some(*node) == self.node).unwrap_or(all.len());
+        (at + 1, all.len())
+    }
+}
+
+/// The questions, as the answers are now, in the order of the menus.
+pub(super) fn questions(model: &Model) -> Vec<NodeId> {
+    let tree = model.schema.tree();
+    let is_guided = |symbol: SymbolId| model.schema.rule(symbol).guided;
+    let any = tree.symbols().any(|(symbol, _)| is_guided(symbol));
+    let asked = |id: &NodeId| {
+        let node = tree.node(*id);
+        let wanted = match (node.symbol, node.choice) {
+            (Some(symbol), _) => {
+                let first = tree.get(symbol).nodes.iter().find(|node| model.config.node_visible(**node)) == Some(id);
+                first
+                    && (!any || is_guided(symbol))
+                    && model.config.visible(symbol) != Tri::N
+                    && tree.get(symbol).choice.is_none()
+            }
+            (None, Some(choice)) => !any && model.config.choice_visible(choice) != Tri::N,
+            (None, None) => false,
+        };
+        wanted && node.prompt.is_some() && model.config.node_visible(*id)
+    };
+    tree.nodes().map(|(id, _)| id).filter(asked).collect()
+}
+
+fn answer(model: &Model, node: NodeId) -> Answer {
+    let Some(row) = rows::row_of(model, node) else { return Answer::Nothing };
+    let options = match row.kind {
+        RowKind::Switch(symbol, now) => {
+            model.config.assignable(symbol).into_iter().map(|tri| switch_option(tri, now)).rev().collect()
+        }
+        RowKind::Choice(choice) => rows::members(model, choice),
+        RowKind::Text(symbol) => {
+            let current = model.config.value(symbol);
+            let words = model.schema.rule(symbol).format.as_ref().and_then(|format| format.words());
+            let Some(words) = words else { return Answer::Text(LineEdit::new(current)) };
+            words.iter().map(|word| PickOption::word(word, current)).collect()
+        }
+        RowKind::Menu | RowKind::Comment => return Answer::Nothing,
+    };
+    let cursor = options.iter().position(|option: &PickOption| option.current).unwrap_or(0);
+    Answer::Options { options, cursor }
+}
+
+fn switch_option(tri: Tri, now: Tri) -> PickOption {
+    let label = match tri {
+        Tri::Y => "yes",
+        Tri::M => "as a module",
+        Tri::N => "no",
+    };
+    PickOption { label: label.to_owned(), value: tri.as_str().to_owned(), current: tri == now }
+}
+
+/// The questions with their answers, and what follows from them.
+pub(super) fn summary(model: &Model) -> (Vec<(String, String)>, Vec<String>) {
+    let tree = model.schema.tree();
+    let line = |node: &NodeId| {
+        let row = rows::row_of(model, *node)?;
+        let value = match row.kind {
+            RowKind::Switch(_, tri) => switch_option(tri, tri).label,
+            _ => row.value,
+        };
+        Some((tree.node(*node).prompt.as_ref()?.text.to_string(), value))
+    };
+    (questions(model).iter().filter_map(line).collect(), consequences(model))
+}
+
+fn consequences(model: &Model) -> Vec<String> {
+    let number = |name: &str| -> Option<u32> { model.config.value(model.schema.tree().symbol(name)?).parse().ok() };
+    let mut lines = Vec::new();
+    if let (Some(control), Some(workers)) = (number("phase1.control_plane.count"), number("phase1.num_nodes")) {
+        lines.push(format!("{} hosts: {control} for the control plane, {workers} for pods", control + workers));
+    }
+    let unused: Vec<&str> = model
+        .schema
+        .tree()
+        .symbols()
+        .filter(|(id, _)| model.schema.rule(*id).unused && model.config.is_written(*id))
+        .filter(|(id, _)| model.config.default_value(*id) != model.config.value(*id))
+        .map(|(_, symbol)| symbol.name.as_ref())
+        .collect();
+    if !unused.is_empty() {
+        lines.push(format!("This version of turnup refuses to turn up a cluster with: {}", unused.join(", ")));
+    }
+    lines.push(format!("All other settings keep their defaults; {} has every one of them.", model.file));
+    if matches!(model.form, super::model::Form::Object) {
+        lines.push("What would be done, and why: turnup plan. Do it: turnup up.".to_owned());
+    }
+    lines
+}

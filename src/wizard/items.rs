@@ -1,0 +1,236 @@
+//! Lists, maps and records as rows that are added, changed, moved and removed; the text that Kconfig holds is made of them at the end.
+
+use kconfig::SymbolId;
+use serde_json::{Map, Value};
+
+use super::line_edit::LineEdit;
+use crate::config::format::{Field, Format};
+
+/// The dialog of one setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Items {
+    pub(super) symbol: SymbolId,
+    kind: Kind,
+    /// What an element consists of: one part of a list, key and value of a map, the fields of a record.
+    pub(super) columns: Vec<Field>,
+    /// The texts of each element, as many as there are columns; empty for an absent one.
+    pub(super) rows: Vec<Vec<String>>,
+    pub(super) cursor: usize,
+    /// Why the whole cannot be taken.
+    pub(super) wrong: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    List,
+    Map,
+    Records,
+}
+
+/// The dialog of one element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fields {
+    /// The element; behind the last one for a new one.
+    pub(super) row: usize,
+    pub(super) columns: Vec<Field>,
+    pub(super) texts: Vec<String>,
+    pub(super) cursor: usize,
+    pub(super) wrong: Option<String>,
+}
+
+/// The dialog of one text of an element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) column: usize,
+    pub(super) field: Field,
+    pub(super) line: LineEdit,
+}
+
+impl Items {
+    /// The editor of a structured format; none for others, and for a text that is not of the format.
+    pub(super) fn open(symbol: SymbolId, format: &Format, text: &str) -> Option<Self> {
+        let column =
+            |name: &str, required, format: &Format| Field { name: name.to_owned(), required, format: format.clone() };
+        let parts = || text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let (kind, columns, rows) = match format {
+            Format::List(element) => {
+                (Kind::List, vec![column("value", true, element)], parts().map(|part| vec![part.to_owned()]).collect())
+            }
+            Format::Map(key, value) => {
+                let pair = |part: &str| {
+                    let (key, value) = part.split_once('=').unwrap_or((part, ""));
+                    vec![key.to_owned(), value.to_owned()]
+                };
+                (Kind::Map, vec![column("key", true, key), column("value", false, value)], parts().map(pair).collect())
+            }
+            Format::Records(fields) => (Kind::Records, fields.clone(), read_records(fields, text)?),
+            Format::Any(formats) => {
+                return formats.iter().find_map(|format| Self::open(symbol, format, text));
+            }
+            _ => return None,
+        };
+        Some(Self { symbol, kind, columns, rows, cursor: 0, wrong: None })
+    }
+
+    /// The text that the rows stand for.
+    pub(super) fn text(&self) -> String {
+        match self.kind {
+            Kind::List => self.rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>().join(","),
+            Kind::Map => self.rows.iter().map(|row| format!("{}={}", row[0], row[1])).collect::<Vec<_>>().join(","),
+            Kind::Records => {
+                Value::from(self.rows.iter().map(|row| record(&self.columns, row)).collect::<Vec<_>>()).to_string()
+            }
+        }
+    }
+
+    /// The element under the cursor in an editor of its own, or a new one.
+    pub(super) fn fields(&self, new: bool) -> Option<Fields> {
+        let row = if new { self.rows.len() } else { self.cursor };
+        let texts = if new { vec![String::new(); self.columns.len()] } else { self.rows.get(row)?.clone() };
+        Some(Fields { row, columns: self.columns.clone(), texts, cursor: 0, wrong: None })
+    }
+
+    /// Takes a changed or new element.
+    pub(super) fn take(&mut self, row: usize, texts: Vec<String>) {
+        self.wrong = None;
+        match self.rows.get_mut(row) {
+            Some(old) => *old = texts,
+            None => self.rows.push(texts),
+        }
+        self.cursor = row.min(self.rows.len().saturating_sub(1));
+    }
+
+    /// Removes the element under the cursor.
+    pub(super) fn remove(&mut self) {
+        self.wrong = None;
+        if self.cursor < self.rows.len() {
+            self.rows.remove(self.cursor);
+            self.cursor = self.cursor.min(self.rows.len().saturating_sub(1));
+        }
+    }
+
+    /// Moves the element under the cursor up or down.
+    pub(super) fn shift(&mut self, by: isize) {
+        let Some(to) = self.cursor.checked_add_signed(by) else { return };
+        if to < self.rows.len() && self.cursor < self.rows.len() {
+            self.rows.swap(self.cursor, to);
+            self.cursor = to;
+        }
+    }
+
+    /// What an element must look like.
+    pub(super) fn expected(&self) -> String {
+        match self.kind {
+            Kind::List => format!("each is {}", self.columns[0].format),
+            Kind::Map => format!("keys: {}; values: {}", self.columns[0].format, self.columns[1].format),
+            Kind::Records => "Enter shows what an element consists of".to_owned(),
+        }
+    }
+
+    /// An element in one line.
+    pub(super) fn summary(&self, row: &[String]) -> String {
+        match self.kind {
+            Kind::List => row[0].clone(),
+            Kind::Map => format!("{} = {}", row[0], row[1]),
+            Kind::Records => {
+                let filled = self.columns.iter().zip(row).skip(1).filter(|(_, text)| !text.is_empty());
+                let rest: Vec<String> = filled.map(|(field, text)| format!("{} {text}", field.name)).collect();
+                format!("{}: {}", row.first().map_or("", String::as_str), rest.join(", "))
+            }
+        }
+    }
+}
+
+impl Fields {
+    /// The element's own name, as far as it has one.
+    pub(super) fn title(&self) -> &str {
+        self.texts.first().filter(|text| !text.is_empty()).map_or("New element", String::as_str)
+    }
+
+    /// What is wrong with the element, if anything.
+    pub(super) fn judge(&self) -> Option<String> {
+        self.columns.iter().zip(&self.texts).find_map(|(field, text)| {
+            if text.is_empty() && !field.required {
+                return None;
+            }
+            if text.is_empty() && field.format.validate("").is_err() {
+                return Some(format!("{} is missing", field.name));
+            }
+            field.format.validate(text).err().map(|why| format!("{}: {why}", field.name))
+        })
+    }
+}
+
+/// The texts of records; none where that is no list of objects.
+fn read_records(fields: &[Field], text: &str) -> Option<Vec<Vec<String>>> {
+    let list: Vec<Map<String, Value>> = serde_json::from_str(if text.is_empty() { "[]" } else { text }).ok()?;
+    let known = |record: &Map<String, Value>| record.keys().all(|key| fields.iter().any(|field| field.name == *key));
+    if !list.iter().all(known) {
+        return None;
+    }
+    let text = |record: &Map<String, Value>, field: &Field| match record.get(&field.name) {
+        None => Some(String::new()),
+        Some(value) => field.format.from_json(value).ok(),
+    };
+    list.iter().map(|record| fields.iter().map(|field| text(record, field)).collect()).collect()
+}
+
+/// A record without its absent fields.
+fn record(fields: &[Field], texts: &[String]) -> Value {
+    let present = fields.iter().zip(texts).filter(|(field, text)| field.required || !text.is_empty());
+    Value::Object(present.map(|(field, text)| (field.name.clone(), field.format.to_json(text))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use kconfig::{Env, MemoryFiles, Tree};
+
+    use super::*;
+
+    fn symbol() -> SymbolId {
+        let files = MemoryFiles::new([("Kconfig", "config A\n\tstring \"A\"\n")]);
+        Tree::load("Kconfig", &files, &Env::empty()).unwrap().symbol("A").unwrap()
+    }
+
+    fn open(format: &str, text: &str) -> Items {
+        Items::open(symbol(), &format.parse().unwrap(), text).unwrap()
+    }
+
+    #[test]
+    fn rows_become_the_text_that_they_were() {
+        for (format, text) in
+            [("list(cidr)", "10.0.0.0/8,10.1.0.0/16"), ("map(word, word)", "a=1,b=2"), ("list(word)", "")]
+        {
+            assert_eq!(open(format, text).text(), text);
+        }
+        let field =
+            |name: &str, required, format: &str| Field { name: name.into(), required, format: format.parse().unwrap() };
+        let records = Format::Records(vec![field("name", true, "dns-label"), field("size", false, "int(1..9)")]);
+        let text = r#"[{"name":"a","size":3},{"name":"b"}]"#;
+        let items = Items::open(symbol(), &records, text).unwrap();
+        assert_eq!(items.text(), text);
+        assert_eq!(items.rows.iter().map(|row| items.summary(row)).collect::<Vec<_>>(), ["a: size 3", "b: "]);
+        assert_eq!(Items::open(symbol(), &records, r#"[{"nam":"a"}]"#), None, "what has no column would be lost");
+    }
+
+    #[test]
+    fn elements_are_added_moved_and_removed() {
+        let mut items = open("list(word)", "a,b");
+        let mut new = items.fields(true).unwrap();
+        assert_eq!(new.judge().as_deref(), Some("value is missing"));
+        new.texts[0] = "c".into();
+        assert_eq!(new.judge(), None);
+        items.take(new.row, new.texts);
+        items.shift(-1);
+        items.shift(-5);
+        assert_eq!(items.text(), "a,c,b");
+        items.remove();
+        assert_eq!((items.text().as_str(), items.cursor), ("a,b", 1));
+        items.remove();
+        items.remove();
+        items.remove();
+        assert_eq!(items.text(), "");
+    }
+}

@@ -1,0 +1,145 @@
+//! The file as it would be saved, and what differs from the file, from the defaults and from what runs. Secrets are not shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kconfig::{Config, dotconfig};
+use serde_json::Value;
+
+use super::model::{Form, Model, Saved};
+
+/// The dialog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Preview {
+    pub(super) tab: Tab,
+    pub(super) lines: Vec<String>,
+    pub(super) scroll: usize,
+}
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tab {
+    /// The file as it would be saved.
+    File,
+    /// What differs from the file.
+    Saved,
+    /// What differs from the defaults.
+    Defaults,
+    /// What differs from what runs.
+    Applied,
+}
+
+impl Tab {
+    pub(super) const ALL: [Self; 4] = [Self::File, Self::Saved, Self::Defaults, Self::Applied];
+
+    /// Its heading.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::File => "The file",
+            Self::Saved => "Not saved yet",
+            Self::Defaults => "Not the default",
+            Self::Applied => "Not what runs",
+        }
+    }
+
+    /// The one behind it, in a circle.
+    pub(super) fn next(self) -> Self {
+        let at = Self::ALL.iter().position(|tab| *tab == self).unwrap_or(0);
+        Self::ALL[(at + 1) % Self::ALL.len()]
+    }
+}
+
+impl Preview {
+    /// This view of the answers.
+    pub(super) fn of(model: &Model, tab: Tab) -> Self {
+        let lines = match tab {
+            Tab::File => document(model).lines().map(ToOwned::to_owned).collect(),
+            Tab::Saved => from_saved(model),
+            Tab::Defaults => differences(model, &values(model, &model.schema.config()), &values(model, &model.config)),
+            Tab::Applied => model.applied.as_ref().map_or_else(
+                || vec!["Nothing runs yet that turnup up has finished.".to_owned()],
+                |applied| differences(model, applied, &values(model, &model.config)),
+            ),
+        };
+        let lines = if lines.is_empty() { vec!["No difference.".to_owned()] } else { lines };
+        Self { tab, lines, scroll: 0 }
+    }
+}
+
+/// The text of the file.
+pub(super) fn document(model: &Model) -> String {
+    match &model.form {
+        Form::Object => {
+            let mut object = model.object();
+            hide_secrets(model, &mut object);
+            crate::config::render(&object)
+        }
+        Form::DotConfig { prefix } => dotconfig::write(&model.config, prefix),
+    }
+}
+
+fn hide_secrets(model: &Model, object: &mut Value) {
+    let tree = model.schema.tree();
+    for (id, symbol) in tree.symbols().filter(|(id, _)| model.schema.rule(*id).secret) {
+        let place = symbol.name.split('.').try_fold(&mut *object, |inner, key| inner.get_mut(key));
+        if let Some(value) = place.filter(|value| value.as_str().is_some_and(|text| !text.is_empty())) {
+            *value = model.shown(id, "set").into();
+        }
+    }
+}
+
+fn from_saved(model: &Model) -> Vec<String> {
+    match &model.saved {
+        None => vec![format!("{} does not exist yet.", model.file)],
+        Some(Saved::Said(said)) => {
+            let mut before = model.config.clone();
+            before.say(said);
+            differences(model, &values(model, &before), &values(model, &model.config))
+        }
+        Some(Saved::Object(object)) => differences(model, &leaves(object), &leaves(&model.object())),
+    }
+}
+
+/// The values of an object by their paths.
+fn leaves(object: &Value) -> BTreeMap<String, String> {
+    fn collect(value: &Value, path: &str, into: &mut BTreeMap<String, String>) {
+        match value {
+            Value::Object(members) if !members.is_empty() => {
+                for (key, value) in members {
+                    let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    collect(value, &inner, into);
+                }
+            }
+            Value::String(text) => drop(into.insert(path.to_owned(), text.clone())),
+            other => drop(into.insert(path.to_owned(), other.to_string())),
+        }
+    }
+    let mut into = BTreeMap::new();
+    collect(object, "", &mut into);
+    into
+}
+
+/// The values that count, by their names.
+fn values(model: &Model, config: &Config<'_>) -> BTreeMap<String, String> {
+    let written = model.schema.tree().symbols().filter(|(id, _)| config.is_written(*id));
+    written.map(|(id, symbol)| (symbol.name.to_string(), config.value(id).to_owned())).collect()
+}
+
+/// What differs between two configurations, a line each.
+pub(super) fn changed_lines(model: &Model, before: &Config<'_>, after: &Config<'_>) -> Vec<String> {
+    differences(model, &values(model, before), &values(model, after))
+}
+
+fn differences(model: &Model, before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let shown = |name: &String, value: &String| match model.schema.tree().symbol(name) {
+        Some(symbol) => model.shown(symbol, value),
+        None => value.clone(),
+    };
+    let line = |name: &String| match (before.get(name), after.get(name)) {
+        (Some(before), Some(after)) if before == after => None,
+        (Some(before), Some(after)) => Some(format!("~ {name}: {} -> {}", shown(name, before), shown(name, after))),
+        (None, Some(after)) => Some(format!("+ {name}: {}", shown(name, after))),
+        (before, None) => Some(format!("- {name}: {}", before.map_or_else(String::new, |before| shown(name, before)))),
+    };
+    names.into_iter().filter_map(line).collect()
+}

@@ -1,0 +1,83 @@
+//! What would make a locked entry changeable: the fewest answers to change, shown before anything is.
+
+use kconfig::{Config, SymbolId, SymbolType, Tri, explain};
+
+use super::model::Model;
+
+/// The dialog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Repair {
+    pub(super) symbol: SymbolId,
+    /// Why it is locked.
+    pub(super) reasons: Vec<String>,
+    /// The answers to give, in their order; none when no way was found.
+    pub(super) steps: Vec<(SymbolId, String)>,
+    /// What else changes with them.
+    pub(super) effects: Vec<String>,
+    pub(super) scroll: usize,
+}
+
+/// More changes than these are counted, not listed.
+const LISTED: usize = 40;
+
+impl Repair {
+    /// Looks for a way to change this symbol; `None` where nothing stands in the way.
+    pub(super) fn find(model: &Model, symbol: SymbolId) -> Option<Self> {
+        let config = &model.config;
+        let kind = model.schema.tree().get(symbol).kind;
+        let locked = config.visible(symbol) == Tri::N || kind.is_logical() && config.assignable(symbol).len() < 2;
+        if !locked {
+            return None;
+        }
+        let wish = wish(config, symbol, kind);
+        let plan = explain::plan(config, symbol, wish);
+        let tree = model.schema.tree();
+        let steps: Vec<(SymbolId, String)> = plan
+            .into_iter()
+            .flat_map(|plan| plan.steps)
+            .filter_map(|step| Some((tree.symbol(&step.name)?, step.value)))
+            .collect();
+        let effects = effects(model, &steps);
+        Some(Self { symbol, reasons: reasons(model, symbol), steps, effects, scroll: 0 })
+    }
+}
+
+/// What a person wants who finds an entry locked: the other value of a switch, any of a text.
+fn wish(config: &Config<'_>, symbol: SymbolId, kind: SymbolType) -> Option<&'static str> {
+    kind.is_logical().then(|| if config.tri(symbol) == Tri::N { "y" } else { "n" })
+}
+
+fn reasons(model: &Model, symbol: SymbolId) -> Vec<String> {
+    let reasons = model.config.explain_visibility(symbol);
+    if !reasons.is_empty() {
+        return reasons;
+    }
+    super::update::lock_reason(model, symbol).into_iter().collect()
+}
+
+/// What becomes another value besides the answers themselves.
+fn effects(model: &Model, steps: &[(SymbolId, String)]) -> Vec<String> {
+    let mut after = model.config.clone();
+    if steps.iter().any(|(symbol, value)| after.set(*symbol, value).is_err()) {
+        return Vec::new();
+    }
+    let changes = after.changes(&model.config);
+    let others = changes.iter().filter(|change| !steps.iter().any(|(symbol, _)| *symbol == change.symbol));
+    let shown = |symbol, value: &Option<String>| value.as_ref().map(|value| model.shown(symbol, value));
+    let lines: Vec<String> = others
+        .map(|change| {
+            let name = model.schema.name(change.symbol);
+            match (shown(change.symbol, &change.before), shown(change.symbol, &change.after)) {
+                (Some(before), Some(after)) => format!("{name}: {before} -> {after}"),
+                (None, Some(after)) => format!("{name}: now asked, {after}"),
+                (_, None) => format!("{name}: no longer asked"),
+            }
+        })
+        .collect();
+    let more = lines.len().saturating_sub(LISTED);
+    let mut listed: Vec<String> = lines.into_iter().take(LISTED).collect();
+    if more > 0 {
+        listed.push(format!("and {more} more"));
+    }
+    listed
+}

@@ -1,0 +1,147 @@
+//! Answers: given, refused, saved.
+
+use super::*;
+
+#[test]
+fn switches_turn_over_by_space_enter_and_letters() {
+    let session = Session::ours().into("Phase 2: Node Bootstrapping").into("Security");
+    assert_eq!(session.value("phase2.security.audit"), "y");
+    let session = session.press(" ");
+    assert_eq!(session.value("phase2.security.audit"), "n");
+    let session = session.press("<Enter>");
+    assert_eq!(session.value("phase2.security.audit"), "y");
+    let session = session.press("n");
+    assert_eq!(session.value("phase2.security.audit"), "n");
+    assert!(session.model.is_unsaved());
+    let session = session.press("r");
+    assert_eq!(session.value("phase2.security.audit"), "y");
+    assert!(!session.model.is_unsaved());
+}
+
+#[test]
+fn tristates_go_through_their_values() {
+    let session = Session::everything().into("Networking support").at("A driver");
+    assert_eq!(session.value("NET_DRIVER"), "m");
+    let session = session.press(" ");
+    assert_eq!(session.value("NET_DRIVER"), "y");
+    let session = session.press(" ");
+    assert_eq!(session.value("NET_DRIVER"), "n");
+    assert_eq!(session.press("m").value("NET_DRIVER"), "m");
+}
+
+#[test]
+fn a_locked_switch_says_who_holds_it() {
+    let session = Session::everything().into("Networking support").at("Fancy things").press("y").at("Core").press(" ");
+    assert_eq!(session.notice(), "fixed: NET_FANCY selects it; e tells what would unlock it");
+    assert_eq!(session.value("NET_CORE"), "y");
+}
+
+#[test]
+fn a_choice_is_answered_in_its_list() {
+    let session = Session::everything().at("Colour").press("<Enter>jj<Enter>");
+    assert_eq!((session.value("BLUE"), session.value("RED")), ("y", "n"));
+    let session = session.press("<Enter>k<Enter>");
+    assert_eq!(session.value("GREEN"), "y");
+    assert!(session.screen(80, 24).contains("*** Only with green ***"));
+    assert_eq!(session.press("r").value("RED"), "y");
+}
+
+#[test]
+fn a_wrong_value_is_not_taken_and_esc_leaves_the_old_one() {
+    let session = Session::everything().at("Mask").press("<Enter><C-u>0xfff<Enter>");
+    assert!(matches!(session.model.dialogs.last(), Some(Dialog::Edit { .. })), "the editor stays open");
+    let session = session.press("<Esc>");
+    assert_eq!(session.value("MASK"), "0x1f");
+    let session = session.press("<Enter><C-u>0xf<Enter>");
+    assert_eq!(session.value("MASK"), "0xf");
+}
+
+#[test]
+fn the_cursor_follows_its_entry_when_lines_vanish_above_it() {
+    let session = Session::ours()
+        .into("Phase 1: Cluster Resource Provisioning")
+        .at("Target: where the hosts come from")
+        .press("<Enter>j<Enter>");
+    assert_eq!(session.model.row().unwrap().prompt, "Target: where the hosts come from");
+    assert_eq!(session.value("phase1.cloud_provider"), "baremetal");
+    assert!(session.screen(80, 24).contains("Existing hosts"));
+    let end = session.press("G");
+    let rows = end.model.rows().len();
+    assert_eq!(end.press("jjjj").model.place().cursor, rows - 1);
+}
+
+#[test]
+fn menus_are_gone_into_and_back_with_the_place_kept() {
+    let session = Session::ours().press("j<Right>").at("Networking").press("l<Left><Esc>");
+    assert_eq!((session.model.places.len(), session.model.place().cursor), (1, 1));
+    let session = session.press("<Esc>");
+    assert_eq!(session.notice(), "this is the top; q quits");
+}
+
+#[test]
+fn saving_asks_the_loop_once_and_leaving_waits_for_it() {
+    let session = Session::ours().press("s");
+    assert_eq!(session.effects, [], "nothing to save");
+    let session = session.into("Phase 3: Deploying Addons").press(" s");
+    assert_eq!(session.effects, [Effect::Save { overwrite: false }]);
+    let session = session.tell(Msg::Saved);
+    assert!(!session.model.is_unsaved());
+    assert_eq!(session.notice(), "saved .config.json");
+    let session = session.press(" q<Enter>");
+    assert_eq!(session.effects.last(), Some(&Effect::Save { overwrite: false }));
+    assert_eq!(session.tell(Msg::Saved).effects.last(), Some(&Effect::Leave));
+}
+
+#[test]
+fn leaving_asks_only_when_something_would_be_lost() {
+    assert_eq!(Session::ours().press("q").effects, [Effect::Leave]);
+    let session = Session::ours().into("Phase 3: Deploying Addons").press(" <C-c>");
+    assert_eq!((session.effects.len(), session.model.dialogs.last()), (0, Some(&Dialog::Quit)));
+    let session = session.press("<Esc>");
+    assert!(session.model.dialogs.is_empty());
+    assert_eq!(session.press("qn").effects, [Effect::Leave]);
+}
+
+#[test]
+fn what_cannot_be_written_keeps_the_wizard_open() {
+    let session = Session::ours()
+        .into("Phase 3: Deploying Addons")
+        .press(" qs")
+        .tell(Msg::NotSaved(vec!["disk full".to_owned()]));
+    let session = session.press("<Esc>");
+    assert!(session.model.is_unsaved() && !session.model.leaving);
+    assert!(!session.effects.contains(&Effect::Leave));
+}
+
+#[test]
+fn a_file_changed_on_disk_is_overwritten_only_on_request() {
+    let session =
+        Session::ours().into("Phase 3: Deploying Addons").press(" s").tell(Msg::Conflict("changed".to_owned()));
+    assert_eq!(session.press("<Esc>").effects, [Effect::Save { overwrite: false }]);
+    let session = Session::ours()
+        .into("Phase 3: Deploying Addons")
+        .press(" s")
+        .tell(Msg::Conflict("changed".to_owned()))
+        .press("s");
+    assert_eq!(session.effects.last(), Some(&Effect::Save { overwrite: true }));
+}
+
+#[test]
+fn pasted_text_stays_on_one_line_and_out_of_the_menus() {
+    let session = Session::ours().tell(Msg::Type("qqq".to_owned()));
+    assert_eq!(session.effects, []);
+    let session = session
+        .into("Phase 1: Cluster Resource Provisioning")
+        .press("<Enter><C-u>")
+        .tell(Msg::Type("two\nlines".to_owned()));
+    assert_eq!(session.press("<Enter>").value("phase1.cluster_name"), "twolines");
+}
+
+#[test]
+fn switching_is_only_for_switches() {
+    let session = Session::ours().into("Phase 1: Cluster Resource Provisioning").press("y");
+    assert_eq!(session.notice(), "this is no switch; Enter opens it");
+    let mut other = Session::everything().at("Mask");
+    update(&mut other.model, Msg::Switch(Tri::Y));
+    assert_eq!(other.value("MASK"), "0x1f");
+}

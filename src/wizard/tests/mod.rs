@@ -1,0 +1,236 @@
+//! Tests of the wizard without a terminal: keys go in, screens come out.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod answers;
+mod screens;
+mod ways;
+
+use std::sync::Arc;
+
+use kconfig::{Env, MemoryFiles, Tree, Tri};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Color, Modifier};
+
+use super::dialog::Dialog;
+use super::keymap::{Key, translate};
+use super::model::{Form, Model, Saved};
+use super::msg::{Effect, Msg};
+use super::update::{greet, update};
+use super::view::view;
+use crate::config::{Schema, Settings, TreeSource};
+
+/// What our own tree lacks: a choice, tristates, select, hex, a locked entry, a secret, a menuconfig.
+const EVERYTHING: &str = r#"
+mainmenu "Everything there is"
+
+config MODULES
+	bool "Modules"
+	modules
+	default y
+
+menuconfig NET
+	bool "Networking support"
+	default y
+	help
+	  Turn this off and the menu behind it vanishes.
+
+config NET_DRIVER
+	tristate "A driver"
+	depends on NET
+	default m
+
+config NET_CORE
+	bool "Core"
+	depends on NET
+
+config NET_FANCY
+	bool "Fancy things"
+	depends on NET
+	select NET_CORE
+
+choice
+	prompt "Colour"
+	default RED
+	help
+	  Which one.
+
+config RED
+	bool "Red"
+
+config GREEN
+	bool "Green"
+
+config BLUE
+	bool "Blue"
+
+endchoice
+
+config MASK
+	hex "Mask"
+	range 0x0 0xff
+	default 0x1f
+
+#: secret
+#: format = empty or dns-label
+config TOKEN
+	string "Token"
+
+comment "Only with green"
+	depends on GREEN
+
+menu "Deep"
+
+menu "Deeper"
+
+config DEEPEST
+	string "Deepest"
+	default "down here"
+
+endmenu
+
+endmenu
+"#;
+
+/// A person at the wizard.
+struct Session {
+    model: Model,
+    effects: Vec<Effect>,
+}
+
+impl Session {
+    fn over(schema: Arc<Schema>, file_exists: bool) -> Self {
+        let settings = Settings::from_defaults(Arc::clone(&schema));
+        let saved = file_exists.then(|| Saved::Object(settings.json().clone()));
+        let model = Model::new(schema, settings.config(), ".config.json".to_owned(), Form::Object, saved);
+        Self { model, effects: Vec::new() }
+    }
+
+    fn ours() -> Self {
+        Self::over(Schema::load(&TreeSource::embedded()).unwrap(), true)
+    }
+
+    /// Without a file, as the loop begins then.
+    fn new_file() -> Self {
+        let mut session = Self::over(Schema::load(&TreeSource::embedded()).unwrap(), false);
+        let profiles = crate::config::Profile::list(&TreeSource::embedded()).unwrap();
+        session.model.profiles = profiles.into_iter().map(|profile| (profile.name, profile.purpose)).collect();
+        super::update::ask_how(&mut session.model);
+        session
+    }
+
+    /// Puts the cursor of a list on its last line.
+    fn last_option(self) -> Self {
+        self.press("G")
+    }
+
+    fn dialog(mut self, dialog: Dialog) -> Self {
+        self.model.dialogs.push(dialog);
+        self
+    }
+
+    fn ascii(mut self) -> Self {
+        self.model.ascii = true;
+        self
+    }
+
+    /// Goes to a setting by its name.
+    fn to(mut self, name: &str) -> Self {
+        let symbol = self.model.schema.find(name).unwrap();
+        super::jump::to_symbol(&mut self.model, symbol);
+        self.model.refresh();
+        self
+    }
+
+    fn everything() -> Self {
+        let files = MemoryFiles::new([("Kconfig", EVERYTHING)]);
+        Self::over(Schema::new(Tree::load("Kconfig", &files, &Env::empty()).unwrap()).unwrap(), true)
+    }
+
+    /// Presses keys: characters as they are, others as `<Enter>`, `<C-c>`.
+    fn press(mut self, keys: &str) -> Self {
+        for key in parse_keys(keys) {
+            if let Some(msg) = translate(self.model.context(), key) {
+                self = self.tell(msg);
+            }
+        }
+        self
+    }
+
+    fn tell(mut self, msg: Msg) -> Self {
+        self.effects.extend(update(&mut self.model, msg));
+        self
+    }
+
+    /// Puts the cursor on the entry with this prompt.
+    fn at(mut self, prompt: &str) -> Self {
+        let cursor = self.model.rows().iter().position(|row| row.prompt == prompt).unwrap();
+        self.model.places.last_mut().unwrap().cursor = cursor;
+        self
+    }
+
+    /// Goes into the menu with this prompt.
+    fn into(self, prompt: &str) -> Self {
+        self.at(prompt).press("l")
+    }
+
+    fn value(&self, name: &str) -> &str {
+        self.model.config.value(self.model.schema.find(name).unwrap())
+    }
+
+    fn draw(&self, width: u16, height: u16) -> (Buffer, Option<Position>) {
+        let area = Rect::new(0, 0, width, height);
+        let mut buffer = Buffer::empty(area);
+        let cursor = view(&self.model, area, &mut buffer);
+        (buffer, cursor)
+    }
+
+    fn screen(&self, width: u16, height: u16) -> String {
+        text(&self.draw(width, height).0)
+    }
+
+    fn notice(&self) -> &str {
+        self.model.notice.as_ref().map_or("", |notice| &notice.text)
+    }
+}
+
+fn text(buffer: &Buffer) -> String {
+    let line = |y: u16| {
+        let symbols: String = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect();
+        symbols.trim_end().to_owned()
+    };
+    (0..buffer.area.height).map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn parse_keys(keys: &str) -> Vec<Key> {
+    let mut parsed = Vec::new();
+    let mut rest = keys;
+    while let Some(c) = rest.chars().next() {
+        let named = rest.strip_prefix('<').and_then(|inner| inner.split_once('>'));
+        let (key, after) = match named {
+            Some((name, after)) => (named_key(name), after),
+            None => (Key::Char(c), &rest[c.len_utf8()..]),
+        };
+        parsed.push(key);
+        rest = after;
+    }
+    parsed
+}
+
+fn named_key(name: &str) -> Key {
+    match name {
+        "Enter" => Key::Enter,
+        "Esc" => Key::Esc,
+        "Tab" => Key::Tab,
+        "BS" => Key::Backspace,
+        "Down" => Key::Down,
+        "Up" => Key::Up,
+        "Left" => Key::Left,
+        "Right" => Key::Right,
+        "Home" => Key::Home,
+        "End" => Key::End,
+        "PgDn" => Key::PageDown,
+        "PgUp" => Key::PageUp,
+        other => Key::Ctrl(other.strip_prefix("C-").unwrap().chars().next().unwrap()),
+    }
+}

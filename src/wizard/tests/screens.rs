@@ -1,0 +1,205 @@
+//! Every screen and dialog. Snapshots show text; styles are asserted apart.
+
+use super::*;
+
+/// Every screen and dialog at both sizes.
+macro_rules! screens {
+    ($($name:ident: $session:expr;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let session = $session;
+                insta::assert_snapshot!(concat!(stringify!($name), "_80x24"), session.screen(80, 24));
+                insta::assert_snapshot!(concat!(stringify!($name), "_200x50"), session.screen(200, 50));
+            }
+        )*
+    };
+}
+
+screens! {
+    top: Session::ours();
+    provision: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts");
+    baremetal: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>j<Enter>");
+    networking: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Pod network plugin on the hosts");
+    security: Session::ours().into("Phase 2: Node Bootstrapping").into("Security").press(" ");
+    addons: Session::ours().into("Phase 3: Deploying Addons").at("Number of CoreDNS pods");
+    wrong: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of Services").press("<Enter><C-u>10.244.3.0/24<Enter>");
+    wrong_from_above: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of Services").press("<Enter><C-u>10.244.3.0/24<Enter><Esc><Esc>");
+    edit_right: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter>-2");
+    edit_wrong: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter> 2");
+    edit_number: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>0");
+    edit_clash: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>000");
+    edit_secret: Session::everything().at("Token").press("<Enter>swordfish");
+    pick_word: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>j");
+    pick_member: Session::everything().at("Colour").press("<Enter>j");
+    details: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("i");
+    keys: Session::ours().press("?");
+    keys_scrolled: Session::ours().press("?<PgDn><PgDn>");
+    quit_question: Session::ours().into("Phase 3: Deploying Addons").press(" q");
+    quit_new_file: Session::over(Schema::load(&TreeSource::embedded()).unwrap(), false).press("q");
+    save_question: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of pods").press("<Enter><C-u>10.96.0.0/12<Enter>s");
+    conflict: Session::ours().tell(Msg::Conflict(".config.json was changed by someone else meanwhile".to_owned()));
+    not_saved: Session::ours().tell(Msg::NotSaved(vec!["error: cannot write .config.json".to_owned(), "next: free disk space".to_owned()]));
+    every_kind: Session::everything().at("Colour");
+    begin_question: Session::new_file();
+    guide_options: Session::new_file().press("<Enter><Enter>");
+    guide_text: Session::new_file().press("<Enter>");
+    guide_wrong: Session::new_file().press("<Enter> X<Enter>");
+    guide_summary: Session::new_file().press("<Enter><Enter><Enter><Enter><Enter><Enter><Enter>");
+    profiles: Session::new_file().press("j<Enter>");
+    load_file: Session::new_file().press("j<Enter>").last_option().press("<Enter>prov").tell(Msg::Completed(vec!["provision.json".into(), "provisions/".into()]));
+    search_nothing_typed: Session::ours().press("/");
+    search: Session::ours().press("/node cidr");
+    search_help: Session::ours().press("/firewall");
+    search_nothing: Session::ours().press("/xyzzyx");
+    jumped: Session::ours().press("/gce.region<Enter>");
+    unlock: Session::ours().press("/gce.region<Enter>e");
+    unlock_select: Session::everything().into("Networking support").at("Fancy things").press("y").at("Core").press("e");
+    hidden: Session::everything().press("a");
+    names: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").press("c");
+    list_empty: Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>");
+    list: Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>a10.0.0.0/8<Enter>a10.1.0.0/16<Enter>");
+    list_element: Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>a10.0.0");
+    records: Session::ours().to("phase1.node_groups").press("<Enter>");
+    record: Session::ours().to("phase1.node_groups").press("<Enter>a");
+    record_missing: Session::ours().to("phase1.node_groups").press("<Enter>a<Esc>");
+    record_word: Session::ours().to("phase1.node_groups").press("<Enter>aj<Enter>");
+    problems: Session::ours().to("phase1.num_nodes").press("<Enter>000<Enter>!");
+    preview: Session::ours().to("phase1.num_nodes").press("<Enter>0<Enter>v");
+    preview_saved: Session::ours().to("phase1.cluster_name").press("<Enter><C-u>prod<Enter>v<Tab>");
+    preview_defaults: Session::ours().to("phase1.cluster_name").press("<Enter><C-u>prod<Enter>v<Tab><Tab>");
+    preview_applied: Session::ours().press("v<Tab><Tab><Tab>");
+    recover: Session::ours().dialog(Dialog::Recover { lines: vec!["~ phase1.num_nodes: 1 -> 3".into()], scroll: 0 });
+    ascii: Session::ours().ascii().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>");
+    submenu_of_a_switch: Session::everything().into("Networking support").at("Fancy things").press(" ").at("Core");
+    deep: Session::everything().into("Deep").into("Deeper");
+}
+
+#[test]
+fn first_words_about_a_wrong_file() {
+    let mut session = Session::ours();
+    greet(
+        &mut session.model,
+        vec![".config.json:3:5: there is no setting `phase1.num_node`; did you mean `phase1.num_nodes`?".to_owned()],
+    );
+    insta::assert_snapshot!(session.screen(80, 24));
+    assert!(session.press("<Esc>").model.dialogs.is_empty());
+}
+
+#[test]
+fn too_small_a_window_says_so_and_nothing_panics() {
+    let sessions = [
+        Session::ours(),
+        Session::ours().press("?"),
+        Session::ours().press("l<Enter>"),
+        Session::everything().press("jjj<Enter>"),
+    ];
+    insta::assert_snapshot!(sessions[0].screen(40, 5), @"
+    This window is too small: 40x5. The
+    wizard needs 44x12; make it larger.
+    ");
+    for session in &sessions {
+        for width in [0, 1, 2, 10, 43, 44, 45, 60, 109, 110, 111] {
+            for height in [0, 1, 2, 11, 12, 13, 24] {
+                session.draw(width, height);
+            }
+        }
+    }
+}
+
+#[test]
+fn long_menus_keep_the_cursor_in_sight() {
+    let session = Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").press("G");
+    let (buffer, _) = session.draw(60, 12);
+    let screen = text(&buffer);
+    assert!(screen.contains("Pods a node may run") && screen.contains('↑'), "{screen}");
+    let up = session.press("g").screen(60, 12);
+    assert!(up.contains("Addresses of pods") && up.contains('↓'), "{up}");
+}
+
+#[test]
+fn the_cursor_and_mistakes_stand_out_with_and_without_colour() {
+    let mut session = Session::ours()
+        .into("Phase 2: Node Bootstrapping")
+        .into("Networking")
+        .at("Addresses of Services")
+        .press("<Enter><C-u>10.244.3.0/24<Enter>");
+    let find = |buffer: &Buffer, what: &str| {
+        let y = text(buffer).lines().position(|line| line.contains(what)).unwrap();
+        u16::try_from(y).unwrap()
+    };
+    let (buffer, _) = session.draw(80, 24);
+    let row = find(&buffer, "Addresses of Services");
+    assert!(buffer[(5, row)].modifier.contains(Modifier::REVERSED));
+    assert!(!buffer[(5, row - 1)].modifier.contains(Modifier::REVERSED));
+    assert_eq!((buffer[(0, row)].symbol(), buffer[(0, row)].fg), ("!", Color::Red));
+    session.model.colour = false;
+    let (plain, _) = session.draw(80, 24);
+    assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset), "no colour at all");
+    assert!(plain[(0, row)].modifier.contains(Modifier::BOLD));
+}
+
+#[test]
+fn the_terminal_cursor_stands_where_typing_goes() {
+    let session = Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter><Left>");
+    let (buffer, cursor) = session.draw(80, 24);
+    let cursor = cursor.unwrap();
+    assert_eq!(buffer[(cursor.x, cursor.y)].symbol(), "s", "before the last letter of `kubernetes`");
+    let long = session.press(&format!("<End>{}", "x".repeat(100)));
+    let (buffer, cursor) = long.draw(80, 24);
+    let cursor = cursor.unwrap();
+    assert!(cursor.x < 80 && buffer[(cursor.x - 1, cursor.y)].symbol() == "x");
+}
+
+#[test]
+fn secrets_are_never_on_the_screen() {
+    let session = Session::everything().at("Token").press("<Enter>swordfish");
+    assert!(!session.screen(200, 50).contains("swordfish"));
+    let session = session.press("<Enter>");
+    assert_eq!(session.value("TOKEN"), "swordfish");
+    assert!(!session.screen(200, 50).contains("swordfish"));
+    let wrong = session.press("<Enter> X");
+    assert!(!wrong.screen(200, 50).contains("sword"));
+}
+
+#[test]
+fn the_help_lists_every_key_of_the_table() {
+    let screen = Session::ours().press("?").screen(100, 250);
+    for part in ["Space", "Ctrl-Z", "PgUp", "turn a switch over", "Before leaving", "save and quit"] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+}
+
+#[test]
+fn clicks_choose_and_open_what_they_hit() {
+    let area = Rect::new(0, 0, 80, 24);
+    let click =
+        |session: Session, x: u16, y: u16| match crate::wizard::view::hit(&session.model, area, Position { x, y }) {
+            Some(msg) => session.tell(msg),
+            None => session,
+        };
+    let session = click(Session::ours(), 10, 3);
+    assert_eq!(session.model.place().cursor, 1);
+    let session = click(session, 10, 3);
+    assert_eq!(session.model.places.len(), 2, "a second click opens");
+    let session = click(session, 79, 12);
+    assert_eq!(session.model.places.len(), 2, "beside the list nothing happens");
+    let keys = click(session, 2, 23);
+    assert_eq!(keys.model.places.len(), 3, "the hints in the last line are buttons");
+    let pick = click(Session::new_file(), 40, 13);
+    assert!(pick.model.dialogs.iter().all(|dialog| !matches!(dialog, Dialog::Recover { .. })));
+}
+
+#[test]
+fn ascii_terminals_get_ascii() {
+    for session in [
+        Session::ours().ascii(),
+        Session::ours().ascii().press("?"),
+        Session::new_file().ascii().press("<Enter><Enter>"),
+        Session::ours().ascii().press("/net"),
+        Session::ours().ascii().press("v"),
+    ] {
+        let screen = session.screen(80, 24);
+        assert!(screen.is_ascii(), "{}", screen.chars().filter(|c| !c.is_ascii()).collect::<String>());
+    }
+}

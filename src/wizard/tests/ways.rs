@@ -1,0 +1,146 @@
+//! Ways through the answers: the guide, searching, unlocking, undoing, lists, files.
+
+use super::*;
+
+#[test]
+fn every_change_can_be_taken_back_and_made_again() {
+    let session = Session::ours()
+        .to("phase1.num_nodes")
+        .press("<Enter>0<Enter>")
+        .to("phase1.cluster_name")
+        .press("<Enter>x<Enter>");
+    let session = session.to("phase2.security.audit").press(" ");
+    let values = |session: &Session| {
+        ["phase1.num_nodes", "phase1.cluster_name", "phase2.kube_context_name", "phase2.security.audit"]
+            .map(|name| session.value(name).to_owned())
+    };
+    assert_eq!(values(&session), ["10", "kubernetesx", "kubernetesx", "n"]);
+    assert_eq!(session.notice(), "turnup config set phase2.security.audit=n");
+    let session = session.press("uu");
+    assert_eq!(values(&session), ["10", "kubernetes", "kubernetes", "y"]);
+    assert_eq!(session.notice(), "taken back: turnup config set phase1.cluster_name=kubernetesx");
+    let session = session.press("uu");
+    assert_eq!(session.notice(), "there is nothing to take back");
+    assert!(!session.model.is_unsaved(), "all is as it was");
+    let session = session.press("UUUU");
+    assert_eq!((values(&session)[3].as_str(), session.notice()), ("n", "nothing was taken back"));
+    let session = session.press("u").to("phase1.num_nodes").press("<Enter><C-u>3<Enter>U");
+    assert_eq!(session.notice(), "nothing was taken back", "a new change ends what could be made again");
+}
+
+#[test]
+fn searching_jumps_and_finds_the_way_back() {
+    let session = Session::ours().into("Phase 3: Deploying Addons").press("/max_pods<Enter>");
+    assert_eq!(session.model.row().unwrap().prompt, "Pods a node may run");
+    let session = session.press("/service_cidr<Enter>oo");
+    assert_eq!(session.model.places.len(), 2, "back in the addons");
+    assert_eq!(session.press("o").notice(), "you have not jumped");
+    let hidden = Session::ours().press("/aws.region<Enter>");
+    assert!(hidden.model.show_all && hidden.model.row().unwrap().hidden, "what cannot be set is shown for the jump");
+    let member = Session::everything().press("/blue<Enter>");
+    assert_eq!(member.model.row().unwrap().prompt, "Colour", "a member is where its choice is");
+}
+
+#[test]
+fn what_is_locked_is_unlocked_with_the_fewest_answers() {
+    let session = Session::ours().to("phase1.gce.region").press("e<Enter>");
+    assert_eq!(session.value("phase1.cloud_provider"), "gce");
+    assert_eq!(session.notice(), "turnup config set phase1.cloud_provider=gce");
+    assert_eq!(session.press("u").value("phase1.cloud_provider"), "local", "one change, taken back at once");
+    let core =
+        Session::everything().into("Networking support").at("Fancy things").press("y").at("Core").press("e<Enter>");
+    assert_eq!((core.value("NET_FANCY"), core.value("NET_CORE")), ("n", "n"));
+    let free = Session::ours().to("phase1.num_nodes").press("e");
+    assert_eq!(free.notice(), "nothing stands in the way: it can be changed");
+}
+
+#[test]
+fn lists_and_records_are_edited_row_by_row() {
+    let session = Session::ours()
+        .to("phase2.network.non_masquerade_cidrs")
+        .press("<Enter>a10.0.0.0/8<Enter>a10.1.0.0/16<Enter>K<Esc>");
+    assert_eq!(session.value("phase2.network.non_masquerade_cidrs"), "10.1.0.0/16,10.0.0.0/8");
+    let session = session.press("<Enter>d<Enter><C-u>172.16.0.0/12<Enter><Esc>");
+    assert_eq!(session.value("phase2.network.non_masquerade_cidrs"), "172.16.0.0/12");
+    assert_eq!(
+        session.press("<Enter>d<C-c>").value("phase2.network.non_masquerade_cidrs"),
+        "172.16.0.0/12",
+        "left as it was"
+    );
+    let groups = Session::ours().to("phase1.node_groups").press("<Enter>a<Enter>web<Enter><Esc>");
+    let Some(Dialog::Fields(fields)) = groups.model.dialogs.last() else {
+        panic!("what is needed is missing: {:?}", groups.model.dialogs)
+    };
+    assert!(fields.wrong.is_some());
+}
+
+#[test]
+fn numbers_count_within_their_range() {
+    let session = Session::ours().to("phase1.num_nodes").press("<Enter><Up><Up><Down><Enter>");
+    assert_eq!(session.value("phase1.num_nodes"), "2");
+    let session = session.press("<Enter><PgDn><Enter>");
+    assert_eq!(session.value("phase1.num_nodes"), "0", "never below the range");
+    let hex = Session::everything().at("Mask").press("<Enter><Up><Enter>");
+    assert_eq!(hex.value("MASK"), "0x20");
+}
+
+#[test]
+fn the_guide_asks_only_what_matters_for_the_target_and_goes_back_at_will() {
+    let session = Session::new_file().press("<Enter>");
+    assert_eq!(session.model.guide.as_ref().unwrap().progress(&session.model), (1, 6));
+    let session = session.press("<C-u>prod<Enter>");
+    assert_eq!(session.value("phase1.cluster_name"), "prod");
+    let session = session.press("jj<Enter>");
+    assert_eq!(
+        (session.value("phase1.cloud_provider"), session.model.guide.as_ref().unwrap().progress(&session.model).1),
+        ("gce", 13)
+    );
+    let session = session.press("<Esc>kk<Enter><Enter><Enter><Enter><Enter>");
+    assert_eq!(session.value("phase1.cloud_provider"), "local");
+    assert!(session.model.guide.as_ref().unwrap().node.is_none(), "the summary");
+    let session = session.press("<Esc><Enter><Enter>");
+    assert_eq!(session.effects, [Effect::Save { overwrite: false }]);
+    let session = Session::new_file().press("<Enter> X<Enter>");
+    assert_eq!(session.model.guide.as_ref().unwrap().progress(&session.model).0, 1, "a wrong answer is not taken");
+    let menus = Session::new_file().press("<Enter><Enter>a");
+    assert!(menus.model.guide.is_none());
+    assert_eq!(menus.model.row().unwrap().prompt, "Target: where the hosts come from", "at the same entry");
+}
+
+#[test]
+fn loading_is_one_change() {
+    let profile = Session::new_file().press("j<Enter><Enter>");
+    assert_eq!(profile.effects.len(), 1);
+    let Effect::LoadProfile(name) = &profile.effects[0] else { panic!("{:?}", profile.effects) };
+    let settings = crate::config::Profile::find(&TreeSource::embedded(), name).unwrap();
+    let said = settings.settings(Arc::clone(&profile.model.schema)).unwrap().config().said();
+    let before = profile.value("phase1.cloud_provider").to_owned();
+    let session = profile.tell(Msg::Loaded("the profile".into(), Box::new(said), Vec::new()));
+    assert_ne!(session.value("phase1.cloud_provider"), before);
+    assert_eq!(session.press("u").value("phase1.cloud_provider"), before);
+}
+
+#[test]
+fn paths_are_completed_as_far_as_they_agree() {
+    let found = || Msg::Completed(vec!["out/a.json".into(), "out/ab.json".into()]);
+    let session = Session::ours().press("So").tell(Msg::Next).tell(found());
+    assert_eq!(session.effects, [Effect::Complete("o".into())]);
+    assert!(session.screen(80, 24).contains("out/ab.json"));
+    let session = session.press(".json<Enter>");
+    assert_eq!(session.effects.last(), Some(&Effect::Write { path: "out/a.json".into(), minimal: false }));
+    let minimal = Session::ours().press("Dm.json<Enter>");
+    assert_eq!(minimal.effects, [Effect::Write { path: "m.json".into(), minimal: true }]);
+}
+
+#[test]
+fn a_whole_menu_is_reset_at_once() {
+    let session = Session::ours()
+        .to("phase2.pod_cidr")
+        .press("<Enter><C-u>10.200.0.0/16<Enter>")
+        .to("phase2.max_pods")
+        .press("<Enter><C-u>50<Enter>");
+    let session = session.press("<Esc><Esc>").at("Phase 2: Node Bootstrapping").press("r");
+    assert_eq!((session.value("phase2.pod_cidr"), session.value("phase2.max_pods")), ("10.244.0.0/16", "110"));
+    assert!(session.notice().starts_with("turnup config unset phase2.pod_cidr"), "{}", session.notice());
+    assert_eq!(session.press("u").value("phase2.max_pods"), "50");
+}

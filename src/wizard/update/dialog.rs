@@ -1,0 +1,337 @@
+//! Messages to the innermost dialog.
+
+use kconfig::SymbolId;
+
+use super::{files, menu, scroll, start_guide};
+use crate::config;
+use crate::config::format::Format;
+use crate::wizard::dialog::{Dialog, Pick, PickOption, Target};
+use crate::wizard::items::{Cell, Fields};
+use crate::wizard::jump;
+use crate::wizard::line_edit::LineEdit;
+use crate::wizard::model::Model;
+use crate::wizard::msg::{Effect, Msg};
+use crate::wizard::preview::Preview;
+
+pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
+    match model.dialogs.last_mut()? {
+        Dialog::Edit { line, completions, .. } => match msg {
+            Msg::Accept => accept_edit(model),
+            Msg::Next => return complete(model),
+            Msg::Count(by) => count(model, *by),
+            Msg::Completed(found) => files::completed(line, completions, found),
+            _ => {
+                type_into(line, msg);
+            }
+        },
+        Dialog::Path { line, completions, .. } => match msg {
+            Msg::Accept => return files::accept_path(model),
+            Msg::Next => return Some(Effect::Complete(line.text().to_owned())),
+            Msg::Completed(found) => files::completed(line, completions, found),
+            _ => {
+                type_into(line, msg);
+            }
+        },
+        Dialog::Cell(cell) => match msg {
+            Msg::Accept => accept_cell(model),
+            Msg::Next if names_a_file(&cell.field.format) => {
+                return Some(Effect::Complete(cell.line.text().to_owned()));
+            }
+            Msg::Completed(found) => files::completed(&mut cell.line, &mut Vec::new(), found),
+            _ => {
+                type_into(&mut cell.line, msg);
+            }
+        },
+        Dialog::Search(search) => match msg {
+            Msg::Accept => accept_search(model),
+            Msg::Move(_) | Msg::Select(_) => {
+                scroll(&mut search.cursor, msg);
+                search.cursor = search.cursor.min(search.hits.len().saturating_sub(1));
+            }
+            _ => {
+                if type_into(&mut search.line, msg)
+                    && let Some(index) = &model.index
+                {
+                    search.look(index);
+                }
+            }
+        },
+        Dialog::Pick(pick) => {
+            if *msg == Msg::Accept {
+                return accept_pick(model);
+            }
+            scroll(&mut pick.cursor, msg);
+            pick.cursor = pick.cursor.min(pick.options.len().saturating_sub(1));
+        }
+        Dialog::Items(_) => update_items(model, msg),
+        Dialog::Fields(_) => update_fields(model, msg),
+        Dialog::Repair(repair) => match msg {
+            Msg::Accept => accept_repair(model),
+            _ => scroll(&mut repair.scroll, msg),
+        },
+        Dialog::Problems { .. } if *msg == Msg::Accept => accept_problem(model),
+        Dialog::Problems { cursor } => {
+            scroll(cursor, msg);
+            *cursor = (*cursor).min(model.problems.len().saturating_sub(1));
+        }
+        Dialog::Preview(preview) => match msg {
+            Msg::Next => {
+                let next = preview.tab.next();
+                let next = Preview::of(model, next);
+                model.dialogs.pop();
+                model.dialogs.push(Dialog::Preview(next));
+            }
+            _ => scroll(&mut preview.scroll, msg),
+        },
+        Dialog::Recover { scroll: at, .. } => match msg {
+            Msg::Accept => {
+                model.dialogs.pop();
+                return Some(Effect::Recover);
+            }
+            _ => scroll(at, msg),
+        },
+        Dialog::Details { scroll: at, .. }
+        | Dialog::Keys { scroll: at }
+        | Dialog::Text { scroll: at, .. }
+        | Dialog::Save { scroll: at, .. } => scroll(at, msg),
+        Dialog::Quit => {}
+    }
+    None
+}
+
+/// What typing does to a line; returns whether its text may have changed.
+pub(super) fn type_into(line: &mut LineEdit, msg: &Msg) -> bool {
+    match msg {
+        Msg::Type(text) => line.insert(text),
+        Msg::Erase => line.erase(),
+        Msg::EraseForward => line.erase_forward(),
+        Msg::EraseLine => line.erase_before(),
+        Msg::Cursor(place) => {
+            line.go(*place);
+            return false;
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn accept_edit(model: &mut Model) {
+    let Some(Dialog::Edit { symbol, line, .. }) = model.dialogs.last() else { return };
+    let (symbol, text) = (*symbol, line.text().to_owned());
+    // The view shows what is wrong while typing; a wrong value is not taken.
+    if config::judge(&model.schema, &model.config, symbol, &text).is_some() {
+        return;
+    }
+    model.dialogs.pop();
+    set_here(model, symbol, &text);
+}
+
+/// Gives the answer, if it is another one, to the entry under the cursor.
+fn set_here(model: &mut Model, symbol: SymbolId, text: &str) {
+    if text == model.config.value(symbol) {
+        return;
+    }
+    match model.row() {
+        Some(row) => menu::set(model, row.node, symbol, text),
+        None => drop(menu::give(model, &[(symbol, text.to_owned())])),
+    }
+}
+
+/// One or ten more or less of a number, within its range.
+pub(super) fn count(model: &mut Model, by: i64) {
+    let Some(Dialog::Edit { symbol, line, .. }) = model.dialogs.last_mut() else { return };
+    if let Some(text) = counted(&model.schema, &model.config, *symbol, line.text(), by) {
+        *line = LineEdit::new(&text);
+    }
+}
+
+/// The number, so much more, within its range; none for what is no number.
+pub(super) fn counted(
+    schema: &config::Schema,
+    config: &kconfig::Config<'_>,
+    symbol: SymbolId,
+    text: &str,
+    by: i64,
+) -> Option<String> {
+    let kind = schema.tree().get(symbol).kind;
+    if !kind.is_numeric() {
+        return None;
+    }
+    let (low, high) = config.range(symbol).unwrap_or((i64::MIN, i64::MAX));
+    let number = kind.parse_number(text)?.saturating_add(by).clamp(low, high);
+    Some(if kind == kconfig::SymbolType::Hex { format!("{number:#x}") } else { number.to_string() })
+}
+
+fn complete(model: &Model) -> Option<Effect> {
+    let Some(Dialog::Edit { symbol, line, .. }) = model.dialogs.last() else { return None };
+    let format = model.schema.rule(*symbol).format.as_ref();
+    format.filter(|format| names_a_file(format)).map(|_| Effect::Complete(line.text().to_owned()))
+}
+
+fn names_a_file(format: &Format) -> bool {
+    match format {
+        Format::Path | Format::File => true,
+        Format::Any(formats) => formats.iter().any(names_a_file),
+        _ => false,
+    }
+}
+
+fn accept_pick(model: &mut Model) -> Option<Effect> {
+    let Some(Dialog::Pick(pick)) = model.dialogs.pop() else { return None };
+    let option = pick.options.get(pick.cursor)?;
+    match pick.target {
+        Target::Symbol(symbol) => set_here(model, symbol, &option.value),
+        Target::Choice(_) => {
+            let member = model.schema.tree().symbol(&option.value)?;
+            let node = model.row().map(|row| row.node)?;
+            menu::set(model, node, member, "y");
+        }
+        Target::Field(column) => {
+            if let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() {
+                fields.texts[column].clone_from(&option.value);
+                fields.wrong = None;
+            }
+        }
+        Target::Load => return files::load(model, &option.value),
+        Target::Start => match option.value.as_str() {
+            "guide" => start_guide(model),
+            "profile" => files::ask(model, &Msg::Load),
+            _ => {}
+        },
+    }
+    None
+}
+
+fn accept_search(model: &mut Model) {
+    let Some(Dialog::Search(search)) = model.dialogs.pop() else { return };
+    match search.hits.get(search.cursor) {
+        Some((node, _)) => jump::to_node(model, *node),
+        None => model.say("nothing was found"),
+    }
+}
+
+fn accept_problem(model: &mut Model) {
+    let Some(Dialog::Problems { cursor }) = model.dialogs.pop() else { return };
+    let symbol = model.problems.get(cursor).and_then(|problem| problem.symbol.clone());
+    match symbol.and_then(|name| model.schema.tree().symbol(&name)) {
+        Some(symbol) => jump::to_symbol(model, symbol),
+        None => model.say("this is about no single setting"),
+    }
+}
+
+fn accept_repair(model: &mut Model) {
+    let Some(Dialog::Repair(repair)) = model.dialogs.pop() else { return };
+    if repair.steps.is_empty() {
+        return model.complain("no way was found");
+    }
+    let node = model.row().map(|row| row.node);
+    if menu::give(model, &repair.steps)
+        && let Some(node) = node
+    {
+        let notice = model.notice.clone();
+        menu::follow(model, node);
+        model.notice = notice;
+    }
+}
+
+fn update_items(model: &mut Model, msg: &Msg) {
+    let Some(Dialog::Items(items)) = model.dialogs.last_mut() else { return };
+    match msg {
+        Msg::Accept => accept_items(model),
+        Msg::Remove => items.remove(),
+        Msg::Shift(by) => items.shift(*by),
+        Msg::Add | Msg::Open => {
+            let fields = items.fields(*msg == Msg::Add || items.rows.is_empty());
+            if let Some(fields) = fields {
+                open_fields(model, fields);
+            }
+        }
+        _ => {
+            scroll(&mut items.cursor, msg);
+            items.cursor = items.cursor.min(items.rows.len().saturating_sub(1));
+        }
+    }
+}
+
+/// An element of one part is edited at once.
+fn open_fields(model: &mut Model, fields: Fields) {
+    let single = fields.columns.len() == 1;
+    model.dialogs.push(Dialog::Fields(fields));
+    if single {
+        open_cell(model);
+    }
+}
+
+fn accept_items(model: &mut Model) {
+    let Some(Dialog::Items(items)) = model.dialogs.last_mut() else { return };
+    let (symbol, text) = (items.symbol, items.text());
+    if let Some(why) = config::judge(&model.schema, &model.config, symbol, &text) {
+        items.wrong = Some(why);
+        return;
+    }
+    model.dialogs.pop();
+    set_here(model, symbol, &text);
+}
+
+fn update_fields(model: &mut Model, msg: &Msg) {
+    let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
+    match msg {
+        Msg::Accept => accept_fields(model),
+        Msg::Open => open_cell(model),
+        Msg::Remove => {
+            fields.texts[fields.cursor].clear();
+            fields.wrong = None;
+        }
+        _ => {
+            scroll(&mut fields.cursor, msg);
+            fields.cursor = fields.cursor.min(fields.columns.len().saturating_sub(1));
+        }
+    }
+}
+
+fn accept_fields(model: &mut Model) {
+    let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
+    fields.wrong = fields.judge();
+    if fields.wrong.is_some() {
+        return;
+    }
+    let Some(Dialog::Fields(fields)) = model.dialogs.pop() else { return };
+    if let Some(Dialog::Items(items)) = model.dialogs.last_mut() {
+        items.take(fields.row, fields.texts);
+    }
+}
+
+fn open_cell(model: &mut Model) {
+    let Some(Dialog::Fields(fields)) = model.dialogs.last() else { return };
+    let (column, current) = (fields.cursor, fields.texts[fields.cursor].clone());
+    let field = fields.columns[column].clone();
+    let words = match &field.format {
+        Format::Enum(words) => Some(words.clone()),
+        Format::Bool => Some(vec!["true".to_owned(), "false".to_owned()]),
+        _ => None,
+    };
+    model.dialogs.push(match words {
+        Some(words) => {
+            let options = words.iter().map(|word| PickOption::word(word, &current)).collect();
+            Dialog::Pick(Pick::new(field.name, options, Target::Field(column)))
+        }
+        None => Dialog::Cell(Cell { column, field, line: LineEdit::new(&current) }),
+    });
+}
+
+fn accept_cell(model: &mut Model) {
+    let Some(Dialog::Cell(cell)) = model.dialogs.last() else { return };
+    let (column, text) = (cell.column, cell.line.text().to_owned());
+    let optional = !cell.field.required && text.is_empty();
+    // The view shows what is wrong while typing; a wrong value is not taken.
+    if !optional && cell.field.format.validate(&text).is_err() {
+        return;
+    }
+    model.dialogs.pop();
+    let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
+    fields.texts[column] = text;
+    fields.wrong = None;
+    if fields.columns.len() == 1 {
+        accept_fields(model);
+    }
+}

@@ -1,0 +1,121 @@
+//! Messages about files: saving, loading, naming them.
+
+use kconfig::history::Said;
+
+use crate::wizard::dialog::{Dialog, Pick, PickOption, Purpose, Target};
+use crate::wizard::guide::Guide;
+use crate::wizard::line_edit::LineEdit;
+use crate::wizard::model::Model;
+use crate::wizard::msg::{Effect, Msg};
+
+pub(super) fn save(model: &mut Model, overwrite: bool) -> Option<Effect> {
+    if !model.is_unsaved() && !model.is_stale {
+        model.say("nothing to save: the file has these answers already");
+        return model.leaving.then_some(Effect::Leave);
+    }
+    if model.problems.is_empty() {
+        return Some(Effect::Save { overwrite });
+    }
+    let lines = model.problems.iter().map(|problem| problem.message.clone()).collect();
+    model.dialogs.push(Dialog::Save { lines, scroll: 0, overwrite });
+    None
+}
+
+pub(super) fn save_anyway(model: &mut Model) -> Option<Effect> {
+    match model.dialogs.pop() {
+        Some(Dialog::Save { overwrite, .. }) => Some(Effect::Save { overwrite }),
+        _ => None,
+    }
+}
+
+pub(super) fn saved(model: &mut Model) -> Option<Effect> {
+    model.saved = Some(model.to_save());
+    model.is_stale = false;
+    model.answered();
+    model.say(format!("saved {}", model.file));
+    model.leaving.then_some(Effect::Leave)
+}
+
+/// Asks for a file.
+pub(super) fn ask(model: &mut Model, msg: &Msg) {
+    let purpose = match msg {
+        Msg::Load if !model.profiles.is_empty() => return ask_profile(model),
+        Msg::Load => Purpose::Load,
+        Msg::SaveMinimal => Purpose::SaveMinimal,
+        _ => Purpose::SaveAs,
+    };
+    open_path(model, purpose);
+}
+
+fn open_path(model: &mut Model, purpose: Purpose) {
+    model.dialogs.push(Dialog::Path { purpose, line: LineEdit::new(""), completions: Vec::new() });
+}
+
+fn ask_profile(model: &mut Model) {
+    let profile = |(name, purpose): &(String, String)| PickOption {
+        label: format!("{name}: {purpose}"),
+        value: name.clone(),
+        current: false,
+    };
+    let mut options: Vec<PickOption> = model.profiles.iter().map(profile).collect();
+    options.push(PickOption { label: "another file ...".to_owned(), value: String::new(), current: false });
+    model.dialogs.push(Dialog::Pick(Pick::new("Take over the answers of", options, Target::Load)));
+}
+
+/// Loads a profile, or asks for a file where its name is empty.
+pub(super) fn load(model: &mut Model, profile: &str) -> Option<Effect> {
+    if profile.is_empty() {
+        open_path(model, Purpose::Load);
+        return None;
+    }
+    Some(Effect::LoadProfile(profile.to_owned()))
+}
+
+pub(super) fn accept_path(model: &mut Model) -> Option<Effect> {
+    let Some(Dialog::Path { purpose, line, .. }) = model.dialogs.last() else { return None };
+    let path = line.text().trim().to_owned();
+    if path.is_empty() {
+        return None;
+    }
+    let effect = match purpose {
+        Purpose::Load => Effect::Load(path),
+        Purpose::SaveAs => Effect::Write { path, minimal: false },
+        Purpose::SaveMinimal => Effect::Write { path, minimal: true },
+    };
+    model.dialogs.pop();
+    Some(effect)
+}
+
+/// Takes over all answers, as one change that can be taken back.
+pub(super) fn loaded(model: &mut Model, from: &str, said: &Said, remarks: Vec<String>) {
+    let taken = model.change(format!("the answers of {from}"), |config| {
+        config.say(said);
+        Ok(())
+    });
+    debug_assert!(taken.is_ok(), "answers that were said once can be said again");
+    if model.guide.is_some() {
+        model.guide = Some(Guide::start(model));
+    }
+    model.places.truncate(1);
+    model.say(format!("took over the answers of {from}; u takes that back"));
+    if !remarks.is_empty() {
+        super::open_text(model, "Not all of it could be taken over", remarks);
+    }
+}
+
+/// Takes the longest beginning that all found files have in common.
+pub(super) fn completed(line: &mut LineEdit, completions: &mut Vec<String>, found: &[String]) {
+    let Some(first) = found.first() else {
+        completions.clear();
+        return;
+    };
+    let common = found[1..].iter().fold(first.as_str(), |common, other| {
+        let same = common.char_indices().zip(other.chars()).take_while(|((_, a), b)| a == b);
+        let end = same.last().map_or(0, |((at, c), _)| at + c.len_utf8());
+        &common[..end]
+    });
+    if common.len() > line.text().len() {
+        *line = LineEdit::new(common);
+    }
+    *completions = if found.len() > 1 { found.to_vec() } else { Vec::new() };
+}

@@ -1,0 +1,117 @@
+//! Messages to the guide.
+
+use kconfig::NodeId;
+
+use super::dialog::{counted, type_into};
+use super::{menu, scroll};
+use crate::config;
+use crate::wizard::dialog::Dialog;
+use crate::wizard::guide::{Answer, Guide};
+use crate::wizard::jump;
+use crate::wizard::line_edit::LineEdit;
+use crate::wizard::model::Model;
+use crate::wizard::msg::{Effect, Msg};
+use crate::wizard::preview::{Preview, Tab};
+
+pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
+    let node = model.guide.as_ref().and_then(|guide| guide.node);
+    match msg {
+        Msg::Accept => accept(model),
+        Msg::Back => back(model),
+        Msg::Menus => leave(model, node),
+        Msg::Details => model.dialogs.extend(node.map(|node| Dialog::Details { node, scroll: 0 })),
+        Msg::Preview => {
+            let preview = Preview::of(model, Tab::File);
+            model.dialogs.push(Dialog::Preview(preview));
+        }
+        Msg::Count(by) => count(model, *by),
+        _ => {
+            if let Some(guide) = &mut model.guide {
+                update_answer(guide, msg);
+            }
+        }
+    }
+    None
+}
+
+fn update_answer(guide: &mut Guide, msg: &Msg) {
+    match &mut guide.answer {
+        Answer::Options { options, cursor } if matches!(msg, Msg::Move(-1 | 1) | Msg::Select(_)) => {
+            scroll(cursor, msg);
+            *cursor = (*cursor).min(options.len().saturating_sub(1));
+        }
+        Answer::Text(line) if !matches!(msg, Msg::Move(_)) => {
+            type_into(line, msg);
+        }
+        _ => scroll(&mut guide.scroll, msg),
+    }
+}
+
+/// Takes the answer, if it can be taken, and goes on.
+fn accept(model: &mut Model) {
+    let Some(Guide { node: Some(node), answer, .. }) = model.guide.clone() else { return };
+    if !answer_question(model, node, &answer) {
+        return;
+    }
+    let notice = model.notice.take();
+    let next = model.guide.as_ref().and_then(|guide| guide.next(model));
+    model.guide = Some(Guide::at(model, next));
+    model.notice = notice;
+}
+
+fn answer_question(model: &mut Model, node: NodeId, answer: &Answer) -> bool {
+    let tree = model.schema.tree();
+    let (symbol, value) = match answer {
+        Answer::Options { options, cursor } => {
+            let Some(option) = options.get(*cursor) else { return true };
+            match tree.node(node).symbol {
+                Some(symbol) => (symbol, option.value.clone()),
+                // Of a choice one picks a member.
+                None => match tree.symbol(&option.value) {
+                    Some(member) => (member, "y".to_owned()),
+                    None => return true,
+                },
+            }
+        }
+        Answer::Text(line) => {
+            let Some(symbol) = tree.node(node).symbol else { return true };
+            (symbol, line.text().to_owned())
+        }
+        Answer::Nothing => return true,
+    };
+    if model.config.value(symbol) == value {
+        return true;
+    }
+    if let Some(why) = config::judge(&model.schema, &model.config, symbol, &value) {
+        let why = if model.schema.rule(symbol).secret { "its format is not right yet".to_owned() } else { why };
+        model.complain(why);
+        return false;
+    }
+    menu::give(model, &[(symbol, value)])
+}
+
+fn back(model: &mut Model) {
+    let previous = model.guide.as_ref().and_then(|guide| guide.previous(model));
+    match previous {
+        Some(node) => model.guide = Some(Guide::at(model, Some(node))),
+        None => model.say("this is the first question; F4 shows all settings"),
+    }
+}
+
+/// On to the menus, at the same entry.
+fn leave(model: &mut Model, node: Option<NodeId>) {
+    model.guide = None;
+    if let Some(node) = node {
+        jump::to_node(model, node);
+        model.trail.clear();
+    }
+    model.say("these are all settings; w goes back to the guide");
+}
+
+fn count(model: &mut Model, by: i64) {
+    let Some(Guide { node: Some(node), answer: Answer::Text(line), .. }) = &mut model.guide else { return };
+    let Some(symbol) = model.schema.tree().node(*node).symbol else { return };
+    if let Some(text) = counted(&model.schema, &model.config, symbol, line.text(), by) {
+        *line = LineEdit::new(&text);
+    }
+}

@@ -1,0 +1,268 @@
+//! Messages to the menus.
+
+use kconfig::{NodeId, SetError, SymbolId, Tri};
+
+use super::files;
+use crate::config::Schema;
+use crate::wizard::dialog::{Dialog, Pick, PickOption, Target};
+use crate::wizard::items::Items;
+use crate::wizard::jump;
+use crate::wizard::line_edit::LineEdit;
+use crate::wizard::model::{Model, Place};
+use crate::wizard::msg::Msg;
+use crate::wizard::preview::{Preview, Tab};
+use crate::wizard::repair::Repair;
+use crate::wizard::rows::{self, Row, RowKind};
+use crate::wizard::search::{Index, Search};
+
+pub(super) fn update(model: &mut Model, msg: &Msg) {
+    match msg {
+        Msg::Move(_) | Msg::First | Msg::Last | Msg::Select(_) => move_cursor(model, msg),
+        Msg::Back => back(model),
+        Msg::Undo => undo(model),
+        Msg::Redo => redo(model),
+        Msg::Search => search(model),
+        Msg::Return => jump::back(model),
+        Msg::ShowAll => show_all(model),
+        Msg::ShowNames => model.show_names = !model.show_names,
+        Msg::Problems if model.problems.is_empty() => model.say("nothing is wrong"),
+        Msg::Problems => model.dialogs.push(Dialog::Problems { cursor: 0 }),
+        Msg::Preview => {
+            let preview = Preview::of(model, Tab::File);
+            model.dialogs.push(Dialog::Preview(preview));
+        }
+        Msg::Guide => super::start_guide(model),
+        Msg::Load | Msg::SaveAs | Msg::SaveMinimal => files::ask(model, msg),
+        _ => {
+            if let Some(row) = model.row() {
+                update_row(model, &row, msg);
+            }
+        }
+    }
+}
+
+fn update_row(model: &mut Model, row: &Row, msg: &Msg) {
+    match msg {
+        Msg::Open => open(model, row),
+        Msg::Enter => enter(model, row),
+        Msg::Toggle => toggle(model, row),
+        Msg::Switch(tri) => switch(model, row, *tri),
+        Msg::Reset => reset(model, row),
+        Msg::Unlock => unlock(model, row),
+        Msg::Details => model.dialogs.push(Dialog::Details { node: row.node, scroll: 0 }),
+        _ => {}
+    }
+}
+
+fn move_cursor(model: &mut Model, msg: &Msg) {
+    if let Some(place) = model.places.last_mut() {
+        super::scroll(&mut place.cursor, msg);
+    }
+}
+
+/// Keeps the cursor on its entry when lines appear or vanish above it.
+pub(super) fn follow(model: &mut Model, node: NodeId) {
+    model.refresh();
+    let found = model.rows().iter().position(|row| row.node == node);
+    if let (Some(place), Some(found)) = (model.places.last_mut(), found) {
+        place.cursor = found;
+    }
+}
+
+fn back(model: &mut Model) {
+    if model.places.len() > 1 {
+        model.places.pop();
+    } else {
+        model.say("this is the top; q quits");
+    }
+}
+
+fn open(model: &mut Model, row: &Row) {
+    if row.submenu {
+        return enter(model, row);
+    }
+    match row.kind {
+        RowKind::Switch(..) => toggle(model, row),
+        RowKind::Text(symbol) => edit(model, row, symbol),
+        RowKind::Choice(choice) => {
+            let options = rows::members(model, choice);
+            model.dialogs.push(Dialog::Pick(Pick::new(&*row.prompt, options, Target::Choice(choice))));
+        }
+        RowKind::Menu | RowKind::Comment => {}
+    }
+}
+
+fn enter(model: &mut Model, row: &Row) {
+    if row.submenu {
+        model.places.push(Place { menu: row.node, cursor: 0 });
+    } else if !matches!(row.kind, RowKind::Switch(..)) {
+        open(model, row);
+    }
+}
+
+fn edit(model: &mut Model, row: &Row, symbol: SymbolId) {
+    if !row.changeable {
+        return explain(model, symbol);
+    }
+    let dialog = editor(&model.schema, symbol, model.config.value(symbol), &row.prompt);
+    model.dialogs.push(dialog);
+}
+
+/// The editor that fits the format of a text.
+pub(super) fn editor(schema: &Schema, symbol: SymbolId, current: &str, title: &str) -> Dialog {
+    let format = schema.rule(symbol).format.as_ref();
+    if let Some(words) = format.and_then(|format| format.words()) {
+        let options = words.iter().map(|word| PickOption::word(word, current)).collect();
+        return Dialog::Pick(Pick::new(title, options, Target::Symbol(symbol)));
+    }
+    match format.filter(|_| !schema.rule(symbol).secret).and_then(|format| Items::open(symbol, format, current)) {
+        Some(items) => Dialog::Items(items),
+        None => Dialog::Edit { symbol, line: LineEdit::new(current), completions: Vec::new() },
+    }
+}
+
+/// Turns a bool over; a tristate goes through the values that it may have.
+fn toggle(model: &mut Model, row: &Row) {
+    let RowKind::Switch(symbol, now) = row.kind else { return };
+    let possible = model.config.assignable(symbol);
+    let position = possible.iter().position(|tri| *tri == now);
+    match position.and_then(|at| possible.get((at + 1) % possible.len())) {
+        Some(next) if *next != now => set(model, row.node, symbol, next.as_str()),
+        _ => explain(model, symbol),
+    }
+}
+
+fn switch(model: &mut Model, row: &Row, tri: Tri) {
+    match row.kind {
+        RowKind::Switch(symbol, now) if now != tri => set(model, row.node, symbol, tri.as_str()),
+        RowKind::Switch(..) => {}
+        _ => model.say("this is no switch; Enter opens it"),
+    }
+}
+
+/// Forgets the answer of an entry; of a menu all answers in it.
+fn reset(model: &mut Model, row: &Row) {
+    let symbols: Vec<SymbolId> = match row.kind {
+        RowKind::Choice(choice) => model.schema.tree().choice(choice).members.to_vec(),
+        RowKind::Menu => below(model, row.node),
+        kind => kind.symbol().into_iter().collect(),
+    };
+    let answered: Vec<SymbolId> =
+        symbols.into_iter().filter(|symbol| model.config.user_value(*symbol).is_some()).collect();
+    if answered.is_empty() {
+        return model.say("the default counts already");
+    }
+    let what = model.command_to_unset(&answered);
+    let forget = |config: &mut kconfig::Config<'static>| -> Result<(), SetError> {
+        for symbol in &answered {
+            config.unset(*symbol);
+        }
+        Ok(())
+    };
+    if model.change(what.clone(), forget).is_ok() {
+        follow(model, row.node);
+        model.say(what);
+    }
+}
+
+/// The symbols of a menu and of all menus in it.
+fn below(model: &Model, node: NodeId) -> Vec<SymbolId> {
+    let tree = model.schema.tree();
+    let (mut stack, mut symbols) = (vec![node], Vec::new());
+    while let Some(id) = stack.pop() {
+        stack.extend(tree.node(id).children.iter().rev());
+        symbols.extend(tree.node(id).symbol);
+    }
+    symbols
+}
+
+/// Gives an answer the way a person does; says the command for it, or why it is refused.
+pub(super) fn set(model: &mut Model, node: NodeId, symbol: SymbolId, value: &str) {
+    give(model, &[(symbol, value.to_owned())]);
+    follow(model, node);
+}
+
+/// Gives several answers at once, all or none. Returns whether they were taken.
+pub(super) fn give(model: &mut Model, answers: &[(SymbolId, String)]) -> bool {
+    let what = model.command(answers.iter().map(|(symbol, value)| (*symbol, value.as_str())));
+    let before = model.config.said();
+    let given = model.change(what.clone(), |config| {
+        let all = answers.iter().try_for_each(|(symbol, value)| config.set(*symbol, value));
+        if all.is_err() {
+            config.say(&before);
+        }
+        all
+    });
+    match &given {
+        Ok(()) => model.say(what),
+        Err(SetError::NotVisible { why, .. }) => {
+            model.complain(format!("cannot be set now: {}; e tells what would unlock it", why.join("; ")));
+        }
+        Err(error) => model.complain(error.to_string()),
+    }
+    given.is_ok()
+}
+
+/// Why a value cannot be changed.
+fn explain(model: &mut Model, symbol: SymbolId) {
+    let why = lock_reason(model, symbol).unwrap_or_else(|| "it has only this value".to_owned());
+    model.complain(format!("{why}; e tells what would unlock it"));
+}
+
+/// The sentence about what keeps a symbol at its value; nothing when a person may change it.
+pub(in crate::wizard) fn lock_reason(model: &Model, symbol: SymbolId) -> Option<String> {
+    let reasons = model.config.explain_visibility(symbol);
+    if !reasons.is_empty() {
+        return Some(format!("cannot be set now: {}", reasons.join("; ")));
+    }
+    if let kconfig::Origin::Select { by, .. } = model.config.origin(symbol) {
+        return Some(format!("fixed: {} selects it", model.schema.name(by)));
+    }
+    let kind = model.schema.tree().get(symbol).kind;
+    (kind.is_logical() && model.config.assignable(symbol).len() < 2)
+        .then(|| "other settings leave only this value".to_owned())
+}
+
+fn unlock(model: &mut Model, row: &Row) {
+    let found = row.kind.symbol().and_then(|symbol| Repair::find(model, symbol));
+    match found {
+        Some(repair) => model.dialogs.push(Dialog::Repair(repair)),
+        None => model.say("nothing stands in the way: it can be changed"),
+    }
+}
+
+fn undo(model: &mut Model) {
+    let Some(step) = model.history.take_back() else { return model.say("there is nothing to take back") };
+    model.config.undo(&step.delta);
+    let text = format!("taken back: {}", step.what);
+    model.answered();
+    model.say(text);
+}
+
+fn redo(model: &mut Model) {
+    let Some(step) = model.history.make_again() else { return model.say("nothing was taken back") };
+    model.config.redo(&step.delta);
+    let text = format!("made again: {}", step.what);
+    model.answered();
+    model.say(text);
+}
+
+fn search(model: &mut Model) {
+    if model.index.is_none() {
+        model.index = Some(Index::of(model.schema.tree()));
+    }
+    model.dialogs.push(Dialog::Search(Search::default()));
+}
+
+fn show_all(model: &mut Model) {
+    let node = model.row().map(|row| row.node);
+    model.show_all = !model.show_all;
+    if let Some(node) = node {
+        follow(model, node);
+    }
+    model.say(if model.show_all {
+        "everything is shown, also what cannot be set now"
+    } else {
+        "only what can be set is shown"
+    });
+}

@@ -1,0 +1,110 @@
+//! How the model changes: the only place where answers are given. Pure, but for what it asks the loop to do.
+
+mod dialog;
+mod files;
+mod guide;
+mod menu;
+
+use super::dialog::{Dialog, Pick, PickOption, Target};
+use super::guide::Guide;
+use super::model::Model;
+use super::msg::{Effect, Msg};
+
+pub(super) use self::menu::lock_reason;
+
+/// Takes one message.
+pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
+    // What was said last stays while a path is completed beneath it.
+    if !matches!(msg, Msg::Completed(_)) {
+        model.notice = None;
+    }
+    let effect = take(model, msg);
+    model.refresh();
+    effect
+}
+
+fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
+    match msg {
+        Msg::Save => return files::save(model, false),
+        Msg::SaveAnyway => return files::save_anyway(model),
+        Msg::SaveAndLeave => {
+            model.dialogs.clear();
+            model.leaving = true;
+            return files::save(model, false);
+        }
+        Msg::Quit => return quit(model),
+        Msg::Discard => return Some(Effect::Leave),
+        Msg::Suspend => return Some(Effect::Suspend),
+        Msg::Saved => return files::saved(model),
+        Msg::Written(path) => model.say(format!("wrote {path}")),
+        Msg::Loaded(from, said, remarks) => files::loaded(model, &from, &said, remarks),
+        Msg::NotSaved(lines) => open_text(model, "That did not work", lines),
+        Msg::Conflict(why) => {
+            let lines = vec![why, "Saving anyway replaces what is there now.".to_owned()];
+            model.dialogs.push(Dialog::Save { lines, scroll: 0, overwrite: true });
+        }
+        Msg::Refuse => {
+            model.dialogs.pop();
+            return Some(Effect::Forget);
+        }
+        Msg::Keys => model.dialogs.push(Dialog::Keys { scroll: 0 }),
+        Msg::Cancel => {
+            model.dialogs.pop();
+            model.leaving = false;
+        }
+        other if !model.dialogs.is_empty() => return dialog::update(model, &other),
+        other if model.guide.is_some() => return guide::update(model, &other),
+        other => menu::update(model, &other),
+    }
+    None
+}
+
+fn quit(model: &mut Model) -> Option<Effect> {
+    if model.is_unsaved() && !matches!(model.dialogs.last(), Some(Dialog::Recover { .. })) {
+        model.dialogs.push(Dialog::Quit);
+        return None;
+    }
+    Some(Effect::Leave)
+}
+
+fn open_text(model: &mut Model, title: &str, lines: Vec<String>) {
+    model.leaving = false;
+    model.dialogs.push(Dialog::Text { title: title.to_owned(), lines, scroll: 0 });
+}
+
+/// What the wizard says first about a file that is not wholly right; saving leaves out what it could not take.
+pub(super) fn greet(model: &mut Model, lines: Vec<String>) {
+    if !lines.is_empty() {
+        open_text(model, "Look at this first", lines);
+    }
+}
+
+/// Without a file: which way to one.
+pub(super) fn ask_how(model: &mut Model) {
+    let option =
+        |label: &str, value: &str| PickOption { label: label.to_owned(), value: value.to_owned(), current: false };
+    let mut options = vec![option("Guide me: the few questions that a first cluster needs", "guide")];
+    if !model.profiles.is_empty() {
+        options.push(option("Start from a profile or another file", "profile"));
+    }
+    options.push(option("Show me all settings", "menus"));
+    let title = format!("{} does not exist yet", model.file);
+    model.dialogs.push(Dialog::Pick(Pick::new(title, options, Target::Start)));
+}
+
+/// Asks the questions one after the other.
+pub(super) fn start_guide(model: &mut Model) {
+    model.dialogs.clear();
+    model.guide = Some(Guide::start(model));
+}
+
+/// Scrolls, or moves a cursor, that only the view knows the end of.
+fn scroll(at: &mut usize, msg: &Msg) {
+    match msg {
+        Msg::Move(by) => *at = at.saturating_add_signed(*by).min(100_000),
+        Msg::First => *at = 0,
+        Msg::Last => *at = 100_000,
+        Msg::Select(line) => *at = *line,
+        _ => {}
+    }
+}

@@ -1,0 +1,139 @@
+//! Dialogs around one line of text, and the line itself.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Widget as _, Wrap};
+
+use super::dialog::{frame, to_u16};
+use super::theme::Theme;
+use crate::config;
+use crate::wizard::dialog::Purpose;
+use crate::wizard::items::Cell;
+use crate::wizard::line_edit::LineEdit;
+use crate::wizard::model::Model;
+
+/// The editor of a setting's text.
+pub(super) fn draw_edit(
+    model: &Model,
+    theme: Theme,
+    symbol: kconfig::SymbolId,
+    (line, completions): (&LineEdit, &[String]),
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Position {
+    let title = model.schema.prompt(symbol).unwrap_or(model.schema.name(symbol));
+    let rule = model.schema.rule(symbol);
+    let verdict = judge(model, theme, symbol, line.text());
+    let text = Text { title, expected: expected(model, symbol), line, secret: rule.secret, verdict, completions };
+    text.draw(theme, area, buffer)
+}
+
+/// What a value must look like.
+pub(in crate::wizard) fn expected(model: &Model, symbol: kconfig::SymbolId) -> String {
+    match (&model.schema.rule(symbol).format, model.config.range(symbol)) {
+        (Some(format), _) => format!("Expected: {format}"),
+        (None, Some((low, high))) => format!("Expected: a number from {low} to {high}; Up and Down count"),
+        (None, None) => format!("Expected: a value of type {}", model.schema.tree().get(symbol).kind),
+    }
+}
+
+/// The text of one field of a list's element.
+pub(super) fn draw_cell(theme: Theme, cell: &Cell, area: Rect, buffer: &mut Buffer) -> Position {
+    let text = cell.line.text();
+    let optional = !cell.field.required && text.is_empty();
+    let verdict = match cell.field.format.validate(text) {
+        Ok(()) => Line::styled("right", theme.notice()),
+        Err(_) if optional => Line::styled("right: it may be left out", theme.notice()),
+        Err(why) => Line::styled(why, theme.error()),
+    };
+    let (title, expected) = (cell.field.name.as_str(), format!("Expected: {}", cell.field.format));
+    Text { title, expected, line: &cell.line, secret: false, verdict, completions: &[] }.draw(theme, area, buffer)
+}
+
+/// The name of a file.
+pub(super) fn draw_path(
+    theme: Theme,
+    purpose: Purpose,
+    (line, completions): (&LineEdit, &[String]),
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Position {
+    let (title, expected) = match purpose {
+        Purpose::Load => ("Take over the answers of", "A file of this form; what it does not say becomes the default."),
+        Purpose::SaveAs => {
+            ("Save all answers to", "A file that exists is replaced. The wizard stays with its own file.")
+        }
+        Purpose::SaveMinimal => ("Save what is not so by default to", "A file that exists is replaced."),
+    };
+    let verdict = Line::styled("Tab completes", Theme::dim());
+    Text { title, expected: expected.to_owned(), line, secret: false, verdict, completions }.draw(theme, area, buffer)
+}
+
+/// A dialog around one line of text.
+struct Text<'a> {
+    title: &'a str,
+    expected: String,
+    line: &'a LineEdit,
+    secret: bool,
+    verdict: Line<'static>,
+    completions: &'a [String],
+}
+
+impl Text<'_> {
+    fn draw(self, theme: Theme, area: Rect, buffer: &mut Buffer) -> Position {
+        let more = to_u16(self.completions.len().min(6));
+        let inner = frame(theme, self.title, (area.width.saturating_sub(8).min(72), 8 + more), area, buffer);
+        let part = |offset: u16, height: u16| Rect {
+            y: inner.y + offset,
+            height: height.min(inner.height.saturating_sub(offset)),
+            ..inner
+        };
+        Paragraph::new(self.expected).wrap(Wrap { trim: true }).style(Theme::dim()).render(part(0, 2), buffer);
+        let cursor = draw_field(self.line, self.secret, part(3, 1), buffer);
+        Paragraph::new(self.verdict).wrap(Wrap { trim: true }).render(part(5, 3), buffer);
+        for (completion, row) in self.completions.iter().zip(part(8, more).rows()) {
+            Line::styled(completion.clone(), theme.value()).render(row, buffer);
+        }
+        cursor
+    }
+}
+
+/// What there is to say about the text as it stands.
+pub(super) fn judge(model: &Model, theme: Theme, symbol: kconfig::SymbolId, text: &str) -> Line<'static> {
+    let rule = model.schema.rule(symbol);
+    match config::judge(&model.schema, &model.config, symbol, text) {
+        Some(_) if rule.secret => return Line::styled("its format is not right yet", theme.error()),
+        Some(why) => return Line::styled(why, theme.error()),
+        None => {}
+    }
+    let mut with = model.config.clone();
+    let taken = with.set(symbol, text);
+    if let Err(why) = taken {
+        return Line::styled(why.to_string(), theme.error());
+    }
+    // Right in itself, but not together with the rest: taken, and marked until the rest is changed too.
+    let known = |message: &String| model.problems.iter().any(|problem| problem.message == *message);
+    let clash =
+        config::check(&model.schema, &with).into_iter().map(|problem| problem.message).find(|message| !known(message));
+    match (clash, &rule.example) {
+        (Some(message), _) => Line::styled(format!("but then {message}"), theme.custom()),
+        (None, Some(example)) => Line::styled(format!("right; example: {example}"), theme.notice()),
+        (None, None) => Line::styled("right", theme.notice()),
+    }
+}
+
+/// One line of text, scrolled so that the cursor is in sight.
+pub(super) fn draw_field(line: &LineEdit, secret: bool, area: Rect, buffer: &mut Buffer) -> Position {
+    let shown = |text: &str| if secret { "*".repeat(text.chars().count()) } else { text.to_owned() };
+    let (text, before) = (shown(line.text()), shown(line.before_cursor()));
+    let room = usize::from(area.width).saturating_sub(1);
+    let mut hidden = 0;
+    while Span::raw(&before[hidden..]).width() > room {
+        hidden += before[hidden..].chars().next().map_or(1, char::len_utf8);
+    }
+    buffer.set_style(area, Theme::cursor());
+    buffer.set_stringn(area.x, area.y, &text[hidden..], usize::from(area.width), Theme::cursor());
+    let column = u16::try_from(Span::raw(&before[hidden..]).width()).unwrap_or(0);
+    Position { x: area.x + column, y: area.y }
+}

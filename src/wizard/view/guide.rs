@@ -1,0 +1,113 @@
+//! The guide on the screen: one question with its help, or the summary.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Widget as _, Wrap};
+
+use super::details;
+use super::editors::{draw_field, expected, judge};
+use super::theme::Theme;
+use super::wrap::wrap;
+use crate::wizard::guide::{Answer, Guide, summary};
+use crate::wizard::model::Model;
+
+/// Lines wider than this are hard to read.
+const WIDEST: u16 = 100;
+
+/// How far one has come.
+pub(super) fn draw_path(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) {
+    let (at, count) = guide.progress(model);
+    let text = if guide.node.is_some() { format!(" Question {at} of {count} ") } else { " Summary ".to_owned() };
+    let (done, open) = theme.bar_parts();
+    let room = usize::from(area.width).saturating_sub(text.len() + 2).min(40);
+    let filled = room * (at - 1) / count.max(1);
+    Line::from(vec![
+        Span::styled(text, theme.title()),
+        Span::styled(done.repeat(filled), theme.value()),
+        Span::styled(open.repeat(room - filled), Theme::dim()),
+    ])
+    .render(area, buffer);
+}
+
+/// The question; returns where the terminal's cursor belongs, if anywhere.
+pub(super) fn draw(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let area = Rect {
+        x: area.x + 1,
+        y: area.y + 1,
+        width: area.width.saturating_sub(2).min(WIDEST),
+        height: area.height.saturating_sub(1),
+    };
+    let Some(node) = guide.node else {
+        draw_summary(model, theme, guide.scroll, area, buffer);
+        return None;
+    };
+    Line::styled(model.title(node).to_owned(), theme.title()).render(Rect { height: 1, ..area }, buffer);
+    let answer = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+    let (cursor, used) = draw_answer(model, theme, node, &guide.answer, answer, buffer);
+    let help = Rect { y: answer.y + used + 1, height: answer.height.saturating_sub(used + 1), ..answer };
+    let lines = wrap(details::help(model, node), help.width);
+    let most = lines.len().saturating_sub(usize::from(help.height));
+    let first = guide.scroll.min(most);
+    Paragraph::new(lines.into_iter().skip(first).collect::<Vec<_>>()).render(help, buffer);
+    if first < most {
+        buffer.set_string(help.right(), help.bottom().saturating_sub(1), theme.down(), Theme::key());
+    }
+    cursor
+}
+
+fn draw_answer(
+    model: &Model,
+    theme: Theme,
+    node: kconfig::NodeId,
+    answer: &Answer,
+    area: Rect,
+    buffer: &mut Buffer,
+) -> (Option<Position>, u16) {
+    match answer {
+        Answer::Nothing => (None, 0),
+        Answer::Options { options, cursor } => {
+            let height = options.len().min(usize::from(area.height / 2).max(3));
+            let first = cursor.saturating_sub(height / 2).min(options.len().saturating_sub(height));
+            for ((index, option), row) in options.iter().enumerate().skip(first).take(height).zip(area.rows()) {
+                let mark = if option.current { "(X) " } else { "( ) " };
+                let row = Rect { width: row.width.min(60), ..row };
+                Line::from(vec![Span::styled(mark, theme.value()), Span::raw(option.label.clone())])
+                    .render(row, buffer);
+                if index == *cursor {
+                    buffer.set_style(row, Theme::cursor());
+                }
+            }
+            (None, super::dialog::to_u16(height))
+        }
+        Answer::Text(line) => {
+            let Some(symbol) = model.schema.tree().node(node).symbol else { return (None, 0) };
+            let field = Rect { width: area.width.min(60), height: 1, ..area };
+            let cursor = draw_field(line, model.schema.rule(symbol).secret, field, buffer);
+            let verdict = judge(model, theme, symbol, line.text());
+            Paragraph::new(verdict).wrap(Wrap { trim: true }).render(Rect { y: area.y + 1, height: 2, ..area }, buffer);
+            let form = Rect { y: area.y + 3, height: 1, ..area };
+            Line::styled(expected(model, symbol), Theme::dim()).render(form, buffer);
+            (Some(cursor), 4)
+        }
+    }
+}
+
+fn draw_summary(model: &Model, theme: Theme, scroll: usize, area: Rect, buffer: &mut Buffer) {
+    let (answers, consequences) = summary(model);
+    let width = answers.iter().map(|(prompt, _)| Span::raw(prompt).width()).max().unwrap_or(0);
+    let mut lines = vec![Line::styled("Your answers", theme.title()), Line::default()];
+    for (prompt, value) in answers {
+        let gap = " ".repeat(width.saturating_sub(Span::raw(&prompt).width()) + 2);
+        lines.push(Line::from(vec![Span::raw(format!("{prompt}{gap}")), Span::styled(value, theme.value())]));
+    }
+    lines.push(Line::default());
+    lines.extend(model.problems.iter().map(|problem| Line::styled(format!("! {}", problem.message), theme.error())));
+    lines.extend(consequences.into_iter().map(Line::raw));
+    let lines = wrap(lines, area.width);
+    let most = lines.len().saturating_sub(usize::from(area.height));
+    Paragraph::new(lines.into_iter().skip(scroll.min(most)).collect::<Vec<_>>()).render(area, buffer);
+    if scroll < most {
+        buffer.set_string(area.right(), area.bottom().saturating_sub(1), theme.down(), Theme::key());
+    }
+}
