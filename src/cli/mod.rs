@@ -27,12 +27,12 @@ mod plan;
 mod printer;
 mod render;
 mod run;
+mod session;
 mod state;
 mod status;
 mod up;
 mod validate;
 
-use config::require_terminal;
 pub use printer::Printer;
 
 /// Below the options of `turnup --help`.

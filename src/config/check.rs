@@ -49,7 +49,7 @@ pub fn judge(schema: &Schema, config: &Config<'_>, symbol: kconfig::SymbolId, te
             other => format!("`{text}` is not a value of type {other}"),
         });
     }
-    if kind.is_numeric() && kind.parse_number(text).is_none() {
+    if kind.is_numeric() && !schema.is_foreign() && kind.parse_number(text).is_none() {
         return Some(format!("{text} is too large"));
     }
     if let Some((low, high)) = super::object::out_of_range(config, symbol, text) {

@@ -59,6 +59,7 @@ pub struct Rule {
 pub struct Schema {
     tree: Arc<Tree>,
     rules: Vec<Rule>,
+    foreign: bool,
 }
 
 impl Schema {
@@ -90,7 +91,7 @@ impl Schema {
         }
         spread_secrecy(&tree, &mut rules);
         if mistakes.is_empty() {
-            return Ok(Arc::new(Self { tree: Arc::new(tree), rules }));
+            return Ok(Arc::new(Self { tree: Arc::new(tree), rules, foreign: false }));
         }
         let error = Error::config("the Kconfig tree cannot be used");
         Err(mistakes.into_iter().fold(error, Error::evidence))
@@ -126,7 +127,13 @@ impl Schema {
     /// A tree of other people, whose comments are nothing but comments.
     #[must_use]
     pub fn without_rules(tree: Tree) -> Arc<Self> {
-        Arc::new(Self { tree: Arc::new(tree), rules: Vec::new() })
+        Arc::new(Self { tree: Arc::new(tree), rules: Vec::new(), foreign: true })
+    }
+
+    /// Whether the tree is one of other people, written as `.config`, where numbers may be larger than JSON's.
+    #[must_use]
+    pub const fn is_foreign(&self) -> bool {
+        self.foreign
     }
 
     /// Whether this version acts on a setting at all.

@@ -339,7 +339,7 @@ pub(super) struct Hint {
 /// The keys of the foot of the screen and what they do.
 pub(super) fn hints(context: Context) -> impl Iterator<Item = Hint> {
     bindings(context).filter(|binding| !binding.short.is_empty()).map(|binding| {
-        let key = binding.keys.first().copied().map(name).unwrap_or_default();
+        let key = binding.keys.first().map(ToString::to_string).unwrap_or_default();
         Hint { key, what: binding.short, msg: binding.msg.clone() }
     })
 }
@@ -347,31 +347,57 @@ pub(super) fn hints(context: Context) -> impl Iterator<Item = Hint> {
 impl Binding {
     /// The names of all its keys.
     pub(super) fn names(&self) -> String {
-        self.keys.iter().copied().map(name).collect::<Vec<_>>().join("  ")
+        self.keys.iter().map(ToString::to_string).collect::<Vec<_>>().join("  ")
     }
 }
 
-fn name(key: Key) -> String {
-    let fixed = match key {
-        Char(' ') => "Space",
-        Char(c) => return c.to_string(),
-        Ctrl(c) => return format!("Ctrl-{}", c.to_ascii_uppercase()),
-        F(number) => return format!("F{number}"),
-        Enter => "Enter",
-        Esc => "Esc",
-        Tab => "Tab",
-        Backspace => "Backspace",
-        Delete => "Del",
-        Up => "Up",
-        Down => "Down",
-        Left => "Left",
-        Right => "Right",
-        Home => "Home",
-        End => "End",
-        PageUp => "PgUp",
-        PageDown => "PgDn",
-    };
-    fixed.to_owned()
+/// The keys that are no characters.
+const NAMED: [(Key, &str); 14] = [
+    (Char(' '), "Space"),
+    (Enter, "Enter"),
+    (Esc, "Esc"),
+    (Tab, "Tab"),
+    (Backspace, "Backspace"),
+    (Delete, "Del"),
+    (Up, "Up"),
+    (Down, "Down"),
+    (Left, "Left"),
+    (Right, "Right"),
+    (Home, "Home"),
+    (End, "End"),
+    (PageUp, "PgUp"),
+    (PageDown, "PgDn"),
+];
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (NAMED.iter().find(|(key, _)| key == self), self) {
+            (Some((_, name)), _) => f.write_str(name),
+            (None, Char(c)) => write!(f, "{c}"),
+            (None, Ctrl(c)) => write!(f, "Ctrl-{}", c.to_ascii_uppercase()),
+            (None, F(number)) => write!(f, "F{number}"),
+            // Every other key has a name.
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+impl Key {
+    /// The key of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        if let Some((key, _)) = NAMED.iter().find(|(_, known)| *known == name) {
+            return Some(*key);
+        }
+        let mut chars = name.chars();
+        let first = chars.next().filter(|_| chars.next().is_none());
+        if let Some(c) = first {
+            return Some(Char(c));
+        }
+        if let Some(letter) = name.strip_prefix("Ctrl-").filter(|rest| rest.chars().count() == 1) {
+            return letter.chars().next().map(|c| Ctrl(c.to_ascii_lowercase()));
+        }
+        name.strip_prefix('F')?.parse().ok().map(F)
+    }
 }
 
 #[cfg(test)]

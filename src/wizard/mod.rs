@@ -9,6 +9,7 @@ mod dialog;
 mod files;
 mod guide;
 mod history;
+mod input;
 mod items;
 mod jump;
 mod keymap;
@@ -16,6 +17,7 @@ mod line_edit;
 mod model;
 mod msg;
 mod preview;
+mod recording;
 mod repair;
 mod rows;
 mod search;
@@ -26,17 +28,20 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use kconfig::dotconfig;
+use ratatui::layout::Rect;
 
 use self::accessible::Conversation;
 use self::dialog::Dialog;
 use self::files::Files;
 use self::model::{Form, Model, Saved};
+pub use self::recording::Moment;
+use self::recording::Recorder;
 use crate::config::{Level, Profile, Schema, Settings, TreeSource};
 use crate::error::Result;
 
@@ -75,67 +80,104 @@ pub enum Begin {
     Lines,
 }
 
-/// Runs the wizard over our configuration on this process's terminal; `settings` is the file, if there is one.
-pub fn run(
-    path: &Path,
-    source: &TreeSource,
-    settings: Option<Settings>,
-    applied: Option<&Settings>,
-    begin: Begin,
-) -> Result<End> {
-    let schema = match &settings {
-        Some(settings) => Arc::clone(settings.schema()),
-        None => Schema::load(source)?,
-    };
-    let saved = settings.as_ref().map(|settings| Saved::Object(settings.json().clone()));
-    let is_new = settings.is_none();
-    let settings = settings.unwrap_or_else(|| Settings::from_defaults(Arc::clone(&schema)));
-    let mut model = Model::new(Arc::clone(&schema), settings.config(), path.display().to_string(), Form::Object, saved);
-    model.is_stale = !is_new && settings.differs_from_file();
-    model.known = (!is_new).then(|| answered(&settings)).filter(|known| is_whole(&settings, known.len()));
-    model.applied = applied.map(|applied| {
-        applied
-            .list()
-            .into_iter()
-            .filter(|setting| setting.written)
-            .map(|setting| (setting.name, setting.value))
-            .collect()
-    });
-    model.profiles = Profile::list(source)?.into_iter().map(|profile| (profile.name, profile.purpose)).collect();
-    update::greet(&mut model, greeting(path, &settings));
-    let object = files::Object { settings, schema, source: source.clone() };
-    let mut files = files::Session { form: object, path: path.to_owned() };
-    match begin {
-        Begin::Lines => {
-            let (person, mut output) = (std::io::stdin().is_terminal(), std::io::stdout());
-            let mut input = std::io::stdin().lock();
-            return Conversation { input: &mut input, output: &mut output, person }.run(&mut model, &mut files);
-        }
-        Begin::Guide => update::start_guide(&mut model),
-        Begin::Menus if is_new => update::ask_how(&mut model),
-        Begin::Menus => {}
-    }
-    converse(&mut model, &mut files)
+/// A session that can begin: the answers of a file, and the file.
+pub struct Wizard {
+    model: Model,
+    files: Box<dyn Files>,
 }
 
-/// Runs the wizard over any Kconfig tree and its `.config`; `text` is what the file has, if there is one.
-pub fn run_on_tree(path: &Path, schema: &Arc<Schema>, prefix: &str, text: Option<String>) -> Result<End> {
-    let mut config = schema.config();
-    let found = text.as_ref().map(|text| dotconfig::read(&mut config, text, prefix));
-    let saved = text.as_ref().map(|_| Saved::Said(Box::new(config.said())));
-    let form = Form::DotConfig { prefix: prefix.to_owned() };
-    let mut model = Model::new(Arc::clone(schema), config, path.display().to_string(), form, saved);
-    model.known = text.as_ref().map(|_| {
-        let symbols = schema.tree().symbols().map(|(symbol, _)| symbol);
-        symbols.filter(|symbol| model.config.user_value(*symbol).is_some()).collect()
-    });
-    let remarks = found
-        .iter()
-        .flat_map(dotconfig::Findings::iter)
-        .map(|(line, finding)| format!("{}:{line}: {finding}", path.display()));
-    update::greet(&mut model, remarks.collect());
-    let form = files::DotConfig { schema: Arc::clone(schema), prefix: prefix.to_owned(), original: text };
-    converse(&mut model, &mut files::Session { form, path: path.to_owned() })
+impl Wizard {
+    /// Over our configuration; `settings` is the file, if there is one, `applied` what runs.
+    pub fn over_settings(
+        path: &Path,
+        source: &TreeSource,
+        settings: Option<Settings>,
+        applied: Option<&Settings>,
+        begin: Begin,
+    ) -> Result<Self> {
+        let schema = match &settings {
+            Some(settings) => Arc::clone(settings.schema()),
+            None => Schema::load(source)?,
+        };
+        let saved = settings.as_ref().map(|settings| Saved::Object(settings.json().clone()));
+        let is_new = settings.is_none();
+        let settings = settings.unwrap_or_else(|| Settings::from_defaults(Arc::clone(&schema)));
+        let name = path.display().to_string();
+        let mut model = Model::new(Arc::clone(&schema), settings.config(), name, Form::Object, saved);
+        model.is_stale = !is_new && settings.differs_from_file();
+        model.known = (!is_new).then(|| answered(&settings)).filter(|known| is_whole(&settings, known.len()));
+        model.applied = applied.map(values);
+        let profiles = Profile::list(source)?.into_iter();
+        model.profiles = profiles.map(|profile| (profile.name, profile.purpose)).collect();
+        update::greet(&mut model, greeting(path, &settings));
+        match begin {
+            Begin::Guide => update::start_guide(&mut model),
+            Begin::Menus if is_new => update::ask_how(&mut model),
+            Begin::Menus | Begin::Lines => {}
+        }
+        let form = files::Object { settings, schema, source: source.clone() };
+        Ok(Self { model, files: Box::new(files::Session { form, path: path.to_owned() }) })
+    }
+
+    /// Over any Kconfig tree and its `.config`; `text` is what the file has, if there is one.
+    #[must_use]
+    pub fn over_tree(path: &Path, schema: &Arc<Schema>, prefix: &str, text: Option<String>) -> Self {
+        let mut config = schema.config();
+        let found = text.as_ref().map(|text| dotconfig::read(&mut config, text, prefix));
+        let saved = text.as_ref().map(|_| Saved::Said(Box::new(config.said())));
+        let form = Form::DotConfig { prefix: prefix.to_owned() };
+        let mut model = Model::new(Arc::clone(schema), config, path.display().to_string(), form, saved);
+        model.known = text.as_ref().map(|_| {
+            let symbols = schema.tree().symbols().map(|(symbol, _)| symbol);
+            symbols.filter(|symbol| model.config.user_value(*symbol).is_some()).collect()
+        });
+        let found = found.iter().flat_map(dotconfig::Findings::iter);
+        let remarks = found.map(|(line, finding)| format!("{}:{line}: {finding}", path.display()));
+        update::greet(&mut model, remarks.collect());
+        let form = files::DotConfig { schema: Arc::clone(schema), prefix: prefix.to_owned(), original: text };
+        Self { model, files: Box::new(files::Session { form, path: path.to_owned() }) }
+    }
+
+    /// Runs on this process's terminal; what a person does is written into `record`.
+    pub fn run(mut self, record: Option<&Path>) -> Result<End> {
+        self.look_around();
+        if let Some(lines) = self.files.draft(&self.model) {
+            self.model.dialogs.push(Dialog::Recover { lines, scroll: 0 });
+        }
+        let written = terminal::run(&mut self.model, &mut *self.files, &mut Recorder::open(record)?)?;
+        Ok(match (self.model.is_unsaved(), written) {
+            (true, _) => End::Discarded,
+            (false, true) => End::Saved,
+            (false, false) => End::Unchanged,
+        })
+    }
+
+    /// Asks line by line on standard input and output.
+    pub fn run_in_lines(mut self) -> Result<End> {
+        let (person, mut output) = (std::io::stdin().is_terminal(), std::io::stdout());
+        let mut input = std::io::stdin().lock();
+        let conversation = Conversation { input: &mut input, output: &mut output, person };
+        conversation.run(&mut self.model, &mut *self.files)
+    }
+
+    /// Plays a recorded session again on a screen of this width and height. Needs no terminal and writes nothing.
+    pub fn play(mut self, recording: &str, size: (u16, u16)) -> Result<Vec<Moment>> {
+        recording::play(&mut self.model, recording, Rect::new(0, 0, size.0, size.1))
+    }
+
+    /// What the terminal can show.
+    fn look_around(&mut self) {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        self.model.colour = variable("NO_COLOR").is_none();
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default();
+        self.model.ascii = is_ascii(&locale, &variable("TERM").unwrap_or_default());
+    }
+}
+
+/// The values that count, by their settings' names.
+fn values(settings: &Settings) -> BTreeMap<String, String> {
+    let written = settings.list().into_iter().filter(|setting| setting.written);
+    written.map(|setting| (setting.name, setting.value)).collect()
 }
 
 /// Whether the file means to name every setting: in one that says only what is special, nothing is new because it is missing.
@@ -147,22 +189,6 @@ fn is_whole(settings: &Settings, answered: usize) -> bool {
 fn answered(settings: &Settings) -> BTreeSet<kconfig::SymbolId> {
     let symbols = settings.schema().tree().symbols();
     symbols.filter(|(_, symbol)| settings.is_answered(&symbol.name)).map(|(id, _)| id).collect()
-}
-
-fn converse(model: &mut Model, files: &mut dyn Files) -> Result<End> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    model.colour = variable("NO_COLOR").is_none();
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable).unwrap_or_default();
-    model.ascii = is_ascii(&locale, &variable("TERM").unwrap_or_default());
-    if let Some(lines) = files.draft(model) {
-        model.dialogs.push(Dialog::Recover { lines, scroll: 0 });
-    }
-    let written = terminal::run(model, files)?;
-    Ok(match (model.is_unsaved(), written) {
-        (true, _) => End::Discarded,
-        (false, true) => End::Saved,
-        (false, false) => End::Unchanged,
-    })
 }
 
 /// Whether lines and arrows would come out as rubbish: a terminal that says it is no more than ASCII, or a locale that is not UTF-8.

@@ -46,8 +46,8 @@ pub(super) struct Search {
 
 impl Search {
     /// Looks again after what is typed has changed.
-    pub(super) fn look(&mut self, index: &Index) {
-        self.hits = index.find(self.line.text());
+    pub(super) fn look(&mut self, index: &Index, is_shown: impl Fn(NodeId) -> bool) {
+        self.hits = index.find(self.line.text(), is_shown);
         self.cursor = 0;
     }
 }
@@ -67,8 +67,8 @@ impl Index {
     }
 
     /// The entries for what was typed. Several words must all be there. Exact names come first, then names that begin so, titles that
-    /// hold the words, titles that resemble them, and help texts.
-    pub(super) fn find(&self, typed: &str) -> Vec<(NodeId, Found)> {
+    /// hold the words, help texts that do, and titles that resemble them; of those that fit as well, what is shown now comes first.
+    pub(super) fn find(&self, typed: &str, is_shown: impl Fn(NodeId) -> bool) -> Vec<(NodeId, Found)> {
         let typed = typed.trim().to_lowercase();
         let words: Vec<&str> = typed.split_whitespace().map(without_prefix).collect();
         if words.is_empty() {
@@ -100,7 +100,9 @@ impl Index {
             }
         }
         ranked.sort_unstable_by_key(|(rank, at, _)| (*rank, *at));
-        ranked.into_iter().take(MOST).map(|(_, at, found)| (self.entries[at].node, found)).collect()
+        ranked.truncate(MOST);
+        ranked.sort_by_cached_key(|(rank, at, _)| (rank / 100, !is_shown(self.entries[*at].node), *rank, *at));
+        ranked.into_iter().map(|(_, at, found)| (self.entries[at].node, found)).collect()
     }
 }
 
@@ -157,7 +159,7 @@ config PORT
 
     fn names(typed: &str) -> Vec<String> {
         let tree = Tree::load("Kconfig", &MemoryFiles::new([("Kconfig", TREE)]), &Env::empty()).unwrap();
-        let hits = Index::of(&tree).find(typed);
+        let hits = Index::of(&tree).find(typed, |_| true);
         hits.iter().map(|(node, _)| tree.get(tree.node(*node).symbol.unwrap()).name.to_string()).collect()
     }
 

@@ -20,11 +20,13 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 
 use super::dialog::Dialog;
 use super::files::Files;
-use super::keymap::{Key, translate};
+use super::input::Input;
+use super::keymap::Key;
 use super::model::Model;
 use super::msg::{Effect, Msg};
+use super::recording::Recorder;
 use super::update::update;
-use super::view::{hit, view};
+use super::view::view;
 use crate::error::{Class, Context as _, Error, Result};
 
 /// How long a signal may wait for us.
@@ -162,17 +164,23 @@ fn is_hung_up() -> bool {
 }
 
 /// Runs until the user leaves; returns whether the file was written.
-pub(super) fn run(model: &mut Model, files: &mut dyn Files) -> Result<bool> {
+pub(super) fn run(model: &mut Model, files: &mut dyn Files, recorder: &mut Recorder) -> Result<bool> {
     let signals = Signals::watch()?;
     let mut screen = Screen::open()?;
-    match converse(&signals, &mut screen, model, files) {
+    match converse(&signals, &mut screen, model, files, recorder) {
         // Whatever failed first failed because of that.
         Err(error) if error.class() != Class::Interrupted && is_hung_up() => Err(ended_by("its terminal's end")),
         end => end,
     }
 }
 
-fn converse(signals: &Signals, screen: &mut Screen, model: &mut Model, files: &mut dyn Files) -> Result<bool> {
+fn converse(
+    signals: &Signals,
+    screen: &mut Screen,
+    model: &mut Model,
+    files: &mut dyn Files,
+    recorder: &mut Recorder,
+) -> Result<bool> {
     let mut written = false;
     let mut drafted = model.revision;
     screen.draw(model)?;
@@ -182,7 +190,9 @@ fn converse(signals: &Signals, screen: &mut Screen, model: &mut Model, files: &m
             screen.reopen()?;
         }
         for input in event.map(read_event).unwrap_or_default() {
-            let mut next = input.message(model, screen.area()?);
+            let area = screen.area()?;
+            recorder.note(&input, area)?;
+            let mut next = input.message(model, area);
             while let Some(msg) = next.take() {
                 match update(model, msg) {
                     Some(Effect::Leave) => {
@@ -227,25 +237,6 @@ fn wait(signals: &Signals) -> Result<Option<Event>> {
         }
         if signals.woken.load(Ordering::Relaxed) != 0 {
             return Ok(None);
-        }
-    }
-}
-
-/// What an event of the terminal means before the model is asked.
-enum Input {
-    Key(Key),
-    Paste(String),
-    Wheel(isize),
-    Click(Position),
-}
-
-impl Input {
-    fn message(self, model: &Model, area: Rect) -> Option<Msg> {
-        match self {
-            Self::Key(key) => translate(model.context(), key),
-            Self::Paste(text) => Some(Msg::Type(text)),
-            Self::Wheel(lines) => Some(Msg::Move(lines)),
-            Self::Click(at) => hit(model, area, at),
         }
     }
 }

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
+use super::session::SessionArgs;
 use super::{Global, Printer};
 use crate::config::{Form, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
-use crate::wizard::{self, Begin};
+use crate::wizard::{Begin, Wizard};
 
 mod answers;
 mod explain;
@@ -32,12 +33,21 @@ pub struct Args {
     /// What to do with the configuration
     #[command(subcommand)]
     command: Option<Command>,
+    #[command(flatten)]
+    wizard: WizardArgs,
+}
+
+/// How the wizard asks.
+#[derive(Debug, clap::Args)]
+struct WizardArgs {
     /// Ask only what a first cluster needs, one question after the other
     #[arg(long)]
     guided: bool,
     /// The same questions as plain lines: for screen readers, simple terminals and answers from a pipe
     #[arg(long)]
     accessible: bool,
+    #[command(flatten)]
+    session: SessionArgs,
 }
 
 /// Everything that works without a terminal.
@@ -145,7 +155,7 @@ enum Command {
 pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
     let desk = Desk { source: TreeSource::find(Path::new(".")), global, printer };
     match args.command {
-        None => run_wizard(&desk, args.guided, args.accessible),
+        None => run_wizard(&desk, &args.wizard),
         Some(Command::Defaults { force }) => answers::write_defaults(&desk, force),
         Some(Command::Profile { name, force }) => answers::profile(&desk, name.as_deref(), force),
         Some(Command::Set { assignments }) => answers::set(&desk, &assignments),
@@ -199,35 +209,25 @@ impl Desk<'_> {
     }
 }
 
-fn run_wizard(desk: &Desk<'_>, guided: bool, accessible: bool) -> Result<()> {
+fn run_wizard(desk: &Desk<'_>, args: &WizardArgs) -> Result<()> {
     desk.refuse_flags()?;
-    let begin = match (accessible, guided) {
+    let begin = match (args.accessible, args.guided) {
         (true, _) => Begin::Lines,
         (false, true) => Begin::Guide,
         (false, false) => Begin::Menus,
     };
     if begin != Begin::Lines {
-        require_terminal(desk.printer)?;
+        args.session.require_terminal(desk.printer)?;
     }
     let schema = Schema::load(&desk.source)?;
     let settings = Settings::open(desk.path(), schema.clone())?;
     let name = settings.as_ref().map_or_else(|| Ok(String::new()), |settings| settings.get("phase1.cluster_name"))?;
     // What runs is only shown: a record that cannot be read must not keep anybody from the wizard.
     let applied = Settings::open(&desk.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
-    let end = wizard::run(desk.path(), &desk.source, settings, applied.as_ref(), begin)?;
-    desk.printer.remark(&end.describe(desk.path()));
-    Ok(())
-}
-
-/// The wizard draws on a terminal, and reads keys from one.
-pub(super) fn require_terminal(printer: &Printer) -> Result<()> {
-    use std::io::IsTerminal as _;
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if !printer.is_json() && !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+    let wizard = Wizard::over_settings(desk.path(), &desk.source, settings, applied.as_ref(), begin)?;
+    if begin == Begin::Lines {
+        desk.printer.remark(&wizard.run_in_lines()?.describe(desk.path()));
         return Ok(());
     }
-    Err(Error::usage("the wizard needs a terminal").hint(
-        "without one: turnup config --accessible asks line by line; or turnup config defaults, then turnup config set NAME=VALUE …; turnup \
-         config list shows all settings",
-    ))
+    args.session.run(wizard, desk.path(), desk.printer)
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::tree::{TreeArgs, default_config, read_text};
-use crate::cli::{Printer, require_terminal};
+use crate::cli::Printer;
+use crate::cli::session::SessionArgs;
 use crate::config::Schema;
 use crate::error::Result;
-use crate::wizard;
+use crate::wizard::Wizard;
 
 /// Below the options.
 const NOTES: &str = "\
@@ -24,15 +25,16 @@ pub(super) struct Args {
     path: String,
     #[command(flatten)]
     tree: TreeArgs,
+    #[command(flatten)]
+    session: SessionArgs,
 }
 
 /// Runs the tool.
 pub(super) fn run(args: &Args, config: Option<&Path>, printer: &Printer) -> Result<()> {
-    require_terminal(printer)?;
+    args.session.require_terminal(printer)?;
     let schema = Schema::without_rules(args.tree.load(&args.path, printer)?);
     let path = config.map_or_else(default_config, Path::to_owned);
     let text = if path.exists() { Some(read_text(&path)?) } else { None };
-    let end = wizard::run_on_tree(&path, &schema, &args.tree.prefix.prefix, text)?;
-    printer.remark(&end.describe(&path));
-    Ok(())
+    let wizard = Wizard::over_tree(&path, &schema, &args.tree.prefix.prefix, text);
+    args.session.run(wizard, &path, printer)
 }

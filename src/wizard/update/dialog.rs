@@ -52,7 +52,7 @@ pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
                 if type_into(&mut search.line, msg)
                     && let Some(index) = &model.index
                 {
-                    search.look(index);
+                    search.look(index, |node| model.config.node_visible(node));
                 }
             }
         },

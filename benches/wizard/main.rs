@@ -1,0 +1,100 @@
+//! The wizard on Linux's own tree: the processor's time from a key to the drawn screen, for the first screen, each letter of a search and
+//! switches that thousands of symbols depend on. The goal is one frame of a 60 Hz screen.
+//!
+//! `make bench-wizard`; `ARGS=--assert` turns the goal into a failure.
+#![expect(clippy::unwrap_used, reason = "a measurement that cannot be made has to end")]
+
+use std::io::Write as _;
+use std::process::{Command, ExitCode};
+
+use reference::{Arch, Job, Missing, Series, Tree, Variant};
+
+/// Milliseconds of a frame.
+const FRAME: f64 = 1000.0 / 60.0;
+
+/// One kind of work, as it is printed, and the inputs that are timed for it.
+const WORK: [(&str, &[&str]); 4] = [
+    ("first screen", &["start"]),
+    ("opening the search", &["key /"]),
+    (
+        "a letter of a search",
+        &["key n", "key e", "key t", "key f", "key i", "key l", "key p", "key c", "key o", "key m"],
+    ),
+    ("a switch, undo, redo", &["key Space", "key u", "key U", "key y"]),
+];
+
+/// Searches letter by letter, goes to switches on which much depends, turns them over and takes that back.
+fn session() -> String {
+    let search = |word: &str| word.chars().map(|c| format!("key {c}\n")).collect::<String>();
+    let mut text = String::new();
+    for word in ["netfilter", "pcie", "compile", "nfnetlink"] {
+        text += &format!("key /\n{}key Esc\n", search(word));
+    }
+    for name in ["PCI", "NET", "MODULES", "BLOCK", "EXPERT", "COMPILE_TEST"] {
+        text += &format!("key /\npaste \"CONFIG_{name}\"\nkey Enter\n");
+        text += &"key Space\nkey u\nkey U\nkey u\nkey y\nkey u\n".repeat(5);
+    }
+    text
+}
+
+fn main() -> ExitCode {
+    let assert = std::env::args().any(|word| word == "--assert");
+    let mut met = true;
+    for series in [Series::V6_1, Series::Newest] {
+        match measure(series) {
+            Ok(good) => met &= good,
+            Err(why) => {
+                say(&format!("skipped: {series:?}: {why}"));
+                met = false;
+            }
+        }
+    }
+    if assert && !met { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn say(text: &str) {
+    // Nobody is left to tell when standard output is closed.
+    let _closed = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Prints a table for one tree; whether every median and every p99 is within the frame.
+fn measure(series: Series) -> Result<bool, Missing> {
+    let tree = Tree::get(series)?;
+    let env = tree.env(Arch::X86, Variant::NoShell);
+    let small = tree.defconfigs(Arch::X86).pop().unwrap();
+    let whole = tree.conf().run(&Job::new(&format!("--defconfig={}", small.display()), env.clone()));
+    let dir = tempfile::tempdir().unwrap();
+    let (config, keys) = (dir.path().join("config"), dir.path().join("keys"));
+    std::fs::write(&config, whole.config()).unwrap();
+    std::fs::write(&keys, session()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
+    command.args(["kconfig", "menuconfig", "Kconfig", "--output", "json", "--size", "200x50", "--replay"]).arg(&keys);
+    command.arg("--config").arg(&config).current_dir(tree.root(Variant::NoShell)).env_clear().envs(env);
+    let mut times: Vec<(String, f64)> = Vec::new();
+    for _ in 0..10 {
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        for moment in object["moments"].as_array().unwrap() {
+            let cpu = moment["cpu_microseconds"].as_f64().unwrap() / 1000.0;
+            times.push((moment["input"].as_str().unwrap().to_owned(), cpu));
+        }
+    }
+    say(&format!(
+        "\n{}: milliseconds of processor time, from a key to the drawn screen (goal: {FRAME:.1})",
+        tree.key()
+    ));
+    say(&format!("{:24} {:>6} {:>8} {:>8} {:>8}", "", "count", "median", "p99", "worst"));
+    let mut good = true;
+    for (name, inputs) in WORK {
+        let mut chosen: Vec<f64> =
+            times.iter().filter(|(input, _)| inputs.contains(&input.as_str())).map(|(_, time)| *time).collect();
+        chosen.sort_by(f64::total_cmp);
+        let at = |part: usize| chosen[(chosen.len() * part / 100).min(chosen.len() - 1)];
+        let (median, p99, worst) = (at(50), at(99), chosen[chosen.len() - 1]);
+        let verdict = if p99 <= FRAME { "" } else { "  missed" };
+        good &= p99 <= FRAME;
+        say(&format!("{name:24} {:6} {median:8.2} {p99:8.2} {worst:8.2}{verdict}", chosen.len()));
+    }
+    Ok(good)
+}
