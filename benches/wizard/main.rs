@@ -5,8 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made has to end")]
 
 use std::io::Write as _;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
+use assert_cmd::Command;
 use reference::{Arch, Job, Missing, Series, Tree, Variant};
 
 /// Milliseconds of a frame.
@@ -25,16 +26,18 @@ const WORK: [(&str, &[&str]); 4] = [
 
 /// Searches letter by letter, goes to switches on which much depends, turns them over and takes that back.
 fn session() -> String {
-    let search = |word: &str| word.chars().map(|c| format!("key {c}\n")).collect::<String>();
-    let mut text = String::new();
+    let mut lines: Vec<String> = Vec::new();
     for word in ["netfilter", "pcie", "compile", "nfnetlink"] {
-        text += &format!("key /\n{}key Esc\n", search(word));
+        lines.push("key /".to_owned());
+        lines.extend(word.chars().map(|letter| format!("key {letter}")));
+        lines.push("key Esc".to_owned());
     }
     for name in ["PCI", "NET", "MODULES", "BLOCK", "EXPERT", "COMPILE_TEST"] {
-        text += &format!("key /\npaste \"CONFIG_{name}\"\nkey Enter\n");
-        text += &"key Space\nkey u\nkey U\nkey u\nkey y\nkey u\n".repeat(5);
+        lines.extend(["key /".to_owned(), format!("paste \"CONFIG_{name}\""), "key Enter".to_owned()]);
+        let turns = ["key Space", "key u", "key U", "key u", "key y", "key u"];
+        lines.extend(turns.iter().cycle().take(5 * turns.len()).map(|key| (*key).to_owned()));
     }
-    text
+    lines.join("\n")
 }
 
 fn main() -> ExitCode {
@@ -65,8 +68,8 @@ fn measure(series: Series) -> Result<bool, Missing> {
     let whole = tree.conf().run(&Job::new(&format!("--defconfig={}", small.display()), env.clone()));
     let dir = tempfile::tempdir().unwrap();
     let (config, keys) = (dir.path().join("config"), dir.path().join("keys"));
-    std::fs::write(&config, whole.config()).unwrap();
-    std::fs::write(&keys, session()).unwrap();
+    fs_err::write(&config, whole.config()).unwrap();
+    fs_err::write(&keys, session()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
     command.args(["kconfig", "menuconfig", "Kconfig", "--output", "json", "--size", "200x50", "--replay"]).arg(&keys);
     command.arg("--config").arg(&config).current_dir(tree.root(Variant::NoShell)).env_clear().envs(env);

@@ -20,6 +20,15 @@ pub(super) enum Input {
 }
 
 impl Input {
+    /// The same with stars for characters.
+    pub(super) fn masked(&self) -> Self {
+        match self {
+            Self::Key(Key::Char(_)) => Self::Key(Key::Char('*')),
+            Self::Paste(text) => Self::Paste("*".repeat(text.chars().count())),
+            other => other.clone(),
+        }
+    }
+
     /// What it means on this screen; nothing where it means nothing.
     pub(super) fn message(&self, model: &Model, area: Rect) -> Option<Msg> {
         match self {

@@ -241,6 +241,16 @@ impl Model {
         unanswered && self.known.as_ref().is_some_and(|known| !known.contains(&symbol))
     }
 
+    /// Whether what is typed now nobody may see.
+    pub(super) fn is_typing_a_secret(&self) -> bool {
+        let symbol = match (self.dialogs.last(), &self.guide) {
+            (Some(Dialog::Edit { symbol, .. }), _) => Some(*symbol),
+            (None, Some(guide)) => guide.node.and_then(|node| self.schema.tree().node(node).symbol),
+            _ => None,
+        };
+        symbol.is_some_and(|symbol| self.schema.rule(symbol).secret)
+    }
+
     /// What is wrong with this symbol, if anything.
     pub(super) fn problem(&self, symbol: SymbolId) -> Option<&Problem> {
         let name = self.schema.name(symbol);

@@ -26,8 +26,10 @@ impl Recorder {
         Ok(Self { file: path.map(fs_err::File::create).transpose()?, area: None })
     }
 
-    /// One line for what was done, and one before it where the screen has another size.
-    pub(super) fn note(&mut self, input: &Input, area: Rect) -> Result<()> {
+    /// One line for what was done, and one before it where the screen has another size. Of what is typed as a secret only the length.
+    pub(super) fn note(&mut self, model: &Model, input: &Input, area: Rect) -> Result<()> {
+        let masked = if model.is_typing_a_secret() { input.masked() } else { input.clone() };
+        let input = &masked;
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut text = String::new();
         if self.area != Some(area) {

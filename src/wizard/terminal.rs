@@ -191,7 +191,7 @@ fn converse(
         }
         for input in event.map(read_event).unwrap_or_default() {
             let area = screen.area()?;
-            recorder.note(&input, area)?;
+            recorder.note(model, &input, area)?;
             let mut next = input.message(model, area);
             while let Some(msg) = next.take() {
                 match update(model, msg) {

@@ -32,4 +32,5 @@ mod engine_ssh;
 mod engine_state;
 mod kconfig_cli;
 mod tidy;
+mod wizard_cli;
 mod wizard_pty;

@@ -86,6 +86,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/node/", "runs on a host and makes it what it should be"),
     ("src/provision/local/", "makes and removes local hosts"),
     ("src/wizard/files.rs", "the draft beside the configuration file"),
+    ("src/wizard/recording.rs", "the recording that a person names"),
     ("src/provision/steps.rs", "removes a link that lies where Terraform's module goes"),
 ];
 

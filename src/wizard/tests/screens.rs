@@ -158,7 +158,12 @@ fn secrets_are_never_on_the_screen() {
     let session = session.press("<Enter>");
     assert_eq!(session.value("TOKEN"), "swordfish");
     assert!(!session.screen(200, 50).contains("swordfish"));
-    let wrong = session.press("<Enter> X");
+    let session = session.press("v");
+    assert!(!session.screen(200, 50).contains("swordfish") && session.screen(200, 50).contains("(secret)"));
+    let session = session.press("<Tab>").press("<Esc>u");
+    assert!(!session.notice().contains("swordfish"), "{}", session.notice());
+    let wrong = session.press("U<Enter> X");
+    assert!(wrong.model.is_typing_a_secret(), "so a recording has stars");
     assert!(!wrong.screen(200, 50).contains("sword"));
 }
 

@@ -1,0 +1,126 @@
+//! The wizard without a screen: plain lines, sessions that are played again, any Kconfig tree, and the screens in its documentation.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use crate::cli_support::{Desk, Outcome};
+
+/// Answers from a pipe, a line each.
+fn answer(desk: &Desk, lines: &[&str]) -> Outcome {
+    let output = desk.command(&["config", "--accessible"]).write_stdin(lines.join("\n") + "\n").output().unwrap();
+    Outcome {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The answers that a person gives for three nodes, for each target, and the same as settings.
+const TARGETS: [(&str, &[&str], &[&str]); 5] = [
+    ("local", &["demo", "local", "2", "", "", ""], &["phase1.num_nodes=2"]),
+    ("baremetal", &["demo", "2", "", "", ""], &[]),
+    (
+        "gce",
+        &["demo", "gce", "2", "", "my-project", "europe-west1", "", "", "", "", "", ""],
+        &["phase1.num_nodes=2", "phase1.gce.project=my-project", "phase1.gce.region=europe-west1"],
+    ),
+    (
+        "aws",
+        &["demo", "aws", "", "3", "eu-west-1", "", "", "", "", "", ""],
+        &["phase1.control_plane.count=3", "phase1.aws.region=eu-west-1"],
+    ),
+    ("azure", &["demo", "azure", "2", "", "", "", "", "", "", "", "", ""], &["phase1.num_nodes=2"]),
+];
+
+#[test]
+fn lines_and_single_commands_make_the_same_file_for_each_target() {
+    for (target, lines, settings) in TARGETS {
+        let desk = Desk::new("");
+        let questions = answer(&desk, lines).out.matches("Question ").count();
+        let given: Vec<&str> =
+            lines.iter().copied().chain(std::iter::repeat_n("", questions.saturating_sub(lines.len()))).collect();
+        let said = answer(&desk, &given.iter().copied().chain(["y"]).collect::<Vec<_>>());
+        assert_eq!(said.code, 0, "{target}: {}{}", said.out, said.err);
+        let by_lines = desk.read(".config.json");
+        let other = Desk::new("");
+        let provider = format!("phase1.cloud_provider={target}");
+        let mut args = vec!["config", "set", "phase1.cluster_name=demo", &provider];
+        args.extend(settings);
+        other.ok(&args);
+        assert_eq!(by_lines, other.read(".config.json"), "{target}");
+        assert_eq!(desk.run(&["config", "check"]).code, 0);
+    }
+}
+
+#[test]
+fn plain_lines_read_as_they_should() {
+    let desk = Desk::new("");
+    let said = answer(&desk, &["demo", "?", "<", "", "local", "2", "", "", "1.36.3", "y"]);
+    insta::assert_snapshot!(said.out);
+    assert!(said.err.contains("wrote .config.json"), "{}", said.err);
+    let again = answer(&desk, &["", "", "", "", "", "", "y"]);
+    assert!(again.code == 0 && again.err.contains(".config.json is as it was"), "{}", again.err);
+}
+
+#[test]
+fn answers_from_a_pipe_that_are_wrong_or_missing_save_nothing() {
+    for (lines, expected) in [
+        (vec!["Demo Cluster"], "Name of the cluster: `Demo Cluster` is not valid"),
+        (vec!["demo", "openstack"], "Target: where the hosts come from: `openstack` is none of local, baremetal"),
+        (vec!["demo", "local", "1001"], "Number of worker hosts: 1001 is out of range"),
+        (vec!["demo", "local"], "the answers ended before the last question, at: Number of worker hosts"),
+        (vec!["demo", "q"], ""),
+    ] {
+        let desk = Desk::new("");
+        let said = answer(&desk, &lines);
+        assert!(said.err.contains(expected), "{lines:?}: {}", said.err);
+        assert_eq!(said.code == 0, expected.is_empty(), "{lines:?}");
+        assert!(!desk.path(".config.json").exists(), "{lines:?}");
+    }
+}
+
+const TREE: &str = "mainmenu \"Other people's\"\n\nconfig NET\n\tbool \"Network\"\n\nconfig PORT\n\tint \"Port\"\n\tdepends on NET\n\tdefault 80\n\nconfig BIG\n\thex \"Big\"\n\tdefault 0xdead000000000000\n";
+
+#[test]
+fn any_tree_is_edited_and_a_session_is_played_again() {
+    let desk = Desk::new("kconfig");
+    desk.write("Kconfig", TREE);
+    desk.write("keys", "# a comment\nkey Space\nkey j\nkey Enter\nkey Ctrl-U\npaste \"8080\"\nkey Enter\nkey v\n");
+    let played = desk.ok(&["menuconfig", "--replay", "keys", "--size", "70x16"]).out;
+    let screens: Vec<&str> = played.split("=== ").skip(1).collect();
+    assert_eq!(screens.len(), 8, "the start, and one for each key: {played}");
+    let last = screens[7].split_once('\n').unwrap().1;
+    insta::assert_snapshot!(last);
+    assert!(screens[1].contains("CONFIG_NET=y"), "says what it did: {}", screens[1]);
+    assert!(!desk.path(".config").exists(), "a session that is played writes nothing");
+    desk.write("wrong", "key Enter\nkey Entr\n");
+    let wrong = desk.run(&["menuconfig", "--replay", "wrong"]);
+    assert_eq!(wrong.code, 3);
+    assert!(wrong.err.contains("line 2 of the recording: `key Entr` is none of"), "{}", wrong.err);
+    let no_terminal = desk.run(&["menuconfig"]);
+    assert_eq!(no_terminal.code, 2);
+}
+
+/// A screen in the documentation: the keys that lead to it are in the comment before it.
+fn documented() -> Vec<(Vec<String>, String)> {
+    let text = fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wizard.md")).unwrap();
+    let blocks = text.split("<!-- keys:").skip(1);
+    blocks
+        .map(|block| {
+            let (keys, rest) = block.split_once("-->").unwrap();
+            let screen = rest.split("```").nth(1).unwrap().trim_start_matches("text").trim_matches('\n').to_owned();
+            (keys.split(',').map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()).collect(), screen)
+        })
+        .collect()
+}
+
+#[test]
+fn the_screens_in_the_documentation_are_what_one_sees() {
+    let screens = documented();
+    assert!(screens.len() >= 6, "the documentation shows the wizard");
+    for (keys, expected) in screens {
+        let desk = Desk::new("");
+        desk.write("keys", &keys.join("\n"));
+        let played = desk.ok(&["config", "--replay", "keys"]).out;
+        let last = played.rsplit("=== ").next().unwrap().split_once('\n').unwrap().1;
+        assert_eq!(last.trim_matches('\n'), expected, "after {keys:?}; the screen is now:\n{last}");
+    }
+}
