@@ -1,14 +1,19 @@
 //! The wizard on Linux's own tree: the processor's time from a key to the drawn screen, for the first screen, each letter of a search and
-//! switches that thousands of symbols depend on. The goal is one frame of a 60 Hz screen.
+//! switches that thousands of symbols depend on. The goal is one frame of a 60 Hz screen. Beside it kconfiglib's menuconfig, both as whole
+//! processes on a terminal. Linux's mconf is not here: it searches only when the word is complete.
 //!
 //! `make bench-wizard`; `ARGS=--assert` turns the goal into a failure.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made has to end")]
 
+mod peer;
+
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use assert_cmd::Command;
-use reference::{Arch, Job, Missing, Series, Tree, Variant};
+use peer::{Keys, Peer};
+use reference::{Arch, Job, Missing, Python, Series, Tree, Variant};
 
 /// Milliseconds of a frame.
 const FRAME: f64 = 1000.0 / 60.0;
@@ -51,6 +56,9 @@ fn main() -> ExitCode {
                 met = false;
             }
         }
+    }
+    if let Err(why) = compare() {
+        say(&format!("skipped: next to kconfiglib: {why}"));
     }
     if assert && !met { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
@@ -100,4 +108,42 @@ fn measure(series: Series) -> Result<bool, Missing> {
         say(&format!("{name:24} {:6} {median:8.2} {p99:8.2} {worst:8.2}{verdict}", chosen.len()));
     }
     Ok(good)
+}
+
+/// Both as whole processes on a terminal, one after the other on the same tree.
+fn compare() -> Result<(), Missing> {
+    let (tree, python) = (Tree::get(Series::V6_1)?, Python::get()?);
+    let mut env = tree.env(Arch::X86, Variant::NoShell);
+    // kconfiglib 14.1.0 cannot read `modules`, which Linux has since 5.13: it gets a copy of the tree with the older words.
+    let copy = tempfile::tempdir().unwrap();
+    duct::cmd!("cp", "-r", tree.root(Variant::NoShell).join("."), copy.path()).run().unwrap();
+    let file = copy.path().join("kernel/module/Kconfig");
+    let text = fs_err::read_to_string(&file).unwrap();
+    fs_err::write(file, text.replace("\n\tmodules\n", "\n\toption modules\n")).unwrap();
+    let small = tree.defconfigs(Arch::X86).pop().unwrap();
+    let whole = tree.conf().run(&Job::new(&format!("--defconfig={}", small.display()), env.clone()));
+    fs_err::write(copy.path().join(".config"), whole.config()).unwrap();
+    env.retain(|(name, _)| !matches!(name.as_str(), "srctree" | "KCONFIG_CONFIG"));
+    env.push(("srctree".to_owned(), copy.path().display().to_string()));
+    let ours = Peer::start(
+        Path::new(env!("CARGO_BIN_EXE_turnup")),
+        &["kconfig", "menuconfig", "--dialect", "5.10"],
+        &env,
+        copy.path(),
+    );
+    let ours = ours.measure(&Keys { search: "/", close: "\x1b", pci: "/CONFIG_PCI\r" });
+    env.push(("PYTHONPATH".to_owned(), python.packages().display().to_string()));
+    let script = "import menuconfig, sys; sys.argv[1:] = ['Kconfig']; menuconfig._main()";
+    let theirs = Peer::start(python.program(), &["-B", "-c", script], &env, copy.path());
+    let theirs = theirs.measure(&Keys { search: "/", close: "\x1b", pci: "/^pci$\r" });
+    say(&format!("\n{}: milliseconds of processor time as whole processes on a terminal", tree.key()));
+    say(&format!("{:32} {:>10} {:>10} {:>8}", "", "turnup", "kconfiglib", "times"));
+    for (name, ours, theirs) in [
+        ("from the start to the screen", ours.start, theirs.start),
+        ("a letter of a search", ours.letter, theirs.letter),
+        ("a switch that much depends on", ours.switch, theirs.switch),
+    ] {
+        say(&format!("{name:32} {ours:10.2} {theirs:10.2} {:8.1}", theirs / ours.max(0.01)));
+    }
+    Ok(())
 }

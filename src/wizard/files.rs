@@ -56,12 +56,6 @@ impl<F: Form> Session<F> {
             Err(error) => not_done(&error),
         }
     }
-
-    fn recover(&self) -> Msg {
-        let msg = self.load(&self.draft_path(), "the session that was cut off");
-        self.forget_draft();
-        msg
-    }
 }
 
 impl<F: Form> Files for Session<F> {
@@ -85,7 +79,8 @@ impl<F: Form> Files for Session<F> {
                 Err(error) => not_done(&error),
             },
             Effect::Complete(begin) => Msg::Completed(complete(begin)),
-            Effect::Recover => self.recover(),
+            // The draft stays until the next one replaces it: there is no moment without.
+            Effect::Recover => self.load(&self.draft_path(), "the session that was cut off"),
             Effect::Forget => {
                 self.forget_draft();
                 return None;

@@ -167,7 +167,12 @@ fn is_hung_up() -> bool {
 pub(super) fn run(model: &mut Model, files: &mut dyn Files, recorder: &mut Recorder) -> Result<bool> {
     let signals = Signals::watch()?;
     let mut screen = Screen::open()?;
-    match converse(&signals, &mut screen, model, files, recorder) {
+    let mut kept = model.revision;
+    let end = converse(&signals, &mut screen, model, files, recorder, &mut kept);
+    if end.is_err() {
+        keep_draft(&mut kept, model, files);
+    }
+    match end {
         // Whatever failed first failed because of that.
         Err(error) if error.class() != Class::Interrupted && is_hung_up() => Err(ended_by("its terminal's end")),
         end => end,
@@ -180,12 +185,12 @@ fn converse(
     model: &mut Model,
     files: &mut dyn Files,
     recorder: &mut Recorder,
+    kept: &mut u64,
 ) -> Result<bool> {
     let mut written = false;
-    let mut drafted = model.revision;
     screen.draw(model)?;
     loop {
-        let event = wait(signals)?;
+        let event = wait(signals, &mut || keep_draft(kept, model, files))?;
         if signals.was_woken() {
             screen.reopen()?;
         }
@@ -211,27 +216,31 @@ fn converse(
                 }
             }
         }
-        if drafted != model.revision {
-            // Whatever ends the wizard from here on, these answers are there at the next start.
-            if model.is_unsaved() {
-                files.keep_draft(model);
-            } else {
-                files.forget_draft();
-            }
-            drafted = model.revision;
-        }
         screen.draw(model)?;
     }
 }
 
-/// The next event; nothing when it is time to look at the signals' traces on the screen.
-fn wait(signals: &Signals) -> Result<Option<Event>> {
+/// Brings the draft up to the answers: whatever ends the wizard from here on, they are there at the next start.
+fn keep_draft(kept: &mut u64, model: &Model, files: &dyn Files) {
+    if std::mem::replace(kept, model.revision) == model.revision {
+        return;
+    }
+    if model.is_unsaved() {
+        files.keep_draft(model);
+    } else {
+        files.forget_draft();
+    }
+}
+
+/// The next event; nothing when it is time to look at the signals' traces on the screen. What can wait is done when nobody types.
+fn wait(signals: &Signals, idle: &mut dyn FnMut()) -> Result<Option<Event>> {
     loop {
         signals.check()?;
         let ready = event::poll(PATIENCE).context("cannot read from the terminal")?;
         if ready {
             return event::read().map(Some).context("cannot read from the terminal");
         }
+        idle();
         if is_hung_up() {
             return Err(ended_by("its terminal's end"));
         }

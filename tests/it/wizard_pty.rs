@@ -310,10 +310,15 @@ fn a_killed_session_is_taken_up_again() {
     desk.sees("o goes back");
     desk.types("\r\x157\r");
     desk.sees("turnup config set phase1.num_nodes=7");
+    let draft = ".config.json.unsaved";
+    let start = Instant::now();
+    while !desk.dir.path().join(draft).exists() {
+        assert!(start.elapsed() < PATIENCE, "no draft is kept");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     desk.wizard.0.kill().unwrap();
     desk.wizard.ends();
-    let (dir, draft) = (desk.dir, ".config.json.unsaved");
-    assert!(dir.path().join(draft).exists());
+    let dir = desk.dir;
     let mut desk = Desk::sit_down_in(dir, true);
     desk.sees("~ phase1.num_nodes: 1 -> 7");
     desk.types("\r");
