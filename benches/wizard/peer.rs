@@ -46,14 +46,16 @@ impl Peer {
         command.args(args);
         command.cwd(dir);
         command.env_clear();
-        env.iter().for_each(|(name, value)| command.env(name, value));
+        for (name, value) in env {
+            command.env(name, value);
+        }
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
         let child = pty.slave.spawn_command(command).unwrap();
         let (mut reader, shown) = (pty.master.try_clone_reader().unwrap(), Arc::new(AtomicU64::new(0)));
         let count = Arc::clone(&shown);
         std::thread::spawn(move || {
-            let mut bytes = [0; 65536];
+            let mut bytes = [0; 4096];
             while let Ok(read @ 1..) = reader.read(&mut bytes) {
                 count.fetch_add(read as u64, Ordering::Relaxed);
             }
