@@ -1,6 +1,6 @@
 //! Everything about one entry: facts first, then the help that teaches.
 
-use kconfig::{ChoiceId, NodeId, Origin, SymbolId};
+use kconfig::{ChoiceId, ExprId, NodeId, Origin, Selection, SymbolId, Tree, Tri};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -12,6 +12,9 @@ use crate::config;
 use crate::wizard::model::Model;
 use crate::wizard::rows::{Row, RowKind, rows};
 use crate::wizard::update::lock_reason;
+
+/// Some symbols of Linux are selected by hundreds of others.
+const MOST_LINKS: usize = 6;
 
 /// The pane beside or below the menu.
 pub(super) fn draw_pane(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
@@ -93,7 +96,12 @@ fn facts(model: &Model, theme: Theme, id: NodeId) -> Vec<Line<'static>> {
     let tree = model.schema.tree();
     let node = tree.node(id);
     let mut facts = match (node.symbol, node.choice) {
-        (Some(symbol), _) => symbol_facts(model, symbol),
+        (Some(symbol), _) => {
+            let mut facts = symbol_facts(model, symbol);
+            facts.extend(needs(model, id));
+            facts.extend(relations(model, symbol));
+            facts
+        }
         (_, Some(choice)) => choice_facts(model, choice),
         _ => Vec::new(),
     };
@@ -138,6 +146,42 @@ fn symbol_facts(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> 
         facts.push(("Not yet", "this version acts on the default only".to_owned()));
     }
     facts
+}
+
+/// What the entry depends on, each term with whether it holds now.
+fn needs(model: &Model, node: NodeId) -> Vec<(&'static str, String)> {
+    let tree = model.schema.tree();
+    let terms = tree.conjuncts(tree.node(node).depends).into_iter().filter(|term| *term != ExprId::YES);
+    terms.map(|term| ("Needs", format!("{}, which is {}", tree.show(term), model.config.holds(term)))).collect()
+}
+
+/// Who selects and implies it, those first that do so now, and what it selects.
+fn relations(model: &Model, symbol: SymbolId) -> Vec<(&'static str, String)> {
+    let (tree, config) = (model.schema.tree(), &model.config);
+    let strength = |(by, line): (SymbolId, &Selection)| (by, config.tri(by).min(config.holds(line.condition)));
+    let definition = tree.get(symbol);
+    let mut facts = Vec::new();
+    for (what, links) in [
+        ("Selected by", tree.selectors(symbol).map(strength).collect::<Vec<_>>()),
+        ("Implied by", tree.impliers(symbol).map(strength).collect()),
+        ("Selects", definition.selects.iter().map(|line| (line.target, config.tri(line.target))).collect()),
+        ("Implies", definition.implies.iter().map(|line| (line.target, config.tri(line.target))).collect()),
+    ] {
+        facts.extend(name_links(tree, links).map(|text| (what, text)));
+    }
+    facts
+}
+
+/// Some names with their values, the highest first, and how many more there are; nothing for none.
+fn name_links(tree: &Tree, mut links: Vec<(SymbolId, Tri)>) -> Option<String> {
+    links.sort_by_key(|(_, tri)| std::cmp::Reverse(*tri));
+    let more = links.len().saturating_sub(MOST_LINKS);
+    let shown = links.iter().take(MOST_LINKS).map(|(symbol, tri)| format!("{} ({tri})", tree.get(*symbol).name));
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text = format!("{text} and {more} more");
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 fn origin(model: &Model, symbol: SymbolId) -> String {
