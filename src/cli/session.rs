@@ -41,17 +41,14 @@ impl SessionArgs {
     }
 
     /// Refuses where there is no terminal to draw on; a session that is played needs none.
-    pub(super) fn require_terminal(&self, printer: &Printer) -> Result<()> {
+    pub(super) fn require_terminal(&self, printer: &Printer, hint: &str) -> Result<()> {
         use std::io::IsTerminal as _;
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let both = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         if self.replay.is_some() || !printer.is_json() && !dumb && both {
             return Ok(());
         }
-        Err(Error::usage("the wizard needs a terminal").hint(
-            "without one: turnup config --accessible asks line by line; or turnup config defaults, then turnup config set NAME=VALUE …; \
-             turnup config list shows all settings",
-        ))
+        Err(Error::usage("the wizard needs a terminal").hint(hint))
     }
 }
 

@@ -26,7 +26,9 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     let malformed: Vec<String> = problems.iter().filter_map(|problem| problem.symbol.clone()).collect();
     let facts = Facts { schema, config, malformed };
     problems.extend(check_overlaps(&facts));
-    problems.extend(check_room(&facts));
+    problems.extend(check_host_room(&facts));
+    problems.extend(check_node_room(&facts));
+    problems.extend(check_pod_room(&facts));
     problems.extend(check_port(&facts));
     problems.extend(check_quorum(&facts));
     problems.extend(check_exposure(&facts));
@@ -128,47 +130,53 @@ fn check_overlaps(facts: &Facts<'_, '_>) -> Vec<Problem> {
     problems
 }
 
-/// Are there addresses for all hosts and a range of pod addresses for every node?
-fn check_room(facts: &Facts<'_, '_>) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let Some(workers) = facts.number("phase1.num_nodes").and_then(|workers| u64::try_from(workers).ok()) else {
-        return problems;
-    };
-    let control_plane =
-        facts.number("phase1.control_plane.count").and_then(|count| u64::try_from(count).ok()).unwrap_or(1);
-    let hosts = workers + control_plane;
-    if let Some(subnet) = facts.network("phase1.local.subnet") {
-        // The network itself, the bridge and the broadcast address are no hosts'.
-        let room = subnet.size().saturating_sub(3);
-        if hosts > room {
-            let message = format!(
-                "phase1.local.subnet: {subnet} has room for {room} hosts, but {hosts} are needed ({control_plane} for the control plane, {workers} workers)"
-            );
-            problems.push(Problem::error(message).about("phase1.local.subnet"));
-        }
-    }
-    let length =
-        facts.number("phase2.network.node_cidr_bits").and_then(|length| u32::try_from(length).ok()).unwrap_or(24);
-    let of_a_node = 1_u64 << 32_u32.saturating_sub(length).min(32);
-    if let Some(pods) = facts.network("phase2.pod_cidr") {
-        let room = pods.size() / of_a_node;
-        if hosts > room {
-            let message = format!(
-                "phase2.pod_cidr: {pods} has room for {room} nodes with a /{length} each, but there are {hosts}"
-            );
-            problems.push(Problem::error(message).about("phase2.pod_cidr"));
-        }
-    }
-    let most = facts.number("phase2.max_pods").and_then(|most| u64::try_from(most).ok());
+/// How many hosts there will be; nothing where the configuration does not say.
+fn count_hosts(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
+    let number = |name| facts.number(name).and_then(|number| u64::try_from(number).ok());
+    Some((number("phase1.control_plane.count").unwrap_or(1), number("phase1.num_nodes")?))
+}
+
+/// Are there addresses for all hosts?
+fn check_host_room(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let (control_plane, workers) = count_hosts(facts)?;
+    let (name, hosts) = ("phase1.local.subnet", control_plane + workers);
+    let subnet = facts.network(name)?;
+    // The network itself, the bridge and the broadcast address are no hosts'.
+    let room = subnet.size().saturating_sub(3);
+    let message = format!(
+        "{name}: {subnet} has room for {room} hosts, but {hosts} are needed ({control_plane} for the control plane, {workers} workers)"
+    );
+    (hosts > room).then(|| Problem::error(message).about(name))
+}
+
+/// The prefix length of a node's pod addresses, and how many addresses that is.
+fn node_network(facts: &Facts<'_, '_>) -> (u32, u64) {
+    let length = facts.number("phase2.network.node_cidr_bits").and_then(|length| u32::try_from(length).ok());
+    let length = length.unwrap_or(24);
+    (length, 1 << 32_u32.saturating_sub(length).min(32))
+}
+
+/// Is there a range of pod addresses for every node?
+fn check_node_room(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let (control_plane, workers) = count_hosts(facts)?;
+    let (name, hosts) = ("phase2.pod_cidr", control_plane + workers);
+    let (pods, (length, size)) = (facts.network(name)?, node_network(facts));
+    let room = pods.size() / size;
+    let message = format!("{name}: {pods} has room for {room} nodes with a /{length} each, but there are {hosts}");
+    (hosts > room).then(|| Problem::error(message).about(name))
+}
+
+/// Has a node addresses for all pods that it may run?
+fn check_pod_room(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let name = "phase2.max_pods";
+    let most = facts.number(name).and_then(|most| u64::try_from(most).ok())?;
+    let (length, size) = node_network(facts);
     // The network itself, its bridge and the broadcast address are no pods'.
-    if let Some(most) = most.filter(|most| *most > of_a_node.saturating_sub(3)) {
-        let message = format!(
-            "phase2.max_pods: a node's /{length} (phase2.network.node_cidr_bits) has addresses for {} pods, not for {most}",
-            of_a_node.saturating_sub(3)
-        );
-        problems.push(Problem::error(message).about("phase2.max_pods"));
-    }
-    problems
+    let room = size.saturating_sub(3);
+    let message = format!(
+        "{name}: a node's /{length} (phase2.network.node_cidr_bits) has addresses for {room} pods, not for {most}"
+    );
+    (most > room).then(|| Problem::error(message).about(name))
 }
 
 fn check_port(facts: &Facts<'_, '_>) -> Option<Problem> {

@@ -44,7 +44,11 @@ impl Forecast {
         let mut leaves = Vec::new();
         collect_leaves(&parse(text), &mut Way::new(), &mut leaves);
         let origin = |way: &Way| -> BTreeSet<String> {
-            reached.iter().filter(|(_, changed)| way.starts_with(changed)).map(|(name, _)| (*name).clone()).collect()
+            reached
+                .iter()
+                .filter(|(_, changed)| way.starts_with(changed) || changed.starts_with(way))
+                .map(|(name, _)| (*name).clone())
+                .collect()
         };
         leaves.into_iter().map(|(way, value)| NodeValue { place: label(&way), settings: origin(&way), value }).collect()
     }
@@ -65,6 +69,9 @@ impl Forecast {
 fn label(way: &[String]) -> String {
     let (kind, name) = node_place(way);
     match way {
+        [_, _, content, secret, field] if content == "content" && secret == "secret" => {
+            format!("{kind} {name} secret {field}")
+        }
         [list, _, field, ..] if ["content", "text"].contains(&field.as_str()) || list == "sysctls" => {
             format!("{kind} {name}")
         }

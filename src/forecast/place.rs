@@ -94,7 +94,8 @@ fn manifest_places(file: &str, before: &str, after: &str) -> Vec<(&'static str, 
 /// Opens the texts of a complete configuration: JSON in files, flags in units.
 pub(super) fn unfold(mut complete: Value) -> Value {
     for file in complete["files"].as_array_mut().into_iter().flatten() {
-        let text = &mut file["content"]["text"];
+        // A secret has no text.
+        let Some(text) = file.pointer_mut("/content/text") else { continue };
         if let Some(json) = text.as_str().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok()) {
             *text = Value::Object(json);
         }

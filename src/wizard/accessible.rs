@@ -5,6 +5,7 @@
 use std::io::{BufRead, Write};
 
 use super::End;
+use super::dialog::Dialog;
 use super::files::Files;
 use super::guide::{Answer, Guide, summary};
 use super::line_edit::LineEdit;
@@ -29,20 +30,90 @@ pub(super) struct Conversation<'a> {
 impl Conversation<'_> {
     /// Asks all questions and saves.
     pub(super) fn run(mut self, model: &mut Model, files: &mut dyn Files) -> Result<End> {
-        start_guide(model);
         self.say(&format!("{} in {}", model.title(model.schema.tree().root()), model.file))?;
+        self.greet(model)?;
+        self.recover(model, files)?;
+        start_guide(model);
         self.say(KEYS)?;
-        while let Some(guide) = model.guide.clone().filter(|guide| guide.node.is_some()) {
-            if !self.ask(model, &guide)? {
-                return Ok(End::Discarded);
+        if !self.ask_all(model)? {
+            return Ok(End::Discarded);
+        }
+        self.end(model, files)
+    }
+
+    /// The answers of a session on the screen that was cut off: taken over or thrown away, but never forgotten.
+    fn recover(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<()> {
+        let Some(lines) = files.draft(model) else { return Ok(()) };
+        if !self.person {
+            let error = Error::config("a session that was cut off left answers, which are not in the file");
+            return Err(lines
+                .into_iter()
+                .fold(error, Error::evidence)
+                .hint("take them over or throw them away: turnup config"));
+        }
+        self.say("A session ended before it saved. These answers of it are not in the file:")?;
+        lines.iter().try_for_each(|line| self.say(line))?;
+        loop {
+            self.say("Take them over? y or n")?;
+            let effect = match self.read(model)?.trim() {
+                "y" | "yes" => Effect::Recover,
+                "n" | "no" => Effect::Forget,
+                _ => continue,
+            };
+            if let Some(msg) = files.carry_out(model, &effect) {
+                self.take(model, msg)?;
+            }
+            return Ok(());
+        }
+    }
+
+    /// The summary, and what to do with the answers.
+    fn end(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<End> {
+        loop {
+            self.tell_summary(model)?;
+            if !self.person && !model.problems.is_empty() {
+                return Err(Error::config("the answers do not fit together; nothing was saved"));
+            }
+            let sure = if model.problems.is_empty() { "[y]" } else { "although something is wrong? y or n" };
+            self.say(&format!("Save? {sure}"))?;
+            match self.read(model)?.trim() {
+                "" if model.problems.is_empty() => return save(model, files),
+                "y" | "yes" => return save(model, files),
+                "n" | "no" | "q" => return Ok(End::Discarded),
+                "<" => {
+                    self.take(model, Msg::Back)?;
+                    if !self.ask_all(model)? {
+                        return Ok(End::Discarded);
+                    }
+                }
+                _ => self.say("y saves, n does not, < goes back to the last question")?,
             }
         }
-        self.tell_summary(model)?;
-        self.say("Save? [y]")?;
-        match self.read(model)?.trim() {
-            "" | "y" | "yes" => save(model, files),
-            _ => Ok(End::Discarded),
+    }
+
+    /// All questions from where one stands; whether to go on.
+    fn ask_all(&mut self, model: &mut Model) -> Result<bool> {
+        while let Some(guide) = model.guide.clone().filter(|guide| guide.node.is_some()) {
+            if !self.ask(model, &guide)? {
+                return Ok(false);
+            }
         }
+        Ok(true)
+    }
+
+    /// What is wrong with the file, before anything replaces it.
+    fn greet(&mut self, model: &Model) -> Result<()> {
+        let Some(Dialog::Text { lines, .. }) = model.dialogs.last() else { return Ok(()) };
+        if !self.person {
+            let error = Error::config(format!("{} has mistakes, and saving would drop them", model.file));
+            return Err(lines
+                .iter()
+                .filter(|line| !line.is_empty())
+                .cloned()
+                .fold(error, Error::evidence)
+                .hint("turnup config check"));
+        }
+        lines.iter().try_for_each(|line| self.say(line))
     }
 
     fn say(&mut self, text: &str) -> Result<()> {
@@ -85,6 +156,10 @@ impl Conversation<'_> {
             text => {
                 answer(model, text);
                 self.take(model, Msg::Accept)?;
+                // What was refused is asked again, with what holds.
+                if model.notice.as_ref().is_some_and(|notice| notice.is_error) {
+                    model.guide = Some(Guide::at(model, Some(node)));
+                }
             }
         }
         Ok(true)

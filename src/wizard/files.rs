@@ -17,7 +17,7 @@ pub(super) trait Files {
     /// Carries out an effect on files; what came of it.
     fn carry_out(&mut self, model: &Model, effect: &Effect) -> Option<Msg>;
     /// Keeps the answers where a crash does not reach them.
-    fn keep_draft(&self, model: &Model);
+    fn keep_draft(&self, model: &Model) -> Result<()>;
     /// There is nothing to keep any more.
     fn forget_draft(&self);
     /// What the draft of an earlier session would change; nothing when there is none, or when it says the same.
@@ -50,6 +50,12 @@ impl<F: Form> Session<F> {
         self.path.with_file_name(name)
     }
 
+    /// Whether a name, perhaps by way of a link, is that of the configuration's own file.
+    fn is_own(&self, name: &str) -> bool {
+        let real = |path: &Path| fs_err::canonicalize(path).ok();
+        Path::new(name) == self.path || real(Path::new(name)).is_some_and(|path| Some(path) == real(&self.path))
+    }
+
     fn load(&self, path: &Path, name: &str) -> Msg {
         match self.form.read(path) {
             Ok((said, remarks)) => Msg::Loaded(name.to_owned(), Box::new(said), remarks),
@@ -69,6 +75,10 @@ impl<F: Form> Files for Session<F> {
                 Err(error) if error.class() == Class::Transient => Msg::Conflict(error.message().to_owned()),
                 Err(error) => not_done(&error),
             },
+            Effect::Write { path, .. } if self.is_own(path) => Msg::NotSaved(vec![
+                format!("{path} is the wizard's own file."),
+                "s saves it, and asks when somebody else has changed it.".to_owned(),
+            ]),
             Effect::Write { path, minimal } => match self.form.write(Path::new(path), &model.config, *minimal) {
                 Ok(()) => Msg::Written(path.clone()),
                 Err(error) => not_done(&error),
@@ -89,9 +99,8 @@ impl<F: Form> Files for Session<F> {
         })
     }
 
-    fn keep_draft(&self, model: &Model) {
-        // A disk that is full must not end the session; saving will tell.
-        self.form.write(&self.draft_path(), &model.config, false).ok();
+    fn keep_draft(&self, model: &Model) -> Result<()> {
+        self.form.write(&self.draft_path(), &model.config, false)
     }
 
     fn forget_draft(&self) {
@@ -195,6 +204,7 @@ impl Form for DotConfig {
             let mut aside = path.as_os_str().to_owned();
             aside.push(".old");
             replace_file(Path::new(&aside), &old, Privacy::Shared)?;
+            fs_err::set_permissions(&aside, fs_err::metadata(path)?.permissions())?;
         }
         replace_file(path, &text, Privacy::Shared)?;
         self.original = Some(text);

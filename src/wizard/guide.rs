@@ -156,7 +156,15 @@ fn consequences(model: &Model) -> Vec<String> {
     if !unused.is_empty() {
         lines.push(format!("This version of turnup refuses to turn up a cluster with: {}", unused.join(", ")));
     }
-    lines.push(format!("All other settings keep their defaults; {} has every one of them.", model.file));
+    let asked: Vec<SymbolId> =
+        questions(model).iter().filter_map(|node| model.schema.tree().node(*node).symbol).collect();
+    let others = model.schema.tree().symbols().filter(|(id, _)| !asked.contains(id) && model.config.is_written(*id));
+    let changed = others.filter(|(id, _)| model.config.default_value(*id) != model.config.value(*id)).count();
+    lines.push(match changed {
+        0 => format!("All other settings keep their defaults; {} has every one of them.", model.file),
+        1 => "One other setting is not at its default; v shows it.".to_owned(),
+        count => format!("{count} other settings are not at their defaults; v shows them."),
+    });
     if matches!(model.form, super::model::Form::Object) {
         lines.push("What would be done, and why: turnup plan. Do it: turnup up.".to_owned());
     }

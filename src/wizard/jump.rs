@@ -2,7 +2,7 @@
 
 use kconfig::{NodeId, SymbolId};
 
-use super::model::{Model, Place};
+use super::model::{Model, Place, Stop};
 use super::rows;
 
 /// Goes to a symbol's entry: the first that is shown.
@@ -16,7 +16,7 @@ pub(super) fn to_symbol(model: &mut Model, symbol: SymbolId) {
 
 /// Goes to an entry; what is hidden is shown for that.
 pub(super) fn to_node(model: &mut Model, node: NodeId) {
-    let from = model.places.clone();
+    let from = Stop { places: model.places.clone(), node: model.row().map(|row| row.node), show_all: model.show_all };
     let mut found = find(model, node);
     if found.is_none() && !model.show_all {
         model.show_all = true;
@@ -33,7 +33,10 @@ pub(super) fn to_node(model: &mut Model, node: NodeId) {
 /// Goes back to where the last jump began.
 pub(super) fn back(model: &mut Model) {
     match model.trail.pop() {
-        Some(places) => model.places = places,
+        Some(stop) => {
+            (model.places, model.show_all) = (stop.places, stop.show_all);
+            model.stay_at(stop.node);
+        }
         None => model.say("you have not jumped"),
     }
 }

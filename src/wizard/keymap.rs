@@ -259,6 +259,7 @@ static BINDINGS: &[Binding] = &[
     bind(Text, &[PageUp, Ctrl('u')], Msg::Move(-PAGE), "ten lines up", ""),
     bind(Text, &[PageDown, Ctrl('d'), Char(' ')], Msg::Move(PAGE), "ten lines down", ""),
     bind(Text, &[Home, Char('g')], Msg::First, "to the top", ""),
+    bind(Text, &[End, Char('G')], Msg::Last, "to the end", ""),
     bind(
         Text,
         &[Esc, Enter, Tab, Left, Char('h'), Char('q'), Char('i'), Char('?'), Ctrl('c')],

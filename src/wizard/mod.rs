@@ -64,7 +64,7 @@ impl End {
         match self {
             Self::Saved => format!("wrote {file}"),
             Self::Unchanged => format!("{file} is as it was"),
-            Self::Discarded => format!("not saved: {file} is as it was last written"),
+            Self::Discarded => format!("not saved: {file} is left as it was"),
         }
     }
 }
@@ -109,12 +109,13 @@ impl Wizard {
         model.applied = applied.map(values);
         let profiles = Profile::list(source)?.into_iter();
         model.profiles = profiles.map(|profile| (profile.name, profile.purpose)).collect();
-        update::greet(&mut model, greeting(path, &settings));
         match begin {
             Begin::Guide => update::start_guide(&mut model),
             Begin::Menus if is_new => update::ask_how(&mut model),
             Begin::Menus | Begin::Lines => {}
         }
+        // On top of everything: it must not be overlooked.
+        update::greet(&mut model, greeting(path, &settings));
         let form = files::Object { settings, schema, source: source.clone() };
         Ok(Self { model, files: Box::new(files::Session { form, path: path.to_owned() }) })
     }
@@ -127,6 +128,7 @@ impl Wizard {
         let saved = text.as_ref().map(|_| Saved::Said(Box::new(config.said())));
         let form = Form::DotConfig { prefix: prefix.to_owned() };
         let mut model = Model::new(Arc::clone(schema), config, path.display().to_string(), form, saved);
+        model.is_stale = text.as_ref().is_some_and(|text| *text != dotconfig::write(&model.config, prefix));
         model.known = text.as_ref().map(|_| {
             let symbols = schema.tree().symbols().map(|(symbol, _)| symbol);
             symbols.filter(|symbol| model.config.user_value(*symbol).is_some()).collect()

@@ -42,7 +42,7 @@ pub(super) struct Model {
     /// From the root to the open menu.
     pub(super) places: Vec<Place>,
     /// Where jumps began, the last one last.
-    pub(super) trail: Vec<Vec<Place>>,
+    pub(super) trail: Vec<Stop>,
     /// Whether entries are shown that cannot be set now.
     pub(super) show_all: bool,
     /// Whether names are shown instead of prompts.
@@ -94,6 +94,15 @@ pub(super) enum Saved {
 pub(super) struct Place {
     pub(super) menu: NodeId,
     pub(super) cursor: usize,
+}
+
+/// Where a jump began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stop {
+    pub(super) places: Vec<Place>,
+    /// The entry under the cursor: lines may move meanwhile.
+    pub(super) node: Option<NodeId>,
+    pub(super) show_all: bool,
 }
 
 /// One line at the foot of the screen.
@@ -180,6 +189,19 @@ impl Model {
         let last = self.rows.len().saturating_sub(1);
         if let Some(place) = self.places.last_mut() {
             place.cursor = place.cursor.min(last);
+        }
+    }
+
+    /// After a change elsewhere: leaves menus that are not shown any more, and keeps the cursor on this entry where it is still there.
+    pub(super) fn stay_at(&mut self, node: Option<NodeId>) {
+        let root = self.schema.tree().root();
+        let is_open = |menu: NodeId| self.show_all || menu == root || self.config.node_visible(menu);
+        let open = self.places.iter().position(|place| !is_open(place.menu)).unwrap_or(self.places.len());
+        self.places.truncate(open.max(1));
+        self.refresh();
+        let found = node.and_then(|node| self.rows.iter().position(|row| row.node == node));
+        if let (Some(place), Some(found)) = (self.places.last_mut(), found) {
+            place.cursor = found;
         }
     }
 

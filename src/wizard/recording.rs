@@ -10,7 +10,7 @@ use ratatui::layout::Rect;
 use super::input::Input;
 use super::model::Model;
 use super::msg::{Effect, Msg};
-use super::update::update;
+use super::update::{settle, update};
 use super::view::view;
 use crate::error::{Context as _, Error, Result};
 
@@ -21,9 +21,13 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Into this file; nowhere without one.
+    /// Into this file, which must not be there yet; nowhere without one.
     pub(super) fn open(path: Option<&Path>) -> Result<Self> {
-        Ok(Self { file: path.map(fs_err::File::create).transpose()?, area: None })
+        let create = |path: &Path| {
+            let made = fs_err::OpenOptions::new().write(true).create_new(true).open(path);
+            made.map_err(|error| Error::usage(format!("cannot record into {}: {error}", path.display())))
+        };
+        Ok(Self { file: path.map(create).transpose()?, area: None })
     }
 
     /// One line for what was done, and one before it where the screen has another size. Of what is typed as a secret only the length.
@@ -96,9 +100,10 @@ fn act(model: &mut Model, input: &Input, area: Rect) -> bool {
     false
 }
 
-fn draw(model: &Model, area: Rect) -> Buffer {
+fn draw(model: &mut Model, area: Rect) -> Buffer {
     let mut buffer = Buffer::empty(area);
-    view(model, area, &mut buffer);
+    let drawn = view(model, area, &mut buffer);
+    settle(model, drawn.below);
     buffer
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, stdin, stdout};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossterm::event::{
     self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
@@ -25,8 +25,8 @@ use super::keymap::Key;
 use super::model::Model;
 use super::msg::{Effect, Msg};
 use super::recording::Recorder;
-use super::update::update;
-use super::view::view;
+use super::update::{settle, update};
+use super::view::{Drawn, view};
 use crate::error::{Class, Context as _, Error, Result};
 
 /// How long a signal may wait for us.
@@ -55,13 +55,16 @@ impl Screen {
         Ok(Rect::new(0, 0, size.width, size.height))
     }
 
-    fn draw(&mut self, model: &Model) -> Result<()> {
+    fn draw(&mut self, model: &mut Model) -> Result<()> {
+        let mut drawn = Drawn::default();
         let result = self.terminal.draw(|frame| {
             let area = frame.area();
-            if let Some(cursor) = view(model, area, frame.buffer_mut()) {
+            drawn = view(model, area, frame.buffer_mut());
+            if let Some(cursor) = drawn.cursor {
                 frame.set_cursor_position(cursor);
             }
         });
+        settle(model, drawn.below);
         result.map(drop).context("cannot draw on the terminal")
     }
 
@@ -151,8 +154,8 @@ impl Drop for Signals {
 }
 
 fn ended_by(what: &str) -> Error {
-    Error::interrupted(format!("the wizard was ended by {what}; unsaved answers are kept"))
-        .hint("start it again and take them over: turnup config")
+    Error::interrupted(format!("the wizard was ended by {what}"))
+        .hint("start it again: it offers the answers that were not saved")
 }
 
 /// Whether the terminal is gone: only the leader of a session and its foreground jobs are told by SIGHUP.
@@ -167,10 +170,10 @@ fn is_hung_up() -> bool {
 pub(super) fn run(model: &mut Model, files: &mut dyn Files, recorder: &mut Recorder) -> Result<bool> {
     let signals = Signals::watch()?;
     let mut screen = Screen::open()?;
-    let mut kept = model.revision;
-    let end = converse(&signals, &mut screen, model, files, recorder, &mut kept);
+    let mut draft = Draft { kept: model.revision, since: None };
+    let end = converse(&signals, &mut screen, model, files, recorder, &mut draft);
     if end.is_err() {
-        keep_draft(&mut kept, model, files);
+        draft.keep(model, files);
     }
     match end {
         // Whatever failed first failed because of that.
@@ -185,12 +188,12 @@ fn converse(
     model: &mut Model,
     files: &mut dyn Files,
     recorder: &mut Recorder,
-    kept: &mut u64,
+    draft: &mut Draft,
 ) -> Result<bool> {
     let mut written = false;
     screen.draw(model)?;
     loop {
-        let event = wait(signals, &mut || keep_draft(kept, model, files))?;
+        let event = wait(signals, &mut || draft.keep(model, files))?;
         if signals.was_woken() {
             screen.reopen()?;
         }
@@ -207,7 +210,10 @@ fn converse(
                         }
                         return Ok(written);
                     }
-                    Some(Effect::Suspend) => screen.suspend()?,
+                    Some(Effect::Suspend) => {
+                        draft.keep(model, files);
+                        screen.suspend()?;
+                    }
                     Some(effect) => {
                         next = files.carry_out(model, &effect);
                         written |= next == Some(Msg::Saved);
@@ -217,18 +223,42 @@ fn converse(
             }
         }
         screen.draw(model)?;
+        draft.keep_in_time(model, files);
     }
 }
 
-/// Brings the draft up to the answers: whatever ends the wizard from here on, they are there at the next start.
-fn keep_draft(kept: &mut u64, model: &Model, files: &dyn Files) {
-    if std::mem::replace(kept, model.revision) == model.revision {
-        return;
+/// The answers beside the file, which a crash does not reach.
+struct Draft {
+    /// Which answers were kept last.
+    kept: u64,
+    /// Since when there are others.
+    since: Option<Instant>,
+}
+
+/// Writing a large tree takes longer than a key may; while somebody types without a pause, answers are kept this often.
+const KEEP_EVERY: Duration = Duration::from_millis(500);
+
+impl Draft {
+    /// While keys come one after the other.
+    fn keep_in_time(&mut self, model: &mut Model, files: &dyn Files) {
+        if self.kept == model.revision {
+            self.since = None;
+        } else if self.since.get_or_insert_with(Instant::now).elapsed() > KEEP_EVERY {
+            self.keep(model, files);
+        }
     }
-    if model.is_unsaved() {
-        files.keep_draft(model);
-    } else {
-        files.forget_draft();
+
+    /// Whatever ends the wizard from here on, these answers are there at the next start.
+    fn keep(&mut self, model: &mut Model, files: &dyn Files) {
+        self.since = None;
+        if std::mem::replace(&mut self.kept, model.revision) == model.revision {
+            return;
+        }
+        if !model.is_unsaved() {
+            files.forget_draft();
+        } else if let Err(why) = files.keep_draft(model) {
+            model.complain(format!("unsaved answers cannot be kept for the next start: {}", why.message()));
+        }
     }
 }
 

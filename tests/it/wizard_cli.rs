@@ -77,6 +77,35 @@ fn answers_from_a_pipe_that_are_wrong_or_missing_save_nothing() {
     }
 }
 
+#[test]
+fn plain_lines_from_a_pipe_lose_nothing_that_a_person_would_be_asked_about() {
+    let desk = Desk::new("");
+    desk.write(".config.json", "{\"phase1\": {\"num_node\": 3}}");
+    let mistaken = answer(&desk, &["", "", "", "", "", "", "y"]);
+    assert_eq!(mistaken.code, 3);
+    assert!(
+        mistaken.err.contains("did you mean `phase1.num_nodes`") && desk.read(".config.json").contains("num_node\""),
+        "{}",
+        mistaken.err
+    );
+    let desk = Desk::new("");
+    desk.write(".config.json", "{}");
+    desk.write(".config.json.unsaved", "{\"phase1\": {\"num_nodes\": 7}}");
+    let draft = answer(&desk, &["", "", "", "", "", "", "y"]);
+    assert_eq!(draft.code, 3);
+    assert!(draft.err.contains("~ phase1.num_nodes: 1 -> 7"), "{}", draft.err);
+    assert!(desk.path(".config.json.unsaved").exists(), "kept until somebody decides");
+    let desk = Desk::new("");
+    let even = answer(&desk, &["demo", "local", "2", "2", "", "", "y"]);
+    assert_eq!(even.code, 3, "{}", even.out);
+    assert!(!desk.path(".config.json").exists(), "what does not fit together is not saved");
+    let back = answer(&desk, &["demo", "local", "2", "", "", "", "<", "1.35.4", "y"]);
+    assert_eq!(back.code, 0, "{}", back.err);
+    assert!(desk.read(".config.json").contains("1.35.4"), "from the end one goes back to the last question");
+    let both = desk.run(&["config", "--accessible", "--replay", "keys"]);
+    assert_eq!(both.code, 2);
+}
+
 const TREE: &str = "mainmenu \"Other people's\"\n\nconfig NET\n\tbool \"Network\"\n\nconfig PORT\n\tint \"Port\"\n\tdepends on NET\n\tdefault 80\n\nconfig BIG\n\thex \"Big\"\n\tdefault 0xdead000000000000\n";
 
 #[test]

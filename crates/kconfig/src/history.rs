@@ -25,7 +25,7 @@ impl Delta {
 }
 
 impl Said {
-    /// What has to change for this moment to become the later one.
+    /// What has to change for this moment to become the later one. Both are of the same tree.
     #[must_use]
     pub fn delta(&self, later: &Self) -> Delta {
         Delta {
@@ -53,22 +53,29 @@ impl Config<'_> {
         self.user == said.0
     }
 
-    /// Says what the user said at another moment.
+    /// Says what the user said at another moment of a configuration of the same tree.
     pub fn say(&mut self, said: &Said) {
-        self.forget();
+        self.forget_findings();
         self.user.clone_from(&said.0);
+    }
+
+    /// Drops what evaluation found out about the user's values: it belongs to the state that is left, and is found again where it holds.
+    fn forget_findings(&mut self) {
+        self.answers.adopted.get_mut().clear();
+        self.answers.reopened.get_mut().clear();
+        self.forget();
     }
 
     /// Makes the changes once more.
     pub fn redo(&mut self, delta: &Delta) {
-        self.forget();
+        self.forget_findings();
         delta.symbols.iter().for_each(|(at, _, after)| self.user.symbols[*at].clone_from(after));
         delta.choices.iter().for_each(|(at, _, after)| self.user.choices[*at].clone_from(after));
     }
 
     /// Takes the changes back.
     pub fn undo(&mut self, delta: &Delta) {
-        self.forget();
+        self.forget_findings();
         delta.symbols.iter().for_each(|(at, before, _)| self.user.symbols[*at].clone_from(before));
         delta.choices.iter().for_each(|(at, before, _)| self.user.choices[*at].clone_from(before));
     }

@@ -26,6 +26,11 @@ Commands that write the file look at neither flags nor variables.
 
 With --output json every command prints one JSON object.";
 
+/// What else there is.
+const WITHOUT_TERMINAL: &str = "\
+without one: turnup config --accessible asks line by line; or turnup config defaults, then turnup config set NAME=VALUE …; turnup config \
+list shows all settings";
+
 /// Without a command: the wizard, on a terminal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = NOTES, args_conflicts_with_subcommands = true)]
@@ -44,7 +49,7 @@ struct WizardArgs {
     #[arg(long)]
     guided: bool,
     /// The same questions as plain lines: for screen readers, simple terminals and answers from a pipe
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["guided", "record", "replay", "size"])]
     accessible: bool,
     #[command(flatten)]
     session: SessionArgs,
@@ -217,7 +222,9 @@ fn run_wizard(desk: &Desk<'_>, args: &WizardArgs) -> Result<()> {
         (false, false) => Begin::Menus,
     };
     if begin != Begin::Lines {
-        args.session.require_terminal(desk.printer)?;
+        args.session.require_terminal(desk.printer, WITHOUT_TERMINAL)?;
+    } else if desk.printer.is_json() {
+        return Err(Error::usage("plain lines are for people; for programs there is turnup config set"));
     }
     let schema = Schema::load(&desk.source)?;
     let settings = Settings::open(desk.path(), schema.clone())?;

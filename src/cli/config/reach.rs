@@ -8,7 +8,7 @@ use super::Desk;
 use super::view::find_store;
 use crate::config::{Setting, Settings};
 use crate::error::{Error, Result};
-use crate::forecast::{Forecast, Place};
+use crate::forecast::{Forecast, NodeValue, Place};
 
 /// What differs when the setting has another value.
 pub(super) fn find_dependents(desk: &Desk<'_>, name: &str) -> Result<()> {
@@ -88,7 +88,13 @@ pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
         let others = variants.filter_map(|variant| forecast.with(&variant).ok());
         trials.extend(others.map(|forecast| (setting.name.clone(), forecast)));
     }
-    let values = forecast.node_values(node, &text, &trials);
+    let mut values = forecast.node_values(node, &text, &trials);
+    let expected = forecast.files.get(&Forecast::node_file(node)).map_or("", String::as_str);
+    let outdated = drop_outdated_origins(&mut values, &forecast.node_values(node, expected, &trials));
+    if outdated > 0 {
+        desk.printer
+            .remark(&format!("{outdated} values come from an earlier configuration; what would change: turnup plan"));
+    }
     let origin = |name: &String| settings.origin(name, desk.path()).unwrap_or_default();
     if desk.printer.is_json() {
         let complete: Value = serde_json::from_str(&text).map_err(|error| Error::bug(error.to_string()))?;
@@ -109,6 +115,15 @@ pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
         desk.printer.line(&format!("{} = {}{origin}", value.place, value.value))?;
     }
     Ok(())
+}
+
+/// A value that the present configuration would not give has its origin in another one. Returns how many there are.
+fn drop_outdated_origins(values: &mut [NodeValue], expected: &[NodeValue]) -> usize {
+    let is_outdated = |value: &NodeValue| {
+        !value.settings.is_empty() && !expected.iter().any(|now| now.place == value.place && now.value == value.value)
+    };
+    let outdated = values.iter_mut().filter(|value| is_outdated(value));
+    outdated.map(|value| value.settings.clear()).count()
 }
 
 /// As bootstrap computed it, or would.

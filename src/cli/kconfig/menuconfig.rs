@@ -31,7 +31,7 @@ pub(super) struct Args {
 
 /// Runs the tool.
 pub(super) fn run(args: &Args, config: Option<&Path>, printer: &Printer) -> Result<()> {
-    args.session.require_terminal(printer)?;
+    args.session.require_terminal(printer, "without one: turnup kconfig conf, merge and json")?;
     let schema = Schema::without_rules(args.tree.load(&args.path, printer)?);
     let path = config.map_or_else(default_config, Path::to_owned);
     let text = if path.exists() { Some(read_text(&path)?) } else { None };

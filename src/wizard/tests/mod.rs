@@ -16,6 +16,7 @@ use super::dialog::Dialog;
 use super::keymap::{Key, translate};
 use super::model::{Form, Model, Saved};
 use super::msg::{Effect, Msg};
+use super::recording::text;
 use super::update::{greet, update};
 use super::view::view;
 use crate::config::{Schema, Settings, TreeSource};
@@ -181,8 +182,15 @@ impl Session {
     fn draw(&self, width: u16, height: u16) -> (Buffer, Option<Position>) {
         let area = Rect::new(0, 0, width, height);
         let mut buffer = Buffer::empty(area);
-        let cursor = view(&self.model, area, &mut buffer);
-        (buffer, cursor)
+        let drawn = view(&self.model, area, &mut buffer);
+        (buffer, drawn.cursor)
+    }
+
+    /// Draws as the loop does, which then knows how far something scrolls.
+    fn look(mut self) -> Self {
+        let drawn = view(&self.model, Rect::new(0, 0, 80, 24), &mut Buffer::empty(Rect::new(0, 0, 80, 24)));
+        super::update::settle(&mut self.model, drawn.below);
+        self
     }
 
     fn screen(&self, width: u16, height: u16) -> String {
@@ -192,14 +200,6 @@ impl Session {
     fn notice(&self) -> &str {
         self.model.notice.as_ref().map_or("", |notice| &notice.text)
     }
-}
-
-fn text(buffer: &Buffer) -> String {
-    let line = |y: u16| {
-        let symbols: String = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect();
-        symbols.trim_end().to_owned()
-    };
-    (0..buffer.area.height).map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn parse_keys(keys: &str) -> Vec<Key> {
@@ -218,19 +218,8 @@ fn parse_keys(keys: &str) -> Vec<Key> {
 }
 
 fn named_key(name: &str) -> Key {
-    match name {
-        "Enter" => Key::Enter,
-        "Esc" => Key::Esc,
-        "Tab" => Key::Tab,
-        "BS" => Key::Backspace,
-        "Down" => Key::Down,
-        "Up" => Key::Up,
-        "Left" => Key::Left,
-        "Right" => Key::Right,
-        "Home" => Key::Home,
-        "End" => Key::End,
-        "PgDn" => Key::PageDown,
-        "PgUp" => Key::PageUp,
-        other => Key::Ctrl(other.strip_prefix("C-").unwrap().chars().next().unwrap()),
-    }
+    let letter = name.strip_prefix("C-").and_then(|letter| letter.chars().next());
+    let short = [("BS", Key::Backspace), ("PgUp", Key::PageUp), ("PgDn", Key::PageDown)];
+    let short = short.into_iter().find(|(known, _)| *known == name).map(|(_, key)| key);
+    letter.map(Key::Ctrl).or(short).or_else(|| Key::named(name)).unwrap()
 }

@@ -1,6 +1,7 @@
 //! Every screen and dialog. Snapshots show text; styles are asserted apart.
 
 use super::*;
+use crate::wizard::keymap::{Context, bindings};
 
 /// Every screen and dialog at both sizes.
 macro_rules! screens {
@@ -93,6 +94,20 @@ fn too_small_a_window_says_so_and_nothing_panics() {
         Session::ours().press("?"),
         Session::ours().press("l<Enter>"),
         Session::everything().press("jjj<Enter>"),
+        Session::new_file(),
+        Session::new_file().press("<Enter>"),
+        Session::new_file().press("<Enter><Enter>"),
+        Session::new_file().press("<Enter><Enter><Enter><Enter><Enter><Enter><Enter>"),
+        Session::ours().press("/net"),
+        Session::ours().to("phase1.gce.region").press("e"),
+        Session::ours().to("phase1.node_groups").press("<Enter>"),
+        Session::ours().to("phase1.node_groups").press("<Enter>a"),
+        Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>a"),
+        Session::ours().to("phase1.num_nodes").press("<Enter>000<Enter>!"),
+        Session::ours().press("v"),
+        Session::ours().press("S"),
+        Session::ours().dialog(Dialog::Recover { lines: vec!["~ a".repeat(40)], scroll: 0 }),
+        Session::ours().dialog(Dialog::Quit),
     ];
     insta::assert_snapshot!(sessions[0].screen(40, 5), @"
     This window is too small: 40x5. The
@@ -100,7 +115,7 @@ fn too_small_a_window_says_so_and_nothing_panics() {
     ");
     for session in &sessions {
         for width in [0, 1, 2, 10, 43, 44, 45, 60, 109, 110, 111] {
-            for height in [0, 1, 2, 11, 12, 13, 24] {
+            for height in [0, 1, 2, 11, 12, 13, 14, 24] {
                 session.draw(width, height);
             }
         }
@@ -169,9 +184,9 @@ fn secrets_are_never_on_the_screen() {
 
 #[test]
 fn the_help_lists_every_key_of_the_table() {
-    let screen = Session::ours().press("?").screen(100, 250);
-    for part in ["Space", "Ctrl-Z", "PgUp", "turn a switch over", "Before leaving", "save and quit"] {
-        assert!(screen.contains(part), "{part}: {screen}");
+    let screen = Session::ours().press("?").screen(120, 400);
+    for binding in Context::ALL.into_iter().flat_map(bindings) {
+        assert!(screen.contains(binding.help) && screen.contains(&binding.names()), "{}: {screen}", binding.help);
     }
 }
 
@@ -191,8 +206,13 @@ fn clicks_choose_and_open_what_they_hit() {
     assert_eq!(session.model.places.len(), 2, "beside the list nothing happens");
     let keys = click(session, 2, 23);
     assert_eq!(keys.model.places.len(), 3, "the hints in the last line are buttons");
-    let pick = click(Session::new_file(), 40, 13);
-    assert!(pick.model.dialogs.iter().all(|dialog| !matches!(dialog, Dialog::Recover { .. })));
+    let pick = click(Session::new_file(), 20, 11);
+    let Some(Dialog::Pick(list)) = pick.model.dialogs.last() else { panic!("the first click only chooses") };
+    assert_eq!(list.cursor, 1);
+    let opened = click(pick, 20, 11);
+    assert!(
+        matches!(opened.model.dialogs.last(), Some(Dialog::Pick(list)) if list.title == "Take over the answers of")
+    );
 }
 
 #[test]

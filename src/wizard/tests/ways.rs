@@ -144,3 +144,70 @@ fn a_whole_menu_is_reset_at_once() {
     assert!(session.notice().starts_with("turnup config unset phase2.pod_cidr"), "{}", session.notice());
     assert_eq!(session.press("u").value("phase2.max_pods"), "50");
 }
+
+#[test]
+fn every_dialog_is_left_by_esc_and_leaves_no_other_behind() {
+    let list = || Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>");
+    let groups = || Session::ours().to("phase1.node_groups").press("<Enter>");
+    for (session, left) in [
+        (list().press("a"), 1),
+        (list().press("a10.0.0.0/8<Enter><Enter>"), 1),
+        (list(), 0),
+        (groups().press("a"), 1),
+        (groups().press("a<Enter>"), 2),
+        (groups().press("aj<Enter>"), 2),
+        (Session::ours().press("/x"), 0),
+        (Session::ours().press("v"), 0),
+        (Session::ours().press("?"), 0),
+        (Session::ours().press("S"), 0),
+        (Session::ours().to("phase1.gce.region").press("e"), 0),
+        (Session::ours().to("phase1.num_nodes").press("<Enter>000<Enter>!"), 0),
+        (Session::ours().to("phase1.num_nodes").press("<Enter>"), 0),
+    ] {
+        let before = session.model.dialogs.clone();
+        assert_eq!(session.press("<Esc>").model.dialogs.len(), left, "{before:?}");
+    }
+    let zones = Session::ours()
+        .press("/cloud_provider<Enter><Enter>G<Enter>")
+        .to("phase1.azure.zones")
+        .press("<Enter>a<Enter>");
+    assert_eq!(zones.model.dialogs.len(), 1, "what is picked for an element of one part is the element");
+}
+
+#[test]
+fn scrolling_back_from_the_end_begins_at_once() {
+    let session = Session::ours().press("?").look().press("G").look();
+    let Some(Dialog::Keys { scroll: end }) = session.model.dialogs.last().cloned() else {
+        panic!("{:?}", session.model.dialogs)
+    };
+    let session = session.press("<PgDn><PgDn>").look().press("k").look();
+    assert_eq!(session.model.dialogs.last(), Some(&Dialog::Keys { scroll: end - 1 }));
+}
+
+#[test]
+fn a_jump_comes_back_to_its_entry_and_hides_again_what_it_showed() {
+    let session = Session::ours()
+        .into("Phase 1: Cluster Resource Provisioning")
+        .at("Groups of hosts")
+        .press("/gce.region<Enter>");
+    assert!(session.model.show_all);
+    let session = session.press("o");
+    assert_eq!(session.model.row().unwrap().prompt, "Groups of hosts");
+    assert!(!session.model.show_all);
+}
+
+#[test]
+fn taking_back_leaves_a_menu_that_is_not_shown_any_more() {
+    let session = Session::ours().to("phase1.gce.region").press("e<Enter>").to("phase1.gce.region");
+    assert!(session.model.places.len() > 2);
+    let session = session.press("a").press("u");
+    let open: Vec<bool> =
+        session.model.places.iter().skip(1).map(|place| session.model.config.node_visible(place.menu)).collect();
+    assert!(session.model.show_all || open.iter().all(|open| *open), "{open:?}");
+}
+
+#[test]
+fn what_is_hidden_says_when_it_is_shown() {
+    let session = Session::everything().press("a").at("Only with green").press("e");
+    assert_eq!(session.notice(), "shown only when GREEN");
+}

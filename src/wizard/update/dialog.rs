@@ -99,6 +99,15 @@ pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
     None
 }
 
+/// Closes the innermost dialog. An element of one part is its part: both are closed.
+pub(super) fn cancel(model: &mut Model) {
+    let closed = model.dialogs.pop();
+    let part = matches!(closed, Some(Dialog::Cell(_) | Dialog::Pick(Pick { target: Target::Field(_), .. })));
+    if part && matches!(model.dialogs.last(), Some(Dialog::Fields(fields)) if fields.columns.len() == 1) {
+        model.dialogs.pop();
+    }
+}
+
 /// What typing does to a line; returns whether its text may have changed.
 pub(super) fn type_into(line: &mut LineEdit, msg: &Msg) -> bool {
     match msg {
@@ -157,7 +166,11 @@ pub(super) fn counted(
     if !kind.is_numeric() {
         return None;
     }
-    let (low, high) = config.range(symbol).unwrap_or((i64::MIN, i64::MAX));
+    let lowest = if kind == kconfig::SymbolType::Hex { 0 } else { i64::MIN };
+    let (low, high) = config.range(symbol).unwrap_or((lowest, i64::MAX));
+    if low > high {
+        return None;
+    }
     let number = kind.parse_number(text)?.saturating_add(by).clamp(low, high);
     Some(if kind == kconfig::SymbolType::Hex { format!("{number:#x}") } else { number.to_string() })
 }
@@ -186,12 +199,7 @@ fn accept_pick(model: &mut Model) -> Option<Effect> {
             let node = model.row().map(|row| row.node)?;
             menu::set(model, node, member, "y");
         }
-        Target::Field(column) => {
-            if let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() {
-                fields.texts[column].clone_from(&option.value);
-                fields.wrong = None;
-            }
-        }
+        Target::Field(column) => take_part(model, column, option.value.clone()),
         Target::Load => return files::load(model, &option.value),
         Target::Start => match option.value.as_str() {
             "guide" => start_guide(model),
@@ -225,12 +233,8 @@ fn accept_repair(model: &mut Model) {
         return model.complain("no way was found");
     }
     let node = model.row().map(|row| row.node);
-    if menu::give(model, &repair.steps)
-        && let Some(node) = node
-    {
-        let notice = model.notice.clone();
-        menu::follow(model, node);
-        model.notice = notice;
+    if menu::give(model, &repair.steps) {
+        model.stay_at(node);
     }
 }
 
@@ -291,6 +295,10 @@ fn update_fields(model: &mut Model, msg: &Msg) {
 
 fn accept_fields(model: &mut Model) {
     let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
+    if fields.texts.iter().all(String::is_empty) {
+        // Nothing was said: a new element is not begun, an old one stays as it was.
+        return cancel(model);
+    }
     fields.wrong = fields.judge();
     if fields.wrong.is_some() {
         return;
@@ -328,6 +336,11 @@ fn accept_cell(model: &mut Model) {
         return;
     }
     model.dialogs.pop();
+    take_part(model, column, text);
+}
+
+/// One part of an element; where it is the only one, the element is taken with it.
+fn take_part(model: &mut Model, column: usize, text: String) {
     let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
     fields.texts[column] = text;
     fields.wrong = None;

@@ -31,6 +31,10 @@ pub(super) fn save_anyway(model: &mut Model) -> Option<Effect> {
 pub(super) fn saved(model: &mut Model) -> Option<Effect> {
     model.saved = Some(model.to_save());
     model.is_stale = false;
+    // The file names everything now.
+    let written =
+        model.schema.tree().symbols().map(|(symbol, _)| symbol).filter(|symbol| model.config.is_written(*symbol));
+    model.known = Some(written.collect());
     model.answered();
     model.say(format!("saved {}", model.file));
     model.leaving.then_some(Effect::Leave)
@@ -96,7 +100,8 @@ pub(super) fn loaded(model: &mut Model, from: &str, said: &Said, remarks: Vec<St
     if model.guide.is_some() {
         model.guide = Some(Guide::start(model));
     }
-    model.places.truncate(1);
+    let node = model.row().map(|row| row.node);
+    model.stay_at(node);
     model.say(format!("took over the answers of {from}; u takes that back"));
     if !remarks.is_empty() {
         super::open_text(model, "Not all of it could be taken over", remarks);

@@ -74,7 +74,11 @@ fn answer_question(model: &mut Model, node: NodeId, answer: &Answer) -> bool {
             }
         }
         Answer::Text(line) => {
-            let Some(symbol) = tree.node(node).symbol else { return true };
+            let Some(symbol) = tree.node(node).symbol else {
+                let text = line.text().to_owned();
+                model.complain(format!("`{text}` is none of the possible answers"));
+                return false;
+            };
             (symbol, line.text().to_owned())
         }
         Answer::Nothing => return true,

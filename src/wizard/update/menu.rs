@@ -1,5 +1,7 @@
 //! Messages to the menus.
 
+use std::collections::BTreeSet;
+
 use kconfig::{NodeId, SetError, SymbolId, Tri};
 
 use super::files;
@@ -60,15 +62,6 @@ fn move_cursor(model: &mut Model, msg: &Msg) {
     }
 }
 
-/// Keeps the cursor on its entry when lines appear or vanish above it.
-pub(super) fn follow(model: &mut Model, node: NodeId) {
-    model.refresh();
-    let found = model.rows().iter().position(|row| row.node == node);
-    if let (Some(place), Some(found)) = (model.places.last_mut(), found) {
-        place.cursor = found;
-    }
-}
-
 fn back(model: &mut Model) {
     if model.places.len() > 1 {
         model.places.pop();
@@ -126,7 +119,9 @@ fn toggle(model: &mut Model, row: &Row) {
     let RowKind::Switch(symbol, now) = row.kind else { return };
     let possible = model.config.assignable(symbol);
     let position = possible.iter().position(|tri| *tri == now);
-    match position.and_then(|at| possible.get((at + 1) % possible.len())) {
+    // A default may be higher than what a person may set: then the first that is possible is next.
+    let next = position.map_or(0, |at| (at + 1) % possible.len().max(1));
+    match possible.get(next) {
         Some(next) if *next != now => set(model, row.node, symbol, next.as_str()),
         _ => explain(model, symbol),
     }
@@ -160,7 +155,7 @@ fn reset(model: &mut Model, row: &Row) {
         Ok(())
     };
     if model.change(what.clone(), forget).is_ok() {
-        follow(model, row.node);
+        model.stay_at(Some(row.node));
         model.say(what);
     }
 }
@@ -179,7 +174,7 @@ fn below(model: &Model, node: NodeId) -> Vec<SymbolId> {
 /// Gives an answer the way a person does; says the command for it, or why it is refused.
 pub(super) fn set(model: &mut Model, node: NodeId, symbol: SymbolId, value: &str) {
     give(model, &[(symbol, value.to_owned())]);
-    follow(model, node);
+    model.stay_at(Some(node));
 }
 
 /// Gives several answers at once, all or none. Returns whether they were taken.
@@ -224,26 +219,49 @@ pub(in crate::wizard) fn lock_reason(model: &Model, symbol: SymbolId) -> Option<
 }
 
 fn unlock(model: &mut Model, row: &Row) {
-    let found = row.kind.symbol().and_then(|symbol| Repair::find(model, symbol));
-    match found {
+    let symbol = match row.kind {
+        // A choice can be made when one of its members can be chosen.
+        RowKind::Choice(choice) => model.schema.tree().choice(choice).members.first().copied(),
+        kind => kind.symbol(),
+    };
+    match symbol.and_then(|symbol| Repair::find(model, symbol)) {
         Some(repair) => model.dialogs.push(Dialog::Repair(repair)),
+        None if row.hidden => {
+            let needs = unmet(model, row.node);
+            model.complain(format!("shown only when {needs}"));
+        }
         None => model.say("nothing stands in the way: it can be changed"),
     }
 }
 
+/// The conditions of a menu or comment that do not hold.
+fn unmet(model: &Model, node: NodeId) -> String {
+    let tree = model.schema.tree();
+    let node = tree.node(node);
+    let conditions = node.prompt.iter().map(|prompt| prompt.condition).chain([node.depends, node.visible_if]);
+    let terms = conditions.flat_map(|condition| tree.conjuncts(condition));
+    let open: BTreeSet<String> =
+        terms.filter(|term| model.config.holds(*term) == Tri::N).map(|term| tree.show(term)).collect();
+    if open.is_empty() { "something in it is".to_owned() } else { open.into_iter().collect::<Vec<_>>().join(" and ") }
+}
+
 fn undo(model: &mut Model) {
+    let node = model.row().map(|row| row.node);
     let Some(step) = model.history.take_back() else { return model.say("there is nothing to take back") };
     model.config.undo(&step.delta);
     let text = format!("taken back: {}", step.what);
     model.answered();
+    model.stay_at(node);
     model.say(text);
 }
 
 fn redo(model: &mut Model) {
+    let node = model.row().map(|row| row.node);
     let Some(step) = model.history.make_again() else { return model.say("nothing was taken back") };
     model.config.redo(&step.delta);
     let text = format!("made again: {}", step.what);
     model.answered();
+    model.stay_at(node);
     model.say(text);
 }
 
@@ -258,7 +276,7 @@ fn show_all(model: &mut Model) {
     let node = model.row().map(|row| row.node);
     model.show_all = !model.show_all;
     if let Some(node) = node {
-        follow(model, node);
+        model.stay_at(Some(node));
     }
     model.say(if model.show_all {
         "everything is shown, also what cannot be set now"

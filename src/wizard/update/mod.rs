@@ -49,7 +49,7 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
         }
         Msg::Keys => model.dialogs.push(Dialog::Keys { scroll: 0 }),
         Msg::Cancel => {
-            model.dialogs.pop();
+            dialog::cancel(model);
             model.leaving = false;
         }
         other if !model.dialogs.is_empty() => return dialog::update(model, &other),
@@ -96,6 +96,27 @@ pub(super) fn ask_how(model: &mut Model) {
 pub(super) fn start_guide(model: &mut Model) {
     model.dialogs.clear();
     model.guide = Some(Guide::start(model));
+}
+
+/// Takes notice of what drawing has found out: nothing is scrolled further than there are lines.
+pub(super) fn settle(model: &mut Model, below: usize) {
+    let scroll = match (model.dialogs.last_mut(), &mut model.guide) {
+        (
+            Some(
+                Dialog::Details { scroll, .. }
+                | Dialog::Keys { scroll }
+                | Dialog::Text { scroll, .. }
+                | Dialog::Save { scroll, .. }
+                | Dialog::Recover { scroll, .. },
+            ),
+            _,
+        ) => scroll,
+        (Some(Dialog::Preview(preview)), _) => &mut preview.scroll,
+        (Some(Dialog::Repair(repair)), _) => &mut repair.scroll,
+        (None, Some(guide)) => &mut guide.scroll,
+        _ => return,
+    };
+    *scroll = (*scroll).min(below);
 }
 
 /// Scrolls, or moves a cursor, that only the view knows the end of.

@@ -7,7 +7,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget as _, Wrap};
 
 use super::theme::Theme;
 use super::wrap::wrap;
-use super::{details, editors, lists, shorten};
+use super::{Drawn, details, editors, lists, shorten};
 use crate::wizard::dialog::{Dialog, Pick, Target};
 use crate::wizard::keymap::{self, Context};
 use crate::wizard::model::Model;
@@ -15,17 +15,17 @@ use crate::wizard::msg::Msg;
 use crate::wizard::preview::{Preview, Tab};
 use crate::wizard::repair::Repair;
 
-/// Draws one dialog; returns where the terminal's cursor belongs, if anywhere.
-pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+/// Draws one dialog.
+pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buffer: &mut Buffer) -> Drawn {
     match dialog {
         Dialog::Edit { symbol, line, completions } => {
-            return Some(editors::draw_edit(model, theme, *symbol, (line, completions), area, buffer));
+            Drawn::at(editors::draw_edit(model, theme, *symbol, (line, completions), area, buffer))
         }
-        Dialog::Cell(cell) => return Some(editors::draw_cell(theme, cell, area, buffer)),
+        Dialog::Cell(cell) => Drawn::at(editors::draw_cell(theme, cell, area, buffer)),
         Dialog::Path { purpose, line, completions } => {
-            return Some(editors::draw_path(theme, *purpose, (line, completions), area, buffer));
+            Drawn::at(editors::draw_path(theme, *purpose, (line, completions), area, buffer))
         }
-        Dialog::Search(search) => return Some(lists::draw_search(model, theme, search, area, buffer)),
+        Dialog::Search(search) => Drawn::at(lists::draw_search(model, theme, search, area, buffer)),
         Dialog::Pick(pick) => draw_pick(theme, pick, area, buffer),
         Dialog::Items(items) => lists::draw_items(model, theme, items, area, buffer),
         Dialog::Fields(fields) => lists::draw_fields(theme, fields, area, buffer),
@@ -34,18 +34,17 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
         Dialog::Preview(preview) => draw_preview(theme, preview, area, buffer),
         Dialog::Details { node, scroll } => {
             let lines = details::full(model, theme, *node);
-            draw_lines(theme, model.title(*node), lines, *scroll, area, buffer);
+            draw_lines(theme, model.title(*node), lines, *scroll, area, buffer)
         }
         Dialog::Keys { scroll } => draw_lines(theme, "Keys", key_lines(theme), *scroll, area, buffer),
         Dialog::Text { title, lines, scroll } => {
             let lines = lines.iter().map(|line| Line::raw(line.clone())).collect();
-            draw_lines(theme, title, lines, *scroll, area, buffer);
+            draw_lines(theme, title, lines, *scroll, area, buffer)
         }
         Dialog::Quit => draw_quit(model, theme, area, buffer),
         Dialog::Save { lines, scroll, overwrite } => draw_save(theme, lines, *scroll, *overwrite, area, buffer),
         Dialog::Recover { lines, scroll } => draw_recover(theme, lines, *scroll, area, buffer),
     }
-    None
 }
 
 /// What a click means while a dialog is open: a line of a list is chosen, a click beside it does nothing.
@@ -100,7 +99,7 @@ fn pick_first(pick: &Pick, inner: Rect) -> usize {
     pick.cursor.saturating_sub(height / 2).min(pick.options.len().saturating_sub(height))
 }
 
-fn draw_pick(theme: Theme, pick: &Pick, area: Rect, buffer: &mut Buffer) {
+fn draw_pick(theme: Theme, pick: &Pick, area: Rect, buffer: &mut Buffer) -> Drawn {
     let inner = frame(theme, &pick.title, pick_size(pick), area, buffer);
     let first = pick_first(pick, inner);
     for ((index, option), row) in pick.options.iter().enumerate().skip(first).zip(inner.rows()) {
@@ -116,6 +115,7 @@ fn draw_pick(theme: Theme, pick: &Pick, area: Rect, buffer: &mut Buffer) {
             buffer.set_style(row, Theme::cursor());
         }
     }
+    Drawn::default()
 }
 
 pub(super) fn draw_lines(
@@ -125,7 +125,7 @@ pub(super) fn draw_lines(
     scroll: usize,
     area: Rect,
     buffer: &mut Buffer,
-) {
+) -> Drawn {
     let width = area.width.saturating_sub(6).min(90);
     let lines = wrap(lines, width);
     let needed = lines.len();
@@ -141,6 +141,7 @@ pub(super) fn draw_lines(
     if scroll < most {
         buffer.set_string(edge, inner.bottom().saturating_sub(1), theme.down(), Theme::key());
     }
+    Drawn::scrolls(most)
 }
 
 fn key_lines(theme: Theme) -> Vec<Line<'static>> {
@@ -160,7 +161,7 @@ fn key_lines(theme: Theme) -> Vec<Line<'static>> {
     lines
 }
 
-fn draw_quit(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+fn draw_quit(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) -> Drawn {
     let question = match model.saved {
         Some(_) => format!("Your changes are not in {} yet.", model.file),
         None => format!("{} does not exist yet.", model.file),
@@ -169,27 +170,35 @@ fn draw_quit(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     lines.extend(answers(Context::Quit));
     let inner = frame(theme, "Save before leaving?", (46, to_u16(lines.len())), area, buffer);
     Paragraph::new(lines).wrap(Wrap { trim: false }).render(inner, buffer);
+    Drawn::default()
 }
 
-fn draw_save(theme: Theme, reasons: &[String], scroll: usize, overwrite: bool, area: Rect, buffer: &mut Buffer) {
+fn draw_save(
+    theme: Theme,
+    reasons: &[String],
+    scroll: usize,
+    overwrite: bool,
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Drawn {
     let title = if overwrite { "The file has changed on disk" } else { "Something is not right yet" };
     let mut lines: Vec<Line<'static>> =
         reasons.iter().map(|reason| Line::styled(reason.clone(), theme.error())).collect();
     lines.push(Line::default());
     lines.extend(answers(Context::Save));
-    draw_lines(theme, title, lines, scroll, area, buffer);
+    draw_lines(theme, title, lines, scroll, area, buffer)
 }
 
-fn draw_recover(theme: Theme, changes: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) {
+fn draw_recover(theme: Theme, changes: &[String], scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
     let mut lines =
         vec![Line::raw("A session ended before it saved. These answers of it are not in the file:"), Line::default()];
     lines.extend(changes.iter().map(|change| Line::styled(change.clone(), theme.value())));
     lines.push(Line::default());
     lines.extend(answers(Context::Recover));
-    draw_lines(theme, "Unsaved answers were kept", lines, scroll, area, buffer);
+    draw_lines(theme, "Unsaved answers were kept", lines, scroll, area, buffer)
 }
 
-fn draw_repair(model: &Model, theme: Theme, repair: &Repair, area: Rect, buffer: &mut Buffer) {
+fn draw_repair(model: &Model, theme: Theme, repair: &Repair, area: Rect, buffer: &mut Buffer) -> Drawn {
     let name = model.schema.prompt(repair.symbol).unwrap_or(model.schema.name(repair.symbol));
     let mut lines = vec![Line::styled("Locked, because it", theme.title())];
     lines.extend(repair.reasons.iter().map(|reason| Line::raw(format!("  {reason}"))));
@@ -215,10 +224,10 @@ fn draw_repair(model: &Model, theme: Theme, repair: &Repair, area: Rect, buffer:
         lines.push(Line::styled("What follows from them", theme.title()));
         lines.extend(repair.effects.iter().map(|effect| Line::raw(format!("  {effect}"))));
     }
-    draw_lines(theme, name, lines, repair.scroll, area, buffer);
+    draw_lines(theme, name, lines, repair.scroll, area, buffer)
 }
 
-fn draw_preview(theme: Theme, preview: &Preview, area: Rect, buffer: &mut Buffer) {
+fn draw_preview(theme: Theme, preview: &Preview, area: Rect, buffer: &mut Buffer) -> Drawn {
     let area = Rect { height: area.height.saturating_sub(1), ..area };
     let inner = frame(theme, "Preview", (area.width.saturating_sub(6), area.height.saturating_sub(4)), area, buffer);
     let mut tabs = Line::default();
@@ -248,6 +257,7 @@ fn draw_preview(theme: Theme, preview: &Preview, area: Rect, buffer: &mut Buffer
     if scroll + height < lines.len() {
         buffer.set_string(body.right(), body.bottom().saturating_sub(1), theme.down(), Theme::key());
     }
+    Drawn::scrolls(lines.len().saturating_sub(height))
 }
 
 /// The keys of a question, one a line.

@@ -5,10 +5,10 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Widget as _, Wrap};
 
-use super::details;
 use super::editors::{draw_field, expected, judge};
 use super::theme::Theme;
 use super::wrap::wrap;
+use super::{Drawn, details};
 use crate::wizard::guide::{Answer, Guide, summary};
 use crate::wizard::model::Model;
 
@@ -30,8 +30,8 @@ pub(super) fn draw_path(model: &Model, theme: Theme, guide: &Guide, area: Rect, 
     .render(area, buffer);
 }
 
-/// The question; returns where the terminal's cursor belongs, if anywhere.
-pub(super) fn draw(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+/// The question.
+pub(super) fn draw(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffer: &mut Buffer) -> Drawn {
     let area = Rect {
         x: area.x + 1,
         y: area.y + 1,
@@ -39,8 +39,7 @@ pub(super) fn draw(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffe
         height: area.height.saturating_sub(1),
     };
     let Some(node) = guide.node else {
-        draw_summary(model, theme, guide.scroll, area, buffer);
-        return None;
+        return draw_summary(model, theme, guide.scroll, area, buffer);
     };
     Line::styled(model.title(node).to_owned(), theme.title()).render(Rect { height: 1, ..area }, buffer);
     let answer = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
@@ -53,7 +52,7 @@ pub(super) fn draw(model: &Model, theme: Theme, guide: &Guide, area: Rect, buffe
     if first < most {
         buffer.set_string(help.right(), help.bottom().saturating_sub(1), theme.down(), Theme::key());
     }
-    cursor
+    Drawn { cursor, below: most }
 }
 
 fn draw_answer(
@@ -93,7 +92,7 @@ fn draw_answer(
     }
 }
 
-fn draw_summary(model: &Model, theme: Theme, scroll: usize, area: Rect, buffer: &mut Buffer) {
+fn draw_summary(model: &Model, theme: Theme, scroll: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
     let (answers, consequences) = summary(model);
     let width = answers.iter().map(|(prompt, _)| Span::raw(prompt).width()).max().unwrap_or(0);
     let mut lines = vec![Line::styled("Your answers", theme.title()), Line::default()];
@@ -110,4 +109,5 @@ fn draw_summary(model: &Model, theme: Theme, scroll: usize, area: Rect, buffer: 
     if scroll < most {
         buffer.set_string(area.right(), area.bottom().saturating_sub(1), theme.down(), Theme::key());
     }
+    Drawn::scrolls(most)
 }

@@ -9,7 +9,7 @@ use super::dialog::{frame, to_u16};
 use super::editors::draw_field;
 use super::theme::Theme;
 use super::wrap::wrap;
-use super::{details, shorten};
+use super::{Drawn, details, shorten};
 use crate::wizard::items::{Fields, Items};
 use crate::wizard::model::Model;
 use crate::wizard::rows::row_of;
@@ -104,21 +104,22 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    fn draw(self, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    fn draw(self, theme: Theme, area: Rect, buffer: &mut Buffer) -> Drawn {
         let area = Rect { height: area.height.saturating_sub(1), ..area };
         let widest = self.lines.iter().chain(&self.below).map(Line::width).max().unwrap_or(0);
-        let width = to_u16(widest).clamp(40, area.width.saturating_sub(6));
+        let width = to_u16(widest).max(40).min(area.width.saturating_sub(6));
         let below = wrap(self.below, width);
         let inner = frame(theme, self.title, (width, to_u16(self.lines.len() + below.len() + 1)), area, buffer);
         let foot = to_u16(below.len()).min(inner.height.saturating_sub(2));
         let list = Rect { height: inner.height.saturating_sub(foot + 1), ..inner };
         draw_choices(theme, self.lines, self.cursor, list, buffer);
         Paragraph::new(below).render(Rect { y: inner.bottom().saturating_sub(foot), height: foot, ..inner }, buffer);
+        Drawn::default()
     }
 }
 
 /// The elements of a list.
-pub(super) fn draw_items(model: &Model, theme: Theme, items: &Items, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw_items(model: &Model, theme: Theme, items: &Items, area: Rect, buffer: &mut Buffer) -> Drawn {
     let title = model.schema.prompt(items.symbol).unwrap_or(model.schema.name(items.symbol));
     let empty = || vec![Line::styled("(empty; a adds an element)", Theme::dim())];
     let rows: Vec<Line<'static>> = items.rows.iter().map(|row| Line::raw(items.summary(row))).collect();
@@ -127,11 +128,11 @@ pub(super) fn draw_items(model: &Model, theme: Theme, items: &Items, area: Rect,
         None => vec![Line::styled(items.expected(), Theme::dim())],
     };
     let lines = if rows.is_empty() { empty() } else { rows };
-    Listing { title, lines, cursor: items.cursor, below }.draw(theme, area, buffer);
+    Listing { title, lines, cursor: items.cursor, below }.draw(theme, area, buffer)
 }
 
 /// The fields of an element.
-pub(super) fn draw_fields(theme: Theme, fields: &Fields, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw_fields(theme: Theme, fields: &Fields, area: Rect, buffer: &mut Buffer) -> Drawn {
     let width = fields.columns.iter().map(|field| Span::raw(&field.name).width()).max().unwrap_or(0);
     let line = |(field, text): (&crate::config::format::Field, &String)| {
         let gap = " ".repeat(width.saturating_sub(Span::raw(&field.name).width()) + 2);
@@ -148,14 +149,14 @@ pub(super) fn draw_fields(theme: Theme, fields: &Fields, area: Rect, buffer: &mu
         Some(why) => vec![Line::styled(why.clone(), theme.error())],
         None => vec![Line::styled(expected.unwrap_or_default(), Theme::dim())],
     };
-    Listing { title: fields.title(), lines, cursor: fields.cursor, below }.draw(theme, area, buffer);
+    Listing { title: fields.title(), lines, cursor: fields.cursor, below }.draw(theme, area, buffer)
 }
 
 /// What is wrong.
-pub(super) fn draw_problems(model: &Model, theme: Theme, cursor: usize, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw_problems(model: &Model, theme: Theme, cursor: usize, area: Rect, buffer: &mut Buffer) -> Drawn {
     let room = usize::from(area.width).saturating_sub(8);
     let lines = model.problems.iter().map(|problem| Line::styled(shorten(&problem.message, room), theme.error()));
     let below = model.problems.get(cursor).map(|problem| Line::raw(problem.message.clone()));
     let lines = lines.collect();
-    Listing { title: "What is wrong", lines, cursor, below: below.into_iter().collect() }.draw(theme, area, buffer);
+    Listing { title: "What is wrong", lines, cursor, below: below.into_iter().collect() }.draw(theme, area, buffer)
 }

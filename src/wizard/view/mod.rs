@@ -25,26 +25,45 @@ const SMALLEST: (u16, u16) = (44, 12);
 /// From this width on, the details stand beside the menu.
 const WIDE: u16 = 110;
 
-/// Draws everything; returns where the terminal's cursor belongs, if anywhere.
-pub(super) fn view(model: &Model, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+/// What drawing has found out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Drawn {
+    /// Where the terminal's cursor belongs, if anywhere.
+    pub(super) cursor: Option<Position>,
+    /// How many lines of what scrolls are below its first screen.
+    pub(super) below: usize,
+}
+
+impl Drawn {
+    const fn at(cursor: Position) -> Self {
+        Self { cursor: Some(cursor), below: 0 }
+    }
+
+    const fn scrolls(below: usize) -> Self {
+        Self { cursor: None, below }
+    }
+}
+
+/// Draws everything.
+pub(super) fn view(model: &Model, area: Rect, buffer: &mut Buffer) -> Drawn {
     let theme = Theme::new(model.colour, model.ascii);
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         draw_too_small(area, buffer);
-        return None;
+        return Drawn::default();
     }
     let [head, path, body, foot, keys] = lines(area);
     draw_head(model, head, buffer);
-    let mut cursor = None;
+    let mut drawn = Drawn::default();
     if let Some(guide) = &model.guide {
         guide::draw_path(model, theme, guide, path, buffer);
-        cursor = guide::draw(model, theme, guide, body, buffer);
+        drawn = guide::draw(model, theme, guide, body, buffer);
     } else {
         draw_path(model, theme, path, buffer);
         draw_body(model, theme, body, buffer);
     }
     draw_foot(model, theme, foot, buffer);
     draw_keys(model, keys, buffer);
-    model.dialogs.iter().fold(cursor, |_, dialog| dialog::draw(model, theme, dialog, area, buffer))
+    model.dialogs.iter().fold(drawn, |_, dialog| dialog::draw(model, theme, dialog, area, buffer))
 }
 
 /// Head, path, body, foot and keys.
@@ -174,7 +193,10 @@ fn draw_foot(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
         (Some(notice), _) => (notice.text.clone(), theme.notice()),
         (None, []) => return,
         (None, [problem]) => (format!("! {}", problem.message), theme.error()),
-        (None, many) => (format!("! {} things are wrong; ! lists them", many.len()), theme.error()),
+        (None, many) => {
+            let where_to = if model.guide.is_some() { "the summary lists them" } else { "! lists them" };
+            (format!("! {} things are wrong; {where_to}", many.len()), theme.error())
+        }
     };
     Line::styled(format!(" {}", shorten(&text, room)), style).render(area, buffer);
 }

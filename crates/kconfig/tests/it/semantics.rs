@@ -1,6 +1,6 @@
 //! Values: defaults, visibility, selects, implies, ranges, choices, modules, comparisons.
 
-use kconfig::{Config, Origin, SetError, Tri};
+use kconfig::{Config, Origin, SetError, Tri, dotconfig};
 
 use crate::support::{ByName as _, symbol, tree};
 
@@ -279,4 +279,25 @@ fn a_tristate_choice_with_modules_holds_several_m() {
     let (choice, _) = tree.choices().next().unwrap();
     config.set_mode(choice, Tri::Y);
     assert_eq!(["X", "Y", "B"].map(|name| config.get(name)), ["y", "n", "n"]);
+}
+
+#[test]
+fn taking_back_restores_choices_and_what_transitional_symbols_gave() {
+    let text = "config X\n\tbool \"X\"\n\nchoice\n\tprompt \"C\"\n\toptional\n\nconfig A\n\tbool \"A\"\n\nconfig B\n\tbool \"B\"\n\tdepends on X\n\nendchoice\n\n\
+        config OLD\n\tbool\n\ttransitional\n\nconfig NEW\n\tbool \"NEW\"\n\tdefault OLD if X\n";
+    let tree = tree(text);
+    let [x, a, old] = ["X", "A", "OLD"].map(|name| tree.symbol(name).unwrap());
+    let mut config = Config::new(&tree);
+    config.set(a, "y").unwrap();
+    config.assign(old, "y").unwrap();
+    let (said, written) = (config.said(), dotconfig::write(&config, ""));
+    config.set(x, "y").unwrap();
+    let delta = said.delta(&config.said());
+    // Evaluation finds out that the choice has a member that nobody decided about, and that NEW takes over OLD.
+    let with_x = dotconfig::write(&config, "");
+    config.undo(&delta);
+    assert_eq!(dotconfig::write(&config, ""), written);
+    assert!(config.says(&said), "nothing more is said than before");
+    config.redo(&delta);
+    assert_eq!(dotconfig::write(&config, ""), with_x);
 }
