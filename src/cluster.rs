@@ -199,8 +199,8 @@ fn require_files(settings: &Settings) -> Result<()> {
 
 /// What this version asks for and cannot do yet is refused: doing less than the file says would be worse.
 fn refuse_unused(settings: &Settings) -> Result<()> {
-    let target = settings.get("phase1.cloud_provider")?;
-    if !matches!(target.as_str(), "local" | "baremetal") {
+    let (name, target) = ("phase1.cloud_provider", settings.get("phase1.cloud_provider")?);
+    if settings.schema().rule(settings.schema().find(name)?).unused_values.contains(&target) {
         return Err(Error::config(format!("the target {target} can be configured, but not turned up by this version"))
             .hint("turnup config set phase1.cloud_provider=local, or baremetal for hosts that exist"));
     }

@@ -1,4 +1,5 @@
-//! Files of this machine that a configuration names. Looks whether they are there; reads none of them.
+//! What is right in itself and yet not enough for `turnup up`: files that are not there, settings that this version does not act on.
+//! Looks whether files are there; reads none of them.
 
 use std::path::Path;
 
@@ -6,6 +7,16 @@ use super::format::Format;
 use super::{Problem, Settings};
 
 impl Settings {
+    /// A notice for each setting because of which `turnup up` of this version would refuse the configuration.
+    #[must_use]
+    pub fn check_unused(&self) -> Vec<Problem> {
+        let refused = self.unused().into_iter().filter_map(|name| {
+            let why = self.schema().why_unused(self.schema().find(name).ok()?, &self.get(name).ok()?)?;
+            Some(self.located(Problem::notice(why).about(name)))
+        });
+        refused.collect()
+    }
+
     /// What is wrong with the files that settings in force name; relative paths count from `dir`.
     #[must_use]
     pub fn check_files(&self, dir: &Path) -> Vec<Problem> {

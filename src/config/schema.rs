@@ -48,6 +48,8 @@ pub struct Rule {
     pub example: Option<String>,
     /// It is asked for, but this version does nothing with it.
     pub unused: bool,
+    /// Values with which this version does nothing yet.
+    pub unused_values: Vec<String>,
     /// The guided wizard asks it: a first cluster needs an answer, or is better for one.
     pub guided: bool,
     /// What it was called before.
@@ -118,6 +120,7 @@ impl Schema {
             effect: None,
             example: None,
             unused: false,
+            unused_values: Vec::new(),
             guided: false,
             was: Vec::new(),
         };
@@ -140,6 +143,19 @@ impl Schema {
     #[must_use]
     pub fn acts_on(&self, name: &str) -> bool {
         self.tree.symbol(name).is_some_and(|symbol| !self.rule(symbol).unused)
+    }
+
+    /// Why `turnup up` refuses a value that is not the default; nothing where this version acts on it.
+    #[must_use]
+    pub fn why_unused(&self, symbol: SymbolId, value: &str) -> Option<String> {
+        let (rule, name) = (self.rule(symbol), self.name(symbol));
+        if rule.unused {
+            return Some(format!(
+                "{name}: this version does not act on it yet, and refuses another value than the default"
+            ));
+        }
+        let unused = rule.unused_values.iter().any(|unused| unused == value);
+        unused.then(|| format!("{name}: {value} can be configured, but not turned up by this version"))
     }
 
     /// Every symbol once, in the order of the menus.
@@ -223,7 +239,8 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
         "was" if !value.is_empty() => rule.was.push(value.to_owned()),
         "unused" if value.is_empty() => rule.unused = true,
         "guided" if value.is_empty() => rule.guided = true,
-        "unused" | "guided" => return Err(format!("`{}` takes no value", annotation.key)),
+        "unused" => rule.unused_values = value.split(',').map(|word| word.trim().to_owned()).collect(),
+        "guided" => return Err(format!("`{}` takes no value", annotation.key)),
         "secret" if value.is_empty() => rule.secret = true,
         "secret" => return Err("`secret` takes no value".to_owned()),
         "example" => rule.example = Some(value.to_owned()),

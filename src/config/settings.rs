@@ -278,14 +278,12 @@ impl Settings {
     /// The settings that this version does not act on and that are not at their defaults.
     #[must_use]
     pub fn unused(&self) -> Vec<&str> {
-        let is_unused = |name: &str| !self.schema.acts_on(name);
         let differs = |setting: &&Setting| setting.written && setting.value != setting.default;
-        self.values
-            .values()
-            .filter(differs)
-            .map(|setting| setting.name.as_str())
-            .filter(|name| is_unused(name))
-            .collect()
+        let refused = |setting: &&Setting| {
+            let symbol = self.schema.tree().symbol(&setting.name);
+            symbol.is_some_and(|symbol| self.schema.why_unused(symbol, &setting.value).is_some())
+        };
+        self.values.values().filter(differs).filter(refused).map(|setting| setting.name.as_str()).collect()
     }
 
     /// Sets one value.

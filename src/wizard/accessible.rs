@@ -7,7 +7,7 @@ use std::io::{BufRead, Write};
 use super::End;
 use super::dialog::Dialog;
 use super::files::Files;
-use super::guide::{Answer, Guide, summary};
+use super::guide::{Answer, Guide, refusals, summary};
 use super::line_edit::LineEdit;
 use super::model::Model;
 use super::msg::{Effect, Msg};
@@ -204,6 +204,7 @@ impl Conversation<'_> {
         answers.iter().try_for_each(|(prompt, value)| self.say(&format!("  {prompt}: {value}")))?;
         let wrong: Vec<String> = model.problems.iter().map(|problem| format!("! {}", problem.message)).collect();
         wrong.iter().try_for_each(|line| self.say(line))?;
+        refusals(model).iter().try_for_each(|why| self.say(&format!("! {why}")))?;
         consequences.iter().try_for_each(|line| self.say(line))
     }
 }

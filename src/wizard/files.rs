@@ -1,5 +1,6 @@
 //! The files of a session: the configuration itself, others that are loaded and written, and the draft that survives a crash.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,11 +39,24 @@ pub(super) trait Form {
 
 /// The files of one session.
 pub(super) struct Session<F> {
-    pub(super) form: F,
-    pub(super) path: PathBuf,
+    form: F,
+    path: PathBuf,
+    /// Our own draft, locked as long as we live: another wizard then knows that it belongs to somebody.
+    held: RefCell<Option<fs_err::File>>,
 }
 
 impl<F: Form> Session<F> {
+    /// Over this file.
+    pub(super) fn new(form: F, path: &Path) -> Self {
+        Self { form, path: path.to_owned(), held: RefCell::new(None) }
+    }
+
+    /// Whether the draft is that of another wizard that still runs.
+    fn is_taken(&self) -> bool {
+        let open = || fs_err::File::open(self.draft_path()).ok();
+        self.held.borrow().is_none() && open().is_some_and(|file| file.try_lock().is_err())
+    }
+
     /// Beside the file, so that it is found again with it.
     fn draft_path(&self) -> PathBuf {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
@@ -100,17 +114,29 @@ impl<F: Form> Files for Session<F> {
     }
 
     fn keep_draft(&self, model: &Model) -> Result<()> {
-        self.form.write(&self.draft_path(), &model.config, false)
+        if self.is_taken() {
+            return Err(Error::person("another wizard works on this file"));
+        }
+        self.form.write(&self.draft_path(), &model.config, false)?;
+        let file = fs_err::File::open(self.draft_path())?;
+        // Without locks, as on some network file systems, drafts are kept all the same.
+        file.try_lock().ok();
+        *self.held.borrow_mut() = Some(file);
+        Ok(())
     }
 
     fn forget_draft(&self) {
+        if self.is_taken() {
+            return;
+        }
+        *self.held.borrow_mut() = None;
         // It may never have been there.
         fs_err::remove_file(self.draft_path()).ok();
     }
 
     fn draft(&self, model: &Model) -> Option<Vec<String>> {
         let path = self.draft_path();
-        if !path.exists() {
+        if !path.exists() || self.is_taken() {
             return None;
         }
         let (said, _) = self.form.read(&path).ok()?;

@@ -9,6 +9,8 @@ use super::keymap::Context;
 use super::line_edit::LineEdit;
 use super::model::Model;
 use super::rows::{self, RowKind};
+use super::update::line_for;
+use crate::config::Schema;
 
 /// Where a person stands in the questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,13 +109,20 @@ fn answer(model: &Model, node: NodeId) -> Answer {
         RowKind::Text(symbol) => {
             let current = model.config.value(symbol);
             let words = model.schema.rule(symbol).format.as_ref().and_then(|format| format.words());
-            let Some(words) = words else { return Answer::Text(LineEdit::new(current)) };
-            words.iter().map(|word| PickOption::word(word, current)).collect()
+            let Some(words) = words else { return Answer::Text(line_for(&model.schema, symbol, current)) };
+            words.iter().map(|word| option_of(&model.schema, symbol, word, current)).collect()
         }
         RowKind::Menu | RowKind::Comment => return Answer::Nothing,
     };
     let cursor = options.iter().position(|option: &PickOption| option.current).unwrap_or(0);
     Answer::Options { options, cursor }
+}
+
+/// A possible answer, with a word about one that this version cannot do yet.
+pub(super) fn option_of(schema: &Schema, symbol: SymbolId, word: &str, current: &str) -> PickOption {
+    let unused = schema.rule(symbol).unused_values.iter().any(|value| value == word);
+    let label = if unused { format!("{word} (this version cannot turn it up yet)") } else { word.to_owned() };
+    PickOption { label, value: word.to_owned(), current: word == current }
 }
 
 fn switch_option(tri: Tri, now: Tri) -> PickOption {
@@ -123,6 +132,13 @@ fn switch_option(tri: Tri, now: Tri) -> PickOption {
         Tri::N => "no",
     };
     PickOption { label: label.to_owned(), value: tri.as_str().to_owned(), current: tri == now }
+}
+
+/// Why `turnup up` of this version would refuse the answers.
+pub(super) fn refusals(model: &Model) -> Vec<String> {
+    let symbols = model.schema.tree().symbols().map(|(id, _)| id).filter(|id| model.config.is_written(*id));
+    let changed = symbols.filter(|id| model.config.default_value(*id) != model.config.value(*id));
+    changed.filter_map(|id| model.schema.why_unused(id, model.config.value(id))).collect()
 }
 
 /// The questions with their answers, and what follows from them.
@@ -140,21 +156,17 @@ pub(super) fn summary(model: &Model) -> (Vec<(String, String)>, Vec<String>) {
 }
 
 fn consequences(model: &Model) -> Vec<String> {
-    let number = |name: &str| -> Option<u32> { model.config.value(model.schema.tree().symbol(name)?).parse().ok() };
+    let number = |name: &str| -> Option<u32> {
+        let symbol = model.schema.tree().symbol(name).filter(|symbol| model.config.is_written(*symbol))?;
+        model.config.value(symbol).parse().ok()
+    };
     let mut lines = Vec::new();
-    if let (Some(control), Some(workers)) = (number("phase1.control_plane.count"), number("phase1.num_nodes")) {
-        lines.push(format!("{} hosts: {control} for the control plane, {workers} for pods", control + workers));
-    }
-    let unused: Vec<&str> = model
-        .schema
-        .tree()
-        .symbols()
-        .filter(|(id, _)| model.schema.rule(*id).unused && model.config.is_written(*id))
-        .filter(|(id, _)| model.config.default_value(*id) != model.config.value(*id))
-        .map(|(_, symbol)| symbol.name.as_ref())
-        .collect();
-    if !unused.is_empty() {
-        lines.push(format!("This version of turnup refuses to turn up a cluster with: {}", unused.join(", ")));
+    match (number("phase1.control_plane.count"), number("phase1.num_nodes")) {
+        (Some(1), Some(0)) => lines.push("1 host: control plane, and pods too".to_owned()),
+        (Some(control), Some(workers)) => {
+            lines.push(format!("{} hosts: {control} for the control plane, {workers} for pods", control + workers));
+        }
+        _ => {}
     }
     let asked: Vec<SymbolId> =
         questions(model).iter().filter_map(|node| model.schema.tree().node(*node).symbol).collect();
@@ -165,7 +177,7 @@ fn consequences(model: &Model) -> Vec<String> {
         1 => "One other setting is not at its default; v shows it.".to_owned(),
         count => format!("{count} other settings are not at their defaults; v shows them."),
     });
-    if matches!(model.form, super::model::Form::Object) {
+    if matches!(model.form, super::model::Form::Object) && refusals(model).is_empty() {
         lines.push("What would be done, and why: turnup plan. Do it: turnup up.".to_owned());
     }
     lines

@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use super::keymap::{Key, translate};
 use super::model::Model;
 use super::msg::Msg;
-use super::view::hit;
+use super::view::{hit, is_too_small};
 
 /// One thing that a person did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,9 @@ impl Input {
 
     /// What it means on this screen; nothing where it means nothing.
     pub(super) fn message(&self, model: &Model, area: Rect) -> Option<Msg> {
+        if is_too_small(area) {
+            return None;
+        }
         match self {
             Self::Key(key) => translate(model.context(), *key),
             Self::Paste(text) => Some(Msg::Type(text.clone())),

@@ -8,12 +8,19 @@ pub(super) struct LineEdit {
     text: String,
     /// The byte before which new text goes; always between two characters.
     cursor: usize,
+    /// Whether what is typed first takes the place of all.
+    selected: bool,
 }
 
 impl LineEdit {
     /// The cursor stands after the text.
     pub(super) fn new(text: &str) -> Self {
-        Self { text: text.to_owned(), cursor: text.len() }
+        Self { text: text.to_owned(), cursor: text.len(), selected: false }
+    }
+
+    /// The same for a text that is rarely changed and mostly replaced: a number.
+    pub(super) fn selected(text: &str) -> Self {
+        Self { selected: true, ..Self::new(text) }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -27,11 +34,15 @@ impl LineEdit {
     /// Puts text before the cursor. One line is edited: line ends and other control characters are left out.
     pub(super) fn insert(&mut self, text: &str) {
         let clean: String = text.chars().filter(|c| !c.is_control()).collect();
+        if std::mem::take(&mut self.selected) {
+            self.erase_all();
+        }
         self.text.insert_str(self.cursor, &clean);
         self.cursor += clean.len();
     }
 
     pub(super) fn go(&mut self, place: Place) {
+        self.selected = false;
         self.cursor = match place {
             Place::Left => self.before_cursor().char_indices().next_back().map_or(0, |(at, _)| at),
             Place::Right => self.text[self.cursor..].chars().next().map_or(self.cursor, |c| self.cursor + c.len_utf8()),
@@ -41,6 +52,7 @@ impl LineEdit {
     }
 
     pub(super) fn erase(&mut self) {
+        self.selected = false;
         if self.cursor > 0 {
             self.go(Place::Left);
             self.text.remove(self.cursor);
@@ -53,9 +65,9 @@ impl LineEdit {
         }
     }
 
-    pub(super) fn erase_before(&mut self) {
-        self.text.drain(..self.cursor);
-        self.cursor = 0;
+    pub(super) fn erase_all(&mut self) {
+        self.text.clear();
+        (self.cursor, self.selected) = (0, false);
     }
 }
 
@@ -80,7 +92,7 @@ mod tests {
         assert_eq!((line.text(), line.before_cursor()), ("xy", ""));
         line.go(Place::End);
         line.erase_forward();
-        line.erase_before();
+        line.erase_all();
         assert_eq!(line.text(), "");
     }
 }

@@ -117,7 +117,7 @@ impl Wizard {
         // On top of everything: it must not be overlooked.
         update::greet(&mut model, greeting(path, &settings));
         let form = files::Object { settings, schema, source: source.clone() };
-        Ok(Self { model, files: Box::new(files::Session { form, path: path.to_owned() }) })
+        Ok(Self { model, files: Box::new(files::Session::new(form, path)) })
     }
 
     /// Over any Kconfig tree and its `.config`; `text` is what the file has, if there is one.
@@ -137,7 +137,7 @@ impl Wizard {
         let remarks = found.map(|(line, finding)| format!("{}:{line}: {finding}", path.display()));
         update::greet(&mut model, remarks.collect());
         let form = files::DotConfig { schema: Arc::clone(schema), prefix: prefix.to_owned(), original: text };
-        Self { model, files: Box::new(files::Session { form, path: path.to_owned() }) }
+        Self { model, files: Box::new(files::Session::new(form, path)) }
     }
 
     /// Runs on this process's terminal; what a person does is written into `record`.

@@ -58,7 +58,8 @@ fn every_profile_is_right_and_as_short_as_can_be() {
         let written = desk.run(&["profile", name, "--force"]);
         assert_eq!(written.code, 0, "{name}: {}", written.err);
         let check = desk.run(&["check"]);
-        assert_eq!((check.code, &*check.out), (0, ""), "{name}");
+        let honest = |line: &str| line.starts_with("notice: ") && line.contains("this version");
+        assert!(check.code == 0 && check.out.lines().all(honest), "{name}: {}", check.out);
         let text =
             fs_err::read_to_string(format!("{}/phases/profiles/{name}.defconfig", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let lines =

@@ -236,7 +236,7 @@ fn a_terminal_that_goes_away_ends_it_without_saving() {
     for (controlled, idle) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut desk = Desk::sit_down_with(Some("{}"), controlled);
         desk.types("\r\r");
-        desk.sees("right; example");
+        desk.sees("valid; example");
         desk.types("x\r");
         desk.sees("kubernetesx");
         let (mut wizard, dir) = desk.hangs_up(idle);
@@ -333,6 +333,33 @@ fn a_killed_session_is_taken_up_again() {
 }
 
 #[test]
+fn a_second_wizard_leaves_the_answers_of_the_first_alone() {
+    let mut first = Desk::sit_down(Some("{}"));
+    first.types("/num_nodes\r\r7\r");
+    first.sees("phase1.num_nodes=7");
+    let draft = first.dir.path().join(".config.json.unsaved");
+    let start = Instant::now();
+    while !draft.exists() {
+        assert!(start.elapsed() < PATIENCE, "no draft is kept");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
+    command.args(["config", "--config"]);
+    command.arg(first.dir.path().join(".config.json"));
+    let mut second = Desk::start(tempfile::tempdir().unwrap(), command, true);
+    second.sees("Phase 3: Deploying Addons");
+    assert!(!second.contents().contains("Unsaved answers"), "{}", second.contents());
+    second.types("q");
+    second.leaves(0);
+    assert!(draft.exists(), "it is the first one's");
+    first.types("q");
+    first.sees("Save before leaving?");
+    first.types("n");
+    first.leaves(0);
+    assert!(!draft.exists());
+}
+
+#[test]
 fn the_mouse_opens_and_scrolls() {
     let mut desk = Desk::sit_down(Some("{}"));
     // SGR: button, column and row from 1; M is down, m is up.
@@ -384,7 +411,7 @@ fn a_paste_is_text_in_an_editor_and_nothing_in_a_menu() {
     let mut desk = Desk::sit_down(Some("{}"));
     desk.types("\x1b[200~qn\x1b[201~");
     desk.types("\r\r");
-    desk.sees("right; example");
+    desk.sees("valid; example");
     desk.types("\x15\x1b[200~pasted\nname\x1b[201~\r");
     desk.sees("pastedname");
     desk.types("qs");

@@ -37,6 +37,9 @@ fn describe_rule(rule: &Rule, origin: &str) -> String {
     if rule.secret {
         lines.push("it is a secret: never shown, logged or exported".to_owned());
     }
+    if !rule.unused_values.is_empty() {
+        lines.push(format!("can be configured, but not turned up by this version: {}", rule.unused_values.join(", ")));
+    }
     if rule.unused {
         lines.push("this version does not act on it yet; turnup up refuses another value than the default".to_owned());
     }

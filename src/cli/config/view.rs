@@ -109,6 +109,7 @@ pub(super) fn check(desk: &Desk<'_>) -> Result<()> {
     let settings = settings.with_given(&desk.global.given())?;
     let mut problems = settings.check();
     problems.extend(settings.check_files(Path::new("")));
+    problems.extend(settings.check_unused());
     let errors = problems.iter().filter(|problem| problem.level == Level::Error).count();
     if printer.is_json() {
         let list: Vec<Value> = problems.iter().map(Problem::json).collect();

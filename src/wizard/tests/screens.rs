@@ -28,8 +28,8 @@ screens! {
     wrong_from_above: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of Services").press("<Enter><C-u>10.244.3.0/24<Enter><Esc><Esc>");
     edit_right: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter>-2");
     edit_wrong: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter> 2");
-    edit_number: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>0");
-    edit_clash: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>000");
+    edit_number: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>10");
+    edit_clash: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>1000");
     edit_secret: Session::everything().at("Token").press("<Enter>swordfish");
     pick_word: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>j");
     pick_member: Session::everything().at("Colour").press("<Enter>j");
@@ -65,7 +65,7 @@ screens! {
     record: Session::ours().to("phase1.node_groups").press("<Enter>a");
     record_missing: Session::ours().to("phase1.node_groups").press("<Enter>a<Esc>");
     record_word: Session::ours().to("phase1.node_groups").press("<Enter>aj<Enter>");
-    problems: Session::ours().to("phase1.num_nodes").press("<Enter>000<Enter>!");
+    problems: Session::ours().to("phase1.num_nodes").press("<Enter>1000<Enter>!");
     preview: Session::ours().to("phase1.num_nodes").press("<Enter>0<Enter>v");
     preview_saved: Session::ours().to("phase1.cluster_name").press("<Enter><C-u>prod<Enter>v<Tab>");
     preview_defaults: Session::ours().to("phase1.cluster_name").press("<Enter><C-u>prod<Enter>v<Tab><Tab>");
@@ -103,7 +103,7 @@ fn too_small_a_window_says_so_and_nothing_panics() {
         Session::ours().to("phase1.node_groups").press("<Enter>"),
         Session::ours().to("phase1.node_groups").press("<Enter>a"),
         Session::ours().to("phase2.network.non_masquerade_cidrs").press("<Enter>a"),
-        Session::ours().to("phase1.num_nodes").press("<Enter>000<Enter>!"),
+        Session::ours().to("phase1.num_nodes").press("<Enter>1000<Enter>!"),
         Session::ours().press("v"),
         Session::ours().press("S"),
         Session::ours().dialog(Dialog::Recover { lines: vec!["~ a".repeat(40)], scroll: 0 }),
@@ -111,7 +111,8 @@ fn too_small_a_window_says_so_and_nothing_panics() {
     ];
     insta::assert_snapshot!(sessions[0].screen(40, 5), @"
     This window is too small: 40x5. The
-    wizard needs 44x12; make it larger.
+    wizard needs 44x12; until it is larger,
+    keys do nothing.
     ");
     for session in &sessions {
         for width in [0, 1, 2, 10, 43, 44, 45, 60, 109, 110, 111] {

@@ -114,7 +114,7 @@ pub(super) fn type_into(line: &mut LineEdit, msg: &Msg) -> bool {
         Msg::Type(text) => line.insert(text),
         Msg::Erase => line.erase(),
         Msg::EraseForward => line.erase_forward(),
-        Msg::EraseLine => line.erase_before(),
+        Msg::EraseLine => line.erase_all(),
         Msg::Cursor(place) => {
             line.go(*place);
             return false;
@@ -150,7 +150,7 @@ fn set_here(model: &mut Model, symbol: SymbolId, text: &str) {
 pub(super) fn count(model: &mut Model, by: i64) {
     let Some(Dialog::Edit { symbol, line, .. }) = model.dialogs.last_mut() else { return };
     if let Some(text) = counted(&model.schema, &model.config, *symbol, line.text(), by) {
-        *line = LineEdit::new(&text);
+        *line = LineEdit::selected(&text);
     }
 }
 
@@ -222,7 +222,7 @@ fn accept_problem(model: &mut Model) {
     let Some(Dialog::Problems { cursor }) = model.dialogs.pop() else { return };
     let symbol = model.problems.get(cursor).and_then(|problem| problem.symbol.clone());
     match symbol.and_then(|name| model.schema.tree().symbol(&name)) {
-        Some(symbol) => jump::to_symbol(model, symbol),
+        Some(symbol) => super::guide::go_to(model, symbol),
         None => model.say("this is about no single setting"),
     }
 }

@@ -3,7 +3,7 @@
 use kconfig::history::Said;
 
 use crate::wizard::dialog::{Dialog, Pick, PickOption, Purpose, Target};
-use crate::wizard::guide::Guide;
+use crate::wizard::guide::{Guide, refusals};
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
@@ -103,8 +103,11 @@ pub(super) fn loaded(model: &mut Model, from: &str, said: &Said, remarks: Vec<St
     let node = model.row().map(|row| row.node);
     model.stay_at(node);
     model.say(format!("took over the answers of {from}; u takes that back"));
+    let refusals = refusals(model);
     if !remarks.is_empty() {
         super::open_text(model, "Not all of it could be taken over", remarks);
+    } else if !refusals.is_empty() {
+        super::open_text(model, "This version would refuse to turn it up", refusals);
     }
 }
 

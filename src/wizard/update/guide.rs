@@ -1,12 +1,12 @@
 //! Messages to the guide.
 
-use kconfig::NodeId;
+use kconfig::{NodeId, SymbolId};
 
 use super::dialog::{counted, type_into};
 use super::{menu, scroll};
 use crate::config;
 use crate::wizard::dialog::Dialog;
-use crate::wizard::guide::{Answer, Guide};
+use crate::wizard::guide::{Answer, Guide, questions};
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
@@ -17,9 +17,17 @@ pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
     let node = model.guide.as_ref().and_then(|guide| guide.node);
     match msg {
         Msg::Accept => accept(model),
-        Msg::Back => back(model),
-        Msg::Menus => leave(model, node),
+        Msg::Back => {
+            take_typed(model);
+            back(model);
+        }
+        Msg::Menus => {
+            take_typed(model);
+            leave(model, node);
+        }
         Msg::Details => model.dialogs.extend(node.map(|node| Dialog::Details { node, scroll: 0 })),
+        Msg::Problems if model.problems.is_empty() => model.say("nothing is wrong"),
+        Msg::Problems => model.dialogs.push(Dialog::Problems { cursor: 0 }),
         Msg::Preview => {
             let preview = Preview::of(model, Tab::File);
             model.dialogs.push(Dialog::Preview(preview));
@@ -45,6 +53,13 @@ fn update_answer(guide: &mut Guide, msg: &Msg) {
         }
         _ => scroll(&mut guide.scroll, msg),
     }
+}
+
+/// What was typed counts also for who leaves the question another way; what would be refused is let go.
+pub(super) fn take_typed(model: &mut Model) {
+    let Some(Guide { node: Some(node), answer: answer @ Answer::Text(_), .. }) = model.guide.clone() else { return };
+    answer_question(model, node, &answer);
+    model.notice = None;
 }
 
 /// Takes the answer, if it can be taken, and goes on.
@@ -99,6 +114,18 @@ fn back(model: &mut Model) {
     match previous {
         Some(node) => model.guide = Some(Guide::at(model, Some(node))),
         None => model.say("this is the first question; F4 shows all settings"),
+    }
+}
+
+/// To the question about a setting, or, where the guide does not ask it, to its entry in the menus.
+pub(super) fn go_to(model: &mut Model, symbol: SymbolId) {
+    let is_asked = |node: &NodeId| model.schema.tree().node(*node).symbol == Some(symbol);
+    let question = questions(model).into_iter().find(is_asked).filter(|_| model.guide.is_some());
+    if question.is_some() {
+        model.guide = Some(Guide::at(model, question));
+    } else {
+        model.guide = None;
+        jump::to_symbol(model, symbol);
     }
 }
 

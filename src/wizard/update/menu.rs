@@ -6,7 +6,8 @@ use kconfig::{NodeId, SetError, SymbolId, Tri};
 
 use super::files;
 use crate::config::Schema;
-use crate::wizard::dialog::{Dialog, Pick, PickOption, Target};
+use crate::wizard::dialog::{Dialog, Pick, Target};
+use crate::wizard::guide::option_of;
 use crate::wizard::items::Items;
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
@@ -105,13 +106,19 @@ fn edit(model: &mut Model, row: &Row, symbol: SymbolId) {
 pub(super) fn editor(schema: &Schema, symbol: SymbolId, current: &str, title: &str) -> Dialog {
     let format = schema.rule(symbol).format.as_ref();
     if let Some(words) = format.and_then(|format| format.words()) {
-        let options = words.iter().map(|word| PickOption::word(word, current)).collect();
+        let options = words.iter().map(|word| option_of(schema, symbol, word, current)).collect();
         return Dialog::Pick(Pick::new(title, options, Target::Symbol(symbol)));
     }
     match format.filter(|_| !schema.rule(symbol).secret).and_then(|format| Items::open(symbol, format, current)) {
         Some(items) => Dialog::Items(items),
-        None => Dialog::Edit { symbol, line: LineEdit::new(current), completions: Vec::new() },
+        None => Dialog::Edit { symbol, line: line_for(schema, symbol, current), completions: Vec::new() },
     }
+}
+
+/// The line with the present value: the first digit of a number replaces it, a text is gone on with.
+pub(in crate::wizard) fn line_for(schema: &Schema, symbol: SymbolId, current: &str) -> LineEdit {
+    let number = schema.tree().get(symbol).kind.is_numeric();
+    if number { LineEdit::selected(current) } else { LineEdit::new(current) }
 }
 
 /// Turns a bool over; a tristate goes through the values that it may have.
@@ -156,7 +163,7 @@ fn reset(model: &mut Model, row: &Row) {
     };
     if model.change(what.clone(), forget).is_ok() {
         model.stay_at(Some(row.node));
-        model.say(what);
+        model.say(format!("as a command: {what}; u takes it back"));
     }
 }
 
@@ -189,7 +196,13 @@ pub(super) fn give(model: &mut Model, answers: &[(SymbolId, String)]) -> bool {
         all
     });
     match &given {
-        Ok(()) => model.say(what),
+        Ok(()) => {
+            let why = answers.iter().find_map(|(symbol, value)| {
+                let custom = model.config.default_value(*symbol) != *value;
+                model.schema.why_unused(*symbol, value).filter(|_| custom)
+            });
+            model.say(why.unwrap_or_else(|| format!("as a command: {what}")));
+        }
         Err(SetError::NotVisible { why, .. }) => {
             model.complain(format!("cannot be set now: {}; e tells what would unlock it", why.join("; ")));
         }

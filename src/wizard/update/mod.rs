@@ -10,7 +10,7 @@ use super::guide::Guide;
 use super::model::Model;
 use super::msg::{Effect, Msg};
 
-pub(super) use self::menu::lock_reason;
+pub(super) use self::menu::{line_for, lock_reason};
 
 /// Takes one message.
 pub(super) fn update(model: &mut Model, msg: Msg) -> Option<Effect> {
@@ -60,6 +60,9 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
 }
 
 fn quit(model: &mut Model) -> Option<Effect> {
+    if model.dialogs.is_empty() {
+        guide::take_typed(model);
+    }
     if model.is_unsaved() && !matches!(model.dialogs.last(), Some(Dialog::Recover { .. })) {
         model.dialogs.push(Dialog::Quit);
         return None;

@@ -43,8 +43,8 @@ pub(super) fn draw_cell(theme: Theme, cell: &Cell, area: Rect, buffer: &mut Buff
     let text = cell.line.text();
     let optional = !cell.field.required && text.is_empty();
     let verdict = match cell.field.format.validate(text) {
-        Ok(()) => Line::styled("right", theme.notice()),
-        Err(_) if optional => Line::styled("right: it may be left out", theme.notice()),
+        Ok(()) => Line::styled("valid", theme.notice()),
+        Err(_) if optional => Line::styled("valid: it may be left out", theme.notice()),
         Err(why) => Line::styled(why, theme.error()),
     };
     let (title, expected) = (cell.field.name.as_str(), format!("Expected: {}", cell.field.format));
@@ -112,14 +112,17 @@ pub(super) fn judge(model: &Model, theme: Theme, symbol: kconfig::SymbolId, text
     if let Err(why) = taken {
         return Line::styled(why.to_string(), theme.error());
     }
-    // Right in itself, but not together with the rest: taken, and marked until the rest is changed too.
-    let known = |message: &String| model.problems.iter().any(|problem| problem.message == *message);
-    let clash =
-        config::check(&model.schema, &with).into_iter().map(|problem| problem.message).find(|message| !known(message));
+    // Right in itself, but not together with the rest: taken, and marked until the rest is changed too. What was wrong elsewhere before
+    // is no matter of this text.
+    let name = model.schema.name(symbol);
+    let own = |problem: &config::Problem| problem.symbol.as_deref() == Some(name);
+    let known = |problem: &config::Problem| model.problems.contains(problem);
+    let clash = config::check(&model.schema, &with).into_iter().find(|problem| own(problem) || !known(problem));
+    let clash = clash.map(|problem| problem.message);
     match (clash, &rule.example) {
-        (Some(message), _) => Line::styled(format!("but then {message}"), theme.custom()),
-        (None, Some(example)) => Line::styled(format!("right; example: {example}"), theme.notice()),
-        (None, None) => Line::styled("right", theme.notice()),
+        (Some(message), _) => Line::styled(format!("! {message}"), theme.error()),
+        (None, Some(example)) => Line::styled(format!("valid; example: {example}"), theme.notice()),
+        (None, None) => Line::styled("valid", theme.notice()),
     }
 }
 

@@ -9,7 +9,7 @@ use super::editors::{draw_field, expected, judge};
 use super::theme::Theme;
 use super::wrap::wrap;
 use super::{Drawn, details};
-use crate::wizard::guide::{Answer, Guide, summary};
+use crate::wizard::guide::{Answer, Guide, refusals, summary};
 use crate::wizard::model::Model;
 
 /// Lines wider than this are hard to read.
@@ -102,6 +102,7 @@ fn draw_summary(model: &Model, theme: Theme, scroll: usize, area: Rect, buffer: 
     }
     lines.push(Line::default());
     lines.extend(model.problems.iter().map(|problem| Line::styled(format!("! {}", problem.message), theme.error())));
+    lines.extend(refusals(model).into_iter().map(|why| Line::styled(format!("! {why}"), theme.error())));
     lines.extend(consequences.into_iter().map(Line::raw));
     let lines = wrap(lines, area.width);
     let most = lines.len().saturating_sub(usize::from(area.height));

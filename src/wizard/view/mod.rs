@@ -25,6 +25,11 @@ const SMALLEST: (u16, u16) = (44, 12);
 /// From this width on, the details stand beside the menu.
 const WIDE: u16 = 110;
 
+/// Whether nothing can be read, so that keys must not do anything.
+pub(super) const fn is_too_small(area: Rect) -> bool {
+    area.width < SMALLEST.0 || area.height < SMALLEST.1
+}
+
 /// What drawing has found out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drawn {
@@ -47,7 +52,7 @@ impl Drawn {
 /// Draws everything.
 pub(super) fn view(model: &Model, area: Rect, buffer: &mut Buffer) -> Drawn {
     let theme = Theme::new(model.colour, model.ascii);
-    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+    if is_too_small(area) {
         draw_too_small(area, buffer);
         return Drawn::default();
     }
@@ -86,9 +91,6 @@ pub(super) fn plain_details(model: &Model, node: kconfig::NodeId) -> Vec<String>
 
 /// What a click on this cell means.
 pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
-    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        return None;
-    }
     let [.., body, _, keys] = lines(area);
     if keys.contains(at) {
         return hit_key(model, at.x);
@@ -122,7 +124,7 @@ fn hit_key(model: &Model, column: u16) -> Option<Msg> {
 fn draw_too_small(area: Rect, buffer: &mut Buffer) {
     let (width, height) = SMALLEST;
     let text = format!(
-        "This window is too small: {}x{}. The wizard needs {width}x{height}; make it larger.",
+        "This window is too small: {}x{}. The wizard needs {width}x{height}; until it is larger, keys do nothing.",
         area.width, area.height
     );
     Clear.render(area, buffer);

@@ -288,7 +288,7 @@ fn taking_back_restores_choices_and_what_transitional_symbols_gave() {
     let tree = tree(text);
     let [x, a, old] = ["X", "A", "OLD"].map(|name| tree.symbol(name).unwrap());
     let mut config = Config::new(&tree);
-    config.set(a, "y").unwrap();
+    config.assign(a, "y").unwrap();
     config.assign(old, "y").unwrap();
     let (said, written) = (config.said(), dotconfig::write(&config, ""));
     config.set(x, "y").unwrap();
