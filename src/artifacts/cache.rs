@@ -56,6 +56,11 @@ impl Stamp {
 impl Cache {
     /// The cache of this user: `$TURNUP_CACHE`, else `$XDG_CACHE_HOME/turnup`, else `~/.cache/turnup`.
     pub fn open() -> Result<Self> {
+        Self::at(&Self::locate()?.root)
+    }
+
+    /// The same for asking where things are or would be: makes nothing.
+    pub fn locate() -> Result<Self> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let root = variable("TURNUP_CACHE")
             .or_else(|| variable("XDG_CACHE_HOME").map(|dir| dir.join("turnup")))
@@ -64,7 +69,8 @@ impl Cache {
                 Error::person("there is no place for the cache: none of TURNUP_CACHE, XDG_CACHE_HOME and HOME is set")
                     .hint("set TURNUP_CACHE to a directory with 3 GB of space")
             })?;
-        Self::at(&root)
+        let root = std::path::absolute(&root).context(format!("`{}` is not a path", root.display()))?;
+        Ok(Self { root })
     }
 
     /// A cache in this directory, which is made when it is not there.

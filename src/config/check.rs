@@ -2,6 +2,8 @@
 //!
 //! Pure: it judges values. It must not look at the machine, the network or a running cluster.
 
+use std::collections::BTreeSet;
+
 use kconfig::{Config, SymbolType, Tri};
 
 use super::network::Network;
@@ -35,6 +37,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_issuer(&facts));
     problems.extend(check_orders(&facts));
     problems.extend(check_zones(&facts));
+    problems.extend(check_hosts(&facts));
     problems.extend(check_groups(&facts));
     problems
 }
@@ -254,6 +257,20 @@ fn check_zones(facts: &Facts<'_, '_>) -> Vec<Problem> {
             let message =
                 format!("{name}: {zone} is no zone of {region} ({of}); expected {region}{between}a or the like");
             problems.push(Problem::error(message).about(name));
+        }
+    }
+    problems
+}
+
+/// Two hosts at one address are one, or a mistake.
+fn check_hosts(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let name = "phase1.baremetal.hosts";
+    let hosts = facts.text(name).and_then(|text| serde_json::from_str::<Vec<serde_json::Value>>(text).ok());
+    let (mut seen, mut problems) = (BTreeSet::new(), Vec::new());
+    for host in hosts.into_iter().flatten() {
+        let address = host.get("address").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        if !address.is_empty() && !seen.insert(address.clone()) {
+            problems.push(Problem::error(format!("{name}: two hosts have the address {address}")).about(name));
         }
     }
     problems

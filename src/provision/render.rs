@@ -107,7 +107,7 @@ fn network(cluster: &Cluster) -> Result<NetworkSpec> {
 fn spec(cluster: &Cluster, host: &PlannedHost, network: NetworkSpec) -> Result<HostSpec> {
     let store = &cluster.store;
     let id = local::cluster_id(store.dir());
-    let cache = Cache::open()?;
+    let cache = Cache::locate()?;
     Ok(HostSpec {
         name: host.name.clone(),
         machine: format!("turnup-{id}-{}", host.offset),

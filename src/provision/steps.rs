@@ -169,7 +169,7 @@ impl Action for Render {
         let cluster = &self.0;
         let names = ["phase1.cluster_name", "phase1.num_nodes", "phase1.local", "phase2.api_port"];
         let module = cluster.source.digest(&format!("templates/provision/{}", cluster.settings.target));
-        let blobs = Cache::open()?.blobs_dir();
+        let blobs = Cache::locate()?.blobs_dir();
         Ok(cluster.inputs(&names).with("Terraform module", module).with("cache", blobs.as_os_str().as_encoded_bytes()))
     }
 

@@ -131,6 +131,9 @@ impl Store {
 
     /// Writes one entry to the journal and takes it into the state. When this returns, the entry is on the disk.
     pub fn record(&self, _lock: &Lock, entry: Entry) -> Result<()> {
+        if self.memory.is_some() {
+            return Err(Error::bug("steps of an imagined cluster are not run"));
+        }
         let mut slot = self.writer();
         let writer = match slot.as_mut() {
             Some(writer) => writer,
@@ -247,13 +250,19 @@ impl Store {
     /// Makes a directory (0700) below this one.
     pub fn create_dir(&self, rel: impl AsRef<Path>) -> Result<PathBuf> {
         let path = self.inside(rel.as_ref())?;
-        Self::make_dirs(&path)?;
+        if self.memory.is_none() {
+            Self::make_dirs(&path)?;
+        }
         Ok(path)
     }
 
     /// Removes a file or a directory with all that is in it; nothing there is fine.
     pub fn remove(&self, rel: impl AsRef<Path>) -> Result<()> {
         let path = self.inside(rel.as_ref())?;
+        if let Some(mut files) = self.memory() {
+            files.retain(|file, _| !file.starts_with(rel.as_ref()));
+            return Ok(());
+        }
         let removed = match fs_err::symlink_metadata(&path) {
             Ok(metadata) if metadata.is_dir() => fs_err::remove_dir_all(&path),
             Ok(_) => fs_err::remove_file(&path),

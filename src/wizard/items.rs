@@ -36,6 +36,8 @@ pub(super) struct Fields {
     pub(super) texts: Vec<String>,
     pub(super) cursor: usize,
     pub(super) wrong: Option<String>,
+    /// Whether a comma would end the element.
+    separated: bool,
 }
 
 /// The dialog of one text of an element.
@@ -44,6 +46,26 @@ pub(super) struct Cell {
     pub(super) column: usize,
     pub(super) field: Field,
     pub(super) line: LineEdit,
+    pub(super) separated: bool,
+}
+
+impl Cell {
+    /// What is wrong with the text, if anything.
+    pub(super) fn judge(&self) -> Option<String> {
+        judge(&self.field, self.line.text(), self.separated)
+    }
+}
+
+/// What is wrong with one text of an element; one that may be left out may be empty.
+fn judge(field: &Field, text: &str, separated: bool) -> Option<String> {
+    if separated && text.contains(',') {
+        return Some("a comma separates elements; this is one".to_owned());
+    }
+    match field.format.validate(text) {
+        Err(_) if text.is_empty() && !field.required => None,
+        Err(_) if text.is_empty() => Some(format!("{} is missing", field.name)),
+        verdict => verdict.err(),
+    }
 }
 
 impl Items {
@@ -61,7 +83,11 @@ impl Items {
                     let (key, value) = part.split_once('=').unwrap_or((part, ""));
                     vec![key.to_owned(), value.to_owned()]
                 };
-                (Kind::Map, vec![column("key", true, key), column("value", false, value)], parts().map(pair).collect())
+                (
+                    Kind::Map,
+                    vec![column("key", true, key), column("value", value.validate("").is_err(), value)],
+                    parts().map(pair).collect(),
+                )
             }
             Format::Records(fields) => (Kind::Records, fields.clone(), read_records(fields, text)?),
             Format::Any(formats) => {
@@ -87,7 +113,8 @@ impl Items {
     pub(super) fn fields(&self, new: bool) -> Option<Fields> {
         let row = if new { self.rows.len() } else { self.cursor };
         let texts = if new { vec![String::new(); self.columns.len()] } else { self.rows.get(row)?.clone() };
-        Some(Fields { row, columns: self.columns.clone(), texts, cursor: 0, wrong: None })
+        let separated = self.kind != Kind::Records;
+        Some(Fields { row, columns: self.columns.clone(), texts, cursor: 0, wrong: None, separated })
     }
 
     /// Takes a changed or new element.
@@ -150,14 +177,15 @@ impl Fields {
     /// What is wrong with the element, if anything.
     pub(super) fn judge(&self) -> Option<String> {
         self.columns.iter().zip(&self.texts).find_map(|(field, text)| {
-            if text.is_empty() && !field.required {
-                return None;
-            }
-            if text.is_empty() && field.format.validate("").is_err() {
-                return Some(format!("{} is missing", field.name));
-            }
-            field.format.validate(text).err().map(|why| format!("{}: {why}", field.name))
+            let why = judge(field, text, self.separated)?;
+            Some(if text.is_empty() { why } else { format!("{}: {why}", field.name) })
         })
+    }
+
+    /// One of its texts in an editor of its own.
+    pub(super) fn cell(&self, column: usize) -> Cell {
+        let (field, line) = (self.columns[column].clone(), LineEdit::new(&self.texts[column]));
+        Cell { column, field, line, separated: self.separated }
     }
 }
 
@@ -220,6 +248,8 @@ mod tests {
         let mut items = open("list(word)", "a,b");
         let mut new = items.fields(true).unwrap();
         assert_eq!(new.judge().as_deref(), Some("value is missing"));
+        new.texts[0] = "c,d".into();
+        assert_eq!(new.judge().as_deref(), Some("value: a comma separates elements; this is one"));
         new.texts[0] = "c".into();
         assert_eq!(new.judge(), None);
         items.take(new.row, new.texts);

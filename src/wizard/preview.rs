@@ -81,7 +81,8 @@ fn hide_secrets(model: &Model, object: &mut Value) {
     let tree = model.schema.tree();
     for (id, symbol) in tree.symbols().filter(|(id, _)| model.schema.rule(*id).secret) {
         let place = symbol.name.split('.').try_fold(&mut *object, |inner, key| inner.get_mut(key));
-        if let Some(value) = place.filter(|value| value.as_str().is_some_and(|text| !text.is_empty())) {
+        let nothing = |value: &Value| value.is_null() || value.as_str() == Some("");
+        if let Some(value) = place.filter(|value| !nothing(value)) {
             *value = model.shown(id, "set").into();
         }
     }
@@ -131,7 +132,12 @@ pub(super) fn changed_lines(model: &Model, before: &Config<'_>, after: &Config<'
 
 fn differences(model: &Model, before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<String> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let shown = |name: &String, value: &String| match model.schema.tree().symbol(name) {
+    // The leaves of a map are no settings of their own.
+    let symbol = |name: &str| {
+        let mut names = std::iter::successors(Some(name), |name| Some(name.rsplit_once('.')?.0));
+        names.find_map(|name| model.schema.tree().symbol(name))
+    };
+    let shown = |name: &String, value: &String| match symbol(name) {
         Some(symbol) => model.shown(symbol, value),
         None => value.clone(),
     };

@@ -18,54 +18,61 @@ pub(super) fn find_dependents(desk: &Desk<'_>, name: &str) -> Result<()> {
     let changed: BTreeSet<String> =
         variants.iter().flat_map(|variant| settings.differences(variant)).map(|change| change.name).collect();
     let changed: Vec<&String> = changed.iter().filter(|changed| *changed != name).collect();
-    let reach = Reach::find(desk, &settings, &variants).unwrap_or_else(|why| {
-        desk.printer.remark(&format!("files and steps are not known: {}", why.message()));
-        Reach::default()
-    });
+    let found = Reach::find(desk, &settings, name, &variants);
+    let unknown = found.as_ref().err().map(|why| why.message().to_owned());
+    if let Some(why) = &unknown {
+        desk.printer.remark(&format!("files and steps are not known: {why}"));
+    }
+    let reach = found.ok();
     let defined: Vec<&str> = explanation.definitions.iter().map(|definition| definition.location.as_str()).collect();
     if desk.printer.is_json() {
         return desk.printer.json(&json!({
             "schema": "turnup.config.where/2", "name": name, "defined": defined, "named_by": explanation.used_by,
-            "tried": tried(name, &variants), "changes": changed, "places": reach.places, "files": reach.files, "steps": reach.steps,
+            "changes": changed, "unknown_because": unknown, "tried": reach.as_ref().map(|reach| &reach.tried),
+            "places": reach.as_ref().map(|reach| &reach.places), "files": reach.as_ref().map(|reach| &reach.files),
+            "steps": reach.as_ref().map(|reach| &reach.steps),
         }));
     }
     let mut lines: Vec<String> = defined.iter().map(|place| format!("defined at {place}")).collect();
     lines.extend(explanation.used_by.iter().map(|name| format!("named by {name}")));
     lines.extend(changed.iter().map(|name| format!("changes with it: {name}")));
+    let reach = reach.unwrap_or_default();
     lines.extend(reach.places.iter().map(ToString::to_string));
     lines.extend(reach.steps.iter().map(|step| format!("step {step}")));
     lines.iter().try_for_each(|line| desk.printer.line(line))
 }
 
-/// The other values; those of a secret are nobody's business.
-fn tried(name: &str, variants: &[Settings]) -> Vec<String> {
-    let shown = |variant: &Settings| variant.get(name).ok().filter(|_| !variant.is_secret(name));
-    variants.iter().filter_map(shown).collect()
-}
-
 /// What any of some variants changes.
 #[derive(Default)]
 struct Reach {
+    /// The other values that were tried; those of a secret are nobody's business.
+    tried: Vec<String>,
     places: BTreeSet<Place>,
     files: BTreeSet<String>,
     steps: Vec<String>,
 }
 
 impl Reach {
-    fn find(desk: &Desk<'_>, settings: &Settings, variants: &[Settings]) -> Result<Self> {
+    fn find(desk: &Desk<'_>, settings: &Settings, name: &str, variants: &[Settings]) -> Result<Self> {
         let before = forecast(desk, settings)?;
-        let mut reach = Self::default();
-        let mut steps = BTreeSet::new();
-        let (tried, refused): (Vec<_>, Vec<_>) =
-            variants.iter().map(|variant| before.with(variant)).partition(Result::is_ok);
-        // What cannot be turned up has nothing to compare with.
-        if let (true, Some(Err(why))) = (tried.is_empty(), refused.into_iter().next()) {
-            return Err(why);
-        }
-        for after in tried.into_iter().flatten() {
+        let (mut reach, mut steps, mut refused) = (Self::default(), BTreeSet::new(), None);
+        for variant in variants {
+            // What cannot be turned up has nothing to compare with.
+            let after = match before.with(variant) {
+                Ok(after) => after,
+                Err(why) => {
+                    refused.get_or_insert(why);
+                    continue;
+                }
+            };
+            refused = None;
+            reach.tried.extend(variant.get(name).ok().filter(|_| !variant.is_secret(name)));
             reach.places.extend(before.places(&after));
             reach.files.extend(before.different_files(&after));
             steps.extend(before.different_steps(&after));
+        }
+        if let Some(why) = refused.filter(|_| reach.tried.is_empty() && steps.is_empty()) {
+            return Err(why);
         }
         reach.steps = before.in_order(steps);
         Ok(reach)

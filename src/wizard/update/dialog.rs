@@ -6,7 +6,7 @@ use super::{files, menu, scroll, start_guide};
 use crate::config;
 use crate::config::format::Format;
 use crate::wizard::dialog::{Dialog, Pick, PickOption, Target};
-use crate::wizard::items::{Cell, Fields};
+use crate::wizard::items::Fields;
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
@@ -312,7 +312,7 @@ fn accept_fields(model: &mut Model) {
 fn open_cell(model: &mut Model) {
     let Some(Dialog::Fields(fields)) = model.dialogs.last() else { return };
     let (column, current) = (fields.cursor, fields.texts[fields.cursor].clone());
-    let field = fields.columns[column].clone();
+    let field = &fields.columns[column];
     let words = match &field.format {
         Format::Enum(words) => Some(words.clone()),
         Format::Bool => Some(vec!["true".to_owned(), "false".to_owned()]),
@@ -321,18 +321,17 @@ fn open_cell(model: &mut Model) {
     model.dialogs.push(match words {
         Some(words) => {
             let options = words.iter().map(|word| PickOption::word(word, &current)).collect();
-            Dialog::Pick(Pick::new(field.name, options, Target::Field(column)))
+            Dialog::Pick(Pick::new(&*field.name, options, Target::Field(column)))
         }
-        None => Dialog::Cell(Cell { column, field, line: LineEdit::new(&current) }),
+        None => Dialog::Cell(fields.cell(column)),
     });
 }
 
 fn accept_cell(model: &mut Model) {
     let Some(Dialog::Cell(cell)) = model.dialogs.last() else { return };
     let (column, text) = (cell.column, cell.line.text().to_owned());
-    let optional = !cell.field.required && text.is_empty();
     // The view shows what is wrong while typing; a wrong value is not taken.
-    if !optional && cell.field.format.validate(&text).is_err() {
+    if cell.judge().is_some() {
         return;
     }
     model.dialogs.pop();

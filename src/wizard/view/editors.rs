@@ -33,19 +33,16 @@ pub(super) fn draw_edit(
 pub(in crate::wizard) fn expected(model: &Model, symbol: kconfig::SymbolId) -> String {
     match (&model.schema.rule(symbol).format, model.config.range(symbol)) {
         (Some(format), _) => format!("Expected: {format}"),
-        (None, Some((low, high))) => format!("Expected: a number from {low} to {high}; Up and Down count"),
+        (None, Some((low, high))) => format!("Expected: a number from {low} to {high}"),
         (None, None) => format!("Expected: a value of type {}", model.schema.tree().get(symbol).kind),
     }
 }
 
 /// The text of one field of a list's element.
 pub(super) fn draw_cell(theme: Theme, cell: &Cell, area: Rect, buffer: &mut Buffer) -> Position {
-    let text = cell.line.text();
-    let optional = !cell.field.required && text.is_empty();
-    let verdict = match cell.field.format.validate(text) {
-        Ok(()) => Line::styled("valid", theme.notice()),
-        Err(_) if optional => Line::styled("valid: it may be left out", theme.notice()),
-        Err(why) => Line::styled(why, theme.error()),
+    let verdict = match cell.judge() {
+        None => Line::styled("valid", theme.notice()),
+        Some(why) => Line::styled(why, theme.error()),
     };
     let (title, expected) = (cell.field.name.as_str(), format!("Expected: {}", cell.field.format));
     Text { title, expected, line: &cell.line, secret: false, verdict, completions: &[] }.draw(theme, area, buffer)

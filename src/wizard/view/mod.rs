@@ -85,7 +85,7 @@ fn lines(area: Rect) -> [Rect; 5] {
 
 /// All about an entry as lines without any style.
 pub(super) fn plain_details(model: &Model, node: kconfig::NodeId) -> Vec<String> {
-    let lines = wrap::wrap(details::full(model, Theme::new(false, true), node), 100);
+    let lines = wrap::wrap(details::full(model, Theme::new(false, true), node), 78);
     lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
 }
 
