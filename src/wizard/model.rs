@@ -246,7 +246,16 @@ impl Model {
 
     /// What the keys go to.
     pub(super) fn context(&self) -> Context {
-        match (self.dialogs.last(), &self.guide) {
+        self.context_of(self.dialogs.last())
+    }
+
+    /// What they went to before the innermost dialog was opened.
+    pub(super) fn context_before(&self) -> Context {
+        self.context_of(self.dialogs.len().checked_sub(2).and_then(|below| self.dialogs.get(below)))
+    }
+
+    fn context_of(&self, dialog: Option<&Dialog>) -> Context {
+        match (dialog, &self.guide) {
             (Some(dialog), _) => dialog.context(),
             (None, Some(guide)) => guide.context(),
             (None, None) => Context::Menu,

@@ -93,6 +93,10 @@ fn compare(target: &str) -> usize {
         // `where` also tries what the present answers do not let a person set.
         let complete = tried.iter().all(|value| render(&desk, Some((&name, value))).is_some());
         assert!(found.is_subset(&files) && (!complete || found == files), "{target} {name}: {found:?}, said {files:?}");
+        if said["unknown_because"].is_string() {
+            assert!(said["places"].is_null() && said["steps"].is_null(), "not known is not none: {said:#}");
+            continue;
+        }
         assert_eq!(files.is_empty(), said["places"].as_array().unwrap().is_empty(), "{name}: {said:#}");
         reaching += usize::from(!files.is_empty());
     }

@@ -14,89 +14,102 @@ use crate::wizard::msg::{Effect, Msg};
 use crate::wizard::preview::Preview;
 
 pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
-    match model.dialogs.last_mut()? {
-        Dialog::Edit { line, completions, .. } => match msg {
-            Msg::Accept => accept_edit(model),
-            Msg::Next => return complete(model),
-            Msg::Count(by) => count(model, *by),
-            Msg::Completed(found) => files::completed(line, completions, found),
-            _ => {
-                type_into(line, msg);
-            }
-        },
-        Dialog::Path { line, completions, .. } => match msg {
-            Msg::Accept => return files::accept_path(model),
-            Msg::Next => return Some(Effect::Complete(line.text().to_owned())),
-            Msg::Completed(found) => files::completed(line, completions, found),
-            _ => {
-                type_into(line, msg);
-            }
-        },
-        Dialog::Cell(cell) => match msg {
-            Msg::Accept => accept_cell(model),
-            Msg::Next if names_a_file(&cell.field.format) => {
-                return Some(Effect::Complete(cell.line.text().to_owned()));
-            }
-            Msg::Completed(found) => files::completed(&mut cell.line, &mut Vec::new(), found),
-            _ => {
-                type_into(&mut cell.line, msg);
-            }
-        },
-        Dialog::Search(search) => match msg {
-            Msg::Accept => accept_search(model),
-            Msg::Move(_) | Msg::Select(_) => {
-                scroll(&mut search.cursor, msg);
-                search.cursor = search.cursor.min(search.hits.len().saturating_sub(1));
-            }
-            _ => {
-                if type_into(&mut search.line, msg)
-                    && let Some(index) = &model.index
-                {
-                    search.look(index, |node| model.config.node_visible(node));
-                }
-            }
-        },
-        Dialog::Pick(pick) => {
-            if *msg == Msg::Accept {
-                return accept_pick(model);
-            }
-            scroll(&mut pick.cursor, msg);
-            pick.cursor = pick.cursor.min(pick.options.len().saturating_sub(1));
-        }
-        Dialog::Items(_) => update_items(model, msg),
-        Dialog::Fields(_) => update_fields(model, msg),
-        Dialog::Repair(repair) => match msg {
-            Msg::Accept => accept_repair(model),
-            _ => scroll(&mut repair.scroll, msg),
-        },
-        Dialog::Problems { .. } if *msg == Msg::Accept => accept_problem(model),
-        Dialog::Problems { cursor } => {
-            scroll(cursor, msg);
-            *cursor = (*cursor).min(model.problems.len().saturating_sub(1));
-        }
-        Dialog::Preview(preview) => match msg {
-            Msg::Next => {
-                let next = preview.tab.next();
-                let next = Preview::of(model, next);
-                model.dialogs.pop();
-                model.dialogs.push(Dialog::Preview(next));
-            }
-            _ => scroll(&mut preview.scroll, msg),
-        },
-        Dialog::Recover { scroll: at, .. } => match msg {
-            Msg::Accept => {
-                model.dialogs.pop();
-                return Some(Effect::Recover);
-            }
-            _ => scroll(at, msg),
-        },
-        Dialog::Details { scroll: at, .. }
-        | Dialog::Keys { scroll: at }
-        | Dialog::Text { scroll: at, .. }
-        | Dialog::Save { scroll: at, .. } => scroll(at, msg),
-        Dialog::Quit => {}
+    match msg {
+        Msg::Accept => return accept(model),
+        Msg::Next => return go_on(model),
+        _ => change(model, msg),
     }
     None
+}
+
+/// Takes the dialog's answer.
+fn accept(model: &mut Model) -> Option<Effect> {
+    match model.dialogs.last()? {
+        Dialog::Path { .. } => return files::accept_path(model),
+        Dialog::Pick(_) => return accept_pick(model),
+        Dialog::Recover { .. } => {
+            model.dialogs.pop();
+            return Some(Effect::Recover);
+        }
+        Dialog::Edit { .. } => accept_edit(model),
+        Dialog::Cell(_) => accept_cell(model),
+        Dialog::Search(_) => accept_search(model),
+        Dialog::Items(_) => accept_items(model),
+        Dialog::Fields(_) => accept_fields(model),
+        Dialog::Repair(_) => accept_repair(model),
+        Dialog::Problems { .. } => accept_problem(model),
+        _ => {}
+    }
+    None
+}
+
+/// The completion of a path, or the next of several views.
+fn go_on(model: &mut Model) -> Option<Effect> {
+    match model.dialogs.last()? {
+        Dialog::Edit { .. } => return complete(model),
+        Dialog::Path { line, .. } => return Some(Effect::Complete(line.text().to_owned())),
+        Dialog::Cell(cell) if names_a_file(&cell.field.format) => {
+            return Some(Effect::Complete(cell.line.text().to_owned()));
+        }
+        Dialog::Preview(preview) => {
+            let next = Preview::of(model, preview.tab.next());
+            model.dialogs.pop();
+            model.dialogs.push(Dialog::Preview(next));
+        }
+        _ => {}
+    }
+    None
+}
+
+/// What changes in the dialog itself.
+fn change(model: &mut Model, msg: &Msg) {
+    match model.dialogs.last_mut() {
+        Some(Dialog::Edit { .. }) if matches!(msg, Msg::Count(_)) => count(model, msg),
+        Some(Dialog::Edit { line, completions, .. } | Dialog::Path { line, completions, .. }) => {
+            change_line(line, completions, msg);
+        }
+        Some(Dialog::Cell(cell)) => change_line(&mut cell.line, &mut Vec::new(), msg),
+        Some(Dialog::Search(_)) => change_search(model, msg),
+        Some(Dialog::Items(_)) => change_items(model, msg),
+        Some(Dialog::Fields(_)) => change_fields(model, msg),
+        Some(Dialog::Pick(pick)) => move_within(&mut pick.cursor, pick.options.len(), msg),
+        Some(Dialog::Problems { cursor }) => move_within(cursor, model.problems.len(), msg),
+        Some(Dialog::Repair(repair)) => scroll(&mut repair.scroll, msg),
+        Some(Dialog::Preview(preview)) => scroll(&mut preview.scroll, msg),
+        Some(
+            Dialog::Recover { scroll: at, .. }
+            | Dialog::Details { scroll: at, .. }
+            | Dialog::Keys { scroll: at }
+            | Dialog::Text { scroll: at, .. }
+            | Dialog::Save { scroll: at, .. },
+        ) => scroll(at, msg),
+        Some(Dialog::Quit) | None => {}
+    }
+}
+
+/// Moves a cursor that stays on one of so many lines.
+fn move_within(cursor: &mut usize, lines: usize, msg: &Msg) {
+    scroll(cursor, msg);
+    *cursor = (*cursor).min(lines.saturating_sub(1));
+}
+
+fn change_line(line: &mut LineEdit, completions: &mut Vec<String>, msg: &Msg) {
+    match msg {
+        Msg::Completed(found) => files::completed(line, completions, found),
+        _ => drop(type_into(line, msg)),
+    }
+}
+
+fn change_search(model: &mut Model, msg: &Msg) {
+    let Some(Dialog::Search(search)) = model.dialogs.last_mut() else { return };
+    if matches!(msg, Msg::Move(_) | Msg::Select(_)) {
+        return move_within(&mut search.cursor, search.hits.len(), msg);
+    }
+    if type_into(&mut search.line, msg)
+        && let Some(index) = &model.index
+    {
+        search.look(index, |node| model.config.node_visible(node));
+    }
 }
 
 /// Closes the innermost dialog. An element of one part is its part: both are closed.
@@ -147,9 +160,9 @@ fn set_here(model: &mut Model, symbol: SymbolId, text: &str) {
 }
 
 /// One or ten more or less of a number, within its range.
-pub(super) fn count(model: &mut Model, by: i64) {
-    let Some(Dialog::Edit { symbol, line, .. }) = model.dialogs.last_mut() else { return };
-    if let Some(text) = counted(&model.schema, &model.config, *symbol, line.text(), by) {
+fn count(model: &mut Model, msg: &Msg) {
+    let (Some(Dialog::Edit { symbol, line, .. }), Msg::Count(by)) = (model.dialogs.last_mut(), msg) else { return };
+    if let Some(text) = counted(&model.schema, &model.config, *symbol, line.text(), *by) {
         *line = LineEdit::selected(&text);
     }
 }
@@ -238,10 +251,9 @@ fn accept_repair(model: &mut Model) {
     }
 }
 
-fn update_items(model: &mut Model, msg: &Msg) {
+fn change_items(model: &mut Model, msg: &Msg) {
     let Some(Dialog::Items(items)) = model.dialogs.last_mut() else { return };
     match msg {
-        Msg::Accept => accept_items(model),
         Msg::Remove => items.remove(),
         Msg::Shift(by) => items.shift(*by),
         Msg::Add | Msg::Open => {
@@ -250,10 +262,7 @@ fn update_items(model: &mut Model, msg: &Msg) {
                 open_fields(model, fields);
             }
         }
-        _ => {
-            scroll(&mut items.cursor, msg);
-            items.cursor = items.cursor.min(items.rows.len().saturating_sub(1));
-        }
+        _ => move_within(&mut items.cursor, items.rows.len(), msg),
     }
 }
 
@@ -277,19 +286,15 @@ fn accept_items(model: &mut Model) {
     set_here(model, symbol, &text);
 }
 
-fn update_fields(model: &mut Model, msg: &Msg) {
+fn change_fields(model: &mut Model, msg: &Msg) {
     let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
     match msg {
-        Msg::Accept => accept_fields(model),
         Msg::Open => open_cell(model),
         Msg::Remove => {
             fields.texts[fields.cursor].clear();
             fields.wrong = None;
         }
-        _ => {
-            scroll(&mut fields.cursor, msg);
-            fields.cursor = fields.cursor.min(fields.columns.len().saturating_sub(1));
-        }
+        _ => move_within(&mut fields.cursor, fields.columns.len(), msg),
     }
 }
 

@@ -204,7 +204,7 @@ pub(super) fn give(model: &mut Model, answers: &[(SymbolId, String)]) -> bool {
             model.say(why.unwrap_or_else(|| format!("as a command: {what}")));
         }
         Err(SetError::NotVisible { why, .. }) => {
-            model.complain(format!("cannot be set now: {}; e tells what would unlock it", why.join("; ")));
+            model.complain(format!("e unlocks it; cannot be set now: {}", why.join("; ")));
         }
         Err(error) => model.complain(error.to_string()),
     }
@@ -214,7 +214,7 @@ pub(super) fn give(model: &mut Model, answers: &[(SymbolId, String)]) -> bool {
 /// Why a value cannot be changed.
 fn explain(model: &mut Model, symbol: SymbolId) {
     let why = lock_reason(model, symbol).unwrap_or_else(|| "it has only this value".to_owned());
-    model.complain(format!("{why}; e tells what would unlock it"));
+    model.complain(format!("e unlocks it; {why}"));
 }
 
 /// The sentence about what keeps a symbol at its value; nothing when a person may change it.

@@ -36,7 +36,9 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
             let lines = details::full(model, theme, *node);
             draw_lines(theme, model.title(*node), lines, *scroll, area, buffer)
         }
-        Dialog::Keys { scroll } => draw_lines(theme, "Keys", key_lines(theme), *scroll, area, buffer),
+        Dialog::Keys { scroll } => {
+            draw_lines(theme, "Keys", key_lines(theme, model.context_before()), *scroll, area, buffer)
+        }
         Dialog::Text { title, lines, scroll } => {
             let lines = lines.iter().map(|line| Line::raw(line.clone())).collect();
             draw_lines(theme, title, lines, *scroll, area, buffer)
@@ -144,9 +146,11 @@ pub(super) fn draw_lines(
     Drawn::scrolls(most)
 }
 
-fn key_lines(theme: Theme) -> Vec<Line<'static>> {
+/// All keys, those first that one asked about.
+fn key_lines(theme: Theme, first: Context) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
-    for context in Context::ALL {
+    let others = Context::ALL.into_iter().filter(|context| *context != first);
+    for context in std::iter::once(first).chain(others) {
         if !lines.is_empty() {
             lines.push(Line::default());
         }

@@ -85,9 +85,9 @@ fn draw_answer(
             let cursor = draw_field(line, model.schema.rule(symbol).secret, field, buffer);
             let verdict = judge(model, theme, symbol, line.text());
             Paragraph::new(verdict).wrap(Wrap { trim: true }).render(Rect { y: area.y + 1, height: 2, ..area }, buffer);
-            let form = Rect { y: area.y + 3, height: 1, ..area };
-            Line::styled(expected(model, symbol), Theme::dim()).render(form, buffer);
-            (Some(cursor), 4)
+            let form = Rect { y: area.y + 3, height: 2, ..area };
+            Paragraph::new(expected(model, symbol)).style(Theme::dim()).wrap(Wrap { trim: true }).render(form, buffer);
+            (Some(cursor), 5)
         }
     }
 }
