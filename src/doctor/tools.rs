@@ -39,6 +39,7 @@ const NEEDS: &[Need] = &[
     need("bison", DEVELOPMENT, Level::Missing, KERNEL),
     need("xz", DEVELOPMENT, Level::Missing, "unpacks Linux's trees for the project's tests"),
     need("pip3", DEVELOPMENT, Level::Missing, "pytest and kconfiglib for the project's tests"),
+    need("tmux", DEVELOPMENT, Level::Missing, "the wizard in a terminal, for the project's tests"),
     need("valgrind", DEVELOPMENT, Level::Missing, "the project's benches count instructions"),
 ];
 

@@ -47,6 +47,7 @@ pub const TOOLS: &[Tool] = &[
     tool("bison", "bison", "bison", &["--version"]),
     tool("xz", "xz-utils", "xz", &["--version"]),
     tool("pip3", "python3-pip", "python3-pip", &["--version"]),
+    tool("tmux", "tmux", "tmux", &["-V"]),
     tool("valgrind", "valgrind", "valgrind", &["--version"]),
 ];
 

@@ -34,3 +34,4 @@ mod kconfig_cli;
 mod tidy;
 mod wizard_cli;
 mod wizard_pty;
+mod wizard_tmux;

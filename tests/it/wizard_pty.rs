@@ -246,63 +246,6 @@ fn a_terminal_that_goes_away_ends_it_without_saving() {
     }
 }
 
-/// What a person types for three nodes on each target, question by question, and the same as settings.
-const TARGETS: [(&str, &[&str], &[&str]); 5] = [
-    ("local", &["\x15demo\r", "\r", "\x152\r", "\r", "\r", "\r"], &["phase1.num_nodes=2"]),
-    ("baremetal", &["\x15demo\r", "j\r", "\r", "\r", "\r"], &[]),
-    (
-        "gce",
-        &[
-            "\x15demo\r",
-            "jj\r",
-            "\x152\r",
-            "\r",
-            "my-project\r",
-            "\x15europe-west1\r",
-            "\r",
-            "\r",
-            "\r",
-            "\r",
-            "\r",
-            "\r",
-            "\r",
-        ],
-        &["phase1.num_nodes=2", "phase1.gce.project=my-project", "phase1.gce.region=europe-west1"],
-    ),
-    (
-        "aws",
-        &["\x15demo\r", "jjj\r", "\r", "\x153\r", "\x15eu-west-1\r", "\r", "\r", "\r", "\r", "\r", "\r", "\r"],
-        &["phase1.control_plane.count=3", "phase1.aws.region=eu-west-1"],
-    ),
-    (
-        "azure",
-        &["\x15demo\r", "jjjj\r", "\x152\r", "\r", "\r", "\r", "\r", "\r", "\r", "\r", "\r", "\r", "\r"],
-        &["phase1.num_nodes=2"],
-    ),
-];
-
-#[test]
-fn the_guide_and_single_commands_make_the_same_file_for_each_target() {
-    for (target, answers, settings) in TARGETS {
-        let mut desk = Desk::sit_down(None);
-        desk.sees("Guide me");
-        desk.types("\r");
-        for (index, answer) in answers.iter().enumerate() {
-            desk.sees(&format!("Question {} of", index + 1));
-            desk.types(answer);
-        }
-        desk.sees("Your answers");
-        desk.types("\r");
-        desk.leaves(0);
-        let other = crate::cli_support::Desk::new("");
-        let provider = format!("phase1.cloud_provider={target}");
-        let mut args = vec!["config", "set", "phase1.cluster_name=demo", &provider];
-        args.extend(settings);
-        other.ok(&args);
-        assert_eq!(desk.file(), other.read(".config.json"), "{target}");
-    }
-}
-
 #[test]
 fn a_killed_session_is_taken_up_again() {
     let mut desk = Desk::sit_down(Some("{}"));

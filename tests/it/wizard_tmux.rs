@@ -1,0 +1,134 @@
+//! The guide in a real terminal, in tmux at 80x24: what a person types for each target, and the file that single commands make.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::time::{Duration, Instant};
+
+use crate::cli_support::Desk;
+use crate::cluster_support::say;
+
+/// The answers for three nodes, question by question; the value that is there already where one is empty or missing.
+pub(crate) struct Answers {
+    pub target: &'static str,
+    pub lines: &'static [&'static str],
+    /// The same as settings.
+    settings: &'static [&'static str],
+}
+
+/// All targets, in the order in which the wizard offers them.
+pub(crate) const TARGETS: [Answers; 5] = [
+    Answers { target: "local", lines: &["demo", "local", "2"], settings: &["phase1.num_nodes=2"] },
+    Answers { target: "baremetal", lines: &["demo", "baremetal"], settings: &[] },
+    Answers {
+        target: "gce",
+        lines: &["demo", "gce", "2", "", "my-project", "europe-west1"],
+        settings: &["phase1.num_nodes=2", "phase1.gce.project=my-project", "phase1.gce.region=europe-west1"],
+    },
+    Answers {
+        target: "aws",
+        lines: &["demo", "aws", "", "3", "eu-west-1"],
+        settings: &["phase1.control_plane.count=3", "phase1.aws.region=eu-west-1"],
+    },
+    Answers { target: "azure", lines: &["demo", "azure", "2"], settings: &["phase1.num_nodes=2"] },
+];
+
+/// The file that `config set` makes of the same answers.
+pub(crate) fn file_by_commands(target: &str) -> String {
+    let desk = Desk::new("");
+    let answers = TARGETS.iter().find(|answers| answers.target == target).unwrap();
+    let provider = format!("phase1.cloud_provider={target}");
+    let mut args = vec!["config", "set", "phase1.cluster_name=demo", &provider];
+    args.extend(answers.settings);
+    desk.ok(&args);
+    desk.read(".config.json")
+}
+
+/// A terminal of tmux's in which one command runs; it ends with its test, however that ends.
+struct Pane {
+    desk: Desk,
+}
+
+impl Pane {
+    fn open() -> Self {
+        let pane = Self { desk: Desk::new("") };
+        let command = format!("env -i TERM=tmux-256color LANG=C.UTF-8 HOME=. {} config", env!("CARGO_BIN_EXE_turnup"));
+        pane.tmux(&["new-session", "-d", "-x", "80", "-y", "24", &command]);
+        pane
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let socket = self.desk.path("tmux");
+        let all = ["-f", "/dev/null", "-S", socket.to_str().unwrap()].into_iter().chain(args.iter().copied());
+        duct::cmd("tmux", all).dir(self.desk.dir.path()).stderr_null().unchecked().read().unwrap()
+    }
+
+    fn sees(&self, text: &str) {
+        let start = Instant::now();
+        loop {
+            let screen = self.tmux(&["capture-pane", "-p"]);
+            if screen.contains(text) {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "no {text:?} on this screen:\n{screen}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn press(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    /// One question of the guide: targets are gone down to, texts typed in place of what is there.
+    fn answer(&self, answer: &str) {
+        match TARGETS.iter().position(|answers| answers.target == answer) {
+            Some(index) => (0..index).for_each(|_| self.press(&["Down"])),
+            None if answer.is_empty() => {}
+            None => {
+                self.press(&["C-u"]);
+                self.press(&["-l", answer]);
+            }
+        }
+        self.press(&["Enter"]);
+    }
+}
+
+impl Drop for Pane {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn in_tmux_the_guide_makes_the_file_that_single_commands_make_for_each_target() {
+    if which::which("tmux").is_err() {
+        assert!(std::env::var_os("CI").is_none(), "skipped in CI: tmux is not installed");
+        return say("skipped: tmux is not installed");
+    }
+    for Answers { target, lines, .. } in &TARGETS {
+        let pane = Pane::open();
+        pane.sees("Guide me");
+        pane.press(&["Enter"]);
+        for number in 1.. {
+            let question = format!("Question {number} of");
+            let start = Instant::now();
+            let screen = loop {
+                let screen = pane.tmux(&["capture-pane", "-p"]);
+                if screen.contains(&question) || screen.contains("Your answers") {
+                    break screen;
+                }
+                assert!(start.elapsed() < Duration::from_secs(20), "neither {question:?} nor the end:\n{screen}");
+                std::thread::sleep(Duration::from_millis(10));
+            };
+            if screen.contains("Your answers") {
+                break;
+            }
+            pane.answer(lines.get(number - 1).copied().unwrap_or_default());
+        }
+        pane.press(&["Enter"]);
+        let start = Instant::now();
+        while !pane.desk.path(".config.json").exists() {
+            assert!(start.elapsed() < Duration::from_secs(20), "{target}: nothing is saved");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(pane.desk.read(".config.json"), file_by_commands(target), "{target}");
+    }
+}
