@@ -156,6 +156,11 @@ impl Cluster {
         Handoff::parse(&path, &String::from_utf8_lossy(&bytes)).map(Some)
     }
 
+    /// Writes what provision hands over, for this user's eyes only.
+    pub fn write_handoff(&self, handoff: &Handoff) -> Result<()> {
+        self.store.write_file(handoff::FILE, handoff.render()?.as_bytes(), 0o600)
+    }
+
     /// The hosts as the engine sees them.
     pub fn phase_hosts(&self) -> Result<Vec<PhaseHost>> {
         let hosts = self.find_handoff()?.map(|handoff| handoff.hosts).unwrap_or_default();

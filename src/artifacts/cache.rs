@@ -56,7 +56,7 @@ impl Stamp {
 impl Cache {
     /// The cache of this user: `$TURNUP_CACHE`, else `$XDG_CACHE_HOME/turnup`, else `~/.cache/turnup`.
     pub fn open() -> Result<Self> {
-        Self::at(&Self::locate()?.root)
+        Self::locate()?.make()
     }
 
     /// The same for asking where things are or would be: makes nothing.
@@ -69,21 +69,28 @@ impl Cache {
                 Error::person("there is no place for the cache: none of TURNUP_CACHE, XDG_CACHE_HOME and HOME is set")
                     .hint("set TURNUP_CACHE to a directory with 3 GB of space")
             })?;
-        let root = std::path::absolute(&root).context(format!("`{}` is not a path", root.display()))?;
-        Ok(Self { root })
+        Self::rooted(&root)
     }
 
     /// A cache in this directory, which is made when it is not there.
     pub fn at(root: &Path) -> Result<Self> {
+        Self::rooted(root)?.make()
+    }
+
+    fn rooted(root: &Path) -> Result<Self> {
         let root = std::path::absolute(root).context(format!("`{}` is not a path", root.display()))?;
+        Ok(Self { root })
+    }
+
+    fn make(self) -> Result<Self> {
         for dir in ["blobs/sha256", "stamps", "quarantine", "logs"] {
-            fs_err::create_dir_all(root.join(dir)).map_err(|error| {
-                Error::person(format!("cannot make the cache in {}", root.display()))
+            fs_err::create_dir_all(self.root.join(dir)).map_err(|error| {
+                Error::person(format!("cannot make the cache in {}", self.root.display()))
                     .source(error)
                     .hint("set TURNUP_CACHE to a directory that can be written")
             })?;
         }
-        Ok(Self { root })
+        Ok(self)
     }
 
     /// The directory of the cache.

@@ -15,10 +15,11 @@ use super::{Host, local, steps};
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     if cluster.settings.target == "baremetal" {
         let (_, handoff) = steps::read_inventory(cluster)?;
-        return write_handoff(cluster, &handoff);
+        return cluster.write_handoff(&handoff);
     }
     let store = &cluster.store;
-    for host in planned_hosts(cluster)? {
+    let planned_hosts = planned_hosts(cluster)?;
+    for host in &planned_hosts {
         let file = format!("{}.pub", host_key(&host.name));
         let unknown = || format!("(made by provision: {file})").into_bytes();
         store.write_file(&file, &real.read(&file)?.unwrap_or_else(unknown), 0o644)?;
@@ -29,11 +30,10 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     // What Terraform's state says afterwards follows from what Terraform was given.
     let variables = store.read(VARIABLES)?.unwrap_or_default();
     store.write_file(format!("{DIR}/terraform.tfstate"), &variables, 0o600)?;
-    let hosts = planned_hosts(cluster)?;
-    let hosts = hosts.iter().map(|host| planned(cluster, host)).collect::<Result<Vec<Host>>>()?;
+    let hosts = planned_hosts.iter().map(|host| planned(cluster, host)).collect::<Result<Vec<Host>>>()?;
     let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port };
     let (schema, target) = (handoff::SCHEMA.into(), cluster.settings.target.clone());
-    write_handoff(cluster, &Handoff { schema, cluster: cluster.settings.name.clone(), target, api, hosts })
+    cluster.write_handoff(&Handoff { schema, cluster: cluster.settings.name.clone(), target, api, hosts })
 }
 
 fn planned(cluster: &Cluster, host: &PlannedHost) -> Result<Host> {
@@ -48,8 +48,4 @@ fn planned(cluster: &Cluster, host: &PlannedHost) -> Result<Host> {
         ssh: SshAccess { user: "root".into(), port: 22, host_key },
         blobs: local::BLOBS.into(),
     })
-}
-
-fn write_handoff(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
-    cluster.store.write_file(handoff::FILE, handoff.render()?.as_bytes(), 0o600)
 }

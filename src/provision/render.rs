@@ -69,8 +69,9 @@ pub(super) fn files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let network = network(cluster)?;
     let network_text = pretty(&network)?;
     let mut hosts = serde_json::Map::new();
-    for host in planned_hosts(cluster)? {
-        let spec = spec(cluster, &host, network.clone())?;
+    let planned_hosts = planned_hosts(cluster)?;
+    for host in &planned_hosts {
+        let spec = spec(cluster, host, network.clone())?;
         let text = pretty(&spec)?;
         hosts.insert(
             host.name.clone(),
@@ -85,7 +86,7 @@ pub(super) fn files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
         );
         files.push((spec_file(&host.name), text));
     }
-    let control_plane = planned_hosts(cluster)?.remove(0);
+    let control_plane = &planned_hosts[0];
     let variables = json!({"cluster": {
         "name": cluster.settings.name,
         "api": {"host": control_plane.address, "port": cluster.settings.api_port},

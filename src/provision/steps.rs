@@ -322,7 +322,7 @@ impl Action for Collect {
         let value = terraform(&self.0, cx)?.output("handoff")?;
         let value = value.ok_or_else(|| Error::bug("the Terraform module has no output named handoff"))?;
         let handoff = Handoff::parse("terraform output handoff", &value.to_string())?;
-        self.0.store.write_file(handoff::FILE, handoff.render()?.as_bytes(), 0o600)
+        self.0.write_handoff(&handoff)
     }
 }
 
@@ -363,6 +363,6 @@ impl Action for Inventory {
         };
         let known_hosts: String = handoff.hosts.iter().map(line).collect();
         store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)?;
-        store.write_file(handoff::FILE, handoff.render()?.as_bytes(), 0o600)
+        self.0.write_handoff(&handoff)
     }
 }

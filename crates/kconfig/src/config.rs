@@ -187,9 +187,7 @@ impl<'t> Config<'t> {
 
     /// Forgets all the user's values.
     pub fn clear(&mut self) {
-        self.answers.adopted.get_mut().clear();
-        self.answers.reopened.get_mut().clear();
-        self.forget();
+        self.forget_findings();
         self.user.symbols.fill(UserSymbol::default());
         self.user.choices.fill(UserChoice::default());
     }

@@ -60,7 +60,7 @@ impl Config<'_> {
     }
 
     /// Drops what evaluation found out about the user's values: it belongs to the state that is left, and is found again where it holds.
-    fn forget_findings(&mut self) {
+    pub(crate) fn forget_findings(&mut self) {
         self.answers.adopted.get_mut().clear();
         self.answers.reopened.get_mut().clear();
         self.forget();

@@ -56,14 +56,15 @@ fn refuse_existing(desk: &Desk<'_>, force: bool, command: &str) -> Result<()> {
 }
 
 pub(super) fn set(desk: &Desk<'_>, assignments: &[(String, String)]) -> Result<()> {
-    let schema = Schema::load(&desk.source)?;
-    let value_of = |(name, value): &(String, String)| -> Result<(String, String)> {
-        let secret = schema.tree().symbol(name).is_some_and(|symbol| schema.rule(symbol).secret);
-        Ok((name.clone(), if secret { read_secret(name, value)? } else { value.clone() }))
-    };
-    let values = assignments.iter().map(value_of).collect::<Result<Vec<_>>>()?;
-    let pairs: Vec<(&str, &str)> = values.iter().map(|(name, value)| (&**name, &**value)).collect();
-    change(desk, |settings| settings.set_all(&pairs))
+    change(desk, |settings| {
+        let value_of = |(name, value): &(String, String)| {
+            if settings.is_secret(name) { read_secret(name, value) } else { Ok(value.clone()) }
+        };
+        let values = assignments.iter().map(value_of).collect::<Result<Vec<_>>>()?;
+        let pairs: Vec<(&str, &str)> =
+            assignments.iter().zip(&values).map(|((name, _), value)| (&**name, &**value)).collect();
+        settings.set_all(&pairs)
+    })
 }
 
 /// Arguments are seen by everybody on the machine: a secret comes from a file or from standard input.
