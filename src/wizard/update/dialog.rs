@@ -88,7 +88,7 @@ fn change(model: &mut Model, msg: &Msg) {
 }
 
 /// Moves a cursor that stays on one of so many lines.
-fn move_within(cursor: &mut usize, lines: usize, msg: &Msg) {
+pub(super) fn move_within(cursor: &mut usize, lines: usize, msg: &Msg) {
     scroll(cursor, msg);
     *cursor = (*cursor).min(lines.saturating_sub(1));
 }

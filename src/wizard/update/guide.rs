@@ -2,7 +2,7 @@
 
 use kconfig::{NodeId, SymbolId};
 
-use super::dialog::{counted, type_into};
+use super::dialog::{counted, move_within, type_into};
 use super::{menu, scroll};
 use crate::config;
 use crate::wizard::dialog::Dialog;
@@ -11,7 +11,6 @@ use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::Model;
 use crate::wizard::msg::{Effect, Msg};
-use crate::wizard::preview::{Preview, Tab};
 
 pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
     let node = model.guide.as_ref().and_then(|guide| guide.node);
@@ -26,12 +25,6 @@ pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
             leave(model, node);
         }
         Msg::Details => model.dialogs.extend(node.map(|node| Dialog::Details { node, scroll: 0 })),
-        Msg::Problems if model.problems.is_empty() => model.say("nothing is wrong"),
-        Msg::Problems => model.dialogs.push(Dialog::Problems { cursor: 0 }),
-        Msg::Preview => {
-            let preview = Preview::of(model, Tab::File);
-            model.dialogs.push(Dialog::Preview(preview));
-        }
         Msg::Count(by) => count(model, *by),
         _ => {
             if let Some(guide) = &mut model.guide {
@@ -45,8 +38,7 @@ pub(super) fn update(model: &mut Model, msg: &Msg) -> Option<Effect> {
 fn update_answer(guide: &mut Guide, msg: &Msg) {
     match &mut guide.answer {
         Answer::Options { options, cursor } if matches!(msg, Msg::Move(-1 | 1) | Msg::Select(_)) => {
-            scroll(cursor, msg);
-            *cursor = (*cursor).min(options.len().saturating_sub(1));
+            move_within(cursor, options.len(), msg);
         }
         Answer::Text(line) if !matches!(msg, Msg::Move(_)) => {
             type_into(line, msg);

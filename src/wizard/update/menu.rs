@@ -13,7 +13,6 @@ use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
 use crate::wizard::model::{Model, Place};
 use crate::wizard::msg::Msg;
-use crate::wizard::preview::{Preview, Tab};
 use crate::wizard::repair::Repair;
 use crate::wizard::rows::{self, Row, RowKind};
 use crate::wizard::search::{Index, Search};
@@ -28,12 +27,6 @@ pub(super) fn update(model: &mut Model, msg: &Msg) {
         Msg::Return => jump::back(model),
         Msg::ShowAll => show_all(model),
         Msg::ShowNames => model.show_names = !model.show_names,
-        Msg::Problems if model.problems.is_empty() => model.say("nothing is wrong"),
-        Msg::Problems => model.dialogs.push(Dialog::Problems { cursor: 0 }),
-        Msg::Preview => {
-            let preview = Preview::of(model, Tab::File);
-            model.dialogs.push(Dialog::Preview(preview));
-        }
         Msg::Guide => super::start_guide(model),
         Msg::Load | Msg::SaveAs | Msg::SaveMinimal => files::ask(model, msg),
         _ => {

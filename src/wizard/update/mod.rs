@@ -9,6 +9,7 @@ use super::dialog::{Dialog, Pick, PickOption, Target};
 use super::guide::Guide;
 use super::model::Model;
 use super::msg::{Effect, Msg};
+use super::preview::{Preview, Tab};
 
 pub(super) use self::menu::{line_for, lock_reason};
 
@@ -53,6 +54,12 @@ fn take(model: &mut Model, msg: Msg) -> Option<Effect> {
             model.leaving = false;
         }
         other if !model.dialogs.is_empty() => return dialog::update(model, &other),
+        Msg::Problems if model.problems.is_empty() => model.say("nothing is wrong"),
+        Msg::Problems => model.dialogs.push(Dialog::Problems { cursor: 0 }),
+        Msg::Preview => {
+            let preview = Preview::of(model, Tab::File);
+            model.dialogs.push(Dialog::Preview(preview));
+        }
         other if model.guide.is_some() => return guide::update(model, &other),
         other => menu::update(model, &other),
     }
