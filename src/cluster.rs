@@ -77,6 +77,12 @@ impl Cluster {
         Self::with_store(settings, source, state_dir, |dir| Ok(Store::imagined(dir)))
     }
 
+    /// The cluster as it would become: its directory is read, and what is written stays in memory.
+    pub fn shadow(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+        require_files(settings)?;
+        Self::with_store(settings, source, state_dir, |dir| Ok(Store::shadow(dir)))
+    }
+
     fn with_store(
         settings: &Settings,
         source: TreeSource,

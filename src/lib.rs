@@ -25,6 +25,7 @@
 //! |---|---|
 //! | `kconfig` (a crate of its own) | the Kconfig language; knows no terminal, no process, no file |
 //! | `error` | the one error that reaches a person: class, evidence, next command |
+//! | `change` | one thing that a step would change, and the mark of what nobody can know yet |
 //! | `config` | the configuration: loaded, asked, changed, saved as a whole |
 //! | `state` | `.turnup/<cluster>/`: journal, snapshot, lock, files; the only writer there |
 //! | `exec` | every child process: groups, signals, time limits, logs, masks; ssh |
@@ -39,6 +40,7 @@
 //! | `bootstrap` | phase 2: certificates, complete configuration, delivery over ssh |
 //! | `addons` | phase 3: manifests, `kubectl apply`, pruning, readiness |
 //! | `forecast` | what a configuration would become: rendered files and steps, before anything exists |
+//! | `plan` | what `up` would do, as one file that a run can be held to; the blast radius of each changed setting |
 //! | `validate` | does the cluster do what a cluster is for |
 //! | `bench` | the times of a turn-up, next to kubeadm's |
 //! | `cli` | one file a command; the only one that knows all rooms |
@@ -117,6 +119,7 @@ pub mod addons;
 pub mod artifacts;
 pub mod bench;
 pub mod bootstrap;
+pub mod change;
 pub mod cli;
 pub mod cluster;
 pub mod config;
@@ -126,6 +129,7 @@ pub mod exec;
 pub mod forecast;
 pub mod node;
 pub mod phase;
+pub mod plan;
 pub mod provision;
 pub mod report;
 pub mod state;

@@ -60,7 +60,6 @@ pub(crate) struct Pod {
 pub(super) struct Workload {
     pub(super) object: Object,
     pub(super) hash: Option<String>,
-    pub(super) version: Option<String>,
     /// Whether its controller has seen its newest form.
     pub(super) is_current: bool,
     /// Replicas of a Deployment: wanted, in their newest form, available.
@@ -201,7 +200,6 @@ impl Workload {
         Self {
             object: Object::from_json(item),
             hash: optional(&metadata["annotations"][HASH]),
-            version: optional(&metadata["annotations"]["turnup.dev/version"]),
             is_current: number(&status["observedGeneration"]) >= number(&metadata["generation"]),
             replicas: [&item["spec"]["replicas"], &status["updatedReplicas"], &status["availableReplicas"]].map(number),
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::artifacts::Obtained;
 use crate::bootstrap::kubectl;
+use crate::change::{self, Change, Preview};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
@@ -59,7 +60,7 @@ impl Room {
             Ok(manifests) => manifests
                 .iter()
                 .fold(inputs, |inputs, manifest| inputs.with(format!("manifest of {}", manifest.name), &manifest.hash)),
-            Err(_) => inputs.with("manifests", "unknown"),
+            Err(_) => inputs.with("manifests", change::known_after("bootstrap/artifacts")),
         }
     }
 
@@ -139,12 +140,17 @@ impl Action for Render {
     }
 
     fn run(&self, _host: Option<&str>, _cx: &Cx) -> Result<()> {
+        self.foresee(None).map(drop)
+    }
+
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
         let store = &self.0.cluster.store;
         let manifests = self.0.manifests()?;
         for manifest in &manifests {
             store.write_file(manifest.file(), manifest.text.as_bytes(), 0o644)?;
         }
-        self.stale_files(&manifests).into_iter().try_for_each(|file| store.remove(file))
+        self.stale_files(&manifests).into_iter().try_for_each(|file| store.remove(file))?;
+        Ok(true)
     }
 }
 
@@ -165,6 +171,13 @@ impl Apply {
                 && workloads.any(|workload| workload.hash.as_ref() == Some(&manifest.hash))
         };
         Ok(manifests.iter().filter(|manifest| !same(manifest)).collect())
+    }
+
+    /// What applying and pruning would change in the cluster.
+    fn find_changes(&self) -> Result<Vec<Change>> {
+        let (kubectl, manifests) = (kubectl(&self.0.cluster)?, self.0.manifests()?);
+        let there = prune::find_objects(&kubectl)?;
+        preview::find_changes(&kubectl, &there, &manifests, &self.changed(&there, &manifests)?)
     }
 
     /// Remembers what the objects are now, so that a change by somebody else is noticed.
@@ -201,17 +214,23 @@ impl Action for Apply {
             .map_or(Proof::Holds, |object| Proof::Gone(format!("{object} belongs to no addon that is on"))))
     }
 
-    fn preview(&self, _host: Option<&str>) -> Result<Vec<String>> {
-        let (kubectl, manifests) = (kubectl(&self.0.cluster)?, self.0.manifests()?);
-        let there = match prune::find_objects(&kubectl) {
-            Ok(there) => there,
-            Err(error) => return Ok(vec![format!("the cluster cannot be asked: {error}")]),
-        };
-        preview::preview(&kubectl, &there, &manifests, &self.changed(&there, &manifests)?)
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        if change::is_unknown(&self.0.handoff.control_plane()?.instance) {
+            return Ok(Preview::after("bootstrap/api"));
+        }
+        match self.find_changes() {
+            Ok(changes) => Ok(changes.into()),
+            Err(error) if error.class() == Class::Interrupted => Err(error),
+            // No kubectl, no kubeconfig or no answer yet.
+            Err(_) => Ok(Preview::after("bootstrap/api")),
+        }
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.forget_look();
+        if cx.is_bound() {
+            cx.admit(&self.find_changes()?)?;
+        }
         let kubectl = kubectl(&self.0.cluster)?;
         let logged = kubectl.clone().log(cx.log_path());
         let manifests = self.0.manifests()?;

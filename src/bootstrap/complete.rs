@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::artifacts::Obtained;
+use crate::change;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::node::Facts;
@@ -312,7 +313,8 @@ impl Contents<'_> {
     }
 
     fn secret(&mut self, path: &str, name: &str, text: String, owner: u32) {
-        let sha256 = hex::encode(Sha256::digest(&text));
+        // What is not known yet has no digest.
+        let sha256 = if change::is_unknown(&text) { text.clone() } else { hex::encode(Sha256::digest(&text)) };
         self.secrets.insert(name.to_owned(), Zeroizing::new(text));
         self.push(path, 0o600, owner, Content::Secret { name: name.to_owned(), sha256 });
     }

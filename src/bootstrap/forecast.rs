@@ -3,6 +3,7 @@
 //! Certificates and keys are texts that say what they will be. Of a host that nobody has looked at yet, the usual is assumed.
 
 use crate::artifacts::{Lock, Obtained};
+use crate::change;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::node::Facts;
@@ -10,7 +11,7 @@ use crate::provision::{Handoff, handoff};
 use crate::state::Store;
 
 use super::complete::{Completion, file_of};
-use super::pki::{Authority, Leaf};
+use super::pki::{Authority, Leaf, Pki};
 use super::steps::facts_file;
 
 /// Fills the imagined directory of the cluster, in which the hand-off lies already; what is known of real hosts and artifacts is taken over.
@@ -71,6 +72,32 @@ fn write_certificates(store: &Store, cluster: &str, leaves: &[Leaf]) -> Result<(
         let what = format!("certificate of {} ({group}), signed by {}, for: {hosts}", leaf.name, leaf.authority.file());
         write(&format!("{}.crt", leaf.file), &what)?;
         write(&format!("{}.key", leaf.file), &format!("key of {}", leaf.file))?;
+    }
+    Ok(())
+}
+
+/// Marks for the certificates and keys that are missing or would be made anew.
+pub(super) fn foresee_certificates(cluster: &Cluster, leaves: &[Leaf]) -> Result<()> {
+    let store = &cluster.store;
+    let mark = change::known_after("bootstrap/pki");
+    let write = |file: String| store.write_file(format!("pki/{file}"), mark.as_bytes(), 0o600);
+    let missing = |file: &str| store.read(format!("pki/{file}")).map(|bytes| bytes.is_none());
+    let authorities = Authority::ALL.map(Authority::file).into_iter();
+    let kept = authorities.flat_map(|file| [format!("{file}.crt"), format!("{file}.key")]);
+    for file in kept.chain(["sa.pub", "sa.key", "encryption.key"].map(str::to_owned)) {
+        if missing(&file)? {
+            write(file)?;
+        }
+    }
+    let pki = Pki::new(store);
+    for leaf in leaves {
+        // Without its authority nothing can be said about it.
+        if !pki.is_good(leaf).unwrap_or(false) {
+            write(format!("{}.crt", leaf.file))?;
+            if missing(&format!("{}.key", leaf.file))? {
+                write(format!("{}.key", leaf.file))?;
+            }
+        }
     }
     Ok(())
 }

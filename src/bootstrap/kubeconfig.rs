@@ -4,6 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::change;
+
 /// How a user of the API proves who it is.
 pub enum Identity<'a> {
     /// Certificate and key inside the file, in PEM.
@@ -26,7 +28,7 @@ pub fn render(cluster: &str, server: &str, authority: &str, user: &str, identity
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": {"server": server, "certificate-authority-data": STANDARD.encode(authority)}}],
+        "clusters": [{"name": cluster, "cluster": {"server": server, "certificate-authority-data": encode(authority)}}],
         "users": [{"name": user, "user": credentials(identity)}],
         "contexts": [{"name": context, "context": {"cluster": cluster, "user": user}}],
         "current-context": context,
@@ -34,11 +36,16 @@ pub fn render(cluster: &str, server: &str, authority: &str, user: &str, identity
     format!("{config:#}\n")
 }
 
+/// Base64; what is not known yet stays what says so.
+fn encode(text: &str) -> String {
+    if change::is_unknown(text) { text.to_owned() } else { STANDARD.encode(text) }
+}
+
 fn credentials(identity: &Identity<'_>) -> Value {
     match identity {
         Identity::Embedded { certificate, key } => json!({
-            "client-certificate-data": STANDARD.encode(certificate),
-            "client-key-data": STANDARD.encode(key),
+            "client-certificate-data": encode(certificate),
+            "client-key-data": encode(key),
         }),
         Identity::File(path) => json!({"client-certificate": path, "client-key": path}),
         Identity::Token(token) => json!({"token": token}),

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
+use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Result};
 use crate::exec::{Ssh, Stream};
@@ -51,11 +54,11 @@ impl<'a> Reach<'a> {
     }
 
     /// What on the host differs from its complete configuration.
-    pub(super) fn differences(&self, complete: &Complete) -> Result<Vec<String>> {
+    pub(super) fn differences(&self, complete: &Complete) -> Result<Vec<Change>> {
         self.ask("diff", complete)
     }
 
-    fn ask(&self, question: &str, complete: &Complete) -> Result<Vec<String>> {
+    fn ask<T: DeserializeOwned>(&self, question: &str, complete: &Complete) -> Result<Vec<T>> {
         let text = serde_json::to_vec(complete).context("cannot write the complete configuration")?;
         let output = self.ssh.run_with_stdin(&[TURNUP, "node", question], text)?;
         serde_json::from_str(&output.stdout).context(format!("{} does not answer with a list", self.host.name))

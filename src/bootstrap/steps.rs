@@ -8,6 +8,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, Lock, Obtained};
+use crate::change::{self, Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::node::up::Delivery;
@@ -17,6 +18,7 @@ use crate::provision::{Handoff, Host, Role};
 
 use super::api::{KUBECONFIG, Kubectl};
 use super::complete::{Completion, Secrets, file_of};
+use super::forecast::foresee_certificates;
 use super::kubeconfig::{self, Identity};
 use super::machine;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
@@ -109,7 +111,8 @@ impl Node {
         let complete = self.cluster.store.read(file_of(&host.name))?.unwrap_or_default();
         let mut inputs = Inputs::new().with("host instance", &host.instance).with("turnup", self.cluster.version());
         let Ok(complete) = Complete::parse("", &String::from_utf8_lossy(&complete)) else {
-            return Ok(inputs.with("complete configuration", "none"));
+            let step = format!("bootstrap/complete@{}", host.name);
+            return Ok(inputs.with("complete configuration", change::known_after(&step)));
         };
         inputs.insert("Kubernetes version", &complete.kubernetes_version);
         inputs.extend(complete.files.iter().map(|file| (file.path.clone(), format!("{file:?}"))));
@@ -127,21 +130,40 @@ impl Node {
         Ok(match Reach::for_proof(&self.cluster, host)?.differences(&complete) {
             Err(error) if error.class() == Class::Interrupted => return Err(error),
             Err(error) => Proof::Gone(format!("{} does not answer: {}", host.name, error.message())),
-            Ok(lines) => lines.into_iter().next().map_or(Proof::Holds, Proof::Gone),
+            Ok(changes) => changes.first().map_or(Proof::Holds, |change| Proof::Gone(change.describe_fault())),
         })
     }
 
-    /// What `turnup plan` says about a host: everything that differs on it.
-    fn preview_host(&self, host: Option<&str>) -> Result<Vec<String>> {
+    /// Everything that differs on a host, as far as there is one that can tell.
+    fn preview_host(&self, host: Option<&str>) -> Result<Preview> {
         let host = self.host(host)?;
-        // A host whose facts are not known yet has nothing on it to compare.
-        let Ok((complete, _)) = self.computed(&host.name) else { return Ok(Vec::new()) };
-        Ok(Reach::for_proof(&self.cluster, host)?.differences(&complete).unwrap_or_default())
+        if let Some(step) = change::step_of_mark(&host.instance) {
+            return Ok(Preview::after(step));
+        }
+        let inspected = Preview::after(format!("bootstrap/inspect@{}", host.name));
+        let Ok((complete, _)) = self.computed(&host.name) else { return Ok(inspected) };
+        match Reach::for_proof(&self.cluster, host)?.differences(&complete) {
+            Ok(changes) => Ok(changes.into()),
+            Err(error) if error.class() == Class::Interrupted => Err(error),
+            // It does not answer, or has no turnup of this version yet.
+            Err(_) => Ok(inspected),
+        }
+    }
+
+    /// Looks at the host once more when a plan says what may change there.
+    fn require_announced(&self, host: &Host, complete: &Complete, cx: &Cx) -> Result<()> {
+        if !cx.is_bound() {
+            return Ok(());
+        }
+        let reach = Reach::new(&self.cluster, host, cx)?;
+        reach.copy_turnup(&self.cluster)?;
+        cx.admit(&reach.differences(complete)?)
     }
 
     /// Brings one host to its complete configuration.
     fn bring_up(&self, host: &Host, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
         let (complete, secrets) = self.computed(&host.name)?;
+        self.require_announced(host, &complete, cx)?;
         let encode = |text: &Zeroizing<String>| {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
@@ -181,6 +203,12 @@ impl Action for Artifacts {
         let obtained = Obtained::obtain(&Cache::open()?, &selection, &cluster.settings.sources, cx)?;
         cluster.store.write_json(Obtained::FILE, &obtained, 0o644)
     }
+
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+        let cluster = &self.0.cluster;
+        let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+        cluster.store.write_json(Obtained::FILE, &Obtained::pinned(&selection), 0o644).map(|()| true)
+    }
 }
 
 /// Authorities, keys and certificates.
@@ -189,7 +217,8 @@ struct Certificates(Node);
 impl Action for Certificates {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let leaves = self.0.leaves();
-        let leaves = leaves.map(|leaves| format!("{leaves:?}")).unwrap_or_default();
+        let leaves = leaves.map(|leaves| format!("{leaves:?}"));
+        let leaves = leaves.unwrap_or_else(|_| change::known_after("bootstrap/artifacts"));
         Ok(Inputs::new().with("names and addresses", leaves))
     }
 
@@ -217,6 +246,22 @@ impl Action for Certificates {
         }
         cx.milestone("certificates");
         Ok(())
+    }
+
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        let pki = Pki::new(&self.0.cluster.store);
+        let mut changes = Vec::new();
+        for leaf in self.0.leaves()? {
+            if !pki.is_good(&leaf)? {
+                let known = self.0.cluster.store.read(format!("pki/{}.crt", leaf.file))?.is_some();
+                changes.push(Change::new(if known { Verb::Replace } else { Verb::Create }, "certificate", leaf.file));
+            }
+        }
+        Ok(changes.into())
+    }
+
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+        foresee_certificates(&self.0.cluster, &self.0.leaves()?).map(|()| true)
     }
 }
 
@@ -249,8 +294,10 @@ impl Action for Compute {
     fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
         let host = self.0.host(host)?;
         let cluster = &self.0.cluster;
-        let facts = self.0.facts(&host.name).map(|facts| facts.fingerprint()).unwrap_or_default();
-        let obtained = cluster.store.read(Obtained::FILE)?.unwrap_or_default();
+        let facts = self.0.facts(&host.name).map(|facts| facts.fingerprint());
+        let facts = facts.unwrap_or_else(|_| change::known_after(&format!("bootstrap/inspect@{}", host.name)));
+        let obtained = cluster.store.read(Obtained::FILE)?;
+        let obtained = obtained.unwrap_or_else(|| change::known_after("bootstrap/artifacts").into_bytes());
         // Of the other hosts only their number matters: whether the control plane is kept free of pods. Certificates are no input:
         // what they say follows from the rest, and `verify` sees one that was renewed.
         let workers = self.0.handoff.hosts.iter().any(|host| host.role == Role::Worker);
@@ -276,9 +323,13 @@ impl Action for Compute {
     }
 
     fn run(&self, host: Option<&str>, _cx: &Cx) -> Result<()> {
+        self.foresee(host).map(drop)
+    }
+
+    fn foresee(&self, host: Option<&str>) -> Result<bool> {
         let name = &self.0.host(host)?.name;
         let (complete, _) = self.0.computed(name)?;
-        self.0.cluster.store.write_json(file_of(name), &complete, 0o600)
+        self.0.cluster.store.write_json(file_of(name), &complete, 0o600).map(|()| true)
     }
 }
 
@@ -294,7 +345,7 @@ impl Action for Up {
         self.0.prove_host(host)
     }
 
-    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+    fn preview(&self, host: Option<&str>) -> Result<Preview> {
         self.0.preview_host(host)
     }
 
@@ -388,7 +439,7 @@ impl Action for Join {
         self.0.prove_host(host)
     }
 
-    fn preview(&self, host: Option<&str>) -> Result<Vec<String>> {
+    fn preview(&self, host: Option<&str>) -> Result<Preview> {
         self.0.preview_host(host)
     }
 
@@ -462,6 +513,11 @@ impl Action for Retire {
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
         // What nodes are left is a question of which hosts there are, and those are an input.
         Ok(Proof::Holds)
+    }
+
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        let left_over = self.left_over()?.into_iter();
+        Ok(left_over.map(|name| Change::new(Verb::Delete, "object", format!("Node {name}"))).collect::<Vec<_>>().into())
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {

@@ -1,59 +1,74 @@
 //! `turnup plan`: what `turnup up` would do now, and why. Changes nothing.
 
-use serde_json::json;
+use std::path::{Path, PathBuf};
 
-use crate::error::Result;
-use crate::phase::{Decision, Engine, Planned};
+use crate::config::TreeSource;
+use crate::error::{Context as _, Error, Result};
+use crate::exec::signals;
+use crate::plan::Plan;
+use crate::state::Store;
 
-use super::run::{PhaseName, open_cluster};
 use super::{Global, Printer};
 
-/// No options of its own.
+/// Below the options.
+const NOTES: &str = "\
+First comes what each changed setting sets in motion (the steps, hosts, restarts, and how long they took last time), then every
+step that is not proven done, with what it changes: Terraform's resources, files and services on the hosts, objects in the
+cluster. What only a run can know is said to be known after a step; nothing is made up.
+
+turnup plan --out FILE writes it down; turnup up --plan FILE does that and nothing else, and refuses when turnup, the
+configuration, a template, the state, a host or the cluster is not what it was. The file holds no secrets.";
+
+/// Where the plan goes.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Args {}
+#[command(after_help = NOTES)]
+pub struct Args {
+    /// Also write the plan to this file, for `turnup up --plan`
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Show a plan that was written before, without looking at anything else
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    show: Option<PathBuf>,
+}
 
 /// Shows the plan.
-pub(super) fn run(_args: &Args, global: &Global, printer: &Printer) -> Result<()> {
-    let cluster = open_cluster(global)?;
-    let mut lines = Vec::new();
-    let mut unknown = Vec::new();
-    for phase in PhaseName::ALL {
-        // The later phases know their hosts from provision's hand-off; before it there is nothing to say about them.
-        if phase != PhaseName::Provision && cluster.find_handoff()?.is_none() {
-            unknown.push(phase.name());
-            continue;
-        }
-        lines.extend(Engine::plan(&cluster.store, &phase.load(&cluster)?)?);
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+    signals::install()?;
+    let plan = match &args.show {
+        Some(file) => read(file)?.0,
+        None => make(global)?,
+    };
+    if let Some(file) = &args.out {
+        write(&plan, file)?;
+        printer.remark(&format!("wrote the plan; next: turnup up --plan {}", file.display()));
     }
-    lines.retain(|line| line.decision != Decision::Skip);
     if printer.is_json() {
-        let steps: Vec<_> = lines.iter().map(to_json).collect();
-        return printer.json(&json!({"schema": "turnup.plan/1", "steps": steps, "known_after_provision": unknown}));
+        return printer.json(&serde_json::to_value(&plan).context("cannot write the plan as JSON")?);
     }
-    if lines.is_empty() && unknown.is_empty() {
-        return printer.line("nothing to do");
-    }
-    for line in &lines {
-        printer.line(&format!("{:8} {}: {}", word(line.decision), line.id, line.why))?;
-        for preview in &line.preview {
-            printer.line(&format!("         {preview}"))?;
-        }
-    }
-    for phase in unknown {
-        printer.line(&format!("{:8} {phase}: known after provision", "unknown"))?;
-    }
-    Ok(())
+    plan.describe().iter().try_for_each(|line| printer.line(line))
 }
 
-fn to_json(line: &Planned) -> serde_json::Value {
-    json!({"id": line.id, "step": line.step, "host": line.host, "decision": word(line.decision), "why": line.why, "preview": line.preview})
+/// The plan for the configuration and the values for this run.
+pub(super) fn make(global: &Global) -> Result<Plan> {
+    let work_dir = std::env::current_dir().context("the working directory is gone")?;
+    let source = TreeSource::find(&work_dir);
+    let settings = global.settings(&source)?;
+    Plan::make(&settings, &source, &global.state_dir)
 }
 
-const fn word(decision: Decision) -> &'static str {
-    match decision {
-        Decision::Run => "run",
-        Decision::Skip => "skip",
-        Decision::Unknown => "unknown",
-        Decision::Forget => "forget",
+/// A plan from its file, and the file's text.
+pub(super) fn read(file: &Path) -> Result<(Plan, String)> {
+    let text = fs_err::read_to_string(file)
+        .map_err(|error| Error::usage("cannot read the plan").source(error).hint("turnup plan --out FILE"))?;
+    Ok((Plan::parse(file, &text)?, text))
+}
+
+/// Whole or not at all, for this user's eyes only: it names hosts, addresses and files.
+fn write(plan: &Plan, file: &Path) -> Result<()> {
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = file.file_name().ok_or_else(|| Error::usage(format!("{} is not a file", file.display())))?;
+    if !dir.is_dir() {
+        return Err(Error::usage(format!("there is no directory {}", dir.display())));
     }
+    Store::at(dir).write_json(name, plan, 0o600)
 }

@@ -1,17 +1,22 @@
 //! What the commands that work on a cluster share: which cluster, its lock, its events, and the phases one after another.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::artifacts::Digest;
 use crate::cluster::Cluster;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::phase::{Cx, Engine, Phase, Summary};
+use crate::phase::{Bound, Cx, Engine, Phase, Summary};
 use crate::report::{Mode, Reporter};
 use crate::{addons, bootstrap, doctor, provision};
 
 use super::{Global, Output};
+
+/// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may go on after a crash.
+const BEGUN: &str = "outputs/plan.sha256";
 
 /// The phases in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -61,6 +66,12 @@ pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
 }
 
+/// A plan that a run is held to, and the command that goes on with it.
+pub(super) struct Binding {
+    bound: Bound,
+    next: String,
+}
+
 /// A run that holds the cluster's lock and shows events.
 pub(super) struct Session {
     pub(super) cluster: Arc<Cluster>,
@@ -84,17 +95,27 @@ impl Session {
         result
     }
 
-    /// Runs these phases under the cluster's lock.
-    pub(super) fn run_phases(&self, args: &RunArgs, phases: &[PhaseName]) -> Result<Summary> {
+    /// Runs these phases under the cluster's lock. What they are bound to is asked under that lock, too.
+    pub(super) fn run_phases(
+        &self,
+        args: &RunArgs,
+        phases: &[PhaseName],
+        bind: impl FnOnce(&Self) -> Result<Option<Binding>>,
+    ) -> Result<Summary> {
         let store = &self.cluster.store;
         let lock = store.lock(&format!("turnup {}", self.command))?;
+        let binding = bind(self)?;
+        if binding.is_none() {
+            store.remove(BEGUN)?;
+        }
         if phases.contains(&PhaseName::Provision) && self.cluster.find_handoff()?.is_none() {
             // Before the first host is made: better now than after some minutes.
             let target = &self.cluster.settings.target;
             doctor::require(target, &doctor::inspect(target))?;
         }
-        let next = format!("turnup {}", self.command);
-        let mut engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);
+        let next = binding.as_ref().map_or_else(|| format!("turnup {}", self.command), |binding| binding.next.clone());
+        let engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);
+        let mut engine = engine.bound_to(binding.map(|binding| Arc::new(binding.bound)));
         let mut total = Summary::default();
         for name in phases {
             let summary = engine.run(&name.load(&self.cluster)?)?;
@@ -103,6 +124,18 @@ impl Session {
             total.elapsed += summary.elapsed;
         }
         Ok(total)
+    }
+
+    /// What this run is held to: the plan, provided that the world is still the one for which it was made.
+    pub(super) fn bind(&self, global: &Global, file: &Path) -> Result<Binding> {
+        let store = &self.cluster.store;
+        let (plan, text) = super::plan::read(file)?;
+        let digest = Digest::of(text.as_bytes()).to_string();
+        let going_on = store.read(BEGUN)?.as_deref() == Some(digest.as_bytes());
+        plan.require_same_world(&super::plan::make(global)?, going_on, &store.state()?)?;
+        store.write_file(BEGUN, digest.as_bytes(), 0o600)?;
+        let next = format!("turnup up --plan {}", shell_words::quote(&file.display().to_string()));
+        Ok(Binding { bound: plan.bind(), next })
     }
 
     /// A context for work that is no step of a phase.

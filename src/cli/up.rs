@@ -1,5 +1,6 @@
 //! `turnup up`, and `turnup provision|bootstrap|addons` one by one.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{Settings, TreeSource};
@@ -22,6 +23,9 @@ pub struct Args {
     /// Take the defaults when there is no configuration yet, and write them
     #[arg(long)]
     defaults: bool,
+    /// Do what this plan says and nothing else (from `turnup plan --out FILE`)
+    #[arg(long, value_name = "FILE", conflicts_with = "defaults")]
+    plan: Option<PathBuf>,
 }
 
 /// Everything: provision, bootstrap, addons, validate.
@@ -34,7 +38,9 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let session = Session::start(global, "up")?;
     let cluster = std::sync::Arc::clone(&session.cluster);
     session.finish(|session| {
-        let summary = session.run_phases(&args.run, &PhaseName::ALL)?;
+        let summary = session.run_phases(&args.run, &PhaseName::ALL, |session| {
+            args.plan.as_deref().map(|file| session.bind(global, file)).transpose()
+        })?;
         session.cluster.remember_applied()?;
         // Where nothing was done, the proofs of the steps have just looked at nodes and addons.
         let deep = summary.ran > 0;
@@ -47,7 +53,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 /// One phase alone.
 pub(super) fn run_one(phase: PhaseName, args: &RunArgs, global: &Global, printer: &Printer) -> Result<()> {
     let session = Session::start(global, phase.name())?;
-    let summary = session.finish(|session| session.run_phases(args, &[phase]))?;
+    let summary = session.finish(|session| session.run_phases(args, &[phase], |_| Ok(None)))?;
     if summary.ran == 0 {
         printer.remark(&format!("{}: nothing to do", phase.name()));
     }

@@ -33,8 +33,12 @@ pub struct Forecast {
     pub files: BTreeMap<String, String>,
     /// The hosts by their names.
     pub hosts: BTreeMap<String, Role>,
-    /// The steps in their order, each with one digest of all its inputs; none where only a run can know them.
-    steps: Vec<(String, Option<String>)>,
+    /// The host that each one is: another one where it would be made anew.
+    pub instances: BTreeMap<String, String>,
+    /// The names of the steps in their order.
+    steps: Vec<String>,
+    /// The tasks by their ids, each with one digest of all its inputs; none where only a run can know them.
+    tasks: BTreeMap<String, Option<String>>,
     source: TreeSource,
     state_dir: PathBuf,
     /// The cluster as it is.
@@ -60,41 +64,45 @@ impl Forecast {
         provision::forecast(&cluster, &real)?;
         bootstrap::forecast(&cluster, &real)?;
         addons::forecast(&cluster)?;
-        let mut steps = Vec::new();
+        let (mut steps, mut tasks) = (Vec::new(), BTreeMap::new());
         for phase in [provision::phase(&cluster)?, bootstrap::phase(&cluster)?, addons::phase(&cluster)?] {
-            let known = Engine::fingerprints(&cluster.store, &phase)?;
-            let names = phase.manifest.steps.iter().map(|step| format!("{}/{}", phase.name, step.name));
-            steps.extend(names.map(|name| (name.clone(), known.get(&name).cloned().flatten())));
+            tasks.extend(Engine::fingerprints(&cluster.store, &phase)?);
+            steps.extend(phase.manifest.steps.iter().map(|step| format!("{}/{}", phase.name, step.name)));
         }
         let files = cluster.store.imagined_files().into_iter();
         let files =
             files.map(|(path, bytes)| (path.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
-        let hosts = cluster.handoff()?.hosts.into_iter().map(|host| (host.name, host.role)).collect();
+        let hosts = cluster.handoff()?.hosts;
         Ok(Self {
             files: files.filter(|(path, _)| phase_of(path).is_some()).collect(),
-            hosts,
+            hosts: hosts.iter().map(|host| (host.name.clone(), host.role)).collect(),
+            instances: hosts.into_iter().map(|host| (host.name, host.instance)).collect(),
             steps,
+            tasks,
             source: source.clone(),
             state_dir: state_dir.to_owned(),
             real,
         })
     }
 
-    /// The steps whose inputs differ, in their order.
+    /// The ids of the tasks whose inputs differ, or that only one of both has.
+    #[must_use]
+    pub fn different_tasks(&self, other: &Self) -> BTreeSet<String> {
+        let ids = self.tasks.keys().chain(other.tasks.keys());
+        ids.filter(|id| self.tasks.get(*id) != other.tasks.get(*id)).cloned().collect()
+    }
+
+    /// The steps whose inputs differ on any host, in their order.
     #[must_use]
     pub fn different_steps(&self, other: &Self) -> Vec<String> {
-        let missing = |step: &String, list: &[(String, Option<String>)]| !list.iter().any(|(name, _)| name == step);
-        let changed = |(name, digest): &&(String, Option<String>)| {
-            other.steps.iter().any(|(there, other)| there == name && other != digest) || missing(name, &other.steps)
-        };
-        let gone = other.steps.iter().filter(|(name, _)| missing(name, &self.steps));
-        self.steps.iter().filter(changed).chain(gone).map(|(name, _)| name.clone()).collect()
+        let tasks = self.different_tasks(other);
+        self.in_order(tasks.iter().map(|id| id.split('@').next().unwrap_or(id).to_owned()).collect())
     }
 
     /// The same steps in the order in which they run.
     #[must_use]
     pub fn in_order(&self, mut steps: BTreeSet<String>) -> Vec<String> {
-        let mut ordered: Vec<String> = self.steps.iter().filter_map(|(name, _)| steps.take(name)).collect();
+        let mut ordered: Vec<String> = self.steps.iter().filter_map(|name| steps.take(name)).collect();
         ordered.extend(steps);
         ordered
     }

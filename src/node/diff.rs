@@ -1,79 +1,168 @@
-//! What on this host differs from its complete configuration. Looks, and changes nothing: the proof that a node is still what
-//! `turnup node up` made it, and the host's part of `turnup plan`.
+//! What on this host differs from its complete configuration, and what mending it would stop and start. Looks, and changes nothing: the
+//! proof that a node is still what `turnup node up` made it, and the host's part of `turnup plan`.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use similar::{ChangeTag, TextDiff};
+
+use crate::change::{Change, Verb};
 use crate::error::Result;
 use crate::exec::Run;
 
-use super::complete::{Binary, Complete, File};
+use super::complete::{Binary, Complete, Content, File, Unit};
 use super::task;
 use super::up::stamp;
 
-/// One line for each difference, in the order in which `turnup node up` would mend them; none when there is nothing to do.
-pub fn find_differences(complete: &Complete) -> Result<Vec<String>> {
-    let mut lines = Vec::new();
+/// Where kubelet finds static pods.
+const MANIFESTS: &str = "/etc/kubernetes/manifests/";
+/// How many lines of one text a plan shows.
+const LINES: usize = 60;
+
+/// What differs, in the order in which `turnup node up` would mend it; nothing when there is nothing to do.
+pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
+    let mut changes = Vec::new();
     for (name, value) in &complete.sysctls {
         let found = task::read_sysctl(name)?;
         if found != *value {
-            lines.push(format!("sysctl {name}: {found}, wanted {value}"));
+            let lines = vec![format!("- {found}"), format!("+ {value}")];
+            changes.push(Change::new(Verb::Update, "kernel setting", name).with_lines(lines));
         }
     }
     for directory in &complete.directories {
-        lines.extend(attributes(&directory.path, directory.mode, directory.owner));
+        changes.extend(attributes("directory", &directory.path, directory.mode, directory.owner));
     }
-    for (binary, line) in complete.binaries.iter().zip(binaries(&complete.binaries)?) {
-        lines.extend(line.map(|why| format!("{}: {why}", binary.path)));
+    for (binary, verb) in complete.binaries.iter().zip(binaries(&complete.binaries)?) {
+        changes.extend(verb.map(|verb| Change::new(verb, "binary", &binary.path)));
     }
     for file in &complete.files {
-        lines.extend(file_difference(file)?);
+        changes.extend(file_difference(file)?);
     }
+    let changed: BTreeSet<String> = changes.iter().map(|change| change.name.clone()).collect();
     for unit in &complete.units {
-        let path = format!("/etc/systemd/system/{}", unit.name);
-        if fs_err::read_to_string(&path).is_ok_and(|text| text == unit.text) {
-            let active = Run::new("systemctl").args(["is-active", "--quiet", &unit.name]).dir("/").output();
-            lines.extend(active.is_err().then(|| format!("{} is not active", unit.name)));
-        } else {
-            lines.push(format!("{path} differs"));
-        }
+        changes.extend(unit_differences(unit, &changed));
     }
     let missing = complete.images.iter().filter(|image| !stamp(image).exists());
-    lines.extend(missing.map(|image| format!("image {} is not imported", image.reference)));
-    Ok(lines)
+    changes.extend(missing.map(|image| Change::new(Verb::Create, "image", &image.reference)));
+    Ok(changes)
+}
+
+/// The services and static pods that would stop and start if a host of the first configuration got the second one.
+#[must_use]
+pub fn foresee_restarts(before: &Complete, after: &Complete) -> Vec<String> {
+    let mut changed: BTreeSet<&str> = BTreeSet::new();
+    let kept = |path: &str| before.files.iter().find(|file| file.path == path);
+    changed.extend(after.files.iter().filter(|file| kept(&file.path) != Some(file)).map(|file| file.path.as_str()));
+    let placed = |path: &str| before.binaries.iter().find(|binary| binary.path == path);
+    let other = |binary: &&Binary| placed(&binary.path) != Some(binary);
+    changed.extend(after.binaries.iter().filter(other).map(|binary| binary.path.as_str()));
+    let services = after.units.iter().filter_map(|unit| {
+        let known = before.units.iter().find(|known| known.name == unit.name)?;
+        let stale = known.text != unit.text || unit.restart_on.iter().any(|file| changed.contains(file.as_str()));
+        stale.then(|| unit.name.clone())
+    });
+    let pods = changed.iter().filter(|path| kept(path).is_some()).filter_map(|path| path.strip_prefix(MANIFESTS));
+    services.chain(pods.map(|pod| format!("static pod {}", pod.trim_end_matches(".json")))).collect()
+}
+
+/// The unit's own file, and what becomes of the unit when that or what it depends on changes.
+fn unit_differences(unit: &Unit, changed: &BTreeSet<String>) -> Vec<Change> {
+    let path = format!("/etc/systemd/system/{}", unit.name);
+    let text = fs_err::read_to_string(&path);
+    let mut changes = Vec::new();
+    match &text {
+        Ok(text) if *text == unit.text => {}
+        Ok(text) => changes.push(Change::new(Verb::Update, "unit", &unit.name).with_lines(line_diff(text, &unit.text))),
+        Err(_) => changes.push(Change::new(Verb::Create, "unit", &unit.name)),
+    }
+    let active =
+        text.is_ok() && Run::new("systemctl").args(["is-active", "--quiet", &unit.name]).dir("/").output().is_ok();
+    if !active {
+        changes.push(Change::new(Verb::Start, "service", &unit.name));
+    } else if !changes.is_empty() || unit.restart_on.iter().any(|file| changed.contains(file)) {
+        changes.push(Change::new(Verb::Restart, "service", &unit.name));
+    }
+    changes
 }
 
 /// Reading some hundred megabytes is the longest part, so every binary gets a thread.
-fn binaries(binaries: &[Binary]) -> Result<Vec<Option<&'static str>>> {
+fn binaries(binaries: &[Binary]) -> Result<Vec<Option<Verb>>> {
     std::thread::scope(|scope| {
-        let look = |binary: &Binary| -> Result<Option<&'static str>> {
+        let look = |binary: &Binary| -> Result<Option<Verb>> {
             let path = Path::new(&binary.path);
             if !path.exists() {
-                return Ok(Some("is missing"));
+                return Ok(Some(Verb::Create));
             }
-            Ok((task::digest_of(path)? != binary.sha256).then_some("is another one"))
+            Ok((task::digest_of(path)? != binary.sha256).then_some(Verb::Update))
         };
         let threads: Vec<_> = binaries.iter().map(|binary| scope.spawn(move || look(binary))).collect();
         threads.into_iter().map(task::join).collect()
     })
 }
 
-fn file_difference(file: &File) -> Result<Option<String>> {
+fn file_difference(file: &File) -> Result<Option<Change>> {
     let path = Path::new(&file.path);
+    let (kind, name) = match file.path.strip_prefix(MANIFESTS) {
+        Some(pod) => ("static pod", pod.trim_end_matches(".json")),
+        None => ("file", file.path.as_str()),
+    };
     if !path.exists() {
-        return Ok(Some(format!("{} is missing", file.path)));
+        return Ok(Some(Change::new(Verb::Create, kind, name)));
     }
-    if !file.initial && task::digest_of(path)? != task::wanted_digest(file) {
-        return Ok(Some(format!("{} has another content", file.path)));
+    if file.initial {
+        return Ok(None);
     }
-    Ok(if file.initial { None } else { attributes(&file.path, file.mode, file.owner) })
+    if task::digest_of(path)? == task::wanted_digest(file) {
+        return Ok(attributes(kind, &file.path, file.mode, file.owner));
+    }
+    let lines = match &file.content {
+        Content::Text(text) => line_diff(&String::from_utf8_lossy(&fs_err::read(path)?), text),
+        // Neither the one nor the other is anybody's business.
+        Content::Secret { .. } => vec!["(secret)".to_owned()],
+    };
+    Ok(Some(Change::new(Verb::Update, kind, name).with_lines(lines)))
 }
 
-fn attributes(path: &str, mode: u32, owner: u32) -> Option<String> {
-    let Ok(found) = fs_err::metadata(path) else { return Some(format!("{path} is missing")) };
+/// The lines that differ: `- as it is`, `+ as it would be`.
+fn line_diff(before: &str, after: &str) -> Vec<String> {
+    let diff = TextDiff::from_lines(before, after);
+    let changed = diff.iter_all_changes().filter_map(|change| {
+        let sign = match change.tag() {
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
+            ChangeTag::Equal => return None,
+        };
+        Some(format!("{sign} {}", change.value().trim_end_matches('\n')))
+    });
+    let mut lines: Vec<String> = changed.collect();
+    let more = lines.len().saturating_sub(LINES);
+    if more > 0 {
+        lines.truncate(LINES);
+        lines.push(format!("… and {more} more lines"));
+    }
+    lines
+}
+
+fn attributes(kind: &str, path: &str, mode: u32, owner: u32) -> Option<Change> {
+    let Ok(found) = fs_err::metadata(path) else { return Some(Change::new(Verb::Create, kind, path)) };
     let (has, user) = (found.mode() & 0o7777, found.uid());
     if has == mode && user == owner && found.gid() == owner {
         return None;
     }
-    Some(format!("{path}: mode {has:o} of user {user}, wanted {mode:o} of {owner}"))
+    let lines = vec![format!("- mode {has:o} of user {user}"), format!("+ mode {mode:o} of user {owner}")];
+    Some(Change::new(Verb::Update, kind, path).with_lines(lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_compared_by_lines_and_long_differences_are_cut() {
+        assert_eq!(line_diff("a\nb\nc\n", "a\nB\nc\n"), ["- b", "+ B"]);
+        let long: String = (0..100).map(|number| format!("{number}\n")).collect();
+        let lines = line_diff("", &long);
+        assert_eq!((lines.len(), lines.last().map(String::as_str)), (LINES + 1, Some("… and 40 more lines")));
+    }
 }

@@ -1,11 +1,13 @@
 //! What a step does, and what it may use while it does it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Inputs, Sink, What};
-use crate::Result;
+use crate::change::{Change, Preview};
 use crate::exec::{Run, signals};
+use crate::{Error, Result};
 
 /// Whether what a step made is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +24,15 @@ pub trait Action: Send + Sync {
     fn inputs(&self, host: Option<&str>) -> Result<Inputs>;
     /// Looks whether what the last run made is still there. Changes nothing.
     fn verify(&self, host: Option<&str>) -> Result<Proof>;
-    /// Lines for `turnup plan` that say what would change. Changes nothing.
-    fn preview(&self, _host: Option<&str>) -> Result<Vec<String>> {
-        Ok(Vec::new())
+    /// What running it would change, for `turnup plan`. Changes nothing. What depends on a step that has not run yet is said to.
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        Ok(Preview::default())
+    }
+    /// In a plan, in place of running it: writes to the imagined directory what a run would write to the real one, so that later steps
+    /// can be judged; what only a run makes is a [mark](crate::change::known_after). False when nothing of that can be told, so that no
+    /// step that comes after it can be judged either.
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+        Ok(true)
     }
     /// Does it.
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()>;
@@ -37,13 +45,14 @@ pub struct Cx {
     pub(super) sink: Sink,
     pub(super) log: PathBuf,
     pub(super) deadline: Instant,
+    pub(super) announced: Option<Arc<Preview>>,
 }
 
 impl Cx {
     /// A context outside of any engine: for tests, and for commands that do a step's work by hand.
     #[must_use]
     pub fn detached(id: impl Into<String>, sink: Sink, log: impl Into<PathBuf>, budget: Duration) -> Self {
-        Self { id: id.into(), sink, log: log.into(), deadline: Instant::now() + budget }
+        Self { id: id.into(), sink, log: log.into(), deadline: Instant::now() + budget, announced: None }
     }
     /// Says what is being done, in a few words.
     pub fn progress(&self, message: impl Into<String>) {
@@ -58,6 +67,18 @@ impl Cx {
     /// Something that a person waits for has happened: "etcd healthy".
     pub fn milestone(&self, name: impl Into<String>) {
         self.sink.emit(What::Milestone { step: self.id.clone(), name: name.into() });
+    }
+    /// Whether a plan says what this step may change, so that it is worth to look once more before changing it.
+    #[must_use]
+    pub fn is_bound(&self) -> bool {
+        self.announced.is_some()
+    }
+    /// Refuses changes that the plan does not announce. Without a plan all are welcome.
+    pub fn admit(&self, changes: &[Change]) -> Result<()> {
+        let Some(announced) = &self.announced else { return Ok(()) };
+        let Some(change) = announced.find_unannounced(changes) else { return Ok(()) };
+        let error = change.lines.iter().take(8).fold(not_in_plan(&format!("{}: {change}", self.id)), Error::evidence);
+        Err(error)
     }
     /// The file that this step's children log to.
     #[must_use]
@@ -81,4 +102,9 @@ impl Cx {
     pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Run {
         Run::new(program).log(&self.log).timeout(self.remaining())
     }
+}
+
+/// The world is not the one that the plan was made for.
+pub(super) fn not_in_plan(what: &str) -> Error {
+    Error::person(format!("not in the plan: {what}")).hint("turnup plan --out FILE (and look at it again)")
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::unknown;
 use super::{Action, Cx, Inputs, Phase, Proof, Step};
+use crate::change::{Change, Preview, Verb};
 use crate::{Error, Result};
 
 /// The command, and what it depends on.
@@ -49,8 +50,8 @@ impl Action for CustomCommand {
         Ok(Proof::Holds)
     }
 
-    fn preview(&self, _host: Option<&str>) -> Result<Vec<String>> {
-        Ok(vec![format!("$ {}", shell_words::join(&self.argv))])
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        Ok(vec![Change::new(Verb::Run, "command", shell_words::join(&self.argv))].into())
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {

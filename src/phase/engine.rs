@@ -3,19 +3,21 @@
 //! For each step: intent to the disk, effect, outcome to the disk. A failure stops the steps that need the failed one and no others. The
 //! engine never undoes anything and never prints.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::bound::Bound;
 use super::custom::CustomCommand;
 use super::failure::{self, Failed};
 use super::graph::{Task, expand};
 use super::kill_point::{self, Point};
 use super::manifest::unknown;
-use super::plan::{self, Planned, judge};
+use super::plan::{self, Foretold, judge};
 use super::{Action, Cx, Inputs, Manifest, Sink, Step, What};
 use crate::exec::signals;
 use crate::state::{Entry, Lock, Outcome, State, Store};
@@ -123,13 +125,32 @@ pub struct Engine<'a> {
     parallel: usize,
     next_command: String,
     first_wait: Duration,
+    bound: Option<Arc<Bound>>,
+    /// Whether anything ran since this engine was made: what it did may be why a later proof fails.
+    moved: bool,
 }
 
 impl<'a> Engine<'a> {
     /// An engine; the lock is proof that nobody else writes.
     #[must_use]
     pub fn new(store: &'a Store, lock: &'a Lock, sink: Sink) -> Self {
-        Self { store, lock, sink, parallel: 8, next_command: "turnup up".into(), first_wait: Duration::from_secs(1) }
+        Self {
+            store,
+            lock,
+            sink,
+            parallel: 8,
+            next_command: "turnup up".into(),
+            first_wait: Duration::from_secs(1),
+            bound: None,
+            moved: false,
+        }
+    }
+
+    /// Nothing but what this plan announces may be done.
+    #[must_use]
+    pub fn bound_to(mut self, plan: Option<Arc<Bound>>) -> Self {
+        self.bound = plan;
+        self
     }
 
     /// How many steps may run at once; 8 by default.
@@ -153,13 +174,13 @@ impl<'a> Engine<'a> {
         self
     }
 
-    /// What `run` would do, and why. Needs no engine and no lock.
-    pub fn plan(store: &Store, phase: &Phase) -> Result<Vec<Planned>> {
-        plan::plan(store, phase)
+    /// What `run` would do, and why, of a phase that works on a shadow of the cluster's directory. Needs no engine and no lock.
+    pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<Foretold> {
+        plan::plan(store, phase, before)
     }
 
-    /// One digest of all inputs of each step; none where they are not known yet.
-    pub fn fingerprints(store: &Store, phase: &Phase) -> Result<BTreeMap<String, Option<String>>> {
+    /// One digest of all inputs of each task, by its id; none where they are not known yet.
+    pub fn fingerprints(store: &Store, phase: &Phase) -> Result<Vec<(String, Option<String>)>> {
         plan::fingerprints(store, phase)
     }
 
@@ -171,9 +192,10 @@ impl<'a> Engine<'a> {
         let tasks = expand(phase);
         let state = self.forget_gone(phase)?;
         self.sink.emit(What::PhaseStarted { phase: phase.name.clone(), steps: tasks.len() });
-        let mut board = Board::new(&tasks);
+        let mut board = Board::new(&tasks, self.moved);
         self.work_off(phase, &actions, &state, &mut board);
         self.store.flush(self.lock)?;
+        self.moved |= board.ran > 0;
         self.sink.emit(What::PhaseDone {
             phase: phase.name.clone(),
             ran: board.ran,
@@ -216,6 +238,7 @@ impl<'a> Engine<'a> {
                         step: &phase.manifest.steps[task.step],
                         action: actions[task.step].as_ref(),
                         state,
+                        follows: board.follows(at),
                     };
                     let sender = sender.clone();
                     running.push(&task.id);
@@ -263,12 +286,16 @@ impl<'a> Engine<'a> {
     }
 
     fn judge_and_run(&self, work: &Work<'_>, log: &Path) -> Result<Ended> {
-        let Work { task, step, action, state } = *work;
+        let Work { task, step, action, state, follows } = *work;
         let host = task.host.as_deref();
-        let (why, inputs) = judge(state, &task.id, action, host)?;
+        let plan::Judgement { why, inputs, .. } = judge(state, &task.id, action, host)?;
         let Some(why) = why else {
             self.sink.emit(What::StepSkipped { step: task.id.clone() });
             return Ok(Ended::Skipped);
+        };
+        let announced = match &self.bound {
+            Some(bound) => Some(Arc::new(bound.admit(&task.id, &why, &inputs, follows)?)),
+            None => None,
         };
         let start = Instant::now();
         let digest = inputs.digest();
@@ -276,7 +303,7 @@ impl<'a> Engine<'a> {
         self.store.record(self.lock, Entry::Intent { step: task.id.clone(), digest: digest.clone() })?;
         kill_point::pass(&task.id, Point::AfterIntent);
         self.sink.emit(What::StepStarted { step: task.id.clone(), summary: step.summary.clone(), why });
-        let cx = Cx::detached(&task.id, self.sink.clone(), log, step.budget);
+        let cx = Cx { announced, ..Cx::detached(&task.id, self.sink.clone(), log, step.budget) };
         let tried = catch_unwind(AssertUnwindSafe(|| self.try_until(step, action, host, &cx)));
         let result = tried.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
         kill_point::pass(&task.id, Point::AfterEffect);
@@ -337,6 +364,8 @@ struct Work<'w> {
     step: &'w Step,
     action: &'w dyn Action,
     state: &'w State,
+    /// Whether something that it comes after ran in this run.
+    follows: bool,
 }
 
 /// How a task ended well.
@@ -349,6 +378,8 @@ enum Ended {
 /// What is ready, what has ended and what never will begin.
 struct Board<'t> {
     tasks: &'t [Task],
+    /// Of each task, whether it or one that it comes after ran.
+    moved: Vec<bool>,
     waiting: Vec<usize>,
     ready: VecDeque<usize>,
     ran: usize,
@@ -360,10 +391,16 @@ struct Board<'t> {
 }
 
 impl<'t> Board<'t> {
-    fn new(tasks: &'t [Task]) -> Self {
+    fn new(tasks: &'t [Task], moved: bool) -> Self {
         let waiting: Vec<usize> = tasks.iter().map(|task| task.needs.len()).collect();
         let ready = (0..tasks.len()).filter(|at| waiting[*at] == 0).collect();
-        Self { tasks, waiting, ready, ran: 0, skipped: 0, failures: Vec::new(), blocked: Vec::new(), left: tasks.len() }
+        let moved = vec![moved; tasks.len()];
+        let (failures, blocked) = (Vec::new(), Vec::new());
+        Self { tasks, moved, waiting, ready, ran: 0, skipped: 0, failures, blocked, left: tasks.len() }
+    }
+
+    fn follows(&self, at: usize) -> bool {
+        self.moved[at] || self.tasks[at].needs.iter().any(|need| self.moved[*need])
     }
 
     fn is_clean(&self) -> bool {
@@ -373,6 +410,7 @@ impl<'t> Board<'t> {
     /// Notes how a task ended; returns the tasks that it blocks, each with the one to blame.
     fn settle(&mut self, at: usize, result: Result<Ended, Box<Failed>>) -> Vec<(String, String)> {
         self.left -= 1;
+        self.moved[at] = self.follows(at) || !matches!(result, Ok(Ended::Skipped));
         match result {
             Ok(ended) => {
                 match ended {

@@ -1,12 +1,17 @@
 //! What a step depends on, and whether it changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::change;
+
 /// Names with values or digests. Only digests of the values are ever stored, so a value may be a secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inputs(BTreeMap<String, String>);
+pub struct Inputs {
+    digests: BTreeMap<String, String>,
+    unknown: BTreeSet<String>,
+}
 
 impl Inputs {
     /// No inputs.
@@ -22,7 +27,11 @@ impl Inputs {
     }
     /// Adds one input.
     pub fn insert(&mut self, name: impl Into<String>, value: impl AsRef<[u8]>) {
-        self.0.insert(name.into(), hex::encode(Sha256::digest(value.as_ref())));
+        let (name, value) = (name.into(), value.as_ref());
+        if change::is_unknown(&String::from_utf8_lossy(value)) {
+            self.unknown.insert(name.clone());
+        }
+        self.digests.insert(name, hex::encode(Sha256::digest(value)));
     }
     /// Adds many inputs.
     pub fn extend<N: Into<String>, V: AsRef<[u8]>>(&mut self, items: impl IntoIterator<Item = (N, V)>) {
@@ -33,13 +42,18 @@ impl Inputs {
     /// The digest of each input.
     #[must_use]
     pub fn fingerprints(&self) -> &BTreeMap<String, String> {
-        &self.0
+        &self.digests
+    }
+    /// The inputs whose values nobody can know yet, in a plan; in a run there are none.
+    #[must_use]
+    pub fn unknown(&self) -> &BTreeSet<String> {
+        &self.unknown
     }
     /// One digest of all of them.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
-        for (name, value) in &self.0 {
+        for (name, value) in &self.digests {
             // Lengths first: no two different lists can run together into the same bytes.
             hash.update((name.len() as u64).to_le_bytes());
             hash.update(name);
@@ -51,8 +65,8 @@ impl Inputs {
     /// The names whose value differs from these fingerprints, was added or is gone.
     #[must_use]
     pub fn diff(&self, old: &BTreeMap<String, String>) -> Vec<String> {
-        let changed = self.0.iter().filter(|(name, value)| old.get(*name) != Some(value)).map(|(name, _)| name);
-        let gone = old.keys().filter(|name| !self.0.contains_key(*name));
+        let changed = self.digests.iter().filter(|(name, value)| old.get(*name) != Some(value)).map(|(name, _)| name);
+        let gone = old.keys().filter(|name| !self.digests.contains_key(*name));
         let mut names: Vec<String> = changed.chain(gone).cloned().collect();
         names.sort();
         names

@@ -4,6 +4,7 @@
 //! parallel, and can be killed at any instant. This room knows no Terraform, no SSH and no Kubernetes, and prints nothing: it emits events.
 
 mod action;
+mod bound;
 mod custom;
 mod engine;
 mod event;
@@ -15,8 +16,9 @@ mod manifest;
 mod plan;
 
 pub use action::{Action, Cx, Proof};
+pub use bound::Bound;
 pub use engine::{Engine, Host, Phase, Summary};
 pub use event::{Event, SCHEMA, Sink, What};
 pub use inputs::Inputs;
 pub use manifest::{Manifest, Scope, Step};
-pub use plan::{Decision, Planned, plan};
+pub use plan::{Decision, Foretold, Planned, plan};

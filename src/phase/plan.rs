@@ -1,14 +1,25 @@
-//! Whether a step has to run, and why. The plan and the run ask the same function.
+//! Whether a step has to run, and why; and what a run would do, foretold. The plan and the run ask the same function.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
-use super::graph::{expand, in_order};
+use serde::{Deserialize, Serialize};
+
+use super::engine::Performer;
+use super::graph::{Task, expand, in_order};
 use super::{Action, Inputs, Phase, Proof};
-use crate::Result;
+use crate::change::Preview;
 use crate::state::{State, Store};
+use crate::{Error, Result};
+
+/// How many hosts are looked at at once.
+const LOOKERS: usize = 16;
 
 /// What the engine would do with a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Decision {
     /// Run it.
     Run,
@@ -21,9 +32,10 @@ pub enum Decision {
 }
 
 /// One line of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Planned {
-    /// The step's id.
+    /// The step's id: `<phase>/<step>` or `<phase>/<step>@<host>`.
     pub id: String,
     /// The step's name.
     pub step: String,
@@ -33,40 +45,69 @@ pub struct Planned {
     pub decision: Decision,
     /// Why.
     pub why: String,
-    /// What would change, as the action previews it.
-    pub preview: Vec<String>,
+    /// The ids of the steps that it waits for.
+    pub needs: Vec<String>,
+    /// What would change.
+    pub preview: Preview,
+    /// Digest of each input, by its name.
+    pub inputs: BTreeMap<String, String>,
+    /// The inputs that are only known once an earlier step has run.
+    pub unknown_inputs: BTreeSet<String>,
+    /// How long it took the last time, in seconds; of a host that never ran it, as long as others took.
+    pub seconds: Option<f64>,
 }
 
-/// Why a step has to run; nothing when it is proven done. With the inputs that the judgement rests on.
-pub(super) fn judge(
-    state: &State,
-    id: &str,
-    action: &dyn Action,
-    host: Option<&str>,
-) -> Result<(Option<String>, Inputs)> {
+/// A phase as it would go.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Foretold {
+    /// Every step, in an order in which it could happen.
+    pub steps: Vec<Planned>,
+    /// The first step after which nothing can be told, neither of this phase nor of later ones.
+    pub blind_after: Option<String>,
+}
+
+/// What is known of a step before it runs.
+pub(super) struct Judgement {
+    /// Why it has to run; none when it is proven done.
+    pub(super) why: Option<String>,
+    /// Its record would let it be skipped, but what it made is not there.
+    pub(super) gone: bool,
+    /// What the judgement rests on.
+    pub(super) inputs: Inputs,
+}
+
+/// Judges a step by its record and by what it made.
+pub(super) fn judge(state: &State, id: &str, action: &dyn Action, host: Option<&str>) -> Result<Judgement> {
     let inputs = action.inputs(host)?;
-    let why = match reason_without_looking(state, id, &inputs) {
-        Some(why) => Some(why),
-        None => match action.verify(host)? {
-            Proof::Holds => None,
-            Proof::Gone(why) => Some(format!("outputs gone: {why}")),
-        },
-    };
-    Ok((why, inputs))
+    if let Some(why) = reason_without_looking(state, id, &inputs) {
+        return Ok(Judgement { why: Some(why), gone: false, inputs });
+    }
+    Ok(match action.verify(host)? {
+        Proof::Holds => Judgement { why: None, gone: false, inputs },
+        Proof::Gone(why) => Judgement { why: Some(format!("outputs gone: {why}")), gone: true, inputs },
+    })
 }
 
 fn reason_without_looking(state: &State, id: &str, inputs: &Inputs) -> Option<String> {
-    if let Some(open) = state.open.get(id) {
-        return Some(match &open.failure {
-            None => "interrupted last time".into(),
-            Some(failure) => format!("failed last time: {failure}"),
-        });
+    if let Some(why) = reason_of_record(state, id) {
+        return Some(why);
     }
-    let Some(record) = state.steps.get(id) else { return Some("never ran".into()) };
+    let record = state.steps.get(id)?;
     if record.digest == inputs.digest() {
         return None;
     }
     Some(format!("inputs changed: {}", inputs.diff(&record.inputs).join(", ")))
+}
+
+/// Why it has to run whatever its inputs are.
+fn reason_of_record(state: &State, id: &str) -> Option<String> {
+    match state.open.get(id) {
+        Some(open) => Some(match &open.failure {
+            None => "interrupted last time".into(),
+            Some(failure) => format!("failed last time: {failure}"),
+        }),
+        None => (!state.steps.contains_key(id)).then(|| "never ran".into()),
+    }
 }
 
 /// Records of this phase whose step or host is no longer there.
@@ -80,56 +121,200 @@ pub(super) fn gone(state: &State, phase: &Phase) -> Vec<String> {
     gone
 }
 
-/// One digest of all inputs of each step; none where they are not known before an earlier step has run.
-pub(super) fn fingerprints(store: &Store, phase: &Phase) -> Result<BTreeMap<String, Option<String>>> {
-    let (actions, mut steps) = (phase.all_actions(store)?, BTreeMap::new());
-    for task in expand(phase) {
-        let step = format!("{}/{}", phase.name, phase.manifest.steps[task.step].name);
-        let digest = actions[task.step].as_ref().inputs(task.host.as_deref()).ok().map(|inputs| inputs.digest());
-        let known: &mut Option<String> = steps.entry(step).or_insert_with(|| Some(String::new()));
-        // Of a host step the digests of all hosts, one behind the other.
-        *known = known.take().zip(digest).map(|(known, digest)| known + &digest);
-    }
-    Ok(steps)
+/// One digest of all inputs of each task, by its id; none where they are not known before an earlier step has run.
+pub(super) fn fingerprints(store: &Store, phase: &Phase) -> Result<Vec<(String, Option<String>)>> {
+    let actions = phase.all_actions(store)?;
+    let digest =
+        |task: &Task| actions[task.step].as_ref().inputs(task.host.as_deref()).ok().map(|inputs| inputs.digest());
+    Ok(expand(phase).into_iter().map(|task| (task.id.clone(), digest(&task))).collect())
 }
 
-/// What a run would do with each step, in an order in which it could happen. Changes nothing and needs no lock.
-pub fn plan(store: &Store, phase: &Phase) -> Result<Vec<Planned>> {
+/// What a run would do with each step. Changes nothing and needs no lock, provided that the phase works on a directory that is a
+/// [shadow](Store::shadow) or imagined: what earlier steps would write there is what later ones are judged by. `before` is the first step of
+/// an earlier phase that will or may run.
+pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<Foretold> {
     let state = store.state()?;
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
-    let mut settled = vec![false; tasks.len()];
-    let mut planned = Vec::new();
-    for at in in_order(&tasks) {
-        let task = &tasks[at];
-        let host = task.host.as_deref();
-        let action = actions[task.step].as_ref();
-        let waits_for = task.needs.iter().find(|need| !settled[**need]).map(|need| tasks[*need].id.as_str());
-        let judged = judge(&state, &task.id, action, host);
-        let (decision, why) = match (judged, waits_for) {
-            (Ok((Some(why), _)), None) => (Decision::Run, why),
-            (Ok((None, _)), None) => (Decision::Skip, "inputs unchanged, outputs hold".into()),
-            (Err(error), None) => return Err(error),
-            // What a step finds now may be different once an earlier one has run; only what is in the journal stays true.
-            (Ok((Some(why), _)), Some(_)) if !why.starts_with("outputs gone") => (Decision::Run, why),
-            (_, Some(earlier)) => (Decision::Unknown, format!("known once {earlier} has run")),
-        };
-        settled[at] = decision == Decision::Skip;
-        let preview = if decision == Decision::Run && waits_for.is_none() { action.preview(host)? } else { Vec::new() };
-        let step = phase.manifest.steps[task.step].name.clone();
-        planned.push(Planned { id: task.id.clone(), step, host: task.host.clone(), decision, why, preview });
-    }
-    planned.extend(gone(&state, phase).into_iter().map(|id| {
-        let step = id.split(['/', '@']).nth(1).unwrap_or_default().to_owned();
-        let host = id.split_once('@').map(|(_, host)| host.to_owned());
-        Planned {
-            step,
-            host,
-            decision: Decision::Forget,
-            why: "no longer part of the cluster".into(),
-            preview: Vec::new(),
-            id,
+    let teller = Teller { phase, state: &state, actions: &actions, tasks: &tasks, before };
+    let order = in_order(&tasks);
+    let mut told: Vec<Option<Told>> = tasks.iter().map(|_| None).collect();
+    for level in levels(&tasks, &order) {
+        let results = look_at_all(&level, |at| teller.tell(at, &told));
+        for (at, result) in level.into_iter().zip(results) {
+            told[at] = Some(result?);
         }
-    }));
-    Ok(planned)
+    }
+    let mut foretold = Foretold::default();
+    for at in order {
+        let Some(told) = told[at].take() else { continue };
+        if told.blind && foretold.blind_after.is_none() {
+            foretold.blind_after = Some(told.planned.id.clone());
+        }
+        foretold.steps.push(told.planned);
+    }
+    foretold.steps.extend(gone(&state, phase).into_iter().map(forgotten));
+    Ok(foretold)
+}
+
+fn forgotten(id: String) -> Planned {
+    Planned {
+        step: id.split(['/', '@']).nth(1).unwrap_or_default().to_owned(),
+        host: id.split_once('@').map(|(_, host)| host.to_owned()),
+        decision: Decision::Forget,
+        why: "no longer part of the cluster".into(),
+        needs: Vec::new(),
+        preview: Preview::default(),
+        inputs: BTreeMap::new(),
+        unknown_inputs: BTreeSet::new(),
+        seconds: None,
+        id,
+    }
+}
+
+/// A step whose plan is made.
+struct Told {
+    planned: Planned,
+    /// The first step in front of it, or itself, that will or may run.
+    moving: Option<String>,
+    /// Nothing behind it can be told.
+    blind: bool,
+}
+
+/// Makes the plan of one step after another.
+struct Teller<'p> {
+    phase: &'p Phase,
+    state: &'p State,
+    actions: &'p [Performer<'p>],
+    tasks: &'p [Task],
+    before: Option<&'p str>,
+}
+
+impl Teller<'_> {
+    fn tell(&self, at: usize, told: &[Option<Told>]) -> Result<Told> {
+        let task = &self.tasks[at];
+        let earlier: Vec<&Told> = task.needs.iter().filter_map(|need| told[*need].as_ref()).collect();
+        let moving = earlier.iter().find_map(|earlier| earlier.moving.clone());
+        let moving = moving.or_else(|| self.before.map(str::to_owned));
+        if let Some(blind) = earlier.iter().find(|earlier| earlier.blind) {
+            let planned = self.plan_blindly(task, &blind.planned.id);
+            return Ok(Told { moving: Some(planned.id.clone()), planned, blind: true });
+        }
+        let action = self.actions[task.step].as_ref();
+        let host = task.host.as_deref();
+        let judgement = match judge(self.state, &task.id, action, host) {
+            Ok(judgement) => judgement,
+            // What a step finds now may be different once an earlier one has run.
+            Err(error) => {
+                let Some(earlier) = &moving else { return Err(error) };
+                let planned = self.plan_blindly(task, earlier);
+                return Ok(Told { moving: Some(planned.id.clone()), planned, blind: false });
+            }
+        };
+        let (decision, why) = match (judgement.why, &moving) {
+            (None, _) => (Decision::Skip, "inputs unchanged, outputs hold".to_owned()),
+            (Some(_), Some(earlier)) if judgement.gone => (Decision::Unknown, known_once(earlier)),
+            (Some(why), _) => (Decision::Run, why),
+        };
+        let mut planned = self.start(task, decision, why);
+        planned.inputs = judgement.inputs.fingerprints().clone();
+        planned.unknown_inputs = judgement.inputs.unknown().clone();
+        let mut blind = false;
+        if decision == Decision::Run {
+            planned.preview = or_later(action.preview(host), moving.as_deref(), |earlier| Preview::after(earlier))?;
+            blind = !or_later(action.foresee(host), moving.as_deref(), |_| true)?;
+        } else if let (Decision::Unknown, Some(earlier)) = (decision, &moving) {
+            planned.preview = Preview::after(earlier);
+        }
+        let moving = if decision == Decision::Skip { moving } else { moving.or_else(|| Some(planned.id.clone())) };
+        Ok(Told { planned, moving, blind })
+    }
+
+    /// By its record alone.
+    fn plan_blindly(&self, task: &Task, earlier: &str) -> Planned {
+        let (decision, why) = match reason_of_record(self.state, &task.id) {
+            Some(why) => (Decision::Run, why),
+            None => (Decision::Unknown, known_once(earlier)),
+        };
+        let mut planned = self.start(task, decision, why);
+        planned.preview = Preview::after(earlier);
+        planned
+    }
+
+    fn start(&self, task: &Task, decision: Decision, why: String) -> Planned {
+        Planned {
+            id: task.id.clone(),
+            step: self.phase.manifest.steps[task.step].name.clone(),
+            host: task.host.clone(),
+            decision,
+            why,
+            needs: task.needs.iter().map(|need| self.tasks[*need].id.clone()).collect(),
+            preview: Preview::default(),
+            inputs: BTreeMap::new(),
+            unknown_inputs: BTreeSet::new(),
+            seconds: last_time(self.state, &task.id),
+        }
+    }
+}
+
+fn known_once(earlier: &str) -> String {
+    format!("known once {earlier} has run")
+}
+
+/// An error that an earlier step may cure is no error of the plan.
+fn or_later<T>(result: Result<T>, moving: Option<&str>, later: impl FnOnce(&str) -> T) -> Result<T> {
+    match (result, moving) {
+        (Err(_), Some(earlier)) => Ok(later(earlier)),
+        (result, _) => result,
+    }
+}
+
+/// How long a step took the last time, in seconds; on other hosts when it never ran on this one.
+fn last_time(state: &State, id: &str) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds of a step are far below 2^52")]
+    let seconds = |milliseconds: u64| milliseconds as f64 / 1000.0;
+    if let Some(record) = state.steps.get(id) {
+        return Some(seconds(record.elapsed_ms));
+    }
+    let (step, _) = id.split_once('@')?;
+    let others =
+        state.steps.range(format!("{step}@")..).take_while(|(other, _)| other.starts_with(&format!("{step}@")));
+    others.map(|(_, record)| seconds(record.elapsed_ms)).reduce(f64::max)
+}
+
+/// The tasks by the length of the longest way to them: those of one level wait for none of each other.
+fn levels(tasks: &[Task], order: &[usize]) -> Vec<Vec<usize>> {
+    let mut depth = vec![0; tasks.len()];
+    let mut levels: Vec<Vec<usize>> = Vec::new();
+    for at in order {
+        depth[*at] = tasks[*at].needs.iter().map(|need| depth[*need] + 1).max().unwrap_or_default();
+        if levels.len() <= depth[*at] {
+            levels.push(Vec::new());
+        }
+        levels[depth[*at]].push(*at);
+    }
+    levels
+}
+
+/// Looks at several tasks at once: a look at a host takes its time.
+fn look_at_all<T: Send>(tasks: &[usize], look: impl Fn(usize) -> Result<T> + Sync) -> Vec<Result<T>> {
+    if let [one] = tasks {
+        return vec![look(*one)];
+    }
+    let next = AtomicUsize::new(0);
+    let seen: Mutex<Vec<Option<Result<T>>>> = Mutex::new(tasks.iter().map(|_| None).collect());
+    thread::scope(|scope| {
+        for _ in 0..LOOKERS.min(tasks.len()) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(task) = tasks.get(at) else { break };
+                    let result = look(*task);
+                    seen.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(result);
+                }
+            });
+        }
+    });
+    let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    seen.into_iter().map(|result| result.unwrap_or_else(|| Err(Error::bug("a look at a step panicked")))).collect()
 }

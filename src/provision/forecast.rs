@@ -2,7 +2,10 @@
 //!
 //! What only the real run makes, keys and instances, is a text that says so.
 
+use std::collections::BTreeSet;
+
 use crate::artifacts::Digest;
+use crate::change;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::state::Store;
@@ -30,21 +33,43 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     // What Terraform's state says afterwards follows from what Terraform was given.
     let variables = store.read(VARIABLES)?.unwrap_or_default();
     store.write_file(format!("{DIR}/terraform.tfstate"), &variables, 0o600)?;
-    let hosts = planned_hosts.iter().map(|host| planned(cluster, host)).collect::<Result<Vec<Host>>>()?;
+    write_handoff(cluster, |host| {
+        // A host is made anew when its description changes.
+        let spec = store.read(spec_file(&host.name))?.unwrap_or_default();
+        Ok(Digest::of(&spec).to_string())
+    })
+}
+
+/// The hand-off after Terraform has changed the resources at these addresses: who is untouched stays the host that it is.
+pub(super) fn foresee_handoff(cluster: &Cluster, changed: &BTreeSet<String>) -> Result<()> {
+    let known = cluster.find_handoff()?;
+    write_handoff(cluster, |host| {
+        let untouched = known.iter().flat_map(|known| &known.hosts).find(|known| known.name == host.name);
+        let untouched = untouched.filter(|_| !changed.contains(&address_of(&host.name)));
+        Ok(untouched.map_or_else(|| change::known_after("provision/apply"), |host| host.instance.clone()))
+    })
+}
+
+/// The address of a host's resource in the module of the local target.
+pub(super) fn address_of(host: &str) -> String {
+    format!("terraform_data.host[\"{host}\"]")
+}
+
+fn write_handoff(cluster: &Cluster, instance: impl Fn(&PlannedHost) -> Result<String>) -> Result<()> {
+    let hosts = planned_hosts(cluster)?;
+    let hosts = hosts.iter().map(|host| planned(cluster, host, instance(host)?)).collect::<Result<Vec<Host>>>()?;
     let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port };
     let (schema, target) = (handoff::SCHEMA.into(), cluster.settings.target.clone());
     cluster.write_handoff(&Handoff { schema, cluster: cluster.settings.name.clone(), target, api, hosts })
 }
 
-fn planned(cluster: &Cluster, host: &PlannedHost) -> Result<Host> {
+fn planned(cluster: &Cluster, host: &PlannedHost, instance: String) -> Result<Host> {
     let host_key = public_key(cluster, &host_key(&host.name))?;
-    // A host is made anew when its description changes.
-    let spec = cluster.store.read(spec_file(&host.name))?.unwrap_or_default();
     Ok(Host {
         name: host.name.clone(),
         role: host.role,
         address: host.address.into(),
-        instance: Digest::of(&spec).to_string(),
+        instance,
         ssh: SshAccess { user: "root".into(), port: 22, host_key },
         blobs: local::BLOBS.into(),
     })

@@ -9,6 +9,7 @@ pub mod local;
 mod render;
 mod steps;
 pub mod terraform;
+mod tfplan;
 
 pub use forecast::forecast;
 pub use handoff::{Handoff, Host, Role};

@@ -2,19 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::artifacts::{Cache, Lock, host_root_digest};
+use crate::change::{self, Preview};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
-use crate::error::{Class, Error, Result};
+use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::{Failure, Run};
-use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof};
+use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof, Sink};
+use crate::state::Store;
 
+use super::forecast;
 use super::handoff::{self, Handoff};
 use super::local::{self, HostSpec, NetworkSpec, Status};
 use super::render::{self, DIR, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
 use super::terraform::Terraform;
+use super::tfplan::Planned;
 
 /// The phase for this cluster's target.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -29,7 +33,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("keys", Keys(shared()))
         .with("root", Root(shared()))
         .with("render", Render(shared()))
-        .with("apply", Apply(shared()))
+        .with("apply", Apply { cluster: shared(), planned: OnceLock::new() })
         .with("start", Start(shared()))
         .with("handoff", Collect(shared())))
 }
@@ -57,6 +61,13 @@ fn remove_leftovers(cluster: &Cluster, cx: &Cx) -> Result<()> {
         local::delete_network(&NetworkSpec::read(&network)?)?;
     }
     Ok(())
+}
+
+/// The program, provided that it need not be fetched first: to look, nothing is fetched.
+fn terraform_at_hand(cluster: &Cluster, dir: PathBuf) -> Option<Terraform> {
+    let link = cluster.store.path("bin/tofu");
+    let program = Terraform::on_path().or_else(|| link.exists().then_some(link))?;
+    Some(Terraform::new(program, dir, cluster.exe.clone()))
 }
 
 /// The program on PATH, else `OpenTofu` from the artifacts.
@@ -140,6 +151,15 @@ impl Action for Keys {
         }
         self.0.store.write_file(KNOWN_HOSTS, self.known_hosts()?.as_bytes(), 0o600)
     }
+
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+        for file in self.files()?.into_iter().map(|file| format!("{file}.pub")) {
+            if self.0.store.read(&file)?.is_none() {
+                self.0.store.write_file(&file, change::known_after("provision/keys").as_bytes(), 0o644)?;
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// The read-only root that all local hosts share.
@@ -183,27 +203,35 @@ impl Action for Render {
     }
 
     fn run(&self, _host: Option<&str>, _cx: &Cx) -> Result<()> {
+        self.foresee(None).map(drop)
+    }
+
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
         for (path, text) in render::files(&self.0)? {
             self.0.store.write_file(&path, text.as_bytes(), 0o600)?;
         }
-        Ok(())
+        Ok(true)
     }
 }
 
 /// Terraform's plan and apply.
-struct Apply(Arc<Cluster>);
+struct Apply {
+    cluster: Arc<Cluster>,
+    /// What Terraform would change; none when it is not at hand. Asked once.
+    planned: OnceLock<Option<Planned>>,
+}
 
 impl Apply {
     /// Hosts that Terraform believes in and that are not there: somebody removed them by hand.
     fn vanished(&self) -> Result<BTreeSet<String>> {
         let mut addresses = BTreeSet::new();
-        if self.0.store.read(format!("{DIR}/terraform.tfstate"))?.is_none() {
+        if self.cluster.store.read(format!("{DIR}/terraform.tfstate"))?.is_none() {
             return Ok(addresses);
         }
-        for host in planned_hosts(&self.0)? {
-            let path = self.0.store.path(spec_file(&host.name));
+        for host in planned_hosts(&self.cluster)? {
+            let path = self.cluster.store.path(spec_file(&host.name));
             if path.exists() && local::status_of(&HostSpec::read(&path)?)? == Status::Absent {
-                addresses.insert(format!("terraform_data.host[\"{}\"]", host.name));
+                addresses.insert(forecast::address_of(&host.name));
             }
         }
         Ok(addresses)
@@ -211,11 +239,39 @@ impl Apply {
 }
 
 impl Apply {
+    /// Terraform's plan for what the directory would have, made in a directory of its own.
+    fn foretell(&self) -> Result<Option<&Planned>> {
+        if let Some(planned) = self.planned.get() {
+            return Ok(planned.as_ref());
+        }
+        let planned = self.plan_aside()?;
+        Ok(self.planned.get_or_init(|| planned).as_ref())
+    }
+
+    fn plan_aside(&self) -> Result<Option<Planned>> {
+        let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
+        let Some(terraform) = terraform_at_hand(&self.cluster, scratch.path().to_owned()) else { return Ok(None) };
+        let aside = Store::at(scratch.path());
+        let module = render::files(&self.cluster)?.into_iter().map(|(path, _)| path);
+        for path in module.chain([format!("{DIR}/terraform.tfstate")]) {
+            let name = path.trim_start_matches(DIR).trim_start_matches('/').to_owned();
+            if let Some(bytes) = self.cluster.store.read(&path)?.filter(|_| !name.contains('/')) {
+                aside.write_file(name, &bytes, 0o600)?;
+            }
+        }
+        let log = scratch.path().join("plan.log");
+        let cx = Cx::detached("provision/apply", Sink::null(), &log, Duration::from_mins(10));
+        terraform.init(&cx)?;
+        let known = terraform.resources()?;
+        terraform.plan(&self.vanished()?.intersection(&known).cloned().collect(), &log)?;
+        terraform.show_plan().map(Some)
+    }
+
     /// How many hosts do not run yet.
     fn to_start(&self) -> Result<usize> {
         let mut count = 0;
-        for host in planned_hosts(&self.0)? {
-            let spec = HostSpec::read(&self.0.store.path(spec_file(&host.name)))?;
+        for host in planned_hosts(&self.cluster)? {
+            let spec = HostSpec::read(&self.cluster.store.path(spec_file(&host.name)))?;
             count += usize::from(local::status_of(&spec)? != Status::Running);
         }
         Ok(count)
@@ -223,11 +279,12 @@ impl Apply {
 
     /// Removes the descriptions of hosts that Terraform has deleted; until then it needs them.
     fn forget_specs(&self) -> Result<()> {
-        let planned: BTreeSet<String> = planned_hosts(&self.0)?.iter().map(|host| spec_file(&host.name)).collect();
-        for entry in fs_err::read_dir(self.0.store.path(format!("{DIR}/hosts")))? {
+        let planned: BTreeSet<String> =
+            planned_hosts(&self.cluster)?.iter().map(|host| spec_file(&host.name)).collect();
+        for entry in fs_err::read_dir(self.cluster.store.path(format!("{DIR}/hosts")))? {
             let file = format!("{DIR}/hosts/{}", entry?.file_name().to_string_lossy());
             if !planned.contains(&file) {
-                self.0.store.remove(file)?;
+                self.cluster.store.remove(file)?;
             }
         }
         Ok(())
@@ -236,8 +293,8 @@ impl Apply {
 
 impl Action for Apply {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let module = self.0.source.digest(&format!("templates/provision/{}", self.0.settings.target));
-        let variables = self.0.store.read(VARIABLES)?.unwrap_or_default();
+        let module = self.cluster.source.digest(&format!("templates/provision/{}", self.cluster.settings.target));
+        let variables = self.cluster.store.read(VARIABLES)?.unwrap_or_default();
         Ok(Inputs::new().with("Terraform module", module).with("Terraform variables", variables))
     }
 
@@ -248,14 +305,33 @@ impl Action for Apply {
         }
     }
 
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        let planned = self.foretell()?;
+        Ok(planned.map_or_else(|| Preview::after("provision/apply"), |planned| planned.changes.clone().into()))
+    }
+
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+        let Some(planned) = self.foretell()? else { return Ok(false) };
+        if planned.changes_nothing() {
+            return Ok(true);
+        }
+        let file = format!("{DIR}/terraform.tfstate");
+        self.cluster.store.write_file(file, change::known_after("provision/apply").as_bytes(), 0o600)?;
+        forecast::foresee_handoff(&self.cluster, &planned.changed_addresses())?;
+        Ok(true)
+    }
+
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         local::require_room(self.to_start()?)?;
-        let terraform = terraform(&self.0, cx)?;
+        let terraform = terraform(&self.cluster, cx)?;
         terraform.init(cx)?;
         // What was made halfway is not in Terraform's state; making it again completes it, so only what it believes in is replaced.
         let known = terraform.resources()?;
         let replace = self.vanished()?.intersection(&known).cloned().collect();
         let changes = terraform.plan(&replace, cx.log_path())?;
+        if cx.is_bound() {
+            cx.admit(&terraform.show_plan()?.changes)?;
+        }
         for change in &changes {
             cx.progress(format!("{}: {}", change.address, change.action));
         }
@@ -364,5 +440,9 @@ impl Action for Inventory {
         let known_hosts: String = handoff.hosts.iter().map(line).collect();
         store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)?;
         self.0.write_handoff(&handoff)
+    }
+
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+        self.0.write_handoff(&read_inventory(&self.0)?.1).map(|()| true)
     }
 }

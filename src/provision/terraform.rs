@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::tfplan;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Failure, OnDeath, Run, Stream, tools};
 use crate::phase::Cx;
@@ -75,6 +76,13 @@ impl Terraform {
             }
         })?;
         Ok(changes)
+    }
+
+    /// What the plan made last would change, with every attribute that it knows.
+    pub fn show_plan(&self) -> Result<tfplan::Planned> {
+        let output = self.command("show").args(["-json", "-no-color", PLAN_FILE]).succeed()?;
+        let value: Value = serde_json::from_str(&output.stdout).context("terraform show did not print JSON")?;
+        Ok(tfplan::Planned::parse(&value))
     }
 
     /// Applies the plan made last, and only that.

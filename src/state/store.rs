@@ -30,12 +30,20 @@ const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 pub struct Store {
     dir: PathBuf,
     writer: Arc<Mutex<Option<Writer>>>,
-    /// In place of the directory: its files by their relative paths.
-    memory: Option<Arc<Mutex<Files>>>,
+    /// In place of the directory, or in front of it.
+    memory: Option<Memory>,
 }
 
-/// Files by their paths.
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+/// What is only imagined of a directory.
+#[derive(Clone, Debug)]
+struct Memory {
+    files: Arc<Mutex<Files>>,
+    /// Whether what was not written here is read from the disk.
+    shadows: bool,
+}
+
+/// Files by their relative paths; none for one that was removed.
+type Files = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
 /// What the only writer keeps open.
 #[derive(Debug)]
@@ -70,18 +78,25 @@ impl Store {
     /// A directory that is only imagined: empty at first, whatever is on the disk, and what is written to it stays in memory.
     #[must_use]
     pub fn imagined(dir: impl Into<PathBuf>) -> Self {
-        Self { memory: Some(Arc::default()), ..Self::at(dir) }
+        Self { memory: Some(Memory { files: Arc::default(), shadows: false }), ..Self::at(dir) }
+    }
+
+    /// The directory as it would become: what is there is read from the disk, what is written stays in memory.
+    #[must_use]
+    pub fn shadow(dir: impl Into<PathBuf>) -> Self {
+        Self { memory: Some(Memory { files: Arc::default(), shadows: true }), ..Self::at(dir) }
     }
 
     /// The files of an imagined directory with their relative paths.
     #[must_use]
     pub fn imagined_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let files = self.memory();
-        files.iter().flat_map(|files| files.iter()).map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+        let all = files.iter().flat_map(|files| files.iter());
+        all.filter_map(|(path, bytes)| Some((path.clone(), bytes.clone()?))).collect()
     }
 
     fn memory(&self) -> Option<MutexGuard<'_, Files>> {
-        self.memory.as_ref().map(|files| files.lock().unwrap_or_else(PoisonError::into_inner))
+        self.memory.as_ref().map(|memory| memory.files.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The directory.
@@ -193,7 +208,7 @@ impl Store {
     pub fn write_file(&self, rel: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<()> {
         let path = self.inside(rel.as_ref())?;
         if let Some(mut files) = self.memory() {
-            files.insert(rel.as_ref().to_owned(), bytes.to_vec());
+            files.insert(rel.as_ref().to_owned(), Some(bytes.to_vec()));
             return Ok(());
         }
         let dir = path.parent().unwrap_or(&self.dir);
@@ -228,7 +243,13 @@ impl Store {
     pub fn read(&self, rel: impl AsRef<Path>) -> Result<Option<Vec<u8>>> {
         let path = self.inside(rel.as_ref())?;
         if let Some(files) = self.memory() {
-            return Ok(files.get(rel.as_ref()).cloned());
+            let removed = || rel.as_ref().ancestors().any(|dir| files.get(dir) == Some(&None));
+            if let Some(known) = files.get(rel.as_ref()) {
+                return Ok(known.clone());
+            }
+            if removed() || self.memory.as_ref().is_none_or(|memory| !memory.shadows) {
+                return Ok(None);
+            }
         }
         match fs_err::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -261,6 +282,7 @@ impl Store {
         let path = self.inside(rel.as_ref())?;
         if let Some(mut files) = self.memory() {
             files.retain(|file, _| !file.starts_with(rel.as_ref()));
+            files.insert(rel.as_ref().to_owned(), None);
             return Ok(());
         }
         let removed = match fs_err::symlink_metadata(&path) {

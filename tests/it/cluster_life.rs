@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::cluster_support::{Site, can_make_hosts, names_in, remove_cgroups, say, sh};
+use crate::cluster_support::{Events, Site, can_make_hosts, names_in, remove_cgroups, say, sh};
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const FIRST: &str = "it-worker-0";
@@ -25,11 +25,12 @@ fn a_cluster_lives_and_leaves_nothing() {
     site.configure("10.121.1.0/24", 1);
     site.warm_cache();
     let before = site.look_around();
-    let story: [(&str, Chapter); 11] = [
+    let story: [(&str, Chapter); 12] = [
         ("up", turned_up_it_says_what_it_did),
         ("nothing to do", a_second_run_does_nothing),
         ("commands", the_other_commands_work),
         ("foretold", a_changed_setting_runs_exactly_the_steps_that_were_foretold),
+        ("moved world", a_plan_is_refused_when_the_world_moved),
         ("grow", one_more_worker_touches_nobody_else),
         ("deleted host", a_deleted_worker_comes_back),
         ("lost host", a_worker_lost_with_its_disk_comes_back),
@@ -50,7 +51,11 @@ fn a_cluster_lives_and_leaves_nothing() {
 }
 
 fn turned_up_it_says_what_it_did(site: &Site) {
-    let done = site.ok(&["up"]);
+    // The very first run, held to a plan that was made when nothing was there.
+    let plan = site.ok(&["plan", "--out", "plan.json"]).out;
+    assert!(plan.contains("+   resource terraform_data.host[\"it-worker-0\"]"), "{plan}");
+    assert!(!site.state().exists(), "to plan leaves nothing behind");
+    let done = site.ok(&["up", "--plan", "plan.json"]);
     for milestone in ["certificates", "etcd healthy", "API server ready", "CoreDNS ready"] {
         let row = |line: &&str| line.starts_with(milestone) && line.trim_end().ends_with('s');
         assert!(done.err.lines().any(|line| row(&line)), "no time for {milestone:?}: {done}");
@@ -96,7 +101,7 @@ fn the_other_commands_work(site: &Site) {
     );
 }
 
-/// What `where` foretells of a setting is what then happens: these steps run again, and no others.
+/// What `where` and the plan foretell of a setting is what then happens: these steps run again, and no others.
 fn a_changed_setting_runs_exactly_the_steps_that_were_foretold(site: &Site) {
     for (name, value) in [("phase2.max_pods", "120"), ("phase3.dns_replicas", "2"), ("phase3.dns_replicas", "1")] {
         let said = site.ok(&["config", "where", name, "--output", "json"]).out;
@@ -104,10 +109,80 @@ fn a_changed_setting_runs_exactly_the_steps_that_were_foretold(site: &Site) {
         let foretold: BTreeSet<String> =
             said["steps"].as_array().unwrap().iter().map(|step| step.as_str().unwrap().to_owned()).collect();
         site.ok(&["config", "set", &format!("{name}={value}")]);
-        let ran = site.up().ran();
+        let planned = planned_steps(site);
+        let ran = up_by_plan(site);
+        assert_eq!(ran, planned, "{name}");
         let ran: BTreeSet<String> = ran.iter().map(|id| id.split('@').next().unwrap().to_owned()).collect();
         assert_eq!(ran, foretold, "{name}");
     }
+    // Several at once, each with a radius of its own.
+    site.ok(&["config", "set", "phase2.max_pods=130", "phase2.security.audit=n", "phase3.dns_replicas=2"]);
+    let planned = planned_steps(site);
+    let plan = site.json_of("plan.json");
+    let radius =
+        |name: &str| plan["changed"].as_array().unwrap().iter().find(|change| change["name"] == name).cloned().unwrap();
+    assert_eq!(radius("phase2.max_pods")["restarts"][FIRST], serde_json::json!(["kubelet.service"]));
+    let audit = radius("phase2.security.audit");
+    assert_eq!(audit["restarts"][CONTROL_PLANE], serde_json::json!(["static pod kube-apiserver"]));
+    assert!(audit["restarts"].get(FIRST).is_none() && audit["recreates"] == serde_json::json!({}), "{audit}");
+    assert_eq!(radius("phase3.dns_replicas")["restarts"], serde_json::json!({}));
+    assert_eq!(up_by_plan(site), planned);
+    assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
+    site.ok(&["config", "set", "phase2.max_pods=110", "phase2.security.audit=y", "phase3.dns_replicas=1"]);
+    site.up();
+}
+
+/// The steps that a plan, kept in `plan.json`, says will run; it says so of each one for sure.
+fn planned_steps(site: &Site) -> BTreeSet<String> {
+    site.ok(&["plan", "--out", "plan.json"]);
+    let plan = site.json_of("plan.json");
+    let steps = plan["steps"].as_array().unwrap().iter();
+    let moving = steps.filter(|step| step["decision"] != "skip").map(|step| {
+        assert_eq!(step["decision"], "run", "{step}");
+        step["id"].as_str().unwrap().to_owned()
+    });
+    moving.collect()
+}
+
+fn up_by_plan(site: &Site) -> BTreeSet<String> {
+    let done = site.ok(&["up", "--plan", "plan.json", "--output", "json"]);
+    Events::parse(&done.out).ran()
+}
+
+/// A plan is for one world: each thing that changes after it was made is named, and nothing is done.
+fn a_plan_is_refused_when_the_world_moved(site: &Site) {
+    site.ok(&["config", "set", "phase2.max_pods=100"]);
+    site.ok(&["plan", "--out", "plan.json"]);
+    let journal = site.read("journal.jsonl");
+    let refused = |says: &str| {
+        let done = site.fails(4, &["up", "--plan", "plan.json"]);
+        assert!(done.err.contains(says), "{says}: {done}");
+        assert!(done.err.contains("next: turnup plan --out FILE"), "{done}");
+        assert_eq!(site.read("journal.jsonl"), journal, "nothing was begun");
+    };
+    site.ok(&["config", "set", "phase2.max_pods=101"]);
+    refused("the configuration changed: phase2.max_pods");
+    site.ok(&["config", "set", "phase2.max_pods=100"]);
+
+    let in_host = |script: &str| site.in_host(FIRST, script);
+    in_host("cp /etc/containerd/config.toml /root/kept && echo '# foreign' >>/etc/containerd/config.toml");
+    refused("it-worker-0: change file /etc/containerd/config.toml");
+    in_host("cp /root/kept /etc/containerd/config.toml");
+
+    site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=3"]);
+    refused("change object Deployment coredns");
+    site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=1"]);
+    // Scaled back it is what it was, but somebody wrote to it: only a new plan can say whether that matters.
+    site.ok(&["plan", "--out", "plan.json"]);
+
+    site.ok(&["up"]);
+    let done = site.fails(4, &["up", "--plan", "plan.json"]);
+    assert!(
+        done.err.contains("steps were run since line") && done.err.contains("since then: bootstrap/join@"),
+        "{done}"
+    );
+    site.ok(&["config", "set", "phase2.max_pods=110"]);
+    site.up();
 }
 
 fn one_more_worker_touches_nobody_else(site: &Site) {

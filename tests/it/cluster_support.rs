@@ -175,8 +175,23 @@ impl Site {
 
     /// `turnup up --output json`, which must work; the events.
     pub(crate) fn up(&self) -> Events {
-        let done = self.ok(&["up", "--output", "json"]);
-        Events(done.out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+        Events::parse(&self.ok(&["up", "--output", "json"]).out)
+    }
+
+    /// A JSON file beside the configuration.
+    pub(crate) fn json_of(&self, file: &str) -> Value {
+        serde_json::from_str(&fs_err::read_to_string(self.dir.join(file)).unwrap()).unwrap()
+    }
+
+    /// Runs a line of shell inside of a host.
+    pub(crate) fn in_host(&self, host: &str, script: &str) {
+        let leader = self.leader(host).unwrap().as_raw_nonzero().to_string();
+        // The container's init is the leader's child.
+        let init = Command::new("pgrep").args(["--parent", &leader]).output().unwrap();
+        let init = String::from_utf8(init.stdout).unwrap().lines().next().unwrap().to_owned();
+        let status =
+            Command::new("nsenter").args(["--target", &init, "--all", "--", "sh", "-c", script]).status().unwrap();
+        assert!(status.success(), "{script} on {host}: {status}");
     }
 
     pub(crate) fn kubectl(&self, args: &[&str]) -> String {
@@ -415,6 +430,12 @@ impl std::fmt::Display for Done {
 pub(crate) struct Events(pub(crate) Vec<Value>);
 
 impl Events {
+    /// From the lines of standard output; those that are no events are left out.
+    pub(crate) fn parse(out: &str) -> Self {
+        let lines = out.lines().filter_map(|line| serde_json::from_str(line).ok());
+        Self(lines.filter(|line: &Value| line.get("event").is_some()).collect())
+    }
+
     /// One field of all events of this kind.
     pub(crate) fn of(&self, kind: &str, field: &str) -> Vec<String> {
         let events = self.0.iter().map(|event| &event["event"]).filter(|event| event["kind"] == kind);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use turnup::change::{Change, Preview, Verb};
 use turnup::phase::{Action, Cx, Decision, Engine, Host, Inputs, Manifest, Phase, Planned, Proof, Sink, What};
 use turnup::state::Store;
 use turnup::{Class, Error, Result};
@@ -37,8 +38,8 @@ impl Action for Knob {
         Ok(self.gone.clone().map_or(Proof::Holds, Proof::Gone))
     }
 
-    fn preview(&self, _host: Option<&str>) -> Result<Vec<String>> {
-        Ok(vec!["+ a file".into()])
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        Ok(vec![Change::new(Verb::Create, "file", "a")].into())
     }
 
     fn run(&self, _host: Option<&str>, _cx: &Cx) -> Result<()> {
@@ -69,12 +70,16 @@ fn run(dir: &Path, phase: &Phase) -> Result<turnup::phase::Summary> {
     Engine::new(&store, &lock, Sink::null()).first_wait(Duration::from_millis(20)).run(phase)
 }
 
+fn changes(planned: &Planned) -> String {
+    planned.preview.changes.iter().map(|change| format!("({change})")).collect()
+}
+
 fn plan(dir: &Path, phase: &Phase) -> Vec<String> {
-    let line = |planned: &Planned| {
-        format!("{:?} {}: {} {}", planned.decision, planned.id, planned.why, planned.preview.join(""))
-    };
-    Engine::plan(&Store::open(dir).unwrap(), phase)
+    let line =
+        |planned: &Planned| format!("{:?} {}: {} {}", planned.decision, planned.id, planned.why, changes(planned));
+    Engine::plan(&Store::open(dir).unwrap(), phase, None)
         .unwrap()
+        .steps
         .iter()
         .map(|planned| line(planned).trim_end().to_owned())
         .collect()
@@ -90,7 +95,7 @@ fn a_plan_says_what_and_why() {
     let (one, two) = (knob(&[("phase1.num_nodes", "1"), ("phase1.zone", "a")]), knob(&[]));
     assert_eq!(
         plan(dir.path(), &phase(&["h0"], &one, &two)),
-        ["Run p/one: never ran + a file", "Run p/two@h0: never ran"]
+        ["Run p/one: never ran (create file a)", "Run p/two@h0: never ran (create file a)"]
     );
     run(dir.path(), &phase(&["h0", "h1"], &one, &two)).unwrap();
     assert!(plan(dir.path(), &phase(&["h0", "h1"], &one, &two)).iter().all(|line| line.starts_with("Skip ")));
@@ -99,16 +104,18 @@ fn a_plan_says_what_and_why() {
     assert_eq!(
         plan(dir.path(), &phase(&["h0"], &other, &two)),
         [
-            "Run p/one: inputs changed: phase1.num_nodes, phase1.region, phase1.zone + a file",
-            "Unknown p/two@h0: known once p/one has run",
+            "Run p/one: inputs changed: phase1.num_nodes, phase1.region, phase1.zone (create file a)",
+            "Skip p/two@h0: inputs unchanged, outputs hold",
             "Forget p/two@h1: no longer part of the cluster",
         ]
     );
     let gone = Knob { gone: Some("node h0 is not registered".into()), ..two };
     assert_eq!(
         plan(dir.path(), &phase(&["h0", "h1"], &one, &gone))[1],
-        "Run p/two@h0: outputs gone: node h0 is not registered + a file"
+        "Run p/two@h0: outputs gone: node h0 is not registered (create file a)"
     );
+    // What is gone now may be there again once an earlier step has run.
+    assert_eq!(plan(dir.path(), &phase(&["h0", "h1"], &other, &gone))[1], "Unknown p/two@h0: known once p/one has run");
 }
 
 #[test]
@@ -138,7 +145,8 @@ fn transient_failures_are_tried_again_and_others_are_not() {
     let error = run(dir.path(), &phase(&["h0"], &knob(&[]), &broken)).unwrap_err();
     assert_eq!(broken.runs.load(Ordering::SeqCst), 1);
     insta::assert_snapshot!("permanent", error.render());
-    let planned = Engine::plan(&Store::open(dir.path()).unwrap(), &phase(&["h0"], &knob(&[]), &broken)).unwrap();
+    let planned = Engine::plan(&Store::open(dir.path()).unwrap(), &phase(&["h0"], &knob(&[]), &broken), None).unwrap();
+    let planned = planned.steps;
     assert_eq!((planned[1].decision, planned[1].why.as_str()), (Decision::Run, "failed last time: told to fail"));
 }
 
@@ -182,7 +190,7 @@ inputs = ["phase2"]
     phase.settings = Inputs::new().with("phase2.token", "b").with("phase1.zone", "a");
     assert_eq!(
         plan(&cluster, &phase)[0].split(": ").nth(2),
-        Some("phase2.token $ sh -c 'echo \"$TURNUP_HOST in $TURNUP_CLUSTER_DIR\" >>told'")
+        Some("phase2.token (run command sh -c 'echo \"$TURNUP_HOST in $TURNUP_CLUSTER_DIR\" >>told')")
     );
     phase.settings = Inputs::new().with("phase3.x", "b");
     let error = run(&cluster, &phase).unwrap_err();

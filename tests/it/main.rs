@@ -25,6 +25,7 @@ mod engine_doctor;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_lock;
 mod engine_phase;
+mod engine_plan;
 mod engine_run;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_signals;

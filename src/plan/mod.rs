@@ -1,0 +1,167 @@
+//! The plan: what `turnup up` would do in all three phases, and why, as one file that a person reads and that a run can be held to.
+//!
+//! It asks hosts, Terraform and the API what they are, and changes nothing: the phases work on a shadow of the cluster's directory. What
+//! nobody can know before an earlier step has run is said to be so, and never made up.
+
+mod duration;
+mod radius;
+mod text;
+mod world;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use duration::Estimate;
+pub use radius::Radius;
+pub use world::World;
+
+use crate::cluster::Cluster;
+use crate::config::{Settings, TreeSource};
+use crate::error::{Error, Result};
+use crate::phase::{Bound, Decision, Engine, Phase, Planned};
+use crate::state::State;
+use crate::{addons, bootstrap, provision};
+
+/// Name and version of the file's format. A file of another version is refused.
+pub const SCHEMA: &str = "turnup.plan/2";
+
+/// How a phase is made from a cluster.
+type Load = fn(&Arc<Cluster>) -> Result<Phase>;
+const PHASES: [(&str, Load); 3] =
+    [("provision", provision::phase), ("bootstrap", bootstrap::phase), ("addons", addons::phase)];
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// When it was made.
+    pub made: Timestamp,
+    /// The cluster's name.
+    pub cluster: String,
+    /// What it was made from; another world is another plan.
+    pub world: World,
+    /// What each setting that changed since the last complete `turnup up` sets in motion.
+    pub changed: Vec<Radius>,
+    /// Every step of every phase that can be told, in an order in which they could run.
+    pub steps: Vec<Planned>,
+    /// The phases of which nothing can be told before this step has run.
+    pub unknown_phases: Vec<String>,
+    /// How long it will take.
+    pub estimate: Estimate,
+}
+
+impl Plan {
+    /// Makes the plan for these settings.
+    pub fn make(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
+        let cluster = Arc::new(Cluster::shadow(settings, source.clone(), state_dir)?);
+        let world = World::look(&cluster, settings)?;
+        let (mut steps, mut unknown_phases) = (Vec::<Planned>::new(), Vec::new());
+        let mut blind = false;
+        for (name, load) in PHASES {
+            if blind {
+                unknown_phases.push(name.to_owned());
+                continue;
+            }
+            let before = steps.iter().find(|step| is_moving(step)).map(|step| step.id.clone());
+            let foretold = Engine::plan(&cluster.store, &load(&cluster)?, before.as_deref())?;
+            blind = foretold.blind_after.is_some();
+            steps.extend(foretold.steps);
+        }
+        let changed = radius::find(settings, source, state_dir, &cluster, &steps)?;
+        let estimate = Estimate::of(&steps, |step| is_moving(step));
+        let (schema, made) = (SCHEMA.to_owned(), Timestamp::now());
+        let cluster = cluster.settings.name.clone();
+        Ok(Self { schema, made, cluster, world, changed, steps, unknown_phases, estimate })
+    }
+
+    /// Reads a plan's file; `path` is for messages.
+    pub fn parse(path: &Path, text: &str) -> Result<Self> {
+        let again = "turnup plan --out FILE";
+        let shown = path.display();
+        let schema =
+            serde_json::from_str::<serde_json::Value>(text).ok().and_then(|value| value.get("schema").cloned());
+        if let Some(other) = schema.filter(|schema| schema != SCHEMA) {
+            let message = format!("{shown}: the plan is of the form {other}, and this turnup reads \"{SCHEMA}\"");
+            return Err(Error::person(message).hint(format!("make it again with this turnup: {again}")));
+        }
+        serde_json::from_str(text).map_err(|error| {
+            Error::usage(format!("{shown}:{}:{}: not a whole plan", error.line(), error.column()))
+                .source(error)
+                .hint(format!("make it again: {again}"))
+        })
+    }
+
+    /// The steps that will run, may run, or are forgotten: all but those that are proven done.
+    pub fn moving(&self) -> impl Iterator<Item = &Planned> {
+        self.steps.iter().filter(|step| step.decision != Decision::Skip)
+    }
+
+    /// Whether a run would do nothing at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.moving().next().is_none() && self.unknown_phases.is_empty()
+    }
+
+    /// What a run is held to.
+    #[must_use]
+    pub fn bind(&self) -> Bound {
+        Bound::new(self.steps.iter().cloned(), &self.unknown_phases)
+    }
+
+    /// Refuses when the world is not the one that this plan was made for, and names what is different. `going_on` says that a run with this
+    /// very plan was begun before: what it has done since is no difference.
+    pub fn require_same_world(&self, now: &Self, going_on: bool, state: &State) -> Result<()> {
+        if self.cluster != now.cluster {
+            let message =
+                format!("the plan is for the cluster {}, and the configuration is for {}", self.cluster, now.cluster);
+            return Err(Error::config(message).hint("turnup plan --out FILE"));
+        }
+        self.world.require_same(&now.world)?;
+        if self.world.journal != now.world.journal && !going_on {
+            return Err(self.world.describe_steps_since(self.made, state));
+        }
+        self.bind().check(&now.steps, going_on)
+    }
+}
+
+/// Whether a step will or may run.
+fn is_moving(step: &Planned) -> bool {
+    matches!(step.decision, Decision::Run | Decision::Unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_plan_of_this_version_is_refused_with_the_way_out() {
+        let path = Path::new("plan.json");
+        let texts = [
+            "",
+            "{\"schema\": \"turnup.plan/3\", \"more\": 1}",
+            "{\"schema\": \"turnup.plan/2\",\n \"stepps\": []}",
+            "{\"schema\": \"turnup.plan/2\", \"made\": \"2026-01-01T00:00:00Z\", \"cluster\": \"c\"",
+        ];
+        let said: Vec<String> = texts.iter().map(|text| Plan::parse(path, text).unwrap_err().render()).collect();
+        insta::assert_snapshot!(said.join("\n\n"));
+    }
+
+    #[test]
+    fn a_plan_survives_its_file() {
+        let source = TreeSource::embedded();
+        let settings = Settings::defaults(&source).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        // Nothing is there, and Terraform may or may not be: the steps are told either way.
+        let plan = Plan::make(&settings, &source, dir.path()).unwrap();
+        assert!(!plan.is_empty());
+        let text = serde_json::to_string_pretty(&plan).unwrap();
+        assert_eq!(Plan::parse(Path::new("p"), &text).unwrap(), plan);
+        assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 0, "to plan writes nothing");
+    }
+}
