@@ -18,10 +18,10 @@ pub(super) fn find_changes(
     kubectl: &Kubectl,
     there: &Observed,
     manifests: &[Rendered],
-    changed: &[&Rendered],
+    wanted: &[&Rendered],
 ) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
-    for manifest in changed {
+    for manifest in wanted {
         let (known, new): (Vec<&Object>, Vec<&Object>) =
             manifest.objects.iter().partition(|object| there.addon_objects.contains_key(object));
         changes.extend(new.into_iter().map(|object| Change::new(Verb::Create, "object", object.to_string())));

@@ -39,9 +39,9 @@ pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
     for file in &complete.files {
         changes.extend(file_difference(file)?);
     }
-    let changed: BTreeSet<String> = changes.iter().map(|change| change.name.clone()).collect();
+    let touched: BTreeSet<String> = changes.iter().map(|change| change.name.clone()).collect();
     for unit in &complete.units {
-        changes.extend(unit_differences(unit, &changed));
+        changes.extend(unit_differences(unit, &touched));
     }
     let missing = complete.images.iter().filter(|image| !stamp(image).exists());
     changes.extend(missing.map(|image| Change::new(Verb::Create, "image", &image.reference)));
@@ -67,7 +67,7 @@ pub fn foresee_restarts(before: &Complete, after: &Complete) -> Vec<String> {
 }
 
 /// The unit's own file, and what becomes of the unit when that or what it depends on changes.
-fn unit_differences(unit: &Unit, changed: &BTreeSet<String>) -> Vec<Change> {
+fn unit_differences(unit: &Unit, touched: &BTreeSet<String>) -> Vec<Change> {
     let path = format!("/etc/systemd/system/{}", unit.name);
     let text = fs_err::read_to_string(&path);
     let mut changes = Vec::new();
@@ -80,7 +80,7 @@ fn unit_differences(unit: &Unit, changed: &BTreeSet<String>) -> Vec<Change> {
         text.is_ok() && Run::new("systemctl").args(["is-active", "--quiet", &unit.name]).dir("/").output().is_ok();
     if !active {
         changes.push(Change::new(Verb::Start, "service", &unit.name));
-    } else if !changes.is_empty() || unit.restart_on.iter().any(|file| changed.contains(file)) {
+    } else if !changes.is_empty() || unit.restart_on.iter().any(|file| touched.contains(file)) {
         changes.push(Change::new(Verb::Restart, "service", &unit.name));
     }
     changes
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn texts_are_compared_by_lines_and_long_differences_are_cut() {
         assert_eq!(line_diff("a\nb\nc\n", "a\nB\nc\n"), ["- b", "+ B"]);
-        let long: String = (0..100).map(|number| format!("{number}\n")).collect();
+        let long = "line\n".repeat(100);
         let lines = line_diff("", &long);
         assert_eq!((lines.len(), lines.last().map(String::as_str)), (LINES + 1, Some("… and 40 more lines")));
     }

@@ -74,17 +74,17 @@ fn find_changed<'n>(planned: &'n Planned, inputs: &'n Inputs) -> Option<&'n str>
 }
 
 fn check_step(planned: &Planned, now: &Planned, going_on: bool) -> Result<()> {
-    use Decision::{Forget, Run, Skip, Unknown};
+    use Decision::{Run, Skip, Unknown};
+    let went_on = going_on && (now.decision == Skip || planned.decision != Skip && now.decision == Unknown);
     match (planned.decision, now.decision) {
-        (Skip, Skip) | (Forget, Forget) | (Unknown, Unknown) => Ok(()),
         (Run, Run) => match planned.preview.find_unannounced(&now.preview.changes) {
             Some(change) => {
                 Err(change.lines.iter().take(8).fold(not_in_plan(&format!("{}: {change}", now.id)), Error::evidence))
             }
             None => Ok(()),
         },
-        (_, Skip) if going_on => Ok(()),
-        (Unknown, Run) | (Run, Unknown) if going_on => Ok(()),
+        _ if planned.decision == now.decision || went_on => Ok(()),
+        (Unknown, Run) if going_on => Ok(()),
         (_, Skip) => Err(not_in_plan(&format!("{} has nothing to do any more", now.id))),
         _ => {
             let error = not_in_plan(&format!("{} ({})", now.id, now.why));

@@ -218,7 +218,7 @@ impl Teller<'_> {
         };
         let mut planned = self.start(task, decision, why);
         planned.inputs = judgement.inputs.fingerprints().clone();
-        planned.unknown_inputs = judgement.inputs.unknown().clone();
+        planned.unknown_inputs.clone_from(judgement.inputs.unknown());
         let mut blind = false;
         if decision == Decision::Run {
             planned.preview = or_later(action.preview(host), moving.as_deref(), |earlier| Preview::after(earlier))?;

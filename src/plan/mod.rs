@@ -73,7 +73,7 @@ impl Plan {
             steps.extend(foretold.steps);
         }
         let changed = radius::find(settings, source, state_dir, &cluster, &steps)?;
-        let estimate = Estimate::of(&steps, |step| is_moving(step));
+        let estimate = Estimate::of(&steps, is_moving);
         let (schema, made) = (SCHEMA.to_owned(), Timestamp::now());
         let cluster = cluster.settings.name.clone();
         Ok(Self { schema, made, cluster, world, changed, steps, unknown_phases, estimate })

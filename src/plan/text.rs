@@ -23,14 +23,16 @@ impl Plan {
         lines.extend(self.moving().flat_map(describe_step));
         lines.extend(self.unknown_phases.iter().map(|phase| format!("unknown  {phase}: known after provision/apply")));
         let count = |decision: Decision| self.steps.iter().filter(|step| step.decision == decision).count();
-        let mut sum = format!("{} to run, {} unchanged", count(Decision::Run), count(Decision::Skip));
-        for (decision, words) in [(Decision::Unknown, "known later"), (Decision::Forget, "to forget")] {
-            if count(decision) > 0 {
-                sum.push_str(&format!(", {} {words}", count(decision)));
-            }
-        }
+        let counted = [
+            (Decision::Run, "to run"),
+            (Decision::Unknown, "known later"),
+            (Decision::Forget, "to forget"),
+            (Decision::Skip, "unchanged"),
+        ];
+        let counted = counted.map(|(decision, words)| (count(decision), words)).into_iter();
+        let shown = counted.filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
         lines.push(String::new());
-        lines.push(format!("{sum}; takes {}", self.estimate.describe()));
+        lines.push(format!("{}; takes {}", shown.collect::<Vec<_>>().join(", "), self.estimate.describe()));
         lines
     }
 }

@@ -4,6 +4,7 @@
 //! `before_sensitive`, `after_sensitive`; `output_changes`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use serde_json::Value;
 
@@ -114,7 +115,8 @@ fn collect(value: &Value, sensitive: &Value, path: &mut String, found: &mut BTre
         }
         Value::Array(list) => {
             for (index, value) in list.iter().enumerate() {
-                path.push_str(&format!("[{index}]"));
+                // Writing to a String cannot fail.
+                let _ = write!(path, "[{index}]");
                 collect(value, &sensitive[index], path, found);
                 path.truncate(length);
             }

@@ -71,7 +71,7 @@ fn run(dir: &Path, phase: &Phase) -> Result<turnup::phase::Summary> {
 }
 
 fn changes(planned: &Planned) -> String {
-    planned.preview.changes.iter().map(|change| format!("({change})")).collect()
+    planned.preview.changes.iter().map(|change| format!("({change})")).collect::<Vec<_>>().concat()
 }
 
 fn plan(dir: &Path, phase: &Phase) -> Vec<String> {
