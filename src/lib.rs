@@ -82,6 +82,9 @@
 //! Architecture invariant: a step is skipped by proof, never by belief: its inputs have the recorded digest *and* what it made is still
 //! there. There is no "done" flag that a person would have to reset.
 //!
+//! Architecture invariant: to plan changes nothing. The phases work on a shadow of the cluster's directory; what only a run can know is a
+//! mark there (`change`), which travels through whatever is made from it, is shown, and is never used.
+//!
 //! Architecture invariant: a later phase reads the hand-off file of the earlier one and nothing else of it. `bootstrap` cannot tell a
 //! cloud from a shelf; there is no branch on the target behind `provision`.
 //!
