@@ -74,6 +74,7 @@ fn admin() -> Leaf {
     Leaf { life: ADMIN_LIFE, ..leaf }
 }
 
+const API_MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver.json";
 /// The label of nodes that turnup made, and may delete when their host is gone.
 const MANAGED: &str = "turnup.dev/managed";
 
@@ -121,6 +122,16 @@ impl Node {
         inputs.insert("images", format!("{:?}", complete.images));
         inputs.insert("kernel settings", format!("{:?} {:?}", complete.sysctls, complete.modules));
         Ok(inputs)
+    }
+
+    /// The API server's manifest as the host's complete configuration has it.
+    fn api_manifest(&self, host: &str) -> Result<String> {
+        let complete = self.cluster.store.read(file_of(host))?.unwrap_or_default();
+        let Ok(complete) = Complete::parse("", &String::from_utf8_lossy(&complete)) else {
+            return Ok(change::known_after(&format!("bootstrap/complete@{host}")));
+        };
+        let manifest = complete.files.iter().find(|file| file.path == API_MANIFEST);
+        Ok(manifest.map(|file| format!("{file:?}")).unwrap_or_default())
     }
 
     /// Asks the host itself whether it still is what it was made.
@@ -361,7 +372,9 @@ impl Action for Api {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let control_plane = self.0.handoff.control_plane()?;
         let endpoint = format!("{:?}", self.0.handoff.api);
-        Ok(Inputs::new().with("host instance", &control_plane.instance).with("API endpoint", endpoint))
+        let inputs = Inputs::new().with("host instance", &control_plane.instance).with("API endpoint", endpoint);
+        // With another manifest the API server starts anew, and is to be waited for.
+        Ok(inputs.with("kube-apiserver", self.0.api_manifest(&control_plane.name)?))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {

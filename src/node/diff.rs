@@ -12,11 +12,10 @@ use crate::error::Result;
 use crate::exec::Run;
 
 use super::complete::{Binary, Complete, Content, File, Unit};
+use super::static_pod::MANIFESTS;
 use super::task;
 use super::up::stamp;
 
-/// Where kubelet finds static pods.
-const MANIFESTS: &str = "/etc/kubernetes/manifests/";
 /// How many lines of one text a plan shows.
 const LINES: usize = 60;
 

@@ -6,6 +6,7 @@
 pub mod complete;
 pub mod diff;
 pub mod facts;
+mod static_pod;
 mod task;
 pub mod up;
 

@@ -14,6 +14,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
 
 use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
+use super::static_pod;
 use super::task::{self, Secrets};
 
 /// How long a health check of the host may take: etcd on a slow disk.
@@ -166,9 +167,11 @@ impl Node<'_> {
         let complete = self.complete;
         std::thread::scope(|scope| {
             let importing = scope.spawn(|| wanted.iter().try_for_each(|image| import(complete, image)));
-            let healthy = complete.health.iter().try_for_each(|health| {
-                wait_for_health(health)?;
-                self.report(&Report::Milestone(health.name.clone()))
+            let healthy = static_pod::wait_for_changed(complete, &self.changed).and_then(|()| {
+                complete.health.iter().try_for_each(|health| {
+                    wait_for_health(health)?;
+                    self.report(&Report::Milestone(health.name.clone()))
+                })
             });
             task::join(importing).and(healthy)
         })?;
@@ -277,7 +280,7 @@ fn get(url: &str) -> std::io::Result<String> {
 }
 
 /// The last lines of the newest log of a pod, straight from the disk: no API is needed.
-fn pod_log(prefix: &str) -> Vec<String> {
+pub(super) fn pod_log(prefix: &str) -> Vec<String> {
     let mut files = Vec::new();
     for pod in fs_err::read_dir("/var/log/pods").into_iter().flatten().flatten() {
         if pod.file_name().to_string_lossy().starts_with(prefix) {

@@ -1,0 +1,75 @@
+//! Static pods: kubelet stops the old one and starts the new one some moments after its manifest has changed. Until then whatever answers
+//! is the old one, and an answer says nothing.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::complete::{Complete, Content};
+use super::up::pod_log;
+use crate::error::{Error, Result};
+use crate::exec::signals;
+
+/// Where kubelet finds static pods.
+pub(super) const MANIFESTS: &str = "/etc/kubernetes/manifests/";
+/// How long kubelet may take: it gives the old pod half a minute to end.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// Waits until every static pod whose manifest is among these paths runs with the command that its manifest says.
+pub(super) fn wait_for_changed(complete: &Complete, paths: &BTreeSet<String>) -> Result<()> {
+    let since = Instant::now();
+    let files = complete.files.iter().filter(|file| file.path.starts_with(MANIFESTS) && paths.contains(&file.path));
+    for file in files {
+        let Content::Text(text) = &file.content else { continue };
+        let Some(command) = command_of(text) else { continue };
+        while !is_running(&command) {
+            if since.elapsed() > PATIENCE {
+                let message = format!("the static pod of {} does not run as it says", file.path);
+                let error = Error::transient(message).hint("journalctl --unit kubelet (on the host)");
+                let pod = file.path.trim_start_matches(MANIFESTS).trim_end_matches(".json");
+                return Err(pod_log(&format!("kube-system_{pod}-")).into_iter().fold(error, Error::evidence));
+            }
+            signals::sleep(Duration::from_millis(100))?;
+        }
+    }
+    Ok(())
+}
+
+/// The command of the first container.
+fn command_of(manifest: &str) -> Option<Vec<String>> {
+    let manifest: Value = serde_json::from_str(manifest).ok()?;
+    let words = manifest.pointer("/spec/containers/0/command")?.as_array()?;
+    words.iter().map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+/// Whether a process of this host, in whatever container, was started with exactly these words.
+fn is_running(command: &[String]) -> bool {
+    let wanted: Vec<u8> = command.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
+    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+    // A process may end under the eyes.
+    entries
+        .map(|entry| entry.path())
+        .any(|path| is_process(&path) && fs_err::read(path.join("cmdline")).is_ok_and(|found| found == wanted))
+}
+
+fn is_process(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_all_its_words() {
+        let own: Vec<String> = std::env::args().collect();
+        assert!(is_running(&own));
+        assert!(!is_running(&[own, vec!["--one-more".into()]].concat()));
+        let command = command_of(r#"{"spec": {"containers": [{"command": ["etcd", "--name=a"]}]}}"#).unwrap();
+        assert_eq!(command, ["etcd", "--name=a"]);
+        assert_eq!(command_of("{}"), None);
+    }
+}
