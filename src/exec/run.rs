@@ -20,7 +20,7 @@ use super::capture::{Follow, Tail, read_lines};
 use super::failure::{Ended, Failure};
 use super::log::{Log, Mask};
 use super::{environment, nursery, signals, tools};
-use crate::Result;
+use crate::{Result, kill_point};
 
 /// How often a waiting run looks at the clock and at the signals.
 const TICK: Duration = Duration::from_millis(50);
@@ -201,7 +201,11 @@ impl Run {
     }
 
     /// Runs it and hands every line over as it comes.
-    pub fn stream(self, mut on_line: impl FnMut(Stream, &str)) -> Result<Output, Failure> {
+    pub fn stream(self, on_line: impl FnMut(Stream, &str)) -> Result<Output, Failure> {
+        kill_point::around(format_args!("run {}", Short(&self)), || self.run(on_line))
+    }
+
+    fn run(&self, mut on_line: impl FnMut(Stream, &str)) -> Result<Output, Failure> {
         let start = Instant::now();
         let mut log = Log::open(self.log.as_deref());
         log.line("$", &self.to_string());
@@ -423,6 +427,21 @@ impl fmt::Display for Run {
         let words = std::iter::once(&self.program).chain(&self.args);
         let words: Vec<String> = words.map(|word| self.mask.apply(&word.to_string_lossy())).collect();
         f.write_str(&shell_words::join(words))
+    }
+}
+
+/// What is run, without whatever differs from one run to the next.
+pub(super) struct Short<'r>(pub(super) &'r Run);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.name();
+        let plain = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || b"-.".contains(&byte));
+        let arguments = self.0.args.iter().filter_map(|arg| arg.to_str());
+        let words = arguments.filter(|word| !word.starts_with('-') && plain(word) && !name.contains(word));
+        let digest = |word: &str| word.len() > 60;
+        let words = name.split(' ').filter(|word| !digest(word)).chain(words);
+        f.write_str(&words.collect::<Vec<_>>().join(" "))
     }
 }
 

@@ -7,8 +7,9 @@ use duct::Handle;
 use rustix::process::Signal;
 
 use super::failure::Failure;
-use super::run::Run;
+use super::run::{Run, Short};
 use super::signals;
+use crate::kill_point;
 
 /// How long it may take to end once asked.
 const STOP: Duration = Duration::from_secs(2);
@@ -34,7 +35,8 @@ impl Service {
         let said = tempfile::tempfile().map_err(not_started)?;
         let keep = said.try_clone().map_err(not_started)?;
         let expression = run.expression().map_err(not_started)?.stderr_to_stdout().stdout_file(said);
-        let handle = run.spawn(expression).map_err(not_started)?;
+        let handle = kill_point::around(format_args!("run {}", Short(&run)), || run.spawn(expression));
+        let handle = handle.map_err(not_started)?;
         let Some(handle) = handle else {
             return Err(Failure::Interrupted { ended: run.ended(start, "", String::new()) });
         };

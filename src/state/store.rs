@@ -15,13 +15,17 @@ use serde::de::DeserializeOwned;
 use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
 use super::{Lock, trouble};
-use crate::{Class, Error, Result};
+use crate::{Class, Error, Result, kill_point};
 
 const STATE: &str = "state.json";
 const JOURNAL: &str = "journal.jsonl";
 const LOCK: &str = "lock";
 /// A journal that has grown longer than this is cut down to what the state still needs when the next run opens it.
 const LONG_JOURNAL: u64 = 8 << 20;
+/// What begins the name of a file that is being written; the number of the process that writes it follows.
+const PART: &str = ".part-";
+/// Directories whose files others write.
+const NOT_OURS: [&str; 2] = ["hosts", ".terraform"];
 /// How far the snapshot may lag behind the journal while a run goes on.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 
@@ -111,9 +115,12 @@ impl Store {
         self.dir.join(rel)
     }
 
-    /// Takes the lock for this command, or names the process that has it.
+    /// Takes the lock for this command, or names the process that has it. Whoever has it finds no half-written file of a dead process.
     pub fn lock(&self, command: &str) -> Result<Lock> {
-        Lock::take(&self.path(LOCK), command)
+        let lock = Lock::take(&self.path(LOCK), command)?;
+        kill_point::pass(format_args!("lock taken"));
+        remove_parts(&self.dir);
+        Ok(lock)
     }
 
     /// The state: snapshot plus what the journal says since. Needs no lock.
@@ -131,15 +138,16 @@ impl Store {
     pub fn delete(&self, lock: Lock) -> Result<()> {
         for entry in fs_err::read_dir(&self.dir)? {
             let path = entry?.path();
-            if path.file_name().is_some_and(|name| name != "lock") {
+            let Some(name) = path.file_name().filter(|name| *name != LOCK) else { continue };
+            kill_point::around(format_args!("remove {}", name.display()), || {
                 if path.is_dir() && !path.is_symlink() {
-                    fs_err::remove_dir_all(path)?;
+                    fs_err::remove_dir_all(&path)
                 } else {
-                    fs_err::remove_file(path)?;
+                    fs_err::remove_file(&path)
                 }
-            }
+            })?;
         }
-        fs_err::remove_dir_all(&self.dir)?;
+        kill_point::around(format_args!("remove the cluster's directory"), || fs_err::remove_dir_all(&self.dir))?;
         drop(lock);
         Ok(())
     }
@@ -213,16 +221,20 @@ impl Store {
         }
         let dir = path.parent().unwrap_or(&self.dir);
         Self::make_dirs(dir)?;
+        let point = |when: &str| kill_point::pass(format_args!("write {}: {when}", rel.as_ref().display()));
         let write = || -> std::io::Result<()> {
+            point("before");
             // The mode is there before the first byte of the content is.
             let mut file = tempfile::Builder::new()
-                .prefix(".part-")
+                .prefix(&format!("{PART}{}-", std::process::id()))
                 .permissions(Permissions::from_mode(0o600))
                 .tempfile_in(dir)?;
             file.write_all(bytes)?;
             file.as_file().set_permissions(Permissions::from_mode(mode))?;
             file.as_file().sync_all()?;
+            point("half");
             file.persist(&path)?;
+            point("after");
             Ok(())
         };
         write().map_err(|error| trouble::io(&path, error))?;
@@ -285,9 +297,10 @@ impl Store {
             files.insert(rel.as_ref().to_owned(), None);
             return Ok(());
         }
+        let point = format_args!("remove {}", rel.as_ref().display());
         let removed = match fs_err::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => fs_err::remove_dir_all(&path),
-            Ok(_) => fs_err::remove_file(&path),
+            Ok(metadata) if metadata.is_dir() => kill_point::around(point, || fs_err::remove_dir_all(&path)),
+            Ok(_) => kill_point::around(point, || fs_err::remove_file(&path)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => Err(error),
         };
@@ -382,6 +395,25 @@ impl Store {
     fn make_dirs(dir: &Path) -> Result<()> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.map_err(|error| trouble::io(dir, error))
+    }
+}
+
+/// Removes what processes that are gone had not written to the end, here and in the directories below. Hosts' files and Terraform's are
+/// not ours to look through, and what cannot be removed does no harm.
+fn remove_parts(dir: &Path) {
+    for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let Some(name) = name.to_str() else { continue };
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if !NOT_OURS.contains(&name) {
+                remove_parts(&path);
+            }
+            continue;
+        }
+        let writer = name.strip_prefix(PART).and_then(|rest| rest.split_once('-')).map(|(pid, _)| pid);
+        if writer.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let _stays = fs_err::remove_file(path);
+        }
     }
 }
 

@@ -142,7 +142,7 @@ impl Site {
         let mut command = Command::new("setsid");
         command.args(&words).current_dir(&self.dir).env("PATH", path).stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", file("run")).env("TMPDIR", file("tmp"));
-        for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_KILL_AT", "NO_COLOR", "TERM"] {
+        for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_KILL_LEDGER", "NO_COLOR", "TERM"] {
             command.env_remove(name);
         }
         for dir in ["run", "tmp"] {
