@@ -182,7 +182,7 @@ impl Ssh {
         let socket = self.connect()?;
         let sudo: &[&str] = if self.sudo { &["sudo", "--non-interactive", "--"] } else { &[] };
         let words = sudo.iter().copied().chain(argv.iter().map(AsRef::as_ref));
-        let name = argv.first().map_or("", AsRef::as_ref).rsplit('/').next().unwrap_or_default().to_owned();
+        let name = short_name(argv);
         let run = self.ssh().arg("-S").arg(socket).arg(self.target()).arg("--").arg(shell_words::join(words));
         Ok(self.dress(run).label(format!("{name} on {}", self.address)))
     }
@@ -343,6 +343,14 @@ fn remove_stale(dir: &Path) {
             let _gone = fs_err::remove_file(entry.path());
         }
     }
+}
+
+/// The program and the subcommands of it: "turnup node up", "systemctl restart kubelet.service".
+fn short_name<S: AsRef<str>>(argv: &[S]) -> String {
+    let word = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || b".-".contains(&byte));
+    let program = argv.first().map_or("", AsRef::as_ref).rsplit('/').next().unwrap_or_default();
+    let words = argv.iter().skip(1).map(AsRef::as_ref).take_while(|text| !text.starts_with('-') && word(text));
+    std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// ssh splits option values at spaces unless they are quoted.
