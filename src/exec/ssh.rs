@@ -218,7 +218,7 @@ impl Ssh {
             "ServerAliveCountMax=4".to_owned(),
             "LogLevel=ERROR".to_owned(),
         ];
-        let run = Run::new("ssh").dir("/").args(["-F", "none", "-T", "-p"]).arg(self.port.to_string());
+        let run = Run::new("ssh").dir("/").args(["-Fnone", "-T", "-p"]).arg(self.port.to_string());
         run.arg("-i").arg(&self.key).args(options.into_iter().flat_map(|option| ["-o".to_owned(), option]))
     }
 

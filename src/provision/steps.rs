@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use zeroize::Zeroizing;
+
 use crate::artifacts::{Cache, Lock, host_root_digest};
 use crate::change::{self, Preview};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
@@ -106,6 +108,25 @@ fn executable(blob: &std::path::Path, cluster: &Cluster) -> Result<PathBuf> {
     Ok(link)
 }
 
+/// Makes a key and its public half, or keeps it. ssh-keygen may be killed between the halves, or in one: it writes beside their places,
+/// and they come to them whole, the private one last.
+fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
+    let (public, new) = (format!("{file}.pub"), format!("{file}.new"));
+    if store.read(file)?.is_none() || store.read(&public)?.is_none() {
+        store.remove(&new)?;
+        let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
+        run.arg(store.path(&new)).dir(store.dir()).log(cx.log_path()).succeed()?;
+        let made = |file: &str| -> Result<Zeroizing<Vec<u8>>> {
+            let bytes = store.read(file)?.ok_or_else(|| Error::bug(format!("ssh-keygen made no {file}")))?;
+            Ok(Zeroizing::new(bytes))
+        };
+        store.write_file(&public, &made(&format!("{new}.pub"))?, 0o644)?;
+        store.write_file(file, &made(&new)?, 0o600)?;
+    }
+    store.remove(&new)?;
+    store.remove(format!("{new}.pub"))
+}
+
 /// The cluster's SSH key and every host's own key, made before the hosts so that the first connection already knows them.
 struct Keys(Arc<Cluster>);
 
@@ -141,13 +162,7 @@ impl Action for Keys {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.store.create_dir("ssh/hosts")?;
         for file in self.files()? {
-            let path = self.0.store.path(&file);
-            if self.0.store.read(format!("{file}.pub"))?.is_none() || self.0.store.read(&file)?.is_none() {
-                self.0.store.remove(&file)?;
-                self.0.store.remove(format!("{file}.pub"))?;
-                let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
-                run.arg(&path).dir(self.0.store.dir()).log(cx.log_path()).succeed()?;
-            }
+            ensure_key(&self.0.store, &file, cx)?;
         }
         self.0.store.write_file(KNOWN_HOSTS, self.known_hosts()?.as_bytes(), 0o600)
     }
@@ -428,11 +443,8 @@ impl Action for Inventory {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let (_, handoff) = read_inventory(&self.0)?;
         let store = &self.0.store;
-        if store.read(SSH_KEY)?.is_none() {
-            store.create_dir("ssh")?;
-            let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
-            run.arg(store.path(SSH_KEY)).dir(store.dir()).log(cx.log_path()).succeed()?;
-        }
+        store.create_dir("ssh")?;
+        ensure_key(store, SSH_KEY, cx)?;
         let line = |host: &super::Host| match host.ssh.port {
             22 => format!("{} {}\n", host.address, host.ssh.host_key),
             port => format!("[{}]:{port} {}\n", host.address, host.ssh.host_key),

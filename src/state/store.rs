@@ -24,8 +24,8 @@ const LOCK: &str = "lock";
 const LONG_JOURNAL: u64 = 8 << 20;
 /// What begins the name of a file that is being written; the number of the process that writes it follows.
 const PART: &str = ".part-";
-/// Directories whose files others write.
-const NOT_OURS: [&str; 2] = ["hosts", ".terraform"];
+/// Directories whose files others write: the local hosts' own, and Terraform's.
+const NOT_OURS: [&str; 2] = ["hosts", "provision/.terraform"];
 /// How far the snapshot may lag behind the journal while a run goes on.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 
@@ -119,7 +119,7 @@ impl Store {
     pub fn lock(&self, command: &str) -> Result<Lock> {
         let lock = Lock::take(&self.path(LOCK), command)?;
         kill_point::pass(format_args!("lock taken"));
-        remove_parts(&self.dir);
+        remove_parts(&self.dir, &NOT_OURS.map(|rel| self.path(rel)));
         Ok(lock)
     }
 
@@ -398,15 +398,15 @@ impl Store {
     }
 }
 
-/// Removes what processes that are gone had not written to the end, here and in the directories below. Hosts' files and Terraform's are
-/// not ours to look through, and what cannot be removed does no harm.
-fn remove_parts(dir: &Path) {
+/// Removes what processes that are gone had not written to the end, here and in the directories below. What cannot be removed does no
+/// harm.
+fn remove_parts(dir: &Path, not_ours: &[PathBuf]) {
     for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
         let (name, path) = (entry.file_name(), entry.path());
         let Some(name) = name.to_str() else { continue };
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            if !NOT_OURS.contains(&name) {
-                remove_parts(&path);
+            if !not_ours.contains(&path) {
+                remove_parts(&path, not_ours);
             }
             continue;
         }
