@@ -452,7 +452,7 @@ impl Events {
 pub(crate) struct Process {
     pub(crate) pid: Pid,
     session: i32,
-    argv: Vec<String>,
+    pub(crate) argv: Vec<String>,
     cwd: String,
     mounts_of: String,
 }
@@ -482,7 +482,7 @@ impl Process {
     }
 
     /// Whether it works in this directory or for something in it. The test itself only talks about it.
-    fn belongs_to(&self, dir: &str) -> bool {
+    pub(crate) fn belongs_to(&self, dir: &str) -> bool {
         let below = |text: &str| text.contains(&format!("{dir}/")) || text == dir;
         self.argv.iter().any(|word| below(word)) || below(&self.cwd) || below(&self.mounts_of)
     }

@@ -102,8 +102,15 @@ fn what_a_dead_process_had_not_written_to_the_end_is_removed() {
     };
     assert_eq!(parts(), 1);
     fs_err::write(dir.path().join(format!("state/.part-{}-alive", std::process::id())), "").unwrap();
+    let (below, of_a_host) = (dir.path().join("state/provision/hosts"), dir.path().join("state/hosts"));
+    for place in [&below, &of_a_host] {
+        fs_err::create_dir_all(place).unwrap();
+        fs_err::write(place.join(".part-4194305-dead"), "").unwrap();
+    }
     fake(dir.path(), "sweep").assert().success();
     assert_eq!(parts(), 1, "the part of a living process stays, that of the dead one goes");
+    assert!(!below.join(".part-4194305-dead").exists());
+    assert!(of_a_host.join(".part-4194305-dead").exists(), "a host's own files are nobody else's");
 }
 
 #[test]
