@@ -316,6 +316,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_half_written_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [".turnup-Ab12", ".hidden", "file"] {
+            fs_err::write(dir.path().join(name), "").unwrap();
+        }
+        let files = [dir.path().join("file"), dir.path().join("nowhere/file")];
+        remove_temporary(files.iter().map(PathBuf::as_path)).unwrap();
+        assert!(!dir.path().join(".turnup-Ab12").exists());
+        assert!(dir.path().join(".hidden").exists() && dir.path().join("file").exists());
+    }
+
+    #[test]
     fn a_port_in_use_is_named() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -458,3 +458,37 @@ impl Action for Inventory {
         self.0.write_handoff(&read_inventory(&self.0)?.1).map(|()| true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+    use crate::phase::Sink;
+
+    #[test]
+    fn a_key_is_there_whole_or_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        store.create_dir("ssh").unwrap();
+        let log = dir.path().join("log");
+        let ensure = || ensure_key(&store, "ssh/key", &Cx::detached("keys", Sink::channel().0, &log, Duration::ZERO));
+        let names = || {
+            let entries = fs_err::read_dir(dir.path().join("ssh")).unwrap();
+            let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+            names.collect::<BTreeSet<String>>()
+        };
+        // What a killed ssh-keygen may leave: a private key, and half of the public one.
+        store.write_file("ssh/key.new", b"private", 0o600).unwrap();
+        store.write_file("ssh/key.new.pub", b"ssh-ed", 0o644).unwrap();
+        ensure().unwrap();
+        assert_eq!(names(), BTreeSet::from(["key".into(), "key.pub".into()]));
+        let first = store.read("ssh/key").unwrap();
+        ensure().unwrap();
+        assert_eq!(store.read("ssh/key").unwrap(), first, "a whole key is kept");
+        // The public half comes first, so alone it belongs to nobody.
+        store.remove("ssh/key").unwrap();
+        ensure().unwrap();
+        let public = String::from_utf8(store.read("ssh/key.pub").unwrap().unwrap()).unwrap();
+        assert!(public.starts_with("ssh-ed25519 ") && public.ends_with(" turnup\n"), "{public}");
+    }
+}

@@ -60,8 +60,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(journal: Journal, state: State) -> Self {
-        Self { journal, state, written: Instant::now(), behind: false }
+    fn new(journal: Journal, state: State, behind: bool) -> Self {
+        Self { journal, state, written: Instant::now(), behind }
     }
 }
 
@@ -169,12 +169,20 @@ impl Store {
         if writer.written.elapsed() >= SNAPSHOT_EVERY { self.write_snapshot(writer) } else { Ok(()) }
     }
 
-    /// Brings the snapshot up to the journal.
+    /// Brings the snapshot up to the journal, also to the lines of a run that was killed before it could.
     pub fn flush(&self, _lock: &Lock) -> Result<()> {
-        match self.writer().as_mut() {
-            Some(writer) if writer.behind => self.write_snapshot(writer),
-            _ => Ok(()),
-        }
+        let mut slot = self.writer();
+        let writer = match slot.as_mut() {
+            Some(writer) => writer,
+            None if self.snapshot_lags()? => slot.insert(self.open_writer()?),
+            None => return Ok(()),
+        };
+        if writer.behind { self.write_snapshot(writer) } else { Ok(()) }
+    }
+
+    fn snapshot_lags(&self) -> Result<bool> {
+        let last = self.journal()?.lines.last().map_or(0, |line| line.seq);
+        Ok(self.snapshot()?.seq < last)
     }
 
     fn write_snapshot(&self, writer: &mut Writer) -> Result<()> {
@@ -320,18 +328,20 @@ impl Store {
     }
 
     fn open_writer(&self) -> Result<Writer> {
-        let mut state = self.snapshot()?;
+        let snapshot = self.snapshot()?;
         let content = self.journal()?;
-        state = state.replay(&content.lines);
+        let known = snapshot.seq;
+        let mut state = snapshot.replay(&content.lines);
         let journal = Journal::open(self.path(JOURNAL), &content, state.seq)?;
         if journal.length() <= LONG_JOURNAL {
-            return Ok(Writer::new(journal, state));
+            let behind = known < state.seq;
+            return Ok(Writer::new(journal, state, behind));
         }
         drop(journal);
         self.replace_both(&mut state)?;
         let content = self.journal()?;
         let journal = Journal::open(self.path(JOURNAL), &content, state.seq)?;
-        Ok(Writer::new(journal, state))
+        Ok(Writer::new(journal, state, false))
     }
 
     /// Writes the state, then a journal that says no more than the state does. A crash between the two is harmless: the old journal's

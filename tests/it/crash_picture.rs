@@ -11,8 +11,16 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use crate::cluster_support::{Site, names_in};
 
 /// On the operator's side: what is not ours, what tells the way and not the end, and the hosts, which are looked at by themselves.
-const OPERATOR_LEAVES_OUT: [&str; 7] =
-    ["events", "hosts", "journal.jsonl", "lock", "logs", "provision/.terraform", "provision/turnup.tfplan"];
+const OPERATOR_LEAVES_OUT: [&str; 8] = [
+    "events",
+    "hosts",
+    "journal.jsonl",
+    "lock",
+    "logs",
+    "provision/.terraform",
+    "provision/terraform.tfstate.backup",
+    "provision/turnup.tfplan",
+];
 /// On a host: what runs, what is logged, what systemd and pods remember for themselves, and the sweep's own ledger.
 const HOST_LEAVES_OUT: [&str; 11] = [
     "etc/machine-id",
@@ -107,10 +115,7 @@ fn describe(rel: &str, bytes: &[u8]) -> String {
     }
     if rel.contains("terraform.tfstate") {
         let state: serde_json::Value = serde_json::from_str(text).unwrap();
-        let resources = state["resources"].as_array().unwrap();
-        // What Terraform keeps as the state before the last change depends on how many changes there were.
-        let count = if rel.ends_with(".backup") { 0 } else { resources.len() };
-        return format!("{count} resources");
+        return format!("{} resources", state["resources"].as_array().unwrap().len());
     }
     let mut certificates = text.split("-----BEGIN CERTIFICATE-----").skip(1).peekable();
     if certificates.peek().is_some() {
