@@ -67,14 +67,10 @@ pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
 /// The lock of this host: a run whose operator was killed goes on until it next reports, and two at once would undo each other's work.
 fn take_turn() -> Result<fs_err::File> {
     let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(LOCK)?;
-    let since = Instant::now();
-    while let Err(error) = file.file().try_lock() {
-        if since.elapsed() > ANOTHER_RUN {
-            return Err(Error::transient("another `turnup node up` works on this host and does not end").source(error));
-        }
-        signals::sleep(Duration::from_millis(50))?;
+    if signals::lock(&file, ANOTHER_RUN)? {
+        return Ok(file);
     }
-    Ok(file)
+    Err(Error::transient("another `turnup node up` works on this host and does not end"))
 }
 
 struct Node<'a> {

@@ -54,7 +54,8 @@ pub fn destroy(cluster: &Cluster, cx: &Cx) -> Result<()> {
 /// Terraform forgets a host whose creation failed without calling its destroy provisioner; the host's description is still here.
 fn remove_leftovers(cluster: &Cluster, cx: &Cx) -> Result<()> {
     for entry in fs_err::read_dir(cluster.store.create_dir(format!("{DIR}/hosts"))?)? {
-        let spec = HostSpec::read(&entry?.path())?;
+        let path = entry?.path();
+        let (spec, _turn) = (HostSpec::read(&path)?, HostSpec::take_turn(&path)?);
         cx.progress(format!("removing what is left of {}", spec.name));
         local::delete_host(&spec)?;
     }
