@@ -117,16 +117,25 @@ fn describe(rel: &str, bytes: &[u8]) -> String {
         let state: serde_json::Value = serde_json::from_str(text).unwrap();
         return format!("{} resources", state["resources"].as_array().unwrap().len());
     }
-    let mut certificates = text.split("-----BEGIN CERTIFICATE-----").skip(1).peekable();
-    if certificates.peek().is_some() {
+    if text.starts_with("-----BEGIN") {
+        let certificates = text.split("-----BEGIN CERTIFICATE-----").skip(1);
         let names = certificates.map(|rest| name_certificate(&format!("-----BEGIN CERTIFICATE-----{rest}")));
-        return names.collect::<Vec<_>>().join("; ");
+        let keys = if text.contains(" KEY-----") { "and a key" } else { "" };
+        return format!("certificates {} {keys}", names.collect::<Vec<_>>().join("; "));
     }
-    if text.contains("PRIVATE KEY-----") {
-        return "private key".to_owned();
-    }
-    let steady: String = text.lines().map(|line| steady(line) + "\n").collect();
+    let steady: String = without_pem(text).lines().map(|line| steady(line) + "\n").collect();
     Digest::of(steady.as_bytes()).to_string()
+}
+
+/// In a configuration: the kinds of what is embedded as PEM, and not the bytes.
+fn without_pem(text: &str) -> String {
+    let mut parts = text.split("-----BEGIN ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| {
+        let (kind, rest) = part.split_once("-----").unwrap_or((part, ""));
+        let (_, after) = rest.split_once(&format!("-----END {kind}-----")).unwrap_or(("", rest));
+        all + kind + after
+    })
 }
 
 fn name_certificate(pem: &str) -> String {
