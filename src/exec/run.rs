@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, PipeReader, Seek as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -59,6 +59,8 @@ enum Stdin {
     Empty,
     Bytes(Vec<u8>),
     File(PathBuf),
+    /// Nothing comes, and its end comes with ours.
+    Open(Arc<PipeReader>),
 }
 
 /// A description of one run of one program.
@@ -150,6 +152,12 @@ impl Run {
     /// A file for standard input.
     pub fn stdin_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.stdin = Stdin::File(path.into());
+        self
+    }
+
+    /// Standard input from which nothing comes, and which ends when whoever has the other end is gone.
+    pub(super) fn stdin_open(mut self, reader: PipeReader) -> Self {
+        self.stdin = Stdin::Open(Arc::new(reader));
         self
     }
 
@@ -366,6 +374,7 @@ impl Run {
             Stdin::Empty => expression.stdin_null(),
             Stdin::Bytes(bytes) => expression.stdin_file(memory_file(bytes)?),
             Stdin::File(path) => expression.stdin_file(fs_err::File::open(path)?.into_file()),
+            Stdin::Open(reader) => expression.stdin_file(reader.try_clone()?),
         })
     }
 

@@ -232,7 +232,9 @@ impl Ssh {
         }
         drop(slot.take());
         let socket = self.socket()?;
-        let run = self.dress(self.ssh().args(["-M", "-N", "-S"]).arg(&socket).arg(self.target()));
+        // Not -N: `cat` ends with its input, and the connection with it. A master that was just starting when we were killed has no other
+        // way to know.
+        let run = self.dress(self.ssh().args(["-M", "-S"]).arg(&socket).arg(self.target()).args(["--", "cat"]));
         let service = Service::start(run.label(format!("ssh to {}", self.address)))?;
         let master = Master { service, socket: socket.clone() };
         self.wait_for_socket(&master)?;

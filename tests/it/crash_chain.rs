@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,6 +14,8 @@ use crate::cluster_support::{Site, names_in, say};
 
 /// A chain with more runs than this goes round in circles.
 const MOST_RUNS: usize = 2000;
+/// One run may live through hundreds of deaths of the turnup on a host.
+const PATIENCE: Duration = Duration::from_mins(20);
 /// In a ledger: nobody dies.
 pub(crate) const NOBODY: &str = "# one in 0 from 0\n";
 /// In a ledger: everybody dies, each once.
@@ -75,7 +77,7 @@ impl Kept {
 
 /// etcd's ids as its logs tell them, each of which must always be the same.
 fn etcd_ids(site: &Site) -> BTreeMap<String, String> {
-    let pods = site.path("hosts/it-control-plane-0/root/var/log/pods");
+    let pods = site.path("hosts/it-control-plane-0").join("root").join("var/log/pods");
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
     for pod in names_in(&pods).iter().filter(|name| name.starts_with("kube-system_etcd-")) {
         let dir = pods.join(pod).join("etcd");
@@ -119,7 +121,7 @@ impl<'s> Chain<'s> {
             assert!(self.runs < MOST_RUNS, "no end: {:?}", self.deaths.iter().next_back());
             self.put_ledgers();
             let started = Timestamp::now();
-            let done = self.site.run(args);
+            let done = self.site.start(args).wait(PATIENCE);
             let new = self.read_ledgers();
             let waste = self.waste(started);
             let kind = new.first().map(|(kind, _)| *kind);
