@@ -22,12 +22,15 @@ const CONNECT: Duration = Duration::from_secs(10);
 const LONGEST_SOCKET: usize = 104 - 17;
 
 /// Puts standard input into a file, whole or not at all. A broken connection looks like the end of the input on the host, so the size
-/// decides. Arguments: path, mode, size.
+/// decides; whoever is told of it may be gone as well, and what is told to nobody is a signal (PIPE), after which a shell would clean up
+/// nothing. An earlier transfer that had no time to clean up is cleaned up after. Arguments: path, mode, size.
 const RECEIVE: &str = r#"set -eu
 umask 077
 mkdir -p -- "$(dirname -- "$1")"
+rm -f -- "$1".part.*
 part="$1.part.$$"
 trap 'rm -f -- "$part"' EXIT
+trap 'exit 74' HUP INT PIPE TERM
 cat >"$part"
 if [ "$(wc -c <"$part")" -ne "$3" ]; then echo "the transfer of $1 broke off" >&2; exit 75; fi
 chmod -- "$2" "$part"
