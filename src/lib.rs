@@ -26,6 +26,7 @@
 //! | `kconfig` (a crate of its own) | the Kconfig language; knows no terminal, no process, no file |
 //! | `error` | the one error that reaches a person: class, evidence, next command |
 //! | `change` | one thing that a step would change, and the mark of what nobody can know yet |
+//! | `kill_point` | where the crash tests kill: before and after each effect; nothing in a release |
 //! | `config` | the configuration: loaded, asked, changed, saved as a whole |
 //! | `state` | `.turnup/<cluster>/`: journal, snapshot, lock, files; the only writer there |
 //! | `exec` | every child process: groups, signals, time limits, logs, masks; ssh |
@@ -130,6 +131,7 @@ pub mod doctor;
 pub mod error;
 pub mod exec;
 pub mod forecast;
+pub mod kill_point;
 pub mod node;
 pub mod phase;
 pub mod plan;

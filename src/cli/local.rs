@@ -71,6 +71,8 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         }
         Thing::Host { verb, spec } => {
             let host = HostSpec::read(spec)?;
+            // Only a look needs nobody's leave.
+            let _turn = if matches!(verb, HostVerb::Status) { None } else { Some(HostSpec::take_turn(spec)?) };
             match verb {
                 HostVerb::Create => {
                     let work_dir = std::env::current_dir().context("the working directory is gone")?;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::error::{Context as _, Result};
+use crate::kill_point;
 
 /// Starts the program in a session of its own, standard input empty, all output appended to `log`, and returns at once.
 ///
@@ -18,6 +19,7 @@ pub fn detach(program: &str, args: &[OsString], env: &[(&str, &str)], log: &Path
     for (name, value) in env {
         expression = expression.env(name, value);
     }
-    expression.run().context(format!("cannot start {program}"))?;
+    kill_point::around(format_args!("start {program}"), || expression.run())
+        .context(format!("cannot start {program}"))?;
     Ok(())
 }

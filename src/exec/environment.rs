@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 
+use crate::kill_point;
+
 /// The names that every child inherits. A trailing `*` stands for any ending; proxies (`*_PROXY`) come in both cases.
 ///
 /// Credentials of clouds are not in it on purpose: `Run::inherit` gives them to the one program that needs them.
@@ -46,12 +48,9 @@ pub const ALLOWED: &[&str] = &[
 
 /// Our environment without everything that neither the allow-list nor these additional patterns name.
 pub(super) fn inherited(more: &[String]) -> HashMap<OsString, OsString> {
+    let names = || ALLOWED.iter().copied().chain(kill_point::VARIABLE).chain(more.iter().map(String::as_str));
     std::env::vars_os()
-        .filter(|(name, _)| {
-            name.to_str().is_some_and(|name| {
-                ALLOWED.iter().copied().chain(more.iter().map(String::as_str)).any(|pattern| matches(pattern, name))
-            })
-        })
+        .filter(|(name, _)| name.to_str().is_some_and(|name| names().any(|pattern| matches(pattern, name))))
         .collect()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, PipeReader, Seek as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -20,7 +20,7 @@ use super::capture::{Follow, Tail, read_lines};
 use super::failure::{Ended, Failure};
 use super::log::{Log, Mask};
 use super::{environment, nursery, signals, tools};
-use crate::Result;
+use crate::{Result, kill_point};
 
 /// How often a waiting run looks at the clock and at the signals.
 const TICK: Duration = Duration::from_millis(50);
@@ -59,6 +59,8 @@ enum Stdin {
     Empty,
     Bytes(Vec<u8>),
     File(PathBuf),
+    /// Nothing comes, and its end comes with ours.
+    Open(Arc<PipeReader>),
 }
 
 /// A description of one run of one program.
@@ -153,6 +155,12 @@ impl Run {
         self
     }
 
+    /// Standard input from which nothing comes, and which ends when whoever has the other end is gone.
+    pub(super) fn stdin_open(mut self, reader: PipeReader) -> Self {
+        self.stdin = Stdin::Open(Arc::new(reader));
+        self
+    }
+
     /// A text that must not appear in any log or error. Lines handed to `stream` and the `stdout` of the output are left as they are.
     pub fn secret(mut self, secret: &str) -> Self {
         self.mask.add(secret);
@@ -201,7 +209,11 @@ impl Run {
     }
 
     /// Runs it and hands every line over as it comes.
-    pub fn stream(self, mut on_line: impl FnMut(Stream, &str)) -> Result<Output, Failure> {
+    pub fn stream(self, on_line: impl FnMut(Stream, &str)) -> Result<Output, Failure> {
+        kill_point::around(format_args!("run {}", Short(&self)), || self.run(on_line))
+    }
+
+    fn run(&self, mut on_line: impl FnMut(Stream, &str)) -> Result<Output, Failure> {
         let start = Instant::now();
         let mut log = Log::open(self.log.as_deref());
         log.line("$", &self.to_string());
@@ -362,6 +374,7 @@ impl Run {
             Stdin::Empty => expression.stdin_null(),
             Stdin::Bytes(bytes) => expression.stdin_file(memory_file(bytes)?),
             Stdin::File(path) => expression.stdin_file(fs_err::File::open(path)?.into_file()),
+            Stdin::Open(reader) => expression.stdin_file(reader.try_clone()?),
         })
     }
 
@@ -423,6 +436,21 @@ impl fmt::Display for Run {
         let words = std::iter::once(&self.program).chain(&self.args);
         let words: Vec<String> = words.map(|word| self.mask.apply(&word.to_string_lossy())).collect();
         f.write_str(&shell_words::join(words))
+    }
+}
+
+/// What is run, without whatever differs from one run to the next.
+pub(super) struct Short<'r>(pub(super) &'r Run);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.name();
+        let plain = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || b"-.".contains(&byte));
+        let arguments = self.0.args.iter().filter_map(|arg| arg.to_str());
+        let words = arguments.filter(|word| !word.starts_with('-') && plain(word) && !name.contains(word));
+        let digest = |word: &str| word.len() > 60;
+        let words = name.split(' ').filter(|word| !digest(word)).chain(words);
+        f.write_str(&words.collect::<Vec<_>>().join(" "))
     }
 }
 

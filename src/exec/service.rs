@@ -1,5 +1,6 @@
 //! A program that runs beside the work until it is stopped: the master of a multiplexed connection, a port forward.
 
+use std::io::PipeWriter;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
@@ -7,8 +8,9 @@ use duct::Handle;
 use rustix::process::Signal;
 
 use super::failure::Failure;
-use super::run::Run;
+use super::run::{Run, Short};
 use super::signals;
+use crate::kill_point;
 
 /// How long it may take to end once asked.
 const STOP: Duration = Duration::from_secs(2);
@@ -21,25 +23,31 @@ pub struct Service {
     said: std::fs::File,
     run: Run,
     start: Instant,
+    /// The only writing end of its standard input: gone with us, however we go.
+    _held: PipeWriter,
 }
 
 impl Service {
-    /// Starts it. Its output is kept and shown only when it fails.
+    /// Starts it. Its output is kept and shown only when it fails. Its standard input stays open and empty for as long as we live: who
+    /// reads it knows when to end, even if we were killed before the kernel was told what to do about that.
     pub fn start(run: Run) -> Result<Self, Failure> {
         let start = Instant::now();
         let not_started = |why: std::io::Error| Failure::NotStarted {
             why: why.to_string(),
             ended: run.ended(start, "", String::new()),
         };
+        let (reader, held) = std::io::pipe().map_err(not_started)?;
         let said = tempfile::tempfile().map_err(not_started)?;
         let keep = said.try_clone().map_err(not_started)?;
-        let expression = run.expression().map_err(not_started)?.stderr_to_stdout().stdout_file(said);
-        let handle = run.spawn(expression).map_err(not_started)?;
+        let expression = run.clone().stdin_open(reader).expression().map_err(not_started)?;
+        let expression = expression.stderr_to_stdout().stdout_file(said);
+        let handle = kill_point::around(format_args!("run {}", Short(&run)), || run.spawn(expression));
+        let handle = handle.map_err(not_started)?;
         let Some(handle) = handle else {
             return Err(Failure::Interrupted { ended: run.ended(start, "", String::new()) });
         };
         let group = handle.pids().first().copied().unwrap_or_default();
-        Ok(Self { handle, group, said: keep, run, start })
+        Ok(Self { handle, group, said: keep, run, start, _held: held })
     }
 
     /// Whether it still runs; the reason when it has ended. A service never ends well by itself.

@@ -16,6 +16,9 @@ use signal_hook::iterator::Signals;
 
 use crate::{Context as _, Error, Result};
 
+/// How often a lock that somebody else has is tried.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
 #[derive(Default)]
 struct Watch {
     listening: bool,
@@ -109,6 +112,18 @@ pub fn sleep(duration: Duration) -> Result<()> {
     check()
 }
 
+/// Waits for the lock on this file, but not longer than until a signal comes. Whether it came within the limit.
+pub fn lock(file: &fs_err::File, limit: Duration) -> Result<bool> {
+    let start = Instant::now();
+    while file.file().try_lock().is_err() {
+        if start.elapsed() > limit {
+            return Ok(false);
+        }
+        sleep(LOOK_AGAIN)?;
+    }
+    Ok(true)
+}
+
 /// Starts a child and registers its group as one act: no signal can fall between. After a stop only cleaning up starts anything.
 pub(super) fn start_registered<T>(
     cleanup: bool,
@@ -136,5 +151,27 @@ pub(super) fn send(group: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(group).ok().and_then(Pid::from_raw) {
         // ESRCH: everybody in it has ended already, which is what a signal is for.
         let _gone = kill_process_group(pid, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    #[test]
+    fn a_lock_is_waited_for_as_long_as_was_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || fs_err::File::create(dir.path().join("lock")).unwrap();
+        let (held, wanted) = (open(), open());
+        assert!(lock(&held, Duration::ZERO).unwrap());
+        assert!(!lock(&wanted, Duration::from_millis(60)).unwrap());
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                thread::sleep(Duration::from_millis(60));
+                drop(held);
+            });
+            assert!(lock(&wanted, Duration::from_mins(1)).unwrap());
+        });
     }
 }

@@ -22,12 +22,15 @@ const CONNECT: Duration = Duration::from_secs(10);
 const LONGEST_SOCKET: usize = 104 - 17;
 
 /// Puts standard input into a file, whole or not at all. A broken connection looks like the end of the input on the host, so the size
-/// decides. Arguments: path, mode, size.
+/// decides; whoever is told of it may be gone as well, and what is told to nobody is a signal (PIPE), after which a shell would clean up
+/// nothing. An earlier transfer that had no time to clean up is cleaned up after. Arguments: path, mode, size.
 const RECEIVE: &str = r#"set -eu
 umask 077
 mkdir -p -- "$(dirname -- "$1")"
+rm -f -- "$1".part.*
 part="$1.part.$$"
 trap 'rm -f -- "$part"' EXIT
+trap 'exit 74' HUP INT PIPE TERM
 cat >"$part"
 if [ "$(wc -c <"$part")" -ne "$3" ]; then echo "the transfer of $1 broke off" >&2; exit 75; fi
 chmod -- "$2" "$part"
@@ -182,7 +185,7 @@ impl Ssh {
         let socket = self.connect()?;
         let sudo: &[&str] = if self.sudo { &["sudo", "--non-interactive", "--"] } else { &[] };
         let words = sudo.iter().copied().chain(argv.iter().map(AsRef::as_ref));
-        let name = argv.first().map_or("", AsRef::as_ref).rsplit('/').next().unwrap_or_default().to_owned();
+        let name = short_name(argv);
         let run = self.ssh().arg("-S").arg(socket).arg(self.target()).arg("--").arg(shell_words::join(words));
         Ok(self.dress(run).label(format!("{name} on {}", self.address)))
     }
@@ -218,7 +221,7 @@ impl Ssh {
             "ServerAliveCountMax=4".to_owned(),
             "LogLevel=ERROR".to_owned(),
         ];
-        let run = Run::new("ssh").dir("/").args(["-F", "none", "-T", "-p"]).arg(self.port.to_string());
+        let run = Run::new("ssh").dir("/").args(["-Fnone", "-T", "-p"]).arg(self.port.to_string());
         run.arg("-i").arg(&self.key).args(options.into_iter().flat_map(|option| ["-o".to_owned(), option]))
     }
 
@@ -232,7 +235,9 @@ impl Ssh {
         }
         drop(slot.take());
         let socket = self.socket()?;
-        let run = self.dress(self.ssh().args(["-M", "-N", "-S"]).arg(&socket).arg(self.target()));
+        // Not -N: `cat` ends with its input, and the connection with it. A master that was just starting when we were killed has no other
+        // way to know.
+        let run = self.dress(self.ssh().args(["-M", "-S"]).arg(&socket).arg(self.target()).args(["--", "cat"]));
         let service = Service::start(run.label(format!("ssh to {}", self.address)))?;
         let master = Master { service, socket: socket.clone() };
         self.wait_for_socket(&master)?;
@@ -343,6 +348,14 @@ fn remove_stale(dir: &Path) {
             let _gone = fs_err::remove_file(entry.path());
         }
     }
+}
+
+/// The program and the subcommands of it: "turnup node up", "systemctl restart kubelet.service".
+fn short_name<S: AsRef<str>>(argv: &[S]) -> String {
+    let word = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || b".-".contains(&byte));
+    let program = argv.first().map_or("", AsRef::as_ref).rsplit('/').next().unwrap_or_default();
+    let words = argv.iter().skip(1).map(AsRef::as_ref).take_while(|text| !text.starts_with('-') && word(text));
+    std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// ssh splits option values at spaces unless they are quoted.

@@ -1,6 +1,6 @@
 //! Tasks of a node: each finds what is there, compares it with what is wanted, and changes only the difference.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
@@ -11,8 +11,14 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::exec::Run;
+use crate::kill_point;
 
 use super::complete::{Binary, Complete, Content, Directory, File, User};
+
+/// Where systemd-sysusers looks for the users that we ask for.
+pub(super) const USERS: &str = "/etc/sysusers.d";
+/// What begins the name of a file that is being written.
+const TEMPORARY: &str = ".turnup-";
 
 /// Secrets by name, as they came over standard input.
 pub(super) type Secrets = BTreeMap<String, Zeroizing<Vec<u8>>>;
@@ -31,7 +37,7 @@ pub(super) fn ensure_user(user: &User) -> Result<bool> {
         return Ok(false);
     }
     let line = format!("u {} {}:{} \"{}\" /nonexistent /usr/sbin/nologin\n", user.name, user.id, user.id, user.name);
-    let file = format!("/etc/sysusers.d/turnup-{}.conf", user.name);
+    let file = format!("{USERS}/turnup-{}.conf", user.name);
     // sysusers takes a group for granted only when it exists, so it is asked for first.
     write_atomic(Path::new(&file), format!("g {} {}\n{line}", user.name, user.id).as_bytes(), 0o644, 0)?;
     Run::new("systemd-sysusers").arg(&file).dir("/").succeed()?;
@@ -58,7 +64,7 @@ pub(super) fn require_port(port: u16) -> Result<()> {
 pub(super) fn ensure_directory(directory: &Directory) -> Result<bool> {
     let path = Path::new(&directory.path);
     if !path.exists() {
-        fs_err::create_dir_all(path)?;
+        kill_point::around(format_args!("directory {}", directory.path), || fs_err::create_dir_all(path))?;
     }
     ensure_attributes(path, directory.mode, directory.owner)
 }
@@ -78,8 +84,9 @@ pub(super) fn ensure_binary(complete: &Complete, binary: &Binary) -> Result<bool
 fn copy_verified(blob: &Path, binary: &Binary) -> Result<()> {
     let path = Path::new(&binary.path);
     let dir = path.parent().unwrap_or(Path::new("/"));
+    kill_point::pass(format_args!("binary {}: before", binary.path));
     fs_err::create_dir_all(dir)?;
-    let mut temporary = tempfile::NamedTempFile::new_in(dir)?;
+    let mut temporary = temporary_in(dir)?;
     let digest = copy_hashed(blob, temporary.as_file_mut())?;
     if digest != binary.sha256 {
         return Err(Error::permanent(format!("{} on this host has the sha256 {digest}", binary.name))
@@ -87,7 +94,9 @@ fn copy_verified(blob: &Path, binary: &Binary) -> Result<()> {
             .hint("turnup artifacts verify"));
     }
     fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(0o755))?;
+    kill_point::pass(format_args!("binary {}: half", binary.path));
     temporary.persist(path).map_err(|error| Error::from(error.error))?;
+    kill_point::pass(format_args!("binary {}: after", binary.path));
     Ok(())
 }
 
@@ -139,7 +148,7 @@ pub(super) fn ensure_sysctl(name: &str, value: &str) -> Result<bool> {
     if read_sysctl(name)? == value {
         return Ok(false);
     }
-    fs_err::write(sysctl_path(name), value)?;
+    kill_point::around(format_args!("sysctl {name}"), || fs_err::write(sysctl_path(name), value))?;
     Ok(true)
 }
 
@@ -160,14 +169,34 @@ pub(super) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> R
 /// Writes a whole file or leaves the old one: a temporary file beside it, synced, then a rename.
 pub(super) fn write_atomic(path: &Path, bytes: &[u8], mode: u32, owner: u32) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
+    kill_point::pass(format_args!("file {}: before", path.display()));
     fs_err::create_dir_all(dir)?;
-    // The name begins with a dot: kubelet passes such files over in its manifest directory.
-    let mut temporary = tempfile::Builder::new().prefix(".turnup-").tempfile_in(dir)?;
+    let mut temporary = temporary_in(dir)?;
     fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(mode))?;
     std::os::unix::fs::chown(temporary.path(), Some(owner), Some(owner))?;
     temporary.write_all(bytes)?;
     temporary.as_file().sync_all()?;
+    kill_point::pass(format_args!("file {}: half", path.display()));
     temporary.persist(path).map_err(|error| Error::from(error.error))?;
+    kill_point::pass(format_args!("file {}: after", path.display()));
+    Ok(())
+}
+
+/// The name begins with a dot: kubelet passes such files over in its manifest directory.
+fn temporary_in(dir: &Path) -> Result<tempfile::NamedTempFile> {
+    Ok(tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir)?)
+}
+
+/// Removes what an earlier run that was killed had not written to the end in the directories of these files. Only for whoever is the
+/// only one that works on this host.
+pub(super) fn remove_temporary<'p>(files: impl Iterator<Item = &'p Path>) -> Result<()> {
+    let dirs: BTreeSet<&Path> = files.filter_map(Path::parent).collect();
+    for entry in dirs.into_iter().flat_map(|dir| fs_err::read_dir(dir).into_iter().flatten()) {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && entry.file_type()?.is_file() {
+            fs_err::remove_file(entry.path())?;
+        }
+    }
     Ok(())
 }
 
@@ -175,11 +204,13 @@ fn ensure_attributes(path: &Path, mode: u32, owner: u32) -> Result<bool> {
     let found = fs_err::metadata(path)?;
     let mut changed = false;
     if found.mode() & 0o7777 != mode {
-        fs_err::set_permissions(path, PermissionsExt::from_mode(mode))?;
+        let point = format_args!("mode of {}", path.display());
+        kill_point::around(point, || fs_err::set_permissions(path, PermissionsExt::from_mode(mode)))?;
         changed = true;
     }
     if found.uid() != owner || found.gid() != owner {
-        std::os::unix::fs::chown(path, Some(owner), Some(owner))?;
+        let point = format_args!("owner of {}", path.display());
+        kill_point::around(point, || std::os::unix::fs::chown(path, Some(owner), Some(owner)))?;
         changed = true;
     }
     Ok(changed)
@@ -282,6 +313,18 @@ mod tests {
         assert!(error.message().contains("kubelet on this host has the sha256"), "{}", error.message());
         assert!(!place.exists());
         assert_eq!(fs_err::read_dir(dir.path().join("bin")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_was_half_written_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [".turnup-Ab12", ".hidden", "file"] {
+            fs_err::write(dir.path().join(name), "").unwrap();
+        }
+        let files = [dir.path().join("file"), dir.path().join("nowhere/file")];
+        remove_temporary(files.iter().map(PathBuf::as_path)).unwrap();
+        assert!(!dir.path().join(".turnup-Ab12").exists());
+        assert!(dir.path().join(".hidden").exists() && dir.path().join("file").exists());
     }
 
     #[test]

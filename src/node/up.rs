@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
+use crate::kill_point;
 
 use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
 use super::static_pod;
@@ -19,6 +20,11 @@ use super::task::{self, Secrets};
 
 /// How long a health check of the host may take: etcd on a slow disk.
 const HEALTH: Duration = Duration::from_mins(3);
+/// How long another run on this host may take to end, once nobody listens to it any more.
+const ANOTHER_RUN: Duration = Duration::from_mins(5);
+/// Gone with a restart of the host, like whoever holds it.
+const LOCK: &str = "/run/turnup-node.lock";
+const UNITS: &str = "/etc/systemd/system";
 const CTR: &str = "/opt/turnup/bin/ctr";
 
 /// What is sent to `turnup node up` on standard input.
@@ -55,7 +61,17 @@ pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
         secrets.insert(name, Zeroizing::new(bytes));
     }
     let token = delivery.bootstrap_kubeconfig;
+    let _turn = take_turn()?;
     Node { complete: &delivery.complete, secrets, token, changed: BTreeSet::new(), out }.apply()
+}
+
+/// The lock of this host: a run whose operator was killed goes on until it next reports, and two at once would undo each other's work.
+fn take_turn() -> Result<fs_err::File> {
+    let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(LOCK)?;
+    if signals::lock(&file, ANOTHER_RUN)? {
+        return Ok(file);
+    }
+    Err(Error::transient("another `turnup node up` works on this host and does not end"))
 }
 
 struct Node<'a> {
@@ -68,6 +84,7 @@ struct Node<'a> {
 
 impl Node<'_> {
     fn apply(mut self) -> Result<()> {
+        self.remove_halves()?;
         self.prepare_host()?;
         self.place_files()?;
         let (containerd, others): (Vec<_>, Vec<_>) =
@@ -83,6 +100,18 @@ impl Node<'_> {
         self.import_beside(&later)?;
         self.remember()?;
         self.report(&Report::Done(self.changed.len()))
+    }
+
+    /// What a run that was killed left beside the files that it wrote.
+    fn remove_halves(&self) -> Result<()> {
+        let complete = self.complete;
+        let files = complete.files.iter().map(|file| file.path.as_str());
+        let files = files.chain(complete.binaries.iter().map(|binary| binary.path.as_str()));
+        let stamps: Vec<PathBuf> = complete.images.iter().map(stamp).collect();
+        let others = [HOST_FILE, BOOTSTRAP_KUBECONFIG].map(Path::new);
+        let dirs = [task::USERS, UNITS].map(|dir| Path::new(dir).join("any"));
+        let paths = files.map(Path::new).chain(others).chain(dirs.iter().chain(&stamps).map(PathBuf::as_path));
+        task::remove_temporary(paths)
     }
 
     fn prepare_host(&mut self) -> Result<()> {
@@ -138,7 +167,7 @@ impl Node<'_> {
     }
 
     fn start_unit(&mut self, unit: &Unit) -> Result<()> {
-        let path = format!("/etc/systemd/system/{}", unit.name);
+        let path = format!("{UNITS}/{}", unit.name);
         let known = fs_err::read_to_string(&path).is_ok_and(|text| text == unit.text);
         if !known {
             task::write_atomic(Path::new(&path), unit.text.as_bytes(), 0o644, 0)?;
@@ -237,6 +266,7 @@ pub(super) fn stamp(image: &Image) -> PathBuf {
 }
 
 fn import(complete: &Complete, image: &Image) -> Result<()> {
+    let _inside = kill_point::within(format_args!("image {}", image.reference));
     let blob = task::find_blob(complete, &image.sha256)
         .ok_or_else(|| task::missing(&image.reference, &image.sha256, complete))?;
     if task::digest_of(&blob)? != image.sha256 {

@@ -15,11 +15,11 @@ use super::bound::Bound;
 use super::custom::CustomCommand;
 use super::failure::{self, Failed};
 use super::graph::{Task, expand};
-use super::kill_point::{self, Point};
 use super::manifest::unknown;
 use super::plan::{self, Foretold, judge};
 use super::{Action, Cx, Inputs, Manifest, Sink, Step, What};
 use crate::exec::signals;
+use crate::kill_point;
 use crate::state::{Entry, Lock, Outcome, State, Store};
 use crate::{Class, Error, Result};
 
@@ -288,6 +288,7 @@ impl<'a> Engine<'a> {
     fn judge_and_run(&self, work: &Work<'_>, log: &Path) -> Result<Ended> {
         let Work { task, step, action, state, follows } = *work;
         let host = task.host.as_deref();
+        let _inside = kill_point::within(format_args!("{}", task.id));
         let plan::Judgement { why, inputs, .. } = judge(state, &task.id, action, host)?;
         let Some(why) = why else {
             self.sink.emit(What::StepSkipped { step: task.id.clone() });
@@ -299,14 +300,11 @@ impl<'a> Engine<'a> {
         };
         let start = Instant::now();
         let digest = inputs.digest();
-        kill_point::pass(&task.id, Point::BeforeIntent);
         self.store.record(self.lock, Entry::Intent { step: task.id.clone(), digest: digest.clone() })?;
-        kill_point::pass(&task.id, Point::AfterIntent);
         self.sink.emit(What::StepStarted { step: task.id.clone(), summary: step.summary.clone(), why });
         let cx = Cx { announced, ..Cx::detached(&task.id, self.sink.clone(), log, step.budget) };
         let tried = catch_unwind(AssertUnwindSafe(|| self.try_until(step, action, host, &cx)));
         let result = tried.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
-        kill_point::pass(&task.id, Point::AfterEffect);
         if let Err(error) = result {
             // Without an outcome the intent stays open, and the next run says "interrupted last time".
             if error.class() != Class::Interrupted {
@@ -317,7 +315,6 @@ impl<'a> Engine<'a> {
         let elapsed = start.elapsed();
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self.conclude(&task.id, Outcome::Done { digest, inputs: inputs.fingerprints().clone(), elapsed_ms })?;
-        kill_point::pass(&task.id, Point::AfterOutcome);
         self.sink.emit(What::StepDone { step: task.id.clone(), elapsed_seconds: elapsed.as_secs_f64() });
         Ok(Ended::Ran)
     }
@@ -328,7 +325,8 @@ impl<'a> Engine<'a> {
 
     /// Tries until it succeeds, fails with a class that is not tried again, or has no time left.
     fn try_until(&self, step: &Step, action: &dyn Action, host: Option<&str>, cx: &Cx) -> Result<()> {
-        let mut wait = self.first_wait;
+        // A test that kills hundreds of times has no time for these waits.
+        let mut wait = if kill_point::is_armed() { TICK } else { self.first_wait };
         for attempt in 1.. {
             signals::check()?;
             let Err(error) = action.run(host, cx) else { return Ok(()) };
@@ -352,7 +350,7 @@ impl<'a> Engine<'a> {
                 cause: failure::one_line(&error),
             });
             signals::sleep(wait)?;
-            wait = (wait * 2).min(LONGEST_WAIT);
+            wait = if kill_point::is_armed() { TICK } else { (wait * 2).min(LONGEST_WAIT) };
         }
         Ok(())
     }

@@ -11,7 +11,6 @@ mod event;
 mod failure;
 mod graph;
 mod inputs;
-mod kill_point;
 mod manifest;
 mod plan;
 

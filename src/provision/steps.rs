@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use zeroize::Zeroizing;
+
 use crate::artifacts::{Cache, Lock, host_root_digest};
 use crate::change::{self, Preview};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
@@ -52,7 +54,8 @@ pub fn destroy(cluster: &Cluster, cx: &Cx) -> Result<()> {
 /// Terraform forgets a host whose creation failed without calling its destroy provisioner; the host's description is still here.
 fn remove_leftovers(cluster: &Cluster, cx: &Cx) -> Result<()> {
     for entry in fs_err::read_dir(cluster.store.create_dir(format!("{DIR}/hosts"))?)? {
-        let spec = HostSpec::read(&entry?.path())?;
+        let path = entry?.path();
+        let (spec, _turn) = (HostSpec::read(&path)?, HostSpec::take_turn(&path)?);
         cx.progress(format!("removing what is left of {}", spec.name));
         local::delete_host(&spec)?;
     }
@@ -106,6 +109,25 @@ fn executable(blob: &std::path::Path, cluster: &Cluster) -> Result<PathBuf> {
     Ok(link)
 }
 
+/// Makes a key and its public half, or keeps it. ssh-keygen may be killed between the halves, or in one: it writes beside their places,
+/// and they come to them whole, the private one last.
+fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
+    let (public, new) = (format!("{file}.pub"), format!("{file}.new"));
+    if store.read(file)?.is_none() || store.read(&public)?.is_none() {
+        store.remove(&new)?;
+        let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
+        run.arg(store.path(&new)).dir(store.dir()).log(cx.log_path()).succeed()?;
+        let made = |file: &str| -> Result<Zeroizing<Vec<u8>>> {
+            let bytes = store.read(file)?.ok_or_else(|| Error::bug(format!("ssh-keygen made no {file}")))?;
+            Ok(Zeroizing::new(bytes))
+        };
+        store.write_file(&public, &made(&format!("{new}.pub"))?, 0o644)?;
+        store.write_file(file, &made(&new)?, 0o600)?;
+    }
+    store.remove(&new)?;
+    store.remove(format!("{new}.pub"))
+}
+
 /// The cluster's SSH key and every host's own key, made before the hosts so that the first connection already knows them.
 struct Keys(Arc<Cluster>);
 
@@ -141,13 +163,7 @@ impl Action for Keys {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.store.create_dir("ssh/hosts")?;
         for file in self.files()? {
-            let path = self.0.store.path(&file);
-            if self.0.store.read(format!("{file}.pub"))?.is_none() || self.0.store.read(&file)?.is_none() {
-                self.0.store.remove(&file)?;
-                self.0.store.remove(format!("{file}.pub"))?;
-                let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
-                run.arg(&path).dir(self.0.store.dir()).log(cx.log_path()).succeed()?;
-            }
+            ensure_key(&self.0.store, &file, cx)?;
         }
         self.0.store.write_file(KNOWN_HOSTS, self.known_hosts()?.as_bytes(), 0o600)
     }
@@ -428,11 +444,8 @@ impl Action for Inventory {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let (_, handoff) = read_inventory(&self.0)?;
         let store = &self.0.store;
-        if store.read(SSH_KEY)?.is_none() {
-            store.create_dir("ssh")?;
-            let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
-            run.arg(store.path(SSH_KEY)).dir(store.dir()).log(cx.log_path()).succeed()?;
-        }
+        store.create_dir("ssh")?;
+        ensure_key(store, SSH_KEY, cx)?;
         let line = |host: &super::Host| match host.ssh.port {
             22 => format!("{} {}\n", host.address, host.ssh.host_key),
             port => format!("[{}]:{port} {}\n", host.address, host.ssh.host_key),
@@ -444,5 +457,39 @@ impl Action for Inventory {
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
         self.0.write_handoff(&read_inventory(&self.0)?.1).map(|()| true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+    use crate::phase::Sink;
+
+    #[test]
+    fn a_key_is_there_whole_or_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        store.create_dir("ssh").unwrap();
+        let log = dir.path().join("log");
+        let ensure = || ensure_key(&store, "ssh/key", &Cx::detached("keys", Sink::channel().0, &log, Duration::ZERO));
+        let names = || {
+            let entries = fs_err::read_dir(dir.path().join("ssh")).unwrap();
+            let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+            names.collect::<BTreeSet<String>>()
+        };
+        // What a killed ssh-keygen may leave: a private key, and half of the public one.
+        store.write_file("ssh/key.new", b"private", 0o600).unwrap();
+        store.write_file("ssh/key.new.pub", b"ssh-ed", 0o644).unwrap();
+        ensure().unwrap();
+        assert_eq!(names(), BTreeSet::from(["key".into(), "key.pub".into()]));
+        let first = store.read("ssh/key").unwrap();
+        ensure().unwrap();
+        assert_eq!(store.read("ssh/key").unwrap(), first, "a whole key is kept");
+        // The public half comes first, so alone it belongs to nobody.
+        store.remove("ssh/key").unwrap();
+        ensure().unwrap();
+        let public = String::from_utf8(store.read("ssh/key.pub").unwrap().unwrap()).unwrap();
+        assert!(public.starts_with("ssh-ed25519 ") && public.ends_with(" turnup\n"), "{public}");
     }
 }

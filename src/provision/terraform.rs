@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::tfplan;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Failure, OnDeath, Run, Stream, tools};
+use crate::kill_point;
 use crate::phase::Cx;
 
 /// Terraform finishes the resource that it works on after a signal; killed before, it may lose its state.
@@ -133,6 +134,9 @@ impl Terraform {
         self.follow(run, |message| {
             let address = text(&message["hook"]["resource"]["addr"]);
             let action = text(&message["hook"]["action"]);
+            if let Some(word @ ("apply_start" | "apply_complete")) = message["type"].as_str() {
+                kill_point::kill_children(format_args!("{word} {address} {action}"), &self.name());
+            }
             match message["type"].as_str() {
                 Some("apply_start") => cx.progress(format!("{address}: {action}")),
                 Some("apply_progress") => {

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::trouble;
+use crate::kill_point;
 use crate::{Class, Error, Result};
 
 /// One line.
@@ -54,6 +55,18 @@ pub enum Entry {
         /// The step's id.
         step: String,
     },
+}
+
+/// What is said about which step, in short.
+impl std::fmt::Display for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Intent { step, .. } => write!(f, "intent {step}"),
+            Self::Outcome { step, outcome: Outcome::Done { .. } } => write!(f, "outcome {step}"),
+            Self::Outcome { step, outcome: Outcome::Failed { .. } } => write!(f, "failure {step}"),
+            Self::Forgotten { step } => write!(f, "forgotten {step}"),
+        }
+    }
 }
 
 /// How a step ended.
@@ -163,7 +176,11 @@ impl Journal {
         let mut bytes =
             serde_json::to_vec(&line).map_err(|error| Error::bug("a journal line is no JSON").source(error))?;
         bytes.push(b'\n');
-        let written = self.file.seek(SeekFrom::Start(self.length)).and_then(|_| self.file.write_all(&bytes));
+        let half = &bytes[..bytes.len() / 2];
+        kill_point::pass(format_args!("journal {}: before", line.entry));
+        kill_point::pass_with(format_args!("journal {}: torn", line.entry), || drop(self.write(half)));
+        let written = self.write(&bytes);
+        kill_point::pass(format_args!("journal {}: after", line.entry));
         if let Err(error) = written.and_then(|()| self.file.sync_data()) {
             // Half a line would be cut off by the next reader; without it the file is whole even before that.
             let _torn = self.file.set_len(self.length);
@@ -172,6 +189,10 @@ impl Journal {
         self.length += bytes.len() as u64;
         self.seq = line.seq;
         Ok(line)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.length)).and_then(|_| self.file.write_all(bytes))
     }
 
     /// How long the file is.

@@ -15,13 +15,17 @@ use serde::de::DeserializeOwned;
 use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
 use super::{Lock, trouble};
-use crate::{Class, Error, Result};
+use crate::{Class, Error, Result, kill_point};
 
 const STATE: &str = "state.json";
 const JOURNAL: &str = "journal.jsonl";
 const LOCK: &str = "lock";
 /// A journal that has grown longer than this is cut down to what the state still needs when the next run opens it.
 const LONG_JOURNAL: u64 = 8 << 20;
+/// What begins the name of a file that is being written; the number of the process that writes it follows.
+const PART: &str = ".part-";
+/// Directories whose files others write: the local hosts' own, and Terraform's.
+const NOT_OURS: [&str; 2] = ["hosts", "provision/.terraform"];
 /// How far the snapshot may lag behind the journal while a run goes on.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 
@@ -56,8 +60,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(journal: Journal, state: State) -> Self {
-        Self { journal, state, written: Instant::now(), behind: false }
+    fn new(journal: Journal, state: State, behind: bool) -> Self {
+        Self { journal, state, written: Instant::now(), behind }
     }
 }
 
@@ -111,9 +115,12 @@ impl Store {
         self.dir.join(rel)
     }
 
-    /// Takes the lock for this command, or names the process that has it.
+    /// Takes the lock for this command, or names the process that has it. Whoever has it finds no half-written file of a dead process.
     pub fn lock(&self, command: &str) -> Result<Lock> {
-        Lock::take(&self.path(LOCK), command)
+        let lock = Lock::take(&self.path(LOCK), command)?;
+        kill_point::pass(format_args!("lock taken"));
+        remove_parts(&self.dir, &NOT_OURS.map(|rel| self.path(rel)));
+        Ok(lock)
     }
 
     /// The state: snapshot plus what the journal says since. Needs no lock.
@@ -131,15 +138,16 @@ impl Store {
     pub fn delete(&self, lock: Lock) -> Result<()> {
         for entry in fs_err::read_dir(&self.dir)? {
             let path = entry?.path();
-            if path.file_name().is_some_and(|name| name != "lock") {
+            let Some(name) = path.file_name().filter(|name| *name != LOCK) else { continue };
+            kill_point::around(format_args!("remove {}", name.display()), || {
                 if path.is_dir() && !path.is_symlink() {
-                    fs_err::remove_dir_all(path)?;
+                    fs_err::remove_dir_all(&path)
                 } else {
-                    fs_err::remove_file(path)?;
+                    fs_err::remove_file(&path)
                 }
-            }
+            })?;
         }
-        fs_err::remove_dir_all(&self.dir)?;
+        kill_point::around(format_args!("remove the cluster's directory"), || fs_err::remove_dir_all(&self.dir))?;
         drop(lock);
         Ok(())
     }
@@ -161,12 +169,20 @@ impl Store {
         if writer.written.elapsed() >= SNAPSHOT_EVERY { self.write_snapshot(writer) } else { Ok(()) }
     }
 
-    /// Brings the snapshot up to the journal.
+    /// Brings the snapshot up to the journal, also to the lines of a run that was killed before it could.
     pub fn flush(&self, _lock: &Lock) -> Result<()> {
-        match self.writer().as_mut() {
-            Some(writer) if writer.behind => self.write_snapshot(writer),
-            _ => Ok(()),
-        }
+        let mut slot = self.writer();
+        let writer = match slot.as_mut() {
+            Some(writer) => writer,
+            None if self.snapshot_lags()? => slot.insert(self.open_writer()?),
+            None => return Ok(()),
+        };
+        if writer.behind { self.write_snapshot(writer) } else { Ok(()) }
+    }
+
+    fn snapshot_lags(&self) -> Result<bool> {
+        let last = self.journal()?.lines.last().map_or(0, |line| line.seq);
+        Ok(self.snapshot()?.seq < last)
     }
 
     fn write_snapshot(&self, writer: &mut Writer) -> Result<()> {
@@ -213,16 +229,20 @@ impl Store {
         }
         let dir = path.parent().unwrap_or(&self.dir);
         Self::make_dirs(dir)?;
+        let point = |when: &str| kill_point::pass(format_args!("write {}: {when}", rel.as_ref().display()));
         let write = || -> std::io::Result<()> {
+            point("before");
             // The mode is there before the first byte of the content is.
             let mut file = tempfile::Builder::new()
-                .prefix(".part-")
+                .prefix(&format!("{PART}{}-", std::process::id()))
                 .permissions(Permissions::from_mode(0o600))
                 .tempfile_in(dir)?;
             file.write_all(bytes)?;
             file.as_file().set_permissions(Permissions::from_mode(mode))?;
             file.as_file().sync_all()?;
+            point("half");
             file.persist(&path)?;
+            point("after");
             Ok(())
         };
         write().map_err(|error| trouble::io(&path, error))?;
@@ -285,9 +305,10 @@ impl Store {
             files.insert(rel.as_ref().to_owned(), None);
             return Ok(());
         }
+        let point = format_args!("remove {}", rel.as_ref().display());
         let removed = match fs_err::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => fs_err::remove_dir_all(&path),
-            Ok(_) => fs_err::remove_file(&path),
+            Ok(metadata) if metadata.is_dir() => kill_point::around(point, || fs_err::remove_dir_all(&path)),
+            Ok(_) => kill_point::around(point, || fs_err::remove_file(&path)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => Err(error),
         };
@@ -307,18 +328,20 @@ impl Store {
     }
 
     fn open_writer(&self) -> Result<Writer> {
-        let mut state = self.snapshot()?;
+        let snapshot = self.snapshot()?;
         let content = self.journal()?;
-        state = state.replay(&content.lines);
+        let known = snapshot.seq;
+        let mut state = snapshot.replay(&content.lines);
         let journal = Journal::open(self.path(JOURNAL), &content, state.seq)?;
         if journal.length() <= LONG_JOURNAL {
-            return Ok(Writer::new(journal, state));
+            let behind = known < state.seq;
+            return Ok(Writer::new(journal, state, behind));
         }
         drop(journal);
         self.replace_both(&mut state)?;
         let content = self.journal()?;
         let journal = Journal::open(self.path(JOURNAL), &content, state.seq)?;
-        Ok(Writer::new(journal, state))
+        Ok(Writer::new(journal, state, false))
     }
 
     /// Writes the state, then a journal that says no more than the state does. A crash between the two is harmless: the old journal's
@@ -382,6 +405,25 @@ impl Store {
     fn make_dirs(dir: &Path) -> Result<()> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.map_err(|error| trouble::io(dir, error))
+    }
+}
+
+/// Removes what processes that are gone had not written to the end, here and in the directories below. What cannot be removed does no
+/// harm.
+fn remove_parts(dir: &Path, not_ours: &[PathBuf]) {
+    for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let Some(name) = name.to_str() else { continue };
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if !not_ours.contains(&path) {
+                remove_parts(&path, not_ours);
+            }
+            continue;
+        }
+        let writer = name.strip_prefix(PART).and_then(|rest| rest.split_once('-')).map(|(pid, _)| pid);
+        if writer.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let _stays = fs_err::remove_file(path);
+        }
     }
 }
 

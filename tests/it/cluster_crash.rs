@@ -1,157 +1,236 @@
-//! Kills turnup at every point of every step of every phase, and at random moments, while it makes a real cluster: the next run goes on
-//! from there, and the end is the same cluster.
+//! Kills turnup on both sides, Terraform and `turnup local`, before and after each effect and at random moments, while a real cluster is
+//! made: the next run goes on from there, and the end is the cluster that an uninterrupted run would have made.
+//!
+//! `make test` runs a sample; `make test-crash` runs all of it and prints the table of `docs/crash.md`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, kill_process};
-use serde_json::Value;
-use turnup::artifacts::Digest;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cluster_support::{Done, Site, can_make_hosts, say};
+use crate::cluster_support::{Site, can_make_hosts, processes, say};
+use crate::crash_chain::{Chain, EVERYBODY, Kept, NOBODY};
+use crate::crash_picture::{Picture, differences, look, look_at_cluster};
 
-const POINTS: [&str; 4] = ["before-intent", "after-intent", "after-effect", "after-outcome"];
 const NODES: [&str; 2] = ["it-control-plane-0", "it-worker-0"];
-/// A run that is killed once more than this goes round in circles.
-const MOST_KILLS: usize = 200;
+const PHASES: [&str; 3] = ["provision", "bootstrap", "addons"];
+/// The seeds of the random moments of `make test-crash`; `TURNUP_TEST_SEED` names one for `make test`.
+const SEEDS: [u64; 3] = [7, 77, 777];
 
-/// What must stay the same from the moment it is there.
-#[derive(Default)]
-struct Kept {
-    files: BTreeMap<&'static str, String>,
-    identity: Option<(String, String)>,
-}
-
-impl Kept {
-    /// Looks after a crash: whatever was there before is still there and the same.
-    fn check(&mut self, site: &Site, after: &str) {
-        for name in ["pki/ca.key", "pki/etcd-ca.key", "pki/sa.key", "ssh/id_ed25519"] {
-            let path = site.path(name);
-            if path.exists() {
-                // The digest, not the text: a failed assertion prints both sides, and these are private keys.
-                let digest = Digest::of_file(&path).unwrap().to_string();
-                assert_eq!(self.files.entry(name).or_insert_with(|| digest.clone()), &digest, "{name} after {after}");
-            }
-        }
-    }
-}
-
-/// One run, killed at this point of the first step that is not proven done; whether it was, or came to the end.
-fn killed_at(site: &mut Site, point: &str) -> bool {
-    site.env.insert("TURNUP_KILL_AT".into(), format!("*:{point}"));
-    // One step at a time, so that none is done while another is killed and escapes its own turn.
-    let done = site.run(&["up", "--parallel", "1"]);
-    site.env.remove("TURNUP_KILL_AT");
-    match (done.signal, done.code) {
-        (Some(9), _) => true,
-        (_, Some(0)) => false,
-        _ => unreachable_end(&done),
-    }
-}
-
-#[expect(clippy::panic, reason = "a test that panics has failed")]
-fn unreachable_end(done: &Done) -> ! {
-    panic!("neither killed nor successful: {done}")
-}
-
-/// How often the journal says that a step began, and that it ended well.
-fn count_journal(site: &Site) -> BTreeMap<String, (usize, usize)> {
-    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for line in site.read("journal.jsonl").lines() {
-        let line: Value = serde_json::from_str(line).unwrap();
-        let entry = &line["entry"];
-        let count = counts.entry(entry["step"].as_str().unwrap().to_owned()).or_default();
-        match entry["kind"].as_str().unwrap() {
-            "intent" => count.0 += 1,
-            "outcome" => {
-                assert_eq!(entry["outcome"]["result"], "done", "{line}");
-                count.1 += 1;
-            }
-            _ => {}
-        }
-    }
-    counts
-}
-
-#[test]
-fn killed_at_every_point_of_every_step_it_is_one_cluster_in_the_end() {
-    if !can_make_hosts() {
-        return;
-    }
-    let mut site = Site::new("sweep");
-    site.configure("10.121.2.0/24", 1);
+/// A site where nothing has happened yet.
+fn site(name: &str, subnet: &str) -> Site {
+    let site = Site::new(name);
+    site.configure(subnet, 1);
     site.warm_cache();
-    let (mut kept, mut kills, start) = (Kept::default(), 0, Instant::now());
-    'cluster: loop {
-        for point in POINTS {
-            if !killed_at(&mut site, point) {
-                break 'cluster;
-            }
-            kills += 1;
-            assert!(kills < MOST_KILLS, "no end: {:?}", count_journal(&site));
-            kept.check(&site, point);
-            if kept.identity.is_none() && site.path("state.json").exists() && has_ended(&site, "bootstrap/api") {
-                kept.identity = Some(site.identity());
-            }
-        }
+    site
+}
+
+/// What these commands make when nobody is killed, and how long they take; afterwards nothing of it is there.
+fn make_uninterrupted(site: &Site, commands: &[&str], look: fn(&Site) -> Picture) -> Picture {
+    let start = Instant::now();
+    for command in commands {
+        site.ok(&[command]);
     }
-    let counts = count_journal(&site);
-    say(&format!("{kills} kills at {} steps in {:.0} s", counts.len(), start.elapsed().as_secs_f64()));
-    // Every step of the three phases took part, and each was killed at each point.
-    for phase in ["provision/", "bootstrap/", "addons/"] {
-        assert!(counts.keys().any(|step| step.starts_with(phase)), "{counts:?}");
-    }
-    assert_eq!(kills, counts.len() * POINTS.len());
-    // Begun when killed after the intent, begun and done when killed after the effect, begun again: three times, ended well once.
-    for (step, count) in &counts {
-        assert_eq!(*count, (3, 1), "{step}: begun and ended well");
-    }
-    assert_eq!(Some(site.identity()), kept.identity);
+    let took = start.elapsed().as_secs_f64();
+    let picture = look(site);
+    site.ok(&["down", "--yes"]);
+    say(&format!("uninterrupted: {took:.0} s, {} things to compare", picture.len()));
+    picture
+}
+
+#[track_caller]
+fn assert_same(wanted: &Picture, found: &Picture) {
+    let differing = differences(wanted, found);
+    assert!(differing.is_empty(), "not what an uninterrupted run makes:\n{}", differing.join("\n"));
+}
+
+/// It is a cluster, there is nothing to do, and everything that identifies it has been looked after.
+fn check_cluster(site: &Site) {
     assert_eq!(site.ready_nodes(), NODES);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
     site.ok(&["validate"]);
+    assert!(site.up().ran().is_empty());
+}
+
+#[test]
+#[ignore = "a part of make test-crash"]
+fn killed_at_every_point_of_provision_and_down_nothing_is_left() {
+    if !can_make_hosts() {
+        return;
+    }
+    let mut site = site("sweep-hosts", "10.122.1.0/24");
+    let before = site.look_around();
+    let wanted = make_uninterrupted(&site, &["provision"], look);
+    let mut chain = Chain::new(&mut site, EVERYBODY, None);
+    chain.run(&["provision"]);
+    assert_same(&wanted, &look(chain.site()));
+    chain.print("provision");
+    for kind in ["journal ", "write ", "run terraform", "create host", "network", "apply_start"] {
+        assert!(chain.deaths_at(kind) > 0, "nobody has died at {kind}");
+    }
+    let mut chain = Chain::new(&mut site, EVERYBODY, None);
+    chain.run(&["down", "--yes"]);
+    chain.print("down");
+    assert!(chain.deaths_at("delete host") > 0 && chain.deaths_at("delete network") > 0);
+    chain.disarm();
+    assert!(!site.state().exists());
+    fs_err::remove_file(site.dir.join("ledger")).unwrap();
+    let after = site.look_around();
+    let left: Vec<&String> = after.difference(&before).collect();
+    assert!(left.is_empty(), "left behind or changed: {left:#?}");
+}
+
+#[test]
+#[ignore = "a part of make test-crash"]
+fn killed_at_every_point_of_bootstrap_and_addons_it_is_the_same_cluster() {
+    if !can_make_hosts() {
+        return;
+    }
+    let mut site = site("sweep-nodes", "10.122.2.0/24");
+    let wanted = make_uninterrupted(&site, &["up"], look_at_cluster);
+    site.ok(&["provision"]);
+    let mut chain = Chain::new(&mut site, EVERYBODY, None);
+    for phase in &PHASES[1..] {
+        chain.run(&[phase]);
+    }
+    chain.run(&["up"]);
+    chain.disarm();
+    chain.print("bootstrap and addons");
+    for kind in ["journal ", "write pki/", "run turnup node up", "run kubectl", "addons/"] {
+        assert!(chain.deaths_at(kind) > 0, "nobody has died at {kind}");
+    }
+    assert!(chain.kept().contains(&"etcd cluster-id"), "{:?}", chain.kept());
+    assert_same(&wanted, &look_at_cluster(&site));
+    check_cluster(&site);
     site.ok(&["down", "--yes"]);
 }
 
-fn has_ended(site: &Site, step: &str) -> bool {
-    count_journal(site).get(step).is_some_and(|(_, ended)| *ended > 0)
+#[test]
+#[ignore = "a part of make test-crash"]
+fn killed_at_every_effect_on_a_host_it_is_the_same_cluster() {
+    if !can_make_hosts() {
+        return;
+    }
+    let mut site = site("sweep-agent", "10.122.3.0/24");
+    let wanted = make_uninterrupted(&site, &["up"], look_at_cluster);
+    site.ok(&["provision"]);
+    let mut chain = Chain::new(&mut site, NOBODY, Some(EVERYBODY));
+    chain.run(&["bootstrap"]);
+    chain.disarm();
+    chain.print("the host's side of bootstrap");
+    for kind in ["file ", "binary ", "image ", "run systemctl", "directory "] {
+        assert!(chain.deaths_at(kind) > 0, "nobody has died at {kind}");
+    }
+    assert!(chain.kept().contains(&"etcd cluster-id"), "{:?}", chain.kept());
+    site.ok(&["up"]);
+    assert_same(&wanted, &look_at_cluster(&site));
+    check_cluster(&site);
+    site.ok(&["down", "--yes"]);
+}
+
+/// Of all points one in so many, so that it takes no longer than `make test` may.
+#[test]
+fn killed_at_a_sample_of_all_points_it_is_one_cluster_in_the_end() {
+    if !can_make_hosts() {
+        return;
+    }
+    let mut site = site("sweep", "10.122.4.0/24");
+    let seed = seed();
+    let head = format!("# one in 16 from {seed}\n");
+    let mut chain = Chain::new(&mut site, &head, Some(&head));
+    for phase in PHASES {
+        chain.run(&[phase]);
+    }
+    chain.disarm();
+    chain.print("a sample");
+    assert!(chain.deaths_at("") > 10, "only {} have died", chain.deaths_at(""));
+    check_cluster(&site);
+    assert_eq!(halves(&site), Vec::<String>::new());
+    site.ok(&["down", "--yes"]);
+}
+
+/// Files that somebody who was killed had not written to the end.
+fn halves(site: &Site) -> Vec<String> {
+    let names = look(site).into_keys();
+    names.filter(|name| name.contains("/.part-") || name.contains("/.turnup-") || name.contains(".part.")).collect()
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("TURNUP_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    say(&format!("TURNUP_TEST_SEED={seed} repeats this"));
+    seed
 }
 
 #[test]
 fn killed_at_random_moments_it_is_one_cluster_in_the_end() {
+    if can_make_hosts() {
+        let site = site("random", "10.122.5.0/24");
+        kill_at_random(&site, seed(), 6);
+        site.ok(&["down", "--yes"]);
+    }
+}
+
+#[test]
+#[ignore = "a part of make test-crash"]
+fn killed_at_the_random_moments_of_three_seeds_it_is_the_same_cluster() {
     if !can_make_hosts() {
         return;
     }
-    let site = Site::new("random");
-    site.configure("10.121.3.0/24", 1);
-    site.warm_cache();
-    let mut kept = Kept::default();
-    let seed = std::env::var("TURNUP_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    let mut random = Random(seed.unwrap_or_else(|| u64::from(std::process::id())));
-    say(&format!("TURNUP_TEST_SEED={} repeats these moments", random.0));
-    for _ in 0..9 {
+    let site = site("random-seeds", "10.122.6.0/24");
+    let wanted = make_uninterrupted(&site, &["up"], look_at_cluster);
+    for seed in SEEDS {
+        kill_at_random(&site, seed, 12);
+        assert_same(&wanted, &look_at_cluster(&site));
+        site.ok(&["down", "--yes"]);
+    }
+}
+/// So many runs of `up`, each of which is killed at some moment, alone or after somebody that it waits for: Terraform, `turnup local`, or
+/// the turnup of a host. Then one that nobody kills.
+fn kill_at_random(site: &Site, seed: u64, kills: usize) {
+    let (mut random, mut kept, start) = (Random(seed), Kept::default(), Instant::now());
+    let mut victims = Vec::new();
+    for _ in 0..kills {
         // Up to the length of one whole run, in tenths of a second; more often early, when there is more to break.
         let pause = Duration::from_millis(100 * (1 + random.below(80)));
         let running = site.start(&["up"]);
         std::thread::sleep(pause);
+        let others = helpers(site);
+        if let Some((pid, name)) = others.get(usize::try_from(random.below(1 + others.len() as u64)).unwrap()) {
+            let _gone = kill_process(*pid, Signal::KILL);
+            victims.push(name.clone());
+            std::thread::sleep(Duration::from_millis(100 * random.below(20)));
+        }
         // It may have come to its end before.
         let _gone = kill_process(running.pid(), Signal::KILL);
         let done = running.wait(Duration::from_mins(1));
-        assert!(done.signal == Some(9) || done.code == Some(0), "{done}");
-        kept.check(&site, &format!("{pause:?}"));
+        let of_another = !others.is_empty() && done.code == Some(1);
+        assert!(done.signal == Some(9) || done.code == Some(0) || of_another, "{done}");
+        kept.check(site, &format!("{pause:?}"));
     }
     site.up();
-    kept.check(&site, "the end");
-    let identity = site.identity();
-    assert_eq!(site.ready_nodes(), NODES);
-    assert!(site.up().ran().is_empty());
-    assert_eq!(site.identity(), identity);
-    for (step, (_, ended)) in count_journal(&site) {
-        assert_eq!(ended, 1, "{step} ended well {ended} times");
-    }
-    site.ok(&["validate"]);
-    site.ok(&["down", "--yes"]);
+    kept.check(site, "the end");
+    let took = start.elapsed().as_secs_f64();
+    say(&format!("seed {seed}: {kills} runs killed, and {victims:?} before them, in {took:.0} s"));
+    check_cluster(site);
+    assert_eq!(halves(site), Vec::<String>::new());
+}
+
+/// Who works for turnup at this moment, here and on the hosts.
+fn helpers(site: &Site) -> Vec<(Pid, String)> {
+    let dir = site.dir.display().to_string();
+    let ours = processes().into_iter().filter(|process| process.belongs_to(&dir));
+    let named = ours.filter_map(|process| {
+        let words: Vec<&str> = process.argv.iter().map(|word| word.rsplit('/').next().unwrap_or_default()).collect();
+        let name = match words.as_slice() {
+            ["terraform" | "tofu", command, ..] => format!("terraform {command}"),
+            ["turnup", "local", thing, verb, ..] => format!("local {thing} {verb}"),
+            ["turnup", "node", command, ..] => format!("node {command}"),
+            _ => return None,
+        };
+        Some((process.pid, name))
+    });
+    named.collect()
 }
 
 /// xorshift: the seed is printed, so that a failure can be repeated.

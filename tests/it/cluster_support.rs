@@ -142,7 +142,7 @@ impl Site {
         let mut command = Command::new("setsid");
         command.args(&words).current_dir(&self.dir).env("PATH", path).stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", file("run")).env("TMPDIR", file("tmp"));
-        for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_KILL_AT", "NO_COLOR", "TERM"] {
+        for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_KILL_LEDGER", "NO_COLOR", "TERM"] {
             command.env_remove(name);
         }
         for dir in ["run", "tmp"] {
@@ -452,7 +452,7 @@ impl Events {
 pub(crate) struct Process {
     pub(crate) pid: Pid,
     session: i32,
-    argv: Vec<String>,
+    pub(crate) argv: Vec<String>,
     cwd: String,
     mounts_of: String,
 }
@@ -482,7 +482,7 @@ impl Process {
     }
 
     /// Whether it works in this directory or for something in it. The test itself only talks about it.
-    fn belongs_to(&self, dir: &str) -> bool {
+    pub(crate) fn belongs_to(&self, dir: &str) -> bool {
         let below = |text: &str| text.contains(&format!("{dir}/")) || text == dir;
         self.argv.iter().any(|word| below(word)) || below(&self.cwd) || below(&self.mounts_of)
     }

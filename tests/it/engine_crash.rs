@@ -8,7 +8,14 @@ use std::path::Path;
 use assert_cmd::Command;
 
 const TASKS: [&str; 4] = ["first", "host@h0", "host@h1", "last"];
-const POINTS: [&str; 4] = ["before-intent", "after-intent", "after-effect", "after-outcome"];
+const POINTS: [(&str, &str); 6] = [
+    ("intent", "before"),
+    ("intent", "torn"),
+    ("intent", "after"),
+    ("outcome", "before"),
+    ("outcome", "torn"),
+    ("outcome", "after"),
+];
 
 fn fake(dir: &Path, scenario: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fake-engine"));
@@ -33,20 +40,30 @@ fn kinds(output: &[u8]) -> Vec<String> {
         .collect()
 }
 
+/// The fake engine with a ledger that has these lines.
+fn with_ledger(dir: &Path, lines: &str) -> Command {
+    fs_err::write(dir.join("ledger"), lines).unwrap();
+    let mut command = fake(dir, "sweep");
+    command.env("TURNUP_KILL_LEDGER", dir.join("ledger"));
+    command
+}
+
 #[test]
 fn killed_at_every_point_it_ends_the_same() {
     for task in TASKS {
         for point in POINTS {
+            let (word, when) = point;
             let dir = tempfile::tempdir().unwrap();
             let killed =
-                fake(dir.path(), "sweep").env("TURNUP_KILL_AT", format!("fake/{task}:{point}")).output().unwrap();
-            assert_eq!(killed.status.signal(), Some(9), "{task}:{point}");
+                with_ledger(dir.path(), &format!("# only journal {word} fake/{task}: {when}\n")).output().unwrap();
+            assert_eq!(killed.status.signal(), Some(9), "{task}: {point:?}");
             fake(dir.path(), "sweep").assert().success();
             for other in TASKS {
-                let twice = other == task && point == "after-effect";
+                // The effect is there, and nobody has written down that it is.
+                let twice = other == task && word == "outcome" && when != "after";
                 let expected = if twice { 2 } else { 1 };
-                assert_eq!(runs(dir.path()).get(other), Some(&expected), "{other} after {task}:{point}");
-                assert!(dir.path().join("out").join(other).is_file(), "{other} after {task}:{point}");
+                assert_eq!(runs(dir.path()).get(other), Some(&expected), "{other} after {task}: {point:?}");
+                assert!(dir.path().join("out").join(other).is_file(), "{other} after {task}: {point:?}");
             }
             let third = fake(dir.path(), "sweep").output().unwrap();
             assert!(third.status.success());
@@ -58,15 +75,45 @@ fn killed_at_every_point_it_ends_the_same() {
 #[test]
 fn killed_again_and_again_it_still_gets_there() {
     let dir = tempfile::tempdir().unwrap();
-    for task in TASKS {
-        for point in POINTS {
-            drop(fake(dir.path(), "sweep").env("TURNUP_KILL_AT", format!("fake/{task}:{point}")).output().unwrap());
-        }
+    let mut chain = with_ledger(dir.path(), "");
+    let mut deaths = 0;
+    while chain.output().unwrap().status.signal() == Some(9) {
+        deaths += 1;
+        assert!(deaths < 100, "{}", fs_err::read_to_string(dir.path().join("ledger")).unwrap());
     }
+    // The last of them had written nothing but the journal; a run that does nothing brings the snapshot up to it.
+    let snapshot = fs_err::read_to_string(dir.path().join("state/state.json")).unwrap();
+    assert!(snapshot.contains("fake/last"), "{snapshot}");
+    // Each task at each point, and the writes of the snapshot between them.
+    let ledger = fs_err::read_to_string(dir.path().join("ledger")).unwrap();
+    assert_eq!(ledger.lines().count(), deaths);
+    assert_eq!(ledger.lines().filter(|line| line.contains("journal ")).count(), TASKS.len() * POINTS.len(), "{ledger}");
     fake(dir.path(), "sweep").assert().success();
     let before = runs(dir.path());
     fake(dir.path(), "sweep").assert().success();
     assert_eq!(runs(dir.path()), before);
+}
+
+#[test]
+fn what_a_dead_process_had_not_written_to_the_end_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let killed = with_ledger(dir.path(), "# only write state.json: half\n").output().unwrap();
+    assert_eq!(killed.status.signal(), Some(9));
+    let parts = || {
+        let names = fs_err::read_dir(dir.path().join("state")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with(".part-")).count()
+    };
+    assert_eq!(parts(), 1);
+    fs_err::write(dir.path().join(format!("state/.part-{}-alive", std::process::id())), "").unwrap();
+    let (below, of_a_host) = (dir.path().join("state/provision/hosts"), dir.path().join("state/hosts"));
+    for place in [&below, &of_a_host] {
+        fs_err::create_dir_all(place).unwrap();
+        fs_err::write(place.join(".part-4194305-dead"), "").unwrap();
+    }
+    fake(dir.path(), "sweep").assert().success();
+    assert_eq!(parts(), 1, "the part of a living process stays, that of the dead one goes");
+    assert!(!below.join(".part-4194305-dead").exists());
+    assert!(of_a_host.join(".part-4194305-dead").exists(), "a host's own files are nobody else's");
 }
 
 #[test]

@@ -148,6 +148,11 @@ fn a_service_runs_until_it_is_stopped_and_says_why_it_ended() {
     assert!(service.check().is_ok());
     service.stop();
     assert!(service.check().is_err());
+    // Its input is open for as long as we live, and nothing comes.
+    let reader = Service::start(Run::new("cat").dir("/")).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(reader.check().is_ok());
+    drop(reader);
     let service = Service::start(sh("echo broken; exit 9")).unwrap();
     while service.check().is_ok() {
         std::thread::sleep(Duration::from_millis(5));

@@ -87,6 +87,7 @@ fn commands_files_and_failures_over_one_connection() {
     ssh.write("one", &remote, 0o640).unwrap();
     let local = server.path("local");
     fs_err::write(&local, vec![7; 300_000]).unwrap();
+    fs_err::write(format!("{remote}.part.1"), "of a transfer that nobody could end").unwrap();
     ssh.copy(&local, &remote, 0o750).unwrap();
     assert_eq!(fs_err::read(&remote).unwrap(), vec![7; 300_000]);
     assert_eq!(fs_err::metadata(&remote).unwrap().permissions().mode() & 0o777, 0o750);

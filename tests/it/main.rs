@@ -19,6 +19,10 @@ mod config_explain;
 mod config_mistakes;
 mod config_reach;
 mod config_schema;
+#[cfg(feature = "kill-points")]
+mod crash_chain;
+#[cfg(feature = "kill-points")]
+mod crash_picture;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_crash;
 mod engine_doctor;

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{Error, Result};
 use crate::exec::{detach::detach, signals};
+use crate::kill_point;
 
 use super::spec::{BLOBS, HostSpec};
 use super::{Status, cgroup, network, storage};
@@ -23,6 +24,7 @@ const UNIT: &str = "turnup-local.service";
 
 /// Makes the host and starts it, or completes and starts what an earlier call left.
 pub fn create_host(spec: &HostSpec, unit: &[u8]) -> Result<()> {
+    let _inside = kill_point::within(format_args!("create host {}", spec.name));
     storage::mount_root(spec)?;
     if !storage::is_complete(spec) {
         write_identity(spec, unit)?;
@@ -33,6 +35,7 @@ pub fn create_host(spec: &HostSpec, unit: &[u8]) -> Result<()> {
 
 /// Starts a host whose files are there, and waits until its sshd answers. Does nothing when it runs.
 pub fn start_host(spec: &HostSpec) -> Result<()> {
+    let _inside = kill_point::within(format_args!("start host {}", spec.name));
     if !storage::is_complete(spec) {
         return Err(Error::permanent(format!("host {} does not exist", spec.name)).hint("turnup provision"));
     }
@@ -42,7 +45,7 @@ pub fn start_host(spec: &HostSpec) -> Result<()> {
         network::attach(spec)?;
         boot(spec)?;
     }
-    wait_for_sshd(spec)
+    kill_point::around(format_args!("wait for sshd"), || wait_for_sshd(spec))
 }
 
 /// What is there of the host.
@@ -56,7 +59,8 @@ pub fn status_of(spec: &HostSpec) -> Result<Status> {
 
 /// Powers the host off and removes everything of it: process, namespace, interface, mount, cgroup, files.
 pub fn delete_host(spec: &HostSpec) -> Result<()> {
-    stop(spec)?;
+    let _inside = kill_point::within(format_args!("delete host {}", spec.name));
+    kill_point::around(format_args!("stop"), || stop(spec))?;
     network::detach(spec)?;
     cgroup::remove(&spec.machine)?;
     storage::remove(spec)
@@ -65,24 +69,31 @@ pub fn delete_host(spec: &HostSpec) -> Result<()> {
 /// The host's name, keys and name resolution, as an installer would have written them.
 fn write_identity(spec: &HostSpec, unit: &[u8]) -> Result<()> {
     let root = storage::root(spec);
+    let point = |when: &str| kill_point::pass(format_args!("identity: {when}"));
+    point("before");
     let ssh = root.join("root/.ssh");
     fs_err::create_dir_all(&ssh)?;
     fs_err::set_permissions(&ssh, PermissionsExt::from_mode(0o700))?;
     fs_err::copy(&spec.authorized_keys, ssh.join("authorized_keys"))?;
+    point("user's key");
     let host_key = root.join("etc/ssh/ssh_host_ed25519_key");
     fs_err::copy(&spec.host_key, &host_key)?;
     fs_err::set_permissions(&host_key, PermissionsExt::from_mode(0o600))?;
+    point("host key");
     fs_err::write(root.join("etc/hostname"), format!("{}\n", spec.name))?;
     fs_err::write(root.join("etc/hosts"), format!("127.0.0.1 localhost\n{} {}\n", spec.address, spec.name))?;
     // Nothing listens there, so a query fails at once in place of waiting for a server that no packet reaches.
     fs_err::write(root.join("etc/resolv.conf"), format!("nameserver {}\n", spec.network.gateway))?;
+    point("names");
     fs_err::write(root.join("etc/systemd/system").join(UNIT), unit)?;
+    point("unit");
     let wants = root.join("etc/systemd/system/sysinit.target.wants");
     fs_err::create_dir_all(&wants)?;
     let link = wants.join(UNIT);
     if !link.is_symlink() {
         symlink(format!("../{UNIT}"), link)?;
     }
+    point("after");
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 use crate::exec::Run;
+use crate::kill_point;
 
 use super::spec::{HostSpec, NetworkSpec};
 
@@ -20,6 +21,7 @@ fn exists(interface: &str) -> bool {
 
 /// Makes the bridge, or finds it made. Refuses when another interface already has an address in the subnet.
 pub fn create_network(spec: &NetworkSpec) -> Result<()> {
+    let _inside = kill_point::within(format_args!("network"));
     let address = format!("{}/{}", spec.gateway, spec.prefix);
     refuse_overlap(spec)?;
     if !exists(&spec.bridge)
@@ -37,6 +39,7 @@ pub fn create_network(spec: &NetworkSpec) -> Result<()> {
 
 /// Takes the bridge away, when it is there.
 pub fn delete_network(spec: &NetworkSpec) -> Result<()> {
+    let _inside = kill_point::within(format_args!("delete network"));
     if exists(&spec.bridge) {
         ip(&["link", "delete", &spec.bridge])?;
     }

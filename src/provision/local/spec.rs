@@ -4,11 +4,13 @@
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::error::{Context as _, Result};
+use crate::error::{Context as _, Error, Result};
+use crate::exec::signals;
 
 /// The bridge of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,10 +53,24 @@ pub struct HostSpec {
 /// Where a local host sees the artifact cache, read-only.
 pub const BLOBS: &str = "/var/cache/turnup/blobs";
 
+/// How long whoever works on the same host may take to end: its start, or an orderly power-off.
+const ANOTHER_CALL: Duration = Duration::from_mins(2);
+
 impl HostSpec {
     /// Reads a spec.
     pub fn read(path: &Path) -> Result<Self> {
         read(path)
+    }
+
+    /// Waits until nobody else works on this host, and keeps others waiting until the file is dropped: a Terraform that was killed leaves
+    /// its calls of turnup running, and the next Terraform makes them again.
+    pub fn take_turn(path: &Path) -> Result<fs_err::File> {
+        let file = fs_err::File::open(path)?;
+        if signals::lock(&file, ANOTHER_CALL)? {
+            return Ok(file);
+        }
+        let message = format!("another turnup works on the host of {} and does not end", path.display());
+        Err(Error::transient(message).hint("look with: pgrep --full --list-full 'turnup local'"))
     }
 }
 

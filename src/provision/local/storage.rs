@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::error::{Context as _, Error, Result};
+use crate::kill_point;
 
 use super::spec::HostSpec;
 
@@ -28,7 +29,7 @@ pub(super) fn is_complete(host: &HostSpec) -> bool {
 
 /// Marks the host's files as whole.
 pub(super) fn mark_complete(host: &HostSpec) -> Result<()> {
-    fs_err::write(host.dir.join(COMPLETE), "")?;
+    kill_point::around(format_args!("mark complete"), || fs_err::write(host.dir.join(COMPLETE), ""))?;
     Ok(())
 }
 
@@ -40,6 +41,7 @@ pub(super) fn binds(host: &HostSpec) -> Vec<String> {
 /// Makes the directories and mounts the overlay, or finds it mounted.
 pub(super) fn mount_root(host: &HostSpec) -> Result<()> {
     for dir in ["upper", "work", "root"].into_iter().chain(REAL.iter().map(|(dir, _)| *dir)) {
+        kill_point::pass(format_args!("directory {dir}: before"));
         fs_err::create_dir_all(host.dir.join(dir))?;
     }
     let target = root(host);
@@ -54,7 +56,10 @@ pub(super) fn mount_root(host: &HostSpec) -> Result<()> {
         option(&host.dir.join("work"))
     );
     let options = std::ffi::CString::new(options).context("a path has a NUL byte")?;
-    mount("overlay", &target, "overlay", MountFlags::empty(), Some(options.as_c_str())).map_err(|error| {
+    let mounted = kill_point::around(format_args!("mount"), || {
+        mount("overlay", &target, "overlay", MountFlags::empty(), Some(options.as_c_str()))
+    });
+    mounted.map_err(|error| {
         Error::person(format!("cannot mount the overlay of host {} at {}", host.name, target.display()))
             .source(std::io::Error::from(error))
             .hint("the state directory must lie on a file system that can carry an overlay (ext4, xfs, btrfs); see --state-dir")
@@ -65,7 +70,8 @@ pub(super) fn mount_root(host: &HostSpec) -> Result<()> {
 pub(super) fn remove(host: &HostSpec) -> Result<()> {
     let target = root(host);
     while is_mounted(&target)? {
-        unmount(&target, UnmountFlags::empty()).context(format!("cannot unmount {}", target.display()))?;
+        kill_point::around(format_args!("unmount"), || unmount(&target, UnmountFlags::empty()))
+            .context(format!("cannot unmount {}", target.display()))?;
     }
     if let Some(below) = mounts()?.into_iter().find(|mount| mount.starts_with(&host.dir)) {
         return Err(Error::person(format!("{} is still mounted, so {} stays", below.display(), host.dir.display()))
@@ -75,9 +81,9 @@ pub(super) fn remove(host: &HostSpec) -> Result<()> {
         // First the mark: what is half removed must not look whole.
         let mark = host.dir.join(COMPLETE);
         if mark.exists() {
-            fs_err::remove_file(mark)?;
+            kill_point::around(format_args!("remove the mark"), || fs_err::remove_file(mark))?;
         }
-        fs_err::remove_dir_all(&host.dir)?;
+        kill_point::around(format_args!("remove the files"), || fs_err::remove_dir_all(&host.dir))?;
     }
     Ok(())
 }
