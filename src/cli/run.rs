@@ -56,6 +56,13 @@ pub struct RunArgs {
     /// How many hosts are worked on at once
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub parallel: usize,
+    /// Begin no step on any host once so many have failed; those that run go to their end [default: no limit]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    pub max_failures: Option<usize>,
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
 /// Opens the cluster that the configuration describes.
@@ -116,6 +123,7 @@ impl Session {
         let next = binding.as_ref().map_or_else(|| format!("turnup {}", self.command), |binding| binding.next.clone());
         let engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);
         let mut engine = engine.bound_to(binding.map(|binding| Arc::new(binding.bound)));
+        engine = engine.max_failures(args.max_failures);
         let mut total = Summary::default();
         for name in phases {
             let summary = engine.run(&name.load(&self.cluster)?)?;

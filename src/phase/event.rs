@@ -26,23 +26,42 @@ pub struct Event {
 pub enum What {
     /// The first event.
     RunStarted { schema: String, version: String, command: String, cluster: String, at: jiff::Timestamp },
-    /// A phase begins with so many steps, hosts counted one by one.
-    PhaseStarted { phase: String, steps: usize },
-    /// A step begins, and why it is not skipped.
-    StepStarted { step: String, summary: String, why: String },
+    /// A phase begins with so many steps, hosts counted one by one; `tasks` says how many each step of `phase.toml` has.
+    PhaseStarted {
+        phase: String,
+        steps: usize,
+        #[serde(default)]
+        tasks: Vec<Tasks>,
+    },
+    /// A step begins, why it is not skipped, the steps that had to end before, and how long it took to find out that it has to run.
+    StepStarted {
+        step: String,
+        summary: String,
+        why: String,
+        #[serde(default)]
+        needs: Vec<String>,
+        #[serde(default)]
+        look_seconds: f64,
+    },
     /// What the step does now.
     StepProgress { step: String, message: String },
     /// How much of it is done.
     StepCount { step: String, done: u64, total: u64 },
     /// A try failed and there will be another one.
     StepRetry { step: String, attempt: u32, wait_seconds: f64, cause: String },
-    /// The step is proven done.
-    StepSkipped { step: String },
+    /// The step is proven done; with the steps that had to end before, and how long the proof took.
+    StepSkipped {
+        step: String,
+        #[serde(default)]
+        needs: Vec<String>,
+        #[serde(default)]
+        look_seconds: f64,
+    },
     /// The step ended well.
     StepDone { step: String, elapsed_seconds: f64 },
     /// The step failed for good.
     StepFailed { step: String, class: Class, message: String, evidence: Vec<String>, log: Option<String> },
-    /// The step did not begin because another one failed.
+    /// The step did not begin because of this: the id of a step that failed, or `--max-failures`.
     StepBlocked { step: String, because: String },
     /// The record of a step was dropped: its host is gone.
     StepForgotten { step: String },
@@ -57,6 +76,15 @@ pub enum What {
     /// A kind that this version does not know.
     #[serde(other)]
     Unknown,
+}
+
+/// How often one step of `phase.toml` is there: once, or once for each of its hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tasks {
+    /// `<phase>/<step>`.
+    pub step: String,
+    /// How many.
+    pub count: usize,
 }
 
 /// Where events go. Cheap to clone; an event that nobody listens to is dropped.

@@ -108,7 +108,7 @@ impl Bars {
 impl Show for Bars {
     fn show(&mut self, event: &Event) {
         match &event.event {
-            What::PhaseStarted { phase, steps } => self.begin_phase(phase, *steps),
+            What::PhaseStarted { phase, steps, .. } => self.begin_phase(phase, *steps),
             What::StepStarted { step, why, .. } => self.begin_step(step, why),
             What::StepProgress { step, message } => self.with_bar(step, |bar| bar.set_message(message.clone())),
             What::StepCount { step, done, total } => self.with_bar(step, |bar| {
