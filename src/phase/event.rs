@@ -3,6 +3,7 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Class;
@@ -11,7 +12,7 @@ use crate::Class;
 pub const SCHEMA: &str = "turnup.events/1";
 
 /// One event.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// Seconds since the start of the run.
     pub seconds: f64,
@@ -20,7 +21,7 @@ pub struct Event {
 }
 
 /// What happened. A step is named by its id: `<phase>/<step>` or `<phase>/<step>@<host>`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the variants' docs say what their fields are; the names say the rest")]
 pub enum What {
@@ -71,20 +72,68 @@ pub enum What {
     PhaseDone { phase: String, ran: usize, skipped: usize, failed: usize, blocked: usize, elapsed_seconds: f64 },
     /// A remark outside of any step.
     Note { message: String },
-    /// The last event.
-    RunDone { ok: bool, elapsed_seconds: f64 },
+    /// The last event: whether all went well and in time, and the chain that decided how long it took, whose parts add up to the whole.
+    RunDone {
+        ok: bool,
+        elapsed_seconds: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget_seconds: Option<f64>,
+        #[serde(default)]
+        path: Vec<PathPart>,
+    },
     /// A kind that this version does not know.
     #[serde(other)]
+    #[schemars(skip)]
     Unknown,
 }
 
 /// How often one step of `phase.toml` is there: once, or once for each of its hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tasks {
     /// `<phase>/<step>`.
     pub step: String,
     /// How many.
     pub count: usize,
+}
+
+/// A part of the critical path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PathPart {
+    /// What kind of time this is.
+    pub kind: PartKind,
+    /// The step's id; of a time between phases, what it is.
+    pub name: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// How long the same took in the last run of the same command that did any work; nothing when it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seconds: Option<f64>,
+}
+
+/// Kinds of parts of the critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartKind {
+    /// The step worked.
+    Step,
+    /// Whether the step is done was looked at.
+    Proof,
+    /// The step could have begun, but as many as may run at once already did.
+    Turn,
+    /// Outside of any step.
+    Between,
+}
+
+/// The JSON Schema of one line of the stream.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Event);
+    schema.insert(
+        "$id".into(),
+        format!("urn:turnup:{}", SCHEMA.replace(['/', '.'], ":").trim_start_matches("turnup:")).into(),
+    );
+    schema.insert("title".into(), format!("One line of {SCHEMA}").into());
+    schema.to_value()
 }
 
 /// Where events go. Cheap to clone; an event that nobody listens to is dropped.

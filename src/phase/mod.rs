@@ -18,7 +18,7 @@ mod plan;
 pub use action::{Action, Cx, Proof};
 pub use bound::Bound;
 pub use engine::{Engine, Host, Phase, Summary};
-pub use event::{Event, SCHEMA, Sink, Tasks, What};
+pub use event::{Event, PartKind, PathPart, SCHEMA, Sink, Tasks, What, schema};
 pub use inputs::Inputs;
 pub use manifest::{Manifest, Scope, Step, parse_duration};
 pub use plan::{Decision, Foretold, Planned, plan};

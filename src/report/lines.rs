@@ -138,9 +138,9 @@ mod tests {
                 skipped: 1,
                 failed: 1,
                 blocked: 1,
-                elapsed_seconds: 75.0,
+                elapsed_seconds: 16.5,
             },
-            What::RunDone { ok: false, elapsed_seconds: 75.2 },
+            What::RunDone { ok: false, elapsed_seconds: 20.0, budget_seconds: None, path: vec![] },
         ];
         what.into_iter().zip(0..).map(|(event, at)| Event { seconds: f64::from(at) * 1.5, event }).collect()
     }
@@ -149,12 +149,13 @@ mod tests {
     fn a_run_as_lines() {
         let screen = Screen::default();
         let mut lines = Lines::new(Box::new(anstream::StripStream::new(Box::new(screen.clone()) as Box<dyn Write>)));
-        let mut times = super::super::summary::Times::default();
+        let mut course = super::super::course::Course::default();
         for event in story() {
-            times.note(&event);
+            course.note(&event);
             lines.show(&event);
         }
-        lines.close(&times.render());
+        let path = super::super::path::critical_path(&course);
+        lines.close(&super::super::summary::render(&course, &path, None));
         let bytes = screen.0.lock().map(|bytes| bytes.clone()).unwrap_or_default();
         insta::assert_snapshot!(String::from_utf8_lossy(&bytes));
     }

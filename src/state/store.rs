@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
-use super::{Lock, trouble};
+use super::{Lock, Owner, trouble};
 use crate::{Class, Error, Result};
 
 const STATE: &str = "state.json";
@@ -114,6 +114,12 @@ impl Store {
     /// Takes the lock for this command, or names the process that has it.
     pub fn lock(&self, command: &str) -> Result<Lock> {
         Lock::take(&self.path(LOCK), command)
+    }
+
+    /// Who works on the cluster now, if anybody does. Takes no lock, so it never stands in another one's way.
+    #[must_use]
+    pub fn owner(&self) -> Option<Owner> {
+        Owner::read(&self.path(LOCK)).filter(Owner::is_alive)
     }
 
     /// The state: snapshot plus what the journal says since. Needs no lock.
