@@ -86,12 +86,11 @@ fn interrupted(phase: &str, stopped: &[Failed], left: usize, next: &str) -> Erro
 }
 
 fn list(ids: &[String]) -> String {
-    let mut text = ids.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
-    if ids.len() > LISTED {
-        text.push_str(" and more: ");
-        text.push_str(&(ids.len() - LISTED).to_string());
+    let named = ids.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
+    match ids.len().saturating_sub(LISTED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
-    text
 }
 
 /// Message and causes in one line.

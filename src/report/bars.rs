@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::course::{host_of, step_of};
+use super::course::{host_of, step_of, without_hosts};
 use super::lines::line;
 use super::summary::name_hosts;
 use super::{Show, duration};
@@ -25,6 +25,8 @@ pub(super) struct Bars {
     phase: Option<ProgressBar>,
     steps: BTreeMap<String, StepBar>,
     hosts: BTreeSet<String>,
+    /// Whether any step has more hosts than a person wants a line for each.
+    many: bool,
 }
 
 /// One step with all of its hosts.
@@ -62,7 +64,7 @@ impl StepBar {
     fn verdict(&self, step: &str, now: f64) -> Option<Event> {
         let failed = match self.failed.len() {
             0 => String::new(),
-            some => format!(", failed on {some}: {}", name_hosts(self.failed.iter().map(String::as_str))),
+            some => format!(", failed on {some}"),
         };
         let message =
             format!("{step}: done on {} of {} in {}{failed}", self.well, self.total, duration(now - self.began));
@@ -72,7 +74,7 @@ impl StepBar {
 
 impl Bars {
     pub(super) fn new() -> Self {
-        Self { screen: MultiProgress::new(), phase: None, steps: BTreeMap::new(), hosts: BTreeSet::new() }
+        Self { screen: MultiProgress::new(), phase: None, steps: BTreeMap::new(), hosts: BTreeSet::new(), many: false }
     }
 
     fn begin_phase(&mut self, phase: &str, steps: usize) {
@@ -90,6 +92,7 @@ impl Bars {
 
     /// What every step of a phase needs before anything of it begins.
     fn expect(&mut self, step: &str, total: usize) {
+        self.many |= total > MANY;
         let bar = ProgressBar::hidden();
         let fresh = StepBar {
             total,
@@ -112,7 +115,7 @@ impl Bars {
             step.began = now;
             step.bar = screen.add(ProgressBar::new(step.total as u64));
             let one = "  {spinner} {prefix} {elapsed:.dim} {wide_msg}";
-            let many = "  {spinner} {prefix} {elapsed:.dim} [{bar:16}] {pos}/{len} {wide_msg}";
+            let many = "  {spinner} {prefix} {elapsed:.dim} [{bar:10}] {pos}/{len} {wide_msg}";
             step.bar.set_style(style(if step.total == 1 { one } else { many }, step.total == 1));
             step.bar.set_prefix(step_of(id).to_owned());
             step.bar.enable_steady_tick(SPIN);
@@ -176,7 +179,7 @@ impl Bars {
 
     /// One of many that are alike: "node worker-17 Ready".
     fn is_one_of_many(&self, milestone: &str) -> bool {
-        self.hosts.len() > MANY && milestone.split(' ').any(|word| self.hosts.contains(word))
+        self.many && without_hosts(milestone, |word| self.hosts.contains(word)) != milestone
     }
 
     /// Above the bars, where it stays.

@@ -76,6 +76,19 @@ pub(super) fn host_of(id: &str) -> Option<&str> {
     id.split_once('@').map(|(_, host)| host)
 }
 
+/// The text with a star for every host that it names: texts that are alike but for the host become one.
+pub(super) fn without_hosts(text: &str, is_host: impl Fn(&str) -> bool) -> String {
+    let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '.' | '_');
+    let (mut starred, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find(is_name) {
+        let end = rest[start..].find(|letter| !is_name(letter)).map_or(rest.len(), |length| start + length);
+        starred.push_str(&rest[..start]);
+        starred.push_str(if is_host(&rest[start..end]) { "*" } else { &rest[start..end] });
+        rest = &rest[end..];
+    }
+    starred + rest
+}
+
 impl Course {
     /// Takes in one event.
     pub(super) fn note(&mut self, event: &Event) {

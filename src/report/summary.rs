@@ -1,8 +1,8 @@
 //! What the end of a run shows: the steps with their counts and times, who failed, the milestones, and the critical path. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::course::{Course, PhaseCourse, StepCourse, host_of};
+use super::course::{Course, PhaseCourse, StepCourse, host_of, without_hosts};
 use super::{Table, duration};
 use crate::phase::{PartKind, PathPart};
 
@@ -124,19 +124,22 @@ fn milestones(course: &Course) -> String {
         return String::new();
     }
     let hosts: BTreeSet<&str> = course.tasks().filter_map(|task| host_of(&task.id)).collect();
-    let kind = |name: &str| {
-        let words: Vec<&str> = name.split(' ').map(|word| if hosts.contains(word) { "*" } else { word }).collect();
-        words.join(" ")
-    };
+    let kind = |name: &str| without_hosts(name, |word| hosts.contains(word));
     let kinds: Vec<String> = course.milestones.iter().map(|(name, _)| kind(name)).collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for kind in &kinds {
+        *counts.entry(kind).or_default() += 1;
+    }
+    let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
     let mut table = Table::new(&["milestone", "after"]).right(1);
     for (at, (name, seconds)) in course.milestones.iter().enumerate() {
-        let same = kinds.iter().filter(|kind| **kind == kinds[at]).count();
+        let (same, so_far) = (counts[kinds[at].as_str()], shown.entry(&kinds[at]).or_default());
+        *so_far += 1;
         if same <= MANY_MILESTONES {
             table.row([name.clone(), duration(*seconds)]);
-        } else if !kinds[at + 1..].contains(&kinds[at]) {
+        } else if *so_far == same {
             // The last of them is when all have it.
-            table.row([format!("{}: all {same}", kinds[at]), duration(*seconds)]);
+            table.row([format!("{} ({same} of them)", kinds[at]), duration(*seconds)]);
         }
     }
     format!("\n{}", table.render())
@@ -181,6 +184,27 @@ mod tests {
         let hosts = ["a", "b", "c", "d", "e", "f", "g"];
         assert_eq!(name_hosts(hosts[..5].iter().copied()), "a, b, c, d, e");
         assert_eq!(name_hosts(hosts.into_iter()), "a, b, c, d, e and 2 more");
+    }
+
+    #[test]
+    fn many_milestones_that_are_alike_are_one_row() {
+        use crate::phase::{Event, What};
+        let mut course = Course::default();
+        let started = What::PhaseStarted { phase: "p".into(), steps: 8, tasks: Vec::new() };
+        course.note(&Event { seconds: 0.0, event: started });
+        for at in 1..=7 {
+            let step = format!("p/s@w-{at}");
+            let name = format!("node w-{at} Ready");
+            let seconds = f64::from(at);
+            course.note(&Event { seconds, event: What::Milestone { step: step.clone(), name } });
+            course.note(&Event { seconds, event: What::StepDone { step, elapsed_seconds: 1.0 } });
+        }
+        let name = "API server ready".into();
+        course.note(&Event { seconds: 9.0, event: What::Milestone { step: "p/api".into(), name } });
+        assert_eq!(
+            milestones(&course),
+            "\nmilestone                 after\nnode * Ready (7 of them)   7.0s\nAPI server ready           9.0s\n"
+        );
     }
 
     #[test]
