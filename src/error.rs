@@ -6,7 +6,7 @@ use std::error::Error as StdError;
 use std::fmt::{self, Write as _};
 
 /// What kind of failure this is; it decides whether a step is tried again and how the process exits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// The command line is wrong.

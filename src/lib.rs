@@ -33,7 +33,7 @@
 //! | `doctor` | what this machine has and lacks |
 //! | `wizard` | the questions on a screen: an Elm core, and one loop that touches the terminal |
 //! | `phase` | steps, graph, plan, engine, events |
-//! | `report` | shows events: bars, lines, JSON |
+//! | `report` | shows events: bars, lines, JSON; times and what decided them |
 //! | `artifacts` | binaries and images by digest: lock file, cache, sources |
 //! | `cluster` | what all phases are given: typed settings, templates, directory, connections |
 //! | `provision` | phase 1: drives Terraform; the typed hand-off; hosts on this machine |
@@ -67,6 +67,7 @@
 //! | `hosts/` | files of local hosts |
 //! | `kubeconfig` | the administrator's |
 //! | `logs/` | what children said, one file a step |
+//! | `events/<time>-<command>.jsonl` | the events of the last 20 runs, by `schemas/events-1.json` |
 //!
 //! # Invariants
 //!

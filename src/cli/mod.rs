@@ -19,9 +19,11 @@ mod bench;
 mod config;
 mod doctor;
 mod down;
+mod events;
 mod kconfig;
 mod kubeconfig;
 mod local;
+mod logs;
 mod node;
 mod plan;
 mod printer;
@@ -143,6 +145,10 @@ pub enum Command {
     Validate(validate::Args),
     /// Show the nodes and addons
     Status(status::Args),
+    /// Show what a run did, step by step, with its times; also one that goes on
+    Events(events::Args),
+    /// Show what the programs of a step said, on one host or on all
+    Logs(logs::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
     Kubeconfig(kubeconfig::Args),
     /// Delete the cluster with all its data
@@ -178,6 +184,8 @@ impl Command {
             Self::Addons(args) => up::run_one(PhaseName::Addons, &args, global, printer),
             Self::Validate(args) => validate::run(&args, global, printer),
             Self::Status(args) => status::run(&args, global, printer),
+            Self::Events(args) => events::run(&args, global, printer),
+            Self::Logs(args) => logs::run(&args, global, printer),
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),

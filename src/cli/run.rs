@@ -9,10 +9,12 @@ use crate::cluster::Cluster;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::phase::{Bound, Cx, Engine, Phase, Summary};
+use crate::phase::{Bound, Cx, Engine, Phase, Summary, parse_duration};
 use crate::report::{Mode, Reporter};
+use crate::state::{Lock, Store};
 use crate::{addons, bootstrap, doctor, provision};
 
+use super::state::only_cluster;
 use super::{Global, Output};
 
 /// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may go on after a crash.
@@ -56,6 +58,20 @@ pub struct RunArgs {
     /// How many hosts are worked on at once
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub parallel: usize,
+    /// Begin no step on any host once so many have failed; those that run go to their end [default: no limit]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
+    pub max_failures: Option<usize>,
+    /// Fail when the whole took longer, after it has gone to its end: 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = parse_budget)]
+    pub budget: Option<Duration>,
+}
+
+fn parse_budget(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "expected a whole number with s, m or h, as in 90s or 5m".to_owned())
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
 /// Opens the cluster that the configuration describes.
@@ -64,6 +80,17 @@ pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
     let source = TreeSource::find(&work_dir);
     let settings = global.settings(&source)?;
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
+}
+
+/// What turnup remembers of the cluster, for looking only: of the one that the configuration names, else of the only one there is.
+pub(super) fn look_at_store(global: &Global) -> Result<Store> {
+    let work_dir = std::env::current_dir().context("the working directory is gone")?;
+    let state_dir = work_dir.join(&global.state_dir);
+    match global.settings(&TreeSource::find(&work_dir)).and_then(|settings| settings.get("phase1.cluster_name")) {
+        Ok(name) => Ok(Store::at(state_dir.join(name))),
+        // A configuration that is gone or damaged is no reason not to look.
+        Err(error) => only_cluster(&state_dir).map(Store::at).map_err(|_| error),
+    }
 }
 
 /// A plan that a run is held to, and the command that goes on with it.
@@ -77,6 +104,7 @@ pub(super) struct Session {
     pub(super) cluster: Arc<Cluster>,
     pub(super) reporter: Reporter,
     command: &'static str,
+    budget: Option<Duration>,
 }
 
 impl Session {
@@ -85,14 +113,30 @@ impl Session {
         let cluster = open_cluster(global)?;
         let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name);
-        Ok(Self { cluster, reporter, command })
+        Ok(Self { cluster, reporter, command, budget: None })
     }
 
-    /// Runs the work and then shows the table of times, whether it failed or not.
+    /// Makes the run fail at its end when it took longer than this.
+    pub(super) fn within(mut self, budget: Option<Duration>) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Takes the cluster's lock, and from here on the run's events are kept.
+    pub(super) fn lock(&self) -> Result<Lock> {
+        let store = &self.cluster.store;
+        let lock = store.lock(&format!("turnup {}", self.command))?;
+        self.reporter.keep(store.keep_events(&lock, self.command)?)?;
+        Ok(lock)
+    }
+
+    /// Runs the work and then shows the tables of times, whether it failed or not. A run that took too long fails after all.
     pub(super) fn finish<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         let result = work(&self);
-        self.reporter.finish(result.is_ok());
-        result
+        let finished = self.reporter.finish(result.is_ok(), self.budget);
+        let value = result?;
+        finished.judge()?;
+        Ok(value)
     }
 
     /// Runs these phases under the cluster's lock. What they are bound to is asked under that lock, too.
@@ -103,7 +147,7 @@ impl Session {
         bind: impl FnOnce(&Self) -> Result<Option<Binding>>,
     ) -> Result<Summary> {
         let store = &self.cluster.store;
-        let lock = store.lock(&format!("turnup {}", self.command))?;
+        let lock = self.lock()?;
         let binding = bind(self)?;
         if binding.is_none() {
             store.remove(BEGUN)?;
@@ -116,6 +160,7 @@ impl Session {
         let next = binding.as_ref().map_or_else(|| format!("turnup {}", self.command), |binding| binding.next.clone());
         let engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);
         let mut engine = engine.bound_to(binding.map(|binding| Arc::new(binding.bound)));
+        engine = engine.max_failures(args.max_failures);
         let mut total = Summary::default();
         for name in phases {
             let summary = engine.run(&name.load(&self.cluster)?)?;

@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 }
 
 /// The one directory below `.turnup`.
-fn only_cluster(state_dir: &Path) -> Result<PathBuf> {
+pub(super) fn only_cluster(state_dir: &Path) -> Result<PathBuf> {
     let entries = fs_err::read_dir(state_dir).map_err(|error| {
         Error::usage("there is no cluster in this directory")
             .source(error)

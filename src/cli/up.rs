@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         Settings::defaults(&TreeSource::find(&work_dir))?.save(&global.config)?;
         printer.remark(&format!("wrote {} with all defaults", global.config.display()));
     }
-    let session = Session::start(global, "up")?;
+    let session = Session::start(global, "up")?.within(args.run.budget);
     let cluster = std::sync::Arc::clone(&session.cluster);
     session.finish(|session| {
         let summary = session.run_phases(&args.run, &PhaseName::ALL, |session| {
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 
 /// One phase alone.
 pub(super) fn run_one(phase: PhaseName, args: &RunArgs, global: &Global, printer: &Printer) -> Result<()> {
-    let session = Session::start(global, phase.name())?;
+    let session = Session::start(global, phase.name())?.within(args.budget);
     let summary = session.finish(|session| session.run_phases(args, &[phase], |_| Ok(None)))?;
     if summary.ran == 0 {
         printer.remark(&format!("{}: nothing to do", phase.name()));

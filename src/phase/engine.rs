@@ -3,7 +3,7 @@
 //! For each step: intent to the disk, effect, outcome to the disk. A failure stops the steps that need the failed one and no others. The
 //! engine never undoes anything and never prints.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::failure::{self, Failed};
 use super::graph::{Task, expand};
 use super::manifest::unknown;
 use super::plan::{self, Foretold, judge};
-use super::{Action, Cx, Inputs, Manifest, Sink, Step, What};
+use super::{Action, Cx, Inputs, Manifest, Sink, Step, Tasks, What};
 use crate::exec::signals;
 use crate::kill_point;
 use crate::state::{Entry, Lock, Outcome, State, Store};
@@ -123,6 +123,7 @@ pub struct Engine<'a> {
     lock: &'a Lock,
     sink: Sink,
     parallel: usize,
+    max_failures: Option<usize>,
     next_command: String,
     first_wait: Duration,
     bound: Option<Arc<Bound>>,
@@ -139,6 +140,7 @@ impl<'a> Engine<'a> {
             lock,
             sink,
             parallel: 8,
+            max_failures: None,
             next_command: "turnup up".into(),
             first_wait: Duration::from_secs(1),
             bound: None,
@@ -157,6 +159,13 @@ impl<'a> Engine<'a> {
     #[must_use]
     pub fn parallel(mut self, steps: usize) -> Self {
         self.parallel = steps.max(1);
+        self
+    }
+
+    /// Once so many hosts have failed, no step begins on any host; those that run go to their end. No limit by default.
+    #[must_use]
+    pub fn max_failures(mut self, hosts: Option<usize>) -> Self {
+        self.max_failures = hosts;
         self
     }
 
@@ -191,8 +200,9 @@ impl<'a> Engine<'a> {
         let actions = phase.all_actions(self.store)?;
         let tasks = expand(phase);
         let state = self.forget_gone(phase)?;
-        self.sink.emit(What::PhaseStarted { phase: phase.name.clone(), steps: tasks.len() });
-        let mut board = Board::new(&tasks, self.moved);
+        let counts = count_tasks(phase, &tasks);
+        self.sink.emit(What::PhaseStarted { phase: phase.name.clone(), steps: tasks.len(), tasks: counts });
+        let mut board = Board::new(&tasks, self.moved, self.max_failures);
         self.work_off(phase, &actions, &state, &mut board);
         self.store.flush(self.lock)?;
         self.moved |= board.ran > 0;
@@ -207,7 +217,8 @@ impl<'a> Engine<'a> {
         if board.is_clean() {
             return Ok(Summary { ran: board.ran, skipped: board.skipped, elapsed: start.elapsed() });
         }
-        Err(failure::into_error(&phase.name, board.failures, &board.blocked, board.left, &self.next_command))
+        let full = self.max_failures.filter(|_| board.is_full());
+        Err(failure::into_error(&phase.name, board.failures, &board.blocked, board.left, full, &self.next_command))
     }
 
     /// Drops the records of hosts and steps that are gone; returns the state from which this run sets out. Each task is judged once and
@@ -235,6 +246,7 @@ impl<'a> Engine<'a> {
                     let task = &board.tasks[at];
                     let work = Work {
                         task,
+                        needs: board.names_of(&task.needs),
                         step: &phase.manifest.steps[task.step],
                         action: actions[task.step].as_ref(),
                         state,
@@ -286,12 +298,14 @@ impl<'a> Engine<'a> {
     }
 
     fn judge_and_run(&self, work: &Work<'_>, log: &Path) -> Result<Ended> {
-        let Work { task, step, action, state, follows } = *work;
+        let Work { task, step, action, state, follows, .. } = *work;
         let host = task.host.as_deref();
         let _inside = kill_point::within(format_args!("{}", task.id));
+        let look = Instant::now();
         let plan::Judgement { why, inputs, .. } = judge(state, &task.id, action, host)?;
+        let (needs, look_seconds) = (work.needs.clone(), look.elapsed().as_secs_f64());
         let Some(why) = why else {
-            self.sink.emit(What::StepSkipped { step: task.id.clone() });
+            self.sink.emit(What::StepSkipped { step: task.id.clone(), needs, look_seconds });
             return Ok(Ended::Skipped);
         };
         let announced = match &self.bound {
@@ -301,7 +315,8 @@ impl<'a> Engine<'a> {
         let start = Instant::now();
         let digest = inputs.digest();
         self.store.record(self.lock, Entry::Intent { step: task.id.clone(), digest: digest.clone() })?;
-        self.sink.emit(What::StepStarted { step: task.id.clone(), summary: step.summary.clone(), why });
+        let summary = step.summary.clone();
+        self.sink.emit(What::StepStarted { step: task.id.clone(), summary, why, needs, look_seconds });
         let cx = Cx { announced, ..Cx::detached(&task.id, self.sink.clone(), log, step.budget) };
         let tried = catch_unwind(AssertUnwindSafe(|| self.try_until(step, action, host, &cx)));
         let result = tried.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
@@ -359,6 +374,8 @@ impl<'a> Engine<'a> {
 /// A task with all that it takes to do it.
 struct Work<'w> {
     task: &'w Task,
+    /// The ids of what it waited for.
+    needs: Vec<String>,
     step: &'w Step,
     action: &'w dyn Action,
     state: &'w State,
@@ -371,6 +388,16 @@ struct Work<'w> {
 enum Ended {
     Ran,
     Skipped,
+}
+
+/// How many tasks each step has, in the order of the file.
+fn count_tasks(phase: &Phase, tasks: &[Task]) -> Vec<Tasks> {
+    let mut counts = vec![0; phase.manifest.steps.len()];
+    for task in tasks {
+        counts[task.step] += 1;
+    }
+    let named = phase.manifest.steps.iter().zip(counts);
+    named.map(|(step, count)| Tasks { step: format!("{}/{}", phase.name, step.name), count }).collect()
 }
 
 /// What is ready, what has ended and what never will begin.
@@ -386,19 +413,41 @@ struct Board<'t> {
     blocked: Vec<String>,
     /// Tasks that have not ended and are not blocked.
     left: usize,
+    failed_hosts: BTreeSet<&'t str>,
+    /// So many failed hosts are enough.
+    max_failures: Option<usize>,
 }
 
 impl<'t> Board<'t> {
-    fn new(tasks: &'t [Task], moved: bool) -> Self {
+    fn new(tasks: &'t [Task], moved: bool, max_failures: Option<usize>) -> Self {
         let waiting: Vec<usize> = tasks.iter().map(|task| task.needs.len()).collect();
         let ready = (0..tasks.len()).filter(|at| waiting[*at] == 0).collect();
-        let moved = vec![moved; tasks.len()];
-        let (failures, blocked) = (Vec::new(), Vec::new());
-        Self { tasks, moved, waiting, ready, ran: 0, skipped: 0, failures, blocked, left: tasks.len() }
+        Self {
+            tasks,
+            moved: vec![moved; tasks.len()],
+            waiting,
+            ready,
+            ran: 0,
+            skipped: 0,
+            failures: Vec::new(),
+            blocked: Vec::new(),
+            left: tasks.len(),
+            failed_hosts: BTreeSet::new(),
+            max_failures,
+        }
     }
 
     fn follows(&self, at: usize) -> bool {
         self.moved[at] || self.tasks[at].needs.iter().any(|need| self.moved[*need])
+    }
+
+    fn names_of(&self, tasks: &[usize]) -> Vec<String> {
+        tasks.iter().map(|at| self.tasks[*at].id.clone()).collect()
+    }
+
+    /// Whether so many hosts have failed that no step may begin on any host.
+    fn is_full(&self) -> bool {
+        self.max_failures.is_some_and(|most| self.failed_hosts.len() >= most)
     }
 
     fn is_clean(&self) -> bool {
@@ -429,9 +478,34 @@ impl<'t> Board<'t> {
                 // A stop blames nobody: what comes after simply has not begun.
                 let blamed = (failed.error.class() != Class::Interrupted).then(|| failed.id.clone());
                 self.failures.push(*failed);
-                blamed.map_or_else(Vec::new, |because| self.block(at, &because))
+                let Some(because) = blamed else { return Vec::new() };
+                let mut blocked = self.block(at, &because);
+                self.failed_hosts.extend(self.tasks[at].host.as_deref());
+                if self.is_full() {
+                    blocked.extend(self.close_hosts());
+                }
+                blocked
             }
         }
+    }
+
+    /// Blocks every step of a host that has not begun, and what waits for it.
+    fn close_hosts(&mut self) -> Vec<(String, String)> {
+        let because = "--max-failures";
+        let mut blocked = Vec::new();
+        let tasks = self.tasks;
+        for (at, task) in tasks.iter().enumerate().filter(|(_, task)| task.host.is_some()) {
+            let is_ready = self.ready.iter().position(|ready| *ready == at);
+            if is_ready.is_none() && (self.waiting[at] == 0 || self.blocked.contains(&task.id)) {
+                continue;
+            }
+            is_ready.and_then(|place| self.ready.remove(place));
+            self.blocked.push(task.id.clone());
+            self.left -= 1;
+            blocked.push((task.id.clone(), because.to_owned()));
+            blocked.extend(self.block(at, because));
+        }
+        blocked
     }
 
     fn block(&mut self, at: usize, because: &str) -> Vec<(String, String)> {

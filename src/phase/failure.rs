@@ -1,6 +1,7 @@
 //! The one error at the end of a run: which step, which host, the cause with its evidence, the log, and how to go on.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::error::Error as _;
 use std::path::PathBuf;
 
@@ -20,13 +21,22 @@ pub(super) struct Failed {
     pub(super) log: Option<PathBuf>,
 }
 
-/// One error for all that went wrong. `left` steps had not begun when a signal came.
-pub(super) fn into_error(phase: &str, failures: Vec<Failed>, blocked: &[String], left: usize, next: &str) -> Error {
+/// One error for all that went wrong. `left` steps had not begun when a signal came; `full` is the number of failed hosts that were
+/// enough to begin no other one.
+pub(super) fn into_error(
+    phase: &str,
+    failures: Vec<Failed>,
+    blocked: &[String],
+    left: usize,
+    full: Option<usize>,
+    next: &str,
+) -> Error {
     let (stopped, mut failed): (Vec<Failed>, Vec<Failed>) =
         failures.into_iter().partition(|failed| failed.error.class() == Class::Interrupted);
     if failed.is_empty() {
         return interrupted(phase, &stopped, left, next);
     }
+    let hosts: BTreeSet<String> = failed.iter().filter_map(|failed| failed.host.clone()).collect();
     let first = failed.remove(0);
     let place = first.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
     let mut error = Error::new(first.error.class(), format!("step {phase}/{} failed{place}", first.step));
@@ -44,6 +54,12 @@ pub(super) fn into_error(phase: &str, failures: Vec<Failed>, blocked: &[String],
     }
     if failed.len() > LISTED {
         error = error.evidence(format!("and {} more", failed.len() - LISTED));
+    }
+    if hosts.len() > 1 {
+        error = error.evidence(format!("{} hosts failed: {}", hosts.len(), list(&Vec::from_iter(hosts))));
+    }
+    if let Some(most) = full {
+        error = error.evidence(format!("no step began on any other host after that (--max-failures {most})"));
     }
     if !blocked.is_empty() {
         error = error.evidence(format!("not begun because of it: {}", list(blocked)));
@@ -70,12 +86,11 @@ fn interrupted(phase: &str, stopped: &[Failed], left: usize, next: &str) -> Erro
 }
 
 fn list(ids: &[String]) -> String {
-    let mut text = ids.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
-    if ids.len() > LISTED {
-        text.push_str(" and more: ");
-        text.push_str(&(ids.len() - LISTED).to_string());
+    let named = ids.iter().take(LISTED).cloned().collect::<Vec<_>>().join(", ");
+    match ids.len().saturating_sub(LISTED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
-    text
 }
 
 /// Message and causes in one line.

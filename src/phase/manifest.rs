@@ -40,7 +40,7 @@ pub struct Step {
     pub after: Vec<String>,
     /// Time for all tries together.
     pub budget: Duration,
-    /// Classes of errors after which it is tried again.
+    /// Classes of errors after which it is tried again: transient or none. What is permanent never is.
     pub retry: Vec<Class>,
     /// A command of the user's own in place of a built-in action.
     pub run: Vec<String>,
@@ -274,13 +274,8 @@ impl Reader<'_> {
         for (name, at) in self.strings(value) {
             match name.as_str() {
                 "transient" => classes.push(Class::Transient),
-                "permanent" => classes.push(Class::Permanent),
-                other => {
-                    self.mistake(
-                        at,
-                        format!("what can be tried again is \"transient\" or \"permanent\", not \"{other}\""),
-                    );
-                }
+                // All others would fail the same way again, or wait for a person.
+                other => self.mistake(at, format!("only what is \"transient\" can be tried again, not \"{other}\"")),
             }
         }
         classes
@@ -323,7 +318,9 @@ fn find_cycle(
     None
 }
 
-fn parse_duration(text: &str) -> Option<Duration> {
+/// A time as `phase.toml` and the command line write it: a whole number above zero with `s`, `m` or `h`.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let unit = text.chars().last()?;
     let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
     let factor = match unit {

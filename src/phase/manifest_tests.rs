@@ -50,7 +50,7 @@ after = ["tow"]
 name = "two"
 scope = "hosts"
 budget = "ten"
-retry = ["always"]
+retry = ["always", "permanent"]
 roles = "worker"
 [[step]]
 name = "two"

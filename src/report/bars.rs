@@ -1,32 +1,80 @@
-//! Progress bars on a terminal: one for the phase, one for each running step as long as there are few of them.
+//! Progress bars on a terminal: one for the phase, one for each of its steps that is being worked on.
 //!
-//! With hundreds of hosts the screen would be all bars, so above a number of running steps only a count is shown.
+//! A step of many hosts has one line with counts, whatever the number of hosts; what fails is named there and stays above the bars.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use super::course::{host_of, step_of, without_hosts};
 use super::lines::line;
+use super::summary::name_hosts;
 use super::{Show, duration};
 use crate::phase::{Event, What};
 
-/// More running steps than this do not get a bar each.
-const MOST_BARS: usize = 8;
+/// Of a step with more hosts than this no line is printed for each that ends well.
+const MANY: usize = 8;
+/// So many failures of one step are printed; the rest is counted, and in the table at the end.
+const PRINTED: usize = 5;
 const SPIN: Duration = Duration::from_millis(120);
 
 pub(super) struct Bars {
     screen: MultiProgress,
     phase: Option<ProgressBar>,
-    /// The running steps; those without a bar are only counted.
-    steps: BTreeMap<String, Option<ProgressBar>>,
-    more: Option<ProgressBar>,
+    steps: BTreeMap<String, StepBar>,
+    hosts: BTreeSet<String>,
+    /// Whether any step has more hosts than a person wants a line for each.
+    many: bool,
+}
+
+/// One step with all of its hosts.
+struct StepBar {
+    total: usize,
+    ended: usize,
+    well: usize,
+    running: BTreeSet<String>,
+    failed: Vec<String>,
+    began: f64,
+    /// What was said last.
+    said: String,
+    bar: ProgressBar,
+}
+
+impl StepBar {
+    /// Shows where it stands.
+    fn refresh(&self) {
+        if self.total == 1 {
+            self.bar.set_message(self.said.clone());
+            return;
+        }
+        self.bar.set_position(self.ended as u64);
+        let mut message = format!("{} running", self.running.len());
+        if self.failed.is_empty() {
+            message = format!("{message}  {}", self.said);
+        } else {
+            let names = name_hosts(self.failed.iter().map(String::as_str));
+            message = format!("{message}, {} failed: {names}", self.failed.len());
+        }
+        self.bar.set_message(message);
+    }
+
+    /// The line that stays when all of its many hosts have ended.
+    fn verdict(&self, step: &str, now: f64) -> Option<Event> {
+        let failed = match self.failed.len() {
+            0 => String::new(),
+            some => format!(", failed on {some}"),
+        };
+        let message =
+            format!("{step}: done on {} of {} in {}{failed}", self.well, self.total, duration(now - self.began));
+        (self.total > MANY).then_some(Event { seconds: now, event: What::Note { message } })
+    }
 }
 
 impl Bars {
     pub(super) fn new() -> Self {
-        Self { screen: MultiProgress::new(), phase: None, steps: BTreeMap::new(), more: None }
+        Self { screen: MultiProgress::new(), phase: None, steps: BTreeMap::new(), hosts: BTreeSet::new(), many: false }
     }
 
     fn begin_phase(&mut self, phase: &str, steps: usize) {
@@ -37,52 +85,101 @@ impl Bars {
         self.phase = Some(bar);
     }
 
-    fn begin_step(&mut self, step: &str, why: &str) {
-        if self.steps.values().flatten().count() >= MOST_BARS {
-            self.steps.insert(step.to_owned(), None);
-            self.count_more();
-            return;
-        }
-        let bar = self.screen.add(ProgressBar::new_spinner());
-        bar.set_style(style("  {spinner} {prefix} {elapsed:.dim} {wide_msg}", true));
-        bar.set_prefix(step.to_owned());
-        bar.set_message(why.to_owned());
-        bar.enable_steady_tick(SPIN);
-        self.steps.insert(step.to_owned(), Some(bar));
+    /// The line of a task's step, drawn once one of its tasks begins.
+    fn step(&mut self, id: &str) -> Option<&mut StepBar> {
+        self.steps.get_mut(step_of(id))
     }
 
-    fn end_step(&mut self, step: &str) {
-        if let Some(Some(bar)) = self.steps.remove(step) {
-            bar.finish_and_clear();
-            self.screen.remove(&bar);
+    /// What every step of a phase needs before anything of it begins.
+    fn expect(&mut self, step: &str, total: usize) {
+        self.many |= total > MANY;
+        let bar = ProgressBar::hidden();
+        let fresh = StepBar {
+            total,
+            ended: 0,
+            well: 0,
+            running: BTreeSet::new(),
+            failed: Vec::new(),
+            began: 0.0,
+            said: String::new(),
+            bar,
+        };
+        self.steps.insert(step.to_owned(), fresh);
+    }
+
+    fn begin_step(&mut self, id: &str, why: &str, now: f64) {
+        self.hosts.extend(host_of(id).map(str::to_owned));
+        let screen = self.screen.clone();
+        let Some(step) = self.step(id) else { return };
+        if step.bar.is_hidden() && step.running.is_empty() && step.began == 0.0 {
+            step.began = now;
+            step.bar = screen.add(ProgressBar::new(step.total as u64));
+            let one = "  {spinner} {prefix} {elapsed:.dim} {wide_msg}";
+            let many = "  {spinner} {prefix} {elapsed:.dim} [{bar:10}] {pos}/{len} {wide_msg}";
+            step.bar.set_style(style(if step.total == 1 { one } else { many }, step.total == 1));
+            step.bar.set_prefix(step_of(id).to_owned());
+            step.bar.enable_steady_tick(SPIN);
         }
-        self.count_more();
+        step.running.insert(id.to_owned());
+        why.clone_into(&mut step.said);
+        step.refresh();
+    }
+
+    fn say(&mut self, id: &str, message: &str) {
+        let Some(step) = self.step(id) else { return };
+        step.said = match host_of(id).filter(|_| step.total > 1) {
+            Some(host) => format!("{host}: {message}"),
+            None => message.to_owned(),
+        };
+        step.refresh();
+    }
+
+    fn count(&mut self, id: &str, done: u64, total: u64) {
+        let Some(step) = self.step(id) else { return };
+        if step.total > 1 {
+            return;
+        }
+        step.bar.set_style(style("  {spinner} {prefix} {elapsed:.dim} [{bar:20}] {pos}/{len} {wide_msg}", false));
+        step.bar.set_length(total);
+        step.bar.set_position(done);
+    }
+
+    /// One task less to wait for. Prints what a person would want to find later.
+    fn end_task(&mut self, id: &str, event: &Event) {
         if let Some(phase) = &self.phase {
             phase.inc(1);
         }
+        let screen = self.screen.clone();
+        let Some(step) = self.step(id) else { return self.print(event) };
+        step.ended += 1;
+        step.running.remove(id);
+        step.well += usize::from(matches!(event.event, What::StepDone { .. } | What::StepSkipped { .. }));
+        if let What::StepFailed { .. } = event.event {
+            step.failed.push(host_of(id).unwrap_or(id).to_owned());
+        }
+        let quiet = match &event.event {
+            What::StepFailed { .. } => step.failed.len() > PRINTED,
+            What::StepDone { .. } => step.total > MANY,
+            _ => true,
+        };
+        step.refresh();
+        let is_last = step.ended >= step.total;
+        let verdict = if is_last && step.began > 0.0 { step.verdict(step_of(id), event.seconds) } else { None };
+        if is_last {
+            step.bar.finish_and_clear();
+            screen.remove(&step.bar);
+        }
+        if !quiet {
+            self.print(event);
+        }
+        if let Some(verdict) = verdict {
+            self.print(&verdict);
+        }
     }
 
-    fn count_more(&mut self) {
-        let more = self.steps.values().filter(|bar| bar.is_none()).count();
-        if more == 0 {
-            if let Some(bar) = self.more.take() {
-                bar.finish_and_clear();
-                self.screen.remove(&bar);
-            }
-            return;
-        }
-        let bar = self.more.get_or_insert_with(|| {
-            let bar = self.screen.add(ProgressBar::new_spinner());
-            bar.set_style(style("  {msg}", true));
-            bar
-        });
-        bar.set_message(format!("and {more} more steps are running"));
-    }
-
-    fn with_bar(&self, step: &str, act: impl FnOnce(&ProgressBar)) {
-        if let Some(Some(bar)) = self.steps.get(step) {
-            act(bar);
-        }
+    /// One of many that are alike: "node worker-17 Ready".
+    fn is_one_of_many(&self, milestone: &str) -> bool {
+        self.many && without_hosts(milestone, |word| self.hosts.contains(word)) != milestone
     }
 
     /// Above the bars, where it stays.
@@ -97,42 +194,38 @@ impl Bars {
     }
 
     fn clear(&mut self) {
-        for bar in self.steps.values().flatten().chain(&self.more).chain(&self.phase) {
+        for bar in self.steps.values().map(|step| &step.bar).chain(&self.phase) {
             bar.finish_and_clear();
         }
         self.steps.clear();
-        (self.more, self.phase) = (None, None);
+        self.phase = None;
     }
 }
 
 impl Show for Bars {
     fn show(&mut self, event: &Event) {
         match &event.event {
-            What::PhaseStarted { phase, steps } => self.begin_phase(phase, *steps),
-            What::StepStarted { step, why, .. } => self.begin_step(step, why),
-            What::StepProgress { step, message } => self.with_bar(step, |bar| bar.set_message(message.clone())),
-            What::StepCount { step, done, total } => self.with_bar(step, |bar| {
-                bar.set_style(style("  {spinner} {prefix} {elapsed:.dim} [{bar:20}] {pos}/{len} {wide_msg}", false));
-                bar.set_length(*total);
-                bar.set_position(*done);
-            }),
-            What::StepRetry { step, wait_seconds, cause, .. } => {
-                let message = format!("next try in {}: {cause}", duration(*wait_seconds));
-                self.with_bar(step, |bar| bar.set_message(message));
-            }
-            What::StepDone { step, .. } | What::StepFailed { step, .. } => {
-                self.end_step(step);
-                self.print(event);
-            }
-            What::StepSkipped { .. } | What::StepBlocked { .. } => {
-                if let Some(phase) = &self.phase {
-                    phase.inc(1);
+            What::PhaseStarted { phase, steps, tasks } => {
+                self.begin_phase(phase, *steps);
+                for tasks in tasks {
+                    self.expect(&tasks.step, tasks.count);
                 }
             }
+            What::StepStarted { step, why, .. } => self.begin_step(step, why, event.seconds),
+            What::StepProgress { step, message } => self.say(step, message),
+            What::StepCount { step, done, total } => self.count(step, *done, *total),
+            What::StepRetry { step, wait_seconds, cause, .. } => {
+                self.say(step, &format!("next try in {}: {cause}", duration(*wait_seconds)));
+            }
+            What::StepFailed { step, .. }
+            | What::StepDone { step, .. }
+            | What::StepSkipped { step, .. }
+            | What::StepBlocked { step, .. } => self.end_task(step, event),
             What::PhaseDone { .. } => {
                 self.clear();
                 self.print(event);
             }
+            What::Milestone { name, .. } if self.is_one_of_many(name) => {}
             What::Milestone { .. } | What::Note { .. } | What::RunStarted { .. } | What::StepForgotten { .. } => {
                 self.print(event);
             }

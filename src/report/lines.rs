@@ -41,7 +41,7 @@ pub(super) fn line(what: &What) -> Option<String> {
         What::RunStarted { version, command, cluster, .. } => {
             format!("{command} (turnup {version}, cluster {cluster})")
         }
-        What::PhaseStarted { phase, steps } => format!("{} {steps} steps", format_args!("{phase}:").bold()),
+        What::PhaseStarted { phase, steps, .. } => format!("{} {steps} steps", format_args!("{phase}:").bold()),
         What::StepStarted { step, why, .. } => format!("{step} begins: {why}"),
         What::StepProgress { step, message } => format!("{step}: {message}"),
         What::StepRetry { step, attempt, wait_seconds, cause } => {
@@ -51,6 +51,9 @@ pub(super) fn line(what: &What) -> Option<String> {
             format!("{step} {} in {}", "done".green(), duration(*elapsed_seconds))
         }
         What::StepFailed { step, message, .. } => format!("{step} {}: {message}", "failed".red()),
+        What::StepBlocked { step, because } if because.starts_with("--") => {
+            format!("{step} {}: enough hosts failed ({because})", "not begun".red())
+        }
         What::StepBlocked { step, because } => format!("{step} {}: {because} failed", "not begun".red()),
         What::StepForgotten { step } => format!("{step} forgotten: no longer part of the cluster"),
         What::Milestone { name, .. } => format!("{} {name}", "reached:".green()),
@@ -70,6 +73,7 @@ mod tests {
 
     use super::*;
     use crate::Class;
+    use crate::phase::Tasks;
 
     #[derive(Clone, Default)]
     struct Screen(Arc<Mutex<Vec<u8>>>);
@@ -97,10 +101,24 @@ mod tests {
                 cluster: "demo".into(),
                 at: jiff::Timestamp::UNIX_EPOCH,
             },
-            What::PhaseStarted { phase: "bootstrap".into(), steps: 4 },
-            What::StepSkipped { step: "bootstrap/pki".into() },
+            What::PhaseStarted {
+                phase: "bootstrap".into(),
+                steps: 4,
+                tasks: vec![
+                    Tasks { step: "bootstrap/pki".into(), count: 1 },
+                    Tasks { step: "bootstrap/node-up".into(), count: 2 },
+                    Tasks { step: "bootstrap/ready".into(), count: 1 },
+                ],
+            },
+            What::StepSkipped { step: "bootstrap/pki".into(), needs: vec![], look_seconds: 0.25 },
             What::StepForgotten { step: "bootstrap/node-up@w-7".into() },
-            What::StepStarted { step: step(), summary: "host becomes node".into(), why: "never ran".into() },
+            What::StepStarted {
+                step: step(),
+                summary: "host becomes node".into(),
+                why: "never ran".into(),
+                needs: vec!["bootstrap/pki".into()],
+                look_seconds: 0.5,
+            },
             What::StepProgress { step: step(), message: "copying artifacts".into() },
             What::StepCount { step: step(), done: 3, total: 9 },
             What::StepRetry { step: step(), attempt: 1, wait_seconds: 1.0, cause: "cannot reach root@10.0.0.2".into() },
@@ -120,9 +138,9 @@ mod tests {
                 skipped: 1,
                 failed: 1,
                 blocked: 1,
-                elapsed_seconds: 75.0,
+                elapsed_seconds: 16.5,
             },
-            What::RunDone { ok: false, elapsed_seconds: 75.2 },
+            What::RunDone { ok: false, elapsed_seconds: 20.0, budget_seconds: None, path: vec![] },
         ];
         what.into_iter().zip(0..).map(|(event, at)| Event { seconds: f64::from(at) * 1.5, event }).collect()
     }
@@ -131,12 +149,13 @@ mod tests {
     fn a_run_as_lines() {
         let screen = Screen::default();
         let mut lines = Lines::new(Box::new(anstream::StripStream::new(Box::new(screen.clone()) as Box<dyn Write>)));
-        let mut times = super::super::summary::Times::default();
+        let mut course = super::super::course::Course::default();
         for event in story() {
-            times.note(&event);
+            course.note(&event);
             lines.show(&event);
         }
-        lines.close(&times.render());
+        let path = super::super::path::critical_path(&course);
+        lines.close(&super::super::summary::render(&course, &path, None));
         let bytes = screen.0.lock().map(|bytes| bytes.clone()).unwrap_or_default();
         insta::assert_snapshot!(String::from_utf8_lossy(&bytes));
     }

@@ -1,21 +1,32 @@
 //! Consumers of events: plain lines, JSON lines, progress bars, and the table at the end.
 //!
-//! They read events and nothing else; they never decide, and a terminal that goes away stops no work. All text goes through anstream, so
-//! `NO_COLOR` and pipes are obeyed.
+//! They read events and nothing else, those of earlier runs among them; they never decide, and a terminal that goes away stops no work. All
+//! text goes through anstream, so `NO_COLOR` and pipes are obeyed. Where events are kept is the affair of `state`.
 
 mod bars;
+mod course;
 mod json;
+mod keep;
 mod lines;
+mod past;
+mod path;
 mod summary;
 mod table;
 
 use std::io::IsTerminal as _;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::phase::{Event, SCHEMA, Sink, What};
+use crate::phase::{Event, PathPart, SCHEMA, Sink, What};
+use crate::state::EventFile;
+use crate::{Error, Result};
 
+use course::Course;
+use keep::Keeper;
+
+pub use past::{Past, Replay};
 pub use table::Table;
 
 /// How a run is shown.
@@ -58,7 +69,39 @@ trait Show {
 pub struct Reporter {
     sink: Sink,
     start: Instant,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Vec<PathPart>>>,
+    keeper: Arc<Mutex<Keeper>>,
+}
+
+/// A run that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// How long it took.
+    pub elapsed: Duration,
+    /// How long it was allowed to take, when that was too short.
+    pub exceeded: Option<Duration>,
+    /// What decided how long it took.
+    pub path: Vec<PathPart>,
+}
+
+impl Finished {
+    /// An error when the run took longer than it was allowed to; it names the slowest of what decided how long it took.
+    pub fn judge(&self) -> Result<()> {
+        /// How many of the slowest parts are named.
+        const SLOWEST: usize = 3;
+        let Some(budget) = self.exceeded else { return Ok(()) };
+        let time = |time: Duration| duration(time.as_secs_f64());
+        let mut path: Vec<&PathPart> = self.path.iter().collect();
+        path.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+        let slowest =
+            path.first().map_or_else(String::new, |part| format!("; the slowest was {}", summary::describe(part)));
+        let message = format!("the run took {}, and its budget is {}{slowest}", time(self.elapsed), time(budget));
+        let error = path.iter().take(SLOWEST).fold(Error::permanent(message), |error, part| {
+            let last = part.last_seconds.map_or_else(String::new, |last| format!(", last run {}", duration(last)));
+            error.evidence(format!("{}: {}{last}", summary::describe(part), duration(part.seconds)))
+        });
+        Err(error.hint("turnup events (shows the whole critical path; everything else went well)"))
+    }
 }
 
 impl Reporter {
@@ -74,8 +117,15 @@ impl Reporter {
             at: jiff::Timestamp::now(),
         });
         // Without the thread the run goes on unseen, which is better than not at all.
-        let thread = thread::Builder::new().name("report".into()).spawn(move || consume(mode, &events)).ok();
-        Self { sink, start: Instant::now(), thread }
+        let keeper = Arc::<Mutex<Keeper>>::default();
+        let kept = Arc::clone(&keeper);
+        let thread = thread::Builder::new().name("report".into()).spawn(move || consume(mode, &events, &kept)).ok();
+        Self { sink, start: Instant::now(), thread, keeper }
+    }
+
+    /// Keeps the events of this run in that file, those from before as well. Compares the times with earlier runs of the same command.
+    pub fn keep(&self, file: EventFile) -> Result<()> {
+        open(&self.keeper).begin(file)
     }
 
     /// Where to send events.
@@ -84,33 +134,61 @@ impl Reporter {
         self.sink.clone()
     }
 
-    /// Emits the last event, shows the table of times and waits until all of it is shown. Nothing sent later is shown.
-    pub fn finish(self, ok: bool) {
-        self.sink.emit(What::RunDone { ok, elapsed_seconds: self.start.elapsed().as_secs_f64() });
+    /// Emits the last event, shows the tables of times and waits until all of it is shown. Nothing sent later is shown. A run that went
+    /// well and took longer than its budget is not well.
+    #[must_use = "a budget that was exceeded has to be told"]
+    pub fn finish(self, ok: bool, budget: Option<Duration>) -> Finished {
+        let elapsed = self.start.elapsed();
+        let exceeded = budget.filter(|budget| ok && elapsed > *budget);
+        self.sink.emit(What::RunDone {
+            ok: ok && exceeded.is_none(),
+            elapsed_seconds: elapsed.as_secs_f64(),
+            budget_seconds: budget.map(|budget| budget.as_secs_f64()),
+            path: Vec::new(),
+        });
         drop(self.sink);
-        if let Some(thread) = self.thread {
-            // A reporter that panicked has said so on standard error already.
-            drop(thread.join());
-        }
+        // A reporter that panicked has said so on standard error already.
+        let path = self.thread.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        Finished { elapsed, exceeded, path }
     }
 }
 
-fn consume(mode: Mode, events: &Receiver<Event>) {
+fn open(keeper: &Mutex<Keeper>) -> MutexGuard<'_, Keeper> {
+    // Each line is written whole or not at all; a panic elsewhere changes nothing about that.
+    keeper.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shows and keeps every event up to the last, into which it puts the critical path.
+fn consume(mode: Mode, events: &Receiver<Event>, keeper: &Mutex<Keeper>) -> Vec<PathPart> {
     let mut show: Box<dyn Show> = match mode {
         Mode::Bars => Box::new(bars::Bars::new()),
         Mode::Lines => Box::new(lines::Lines::new(Box::new(anstream::stderr()))),
         Mode::Json => Box::new(json::Json::new(Box::new(anstream::stdout()))),
         Mode::Quiet => Box::new(Silence),
     };
-    let mut summary = summary::Times::default();
-    for event in events {
-        summary.note(&event);
+    let (mut course, mut last, mut chain) = (Course::default(), None, Vec::new());
+    for mut event in events {
+        course.note(&event);
+        let is_last = if let What::RunDone { path, .. } = &mut event.event {
+            last = course.has_work().then(|| open(keeper).last()).flatten();
+            *path = path::critical_path(&course);
+            path::compare(path, last.as_ref());
+            chain.clone_from(path);
+            true
+        } else {
+            false
+        };
         show.show(&event);
-        if matches!(event.event, What::RunDone { .. }) {
+        if let Err(error) = open(keeper).take(&event) {
+            let message = format!("the events of this run are kept no longer: {error}");
+            show.show(&Event { seconds: event.seconds, event: What::Note { message } });
+        }
+        if is_last {
             break;
         }
     }
-    show.close(&summary.render());
+    show.close(&summary::render(&course, &chain, last.as_ref()));
+    chain
 }
 
 struct Silence;

@@ -1,62 +1,216 @@
-//! What the end of a run shows: the time of each phase, and when each milestone was reached. Pure.
+//! What the end of a run shows: the steps with their counts and times, who failed, the milestones, and the critical path. Pure.
 
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::course::{Course, PhaseCourse, StepCourse, host_of, without_hosts};
 use super::{Table, duration};
-use crate::phase::{Event, What};
+use crate::phase::{PartKind, PathPart};
 
-/// Times, collected from events.
-#[derive(Debug, Default)]
-pub(super) struct Times {
-    phases: Vec<[String; 4]>,
-    milestones: Vec<(String, f64)>,
-    total: f64,
-    ran: usize,
+/// How many names of hosts are listed before the rest is only counted.
+const NAMED: usize = 5;
+/// More milestones of one kind than this are one line.
+const MANY_MILESTONES: usize = 5;
+/// Parts of the critical path below this share of the whole, or these seconds, are added up.
+const SHORT: (f64, f64) = (0.01, 0.05);
+/// Lines are folded at this width.
+const WIDTH: usize = 78;
+
+/// The text, empty when no phase has begun.
+pub(super) fn render(course: &Course, path: &[PathPart], last: Option<&Course>) -> String {
+    if course.phases.is_empty() {
+        return String::new();
+    }
+    let mut text = steps(course, last);
+    for line in failed_hosts(course) {
+        text.push_str(&line);
+    }
+    text.push_str(&milestones(course));
+    if course.has_work() {
+        text.push_str(&critical_path(course, path, last.is_some()));
+    } else if course.total.is_some()
+        && course.phases.iter().all(|phase| phase.steps().iter().all(|step| !step.has_news()))
+    {
+        text.push_str("\nnothing to do: everything is as the configuration says\n");
+    }
+    text
 }
 
-impl Times {
-    pub(super) fn note(&mut self, event: &Event) {
-        match &event.event {
-            What::PhaseDone { phase, ran, skipped, failed, blocked, elapsed_seconds } => {
-                self.ran += ran + failed + blocked;
-                let mut steps = format!("{ran} ran, {skipped} unchanged");
-                for (count, word) in [(failed, "failed"), (blocked, "not begun")] {
-                    if *count > 0 {
-                        // Writing to a String cannot fail.
-                        let _ = write!(steps, ", {count} {word}");
-                    }
-                }
-                let verdict = if failed + blocked > 0 { "failed" } else { "done" };
-                self.phases.push([phase.clone(), verdict.into(), steps, duration(*elapsed_seconds)]);
-            }
-            What::Milestone { name, .. } => self.milestones.push((name.clone(), event.seconds)),
-            What::RunDone { elapsed_seconds, .. } => self.total = *elapsed_seconds,
-            _ => {}
+/// Names of hosts as far as a line has room for them: the first ones, and how many more.
+pub(super) fn name_hosts<'h>(hosts: impl ExactSizeIterator<Item = &'h str>) -> String {
+    let more = hosts.len().saturating_sub(NAMED);
+    let names: Vec<&str> = hosts.take(NAMED).collect();
+    if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
+}
+
+/// One row a phase, below it one for each of its steps that did anything.
+fn steps(course: &Course, last: Option<&Course>) -> String {
+    let all: Vec<(&PhaseCourse, Vec<StepCourse<'_>>)> =
+        course.phases.iter().map(|phase| (phase, phase.steps())).collect();
+    let any = |count: fn(&StepCourse<'_>) -> usize| all.iter().flat_map(|(_, steps)| steps).any(|step| count(step) > 0);
+    let (failed, blocked) = (any(|step| step.failed), any(|step| step.blocked));
+    let mut headings = vec!["step", "ran", "unchanged"];
+    headings.extend(failed.then_some("failed"));
+    headings.extend(blocked.then_some("not begun"));
+    headings.push("time");
+    headings.extend(last.map(|_| "last run"));
+    let mut table = (1..headings.len()).fold(Table::new(&headings), Table::right);
+    let mut row = |name: String, steps: &[StepCourse<'_>], time: Option<f64>, last_time: Option<f64>| {
+        let sum = |count: fn(&StepCourse<'_>) -> usize| number(steps.iter().map(count).sum());
+        let mut cells = vec![name, sum(|step| step.ran), sum(|step| step.skipped)];
+        cells.extend(failed.then(|| sum(|step| step.failed)));
+        cells.extend(blocked.then(|| sum(|step| step.blocked)));
+        cells.push(time.map_or_else(String::new, duration));
+        cells.extend(last.map(|_| last_time.map_or_else(|| "-".into(), duration)));
+        table.row(cells);
+    };
+    for (phase, steps) in &all {
+        let before = last.and_then(|last| last.phases.iter().find(|known| known.name == phase.name));
+        let time = |phase: &PhaseCourse| phase.ended.map(|ended| ended - phase.began);
+        row(phase.name.clone(), steps, time(phase), before.and_then(time));
+        let earlier = before.map(PhaseCourse::steps).unwrap_or_default();
+        for step in steps.iter().filter(|step| step.has_news()) {
+            let name = step.step.split_once('/').map_or(step.step, |(_, name)| name);
+            let known = earlier.iter().find(|known| known.step == step.step && known.ran + known.failed > 0);
+            row(
+                format!("  {name}"),
+                std::slice::from_ref(step),
+                (step.ran + step.failed > 0).then_some(step.seconds),
+                known.map(|known| known.seconds),
+            );
         }
     }
+    row("total".into(), &[], course.total, last.and_then(|last| last.total));
+    table.render()
+}
 
-    /// The text, empty when no phase has ended.
-    pub(super) fn render(&self) -> String {
-        if self.phases.is_empty() {
-            return String::new();
+/// Zero is nothing to read.
+fn number(count: usize) -> String {
+    if count == 0 { String::new() } else { count.to_string() }
+}
+
+fn failed_hosts(course: &Course) -> Vec<String> {
+    let steps: Vec<StepCourse<'_>> = course.phases.iter().flat_map(PhaseCourse::steps).collect();
+    let failed = steps.iter().filter(|step| !step.failed_hosts.is_empty());
+    let line = |step: &StepCourse<'_>| {
+        let hosts = if step.failed == 1 { "1 host".into() } else { format!("{} hosts", step.failed) };
+        let names = name_hosts(step.failed_hosts.iter().copied());
+        fold(&format!("\n{} failed on {hosts}: {names}", step.step))
+    };
+    failed.map(line).collect()
+}
+
+/// The text in lines that fit, divided at blanks; every further line is indented.
+fn fold(text: &str) -> String {
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split(' ') {
+        if width > 0 && width + 1 + word.chars().count() > WIDTH {
+            lines.push_str("\n ");
+            width = 1;
         }
-        let mut table = Table::new(&["phase", "result", "steps", "time"]).right(3);
-        for phase in &self.phases {
-            table.row(phase);
+        if width > 0 {
+            lines.push(' ');
+            width += 1;
         }
-        table.row(["total", "", "", &duration(self.total)]);
-        let mut text = table.render();
-        if !self.milestones.is_empty() {
-            let mut table = Table::new(&["milestone", "after"]).right(1);
-            for (name, seconds) in &self.milestones {
-                table.row([name.clone(), duration(*seconds)]);
-            }
-            text.push('\n');
-            text.push_str(&table.render());
+        lines.push_str(word);
+        width += word.trim_start().chars().count();
+    }
+    lines.push('\n');
+    lines
+}
+
+fn milestones(course: &Course) -> String {
+    if course.milestones.is_empty() {
+        return String::new();
+    }
+    let hosts: BTreeSet<&str> = course.tasks().filter_map(|task| host_of(&task.id)).collect();
+    let kind = |name: &str| without_hosts(name, |word| hosts.contains(word));
+    let kinds: Vec<String> = course.milestones.iter().map(|(name, _)| kind(name)).collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for kind in &kinds {
+        *counts.entry(kind).or_default() += 1;
+    }
+    let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut table = Table::new(&["milestone", "after"]).right(1);
+    for (at, (name, seconds)) in course.milestones.iter().enumerate() {
+        let (same, so_far) = (counts[kinds[at].as_str()], shown.entry(&kinds[at]).or_default());
+        *so_far += 1;
+        if same <= MANY_MILESTONES {
+            table.row([name.clone(), duration(*seconds)]);
+        } else if *so_far == same {
+            // The last of them is when all have it.
+            table.row([format!("{} ({same} of them)", kinds[at]), duration(*seconds)]);
         }
-        if self.ran == 0 {
-            text.push_str("\nnothing to do: everything is as the configuration says\n");
+    }
+    format!("\n{}", table.render())
+}
+
+fn critical_path(course: &Course, path: &[PathPart], compared: bool) -> String {
+    let total = course.total.unwrap_or_default();
+    let mut headings = vec!["critical path", "time"];
+    headings.extend(compared.then_some("last run"));
+    let mut table = (1..headings.len()).fold(Table::new(&headings), Table::right);
+    let (long, short): (Vec<&PathPart>, Vec<&PathPart>) =
+        path.iter().partition(|part| part.seconds >= SHORT.1.max(total * SHORT.0));
+    for part in &long {
+        let mut cells = vec![describe(part), duration(part.seconds)];
+        cells.extend(compared.then(|| part.last_seconds.map_or_else(|| "-".into(), duration)));
+        table.row(cells);
+    }
+    if !long.is_empty() && !short.is_empty() {
+        let seconds = short.iter().map(|part| part.seconds).sum();
+        let parts = if short.len() == 1 { "1 shorter part".into() } else { format!("{} shorter parts", short.len()) };
+        table.row([parts, duration(seconds)]);
+    }
+    if table.is_empty() { String::new() } else { format!("\n{}", table.render()) }
+}
+
+/// What a part of the critical path is, in words.
+pub(super) fn describe(part: &PathPart) -> String {
+    match part.kind {
+        PartKind::Step => part.name.clone(),
+        PartKind::Proof => format!("{}: is it done?", part.name),
+        PartKind::Turn => format!("{}: waits for its turn", part.name),
+        PartKind::Between => format!("({})", part.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_named_up_to_five() {
+        let hosts = ["a", "b", "c", "d", "e", "f", "g"];
+        assert_eq!(name_hosts(hosts[..5].iter().copied()), "a, b, c, d, e");
+        assert_eq!(name_hosts(hosts.into_iter()), "a, b, c, d, e and 2 more");
+    }
+
+    #[test]
+    fn many_milestones_that_are_alike_are_one_row() {
+        use crate::phase::{Event, What};
+        let mut course = Course::default();
+        let started = What::PhaseStarted { phase: "p".into(), steps: 8, tasks: Vec::new() };
+        course.note(&Event { seconds: 0.0, event: started });
+        for at in 1..=7 {
+            let step = format!("p/s@w-{at}");
+            let name = format!("node w-{at} Ready");
+            let seconds = f64::from(at);
+            course.note(&Event { seconds, event: What::Milestone { step: step.clone(), name } });
+            course.note(&Event { seconds, event: What::StepDone { step, elapsed_seconds: 1.0 } });
         }
-        text
+        let name = "API server ready".into();
+        course.note(&Event { seconds: 9.0, event: What::Milestone { step: "p/api".into(), name } });
+        assert_eq!(
+            milestones(&course),
+            "\nmilestone                 after\nnode * Ready (7 of them)   7.0s\nAPI server ready           9.0s\n"
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_folded_at_blanks() {
+        let text = format!("one {} three", "x".repeat(WIDTH - 3));
+        assert_eq!(fold(&text), format!("one\n  {}\n  three\n", "x".repeat(WIDTH - 3)));
+        assert_eq!(fold("a b"), "a b\n");
     }
 }

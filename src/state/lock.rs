@@ -26,6 +26,20 @@ pub struct Owner {
     pub command: String,
 }
 
+impl Owner {
+    /// Whom the text of a lock names.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs_err::read(path).ok()?).ok()
+    }
+
+    /// Whether that process is there; of one on another machine nobody here can tell that it is not.
+    pub(super) fn is_alive(&self) -> bool {
+        let here = rustix::system::uname().nodename().to_string_lossy() == self.host;
+        let process = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        !here || process.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+    }
+}
+
 /// Proof that this process is the only writer; dropped, the lock is free.
 #[derive(Debug)]
 pub struct Lock {

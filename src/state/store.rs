@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
-use super::{Lock, trouble};
+use super::{Lock, Owner, trouble};
 use crate::{Class, Error, Result, kill_point};
 
 const STATE: &str = "state.json";
@@ -121,6 +121,12 @@ impl Store {
         kill_point::pass(format_args!("lock taken"));
         remove_parts(&self.dir, &NOT_OURS.map(|rel| self.path(rel)));
         Ok(lock)
+    }
+
+    /// Who works on the cluster now, if anybody does. Takes no lock, so it never stands in another one's way.
+    #[must_use]
+    pub fn owner(&self) -> Option<Owner> {
+        Owner::read(&self.path(LOCK)).filter(Owner::is_alive)
     }
 
     /// The state: snapshot plus what the journal says since. Needs no lock.

@@ -1,7 +1,8 @@
 //! Drives the engine through a made-up phase, so that tests can kill it, interrupt it and start it again.
 //!
-//! `fake-engine DIR SCENARIO [ARGUMENT]`. Effects are files below `DIR/out`; every run of a step adds a line to `DIR/ran`. It is a test's
-//! tool and knows no cluster.
+//! `fake-engine DIR SCENARIO [ARGUMENT]`. Effects are files below `DIR/out`; every run of a step adds a line to `DIR/ran`. Variables say
+//! what else: `FAKE_FAIL` (ids that fail, divided by commas), `FAKE_PAUSE` (milliseconds that a step takes), `FAKE_BUDGET` (seconds for the
+//! run), `FAKE_BARS` (for a person instead of JSON). It is a test's tool and knows no cluster.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,8 @@ impl Action for MakeFile {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         cx.progress("writing");
-        if std::env::var("FAKE_FAIL").is_ok_and(|id| id == self.id(host)) {
+        cx.sleep(Duration::from_millis(number("FAKE_PAUSE").unwrap_or(0)))?;
+        if std::env::var("FAKE_FAIL").is_ok_and(|ids| ids.split(',').any(|id| id == self.id(host))) {
             return Err(Error::permanent("this host was told to fail").evidence("told by FAKE_FAIL"));
         }
         let mut ran = fs_err::OpenOptions::new().append(true).create(true).open(self.dir.join("ran"))?;
@@ -95,11 +97,17 @@ fn run(dir: &Path, scenario: &str, argument: Option<String>) -> Result<()> {
     let store = Store::open(dir.join("state"))?;
     let lock = store.lock("fake-engine")?;
     let reporter = Reporter::start(Mode::detect(std::env::var_os("FAKE_BARS").is_none()), "fake-engine", "fake");
+    reporter.keep(store.keep_events(&lock, "fake-engine")?)?;
     let mut engine = Engine::new(&store, &lock, reporter.sink()).first_wait(Duration::from_millis(10));
     let phase = match scenario {
         "sweep" => {
             engine = engine.parallel(1);
             files(dir, &["h0", "h1"])
+        }
+        "many" => {
+            let count: u32 = argument.and_then(|count| count.parse().ok()).ok_or_else(|| Error::usage("how many?"))?;
+            let names: Vec<String> = (0..count).map(|at| format!("worker-{at}")).collect();
+            files(dir, &names.iter().map(String::as_str).collect::<Vec<_>>())
         }
         "wide" => files(dir, &["h0", "h1", "h2", "h3", "h4", "h5"]),
         "child" | "child-term" => {
@@ -120,8 +128,13 @@ fn run(dir: &Path, scenario: &str, argument: Option<String>) -> Result<()> {
     };
     let result = engine.run(&phase);
     drop(engine);
-    reporter.finish(result.is_ok());
-    result.map(drop)
+    let finished = reporter.finish(result.is_ok(), number("FAKE_BUDGET").map(Duration::from_secs));
+    result?;
+    finished.judge()
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 fn files(dir: &Path, hosts: &[&str]) -> Phase {

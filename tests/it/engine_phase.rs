@@ -159,6 +159,55 @@ fn the_budget_ends_the_tries() {
     insta::assert_snapshot!("budget", error.render());
 }
 
+/// A host step that fails on these hosts, and counts where it began.
+struct FailsOn(&'static [&'static str], Arc<AtomicU32>);
+
+impl Action for FailsOn {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        Ok(Inputs::new())
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        Ok(Proof::Holds)
+    }
+
+    fn run(&self, host: Option<&str>, _cx: &Cx) -> Result<()> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        if host.is_some_and(|host| self.0.contains(&host)) {
+            return Err(Error::permanent("no space left"));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn after_so_many_failed_hosts_no_further_host_begins() {
+    const HOSTS: [&str; 6] = ["h0", "h1", "h2", "h3", "h4", "h5"];
+    let text =
+        format!("{TWO}[[step]]\nname = \"three\"\nafter = [\"two\"]\n[[step]]\nname = \"four\"\nafter = [\"one\"]\n");
+    let run = |limit: Option<usize>| {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let lock = store.lock("test").unwrap();
+        let began = Arc::new(AtomicU32::new(0));
+        let mut phase = phase(&HOSTS, &knob(&[]), &knob(&[])).with("three", knob(&[])).with("four", knob(&[]));
+        phase.manifest = Manifest::parse("phase.toml", &text).unwrap();
+        let phase = phase.with("two", FailsOn(&["h1", "h2", "h5"], Arc::clone(&began)));
+        let mut engine = Engine::new(&store, &lock, Sink::null()).parallel(1).max_failures(limit);
+        let error = engine.run(&phase).unwrap_err();
+        let done = store.state().unwrap().steps.into_keys().collect::<Vec<_>>();
+        (began.load(Ordering::SeqCst), done, error.render())
+    };
+    let (began, done, error) = run(None);
+    assert_eq!(began, 6, "a failure concerns one host alone");
+    assert_eq!(done, ["p/four", "p/one", "p/two@h0", "p/two@h3", "p/two@h4"]);
+    assert!(error.contains("3 hosts failed: h1, h2, h5"), "{error}");
+    let (began, done, error) = run(Some(2));
+    assert_eq!(began, 3, "h0, h1 and h2");
+    assert_eq!(done, ["p/four", "p/one", "p/two@h0"], "what is no host's goes on");
+    insta::assert_snapshot!("max_failures", error);
+}
+
 #[test]
 fn a_panic_is_our_defect_and_stops_one_step() {
     let dir = tempfile::tempdir().unwrap();

@@ -36,6 +36,11 @@ mod engine_signals;
 mod engine_ssh;
 mod engine_state;
 mod kconfig_cli;
+#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+mod report_bars;
+#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+mod report_events;
+mod report_logs;
 mod tidy;
 mod wizard_cli;
 mod wizard_pty;

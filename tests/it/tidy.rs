@@ -27,7 +27,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("doctor", &["exec"]),
     ("wizard", &["config"]),
     ("phase", &["change", "exec", "kill_point", "state"]),
-    ("report", &["phase"]),
+    ("report", &["phase", "state"]),
     ("artifacts", &["exec", "phase"]),
     // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
     ("cluster", &["artifacts", "config", "exec", "phase", "provision", "state"]),
