@@ -2,6 +2,8 @@
 //!
 //! The settings are read once; nothing here decides anything about a node (that is `bootstrap::complete`).
 
+mod own_steps;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,7 +13,7 @@ use crate::config::{Network, Settings, TreeSource};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Ssh;
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
-use crate::provision::{Handoff, Host, handoff};
+use crate::provision::{Handoff, Host, Role, handoff};
 use crate::state::Store;
 
 /// The cluster's SSH key, below its directory.
@@ -144,7 +146,7 @@ impl Cluster {
     pub fn manifest(&self, phase: &str) -> Result<Manifest> {
         let own = format!("phases/{phase}/targets/{}/phase.toml", self.settings.target);
         let file = if self.source.files(&own).is_empty() { format!("phases/{phase}/phase.toml") } else { own };
-        Manifest::parse(&file, &self.source.read_text(&file)?)
+        Manifest::parse_for(&file, &self.source.read_text(&file)?, &Role::ALL.map(Role::name))
     }
 
     /// What provision handed over; an error that names the command when it has not yet.

@@ -18,7 +18,7 @@ use super::graph::{Task, expand};
 use super::kill_point::{self, Point};
 use super::manifest::unknown;
 use super::plan::{self, Foretold, judge};
-use super::{Action, Cx, Inputs, Manifest, Sink, Step, What};
+use super::{Action, Cx, Inputs, Manifest, Sink, Step, Surroundings, What};
 use crate::exec::signals;
 use crate::state::{Entry, Lock, Outcome, State, Store};
 use crate::{Class, Error, Result};
@@ -51,6 +51,8 @@ pub struct Phase {
     pub work_dir: PathBuf,
     /// Values of the configuration, for the custom steps that name some as inputs.
     pub settings: Inputs,
+    /// What custom steps may know and use of the cluster.
+    pub surroundings: Option<Arc<dyn Surroundings>>,
 }
 
 impl Phase {
@@ -64,6 +66,7 @@ impl Phase {
             hosts,
             work_dir: ".".into(),
             settings: Inputs::new(),
+            surroundings: None,
         }
     }
 
@@ -81,7 +84,7 @@ impl Phase {
 
     fn performer<'p>(&'p self, store: &Store, step: &Step) -> Result<Performer<'p>> {
         if !step.run.is_empty() {
-            return CustomCommand::new(self, step, store.dir()).map(Performer::Custom);
+            return CustomCommand::new(self, step, store).map(Performer::Custom);
         }
         self.actions.get(&step.name).map(|action| Performer::BuiltIn(action.as_ref())).ok_or_else(|| {
             let what = unknown("built-in step", &step.name, self.actions.keys().map(String::as_str));

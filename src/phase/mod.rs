@@ -14,11 +14,13 @@ mod inputs;
 mod kill_point;
 mod manifest;
 mod plan;
+mod surroundings;
 
 pub use action::{Action, Cx, Proof};
 pub use bound::Bound;
 pub use engine::{Engine, Host, Phase, Summary};
 pub use event::{Event, SCHEMA, Sink, What};
 pub use inputs::Inputs;
-pub use manifest::{Manifest, Scope, Step};
+pub use manifest::{Manifest, Place, Scope, Step};
 pub use plan::{Decision, Foretold, Planned, plan};
+pub use surroundings::{HostFacts, Surroundings};

@@ -31,6 +31,7 @@ mod engine_run;
 mod engine_signals;
 mod engine_ssh;
 mod engine_state;
+mod engine_steps;
 mod kconfig_cli;
 mod tidy;
 mod wizard_cli;
