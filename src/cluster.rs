@@ -74,6 +74,11 @@ impl Cluster {
         Self::with_store(settings, source, state_dir, Store::open)
     }
 
+    /// The same only to look at: nothing is made where it is not there yet.
+    pub fn look(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+        Self::with_store(settings, source, state_dir, |dir| Ok(Store::at(dir)))
+    }
+
     /// The cluster as it would be with nothing done yet: its directory is only imagined.
     pub fn imagined(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
         Self::with_store(settings, source, state_dir, |dir| Ok(Store::imagined(dir)))

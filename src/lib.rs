@@ -42,6 +42,7 @@
 //! | `forecast` | what a configuration would become: rendered files and steps, before anything exists |
 //! | `plan` | what `up` would do, as one file that a run can be held to; the blast radius of each changed setting |
 //! | `validate` | does the cluster do what a cluster is for |
+//! | `status` | how a cluster stands: phases, nodes, certificates, versions; looks only |
 //! | `bench` | the times of a turn-up, next to kubeadm's |
 //! | `cli` | one file a command; the only one that knows all rooms |
 //!
@@ -136,6 +137,7 @@ pub mod plan;
 pub mod provision;
 pub mod report;
 pub mod state;
+pub mod status;
 pub mod validate;
 pub mod wizard;
 

@@ -141,7 +141,7 @@ pub enum Command {
     Addons(run::RunArgs),
     /// Check that nodes, pods, Services and DNS work, and say why when not
     Validate(validate::Args),
-    /// Show the nodes and addons
+    /// Show how the cluster stands: phases, nodes, addons, certificates, versions, who works on it
     Status(status::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
     Kubeconfig(kubeconfig::Args),

@@ -14,6 +14,7 @@ mod inputs;
 mod kill_point;
 mod manifest;
 mod plan;
+mod review;
 mod surroundings;
 
 pub use action::{Action, Cx, Proof};
@@ -23,4 +24,5 @@ pub use event::{Event, SCHEMA, Sink, What};
 pub use inputs::Inputs;
 pub use manifest::{Manifest, Place, Scope, Step};
 pub use plan::{Decision, Foretold, Planned, plan};
+pub use review::{Condition, Standing, review};
 pub use surroundings::{HostFacts, Surroundings};

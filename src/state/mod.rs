@@ -10,6 +10,6 @@ mod store;
 mod trouble;
 
 pub use journal::{Entry, Line, Outcome};
-pub use lock::{Lock, Owner};
+pub use lock::{Holder, Lock, Owner};
 pub use snapshot::{Open, Record, State};
 pub use store::Store;

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
-use super::{Lock, trouble};
+use super::{Holder, Lock, lock, trouble};
 use crate::{Class, Error, Result};
 
 const STATE: &str = "state.json";
@@ -114,6 +114,11 @@ impl Store {
     /// Takes the lock for this command, or names the process that has it.
     pub fn lock(&self, command: &str) -> Result<Lock> {
         Lock::take(&self.path(LOCK), command)
+    }
+
+    /// Who has the lock, or died with it. Needs no lock and takes none.
+    pub fn holder(&self) -> Result<Option<Holder>> {
+        lock::look(&self.path(LOCK))
     }
 
     /// The state: snapshot plus what the journal says since. Needs no lock.

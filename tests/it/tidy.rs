@@ -52,6 +52,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("validate", &["addons", "bootstrap", "cluster", "exec", "phase", "provision", "report"]),
+    ("status", &["addons", "artifacts", "bootstrap", "cluster", "phase", "provision", "report", "state"]),
     (
         "bench",
         &[
@@ -86,6 +87,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "provision",
             "report",
             "state",
+            "status",
             "validate",
             "wizard",
         ],
