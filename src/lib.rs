@@ -43,6 +43,7 @@
 //! | `plan` | what `up` would do, as one file that a run can be held to; the blast radius of each changed setting |
 //! | `validate` | does the cluster do what a cluster is for |
 //! | `status` | how a cluster stands: phases, nodes, certificates, versions; looks only |
+//! | `bundle` | what somebody else needs to help, in one archive without secrets |
 //! | `bench` | the times of a turn-up, next to kubeadm's |
 //! | `cli` | one file a command; the only one that knows all rooms |
 //!
@@ -123,6 +124,7 @@ pub mod addons;
 pub mod artifacts;
 pub mod bench;
 pub mod bootstrap;
+pub mod bundle;
 pub mod change;
 pub mod cli;
 pub mod cluster;

@@ -30,6 +30,7 @@ mod run;
 mod session;
 mod state;
 mod status;
+mod support_bundle;
 mod up;
 mod validate;
 
@@ -143,6 +144,8 @@ pub enum Command {
     Validate(validate::Args),
     /// Show how the cluster stands: phases, nodes, addons, certificates, versions, who works on it
     Status(status::Args),
+    /// Write an archive with what somebody else needs to help: logs, state, configuration; without secrets
+    SupportBundle(support_bundle::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
     Kubeconfig(kubeconfig::Args),
     /// Delete the cluster with all its data
@@ -178,6 +181,7 @@ impl Command {
             Self::Addons(args) => up::run_one(PhaseName::Addons, &args, global, printer),
             Self::Validate(args) => validate::run(&args, global, printer),
             Self::Status(args) => status::run(&args, global, printer),
+            Self::SupportBundle(args) => support_bundle::run(&args, global, printer),
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),

@@ -7,6 +7,7 @@ mod artifacts_lock;
 mod artifacts_mirror;
 mod artifacts_support;
 mod bench_cli;
+mod cli_status;
 mod cli_support;
 #[cfg(feature = "kill-points")]
 mod cluster_crash;
