@@ -14,6 +14,7 @@ mod cluster_crash;
 mod cluster_faults;
 mod cluster_life;
 mod cluster_static;
+mod cluster_status;
 mod cluster_support;
 mod config_cli;
 mod config_explain;
