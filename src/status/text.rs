@@ -1,6 +1,6 @@
 //! The status as text for people, laid out for 80 columns. It decides nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -140,7 +140,7 @@ fn certificates(all: &[Certificate]) -> String {
     for place in places {
         let of_place = || all.iter().filter(|one| one.place == place);
         let first = of_place().min_by_key(|one| one.ends);
-        let (file, left) = first.map_or_else(Default::default, |one| (one.file.clone(), span(one.left_seconds)));
+        let (file, left) = first.map_or_else(Default::default, |one| (file_name(&one.file), span(one.left_seconds)));
         table.row([place.to_owned(), of_place().count().to_string(), file, left]);
     }
     if table.is_empty() {
@@ -148,6 +148,10 @@ fn certificates(all: &[Certificate]) -> String {
     }
     let bad = all.iter().filter(|one| one.level != Level::Ok).map(warning).collect();
     table.render() + &listed(bad, "certificates")
+}
+
+fn file_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
 }
 
 fn warning(one: &Certificate) -> String {
@@ -192,8 +196,15 @@ fn versions(status: &Status) -> String {
     table.row(["turnup", versions.turnup, &found.join(", ")]);
     let mut text = table.render();
     if !versions.artifacts.is_empty() {
-        let all: Vec<String> = versions.artifacts.iter().map(|(id, version)| format!("{id} {version}")).collect();
-        text.push_str(&wrap(&format!("artifacts: {}", all.join(", ")), 0));
+        // Many have the version of what they are a part of, and an image that of its binary.
+        let mut same: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (id, version) in &versions.artifacts {
+            same.entry(version).or_default().insert(id.strip_prefix("image/").unwrap_or(id));
+        }
+        let group = |(version, ids): (&str, BTreeSet<&str>)| {
+            wrap(&format!("artifacts {version}: {}", ids.into_iter().collect::<Vec<_>>().join(", ")), 0)
+        };
+        text.extend(same.into_iter().map(group));
     }
     text
 }

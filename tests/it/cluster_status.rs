@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
-use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
+use crate::cluster_life::lose_power;
 use crate::cluster_support::{Done, Site, can_make_hosts, say, sh};
 use crate::engine_steps::documented;
 
@@ -81,8 +81,8 @@ fn the_status_of_a_whole_cluster(site: &Site) {
         ("addons ", " done "),
         (CONTROL_PLANE, " Ready "),
         ("coredns", " 1/1"),
-        ("here ", "pki/admin.crt"),
-        (WORKER, "/etc/kubernetes/pki/kubelet.crt"),
+        ("here ", "admin.crt"),
+        (WORKER, "kubelet-client-current.pem"),
         ("Kubernetes ", " on 2 nodes"),
         ("turnup ", "this one on 2 hosts"),
     ] {
@@ -183,7 +183,7 @@ fn contents(archive: &Path) -> Vec<(String, String)> {
 }
 
 fn a_host_that_is_away_is_named(site: &Site) {
-    kill_process(site.leader(CONTROL_PLANE).unwrap(), Signal::KILL).unwrap();
+    lose_power(site, CONTROL_PLANE);
     let done: Done = site.fails(5, &["status"]);
     say(&done.out);
     assert!(done.out.contains(&format!("{CONTROL_PLANE}: cannot reach root@10.124.1.10 over ssh")), "{done}");
