@@ -1,5 +1,6 @@
 //! Every secret that a cluster has on this machine, and what looks like one and is not: public keys and certificates. Held in memory only.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -71,10 +72,11 @@ impl Known {
         for text in [text.as_str(), Zeroizing::new(text.replace("\\n", "\n")).as_str()] {
             self.read_pem(rel, text);
         }
-        if Path::new(rel).extension().is_some_and(|end| end == "pub") {
+        let end = Path::new(rel).extension().and_then(OsStr::to_str).unwrap_or_default();
+        if end == "pub" {
             let blob = text.split_whitespace().nth(1).and_then(|word| STANDARD.decode(word).ok());
             self.public.extend(blob);
-        } else if rel.ends_with(".key") && !text.contains("-----BEGIN") {
+        } else if end == "key" && !text.contains("-----BEGIN") {
             let plain = text.trim().as_bytes().to_vec();
             if let Ok(decoded) = STANDARD.decode(&plain) {
                 self.add(rel, decoded, true);

@@ -217,7 +217,7 @@ fn private_keys(bytes: &[u8]) -> Vec<Hit> {
         let begin = last_position(head, BEGIN).map(|begin| near + begin);
         let end = last_position(head, END).map(|end| near + end);
         let range = match (begin, end) {
-            (Some(begin), None) => begin..end_of_pem(bytes, after),
+            // Its beginning is not here, so it is in front of this end.
             (begin, Some(end)) if begin.is_none_or(|begin| begin < end) => end.saturating_sub(LONGEST_PEM / 8)..after,
             (Some(begin), _) => begin..end_of_pem(bytes, after),
             (None, _) => at..after,

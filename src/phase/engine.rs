@@ -84,7 +84,7 @@ impl Phase {
 
     fn performer<'p>(&'p self, store: &Store, step: &Step) -> Result<Performer<'p>> {
         if !step.run.is_empty() {
-            return CustomCommand::new(self, step, store).map(Performer::Custom);
+            return CustomCommand::new(self, step, store).map(|command| Performer::Custom(Box::new(command)));
         }
         self.actions.get(&step.name).map(|action| Performer::BuiltIn(action.as_ref())).ok_or_else(|| {
             let what = unknown("built-in step", &step.name, self.actions.keys().map(String::as_str));
@@ -97,14 +97,14 @@ impl Phase {
 /// Who does a step.
 pub(super) enum Performer<'p> {
     BuiltIn(&'p dyn Action),
-    Custom(CustomCommand),
+    Custom(Box<CustomCommand>),
 }
 
 impl Performer<'_> {
     pub(super) fn as_ref(&self) -> &dyn Action {
         match self {
             Self::BuiltIn(action) => *action,
-            Self::Custom(command) => command,
+            Self::Custom(command) => command.as_ref(),
         }
     }
 }

@@ -51,8 +51,9 @@ impl Certificate {
 /// The certificates in the cluster's own directory.
 pub(super) fn here(store: &Store) -> Result<Vec<Certificate>> {
     let Ok(entries) = fs_err::read_dir(store.path("pki")) else { return Ok(Vec::new()) };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".crt")).collect();
+    let paths =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "crt"));
+    let mut names: Vec<String> = paths.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
     names.sort();
     let mut found = Vec::new();
     for name in names {

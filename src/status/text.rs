@@ -116,11 +116,11 @@ fn reasons(phase: &PhaseStatus) -> String {
         Condition::Unknown(why) => Some(format!("unknown: {why}")),
     };
     let lines = phase.steps.iter().filter_map(|step| Some(format!("{}: {}", step.id, reason(&step.condition)?)));
-    listed(lines.collect(), "steps")
+    listed(&lines.collect::<Vec<_>>(), "steps")
 }
 
 /// Indented lines, the first few of them.
-fn listed(lines: Vec<String>, what: &str) -> String {
+fn listed(lines: &[String], what: &str) -> String {
     let more = lines.len().saturating_sub(LISTED);
     let mut text: String = lines.iter().take(LISTED).map(|line| wrap(line, 2)).collect();
     if more > 0 {
@@ -146,8 +146,8 @@ fn certificates(all: &[Certificate]) -> String {
     if table.is_empty() {
         return String::new();
     }
-    let bad = all.iter().filter(|one| one.level != Level::Ok).map(warning).collect();
-    table.render() + &listed(bad, "certificates")
+    let bad: Vec<String> = all.iter().filter(|one| one.level != Level::Ok).map(warning).collect();
+    table.render() + &listed(&bad, "certificates")
 }
 
 fn file_name(path: &str) -> String {
@@ -213,8 +213,8 @@ fn gaps(status: &Status) -> String {
     if status.gaps.is_empty() {
         return String::new();
     }
-    let lines = status.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.why)).collect();
-    format!("could not ask:\n{}", listed(lines, "of them"))
+    let lines: Vec<String> = status.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.why)).collect();
+    format!("could not ask:\n{}", listed(&lines, "of them"))
 }
 
 fn many(count: usize, what: &str) -> String {

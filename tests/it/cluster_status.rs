@@ -108,8 +108,9 @@ fn secrets(site: &Site) -> Vec<(PathBuf, Vec<u8>)> {
     let found = ["pki", "ssh", "ssh/hosts"].map(|dir| site.path(dir));
     let files = found.iter().flat_map(|dir| fs_err::read_dir(dir).unwrap().flatten().map(|entry| entry.path()));
     let private = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        path.is_file() && !name.contains('.') && name != "known_hosts" || name.ends_with(".key")
+        let end = path.extension().map(|end| end.to_string_lossy().into_owned());
+        let is_key = end.is_none() && !path.ends_with("known_hosts") || end.is_some_and(|end| end == "key");
+        path.is_file() && is_key
     };
     files.filter(private).map(|path| (path.clone(), fs_err::read(path).unwrap())).collect()
 }
@@ -117,16 +118,17 @@ fn secrets(site: &Site) -> Vec<(PathBuf, Vec<u8>)> {
 fn the_bundle_has_everything_but_secrets(site: &Site) {
     let secrets = secrets(site);
     assert!(secrets.len() > 15, "{}", secrets.len());
-    let planted: String = secrets
+    let forms: Vec<String> = secrets
         .iter()
         .map(|(path, bytes)| {
             let text = String::from_utf8_lossy(bytes);
             let base64 = STANDARD.encode(bytes);
             let twice = STANDARD.encode(&base64);
-            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let digits = hex::encode(bytes);
             format!("{}: {text}\n{text:?}\n{base64}\n{twice}\n{digits}\n", path.file_name().unwrap().display())
         })
         .collect();
+    let planted = forms.concat();
     fs_err::write(site.path("logs/planted.log"), &planted).unwrap();
     let pod = root_of(site, WORKER).join("var/log/pods/kube-system_kube-planted/planted");
     fs_err::create_dir_all(&pod).unwrap();
