@@ -50,7 +50,8 @@ fn add_the_documented_steps(site: &Site) {
     }
     sh(&format!("chmod +x '{to}'/scripts/*.sh"));
     let plan = site.ok(&["plan"]).out;
-    assert!(plan.contains("provision/room-here: never ran\n         $ scripts/room-here.sh"), "{plan}");
+    assert!(plan.contains("provision/room-here: never ran") && plan.contains("scripts/room-here.sh"), "{plan}");
+    assert!(plan.contains(&format!("bootstrap/banner@{WORKER}")) && plan.contains("/etc/motd"), "{plan}");
 }
 
 fn the_steps_run_at_their_places(site: &Site) {

@@ -160,9 +160,12 @@ impl Bench {
     }
 
     fn plan(&self, own: &str, step: &str) -> Vec<String> {
-        let all = Engine::plan(&self.store(), &self.phase(own)).unwrap();
-        let line =
-            |planned: &Planned| format!("{:?} {}: {} {:?}", planned.decision, planned.id, planned.why, planned.preview);
+        let all = Engine::plan(&self.store(), &self.phase(own), None).unwrap().steps;
+        let line = |planned: &Planned| {
+            let changes = planned.preview.changes.iter();
+            let changes: Vec<String> = changes.map(|change| format!("{change} {}", change.lines.join(" "))).collect();
+            format!("{:?} {}: {} {}", planned.decision, planned.id, planned.why, changes.join("; "))
+        };
         all.iter().filter(|planned| planned.step == step).map(line).collect()
     }
 
@@ -193,7 +196,7 @@ fn what_a_step_made_is_its_proof() {
     assert_eq!(
         bench.plan(own, "list"),
         ["Run p/list: outputs gone: list is not what the step made \
-          [\"$ sh -c 'echo one >list; echo ran >>times'\", \"makes list\"]"]
+          run command sh -c 'echo one >list; echo ran >>times' + list"]
     );
     bench.run(own).unwrap();
     fs_err::remove_file(bench.dir.path().join("list")).unwrap();
@@ -241,7 +244,7 @@ fn a_script_runs_on_its_hosts_with_what_it_has_to_know_and_leaves_nothing() {
     fs_err::remove_file(bench.dir.path().join("w0/made")).unwrap();
     assert_eq!(
         bench.plan(own, "tune"),
-        ["Run p/tune@w0: outputs gone: /made is not there [\"$ on w0 scripts/tune.sh fast\", \"makes /made on w0\"]"]
+        ["Run p/tune@w0: outputs gone: /made is not there run command on w0 scripts/tune.sh fast + /made"]
     );
     assert_eq!(bench.run(own).unwrap().ran, 1);
     let moved = Bench { instances: [("c0".into(), "first".into()), ("w0".into(), "second".into())].into(), ..bench };
