@@ -62,6 +62,7 @@
 //! | `provision/` | Terraform's working directory: module, variables, state, descriptions of local hosts |
 //! | `outputs/provision.json` | the hand-off: hosts and the API's address |
 //! | `outputs/artifacts.json` | which artifact has which digest |
+//! | `outputs/steps/` | the digests of what steps of a user's own made |
 //! | `pki/` | authorities, certificates, keys; 0600 where secret |
 //! | `complete/<node>.json` | the complete configuration of a node |
 //! | `addons/`, `validate/` | the manifests as they are applied |
