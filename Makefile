@@ -29,7 +29,7 @@ addons: build ## Phase 3 alone: what runs in the cluster from the start
 	@$(TURNUP) addons $(ARGS)
 validate: build ## Do nodes, pods, Services and DNS work?
 	@$(TURNUP) validate $(ARGS)
-status: build ## Nodes and addons
+status: build ## How the cluster stands
 	@$(TURNUP) status $(ARGS)
 kubeconfig: build ## The path of the administrator's kubeconfig
 	@$(TURNUP) kubeconfig $(ARGS)

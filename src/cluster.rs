@@ -2,6 +2,8 @@
 //!
 //! The settings are read once; nothing here decides anything about a node (that is `bootstrap::complete`).
 
+mod own_steps;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,7 +13,7 @@ use crate::config::{Network, Settings, TreeSource};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Ssh;
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
-use crate::provision::{Handoff, Host, handoff};
+use crate::provision::{Handoff, Host, Role, handoff};
 use crate::state::Store;
 
 /// The cluster's SSH key, below its directory.
@@ -70,6 +72,11 @@ impl Cluster {
     pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
         require_files(settings)?;
         Self::with_store(settings, source, state_dir, Store::open)
+    }
+
+    /// The same only to look at: nothing is made where it is not there yet.
+    pub fn look(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+        Self::with_store(settings, source, state_dir, |dir| Ok(Store::at(dir)))
     }
 
     /// The cluster as it would be with nothing done yet: its directory is only imagined.
@@ -144,7 +151,7 @@ impl Cluster {
     pub fn manifest(&self, phase: &str) -> Result<Manifest> {
         let own = format!("phases/{phase}/targets/{}/phase.toml", self.settings.target);
         let file = if self.source.files(&own).is_empty() { format!("phases/{phase}/phase.toml") } else { own };
-        Manifest::parse(&file, &self.source.read_text(&file)?)
+        Manifest::parse_for(&file, &self.source.read_text(&file)?, &Role::ALL.map(Role::name))
     }
 
     /// What provision handed over; an error that names the command when it has not yet.

@@ -43,6 +43,8 @@
 //! | `forecast` | what a configuration would become: rendered files and steps, before anything exists |
 //! | `plan` | what `up` would do, as one file that a run can be held to; the blast radius of each changed setting |
 //! | `validate` | does the cluster do what a cluster is for |
+//! | `status` | how a cluster stands: phases, nodes, certificates, versions; looks only |
+//! | `bundle` | what somebody else needs to help, in one archive without secrets |
 //! | `bench` | the times of a turn-up, next to kubeadm's |
 //! | `cli` | one file a command; the only one that knows all rooms |
 //!
@@ -61,6 +63,7 @@
 //! | `provision/` | Terraform's working directory: module, variables, state, descriptions of local hosts |
 //! | `outputs/provision.json` | the hand-off: hosts and the API's address |
 //! | `outputs/artifacts.json` | which artifact has which digest |
+//! | `outputs/steps/` | the digests of what steps of a user's own made |
 //! | `pki/` | authorities, certificates, keys; 0600 where secret |
 //! | `complete/<node>.json` | the complete configuration of a node |
 //! | `addons/`, `validate/` | the manifests as they are applied |
@@ -124,6 +127,7 @@ pub mod addons;
 pub mod artifacts;
 pub mod bench;
 pub mod bootstrap;
+pub mod bundle;
 pub mod change;
 pub mod cli;
 pub mod cluster;
@@ -139,6 +143,7 @@ pub mod plan;
 pub mod provision;
 pub mod report;
 pub mod state;
+pub mod status;
 pub mod validate;
 pub mod wizard;
 

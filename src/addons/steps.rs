@@ -36,7 +36,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let room =
         Arc::new(Room { cluster: Arc::clone(cluster), handoff: cluster.handoff()?, last_look: Mutex::default() });
     let shared = || Arc::clone(&room);
-    Ok(Phase::new("addons", cluster.manifest("addons")?, cluster.phase_hosts()?)
+    Ok(cluster
+        .phase("addons", cluster.manifest("addons")?, cluster.phase_hosts()?)
         .with("render", Render(shared()))
         .with("apply", Apply(shared()))
         .with("wait", Wait(shared())))

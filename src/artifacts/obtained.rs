@@ -77,6 +77,11 @@ impl Obtained {
         self.item(id).map(|item| item.version.as_str())
     }
 
+    /// Every artifact by its id, with its version.
+    pub fn versions(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.artifacts.iter().map(|(id, item)| (id.as_str(), item.version.as_str()))
+    }
+
     /// Where an artifact lies in the cache.
     pub fn path(&self, id: &str) -> Result<PathBuf> {
         Ok(Cache::open()?.blob_path(&self.item(id)?.sha256))

@@ -30,7 +30,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let shared = || Arc::clone(cluster);
     let handoff = cluster.handoff()?;
     let step = || Node { cluster: shared(), handoff: handoff.clone() };
-    Ok(Phase::new("bootstrap", cluster.manifest("bootstrap")?, cluster.phase_hosts()?)
+    Ok(cluster
+        .phase("bootstrap", cluster.manifest("bootstrap")?, cluster.phase_hosts()?)
         .with("artifacts", Artifacts(step()))
         .with("pki", Certificates(step()))
         .with("inspect", Inspect(step()))

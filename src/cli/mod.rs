@@ -32,6 +32,7 @@ mod run;
 mod session;
 mod state;
 mod status;
+mod support_bundle;
 mod up;
 mod validate;
 
@@ -143,12 +144,14 @@ pub enum Command {
     Addons(run::RunArgs),
     /// Check that nodes, pods, Services and DNS work, and say why when not
     Validate(validate::Args),
-    /// Show the nodes and addons
+    /// Show how the cluster stands: phases, nodes, addons, certificates, versions, who works on it
     Status(status::Args),
     /// Show what a run did, step by step, with its times; also one that goes on
     Events(events::Args),
     /// Show what the programs of a step said, on one host or on all
     Logs(logs::Args),
+    /// Write an archive with what somebody else needs to help: logs, state, configuration; without secrets
+    SupportBundle(support_bundle::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
     Kubeconfig(kubeconfig::Args),
     /// Delete the cluster with all its data
@@ -186,6 +189,7 @@ impl Command {
             Self::Status(args) => status::run(&args, global, printer),
             Self::Events(args) => events::run(&args, global, printer),
             Self::Logs(args) => logs::run(&args, global, printer),
+            Self::SupportBundle(args) => support_bundle::run(&args, global, printer),
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),

@@ -17,7 +17,7 @@ use super::failure::{self, Failed};
 use super::graph::{Task, expand};
 use super::manifest::unknown;
 use super::plan::{self, Foretold, judge};
-use super::{Action, Cx, Inputs, Manifest, Sink, Step, Tasks, What};
+use super::{Action, Cx, Inputs, Manifest, Sink, Step, Surroundings, Tasks, What};
 use crate::exec::signals;
 use crate::kill_point;
 use crate::state::{Entry, Lock, Outcome, State, Store};
@@ -51,6 +51,8 @@ pub struct Phase {
     pub work_dir: PathBuf,
     /// Values of the configuration, for the custom steps that name some as inputs.
     pub settings: Inputs,
+    /// What custom steps may know and use of the cluster.
+    pub surroundings: Option<Arc<dyn Surroundings>>,
 }
 
 impl Phase {
@@ -64,6 +66,7 @@ impl Phase {
             hosts,
             work_dir: ".".into(),
             settings: Inputs::new(),
+            surroundings: None,
         }
     }
 
@@ -81,7 +84,7 @@ impl Phase {
 
     fn performer<'p>(&'p self, store: &Store, step: &Step) -> Result<Performer<'p>> {
         if !step.run.is_empty() {
-            return CustomCommand::new(self, step, store.dir()).map(Performer::Custom);
+            return CustomCommand::new(self, step, store).map(|command| Performer::Custom(Box::new(command)));
         }
         self.actions.get(&step.name).map(|action| Performer::BuiltIn(action.as_ref())).ok_or_else(|| {
             let what = unknown("built-in step", &step.name, self.actions.keys().map(String::as_str));
@@ -94,14 +97,14 @@ impl Phase {
 /// Who does a step.
 pub(super) enum Performer<'p> {
     BuiltIn(&'p dyn Action),
-    Custom(CustomCommand),
+    Custom(Box<CustomCommand>),
 }
 
 impl Performer<'_> {
     pub(super) fn as_ref(&self) -> &dyn Action {
         match self {
             Self::BuiltIn(action) => *action,
-            Self::Custom(command) => command,
+            Self::Custom(command) => command.as_ref(),
         }
     }
 }

@@ -18,6 +18,9 @@ pub(super) struct Task {
 ///
 /// A host step waits for the same host's task of the host step it comes after. Where that step has no task for this host (other roles), it
 /// waits for all tasks of that step; where it has none at all, for what that step would have waited for.
+///
+/// A hook (`before`) holds up a host step host by host: a host that the hook is not for goes on at once, unless the two share no host at
+/// all.
 pub(super) fn expand(phase: &Phase) -> Vec<Task> {
     let steps = &phase.manifest.steps;
     let mut tasks = Vec::new();
@@ -35,6 +38,9 @@ pub(super) fn expand(phase: &Phase) -> Vec<Task> {
         for name in &steps[tasks[at].step].after {
             collect(steps, &tasks, &of_step, name, tasks[at].host.as_deref(), &mut needs);
         }
+        for hook in hooks_of(steps, tasks[at].step) {
+            needs.extend(held_up_by(&tasks, &of_step[hook], &of_step[tasks[at].step], tasks[at].host.as_deref()));
+        }
         needs.sort_unstable();
         needs.dedup();
         tasks[at].needs = needs;
@@ -50,7 +56,20 @@ fn task(phase: &Phase, step: usize, host: Option<&Host>) -> Task {
 }
 
 fn hosts_of<'h>(step: &Step, hosts: &'h [Host]) -> impl Iterator<Item = &'h Host> {
-    hosts.iter().filter(|host| step.roles.is_empty() || step.roles.contains(&host.role))
+    hosts.iter().filter(|host| step.is_for(&host.name, &host.role))
+}
+
+/// The steps that are to run in front of this one.
+fn hooks_of(steps: &[Step], step: usize) -> impl Iterator<Item = usize> {
+    let name = &steps[step].name;
+    steps.iter().enumerate().filter(|(_, hook)| hook.before.contains(name)).map(|(at, _)| at)
+}
+
+/// The tasks of a hook that one task waits for: the same host's where both run on hosts and share some, else all.
+fn held_up_by(tasks: &[Task], hook: &[usize], step: &[usize], host: Option<&str>) -> Vec<usize> {
+    let host_of = |at: &usize| tasks[*at].host.as_deref();
+    let shared = hook.iter().any(|at| host_of(at).is_some() && step.iter().any(|other| host_of(other) == host_of(at)));
+    hook.iter().copied().filter(|at| !shared || host_of(at) == host).collect()
 }
 
 fn collect(
@@ -70,6 +89,7 @@ fn collect(
             for earlier in &steps[index].after {
                 collect(steps, tasks, of_step, earlier, host, needs);
             }
+            needs.extend(hooks_of(steps, index).flat_map(|hook| of_step[hook].iter().copied()));
         }
         None => needs.extend(all),
     }
@@ -145,6 +165,63 @@ after = ["join"]
                 "p/check <- p/join@w0 p/join@w1",
             ]
         );
+    }
+
+    const HOOKS: &str = r#"
+[[step]]
+name = "push"
+scope = "host"
+[[step]]
+name = "join"
+scope = "host"
+roles = ["w"]
+after = ["push"]
+[[step]]
+name = "check"
+after = ["join"]
+[[step]]
+name = "tune"
+where = "host"
+hosts = ["w*"]
+run = ["true"]
+after = ["push"]
+before = ["join"]
+[[step]]
+name = "tell"
+run = ["true"]
+before = ["push"]
+"#;
+
+    #[test]
+    fn a_hook_holds_up_its_own_host_and_no_other() {
+        let hosts = [("c0", "cp"), ("w0", "w"), ("x1", "w")];
+        assert_eq!(
+            edges(HOOKS, &hosts),
+            [
+                "p/push@c0 <- p/tell",
+                "p/push@w0 <- p/tell",
+                "p/push@x1 <- p/tell",
+                "p/join@w0 <- p/push@w0 p/tune@w0",
+                "p/join@x1 <- p/push@x1",
+                "p/check <- p/join@w0 p/join@x1",
+                "p/tune@w0 <- p/push@w0",
+                "p/tell <- ",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_hook_on_other_hosts_holds_up_all() {
+        let elsewhere = HOOKS.replace("hosts = [\"w*\"]", "roles = [\"cp\"]");
+        let edges = edges(&elsewhere, &[("c0", "cp"), ("w0", "w"), ("w1", "w")]);
+        let join = |host: &str| format!("p/join@{host} <- p/push@{host} p/tune@c0");
+        assert!(edges.contains(&join("w0")) && edges.contains(&join("w1")), "{edges:#?}");
+    }
+
+    #[test]
+    fn a_hook_in_front_of_a_step_without_tasks_holds_up_what_comes_after() {
+        let edges = edges(&HOOKS.replace("hosts = [\"w*\"]", "roles = [\"cp\"]"), &[("c0", "cp")]);
+        assert!(edges.contains(&"p/check <- p/push@c0 p/tune@c0".to_owned()), "{edges:#?}");
     }
 
     #[test]

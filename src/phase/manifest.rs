@@ -14,7 +14,12 @@ use crate::{Class, Error, Result};
 
 /// The time for a step that gives none.
 const BUDGET: Duration = Duration::from_mins(10);
-const KEYS: &[&str] = &["name", "summary", "scope", "roles", "after", "budget", "retry", "run", "inputs"];
+const KEYS: &[&str] = &[
+    "name", "summary", "scope", "roles", "after", "budget", "retry", "run", "inputs", "before", "outputs", "where",
+    "hosts",
+];
+/// In the outputs of a step that runs here for each host, this stands for the host's name.
+pub(super) const HOST: &str = "{host}";
 
 /// Once for the cluster, or once for each host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +27,15 @@ pub enum Scope {
     /// Once for the cluster.
     Once,
     /// Once for each host.
+    Host,
+}
+
+/// Where a command of the user's own runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On this machine, in the working directory.
+    Here,
+    /// On the host that the step is for.
     Host,
 }
 
@@ -46,6 +60,48 @@ pub struct Step {
     pub run: Vec<String>,
     /// Configuration paths that such a command depends on.
     pub inputs: Vec<String>,
+    /// Steps that wait for such a command.
+    pub before: Vec<String>,
+    /// Files that it makes: relative to the working directory, or absolute on the host.
+    pub outputs: Vec<String>,
+    /// Where it runs.
+    pub place: Place,
+    /// Only for hosts whose name fits one of these patterns; all hosts when empty. `*` stands for anything.
+    pub hosts: Vec<String>,
+}
+
+impl Step {
+    fn new() -> Self {
+        Self {
+            name: String::new(),
+            summary: String::new(),
+            scope: Scope::Once,
+            roles: Vec::new(),
+            after: Vec::new(),
+            budget: BUDGET,
+            retry: vec![Class::Transient],
+            run: Vec::new(),
+            inputs: Vec::new(),
+            before: Vec::new(),
+            outputs: Vec::new(),
+            place: Place::Here,
+            hosts: Vec::new(),
+        }
+    }
+
+    /// Whether the step is done for a host of this name and role.
+    #[must_use]
+    pub(super) fn is_for(&self, name: &str, role: &str) -> bool {
+        let named = self.hosts.is_empty() || self.hosts.iter().any(|pattern| fits(pattern, name));
+        named && (self.roles.is_empty() || self.roles.iter().any(|wanted| wanted == role))
+    }
+}
+
+/// Whether a name fits a pattern, in which `*` stands for any number of characters.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(name) = name.strip_prefix(start) else { return false };
+    (0..=name.len()).filter_map(|at| name.get(at..)).any(|end| fits(rest, end))
 }
 
 /// A phase as data.
@@ -60,7 +116,12 @@ pub struct Manifest {
 impl Manifest {
     /// Reads a manifest; `file` is the name that errors show.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
-        let mut reader = Reader { text, mistakes: Vec::new() };
+        Self::parse_for(file, text, &[])
+    }
+
+    /// The same, and a role that is not one of these is a mistake.
+    pub fn parse_for(file: &str, text: &str, roles: &[&str]) -> Result<Self> {
+        let mut reader = Reader { text, roles, mistakes: Vec::new() };
         let table = match DeTable::parse(text) {
             Ok(table) => table,
             Err(error) => {
@@ -76,13 +137,19 @@ impl Manifest {
 /// Collects mistakes with their places in the text.
 struct Reader<'t> {
     text: &'t str,
+    /// The roles that there are; any when empty.
+    roles: &'t [&'t str],
     mistakes: Vec<(usize, String)>,
 }
 
-/// Where the parts of a step are that are checked once all steps are known.
+/// Where the parts of a step are that are checked once the step, or all steps, are known.
 struct Places {
     name: Range<usize>,
-    after: Vec<(String, Range<usize>)>,
+    /// The values by their keys.
+    of: BTreeMap<&'static str, Range<usize>>,
+    /// Names of other steps.
+    steps: Vec<(String, Range<usize>)>,
+    outputs: Vec<(String, Range<usize>)>,
 }
 
 impl Reader<'_> {
@@ -137,45 +204,67 @@ impl Reader<'_> {
     }
 
     fn step(&mut self, item: &Spanned<DeValue<'_>>) -> (Step, Places) {
-        let mut step = Step {
-            name: String::new(),
-            summary: String::new(),
-            scope: Scope::Once,
-            roles: Vec::new(),
-            after: Vec::new(),
-            budget: BUDGET,
-            retry: vec![Class::Transient],
-            run: Vec::new(),
-            inputs: Vec::new(),
-        };
-        let mut places = Places { name: item.span(), after: Vec::new() };
+        let mut step = Step::new();
+        let mut places = Places { name: item.span(), of: BTreeMap::new(), steps: Vec::new(), outputs: Vec::new() };
         let empty = DeTable::new();
         let table = if let DeValue::Table(table) = item.get_ref() { table } else { &empty };
         for (key, value) in table {
-            match key.get_ref().as_ref() {
-                "name" => {
-                    step.name = self.string(value);
-                    places.name = value.span();
-                }
-                "summary" => step.summary = self.string(value),
-                "scope" => step.scope = self.scope(value),
-                "roles" => step.roles = self.plain_strings(value),
-                "after" => {
-                    places.after = self.strings(value);
-                    step.after = places.after.iter().map(|(name, _)| name.clone()).collect();
-                }
-                "budget" => step.budget = self.duration(value),
-                "retry" => step.retry = self.classes(value),
-                "run" => step.run = self.plain_strings(value),
-                "inputs" => step.inputs = self.plain_strings(value),
-                other => {
-                    let what = unknown("key", other, KEYS.iter().copied());
-                    self.mistake(key.span(), what);
-                }
-            }
+            let Some(known) = KEYS.iter().copied().find(|known| *known == key.get_ref()) else {
+                let what = unknown("key", key.get_ref(), KEYS.iter().copied());
+                self.mistake(key.span(), what);
+                continue;
+            };
+            places.of.insert(known, value.span());
+            self.value(known, value, &mut step, &mut places);
+        }
+        // A command on hosts runs for each of them, said or not.
+        if step.place == Place::Host && !places.of.contains_key("scope") {
+            step.scope = Scope::Host;
         }
         self.check_step(&step, &places);
+        self.check_own(&step, &places);
         (step, places)
+    }
+
+    fn value(&mut self, key: &str, value: &Spanned<DeValue<'_>>, step: &mut Step, places: &mut Places) {
+        match key {
+            "name" => {
+                step.name = self.string(value);
+                places.name = value.span();
+            }
+            "summary" => step.summary = self.string(value),
+            "scope" => step.scope = self.scope(value),
+            "roles" => step.roles = self.role_names(value),
+            "after" => step.after = self.step_names(value, places),
+            "before" => step.before = self.step_names(value, places),
+            "budget" => step.budget = self.duration(value),
+            "retry" => step.retry = self.classes(value),
+            "run" => step.run = self.plain_strings(value),
+            "inputs" => step.inputs = self.plain_strings(value),
+            "outputs" => {
+                places.outputs = self.strings(value);
+                step.outputs = places.outputs.iter().map(|(path, _)| path.clone()).collect();
+            }
+            "where" => step.place = self.place(value),
+            // The last one of KEYS.
+            _ => step.hosts = self.plain_strings(value),
+        }
+    }
+
+    fn step_names(&mut self, value: &Spanned<DeValue<'_>>, places: &mut Places) -> Vec<String> {
+        let names = self.strings(value);
+        places.steps.extend(names.iter().cloned());
+        names.into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn role_names(&mut self, value: &Spanned<DeValue<'_>>) -> Vec<String> {
+        let names = self.strings(value);
+        for (name, at) in &names {
+            if !self.roles.is_empty() && !self.roles.contains(&name.as_str()) {
+                self.mistake(at.clone(), unknown("role", name, self.roles.iter().copied()));
+            }
+        }
+        names.into_iter().map(|(name, _)| name).collect()
     }
 
     fn check_step(&mut self, step: &Step, places: &Places) {
@@ -185,15 +274,47 @@ impl Reader<'_> {
             let what = format!("a step needs a `name` of small letters, digits and `-`, not \"{}\"", step.name);
             self.mistake(places.name.clone(), what);
         }
-        if step.scope == Scope::Once && !step.roles.is_empty() {
-            self.mistake(
-                places.name.clone(),
-                format!("step `{}` has `roles`, so it needs scope = \"host\"", step.name),
-            );
+        for (key, list) in [("roles", &step.roles), ("hosts", &step.hosts)] {
+            if step.scope == Scope::Once && !list.is_empty() {
+                let what = format!("step `{}` has `{key}`, so it needs scope = \"host\"", step.name);
+                self.mistake(places.name.clone(), what);
+            }
         }
-        if step.run.is_empty() && !step.inputs.is_empty() {
-            let what = format!("step `{}` has `inputs`, which only a step with `run` may have", step.name);
-            self.mistake(places.name.clone(), what);
+        if !places.of.contains_key("run") {
+            for key in ["inputs", "before", "outputs", "where", "hosts"] {
+                if places.of.contains_key(key) {
+                    let what = format!("step `{}` has `{key}`, which only a step with `run` may have", step.name);
+                    self.mistake(places.name.clone(), what);
+                }
+            }
+        }
+    }
+
+    /// What is asked of steps with a command of the user's own.
+    fn check_own(&mut self, step: &Step, places: &Places) {
+        if let Some(at) = places.of.get("run")
+            && step.run.first().is_none_or(String::is_empty)
+        {
+            self.mistake(at.clone(), "`run` is a list: the command and its arguments");
+        }
+        if step.place == Place::Host
+            && step.scope == Scope::Once
+            && let Some(at) = places.of.get("scope")
+        {
+            self.mistake(at.clone(), "where = \"host\" needs scope = \"host\"; `hosts` and `roles` name some of them");
+        }
+        for (path, at) in &places.outputs {
+            let wrong = match (step.place, step.scope) {
+                _ if path.is_empty() || path.contains(['\n', '\\']) => Some("an output is the path of a file"),
+                (Place::Host, _) if !path.starts_with('/') => Some("an output on a host begins with `/`"),
+                (Place::Here, Scope::Host) if !path.contains(HOST) => Some(
+                    "this runs here once for each host, so each host needs a file of its own: put {host} into the path",
+                ),
+                _ => None,
+            };
+            if let Some(wrong) = wrong {
+                self.mistake(at.clone(), wrong);
+            }
         }
     }
 
@@ -205,7 +326,7 @@ impl Reader<'_> {
             }
         }
         for place in places {
-            for (name, at) in &place.after {
+            for (name, at) in &place.steps {
                 if !seen.contains(name.as_str()) {
                     self.mistake(at.clone(), unknown("step", name, seen.iter().copied()));
                 }
@@ -216,9 +337,17 @@ impl Reader<'_> {
     fn check_cycle(&mut self, steps: &[Step], places: &[Places]) {
         let index: BTreeMap<&str, usize> =
             steps.iter().enumerate().map(|(at, step)| (step.name.as_str(), at)).collect();
+        let needs: Vec<Vec<usize>> = steps
+            .iter()
+            .map(|step| {
+                let hooks = steps.iter().enumerate().filter(|(_, hook)| hook.before.contains(&step.name));
+                let after = step.after.iter().filter_map(|name| index.get(name.as_str()).copied());
+                after.chain(hooks.map(|(at, _)| at)).collect()
+            })
+            .collect();
         let mut marks = vec![Mark::New; steps.len()];
         for start in 0..steps.len() {
-            if let Some(cycle) = find_cycle(start, steps, &index, &mut marks, &mut Vec::new()) {
+            if let Some(cycle) = find_cycle(start, &needs, &mut marks, &mut Vec::new()) {
                 let names: Vec<&str> = cycle.iter().map(|at| steps[*at].name.as_str()).collect();
                 let at = places[cycle[0]].name.clone();
                 self.mistake(at, format!("steps wait for each other: {}", names.join(" → ")));
@@ -258,6 +387,17 @@ impl Reader<'_> {
         }
     }
 
+    fn place(&mut self, value: &Spanned<DeValue<'_>>) -> Place {
+        match self.string(value).as_str() {
+            "host" => Place::Host,
+            "here" | "" => Place::Here,
+            other => {
+                self.mistake(value.span(), format!("where is \"here\" or \"host\", not \"{other}\""));
+                Place::Here
+            }
+        }
+    }
+
     fn duration(&mut self, value: &Spanned<DeValue<'_>>) -> Duration {
         let text = self.string(value);
         parse_duration(&text).unwrap_or_else(|| {
@@ -289,13 +429,7 @@ enum Mark {
     Done,
 }
 
-fn find_cycle(
-    at: usize,
-    steps: &[Step],
-    index: &BTreeMap<&str, usize>,
-    marks: &mut [Mark],
-    path: &mut Vec<usize>,
-) -> Option<Vec<usize>> {
+fn find_cycle(at: usize, needs: &[Vec<usize>], marks: &mut [Mark], path: &mut Vec<usize>) -> Option<Vec<usize>> {
     match marks[at] {
         Mark::Done => return None,
         Mark::Open => {
@@ -306,10 +440,8 @@ fn find_cycle(
     }
     marks[at] = Mark::Open;
     path.push(at);
-    for name in &steps[at].after {
-        if let Some(next) = index.get(name.as_str())
-            && let Some(cycle) = find_cycle(*next, steps, index, marks, path)
-        {
+    for next in &needs[at] {
+        if let Some(cycle) = find_cycle(*next, needs, marks, path) {
             return Some(cycle);
         }
     }

@@ -63,6 +63,61 @@ roles = ["worker"]
 }
 
 #[test]
+fn steps_of_ones_own_are_read_as_strictly() {
+    let text = r#"
+[[step]]
+name = "api"
+before = ["x"]
+hosts = ["a"]
+[[step]]
+name = "one"
+run = []
+before = ["apii"]
+[[step]]
+name = "two"
+run = ["true"]
+where = "hosts"
+roles = ["wroker"]
+hosts = ["w*"]
+[[step]]
+name = "three"
+run = ["true"]
+where = "host"
+scope = "once"
+outputs = ["made", ""]
+[[step]]
+name = "four"
+run = ["true"]
+scope = "host"
+outputs = ["made"]
+outptus = []
+"#;
+    let error = Manifest::parse_for("phases/x/phase.toml", text, &["control-plane", "worker"]).unwrap_err();
+    insta::assert_snapshot!(error.render());
+}
+
+#[test]
+fn a_hook_can_close_a_cycle() {
+    let text = "[[step]]\nname = \"a\"\n[[step]]\nname = \"b\"\nrun = [\"x\"]\nafter = [\"a\"]\nbefore = [\"a\"]\n";
+    assert!(error(text).contains("phase.toml:2:8: steps wait for each other: a → b → a"), "{}", error(text));
+}
+
+#[test]
+fn patterns_of_hosts() {
+    for (pattern, name, expected) in [
+        ("w0", "w0", true),
+        ("w0", "w01", false),
+        ("*", "", true),
+        ("it-*-0", "it-worker-0", true),
+        ("it-*-0", "it-worker-10", false),
+        ("it-*-0", "it-0", false),
+        ("**1*", "w1x", true),
+    ] {
+        assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+    }
+}
+
+#[test]
 fn a_cycle_is_shown_whole() {
     insta::assert_snapshot!(error(
         "[[step]]\nname = \"a\"\nafter = [\"c\"]\n[[step]]\nname = \"b\"\nafter = [\"a\"]\n[[step]]\nname = \"c\"\nafter = [\"b\"]\n"

@@ -13,11 +13,15 @@ mod graph;
 mod inputs;
 mod manifest;
 mod plan;
+mod review;
+mod surroundings;
 
 pub use action::{Action, Cx, Proof};
 pub use bound::Bound;
 pub use engine::{Engine, Host, Phase, Summary};
 pub use event::{Event, PartKind, PathPart, SCHEMA, Sink, Tasks, What, schema};
 pub use inputs::Inputs;
-pub use manifest::{Manifest, Scope, Step, parse_duration};
+pub use manifest::{Manifest, Place, Scope, Step, parse_duration};
 pub use plan::{Decision, Foretold, Planned, plan};
+pub use review::{Condition, Standing, review};
+pub use surroundings::{HostFacts, Surroundings};

@@ -213,7 +213,10 @@ impl Teller<'_> {
         };
         let (decision, why) = match (judgement.why, &moving) {
             (None, _) => (Decision::Skip, "inputs unchanged, outputs hold".to_owned()),
-            (Some(_), Some(earlier)) if judgement.gone => (Decision::Unknown, known_once(earlier)),
+            // It may be there again by then.
+            (Some(why), Some(earlier)) if judgement.gone => {
+                (Decision::Unknown, format!("{why}; {}", known_once(earlier)))
+            }
             (Some(why), _) => (Decision::Run, why),
         };
         let mut planned = self.start(task, decision, why);

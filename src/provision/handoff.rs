@@ -82,6 +82,9 @@ pub enum Role {
 }
 
 impl Role {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::ControlPlane, Self::Worker];
+
     /// The name in files and labels.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -27,11 +27,12 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let manifest = cluster.manifest("provision")?;
     let shared = || Arc::clone(cluster);
     if cluster.settings.target == "baremetal" {
-        return Ok(Phase::new("provision", manifest, Vec::new()).with("handoff", Inventory(shared())));
+        return Ok(cluster.phase("provision", manifest, Vec::new()).with("handoff", Inventory(shared())));
     }
     let hosts = planned_hosts(cluster)?;
     let seen = hosts.iter().map(|host| PhaseHost { name: host.name.clone(), role: host.role.name().into() }).collect();
-    Ok(Phase::new("provision", manifest, seen)
+    Ok(cluster
+        .phase("provision", manifest, seen)
         .with("keys", Keys(shared()))
         .with("root", Root(shared()))
         .with("render", Render(shared()))

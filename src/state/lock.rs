@@ -4,6 +4,7 @@
 //! the owner to whoever has to wait.
 
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
@@ -26,18 +27,14 @@ pub struct Owner {
     pub command: String,
 }
 
-impl Owner {
-    /// Whom the text of a lock names.
-    pub(super) fn read(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs_err::read(path).ok()?).ok()
-    }
-
-    /// Whether that process is there; of one on another machine nobody here can tell that it is not.
-    pub(super) fn is_alive(&self) -> bool {
-        let here = rustix::system::uname().nodename().to_string_lossy() == self.host;
-        let process = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
-        !here || process.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
-    }
+/// Who has the lock, or had it last and died with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// As it signed.
+    #[serde(flatten)]
+    pub owner: Owner,
+    /// Whether it has the lock now.
+    pub alive: bool,
 }
 
 /// Proof that this process is the only writer; dropped, the lock is free.
@@ -93,6 +90,34 @@ impl Drop for Lock {
         let _left = self.file.set_len(0);
         let _unlocked = self.file.file().unlock();
     }
+}
+
+/// The owner of the lock at this path, as its text names it: one who has it now, or one who died with it. Takes nothing.
+pub(super) fn look(path: &Path) -> Result<Option<Holder>> {
+    let text = match fs_err::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(trouble::io(path, error)),
+    };
+    let Ok(owner) = serde_json::from_slice::<Owner>(&text) else { return Ok(None) };
+    let inode = fs_err::metadata(path).map_err(|error| trouble::io(path, error))?.ino();
+    let alive = is_held(&fs_err::read_to_string("/proc/locks").unwrap_or_default(), inode)
+        .unwrap_or_else(|| Path::new("/proc").join(owner.pid.to_string()).exists());
+    Ok(Some(Holder { owner, alive }))
+}
+
+/// Whether the kernel's list of locks has one on this inode; nothing where there is no list. To try the lock would be surer, and would
+/// get in the way of whoever takes it at that moment.
+fn is_held(locks: &str, inode: u64) -> Option<bool> {
+    if locks.is_empty() {
+        return None;
+    }
+    let end = format!(":{inode}");
+    let of_file = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next() == Some("FLOCK") && words.any(|word| word.ends_with(&end))
+    };
+    Some(locks.lines().any(of_file))
 }
 
 fn held(owner: Option<&Owner>) -> Error {

@@ -14,6 +14,6 @@ mod trouble;
 pub use events::{EventFile, KeptRun};
 pub use growing::Growing;
 pub use journal::{Entry, Line, Outcome};
-pub use lock::{Lock, Owner};
+pub use lock::{Holder, Lock, Owner};
 pub use snapshot::{Open, Record, State};
 pub use store::Store;

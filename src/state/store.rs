@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
-use super::{Lock, Owner, trouble};
+use super::{Holder, Lock, Owner, lock, trouble};
 use crate::{Class, Error, Result, kill_point};
 
 const STATE: &str = "state.json";
@@ -126,7 +126,12 @@ impl Store {
     /// Who works on the cluster now, if anybody does. Takes no lock, so it never stands in another one's way.
     #[must_use]
     pub fn owner(&self) -> Option<Owner> {
-        Owner::read(&self.path(LOCK)).filter(Owner::is_alive)
+        self.holder().ok().flatten().filter(|holder| holder.alive).map(|holder| holder.owner)
+    }
+
+    /// Who has the lock, or died with it. Needs no lock and takes none.
+    pub fn holder(&self) -> Result<Option<Holder>> {
+        lock::look(&self.path(LOCK))
     }
 
     /// The state: snapshot plus what the journal says since. Needs no lock.

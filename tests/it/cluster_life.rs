@@ -170,7 +170,7 @@ fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     in_host("cp /root/kept /etc/containerd/config.toml");
 
     site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=3"]);
-    refused("change object Deployment coredns");
+    refused("the cluster does not have coredns");
     site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=1"]);
     // Scaled back it is what it was, but somebody wrote to it: only a new plan can say whether that matters.
     site.ok(&["plan", "--out", "plan.json"]);
@@ -287,7 +287,7 @@ fn down_needs_no_question_in_a_script(site: &Site) {
 }
 
 /// The process is gone from one moment to the next, and so are its mounts. Its disk stays.
-fn lose_power(site: &Site, host: &str) {
+pub(crate) fn lose_power(site: &Site, host: &str) {
     let leader = site.leader(host).unwrap();
     kill_process(leader, Signal::KILL).unwrap();
     let end = Instant::now() + Duration::from_secs(20);

@@ -7,12 +7,14 @@ mod artifacts_lock;
 mod artifacts_mirror;
 mod artifacts_support;
 mod bench_cli;
+mod cli_status;
 mod cli_support;
 #[cfg(feature = "kill-points")]
 mod cluster_crash;
 mod cluster_faults;
 mod cluster_life;
 mod cluster_static;
+mod cluster_status;
 mod cluster_support;
 mod config_cli;
 mod config_explain;
@@ -35,6 +37,7 @@ mod engine_run;
 mod engine_signals;
 mod engine_ssh;
 mod engine_state;
+mod engine_steps;
 mod kconfig_cli;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod report_bars;

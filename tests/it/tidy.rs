@@ -54,6 +54,8 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("validate", &["addons", "bootstrap", "cluster", "exec", "phase", "provision", "report"]),
+    ("status", &["addons", "artifacts", "bootstrap", "cluster", "phase", "provision", "report", "state"]),
+    ("bundle", &["artifacts", "bootstrap", "cluster", "config", "doctor", "provision", "state", "status"]),
     (
         "bench",
         &[
@@ -77,6 +79,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "artifacts",
             "bench",
             "bootstrap",
+            "bundle",
             "cluster",
             "config",
             "doctor",
@@ -88,6 +91,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "provision",
             "report",
             "state",
+            "status",
             "validate",
             "wizard",
         ],
@@ -98,6 +102,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 const WRITERS: &[(&str, &str)] = &[
     ("src/state/", "the one writer of a cluster's directory"),
     ("src/artifacts/", "the cache, which all clusters share"),
+    ("src/bundle/archive.rs", "the support bundle, where a person wants it"),
     ("src/bench/", "clusters of its own in a directory of its own"),
     ("src/cli/kconfig/conf.rs", "what Linux's conf writes, where it writes it"),
     ("src/cli/kconfig/output.rs", "Kconfig and .config files that a person names, never a cluster's"),

@@ -1,0 +1,98 @@
+//! How each step stands: by its record, and by a look at what it made. For reports; it decides nothing and changes nothing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::graph::{Task, expand};
+use super::{Action, Phase, Proof, failure};
+use crate::Result;
+use crate::state::{State, Store};
+
+/// How many looks go on at once: most of them wait for a host.
+const LOOKS: usize = 16;
+
+/// How a step stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "is", content = "why", rename_all = "kebab-case")]
+pub enum Condition {
+    /// Proven done; by its record alone where nobody looked.
+    Done,
+    /// It would run again, and this is why.
+    Stale(String),
+    /// It failed last time, and this is how.
+    Failed(String),
+    /// Nobody knows how it ended: turnup was killed, or works on it now.
+    Interrupted,
+    /// It never ran.
+    Never,
+    /// It ran, and it could not be found out how it stands now.
+    Unknown(String),
+}
+
+/// One step, for one host if it is a host step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Its id.
+    pub id: String,
+    /// How it stands.
+    pub condition: Condition,
+    /// When it last ended well.
+    pub finished: Option<Timestamp>,
+    /// How long that took, in milliseconds.
+    pub elapsed_ms: Option<u64>,
+}
+
+/// How all steps of a phase stand, in the order of the file. `look` says of which steps, by name, more than the record is asked.
+pub fn review(store: &Store, phase: &Phase, look: impl Fn(&str) -> bool + Sync) -> Result<Vec<Standing>> {
+    let state = store.state()?;
+    let actions = phase.all_actions(store)?;
+    let tasks = expand(phase);
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..LOOKS.min(tasks.len()) {
+            let (sender, tasks, actions, state, look, next) = (sender.clone(), &tasks, &actions, &state, &look, &next);
+            scope.spawn(move || {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(task) = tasks.get(at) else { return };
+                    let looked = look(&phase.manifest.steps[task.step].name);
+                    drop(sender.send((at, condition(state, task, actions[task.step].as_ref(), looked))));
+                }
+            });
+        }
+    });
+    drop(sender);
+    let conditions: BTreeMap<usize, Condition> = receiver.into_iter().collect();
+    let standing = |(task, condition): (&Task, Condition)| {
+        let record = state.steps.get(&task.id);
+        let (finished, elapsed_ms) = (record.map(|record| record.finished), record.map(|record| record.elapsed_ms));
+        Standing { id: task.id.clone(), condition, finished, elapsed_ms }
+    };
+    Ok(tasks.iter().zip(conditions.into_values()).map(standing).collect())
+}
+
+fn condition(state: &State, task: &Task, action: &dyn Action, look: bool) -> Condition {
+    if let Some(open) = state.open.get(&task.id) {
+        return open.failure.clone().map_or(Condition::Interrupted, Condition::Failed);
+    }
+    let Some(record) = state.steps.get(&task.id) else { return Condition::Never };
+    let host = task.host.as_deref();
+    match action.inputs(host) {
+        Err(error) => return Condition::Unknown(failure::one_line(&error)),
+        Ok(inputs) if inputs.digest() != record.digest => {
+            return Condition::Stale(format!("inputs changed: {}", inputs.diff(&record.inputs).join(", ")));
+        }
+        Ok(_) => {}
+    }
+    match look.then(|| action.verify(host)) {
+        None | Some(Ok(Proof::Holds)) => Condition::Done,
+        Some(Ok(Proof::Gone(why))) => Condition::Stale(why),
+        Some(Err(error)) => Condition::Unknown(failure::one_line(&error)),
+    }
+}

@@ -1,0 +1,119 @@
+//! When certificates end. Only certificates are read here, never a key.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use x509_parser::pem::Pem;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::error::Result;
+use crate::state::Store;
+
+/// Where certificates of the cluster's own directory are.
+const HERE: &str = "here";
+
+/// How much of its life a certificate has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// A third or more.
+    Ok,
+    /// Less than a third.
+    Ending,
+    /// Nothing.
+    Ended,
+}
+
+/// A certificate.
+#[derive(Clone, Debug, Serialize)]
+pub struct Certificate {
+    /// `here`, or the host that has it.
+    pub place: String,
+    /// Its file, below the cluster's directory or on the host.
+    pub file: String,
+    /// The subject's common name.
+    pub subject: String,
+    /// When it ends.
+    pub ends: Timestamp,
+    /// How long that is from now; negative when it has ended.
+    pub left_seconds: i64,
+    /// Whether that is enough.
+    pub level: Level,
+}
+
+impl Certificate {
+    /// Whether it lies in the cluster's own directory.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.place == HERE
+    }
+}
+
+/// The certificates in the cluster's own directory.
+pub(super) fn here(store: &Store) -> Result<Vec<Certificate>> {
+    let Ok(entries) = fs_err::read_dir(store.path("pki")) else { return Ok(Vec::new()) };
+    let paths =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "crt"));
+    let mut names: Vec<String> = paths.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
+    names.sort();
+    let mut found = Vec::new();
+    for name in names {
+        let file = format!("pki/{name}");
+        let pem = store.read(&file)?.unwrap_or_default();
+        found.extend(read(HERE, &file, &pem, Timestamp::now()));
+    }
+    Ok(found)
+}
+
+/// The first certificate of a PEM file: those after it are the authorities that signed it.
+pub(super) fn read(place: &str, file: &str, pem: &[u8], now: Timestamp) -> Option<Certificate> {
+    let pem = Pem::iter_from_buffer(pem).flatten().find(|pem| pem.label == "CERTIFICATE")?;
+    let (_, certificate) = X509Certificate::from_der(&pem.contents).ok()?;
+    let (begins, ends) = (certificate.validity().not_before.timestamp(), certificate.validity().not_after.timestamp());
+    let subject = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+    let left = ends - now.as_second();
+    let level = match left {
+        ..=0 => Level::Ended,
+        _ if left < (ends - begins) / 3 => Level::Ending,
+        _ => Level::Ok,
+    };
+    Some(Certificate {
+        place: place.to_owned(),
+        file: file.to_owned(),
+        subject: subject.unwrap_or_default().to_owned(),
+        ends: Timestamp::from_second(ends).ok()?,
+        left_seconds: left,
+        level,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+    use super::*;
+    use crate::bootstrap::pki::{Authority, Leaf, Pki};
+
+    #[test]
+    fn a_certificate_is_good_then_ending_then_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let pki = Pki::new(&store);
+        pki.ensure_authority(Authority::Cluster, "c").unwrap();
+        pki.ensure_leaf(&Leaf::client("scheduler", Authority::Cluster, "system:kube-scheduler", None)).unwrap();
+        let all = here(&store).unwrap();
+        let names: Vec<&str> = all.iter().map(|one| one.file.as_str()).collect();
+        assert_eq!(names, ["pki/ca.crt", "pki/scheduler.crt"]);
+        let pem = store.read("pki/scheduler.crt").unwrap().unwrap();
+        let in_days = |days: i64| {
+            let now = Timestamp::from_second(Timestamp::now().as_second() + days * 86_400).unwrap();
+            read("w0", "f", &pem, now).unwrap()
+        };
+        for (days, level) in
+            [(0, Level::Ok), (240, Level::Ok), (250, Level::Ending), (364, Level::Ending), (366, Level::Ended)]
+        {
+            assert_eq!(in_days(days).level, level, "{days}");
+        }
+        assert_eq!(in_days(0).subject, "system:kube-scheduler");
+        assert!(read("w0", "f", b"no certificate", Timestamp::now()).is_none());
+    }
+}

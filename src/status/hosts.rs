@@ -1,0 +1,87 @@
+//! What the hosts themselves are asked: their certificates, and whether they have this turnup. One question a host, all at once.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::cluster::Cluster;
+use crate::error::Result;
+use crate::provision::Host;
+
+use super::Gap;
+use super::certificates::{self, Certificate};
+
+/// A host that has not answered by then does not answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How many hosts are asked at once.
+const PARALLEL: usize = 16;
+/// Prints the digest of turnup, then each certificate behind the name of its file. Never a key, also where both are in one file.
+const QUESTION: &str = r#"sha256sum /opt/turnup/bin/turnup 2>/dev/null
+for file in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt /var/lib/kubelet/pki/kubelet-client-current.pem; do
+  [ -f "$file" ] || continue
+  echo "file $file"
+  sed -n '/-----BEGIN CERTIFICATE-----/,/-----END CERTIFICATE-----/p' "$file"
+done"#;
+
+/// What the hosts said.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) certificates: Vec<Certificate>,
+    pub(super) same_turnup: BTreeMap<String, bool>,
+    pub(super) gaps: Vec<Gap>,
+}
+
+/// Asks every host that was handed over; none before that.
+pub(super) fn ask(cluster: &Cluster) -> Found {
+    let hosts = match cluster.find_handoff() {
+        Ok(handoff) => handoff.map(|handoff| handoff.hosts).unwrap_or_default(),
+        Err(error) => return Found { gaps: vec![Gap::new("the hosts", error)], ..Found::default() },
+    };
+    let waiting = Mutex::new(hosts.iter());
+    let answers = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..PARALLEL.min(hosts.len()) {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some(host) = next else { return };
+                    let answer = ask_one(cluster, host);
+                    answers.lock().unwrap_or_else(PoisonError::into_inner).insert(host.name.clone(), answer);
+                }
+            });
+        }
+    });
+    let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut found = Found::default();
+    // In the order of the hand-off.
+    for host in &hosts {
+        match answers.remove(&host.name) {
+            Some(Ok(said)) => found.add(&host.name, &said, cluster.version()),
+            Some(Err(error)) => found.gaps.push(Gap::new(&host.name, error)),
+            None => {}
+        }
+    }
+    found
+}
+
+fn ask_one(cluster: &Cluster, host: &Host) -> Result<String> {
+    Ok(cluster.ssh(host)?.timeout(PATIENCE).run(&["sh", "-c", QUESTION])?.stdout)
+}
+
+impl Found {
+    fn add(&mut self, host: &str, said: &str, version: &str) {
+        let mut parts = said.split("file /");
+        let turnup = parts.next().unwrap_or_default().split_whitespace().next();
+        if let Some(digest) = turnup {
+            self.same_turnup.insert(host.to_owned(), digest == version);
+        }
+        for part in parts {
+            let (file, pem) = part.split_once('\n').unwrap_or((part, ""));
+            self.certificates.extend(certificates::read(host, &format!("/{file}"), pem.as_bytes(), Timestamp::now()));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What the API says: nodes and addons.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::artifacts::Obtained;
+use crate::bootstrap::{KUBECONFIG, kubectl};
+use crate::cluster::Cluster;
+use crate::error::Result;
+
+/// A node.
+#[derive(Clone, Debug, Serialize)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// `Ready`, or `NotReady:` and why.
+    pub status: String,
+    /// Its roles, with commas.
+    pub role: String,
+    /// Its internal address.
+    pub address: String,
+    /// Its kubelet's version.
+    pub version: String,
+}
+
+/// A workload of an addon.
+#[derive(Clone, Debug, Serialize)]
+pub struct Addon {
+    /// Its name.
+    pub name: String,
+    /// `DaemonSet` or `Deployment`.
+    pub kind: String,
+    /// Pods that are ready, of how many: `2/3`.
+    pub ready: String,
+}
+
+/// What the API says about a cluster.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The addons.
+    pub addons: Vec<Addon>,
+}
+
+impl Live {
+    /// Asks an API that must be there.
+    pub fn read(cluster: &Cluster) -> Result<Self> {
+        let kubectl = kubectl(cluster)?;
+        let nodes = kubectl.get(&["nodes"])?;
+        let selector = "--selector=turnup.dev/addon";
+        let workloads = kubectl.get(&["daemonsets,deployments", "--namespace=kube-system", selector])?;
+        Ok(Self {
+            nodes: items(&nodes).iter().map(Node::read).collect(),
+            addons: items(&workloads).iter().map(Addon::read).collect(),
+        })
+    }
+
+    /// Asks the API; nothing as long as bootstrap has not come so far that there is one.
+    pub(super) fn ask(cluster: &Cluster) -> Result<Option<Self>> {
+        let begun = [KUBECONFIG, Obtained::FILE].iter().all(|file| cluster.store.path(file).is_file());
+        if begun { Self::read(cluster).map(Some) } else { Ok(None) }
+    }
+}
+
+impl Node {
+    fn read(node: &Value) -> Self {
+        let find = |list: &Value, kind: &str| {
+            list.as_array().and_then(|list| list.iter().find(|item| item["type"] == kind)).cloned()
+        };
+        let ready = find(&node["status"]["conditions"], "Ready").unwrap_or_default();
+        let is_ready = ready["status"] == "True";
+        let status = if is_ready { "Ready".to_owned() } else { format!("NotReady: {}", text(&ready["message"])) };
+        let address = find(&node["status"]["addresses"], "InternalIP").map(|address| text(&address["address"]));
+        let labels = node["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+        let roles = labels.keys().filter_map(|label| label.strip_prefix("node-role.kubernetes.io/"));
+        Self {
+            name: text(&node["metadata"]["name"]),
+            status,
+            role: roles.collect::<Vec<_>>().join(","),
+            address: address.unwrap_or_default(),
+            version: text(&node["status"]["nodeInfo"]["kubeletVersion"]),
+        }
+    }
+}
+
+impl Addon {
+    fn read(workload: &Value) -> Self {
+        let status = &workload["status"];
+        let number = |names: [&str; 2]| names.iter().find_map(|name| status[*name].as_u64()).unwrap_or(0);
+        let ready = number(["numberReady", "readyReplicas"]);
+        let wanted = number(["desiredNumberScheduled", "replicas"]);
+        Self {
+            name: text(&workload["metadata"]["name"]),
+            kind: text(&workload["kind"]),
+            ready: format!("{ready}/{wanted}"),
+        }
+    }
+}
+
+fn items(list: &Value) -> &[Value] {
+    list["items"].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

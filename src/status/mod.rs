@@ -1,0 +1,184 @@
+//! How a cluster stands: its phases, nodes, addons, certificates, versions, and who works on it now.
+//!
+//! It looks and changes nothing. What cannot be asked is no reason to keep silent about the rest: it becomes a gap, with the reason.
+
+mod certificates;
+mod hosts;
+mod live;
+mod phases;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::artifacts::Obtained;
+use crate::bootstrap::KUBECONFIG;
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
+use crate::state::{Holder, Store};
+
+pub use certificates::{Certificate, Level};
+pub use live::{Addon, Live, Node};
+pub use phases::{PhaseState, PhaseStatus};
+pub use text::{render, render_live};
+
+/// The name and version of its JSON; it grows only by new fields.
+pub const SCHEMA: &str = "turnup.status/1";
+
+/// How a cluster stands.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// When it was looked at.
+    pub at: Timestamp,
+    /// The cluster's name.
+    pub cluster: String,
+    /// The target that makes its hosts; nothing without a configuration.
+    pub target: Option<String>,
+    /// `.turnup/<cluster>`, whether it is there or not.
+    pub directory: PathBuf,
+    /// Whether nothing was asked over the network.
+    pub quick: bool,
+    /// Who works on it now, or died while it did.
+    pub lock: Option<Holder>,
+    /// The phases in their order.
+    pub phases: Vec<PhaseStatus>,
+    /// The nodes as the API has them; nothing where it was not asked.
+    pub nodes: Option<Vec<Node>>,
+    /// The addons as the API has them; nothing where it was not asked.
+    pub addons: Option<Vec<Addon>>,
+    /// Every certificate here and on the hosts that answered.
+    pub certificates: Vec<Certificate>,
+    /// What runs where.
+    pub versions: Versions,
+    /// The administrator's kubeconfig, once it is there.
+    pub kubeconfig: Option<PathBuf>,
+    /// What could not be asked, and why.
+    pub gaps: Vec<Gap>,
+}
+
+/// Versions, wanted and found.
+#[derive(Debug, Default, Serialize)]
+pub struct Versions {
+    /// This turnup.
+    pub turnup: &'static str,
+    /// The Kubernetes that the configuration wants.
+    pub kubernetes: Option<String>,
+    /// The artifacts of the cluster, by their ids.
+    pub artifacts: BTreeMap<String, String>,
+    /// Whether a host that answered has the same turnup as this one.
+    pub same_turnup_on: BTreeMap<String, bool>,
+}
+
+/// Something that could not be asked.
+#[derive(Debug, Serialize)]
+pub struct Gap {
+    /// What: "the API", a host, a file.
+    pub what: String,
+    /// The reason in one line.
+    pub why: String,
+    /// The whole error; its class decides the exit code.
+    #[serde(skip)]
+    pub error: Error,
+}
+
+impl Gap {
+    fn new(what: impl Into<String>, error: Error) -> Self {
+        Self { what: what.into(), why: error.message().to_owned(), error }
+    }
+}
+
+impl Status {
+    /// Looks at a cluster; `quick` asks nothing over the network.
+    #[must_use]
+    pub fn look(cluster: &Arc<Cluster>, quick: bool) -> Self {
+        let mut status = Self::of_directory(&cluster.store, &cluster.settings.name);
+        status.quick = quick;
+        status.target = Some(cluster.settings.target.clone());
+        status.versions.kubernetes = Some(cluster.settings.kubernetes_version.clone());
+        let (hosts, api) = thread::scope(|scope| {
+            let hosts = scope.spawn(|| if quick { hosts::Found::default() } else { hosts::ask(cluster) });
+            let api = if quick { Ok(None) } else { Live::ask(cluster) };
+            (hosts.join().unwrap_or_default(), api)
+        });
+        let away = api.is_err();
+        match api {
+            Ok(Some(live)) => (status.nodes, status.addons) = (Some(live.nodes), Some(live.addons)),
+            Ok(None) => {}
+            Err(error) => status.gaps.push(Gap::new("the API", error)),
+        }
+        status.certificates.extend(hosts.certificates);
+        status.versions.same_turnup_on = hosts.same_turnup;
+        status.gaps.extend(hosts.gaps);
+        match phases::judge(cluster, quick, away, status.is_busy()) {
+            Ok(phases) => status.phases = phases,
+            Err(error) => status.gaps.push(Gap::new("the phases", error)),
+        }
+        status
+    }
+
+    /// What the directory alone tells, without a configuration.
+    #[must_use]
+    pub fn of_directory(store: &Store, name: &str) -> Self {
+        let mut gaps = Vec::new();
+        let mut keep = |what: &str, error: Error| gaps.push(Gap::new(what, error));
+        let lock = store.holder().unwrap_or_else(|error| {
+            keep("the lock", error);
+            None
+        });
+        let obtained = store.read_json::<Obtained>(Obtained::FILE).unwrap_or_else(|error| {
+            keep("the artifacts", error);
+            None
+        });
+        let certificates = certificates::here(store).unwrap_or_else(|error| {
+            keep("the certificates", error);
+            Vec::new()
+        });
+        let artifacts = obtained.iter().flat_map(Obtained::versions);
+        let artifacts = artifacts.map(|(id, version)| (id.to_owned(), version.to_owned())).collect();
+        let kubeconfig = store.path(KUBECONFIG);
+        Self {
+            schema: SCHEMA,
+            at: Timestamp::now(),
+            cluster: name.to_owned(),
+            target: None,
+            directory: store.dir().to_owned(),
+            quick: true,
+            lock,
+            phases: Vec::new(),
+            nodes: None,
+            addons: None,
+            certificates,
+            versions: Versions { turnup: env!("CARGO_PKG_VERSION"), artifacts, ..Versions::default() },
+            kubeconfig: kubeconfig.is_file().then_some(kubeconfig),
+            gaps,
+        }
+    }
+
+    /// The same with what the journal says of each phase; whether it still holds nobody can know without a configuration.
+    #[must_use]
+    pub fn without_configuration(state_dir: &Path, name: &str) -> Self {
+        let store = Store::at(state_dir.join(name));
+        let mut status = Self::of_directory(&store, name);
+        match phases::recorded(&store, status.is_busy()) {
+            Ok(phases) => status.phases = phases,
+            Err(error) => status.gaps.push(Gap::new("the phases", error)),
+        }
+        status
+    }
+
+    fn is_busy(&self) -> bool {
+        self.lock.as_ref().is_some_and(|holder| holder.alive)
+    }
+
+    /// The error of the first gap, which decides how the command ends.
+    pub fn into_result(self) -> Result<()> {
+        self.gaps.into_iter().next().map_or(Ok(()), |gap| Err(gap.error))
+    }
+}
