@@ -287,7 +287,7 @@ fn down_needs_no_question_in_a_script(site: &Site) {
 }
 
 /// The process is gone from one moment to the next, and so are its mounts. Its disk stays.
-pub(crate) fn lose_power(site: &Site, host: &str) {
+fn lose_power(site: &Site, host: &str) {
     let leader = site.leader(host).unwrap();
     kill_process(leader, Signal::KILL).unwrap();
     let end = Instant::now() + Duration::from_secs(20);
