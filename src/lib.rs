@@ -26,6 +26,7 @@
 //! | `kconfig` (a crate of its own) | the Kconfig language; knows no terminal, no process, no file |
 //! | `error` | the one error that reaches a person: class, evidence, next command |
 //! | `change` | one thing that a step would change, and the mark of what nobody can know yet |
+//! | `document` | typed files with a schema and its version: hand-offs, facts |
 //! | `config` | the configuration: loaded, asked, changed, saved as a whole |
 //! | `state` | `.turnup/<cluster>/`: journal, snapshot, lock, files; the only writer there |
 //! | `exec` | every child process: groups, signals, time limits, logs, masks; ssh |
@@ -127,6 +128,7 @@ pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod doctor;
+pub mod document;
 pub mod error;
 pub mod exec;
 pub mod forecast;

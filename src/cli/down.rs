@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     }
     session.finish(|session| {
         let cluster = &session.cluster;
-        let lock = cluster.store.lock("turnup down")?;
+        let lock = session.lock()?;
         provision::destroy(cluster, &session.context("down", BUDGET)?)?;
         // Only after everything is gone: the state is the only record of what has to be deleted.
         cluster.store.delete(lock)

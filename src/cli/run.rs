@@ -9,8 +9,9 @@ use crate::cluster::Cluster;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::phase::{Bound, Cx, Engine, Phase, Summary};
+use crate::phase::{Bound, Cx, Engine, Phase, Summary, What};
 use crate::report::{Mode, Reporter};
+use crate::state::Lock;
 use crate::{addons, bootstrap, doctor, provision};
 
 use super::{Global, Output};
@@ -95,6 +96,15 @@ impl Session {
         result
     }
 
+    /// The cluster's lock; says so when its last owner died holding it.
+    pub(super) fn lock(&self) -> Result<Lock> {
+        let lock = self.cluster.store.lock(&format!("turnup {}", self.command))?;
+        if let Some(message) = lock.takeover() {
+            self.reporter.sink().emit(What::Note { message });
+        }
+        Ok(lock)
+    }
+
     /// Runs these phases under the cluster's lock. What they are bound to is asked under that lock, too.
     pub(super) fn run_phases(
         &self,
@@ -103,7 +113,7 @@ impl Session {
         bind: impl FnOnce(&Self) -> Result<Option<Binding>>,
     ) -> Result<Summary> {
         let store = &self.cluster.store;
-        let lock = store.lock(&format!("turnup {}", self.command))?;
+        let lock = self.lock()?;
         let binding = bind(self)?;
         if binding.is_none() {
             store.remove(BEGUN)?;

@@ -31,6 +31,7 @@ mod engine_run;
 mod engine_signals;
 mod engine_ssh;
 mod engine_state;
+mod handoff_cli;
 mod kconfig_cli;
 mod tidy;
 mod wizard_cli;

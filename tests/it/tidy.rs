@@ -19,6 +19,7 @@ const LONGEST: usize = 600;
 const ROOMS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("change", &[]),
+    ("document", &[]),
     ("config", &[]),
     ("state", &[]),
     ("exec", &[]),
@@ -26,14 +27,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("wizard", &["config"]),
     ("phase", &["change", "exec", "state"]),
     ("report", &["phase"]),
-    ("artifacts", &["exec", "phase"]),
+    ("artifacts", &["document", "exec", "phase"]),
     // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
-    ("cluster", &["artifacts", "config", "exec", "phase", "provision", "state"]),
-    ("provision", &["artifacts", "change", "cluster", "exec", "phase", "state"]),
+    ("cluster", &["artifacts", "config", "document", "exec", "phase", "provision", "state"]),
+    ("provision", &["artifacts", "change", "cluster", "document", "exec", "phase", "state"]),
     // The role of a host is a word of the hand-off.
-    ("node", &["change", "exec", "provision"]),
-    ("bootstrap", &["artifacts", "change", "cluster", "config", "exec", "node", "phase", "provision", "state"]),
-    ("addons", &["artifacts", "bootstrap", "change", "cluster", "config", "exec", "phase", "provision"]),
+    ("node", &["change", "document", "exec", "provision"]),
+    ("bootstrap", &["artifacts", "change", "cluster", "config", "document", "exec", "node", "phase", "provision", "state"]),
+    ("addons", &["artifacts", "bootstrap", "change", "cluster", "config", "document", "exec", "phase", "provision"]),
     ("forecast", &["addons", "bootstrap", "cluster", "config", "phase", "provision", "state"]),
     (
         "plan",
