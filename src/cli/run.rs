@@ -83,10 +83,14 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn start(global: &Global, command: &'static str) -> Result<Self> {
         signals::install()?;
-        let cluster = open_cluster(global)?;
+        Ok(Self::with(open_cluster(global)?, global, command))
+    }
+
+    /// The same for a cluster that is open already.
+    pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
         let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name);
-        Ok(Self { cluster, reporter, command })
+        Self { cluster, reporter, command }
     }
 
     /// Runs the work and then shows the table of times, whether it failed or not.
@@ -94,6 +98,11 @@ impl Session {
         let result = work(&self);
         self.reporter.finish(result.is_ok());
         result
+    }
+
+    /// The command's name.
+    pub(super) const fn command(&self) -> &'static str {
+        self.command
     }
 
     /// The cluster's lock; says so when its last owner died holding it.

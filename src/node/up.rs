@@ -14,6 +14,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
 
 use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
+use super::inventory::Inventory;
 use super::static_pod;
 use super::task::{self, Secrets};
 
@@ -68,6 +69,8 @@ struct Node<'a> {
 
 impl Node<'_> {
     fn apply(mut self) -> Result<()> {
+        // Before the first effect: what there is to be put back.
+        Inventory::record(self.complete)?;
         self.prepare_host()?;
         self.place_files()?;
         let (containerd, others): (Vec<_>, Vec<_>) =
