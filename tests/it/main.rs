@@ -12,6 +12,7 @@ mod cli_support;
 mod cluster_crash;
 mod cluster_faults;
 mod cluster_life;
+mod cluster_reset;
 mod cluster_static;
 mod cluster_support;
 mod config_cli;
