@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let session = Session::start(global, "bootstrap")?;
     let summary = session.finish(|session| {
         adopt(session, file)?;
-        session.run_phases(&args.run, &[PhaseName::Bootstrap])
+        session.run_phases(&args.run, &[PhaseName::Bootstrap], |_| Ok(None))
     })?;
     if summary.ran == 0 {
         printer.remark("bootstrap: nothing to do");

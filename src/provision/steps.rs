@@ -13,8 +13,8 @@ use crate::exec::{Failure, Run};
 use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof, Sink};
 use crate::state::Store;
 
-use super::forecast;
 use super::adopt;
+use super::forecast;
 use super::handoff::{self, Handoff};
 use super::local::{self, HostSpec, NetworkSpec, Status};
 use super::render::{self, DIR, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
