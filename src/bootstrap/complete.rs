@@ -119,6 +119,7 @@ impl Completion<'_> {
             // A container's kernel is the machine's around it, which the doctor has looked at.
             modules: if facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
             sysctls: kubelet::sysctls(),
+            pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
             directories: machine_directories(),
             binaries: self.binaries()?,
             files: files.list,
@@ -336,6 +337,7 @@ mod tests {
     use super::*;
     use crate::artifacts::{Lock, Obtained};
     use crate::config::{Settings, TreeSource};
+    use crate::document::Document as _;
 
     const HANDOFF: &str = r#"{
         "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
@@ -349,6 +351,7 @@ mod tests {
 
     fn facts() -> Facts {
         Facts {
+            schema: Facts::SCHEMA.into(),
             os: "Debian GNU/Linux 12 (bookworm)".into(),
             kernel: "6.1.0".into(),
             arch: "x86_64".into(),

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::change::Change;
 use crate::cluster::Cluster;
+use crate::document;
 use crate::error::{Context as _, Result};
 use crate::exec::{Ssh, Stream};
 use crate::node::up::{Delivery, Report};
@@ -45,7 +46,7 @@ impl<'a> Reach<'a> {
     /// What the host is.
     pub(super) fn facts(&self) -> Result<Facts> {
         let output = self.ssh.run(&[TURNUP, "node", "facts"])?;
-        serde_json::from_str(&output.stdout).context(format!("{} does not tell its facts", self.host.name))
+        document::parse(&format!("the facts of {}", self.host.name), &output.stdout)
     }
 
     /// The sha256 of every artifact that the host still needs.
@@ -79,6 +80,23 @@ impl<'a> Reach<'a> {
         };
         self.ssh.stream_with_stdin(&[TURNUP, "node", "up"], text, on_line)?;
         Ok(())
+    }
+
+    /// Whether ssh gets there at all; what the host says is no matter.
+    pub(super) fn greet(&self) -> Result<()> {
+        self.ssh.try_run(&["true"]).map(drop)
+    }
+
+    /// Runs `turnup node down` there; how many things were removed or put back.
+    pub(super) fn node_down(&self, cx: &Cx) -> Result<usize> {
+        let mut count = 0;
+        let on_line = |stream: Stream, line: &str| match serde_json::from_str(line) {
+            Ok(Report::Done(all)) if stream == Stream::Stdout => count = all,
+            Ok(Report::Changed(what)) if stream == Stream::Stdout => cx.progress(what),
+            _ => {}
+        };
+        self.ssh.stream(&[TURNUP, "node", "down"], on_line)?;
+        Ok(count)
     }
 
     /// Starts kubelet anew; pods run on.

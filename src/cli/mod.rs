@@ -16,6 +16,7 @@ use run::PhaseName;
 
 mod artifacts;
 mod bench;
+mod bootstrap;
 mod config;
 mod doctor;
 mod down;
@@ -28,6 +29,7 @@ mod node;
 mod plan;
 mod printer;
 mod render;
+mod reset;
 mod run;
 mod session;
 mod state;
@@ -139,7 +141,7 @@ pub enum Command {
     /// Phase 1 alone: hosts, made by Terraform
     Provision(run::RunArgs),
     /// Phase 2 alone: hosts become nodes
-    Bootstrap(run::RunArgs),
+    Bootstrap(bootstrap::Args),
     /// Phase 3 alone: what runs in the cluster from the start
     Addons(run::RunArgs),
     /// Check that nodes, pods, Services and DNS work, and say why when not
@@ -156,6 +158,8 @@ pub enum Command {
     Kubeconfig(kubeconfig::Args),
     /// Delete the cluster with all its data
     Down(down::Args),
+    /// Make single hosts what they were before turnup; the cluster stays
+    Reset(reset::Args),
     /// Look at this machine: tools, versions, what is missing and how to install it
     Doctor(doctor::Args),
     /// Binaries and images: list, fetch, verify, export, pin
@@ -183,7 +187,7 @@ impl Command {
             Self::Render(args) => render::run(&args, global, printer),
             Self::Up(args) => up::run(&args, global, printer),
             Self::Provision(args) => up::run_one(PhaseName::Provision, &args, global, printer),
-            Self::Bootstrap(args) => up::run_one(PhaseName::Bootstrap, &args, global, printer),
+            Self::Bootstrap(args) => bootstrap::run(&args, global, printer),
             Self::Addons(args) => up::run_one(PhaseName::Addons, &args, global, printer),
             Self::Validate(args) => validate::run(&args, global, printer),
             Self::Status(args) => status::run(&args, global, printer),
@@ -192,6 +196,7 @@ impl Command {
             Self::SupportBundle(args) => support_bundle::run(&args, global, printer),
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
+            Self::Reset(args) => reset::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),
             Self::Artifacts(args) => artifacts::run(&args, printer),
             Self::Bench(args) => bench::run(&args, global, printer),

@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::phase::{Bound, Cx, Engine, Phase, Summary, parse_duration};
+use crate::phase::{Bound, Cx, Engine, Phase, Summary, What, parse_duration};
 use crate::report::{Mode, Reporter};
 use crate::state::{Lock, Store};
 use crate::{addons, bootstrap, doctor, provision};
@@ -110,10 +110,14 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn start(global: &Global, command: &'static str) -> Result<Self> {
         signals::install()?;
-        let cluster = open_cluster(global)?;
+        Ok(Self::with(open_cluster(global)?, global, command))
+    }
+
+    /// The same for a cluster that is open already.
+    pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
         let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name);
-        Ok(Self { cluster, reporter, command, budget: None })
+        Self { cluster, reporter, command, budget: None }
     }
 
     /// Makes the run fail at its end when it took longer than this.
@@ -122,11 +126,14 @@ impl Session {
         self
     }
 
-    /// Takes the cluster's lock, and from here on the run's events are kept.
+    /// Takes the cluster's lock, and from here on the run's events are kept. Says so when the last owner died holding it.
     pub(super) fn lock(&self) -> Result<Lock> {
         let store = &self.cluster.store;
         let lock = store.lock(&format!("turnup {}", self.command))?;
         self.reporter.keep(store.keep_events(&lock, self.command)?)?;
+        if let Some(message) = lock.takeover() {
+            self.reporter.sink().emit(What::Note { message });
+        }
         Ok(lock)
     }
 
@@ -137,6 +144,11 @@ impl Session {
         let value = result?;
         finished.judge()?;
         Ok(value)
+    }
+
+    /// The command's name.
+    pub(super) const fn command(&self) -> &'static str {
+        self.command
     }
 
     /// Runs these phases under the cluster's lock. What they are bound to is asked under that lock, too.

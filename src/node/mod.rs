@@ -1,14 +1,19 @@
-//! What runs on a host: `turnup node up` makes it what its complete configuration says, `turnup node facts` tells what it is.
+//! What runs on a host: `turnup node up` makes it what its complete configuration says, `turnup node down` what it was before, `turnup node facts`
+//! tells what it is.
 //!
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in [`Complete`]. It speaks to no
 //! other host, and it needs nothing on the host but Linux and systemd.
 
 pub mod complete;
 pub mod diff;
+pub mod down;
 pub mod facts;
+mod inventory;
+mod network;
 mod static_pod;
 mod task;
 pub mod up;
+mod workload;
 
 pub use complete::Complete;
 pub use facts::Facts;

@@ -15,6 +15,7 @@ use crate::exec::{Run, signals};
 use crate::kill_point;
 
 use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
+use super::inventory::Inventory;
 use super::static_pod;
 use super::task::{self, Secrets};
 
@@ -85,6 +86,8 @@ struct Node<'a> {
 impl Node<'_> {
     fn apply(mut self) -> Result<()> {
         self.remove_halves()?;
+        // Before the first effect: what there is to be put back.
+        Inventory::record(self.complete)?;
         self.prepare_host()?;
         self.place_files()?;
         let (containerd, others): (Vec<_>, Vec<_>) =

@@ -15,6 +15,7 @@ use crate::exec::{Failure, Run};
 use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof, Sink};
 use crate::state::Store;
 
+use super::adopt;
 use super::forecast;
 use super::handoff::{self, Handoff};
 use super::local::{self, HostSpec, NetworkSpec, Status};
@@ -24,6 +25,7 @@ use super::tfplan::Planned;
 
 /// The phase for this cluster's target.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
+    adopt::refuse_adopted(cluster)?;
     let manifest = cluster.manifest("provision")?;
     let shared = || Arc::clone(cluster);
     if cluster.settings.target == "baremetal" {
@@ -41,9 +43,39 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("handoff", Collect(shared())))
 }
 
+/// Whether the provision phase has made, or begun to make, hosts.
+pub fn has_made(cluster: &Cluster) -> Result<bool> {
+    Ok(cluster.store.read(format!("{DIR}/main.tf"))?.is_some())
+}
+
+/// What [`destroy`] would remove, as far as Terraform's state and the descriptions of local hosts tell.
+pub fn list_made(cluster: &Cluster) -> Result<Vec<String>> {
+    let state = cluster.store.read(format!("{DIR}/terraform.tfstate"))?.unwrap_or_default();
+    // A state that does not read is Terraform's to complain about; this is only to be looked at.
+    let state: serde_json::Value = serde_json::from_slice(&state).unwrap_or_default();
+    let mut made = Vec::new();
+    for resource in state["resources"].as_array().into_iter().flatten().filter(|one| one["mode"] == "managed") {
+        let name = format!("{}.{}", text(&resource["type"]), text(&resource["name"]));
+        for instance in resource["instances"].as_array().into_iter().flatten() {
+            let key = instance.get("index_key").map(|key| format!("[{key}]")).unwrap_or_default();
+            made.push(format!("{name}{key}"));
+        }
+    }
+    for entry in fs_err::read_dir(cluster.store.path(format!("{DIR}/hosts"))).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().trim_end_matches(".json").to_owned();
+        made.push(format!("the local host {name} with its disk"));
+    }
+    made.sort();
+    Ok(made)
+}
+
+fn text(value: &serde_json::Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
 /// Destroys what Terraform made.
 pub fn destroy(cluster: &Cluster, cx: &Cx) -> Result<()> {
-    if cluster.store.read(format!("{DIR}/main.tf"))?.is_none() {
+    if !has_made(cluster)? {
         return Ok(());
     }
     let terraform = terraform(cluster, cx)?;
@@ -112,7 +144,7 @@ fn executable(blob: &std::path::Path, cluster: &Cluster) -> Result<PathBuf> {
 
 /// Makes a key and its public half, or keeps it. ssh-keygen may be killed between the halves, or in one: it writes beside their places,
 /// and they come to them whole, the private one last.
-fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
+pub(super) fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
     let (public, new) = (format!("{file}.pub"), format!("{file}.new"));
     if store.read(file)?.is_none() || store.read(&public)?.is_none() {
         store.remove(&new)?;
@@ -432,9 +464,17 @@ pub(super) fn read_inventory(cluster: &Cluster) -> Result<(String, Handoff)> {
     Ok((text, handoff))
 }
 
+impl Inventory {
+    fn read(&self) -> Result<(String, Handoff)> {
+        let (settings, (text, handoff)) = (&self.0.settings, read_inventory(&self.0)?);
+        handoff.require_cluster(&settings.hosts_file, &settings.name, settings.api_port)?;
+        Ok((text, handoff))
+    }
+}
+
 impl Action for Inventory {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(Inputs::new().with(self.0.settings.hosts_file.clone(), read_inventory(&self.0)?.0))
+        Ok(Inputs::new().with(self.0.settings.hosts_file.clone(), self.read()?.0))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
@@ -443,17 +483,7 @@ impl Action for Inventory {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let (_, handoff) = read_inventory(&self.0)?;
-        let store = &self.0.store;
-        store.create_dir("ssh")?;
-        ensure_key(store, SSH_KEY, cx)?;
-        let line = |host: &super::Host| match host.ssh.port {
-            22 => format!("{} {}\n", host.address, host.ssh.host_key),
-            port => format!("[{}]:{port} {}\n", host.address, host.ssh.host_key),
-        };
-        let known_hosts: String = handoff.hosts.iter().map(line).collect();
-        store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)?;
-        self.0.write_handoff(&handoff)
+        adopt::take(&self.0, &self.read()?.1, cx)
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {

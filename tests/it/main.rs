@@ -13,6 +13,7 @@ mod cli_support;
 mod cluster_crash;
 mod cluster_faults;
 mod cluster_life;
+mod cluster_reset;
 mod cluster_static;
 mod cluster_status;
 mod cluster_support;
@@ -38,6 +39,7 @@ mod engine_signals;
 mod engine_ssh;
 mod engine_state;
 mod engine_steps;
+mod handoff_cli;
 mod kconfig_cli;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod report_bars;
