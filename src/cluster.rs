@@ -19,6 +19,9 @@ pub const SSH_KEY: &str = "ssh/id_ed25519";
 /// The host keys that are trusted, below its directory.
 pub const KNOWN_HOSTS: &str = "ssh/known_hosts";
 
+/// So many connections to hosts stay open for the next step.
+const MOST_CONNECTIONS: usize = 64;
+
 /// A cluster that a command works on.
 pub struct Cluster {
     /// What the configuration says.
@@ -176,6 +179,8 @@ impl Cluster {
     /// The one connection to a host that all steps share.
     pub fn ssh(&self, host: &Host) -> Result<Ssh> {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each is a process with open files: those that nobody uses end before there are a thousand.
+        let idle = if connections.len() < MOST_CONNECTIONS { BTreeMap::new() } else { take_idle(&mut connections) };
         let identity = format!("{} {} {}", host.name, host.instance, host.address);
         let ssh = connections.entry(identity).or_insert_with(|| {
             let address = host.address.to_string();
@@ -184,8 +189,18 @@ impl Cluster {
             Ssh::new(&host.ssh.user, &address, host.ssh.port, &key, &known_hosts, self.store.dir())
                 .sudo(host.ssh.user != "root")
         });
-        Ok(ssh.clone())
+        let ssh = ssh.clone();
+        drop(connections);
+        // Ending takes a moment, and nobody has to wait for it.
+        drop(idle);
+        Ok(ssh)
     }
+}
+
+fn take_idle(connections: &mut BTreeMap<String, Ssh>) -> BTreeMap<String, Ssh> {
+    let (used, idle) = std::mem::take(connections).into_iter().partition(|(_, ssh)| ssh.is_shared());
+    *connections = used;
+    idle
 }
 
 /// The sha256 of the binary, read once: it stays the same while it runs.

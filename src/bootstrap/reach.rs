@@ -28,9 +28,15 @@ impl<'a> Reach<'a> {
         Ok(Self { host, ssh })
     }
 
-    /// Only to look: nothing is logged, and a host that does not answer soon is one that does not answer.
+    /// Only to look: nothing is logged, and a host that does not answer soon is one that does not answer. One question needs no
+    /// connection that stays.
     pub(super) fn for_proof(cluster: &Cluster, host: &'a Host) -> Result<Self> {
-        Ok(Self { host, ssh: cluster.ssh(host)?.timeout(Duration::from_secs(20)) })
+        Ok(Self { host, ssh: cluster.ssh(host)?.timeout(Duration::from_secs(20)).single() })
+    }
+
+    /// The host that is reached.
+    pub(super) fn host(&self) -> &'a Host {
+        self.host
     }
 
     /// Copies turnup's binary over, unless the host has these bytes.

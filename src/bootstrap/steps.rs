@@ -21,6 +21,7 @@ use super::complete::{Completion, Secrets, file_of};
 use super::forecast::foresee_certificates;
 use super::kubeconfig::{self, Identity};
 use super::machine;
+use super::nodes::Nodes;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::token;
@@ -29,7 +30,8 @@ use super::token;
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let shared = || Arc::clone(cluster);
     let handoff = cluster.handoff()?;
-    let step = || Node { cluster: shared(), handoff: handoff.clone() };
+    let nodes = Arc::new(Nodes::default());
+    let step = || Node { cluster: shared(), handoff: handoff.clone(), nodes: Arc::clone(&nodes) };
     Ok(Phase::new("bootstrap", cluster.manifest("bootstrap")?, cluster.phase_hosts()?)
         .with("artifacts", Artifacts(step()))
         .with("pki", Certificates(step()))
@@ -82,6 +84,7 @@ const MANAGED: &str = "turnup.dev/managed";
 struct Node {
     cluster: Arc<Cluster>,
     handoff: Handoff,
+    nodes: Arc<Nodes>,
 }
 
 impl Node {
@@ -162,24 +165,19 @@ impl Node {
     }
 
     /// Looks at the host once more when a plan says what may change there.
-    fn require_announced(&self, host: &Host, complete: &Complete, cx: &Cx) -> Result<()> {
-        if !cx.is_bound() {
-            return Ok(());
-        }
-        let reach = Reach::new(&self.cluster, host, cx)?;
-        reach.copy_turnup(&self.cluster)?;
-        cx.admit(&reach.differences(complete)?)
+    fn require_announced(reach: &Reach<'_>, complete: &Complete, cx: &Cx) -> Result<()> {
+        if cx.is_bound() { cx.admit(&reach.differences(complete)?) } else { Ok(()) }
     }
 
-    /// Brings one host to its complete configuration.
-    fn bring_up(&self, host: &Host, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
-        let (complete, secrets) = self.computed(&host.name)?;
-        self.require_announced(host, &complete, cx)?;
+    /// Brings one host, which has this turnup, to its complete configuration.
+    fn bring_up(&self, reach: &Reach<'_>, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
+        let (complete, secrets) = self.computed(&reach.host().name)?;
+        Self::require_announced(reach, &complete, cx)?;
         let encode = |text: &Zeroizing<String>| {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
-        machine::deliver(&self.cluster, host, &Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
+        machine::deliver(reach, &Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
     }
 }
 
@@ -361,7 +359,9 @@ impl Action for Up {
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
-        self.0.bring_up(self.0.host(host)?, None, cx)
+        let reach = Reach::new(&self.0.cluster, self.0.host(host)?, cx)?;
+        reach.copy_turnup(&self.0.cluster)?;
+        self.0.bring_up(&reach, None, cx)
     }
 }
 
@@ -470,8 +470,8 @@ impl Action for Join {
             let text = kubeconfig::render(&self.0.cluster.settings.name, &server, &authority, "bootstrap", &identity);
             bootstrap_kubeconfig = Some(Zeroizing::new(text));
         }
-        self.0.bring_up(host, bootstrap_kubeconfig, cx)?;
-        wait_for_node(&kubectl, &host.name, cx)?;
+        self.0.bring_up(&reach, bootstrap_kubeconfig, cx)?;
+        self.0.nodes.wait_for(&kubectl, &host.name, cx)?;
         token::revoke(&kubectl, &host.name)
     }
 }
@@ -488,15 +488,18 @@ impl Action for Register {
 
     fn verify(&self, host: Option<&str>) -> Result<Proof> {
         let host = self.0.host(host)?;
-        let node = kubectl(&self.0.cluster)?.get(&["node", &host.name]);
-        let labelled = node.is_ok_and(|node| node["metadata"]["labels"].get(label(host.role)).is_some());
-        Ok(if labelled { Proof::Holds } else { Proof::Gone(format!("the node {} is not registered", host.name)) })
+        let labelled = self.0.nodes.has_label(&kubectl(&self.0.cluster)?, &host.name, &label(host.role));
+        Ok(if labelled.is_ok_and(|labelled| labelled) {
+            Proof::Holds
+        } else {
+            Proof::Gone(format!("the node {} is not registered", host.name))
+        })
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
         let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
-        wait_for_node(&kubectl, &host.name, cx)?;
+        self.0.nodes.wait_for(&kubectl, &host.name, cx)?;
         let labels = [format!("{}=", label(host.role)), format!("{MANAGED}=")];
         kubectl.run(&["label", "node", &host.name, &labels[0], &labels[1], "--overwrite"])?;
         cx.milestone(format!("node {} registered", host.name));
@@ -545,17 +548,4 @@ impl Action for Retire {
 
 fn label(role: Role) -> String {
     format!("node-role.kubernetes.io/{}", role.name())
-}
-
-fn wait_for_node(kubectl: &Kubectl, name: &str, cx: &Cx) -> Result<()> {
-    loop {
-        match kubectl.run(&["get", "node", name, "--output=name"]) {
-            Ok(_) => return Ok(()),
-            Err(error) if cx.remaining() < Duration::from_secs(5) => {
-                let message = format!("the kubelet of {name} did not register its node");
-                return Err(Error::transient(message).source(error).hint("turnup status"));
-            }
-            Err(_) => cx.sleep(Duration::from_millis(200))?,
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Commands on another host over the system's own ssh.
 //!
 //! The first command opens one connection, held by a master process that is our child and ends with us; every further one goes through its
-//! socket in some milliseconds. Host keys are the cluster's own (`known_hosts`), never asked about and never learnt. A command is an
+//! socket in some milliseconds. A `single` command has no further one behind it and does without the master. Host keys are the cluster's own (`known_hosts`), never asked about and never learnt. A command is an
 //! argument vector here and arrives as one there: it is quoted for the login shell that sshd insists on.
 
 use std::os::unix::fs::MetadataExt as _;
@@ -48,6 +48,7 @@ pub struct Ssh {
     log: Option<PathBuf>,
     secrets: Vec<String>,
     timeout: Option<Duration>,
+    single: bool,
     master: Arc<Mutex<Option<Master>>>,
 }
 
@@ -80,6 +81,7 @@ impl Ssh {
             log: None,
             secrets: Vec::new(),
             timeout: None,
+            single: false,
             master: Arc::default(),
         }
     }
@@ -103,6 +105,19 @@ impl Ssh {
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
+    }
+
+    /// For one command: it opens a connection of its own where none stands, and no process stays for further ones.
+    #[must_use]
+    pub fn single(mut self) -> Self {
+        self.single = true;
+        self
+    }
+
+    /// Whether somebody else holds a clone: a connection that is not used can be ended.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.master) > 1
     }
 
     /// Runs every command as root through sudo, which must not ask for a password.
@@ -179,11 +194,15 @@ impl Ssh {
     }
 
     fn command<S: AsRef<str>>(&self, argv: &[S]) -> Result<Run> {
-        let socket = self.connect()?;
+        let socket = if self.single { self.standing() } else { Some(self.connect()?) };
         let sudo: &[&str] = if self.sudo { &["sudo", "--non-interactive", "--"] } else { &[] };
         let words = sudo.iter().copied().chain(argv.iter().map(AsRef::as_ref));
         let name = argv.first().map_or("", AsRef::as_ref).rsplit('/').next().unwrap_or_default().to_owned();
-        let run = self.ssh().arg("-S").arg(socket).arg(self.target()).arg("--").arg(shell_words::join(words));
+        let run = match socket {
+            Some(socket) => self.ssh().arg("-S").arg(socket),
+            None => self.ssh(),
+        };
+        let run = run.arg(self.target()).arg("--").arg(shell_words::join(words));
         Ok(self.dress(run).label(format!("{name} on {}", self.address)))
     }
 
@@ -222,7 +241,13 @@ impl Ssh {
         run.arg("-i").arg(&self.key).args(options.into_iter().flat_map(|option| ["-o".to_owned(), option]))
     }
 
-    /// The control socket of a connection that stands.
+    /// The control socket of a connection, if one stands already.
+    fn standing(&self) -> Option<PathBuf> {
+        let slot = self.master.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().filter(|master| master.service.check().is_ok()).map(|master| master.socket.clone())
+    }
+
+    /// The control socket of a connection, which is made where none stands.
     fn connect(&self) -> Result<PathBuf> {
         let mut slot = self.master.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(master) = slot.as_ref()

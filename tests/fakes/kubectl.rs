@@ -87,6 +87,7 @@ impl Api<'_> {
                     !has("turnup.dev/managed") || node["metadata"]["labels"].get("turnup.dev/managed").is_some()
                 })),
                 "namespaces" | "events" => {}
+                "daemonsets" => items.extend(self.daemon_sets()),
                 plural => items.extend(self.world.objects(plural.trim_end_matches('s'))),
             }
         }
@@ -114,6 +115,15 @@ impl Api<'_> {
             }
         }
         pods
+    }
+
+    fn daemon_sets(&self) -> Vec<Value> {
+        let (mut sets, nodes) = (self.world.objects("daemonset"), self.world.objects("nodes").len());
+        for set in &mut sets {
+            set["status"]["numberReady"] = nodes.into();
+            set["status"]["desiredNumberScheduled"] = nodes.into();
+        }
+        sets
     }
 
     fn probe_pods(&self, namespace: &str) -> Vec<Value> {
@@ -219,6 +229,8 @@ fn parse(document: &str) -> Option<Value> {
         object["spec"] = json!({"replicas": replicas});
         object["status"]["updatedReplicas"] = replicas.into();
         object["status"]["availableReplicas"] = replicas.into();
+        object["status"]["readyReplicas"] = replicas.into();
+        object["status"]["replicas"] = replicas.into();
     }
     if object["kind"] == "Pod" {
         let node = document.lines().find_map(|line| line.trim().strip_prefix("values: [\"")?.strip_suffix("\"]"));
