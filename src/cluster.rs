@@ -290,3 +290,22 @@ fn sources(settings: &Settings) -> Result<Sources> {
     }
     Sources::parse(&order.join(" "), &mirror)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_nobody_uses_are_taken() {
+        let ssh = |address: &str| {
+            let here = Path::new("/nowhere");
+            (address.to_owned(), Ssh::new("root", address, 22, here, here, here))
+        };
+        let mut connections = BTreeMap::from(["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(ssh));
+        let used = connections.get("10.0.0.2").cloned();
+        assert_eq!(take_idle(&mut connections).into_keys().collect::<Vec<_>>(), ["10.0.0.1", "10.0.0.3"]);
+        assert_eq!(connections.keys().collect::<Vec<_>>(), ["10.0.0.2"]);
+        drop(used);
+        assert_eq!(take_idle(&mut connections).len(), 1);
+    }
+}

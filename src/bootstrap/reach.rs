@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::change::Change;
 use crate::cluster::Cluster;
-use crate::error::{Context as _, Result};
+use crate::error::{Context as _, Error, Result};
 use crate::exec::{Ssh, Stream};
 use crate::node::up::{Delivery, Report};
 use crate::node::{Complete, Facts};
@@ -41,17 +41,22 @@ impl<'a> Reach<'a> {
 
     /// Copies turnup's binary over, unless the host has these bytes.
     pub(super) fn copy_turnup(&self, cluster: &Cluster) -> Result<()> {
-        let found = self.ssh.run(&["sha256sum", TURNUP]).map(|output| output.stdout).unwrap_or_default();
+        // A host without it fails the command; a host that cannot be reached is another matter.
+        let found = self.ssh.try_run(&["sha256sum", TURNUP])?.map(|output| output.stdout).unwrap_or_default();
         if found.split_whitespace().next() == Some(cluster.version()) {
             return Ok(());
         }
         self.copy(&cluster.exe, TURNUP, 0o755)
     }
 
+    fn turnup(&self) -> Ssh {
+        self.ssh.clone().relays()
+    }
+
     /// What the host is.
     pub(super) fn facts(&self) -> Result<Facts> {
-        let output = self.ssh.run(&[TURNUP, "node", "facts"])?;
-        serde_json::from_str(&output.stdout).context(format!("{} does not tell its facts", self.host.name))
+        let output = self.turnup().run(&[TURNUP, "node", "facts"])?;
+        understand(&output.stdout, format!("{} does not tell its facts", self.host.name))
     }
 
     /// The sha256 of every artifact that the host still needs.
@@ -66,8 +71,8 @@ impl<'a> Reach<'a> {
 
     fn ask<T: DeserializeOwned>(&self, question: &str, complete: &Complete) -> Result<Vec<T>> {
         let text = serde_json::to_vec(complete).context("cannot write the complete configuration")?;
-        let output = self.ssh.run_with_stdin(&[TURNUP, "node", question], text)?;
-        serde_json::from_str(&output.stdout).context(format!("{} does not answer with a list", self.host.name))
+        let output = self.turnup().run_with_stdin(&[TURNUP, "node", question], text)?;
+        understand(&output.stdout, format!("{} does not answer with a list", self.host.name))
     }
 
     /// Runs `turnup node up` there and turns its reports into progress.
@@ -83,7 +88,7 @@ impl<'a> Reach<'a> {
                 }
             }
         };
-        self.ssh.stream_with_stdin(&[TURNUP, "node", "up"], text, on_line)?;
+        self.turnup().stream_with_stdin(&[TURNUP, "node", "up"], text, on_line)?;
         Ok(())
     }
 
@@ -97,4 +102,12 @@ impl<'a> Reach<'a> {
     pub(super) fn copy(&self, local: &std::path::Path, remote: &str, mode: u32) -> Result<()> {
         self.ssh.copy(local, remote, mode)
     }
+}
+
+/// An answer of turnup on the host; what is none is shown, because a login shell that greets is the usual cause.
+fn understand<T: serde::de::DeserializeOwned>(answer: &str, message: String) -> Result<T> {
+    serde_json::from_str(answer).map_err(|error| {
+        let shown = answer.lines().take(3).fold(Error::permanent(message).source(error), Error::evidence);
+        shown.hint("look what the host's login shell prints when nobody has typed anything: nothing may be the answer")
+    })
 }

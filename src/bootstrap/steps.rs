@@ -1,7 +1,7 @@
 //! The steps of the bootstrap phase, in the order of `phases/bootstrap/phase.toml`.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use serde_json::json;
@@ -285,8 +285,11 @@ impl Action for Inspect {
 
     fn verify(&self, host: Option<&str>) -> Result<Proof> {
         let file = facts_file(&self.0.host(host)?.name);
-        let found = self.0.cluster.store.read(&file)?.is_some();
-        Ok(if found { Proof::Holds } else { Proof::Gone(format!("{file} is missing")) })
+        Ok(match self.0.cluster.store.read_json::<Facts>(&file) {
+            Ok(Some(_)) => Proof::Holds,
+            Ok(None) => Proof::Gone(format!("{file} is missing")),
+            Err(_) => Proof::Gone(format!("{file} is damaged")),
+        })
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -391,18 +394,8 @@ impl Action for Api {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         write_kubeconfig(&self.0.cluster, &self.0.handoff)?;
-        let kubectl = kubectl(&self.0.cluster)?;
-        let mut waited = false;
-        while !kubectl.is_ready() {
-            waited = true;
-            if cx.remaining() < Duration::from_secs(5) {
-                let why = kubectl.run(&["get", "--raw=/readyz?verbose"]).err();
-                let error = Error::transient("the API server does not become ready");
-                let lines = why.iter().flat_map(|why| why.evidence_lines().iter().cloned());
-                return Err(lines.fold(error, Error::evidence).hint("turnup status"));
-            }
-            cx.sleep(Duration::from_millis(100))?;
-        }
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
+        let waited = wait_until_ready(&kubectl, cx)?;
         cx.milestone("API server ready");
         if waited {
             // While there was no API server to talk to, kubelet's tries to register and to show its static pods have backed off to
@@ -431,7 +424,7 @@ impl Action for Access {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let text = self.0.cluster.source.read_text("templates/bootstrap/access.yaml")?;
-        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
         kubectl.run_with(
             &["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"],
             text,
@@ -458,7 +451,7 @@ impl Action for Join {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
-        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
         let reach = Reach::new(&self.0.cluster, host, cx)?;
         reach.copy_turnup(&self.0.cluster)?;
         let mut bootstrap_kubeconfig = None;
@@ -498,7 +491,7 @@ impl Action for Register {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
-        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
         self.0.nodes.wait_for(&kubectl, &host.name, cx)?;
         let labels = [format!("{}=", label(host.role)), format!("{MANAGED}=")];
         kubectl.run(&["label", "node", &host.name, &labels[0], &labels[1], "--overwrite"])?;
@@ -537,7 +530,7 @@ impl Action for Retire {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
         for name in self.left_over()? {
             cx.progress(format!("deleting the node {name}, whose host is gone"));
             kubectl.run(&["delete", "node", &name, "--ignore-not-found", "--wait=false"])?;
@@ -548,4 +541,34 @@ impl Action for Retire {
 
 fn label(role: Role) -> String {
     format!("node-role.kubernetes.io/{}", role.name())
+}
+
+/// Waits for the API server; whether there was anything to wait for. While it starts, it may say things that only a person could
+/// change, such as that it knows nobody; said for longer than that takes, they are true.
+fn wait_until_ready(kubectl: &Kubectl, cx: &Cx) -> Result<bool> {
+    const STARTING: Duration = Duration::from_secs(10);
+    let mut hopeless_since = None;
+    let mut waited = false;
+    while let Err(error) = kubectl.ask_ready() {
+        waited = true;
+        if error.class() == Class::Person {
+            let since = *hopeless_since.get_or_insert_with(Instant::now);
+            if since.elapsed() > STARTING.min(cx.remaining() / 2) {
+                return Err(error);
+            }
+        } else {
+            hopeless_since = None;
+        }
+        if cx.remaining() < Duration::from_secs(5) {
+            if hopeless_since.is_some() {
+                return Err(error);
+            }
+            let late = Error::transient("the API server does not become ready");
+            let why = kubectl.run(&["get", "--raw=/readyz?verbose"]).err().unwrap_or(error);
+            let late = why.evidence_lines().iter().cloned().fold(late, Error::evidence);
+            return Err(late.hint("turnup status"));
+        }
+        cx.sleep(Duration::from_millis(100))?;
+    }
+    Ok(waited)
 }

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::failure::Failure;
 use super::run::{Output, Run, Stream};
-use super::{Service, signals};
+use super::{Service, refusal, signals};
 use crate::{Class, Context as _, Error, Result};
 
 /// For the TCP connection and the key exchange.
@@ -49,6 +49,7 @@ pub struct Ssh {
     secrets: Vec<String>,
     timeout: Option<Duration>,
     single: bool,
+    relays: bool,
     master: Arc<Mutex<Option<Master>>>,
 }
 
@@ -82,6 +83,7 @@ impl Ssh {
             secrets: Vec::new(),
             timeout: None,
             single: false,
+            relays: false,
             master: Arc::default(),
         }
     }
@@ -111,6 +113,13 @@ impl Ssh {
     #[must_use]
     pub fn single(mut self) -> Self {
         self.single = true;
+        self
+    }
+
+    /// What runs over there is turnup: its errors are taken over as they are, whatever their class.
+    #[must_use]
+    pub fn relays(mut self) -> Self {
+        self.relays = true;
         self
     }
 
@@ -289,23 +298,14 @@ impl Ssh {
                 self.close();
                 Err(error)
             }
-            other => other.map_err(Failure::relay),
+            Err(failure) if self.relays && failure.is_told() => Err(failure.relay_all()),
+            other => other.map_err(|failure| refusal::judge(failure, &self.user, &self.address)),
         }
     }
 
     fn unreachable(&self, said: &str) -> Error {
         let reason = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("ssh gave no reason");
-        let (class, hint) = if said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED")
-            || said.contains("Host key verification failed")
-        {
-            let known = self.known_hosts.display();
-            (
-                Class::Person,
-                format!("look who answers at {}; the host keys that this cluster trusts are in {known}", self.address),
-            )
-        } else {
-            (Class::Transient, format!("look with: ssh -i {} -p {} {}", self.key.display(), self.port, self.target()))
-        };
+        let (class, hint) = self.judge_connection(said);
         let message = format!("cannot reach {} over ssh: {reason}", self.target());
         said.lines()
             .rev()
@@ -315,6 +315,28 @@ impl Ssh {
             .rev()
             .fold(Error::new(class, message), Error::evidence)
             .hint(hint)
+    }
+
+    /// Whose turn it is when there is no connection: only a person can let us in; everything else may pass.
+    fn judge_connection(&self, said: &str) -> (Class, String) {
+        let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let (key, port, target) = (self.key.display(), self.port, self.target());
+        if says(&["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed"]) {
+            let known = self.known_hosts.display();
+            let hint =
+                format!("look who answers at {}; the host keys that this cluster trusts are in {known}", self.address);
+            return (Class::Person, hint);
+        }
+        if says(&["UNPROTECTED PRIVATE KEY FILE", "are too open"]) {
+            return (Class::Person, format!("chmod 600 {key}"));
+        }
+        if says(&["Permission denied", "Too many authentication failures"]) {
+            return (
+                Class::Person,
+                format!("let the cluster's key in: ssh-copy-id -f -p {port} -i {key}.pub {target}"),
+            );
+        }
+        (Class::Transient, format!("look with: ssh -i {key} -p {port} {target}"))
     }
 
     /// A path for this process and this host that is short enough for a socket.

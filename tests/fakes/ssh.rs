@@ -171,8 +171,8 @@ impl Host<'_> {
         drop(io::stdin().read_to_end(&mut wanted));
         match self.world.read(self.file("complete.json")) {
             Some(there) if there == wanted => json!([]),
-            Some(_) => json!(["/var/lib/kubelet/config.yaml: other content"]),
-            None => json!(["/opt/turnup/bin/kubelet: missing"]),
+            Some(_) => json!([{"verb": "update", "kind": "file", "name": "/var/lib/kubelet/config.yaml"}]),
+            None => json!([{"verb": "create", "kind": "binary", "name": "/opt/turnup/bin/kubelet"}]),
         }
     }
 
