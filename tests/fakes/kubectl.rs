@@ -41,7 +41,7 @@ impl Api<'_> {
     fn answer(&self, words: &[&str]) -> ExitCode {
         match words {
             ["get", "--raw=/readyz", ..] => say("ok"),
-            ["get", "--raw", path] => return self.raw(path),
+            ["get", "--raw", path] => return raw(path),
             ["get", "node", name, "--output=name"] | ["get", "--output=json", "node", name] => {
                 let Some(node) = self.world.json(format!("api/nodes/{name}.json")) else {
                     return fail(&format!("Error from server (NotFound): nodes \"{name}\" not found"), 1);
@@ -60,15 +60,6 @@ impl Api<'_> {
             ["logs", ..] => say("simulated\n"),
             _ => return fail(&format!("error: the simulated kubectl does not know {words:?}"), 1),
         }
-        ExitCode::SUCCESS
-    }
-
-    /// The requests that probe pods make for each other: all of them are answered.
-    fn raw(&self, path: &str) -> ExitCode {
-        if !path.contains("/dial?") {
-            return fail("Error from server (NotFound): the server could not find the requested resource", 1);
-        }
-        say("{\"responses\":[\"probe-0\"]}");
         ExitCode::SUCCESS
     }
 
@@ -176,6 +167,15 @@ impl Api<'_> {
             _ => {}
         }
     }
+}
+
+/// The requests that probe pods make for each other: all of them are answered.
+fn raw(path: &str) -> ExitCode {
+    if !path.contains("/dial?") {
+        return fail("Error from server (NotFound): the server could not find the requested resource", 1);
+    }
+    say("{\"responses\":[\"probe-0\"]}");
+    ExitCode::SUCCESS
 }
 
 fn pod(name: &str, node: &str) -> Value {

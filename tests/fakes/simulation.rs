@@ -2,9 +2,12 @@
 //! scale share. Artifacts are a few bytes each, from a mirror that is a folder; kubectl among them is the made-up one.
 //!
 //! The host that runs this is not changed, and no address of a simulated host is ever connected to.
+#![allow(dead_code, clippy::allow_attributes, reason = "the matrix and the benchmark each use the part that they need")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a simulation that cannot be made ends the test")]
+#![expect(clippy::disallowed_methods, reason = "it plays the shell that turnup is started from")]
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +19,7 @@ use turnup::artifacts::Digest;
 /// The cluster's name.
 pub(crate) const NAME: &str = "sim";
 /// For a command that hangs.
-const PATIENCE: Duration = Duration::from_mins(10);
+const PATIENCE: Duration = Duration::from_mins(15);
 /// The mirror's architecture is that of the host that runs this; the made-up hosts are of the same one.
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -37,6 +40,10 @@ pub(crate) struct Ended {
     pub(crate) out: String,
     pub(crate) err: String,
     pub(crate) elapsed: Duration,
+    /// The most memory that the program itself had, in KiB, as last seen while it ran.
+    pub(crate) memory: u64,
+    /// The processor's time of the program and of all that it started and waited for, as last seen.
+    pub(crate) processor: Duration,
 }
 
 /// A command that runs.
@@ -146,10 +153,8 @@ impl Simulation {
         for phase in ["provision", "bootstrap", "addons"] {
             let path = self.path("work/phases").join(phase).join("phase.toml");
             let text = fs_err::read_to_string(&path).unwrap();
-            let lines = text.lines().map(|line| match line.starts_with("budget = ") {
-                true => format!("budget = \"{budget}\""),
-                false => line.to_owned(),
-            });
+            let given = format!("budget = \"{budget}\"");
+            let lines = text.lines().map(|line| if line.starts_with("budget = ") { &given } else { line });
             fs_err::write(&path, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
         }
     }
@@ -166,6 +171,22 @@ impl Simulation {
         let mut words = self.wrapper.clone();
         words.push(env!("CARGO_BIN_EXE_turnup").to_owned());
         words.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self.start_words(&words, "first")
+    }
+
+    /// Runs the program beside one that runs already.
+    pub(crate) fn second(&self, args: &[&str]) -> Ended {
+        let program = std::iter::once(env!("CARGO_BIN_EXE_turnup"));
+        let words: Vec<String> = program.chain(args.iter().copied()).map(str::to_owned).collect();
+        self.start_words(&words, "second").wait()
+    }
+
+    /// Runs a line of shell as a person would type it.
+    pub(crate) fn through_shell(&self, script: &str) -> Ended {
+        self.start_words(&["bash", "-o", "pipefail", "-c", script].map(str::to_owned), "first").wait()
+    }
+
+    fn start_words(&self, words: &[String], files: &str) -> Running {
         let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap_or_default());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(self.path("work")).stdin(Stdio::null()).env("PATH", path);
@@ -177,11 +198,11 @@ impl Simulation {
             command.env_remove(name);
         }
         command.envs(&self.env);
-        let (out, err) = (self.path("stdout"), self.path("stderr"));
+        let (out, err) = (self.path(&format!("{files}.out")), self.path(&format!("{files}.err")));
         command.stdout(fs_err::File::create(&out).unwrap().into_file());
         command.stderr(fs_err::File::create(&err).unwrap().into_file());
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let what = format!("turnup {}", args.join(" "));
+        let what = words[1..].join(" ");
         Running { child: command.spawn().unwrap(), what, start: Instant::now(), out, err }
     }
 
@@ -194,14 +215,6 @@ impl Simulation {
         let ended = self.run(args);
         assert_eq!(ended.code, 0, "{ended}");
         ended
-    }
-
-    /// Makes a file executable that stands in for a tool.
-    pub(crate) fn tool(&self, name: &str, script: &str) {
-        let path = self.path("bin").join(name);
-        drop(fs_err::remove_file(&path));
-        fs_err::write(&path, script).unwrap();
-        fs_err::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     }
 }
 
@@ -222,10 +235,13 @@ impl Running {
 
     pub(crate) fn wait(mut self) -> Ended {
         use std::os::unix::process::ExitStatusExt as _;
+        let (mut memory, mut processor) = (0, Duration::ZERO);
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
+            memory = memory.max(peak_memory(self.pid()));
+            processor = processor.max(processor_time(self.pid()));
             if self.start.elapsed() > PATIENCE {
                 let _gone = kill_process_group(self.pid(), Signal::KILL);
                 panic!("{} hangs: {}", self.what, fs_err::read_to_string(&self.err).unwrap_or_default());
@@ -235,8 +251,22 @@ impl Running {
         let elapsed = self.start.elapsed();
         let read = |path: &Path| String::from_utf8_lossy(&fs_err::read(path).unwrap()).into_owned();
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
-        Ended { what: self.what.clone(), code, out: read(&self.out), err: read(&self.err), elapsed }
+        Ended { what: self.what.clone(), code, out: read(&self.out), err: read(&self.err), elapsed, memory, processor }
     }
+}
+
+/// `VmHWM` of a process; 0 once it is gone.
+fn peak_memory(pid: Pid) -> u64 {
+    let status = fs_err::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// User and system time of a process and of its children that have ended: fields 14 to 17 of its stat, in hundredths of a second.
+fn processor_time(pid: Pid) -> Duration {
+    let stat = fs_err::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').skip(11).take(4);
+    Duration::from_millis(fields.filter_map(|field| field.parse::<u64>().ok()).sum::<u64>() * 10)
 }
 
 impl Ended {
@@ -249,6 +279,10 @@ impl Ended {
 
 impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: exit {} after {:.1?}\n{}\n{}", self.what, self.code, self.elapsed, self.out, self.err)
+        let Self { what, code, out, err, elapsed, memory, processor } = self;
+        write!(
+            f,
+            "{what}: exit {code} after {elapsed:.1?}, {processor:.1?} of the processor, {memory} KiB\n{out}\n{err}"
+        )
     }
 }

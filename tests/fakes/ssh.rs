@@ -38,7 +38,7 @@ impl Call {
                 "-F" | "-p" | "-i" | "-o" => drop(words.next()),
                 "--" => call.command = shell_words::split(&words.next().unwrap_or_default()).unwrap_or_default(),
                 option if option.starts_with('-') => {}
-                target => call.address = target.rsplit('@').next().unwrap_or_default().to_owned(),
+                target => call.address = target.rsplit('@').next().map(str::to_owned).unwrap_or_default(),
             }
         }
         call.command.drain(..call.command.iter().position(|word| word == "sudo").map_or(0, |at| at + 3));
@@ -84,10 +84,10 @@ impl Host<'_> {
             [TURNUP, ..] if self.world.read(self.file("turnup")).is_none() => {
                 fail(&format!("bash: line 1: {TURNUP}: No such file or directory"), 127)
             }
-            [TURNUP, "node", "facts"] => self.tell(&self.facts()),
-            [TURNUP, "node", "missing"] => self.tell(&self.missing(&read_json())),
-            [TURNUP, "node", "diff"] => self.tell(&self.differences()),
-            [TURNUP, "node", "up"] => self.come_up(read_json()),
+            [TURNUP, "node", "facts"] => tell(&self.facts()),
+            [TURNUP, "node", "missing"] => tell(&self.missing(&read_json())),
+            [TURNUP, "node", "diff"] => tell(&self.differences()),
+            [TURNUP, "node", "up"] => self.come_up(&read_json()),
             ["systemctl", ..] => ExitCode::SUCCESS,
             _ => fail(&format!("bash: line 1: {}: command not found", words.first().unwrap_or(&"")), 127),
         }
@@ -95,11 +95,6 @@ impl Host<'_> {
 
     fn file(&self, name: &str) -> String {
         format!("hosts/{}/{name}", self.address)
-    }
-
-    fn tell(&self, value: &Value) -> ExitCode {
-        say(&format!("{value}\n"));
-        ExitCode::SUCCESS
     }
 
     fn receive(&self, path: &str, size: &str) -> ExitCode {
@@ -176,7 +171,7 @@ impl Host<'_> {
         }
     }
 
-    fn come_up(&self, delivery: Value) -> ExitCode {
+    fn come_up(&self, delivery: &Value) -> ExitCode {
         let complete = &delivery["complete"];
         if let Some(sha256) = self.missing(complete)[0].as_str() {
             return fail(&format!("error: the artifact {sha256} is not on this host"), 1);
@@ -220,6 +215,11 @@ impl Host<'_> {
             },
         })
     }
+}
+
+fn tell(value: &Value) -> ExitCode {
+    say(&format!("{value}\n"));
+    ExitCode::SUCCESS
 }
 
 fn read_json() -> Value {

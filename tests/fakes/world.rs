@@ -64,7 +64,9 @@ impl World {
         let script = self.json("script.json")?;
         for (index, entry) in script.as_array()?.iter().enumerate() {
             let words = entry["when"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            if entry["tool"] == tool && words.clone().all(|word| call.contains(word)) && self.take(index, entry) {
+            let spared = entry["unless"].as_str().is_some_and(|word| call.contains(word));
+            let meant = entry["tool"] == tool && !spared && words.clone().all(|word| call.contains(word));
+            if meant && self.take(index, entry) {
                 return Some(Trouble { entry: entry.clone() });
             }
         }
@@ -102,7 +104,7 @@ impl Trouble {
         say(self.entry["stdout"].as_str().unwrap_or_default());
         complain(self.entry["stderr"].as_str().unwrap_or_default());
         if let Some(signal) = self.entry["signal"].as_str() {
-            let signal = if signal == "KILL" { rustix::process::Signal::KILL } else { rustix::process::Signal::SEGV };
+            let signal = if signal == "KILL" { rustix::process::Signal::KILL } else { rustix::process::Signal::ABORT };
             let _gone = rustix::process::kill_process(rustix::process::getpid(), signal);
             std::thread::sleep(Duration::from_secs(1));
         }

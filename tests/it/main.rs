@@ -31,7 +31,20 @@ mod engine_run;
 mod engine_signals;
 mod engine_ssh;
 mod engine_state;
+#[cfg(feature = "test-fakes")]
+mod fault_cluster;
+#[cfg(feature = "test-fakes")]
+mod fault_hosts;
+#[cfg(feature = "test-fakes")]
+mod fault_machine;
+#[cfg(feature = "test-fakes")]
+mod fault_matrix;
+#[cfg(feature = "test-fakes")]
+mod fault_root;
 mod kconfig_cli;
+#[cfg(feature = "test-fakes")]
+#[path = "../fakes/simulation.rs"]
+mod simulation;
 mod tidy;
 mod wizard_cli;
 mod wizard_pty;
