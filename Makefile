@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy doc deny advisories check bench bench-kconfig bench-wizard install clean test-crash
+	test test-crash lint fmt clippy doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean
 
 # Built first, loudly; then run without a word from cargo, which gives its process to turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -55,6 +55,8 @@ bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, in
 	cargo bench --locked --bench kconfig -- $(ARGS)
 bench-wizard: ## The wizard on Linux's tree: time from a key to the drawn screen; ARGS=--assert judges
 	cargo bench --locked --bench wizard -- $(ARGS)
+bench-scale: ## 100 and 1,000 simulated hosts: time and memory; ARGS=--assert judges
+	cargo bench --locked --features test-fakes --bench scale -- $(ARGS)
 lint: fmt clippy doc ## Format, lints, documentation
 fmt: ## Is the code formatted?
 	cargo fmt --all --check

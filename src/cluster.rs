@@ -22,6 +22,9 @@ pub const SSH_KEY: &str = "ssh/id_ed25519";
 /// The host keys that are trusted, below its directory.
 pub const KNOWN_HOSTS: &str = "ssh/known_hosts";
 
+/// So many connections to hosts stay open for the next step.
+const MOST_CONNECTIONS: usize = 64;
+
 /// A cluster that a command works on.
 pub struct Cluster {
     /// What the configuration says.
@@ -196,6 +199,8 @@ impl Cluster {
     /// The one connection to a host that all steps share.
     pub fn ssh(&self, host: &Host) -> Result<Ssh> {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each is a process with open files: those that nobody uses end before there are a thousand.
+        let idle = if connections.len() < MOST_CONNECTIONS { BTreeMap::new() } else { take_idle(&mut connections) };
         let identity = format!("{} {} {}", host.name, host.instance, host.address);
         let ssh = connections.entry(identity).or_insert_with(|| {
             let address = host.address.to_string();
@@ -204,13 +209,23 @@ impl Cluster {
             Ssh::new(&host.ssh.user, &address, host.ssh.port, &key, &known_hosts, self.store.dir())
                 .sudo(host.ssh.user != "root")
         });
-        Ok(ssh.clone())
+        let ssh = ssh.clone();
+        drop(connections);
+        // Ending takes a moment, and nobody has to wait for it.
+        drop(idle);
+        Ok(ssh)
     }
 }
 
 /// A document below a cluster's directory.
 pub fn find_document<D: Document>(store: &Store, rel: &str) -> Result<Found<D>> {
     document::find(&store.path(rel).display().to_string(), store.read(rel)?.as_deref())
+}
+
+fn take_idle(connections: &mut BTreeMap<String, Ssh>) -> BTreeMap<String, Ssh> {
+    let (used, idle) = std::mem::take(connections).into_iter().partition(|(_, ssh)| ssh.is_shared());
+    *connections = used;
+    idle
 }
 
 /// The sha256 of the binary, read once: it stays the same while it runs.
@@ -299,4 +314,23 @@ fn sources(settings: &Settings) -> Result<Sources> {
         }
     }
     Sources::parse(&order.join(" "), &mirror)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_nobody_uses_are_taken() {
+        let ssh = |address: &str| {
+            let here = Path::new("/nowhere");
+            (address.to_owned(), Ssh::new("root", address, 22, here, here, here))
+        };
+        let mut connections = BTreeMap::from(["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(ssh));
+        let used = connections.get("10.0.0.2").cloned();
+        assert_eq!(take_idle(&mut connections).into_keys().collect::<Vec<_>>(), ["10.0.0.1", "10.0.0.3"]);
+        assert_eq!(connections.keys().collect::<Vec<_>>(), ["10.0.0.2"]);
+        drop(used);
+        assert_eq!(take_idle(&mut connections).len(), 1);
+    }
 }

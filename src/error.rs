@@ -202,10 +202,14 @@ impl StdError for Error {
 impl From<std::io::Error> for Error {
     /// `fs_err` already names the path, so the message is the error itself.
     fn from(error: std::io::Error) -> Self {
-        let full = error.kind() == std::io::ErrorKind::StorageFull;
-        let class = if full { Class::Person } else { Class::Permanent };
-        let plain = Self::new(class, error.to_string());
-        if full { plain.hint("free disk space there, then run the same command again") } else { plain }
+        use std::io::ErrorKind as Kind;
+        let hint = match error.kind() {
+            Kind::StorageFull | Kind::QuotaExceeded => "free disk space there, then run the same command again",
+            Kind::PermissionDenied => "run as the user that owns it, or with sudo",
+            Kind::ReadOnlyFilesystem => "make that file system writable, or use a directory on another one",
+            _ => return Self::new(Class::Permanent, error.to_string()),
+        };
+        Self::new(Class::Person, error.to_string()).hint(hint)
     }
 }
 

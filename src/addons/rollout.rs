@@ -1,6 +1,8 @@
 //! Whether nodes and addons are as far as they should be, and what is still missing. Pure.
 
-use super::observed::{Observed, Pod, Workload};
+use std::collections::BTreeMap;
+
+use super::observed::{Node, Observed, Pod, Workload};
 use super::render::Rendered;
 
 /// What should be.
@@ -27,8 +29,9 @@ pub(super) struct Outlook {
 impl Expected<'_> {
     pub(super) fn compare(&self, observed: &Observed) -> Outlook {
         let mut outlook = Outlook::default();
+        let nodes: BTreeMap<&str, &Node> = observed.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
         for host in self.hosts {
-            match observed.node(host) {
+            match nodes.get(host.as_str()) {
                 Some(node) if node.ready => outlook.ready_nodes.push(host.clone()),
                 Some(_) if !self.network => {}
                 Some(node) => outlook.missing.push(format!("node {host} is not Ready: {}", node.says)),
@@ -74,8 +77,12 @@ impl Expected<'_> {
     /// A `DaemonSet` counts nodes that no host stands behind any more, so its pods are looked at and not its numbers.
     fn missing_pods(&self, addon: &Rendered, observed: &Observed) -> Vec<String> {
         let of_addon = |pod: &&Pod| pod.owner.as_deref() == Some(addon.name) && !pod.terminating;
+        let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+        for pod in observed.pods.iter().filter(of_addon) {
+            on_node.entry(pod.node.as_deref().unwrap_or_default()).or_default().push(pod);
+        }
         let missing = |host: &String| {
-            let mut pods = observed.pods.iter().filter(of_addon).filter(|pod| pod.node.as_ref() == Some(host));
+            let mut pods = on_node.get(host.as_str()).into_iter().flatten().copied();
             let pod = pods.clone().find(|pod| pod.hash.as_ref() == Some(&addon.hash));
             match pod.or_else(|| pods.next()) {
                 Some(pod) if pod.hash.as_ref() != Some(&addon.hash) => {

@@ -178,10 +178,10 @@ struct Apply(Arc<Room>);
 
 impl Apply {
     /// The manifests that the cluster does not have whole in exactly this form, untouched since they were applied.
-    fn changed<'m>(&self, there: &Observed, manifests: &'m [Rendered]) -> Result<Vec<&'m Rendered>> {
-        // What is missing or of an older turnup is applied once more.
-        let applied = match find_document::<Applied>(&self.0.cluster.store, APPLIED)? {
-            Found::There(applied) => applied.objects,
+    fn changed<'m>(&self, there: &Observed, manifests: &'m [Rendered]) -> Vec<&'m Rendered> {
+        // What is missing, damaged or of an older turnup is applied once more.
+        let applied = match find_document::<Applied>(&self.0.cluster.store, APPLIED) {
+            Ok(Found::There(applied)) => applied.objects,
             _ => BTreeMap::new(),
         };
         let is_untouched = |object: &Object| {
@@ -193,14 +193,14 @@ impl Apply {
             manifest.objects.iter().all(is_untouched)
                 && workloads.any(|workload| workload.hash.as_ref() == Some(&manifest.hash))
         };
-        Ok(manifests.iter().filter(|manifest| !same(manifest)).collect())
+        manifests.iter().filter(|manifest| !same(manifest)).collect()
     }
 
     /// What applying and pruning would change in the cluster.
     fn find_changes(&self) -> Result<Vec<Change>> {
         let (kubectl, manifests) = (kubectl(&self.0.cluster)?, self.0.manifests()?);
         let there = prune::find_objects(&kubectl)?;
-        preview::find_changes(&kubectl, &there, &manifests, &self.changed(&there, &manifests)?)
+        preview::find_changes(&kubectl, &there, &manifests, &self.changed(&there, &manifests))
     }
 
     /// Remembers what the objects are now, so that a change by somebody else is noticed.
@@ -224,7 +224,7 @@ impl Action for Apply {
         for manifest in &mut manifests {
             manifest.objects.retain(|object| SEEN.contains(&object.kind.as_str()));
         }
-        if let Some(manifest) = self.changed(&there, &manifests)?.first() {
+        if let Some(manifest) = self.changed(&there, &manifests).first() {
             return Ok(Proof::Gone(format!(
                 "the cluster does not have {} {} as it should be",
                 manifest.name, manifest.version
@@ -254,7 +254,7 @@ impl Action for Apply {
             cx.admit(&self.find_changes()?)?;
         }
         let kubectl = kubectl(&self.0.cluster)?;
-        let logged = kubectl.clone().log(cx.log_path());
+        let logged = kubectl.clone().within(cx);
         let manifests = self.0.manifests()?;
         let there = prune::find_objects(&kubectl)?;
         // First, so that no two things claim the same address or port.
@@ -263,7 +263,7 @@ impl Action for Apply {
             cx.progress(format!("removing {} objects", superfluous.len()));
             prune::remove(&logged, &superfluous)?;
         }
-        let changed = self.changed(&there, &manifests)?;
+        let changed = self.changed(&there, &manifests);
         if changed.is_empty() {
             return self.remember();
         }
@@ -399,7 +399,7 @@ impl Waiting<'_> {
         }
         self.cx.progress(format!("starting {} again", names.join(", ")));
         let options = ["delete", "pods", "--namespace=kube-system", "--ignore-not-found", "--wait=false"];
-        let kubectl = kubectl(&self.room.cluster)?.log(self.cx.log_path());
+        let kubectl = kubectl(&self.room.cluster)?.within(self.cx);
         kubectl.run(&[&options[..], &names].concat()).map(drop)
     }
 

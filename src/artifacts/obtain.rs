@@ -304,7 +304,7 @@ impl Obtaining<'_> {
                 .hint("add mirror, upstream or source to the artifact sources");
         };
         if failures.is_empty() && source != Source::Cache.to_string() {
-            return last;
+            return name_artifact(artifact, &source, last);
         }
         let transient = failures.iter().any(|(_, error)| error.class() == Class::Transient);
         let class = if transient { Class::Transient } else { last.class() };
@@ -325,6 +325,17 @@ impl Cache {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
         self.root().join("logs").join(format!("{name}-{now}-{}.log", std::process::id()))
     }
+}
+
+/// A source speaks of its files; a person thinks of artifacts.
+fn name_artifact(artifact: &Artifact, source: &str, error: Error) -> Error {
+    if error.message().contains(&artifact.name) {
+        return error;
+    }
+    let hint = error.next().unwrap_or("put it there, or choose another source: turnup config").to_owned();
+    let lines = error.evidence_lines().to_vec();
+    let named = Error::new(error.class(), format!("{artifact} cannot be had from {source}"));
+    lines.into_iter().fold(named, Error::evidence).source(error).hint(hint)
 }
 
 fn unpinned(artifact: &Artifact) -> Error {

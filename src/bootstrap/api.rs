@@ -1,11 +1,13 @@
 //! The cluster's API through the real kubectl of the cluster's own version. Every call is one that a person can repeat.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::Run;
+use crate::phase::Cx;
 
 /// Where the administrator's kubeconfig lies below the cluster's directory.
 pub const KUBECONFIG: &str = "kubeconfig";
@@ -16,19 +18,24 @@ pub struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
     log: Option<PathBuf>,
+    deadline: Option<Instant>,
 }
+
+/// The longest that one call may take. It asks the server to answer within 20 s; a kubectl that hangs for another reason must not hang us.
+const LIMIT: Duration = Duration::from_mins(2);
 
 impl Kubectl {
     /// `program` is the artifact; `kubeconfig` the file to use.
     #[must_use]
     pub fn new(program: PathBuf, kubeconfig: PathBuf) -> Self {
-        Self { program, kubeconfig, log: None }
+        Self { program, kubeconfig, log: None, deadline: None }
     }
 
-    /// Appends every call and its output to this file.
+    /// For a step: appends every call and its output to the step's log, and ends with the step's time.
     #[must_use]
-    pub fn log(mut self, path: &Path) -> Self {
-        self.log = Some(path.to_owned());
+    pub fn within(mut self, cx: &Cx) -> Self {
+        self.log = Some(cx.log_path().to_owned());
+        self.deadline = Some(Instant::now() + cx.remaining());
         self
     }
 
@@ -39,6 +46,7 @@ impl Kubectl {
             .arg("--request-timeout=20s")
             .args(args.iter().map(AsRef::as_ref))
             .dir("/")
+            .timeout(self.deadline.map_or(LIMIT, |end| LIMIT.min(end.saturating_duration_since(Instant::now()))))
             .label(format!("kubectl {}", args.first().map_or("", |arg| arg.as_ref())));
         match &self.log {
             Some(log) => run.log(log),
@@ -70,8 +78,17 @@ impl Kubectl {
     /// Whether the API server says that it is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let answer = self.command(&["get", "--raw=/readyz"]).output();
-        answer.is_ok_and(|output| output.stdout.trim() == "ok")
+        self.ask_ready().is_ok()
+    }
+
+    /// The same, with the reason when it does not.
+    pub fn ask_ready(&self) -> Result<()> {
+        let answer = self.run(&["get", "--raw=/readyz"])?;
+        if answer.trim() == "ok" {
+            Ok(())
+        } else {
+            Err(Error::transient("the API server is not ready").evidence(answer))
+        }
     }
 }
 
@@ -79,12 +96,18 @@ impl Kubectl {
 const UNUSABLE: [&str; 5] =
     ["localhost:8080", "error loading config file", "invalid configuration", "unknown authority", "must be logged in"];
 /// What it says about a server that is starting, restarting, busy or away.
-const PASSING: [&str; 12] = [
+const PASSING: [&str; 18] = [
     "connection refused",
     "was refused",
     "no route to host",
     "i/o timeout",
     "deadline exceeded",
+    "Client.Timeout exceeded",
+    "connection reset",
+    "network is unreachable",
+    "no such host",
+    "InternalError",
+    "readyz check failed",
     "EOF",
     "TLS handshake timeout",
     "ServiceUnavailable",
@@ -93,6 +116,9 @@ const PASSING: [&str; 12] = [
     "the object has been modified",
     "not yet ready",
 ];
+
+/// What it says when certificates are of another time: those of turnup are new, so a clock is wrong.
+const CLOCK: [&str; 2] = ["certificate has expired or is not yet valid", "certificate is not valid yet"];
 
 /// The class of a failure and the way out of it, by kubectl's own words.
 fn classify(error: Error, kubeconfig: &Path) -> Error {
@@ -103,12 +129,21 @@ fn classify(error: Error, kubeconfig: &Path) -> Error {
     let lines: Vec<String> =
         error.evidence_lines().iter().filter(|line| !line.contains("memcache.go")).cloned().collect();
     let says = |words: &[&str]| words.iter().any(|word| lines.iter().any(|line| line.contains(word)));
+    if says(&CLOCK) {
+        let error =
+            Error::person("the API server's certificate is of another time: a clock is wrong, or it has run out");
+        let hint = "compare the clocks: date --utc, here and on the control-plane host";
+        return lines.iter().fold(error, Error::evidence).hint(hint);
+    }
     if says(&UNUSABLE) {
         let message = format!("the kubeconfig {} is damaged or of another cluster", kubeconfig.display());
         return lines.iter().fold(Error::person(message), Error::evidence).hint("turnup kubeconfig (writes it anew)");
     }
     if says(&PASSING) {
-        return lines.iter().fold(Error::transient(error.message()), Error::evidence);
+        // What is tried again is told in one line, and kubectl's last one is the cause.
+        let said = lines.iter().rev().find(|line| !line.starts_with("log: ") && !line.starts_with("$ "));
+        let message = said.map_or_else(|| error.message().to_owned(), |said| format!("{}: {said}", error.message()));
+        return lines.iter().fold(Error::transient(message), Error::evidence);
     }
     error
 }

@@ -29,13 +29,13 @@ pub fn machine(cluster: &Cluster, handoff: &Handoff, host: &Host, facts: &Facts)
 /// Makes the host what this says, with no secret and no token.
 pub fn apply(cluster: &Cluster, host: &Host, complete: Complete, cx: &Cx) -> Result<()> {
     let delivery = Delivery { complete, secrets: std::collections::BTreeMap::new(), bootstrap_kubeconfig: None };
-    deliver(cluster, host, &delivery, cx)
-}
-
-/// Sends the artifacts that the host lacks, and then the delivery.
-pub(super) fn deliver(cluster: &Cluster, host: &Host, delivery: &Delivery, cx: &Cx) -> Result<()> {
     let reach = Reach::new(cluster, host, cx)?;
     reach.copy_turnup(cluster)?;
+    deliver(&reach, &delivery, cx)
+}
+
+/// Sends the artifacts that the host lacks, and then the delivery. The host has this turnup already.
+pub(super) fn deliver(reach: &Reach<'_>, delivery: &Delivery, cx: &Cx) -> Result<()> {
     for sha256 in reach.missing(&delivery.complete)? {
         cx.progress(format!("sending {}", &sha256[..12]));
         let blob = Cache::open()?.blobs_dir().join(&sha256);

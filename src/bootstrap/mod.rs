@@ -12,6 +12,7 @@ pub mod kubeconfig;
 mod kubelet;
 pub mod machine;
 mod manifest;
+mod nodes;
 pub mod pki;
 mod reach;
 pub mod reset;

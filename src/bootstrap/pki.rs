@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType, SerialNumber,
+    KeyUsagePurpose, PublicKeyData as _, SanType, SerialNumber,
 };
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use zeroize::Zeroizing;
@@ -180,7 +180,7 @@ impl<'a> Pki<'a> {
         String::from_utf8(bytes).context(format!("{rel} is not text"))
     }
 
-    /// Whether the certificate is there, fits the request and is young enough.
+    /// Whether the certificate is there, fits the request and its key, and is young enough.
     pub fn is_good(&self, leaf: &Leaf) -> Result<bool> {
         let Some(der) = self.certificate(&leaf.file)? else { return Ok(false) };
         let Ok((_, certificate)) = X509Certificate::from_der(&der) else { return Ok(false) };
@@ -194,7 +194,8 @@ impl<'a> Pki<'a> {
         let fits = common_name == Some(leaf.name.as_str())
             && group == leaf.group.as_deref()
             && hosts_of(&certificate) == sorted(leaf.hosts.clone())
-            && signed_by_current;
+            && signed_by_current
+            && self.read_key(&leaf.file).is_ok_and(|key| key.subject_public_key_info() == certificate.public_key().raw);
         let rest = certificate.validity().time_to_expiration().unwrap_or_default();
         Ok(fits && rest.unsigned_abs() > leaf.life / 3)
     }
@@ -215,7 +216,14 @@ impl<'a> Pki<'a> {
 
     fn read_key(&self, file: &str) -> Result<KeyPair> {
         let pem = Zeroizing::new(self.text(file, "key")?);
-        KeyPair::from_pem(&pem).context(format!("pki/{file}.key is not a private key"))
+        // Never made anew by itself: of an authority it would be another cluster.
+        KeyPair::from_pem(&pem).map_err(|error| {
+            let path = self.store.path(format!("pki/{file}.key"));
+            Error::person(format!("{} is not a private key", path.display())).source(error).hint(format!(
+                "put it back from a backup; of a leaf, remove it and it is made anew: rm {}",
+                path.display()
+            ))
+        })
     }
 
     fn write_certificate(&self, file: &str, pem: &str) -> Result<()> {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::document;
-use crate::error::{Context as _, Result};
+use crate::error::{Context as _, Error, Result};
 use crate::exec::{Ssh, Stream};
 use crate::node::up::{Delivery, Report};
 use crate::node::{Complete, Facts};
@@ -29,23 +29,36 @@ impl<'a> Reach<'a> {
         Ok(Self { host, ssh })
     }
 
-    /// Only to look: nothing is logged, and a host that does not answer soon is one that does not answer.
+    /// Only to look: nothing is logged, and a host that does not answer soon is one that does not answer. One question needs no
+    /// connection that stays.
     pub(super) fn for_proof(cluster: &Cluster, host: &'a Host) -> Result<Self> {
-        Ok(Self { host, ssh: cluster.ssh(host)?.timeout(Duration::from_secs(20)) })
+        Ok(Self { host, ssh: cluster.ssh(host)?.timeout(Duration::from_secs(20)).single() })
+    }
+
+    /// The host that is reached.
+    pub(super) fn host(&self) -> &'a Host {
+        self.host
     }
 
     /// Copies turnup's binary over, unless the host has these bytes.
     pub(super) fn copy_turnup(&self, cluster: &Cluster) -> Result<()> {
-        let found = self.ssh.run(&["sha256sum", TURNUP]).map(|output| output.stdout).unwrap_or_default();
+        // A host without it fails the command; a host that cannot be reached is another matter.
+        let found = self.ssh.try_run(&["sha256sum", TURNUP])?.map(|output| output.stdout).unwrap_or_default();
         if found.split_whitespace().next() == Some(cluster.version()) {
             return Ok(());
         }
         self.copy(&cluster.exe, TURNUP, 0o755)
     }
 
+    fn turnup(&self) -> Ssh {
+        self.ssh.clone().relays()
+    }
+
     /// What the host is.
     pub(super) fn facts(&self) -> Result<Facts> {
-        let output = self.ssh.run(&[TURNUP, "node", "facts"])?;
+        let output = self.turnup().run(&[TURNUP, "node", "facts"])?;
+        let _any: serde::de::IgnoredAny =
+            understand(&output.stdout, format!("{} does not tell its facts", self.host.name))?;
         document::parse(&format!("the facts of {}", self.host.name), &output.stdout)
     }
 
@@ -61,8 +74,8 @@ impl<'a> Reach<'a> {
 
     fn ask<T: DeserializeOwned>(&self, question: &str, complete: &Complete) -> Result<Vec<T>> {
         let text = serde_json::to_vec(complete).context("cannot write the complete configuration")?;
-        let output = self.ssh.run_with_stdin(&[TURNUP, "node", question], text)?;
-        serde_json::from_str(&output.stdout).context(format!("{} does not answer with a list", self.host.name))
+        let output = self.turnup().run_with_stdin(&[TURNUP, "node", question], text)?;
+        understand(&output.stdout, format!("{} does not answer with a list", self.host.name))
     }
 
     /// Runs `turnup node up` there and turns its reports into progress.
@@ -78,7 +91,7 @@ impl<'a> Reach<'a> {
                 }
             }
         };
-        self.ssh.stream_with_stdin(&[TURNUP, "node", "up"], text, on_line)?;
+        self.turnup().stream_with_stdin(&[TURNUP, "node", "up"], text, on_line)?;
         Ok(())
     }
 
@@ -109,4 +122,12 @@ impl<'a> Reach<'a> {
     pub(super) fn copy(&self, local: &std::path::Path, remote: &str, mode: u32) -> Result<()> {
         self.ssh.copy(local, remote, mode)
     }
+}
+
+/// An answer of turnup on the host; what is none is shown, because a login shell that greets is the usual cause.
+fn understand<T: DeserializeOwned>(answer: &str, message: String) -> Result<T> {
+    serde_json::from_str(answer).map_err(|error| {
+        let shown = answer.lines().take(3).fold(Error::permanent(message).source(error), Error::evidence);
+        shown.hint("look what the host's login shell prints when nobody has typed anything: nothing may be the answer")
+    })
 }

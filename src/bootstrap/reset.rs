@@ -70,7 +70,7 @@ pub fn delete_node(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<()> {
     if host.role == Role::ControlPlane {
         return Ok(());
     }
-    let client = kubectl(cluster).map(|client| client.log(cx.log_path()));
+    let client = kubectl(cluster).map(|client| client.within(cx));
     let deleted =
         client.and_then(|client| client.run(&["delete", "node", &host.name, "--ignore-not-found", "--wait=false"]));
     if let Err(error) = deleted {

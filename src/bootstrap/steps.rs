@@ -1,7 +1,7 @@
 //! The steps of the bootstrap phase, in the order of `phases/bootstrap/phase.toml`.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use serde_json::json;
@@ -22,6 +22,7 @@ use super::complete::{Completion, Secrets, file_of};
 use super::forecast::foresee_certificates;
 use super::kubeconfig::{self, Identity};
 use super::machine;
+use super::nodes::Nodes;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::token;
@@ -30,7 +31,8 @@ use super::token;
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let shared = || Arc::clone(cluster);
     let handoff = cluster.handoff()?;
-    let step = || Node { cluster: shared(), handoff: handoff.clone() };
+    let nodes = Arc::new(Nodes::default());
+    let step = || Node { cluster: shared(), handoff: handoff.clone(), nodes: Arc::clone(&nodes) };
     Ok(cluster
         .phase("bootstrap", cluster.manifest("bootstrap")?, cluster.phase_hosts()?)
         .with("artifacts", Artifacts(step()))
@@ -84,6 +86,7 @@ const MANAGED: &str = "turnup.dev/managed";
 struct Node {
     cluster: Arc<Cluster>,
     handoff: Handoff,
+    nodes: Arc<Nodes>,
 }
 
 impl Node {
@@ -166,24 +169,19 @@ impl Node {
     }
 
     /// Looks at the host once more when a plan says what may change there.
-    fn require_announced(&self, host: &Host, complete: &Complete, cx: &Cx) -> Result<()> {
-        if !cx.is_bound() {
-            return Ok(());
-        }
-        let reach = Reach::new(&self.cluster, host, cx)?;
-        reach.copy_turnup(&self.cluster)?;
-        cx.admit(&reach.differences(complete)?)
+    fn require_announced(reach: &Reach<'_>, complete: &Complete, cx: &Cx) -> Result<()> {
+        if cx.is_bound() { cx.admit(&reach.differences(complete)?) } else { Ok(()) }
     }
 
-    /// Brings one host to its complete configuration.
-    fn bring_up(&self, host: &Host, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
-        let (complete, secrets) = self.computed(&host.name)?;
-        self.require_announced(host, &complete, cx)?;
+    /// Brings one host, which has this turnup, to its complete configuration.
+    fn bring_up(&self, reach: &Reach<'_>, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
+        let (complete, secrets) = self.computed(&reach.host().name)?;
+        Self::require_announced(reach, &complete, cx)?;
         let encode = |text: &Zeroizing<String>| {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
         };
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
-        machine::deliver(&self.cluster, host, &Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
+        machine::deliver(reach, &Delivery { complete, secrets, bootstrap_kubeconfig }, cx)
     }
 }
 
@@ -301,7 +299,10 @@ impl Action for Inspect {
 
     fn verify(&self, host: Option<&str>) -> Result<Proof> {
         let file = facts_file(&self.0.host(host)?.name);
-        Ok(prove_document::<Facts>(&self.0.cluster, &file)?.map_or_else(|gone| gone, |_| Proof::Holds))
+        Ok(match prove_document::<Facts>(&self.0.cluster, &file) {
+            Ok(proof) => proof.map_or_else(|gone| gone, |_| Proof::Holds),
+            Err(_) => Proof::Gone(format!("{file} is damaged")),
+        })
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -374,7 +375,9 @@ impl Action for Up {
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
-        self.0.bring_up(self.0.host(host)?, None, cx)
+        let reach = Reach::new(&self.0.cluster, self.0.host(host)?, cx)?;
+        reach.copy_turnup(&self.0.cluster)?;
+        self.0.bring_up(&reach, None, cx)
     }
 }
 
@@ -404,18 +407,8 @@ impl Action for Api {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         write_kubeconfig(&self.0.cluster, &self.0.handoff)?;
-        let kubectl = kubectl(&self.0.cluster)?;
-        let mut waited = false;
-        while !kubectl.is_ready() {
-            waited = true;
-            if cx.remaining() < Duration::from_secs(5) {
-                let why = kubectl.run(&["get", "--raw=/readyz?verbose"]).err();
-                let error = Error::transient("the API server does not become ready");
-                let lines = why.iter().flat_map(|why| why.evidence_lines().iter().cloned());
-                return Err(lines.fold(error, Error::evidence).hint("turnup status"));
-            }
-            cx.sleep(Duration::from_millis(100))?;
-        }
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
+        let waited = wait_until_ready(&kubectl, cx)?;
         cx.milestone("API server ready");
         if waited {
             // While there was no API server to talk to, kubelet's tries to register and to show its static pods have backed off to
@@ -444,7 +437,7 @@ impl Action for Access {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let text = self.0.cluster.source.read_text("templates/bootstrap/access.yaml")?;
-        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
         kubectl.run_with(
             &["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"],
             text,
@@ -471,7 +464,7 @@ impl Action for Join {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
-        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
         let reach = Reach::new(&self.0.cluster, host, cx)?;
         reach.copy_turnup(&self.0.cluster)?;
         let mut bootstrap_kubeconfig = None;
@@ -483,8 +476,8 @@ impl Action for Join {
             let text = kubeconfig::render(&self.0.cluster.settings.name, &server, &authority, "bootstrap", &identity);
             bootstrap_kubeconfig = Some(Zeroizing::new(text));
         }
-        self.0.bring_up(host, bootstrap_kubeconfig, cx)?;
-        wait_for_node(&kubectl, &host.name, cx)?;
+        self.0.bring_up(&reach, bootstrap_kubeconfig, cx)?;
+        self.0.nodes.wait_for(&kubectl, &host.name, cx)?;
         token::revoke(&kubectl, &host.name)
     }
 }
@@ -501,15 +494,18 @@ impl Action for Register {
 
     fn verify(&self, host: Option<&str>) -> Result<Proof> {
         let host = self.0.host(host)?;
-        let node = kubectl(&self.0.cluster)?.get(&["node", &host.name]);
-        let labelled = node.is_ok_and(|node| node["metadata"]["labels"].get(label(host.role)).is_some());
-        Ok(if labelled { Proof::Holds } else { Proof::Gone(format!("the node {} is not registered", host.name)) })
+        let labelled = self.0.nodes.has_label(&kubectl(&self.0.cluster)?, &host.name, &label(host.role));
+        Ok(if labelled.is_ok_and(|labelled| labelled) {
+            Proof::Holds
+        } else {
+            Proof::Gone(format!("the node {} is not registered", host.name))
+        })
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
-        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
-        wait_for_node(&kubectl, &host.name, cx)?;
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
+        self.0.nodes.wait_for(&kubectl, &host.name, cx)?;
         let labels = [format!("{}=", label(host.role)), format!("{MANAGED}=")];
         kubectl.run(&["label", "node", &host.name, &labels[0], &labels[1], "--overwrite"])?;
         cx.milestone(format!("node {} registered", host.name));
@@ -547,7 +543,7 @@ impl Action for Retire {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let kubectl = kubectl(&self.0.cluster)?.log(cx.log_path());
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
         for name in self.left_over()? {
             cx.progress(format!("deleting the node {name}, whose host is gone"));
             kubectl.run(&["delete", "node", &name, "--ignore-not-found", "--wait=false"])?;
@@ -560,15 +556,32 @@ fn label(role: Role) -> String {
     format!("node-role.kubernetes.io/{}", role.name())
 }
 
-fn wait_for_node(kubectl: &Kubectl, name: &str, cx: &Cx) -> Result<()> {
-    loop {
-        match kubectl.run(&["get", "node", name, "--output=name"]) {
-            Ok(_) => return Ok(()),
-            Err(error) if cx.remaining() < Duration::from_secs(5) => {
-                let message = format!("the kubelet of {name} did not register its node");
-                return Err(Error::transient(message).source(error).hint("turnup status"));
+/// Waits for the API server; whether there was anything to wait for. While it starts, it may say things that only a person could
+/// change, such as that it knows nobody; said for longer than that takes, they are true.
+fn wait_until_ready(kubectl: &Kubectl, cx: &Cx) -> Result<bool> {
+    const STARTING: Duration = Duration::from_secs(10);
+    let mut hopeless_since = None;
+    let mut waited = false;
+    while let Err(error) = kubectl.ask_ready() {
+        waited = true;
+        if error.class() == Class::Person {
+            let since = *hopeless_since.get_or_insert_with(Instant::now);
+            if since.elapsed() > STARTING.min(cx.remaining() / 2) {
+                return Err(error);
             }
-            Err(_) => cx.sleep(Duration::from_millis(200))?,
+        } else {
+            hopeless_since = None;
         }
+        if cx.remaining() < Duration::from_secs(5) {
+            if hopeless_since.is_some() {
+                return Err(error);
+            }
+            let late = Error::transient("the API server does not become ready");
+            let why = kubectl.run(&["get", "--raw=/readyz?verbose"]).err().unwrap_or(error);
+            let late = why.evidence_lines().iter().cloned().fold(late, Error::evidence);
+            return Err(late.hint("turnup status"));
+        }
+        cx.sleep(Duration::from_millis(100))?;
     }
+    Ok(waited)
 }

@@ -164,7 +164,7 @@ impl Session {
         if binding.is_none() {
             store.remove(BEGUN)?;
         }
-        if phases.contains(&PhaseName::Provision) && self.cluster.find_handoff()?.is_none() {
+        if phases.contains(&PhaseName::Provision) && !matches!(self.cluster.find_handoff(), Ok(Some(_))) {
             // Before the first host is made: better now than after some minutes.
             let target = &self.cluster.settings.target;
             doctor::require(target, &doctor::inspect(target))?;

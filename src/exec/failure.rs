@@ -106,9 +106,25 @@ impl Failure {
     /// The error of another turnup as it told it itself; where it told none, that it failed.
     #[must_use]
     pub fn relay(self) -> Error {
-        let told = self.code().and_then(|code| Error::from_rendered(code, self.stderr()));
         // A plain failure of any other program may look the same; only the classes beyond it are turnup's alone.
-        match told.filter(|error| !matches!(error.class(), Class::Permanent | Class::Usage)) {
+        self.relay_if(|class| !matches!(class, Class::Permanent | Class::Usage))
+    }
+
+    /// Whether it looks like the error of another turnup.
+    #[must_use]
+    pub(super) fn is_told(&self) -> bool {
+        self.code().is_some_and(|code| Error::from_rendered(code, self.stderr()).is_some())
+    }
+
+    /// The same for a program that is turnup for sure: its plain failures as well.
+    #[must_use]
+    pub(super) fn relay_all(self) -> Error {
+        self.relay_if(|_| true)
+    }
+
+    fn relay_if(self, is_turnups: impl Fn(Class) -> bool) -> Error {
+        let told = self.code().and_then(|code| Error::from_rendered(code, self.stderr()));
+        match told.filter(|error| is_turnups(error.class())) {
             Some(error) => match &self.ended().log {
                 Some(log) => error.evidence(format!("log: {}", log.display())),
                 None => error,

@@ -18,6 +18,7 @@ mod environment;
 mod failure;
 mod log;
 mod nursery;
+mod refusal;
 mod run;
 mod service;
 mod shell;

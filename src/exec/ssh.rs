@@ -1,7 +1,7 @@
 //! Commands on another host over the system's own ssh.
 //!
 //! The first command opens one connection, held by a master process that is our child and ends with us; every further one goes through its
-//! socket in some milliseconds. Host keys are the cluster's own (`known_hosts`), never asked about and never learnt. A command is an
+//! socket in some milliseconds. A `single` command has no further one behind it and does without the master. Host keys are the cluster's own (`known_hosts`), never asked about and never learnt. A command is an
 //! argument vector here and arrives as one there: it is quoted for the login shell that sshd insists on.
 
 use std::os::unix::fs::MetadataExt as _;
@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::failure::Failure;
 use super::run::{Output, Run, Stream};
-use super::{Service, signals};
+use super::{Service, refusal, signals};
 use crate::{Class, Context as _, Error, Result};
 
 /// For the TCP connection and the key exchange.
@@ -51,6 +51,8 @@ pub struct Ssh {
     log: Option<PathBuf>,
     secrets: Vec<String>,
     timeout: Option<Duration>,
+    single: bool,
+    relays: bool,
     master: Arc<Mutex<Option<Master>>>,
 }
 
@@ -83,6 +85,8 @@ impl Ssh {
             log: None,
             secrets: Vec::new(),
             timeout: None,
+            single: false,
+            relays: false,
             master: Arc::default(),
         }
     }
@@ -106,6 +110,26 @@ impl Ssh {
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
+    }
+
+    /// For one command: it opens a connection of its own where none stands, and no process stays for further ones.
+    #[must_use]
+    pub fn single(mut self) -> Self {
+        self.single = true;
+        self
+    }
+
+    /// What runs over there is turnup: its errors are taken over as they are, whatever their class.
+    #[must_use]
+    pub fn relays(mut self) -> Self {
+        self.relays = true;
+        self
+    }
+
+    /// Whether somebody else holds a clone: a connection that is not used can be ended.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.master) > 1
     }
 
     /// Runs every command as root through sudo, which must not ask for a password.
@@ -182,11 +206,15 @@ impl Ssh {
     }
 
     fn command<S: AsRef<str>>(&self, argv: &[S]) -> Result<Run> {
-        let socket = self.connect()?;
+        let socket = if self.single { self.standing() } else { Some(self.connect()?) };
         let sudo: &[&str] = if self.sudo { &["sudo", "--non-interactive", "--"] } else { &[] };
         let words = sudo.iter().copied().chain(argv.iter().map(AsRef::as_ref));
         let name = short_name(argv);
-        let run = self.ssh().arg("-S").arg(socket).arg(self.target()).arg("--").arg(shell_words::join(words));
+        let run = match socket {
+            Some(socket) => self.ssh().arg("-S").arg(socket),
+            None => self.ssh(),
+        };
+        let run = run.arg(self.target()).arg("--").arg(shell_words::join(words));
         Ok(self.dress(run).label(format!("{name} on {}", self.address)))
     }
 
@@ -225,7 +253,13 @@ impl Ssh {
         run.arg("-i").arg(&self.key).args(options.into_iter().flat_map(|option| ["-o".to_owned(), option]))
     }
 
-    /// The control socket of a connection that stands.
+    /// The control socket of a connection, if one stands already.
+    fn standing(&self) -> Option<PathBuf> {
+        let slot = self.master.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().filter(|master| master.service.check().is_ok()).map(|master| master.socket.clone())
+    }
+
+    /// The control socket of a connection, which is made where none stands.
     fn connect(&self) -> Result<PathBuf> {
         let mut slot = self.master.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(master) = slot.as_ref()
@@ -269,23 +303,14 @@ impl Ssh {
                 self.close();
                 Err(error)
             }
-            other => other.map_err(Failure::relay),
+            Err(failure) if self.relays && failure.is_told() => Err(failure.relay_all()),
+            other => other.map_err(|failure| refusal::judge(failure, &self.user, &self.address)),
         }
     }
 
     fn unreachable(&self, said: &str) -> Error {
         let reason = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("ssh gave no reason");
-        let (class, hint) = if said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED")
-            || said.contains("Host key verification failed")
-        {
-            let known = self.known_hosts.display();
-            (
-                Class::Person,
-                format!("look who answers at {}; the host keys that this cluster trusts are in {known}", self.address),
-            )
-        } else {
-            (Class::Transient, format!("look with: ssh -i {} -p {} {}", self.key.display(), self.port, self.target()))
-        };
+        let (class, hint) = self.judge_connection(said);
         let message = format!("cannot reach {} over ssh: {reason}", self.target());
         said.lines()
             .rev()
@@ -295,6 +320,28 @@ impl Ssh {
             .rev()
             .fold(Error::new(class, message), Error::evidence)
             .hint(hint)
+    }
+
+    /// Whose turn it is when there is no connection: only a person can let us in; everything else may pass.
+    fn judge_connection(&self, said: &str) -> (Class, String) {
+        let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let (key, port, target) = (self.key.display(), self.port, self.target());
+        if says(&["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed"]) {
+            let known = self.known_hosts.display();
+            let hint =
+                format!("look who answers at {}; the host keys that this cluster trusts are in {known}", self.address);
+            return (Class::Person, hint);
+        }
+        if says(&["UNPROTECTED PRIVATE KEY FILE", "are too open"]) {
+            return (Class::Person, format!("chmod 600 {key}"));
+        }
+        if says(&["Permission denied", "Too many authentication failures"]) {
+            return (
+                Class::Person,
+                format!("let the cluster's key in: ssh-copy-id -f -p {port} -i {key}.pub {target}"),
+            );
+        }
+        (Class::Transient, format!("look with: ssh -i {key} -p {port} {target}"))
     }
 
     /// A path for this process and this host that is short enough for a socket.

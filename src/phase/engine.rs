@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::bound::Bound;
 use super::custom::CustomCommand;
 use super::failure::{self, Failed};
-use super::graph::{Task, expand};
+use super::graph::{Task, dependents, expand};
 use super::manifest::unknown;
 use super::plan::{self, Foretold, judge};
 use super::{Action, Cx, Inputs, Manifest, Sink, Step, Surroundings, Tasks, What};
@@ -408,12 +408,15 @@ struct Board<'t> {
     tasks: &'t [Task],
     /// Of each task, whether it or one that it comes after ran.
     moved: Vec<bool>,
+    /// For each task those that wait for it.
+    dependents: Vec<Vec<usize>>,
     waiting: Vec<usize>,
     ready: VecDeque<usize>,
     ran: usize,
     skipped: usize,
     failures: Vec<Failed>,
     blocked: Vec<String>,
+    is_blocked: Vec<bool>,
     /// Tasks that have not ended and are not blocked.
     left: usize,
     failed_hosts: BTreeSet<&'t str>,
@@ -428,12 +431,14 @@ impl<'t> Board<'t> {
         Self {
             tasks,
             moved: vec![moved; tasks.len()],
+            dependents: dependents(tasks),
             waiting,
             ready,
             ran: 0,
             skipped: 0,
             failures: Vec::new(),
             blocked: Vec::new(),
+            is_blocked: vec![false; tasks.len()],
             left: tasks.len(),
             failed_hosts: BTreeSet::new(),
             max_failures,
@@ -467,12 +472,10 @@ impl<'t> Board<'t> {
                     Ended::Ran => self.ran += 1,
                     Ended::Skipped => self.skipped += 1,
                 }
-                for (next, task) in self.tasks.iter().enumerate() {
-                    if task.needs.contains(&at) {
-                        self.waiting[next] -= 1;
-                        if self.waiting[next] == 0 {
-                            self.ready.push_back(next);
-                        }
+                for next in &self.dependents[at] {
+                    self.waiting[*next] -= 1;
+                    if self.waiting[*next] == 0 {
+                        self.ready.push_back(*next);
                     }
                 }
                 Vec::new()
@@ -515,12 +518,13 @@ impl<'t> Board<'t> {
         let mut blocked = Vec::new();
         let mut roots = vec![at];
         while let Some(root) = roots.pop() {
-            for (next, task) in self.tasks.iter().enumerate() {
-                if task.needs.contains(&root) && !self.blocked.contains(&task.id) {
-                    self.blocked.push(task.id.clone());
+            for next in &self.dependents[root] {
+                if !std::mem::replace(&mut self.is_blocked[*next], true) {
+                    let id = &self.tasks[*next].id;
+                    self.blocked.push(id.clone());
                     self.left -= 1;
-                    blocked.push((task.id.clone(), because.to_owned()));
-                    roots.push(next);
+                    blocked.push((id.clone(), because.to_owned()));
+                    roots.push(*next);
                 }
             }
         }

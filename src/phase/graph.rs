@@ -1,5 +1,9 @@
 //! From steps and hosts to tasks: what runs once or for a host, and which tasks each one waits for. Pure.
 
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
+
 use super::{Host, Phase, Scope, Step};
 
 /// One step, for one host if it is a host step.
@@ -21,31 +25,55 @@ pub(super) struct Task {
 ///
 /// A hook (`before`) holds up a host step host by host: a host that the hook is not for goes on at once, unless the two share no host at
 /// all.
+/// The work grows with the number of tasks and of their needs, not with its square: a thousand hosts are ordinary.
 pub(super) fn expand(phase: &Phase) -> Vec<Task> {
     let steps = &phase.manifest.steps;
     let mut tasks = Vec::new();
-    let mut of_step: Vec<Vec<usize>> = Vec::new();
+    let mut of_step: Vec<StepTasks<'_>> = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let first = tasks.len();
+        let mut of_host = HashMap::new();
         match step.scope {
             Scope::Once => tasks.push(task(phase, index, None)),
-            Scope::Host => tasks.extend(hosts_of(step, &phase.hosts).map(|host| task(phase, index, Some(host)))),
+            Scope::Host => {
+                for host in hosts_of(step, &phase.hosts) {
+                    of_host.insert(host.name.as_str(), tasks.len());
+                    tasks.push(task(phase, index, Some(host)));
+                }
+            }
         }
-        of_step.push((first..tasks.len()).collect());
+        of_step.push(StepTasks { all: first..tasks.len(), of_host });
     }
-    for at in 0..tasks.len() {
+    for task in &mut tasks {
         let mut needs = Vec::new();
-        for name in &steps[tasks[at].step].after {
-            collect(steps, &tasks, &of_step, name, tasks[at].host.as_deref(), &mut needs);
+        for name in &steps[task.step].after {
+            collect(steps, &of_step, name, task.host.as_deref(), &mut needs);
         }
-        for hook in hooks_of(steps, tasks[at].step) {
-            needs.extend(held_up_by(&tasks, &of_step[hook], &of_step[tasks[at].step], tasks[at].host.as_deref()));
+        for hook in hooks_of(steps, task.step) {
+            needs.extend(held_up_by(&of_step[hook], &of_step[task.step], task.host.as_deref()));
         }
         needs.sort_unstable();
         needs.dedup();
-        tasks[at].needs = needs;
+        task.needs = needs;
     }
     tasks
+}
+
+/// The tasks of one step: all of them, and the one of each host.
+struct StepTasks<'h> {
+    all: Range<usize>,
+    of_host: HashMap<&'h str, usize>,
+}
+
+/// For each task those that wait for it: the reverse of `needs`.
+pub(super) fn dependents(tasks: &[Task]) -> Vec<Vec<usize>> {
+    let mut dependents = vec![Vec::new(); tasks.len()];
+    for (at, task) in tasks.iter().enumerate() {
+        for need in &task.needs {
+            dependents[*need].push(at);
+        }
+    }
+    dependents
 }
 
 fn task(phase: &Phase, step: usize, host: Option<&Host>) -> Task {
@@ -66,49 +94,44 @@ fn hooks_of(steps: &[Step], step: usize) -> impl Iterator<Item = usize> {
 }
 
 /// The tasks of a hook that one task waits for: the same host's where both run on hosts and share some, else all.
-fn held_up_by(tasks: &[Task], hook: &[usize], step: &[usize], host: Option<&str>) -> Vec<usize> {
-    let host_of = |at: &usize| tasks[*at].host.as_deref();
-    let shared = hook.iter().any(|at| host_of(at).is_some() && step.iter().any(|other| host_of(other) == host_of(at)));
-    hook.iter().copied().filter(|at| !shared || host_of(at) == host).collect()
+fn held_up_by(hook: &StepTasks<'_>, step: &StepTasks<'_>, host: Option<&str>) -> Vec<usize> {
+    let shared = hook.of_host.keys().any(|host| step.of_host.contains_key(host));
+    if shared {
+        host.and_then(|host| hook.of_host.get(host)).copied().into_iter().collect()
+    } else {
+        hook.all.clone().collect()
+    }
 }
 
-fn collect(
-    steps: &[Step],
-    tasks: &[Task],
-    of_step: &[Vec<usize>],
-    name: &str,
-    host: Option<&str>,
-    needs: &mut Vec<usize>,
-) {
+fn collect(steps: &[Step], of_step: &[StepTasks<'_>], name: &str, host: Option<&str>, needs: &mut Vec<usize>) {
     let Some(index) = steps.iter().position(|step| step.name == name) else { return };
-    let all = &of_step[index];
-    let same_host = all.iter().find(|task| host.is_some() && tasks[**task].host.as_deref() == host);
-    match same_host {
+    let there = &of_step[index];
+    match host.and_then(|host| there.of_host.get(host)) {
         Some(task) => needs.push(*task),
-        None if all.is_empty() => {
+        None if there.all.is_empty() => {
             for earlier in &steps[index].after {
-                collect(steps, tasks, of_step, earlier, host, needs);
+                collect(steps, of_step, earlier, host, needs);
             }
-            needs.extend(hooks_of(steps, index).flat_map(|hook| of_step[hook].iter().copied()));
+            needs.extend(hooks_of(steps, index).flat_map(|hook| of_step[hook].all.clone()));
         }
-        None => needs.extend(all),
+        None => needs.extend(there.all.clone()),
     }
 }
 
 /// The tasks in an order in which each comes after all that it needs; the manifest has been checked for cycles.
 pub(super) fn in_order(tasks: &[Task]) -> Vec<usize> {
-    let mut done = vec![false; tasks.len()];
+    let dependents = dependents(tasks);
+    let mut waiting: Vec<usize> = tasks.iter().map(|task| task.needs.len()).collect();
+    // Of those that could be next, the first of the file: a plan reads like the phase.
+    let mut ready: BinaryHeap<Reverse<usize>> = (0..tasks.len()).filter(|at| waiting[*at] == 0).map(Reverse).collect();
     let mut order = Vec::with_capacity(tasks.len());
-    while order.len() < tasks.len() {
-        let before = order.len();
-        for (at, task) in tasks.iter().enumerate() {
-            if !done[at] && task.needs.iter().all(|need| done[*need]) {
-                done[at] = true;
-                order.push(at);
+    while let Some(Reverse(at)) = ready.pop() {
+        order.push(at);
+        for next in &dependents[at] {
+            waiting[*next] -= 1;
+            if waiting[*next] == 0 {
+                ready.push(Reverse(*next));
             }
-        }
-        if order.len() == before {
-            break;
         }
     }
     order
@@ -222,6 +245,15 @@ before = ["push"]
     fn a_hook_in_front_of_a_step_without_tasks_holds_up_what_comes_after() {
         let edges = edges(&HOOKS.replace("hosts = [\"w*\"]", "roles = [\"cp\"]"), &[("c0", "cp")]);
         assert!(edges.contains(&"p/check <- p/push@c0 p/tune@c0".to_owned()), "{edges:#?}");
+    }
+
+    #[test]
+    fn a_plan_reads_like_the_file_where_needs_allow() {
+        let text =
+            "[[step]]\nname = \"last\"\nafter = [\"first\"]\n[[step]]\nname = \"own\"\n[[step]]\nname = \"first\"\n";
+        let tasks = expand(&Phase::new("p", Manifest::parse("x", text).unwrap(), Vec::new()));
+        let ids: Vec<&str> = in_order(&tasks).into_iter().map(|at| tasks[at].id.as_str()).collect();
+        assert_eq!(ids, ["p/own", "p/first", "p/last"]);
     }
 
     #[test]

@@ -169,10 +169,11 @@ impl Reader<'_> {
                 format!("{file}:{line}:{column}: {what}")
             })
             .collect();
-        match places.as_slice() {
+        let error = match places.as_slice() {
             [one] => Error::config(one),
             many => many.iter().fold(Error::config(format!("{file} has {} mistakes", many.len())), Error::evidence),
-        }
+        };
+        error.hint(format!("correct {file}, then run the same command again"))
     }
 
     fn manifest(&mut self, table: &DeTable<'_>) -> Manifest {

@@ -1,6 +1,6 @@
 //! Whether a step has to run, and why; and what a run would do, foretold. The plan and the run ask the same function.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -113,9 +113,10 @@ fn reason_of_record(state: &State, id: &str) -> Option<String> {
 /// Records of this phase whose step or host is no longer there.
 pub(super) fn gone(state: &State, phase: &Phase) -> Vec<String> {
     let tasks = expand(phase);
+    let there: HashSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
     let start = format!("{}/", phase.name);
     let mut gone: Vec<String> = state.steps.keys().chain(state.open.keys()).cloned().collect();
-    gone.retain(|id| id.starts_with(&start) && !tasks.iter().any(|task| task.id == *id));
+    gone.retain(|id| id.starts_with(&start) && !there.contains(id.as_str()));
     gone.sort();
     gone.dedup();
     gone

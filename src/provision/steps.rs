@@ -429,6 +429,15 @@ impl Action for Start {
     }
 }
 
+/// The hand-off is there and can be read; it is made anew from what it was made from.
+fn prove_handoff(cluster: &Cluster) -> Proof {
+    match cluster.find_handoff() {
+        Ok(Some(_)) => Proof::Holds,
+        Ok(None) => Proof::Gone(format!("{} is missing", handoff::FILE)),
+        Err(_) => Proof::Gone(format!("{} is damaged", handoff::FILE)),
+    }
+}
+
 /// Terraform's output becomes the hand-off.
 struct Collect(Arc<Cluster>);
 
@@ -439,8 +448,7 @@ impl Action for Collect {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let found = self.0.find_handoff()?.is_some();
-        Ok(if found { Proof::Holds } else { Proof::Gone(format!("{} is missing", handoff::FILE)) })
+        Ok(prove_handoff(&self.0))
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -478,8 +486,7 @@ impl Action for Inventory {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let found = self.0.find_handoff()?.is_some();
-        Ok(if found { Proof::Holds } else { Proof::Gone(format!("{} is missing", handoff::FILE)) })
+        Ok(prove_handoff(&self.0))
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::tfplan;
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::{Failure, OnDeath, Run, Stream, tools};
 use crate::kill_point;
 use crate::phase::Cx;
@@ -17,6 +17,8 @@ use crate::phase::Cx;
 /// Terraform finishes the resource that it works on after a signal; killed before, it may lose its state.
 const GRACE: Duration = Duration::from_mins(2);
 const PLAN_FILE: &str = "turnup.tfplan";
+/// What `init` says when the registry of providers is away.
+const AWAY: [&str; 5] = ["no such host", "could not connect to", "connection refused", "timeout", "connection reset"];
 
 /// One module in one working directory.
 pub struct Terraform {
@@ -58,8 +60,11 @@ impl Terraform {
     /// Downloads what the module needs; nothing for a module of built-in resources.
     pub fn init(&self, cx: &Cx) -> Result<()> {
         cx.progress(format!("{} init", self.name()));
-        self.command("init").args(["-input=false", "-no-color"]).log(cx.log_path()).succeed()?;
-        Ok(())
+        let ended = self.command("init").args(["-input=false", "-no-color"]).log(cx.log_path()).output();
+        ended.map(drop).map_err(|failure| {
+            let away = AWAY.iter().any(|words| failure.stderr().contains(words));
+            if away { failure.into_error(Class::Transient) } else { failure.into() }
+        })
     }
 
     /// Plans, and returns what would change. `replace` names resources that are to be made anew.
@@ -179,7 +184,7 @@ fn explain(name: &str, failure: &Failure, problems: &[Value]) -> Error {
         return error;
     }
     let summary = text(&first["summary"]);
-    let class = if summary.contains("state lock") { crate::Class::Locked } else { crate::Class::Permanent };
+    let class = if summary.contains("state lock") { Class::Locked } else { Class::Permanent };
     let mut error = Error::new(class, format!("{name}: {summary}"));
     for problem in problems {
         if let Some(file) = problem["range"]["filename"].as_str() {
@@ -204,7 +209,7 @@ fn relay(detail: &str) -> Option<Error> {
     let (_, ended) = detail.split_once(": exit status ")?;
     let (code, output) = ended.split_once(". Output: ")?;
     let error = Error::from_rendered(code.parse().ok()?, output)?;
-    (error.class() != crate::Class::Permanent).then_some(error)
+    (error.class() != Class::Permanent).then_some(error)
 }
 
 fn text(value: &Value) -> String {
@@ -249,6 +254,6 @@ mod tests {
     #[test]
     fn a_state_that_somebody_else_holds_is_no_failure_of_the_module() {
         let problem = serde_json::json!({"severity": "error", "summary": "Error acquiring the state lock"});
-        assert_eq!(explain("tofu", &failed(), &[problem]).class(), crate::Class::Locked);
+        assert_eq!(explain("tofu", &failed(), &[problem]).class(), Class::Locked);
     }
 }

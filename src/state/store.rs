@@ -57,11 +57,13 @@ struct Writer {
     /// When the snapshot was last written, and whether the journal has gone on since.
     written: Instant,
     behind: bool,
+    /// How long writing it took.
+    cost: Duration,
 }
 
 impl Writer {
     fn new(journal: Journal, state: State, behind: bool) -> Self {
-        Self { journal, state, written: Instant::now(), behind }
+        Self { journal, state, written: Instant::now(), behind, cost: Duration::ZERO }
     }
 }
 
@@ -177,7 +179,9 @@ impl Store {
         writer.state.apply(&line);
         writer.behind = true;
         // A reader takes snapshot and journal together, so the snapshot may lag: hundreds of hosts must not mean as many big writes.
-        if writer.written.elapsed() >= SNAPSHOT_EVERY { self.write_snapshot(writer) } else { Ok(()) }
+        // Nor a large part of the time: of a thousand hosts the snapshot has megabytes.
+        let pause = SNAPSHOT_EVERY.max(writer.cost * 20);
+        if writer.written.elapsed() >= pause { self.write_snapshot(writer) } else { Ok(()) }
     }
 
     /// Brings the snapshot up to the journal, also to the lines of a run that was killed before it could.
@@ -198,8 +202,9 @@ impl Store {
 
     fn write_snapshot(&self, writer: &mut Writer) -> Result<()> {
         writer.state.generation += 1;
+        let start = Instant::now();
         self.write_json(STATE, &writer.state, 0o600)?;
-        (writer.written, writer.behind) = (Instant::now(), false);
+        (writer.written, writer.behind, writer.cost) = (Instant::now(), false, start.elapsed());
         Ok(())
     }
 

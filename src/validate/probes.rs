@@ -30,8 +30,9 @@ const PORT: u16 = 8080;
 const LIFE_SECONDS: i64 = 900;
 /// How many requests are under way at once.
 const PARALLEL: usize = 4;
-/// The longest time from the start to the last answer.
+/// The longest time from the start to the last answer; more for many nodes, because every answer costs a call.
 const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE_PER_NODE: Duration = Duration::from_millis(100);
 
 /// One probe pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl<'a> Probes<'a> {
             cx,
             namespace,
             pods: place(&nodes),
-            deadline: Instant::now() + PATIENCE,
+            deadline: Instant::now() + PATIENCE + PATIENCE_PER_NODE * u32::try_from(nodes.len()).unwrap_or(u32::MAX),
             answered: AtomicBool::new(false),
         };
         cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o644)?;

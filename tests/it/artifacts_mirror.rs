@@ -53,7 +53,11 @@ fn what_is_missing_is_permanent_and_what_is_busy_is_not() {
     let scratch = Scratch::new();
     let (error, text) = fail(&scratch, Reply::Status("404 Not Found"));
     assert_eq!(error.class(), Class::Permanent);
-    insta::assert_snapshot!(text, @"error: <mirror>/sha256/<tool> answered 404 Not Found");
+    insta::assert_snapshot!(text, @r"
+    error: tool 1.0.0 cannot be had from mirror <mirror>
+      caused by: <mirror>/sha256/<tool> answered 404 Not Found
+    next: put it there, or choose another source: turnup config
+    ");
     let (error, _) = fail(&scratch, Reply::Status("503 Service Unavailable"));
     assert_eq!(error.class(), Class::Transient);
 }

@@ -134,11 +134,43 @@ fn a_stranger_is_refused_and_a_lost_connection_is_transient() {
     let error = ssh.run(&["sh", "-c", "kill -9 $PPID; sleep 5"]).unwrap_err();
     assert_eq!(error.class(), Class::Transient, "{}", error.render());
     assert_eq!(ssh.run(&["echo", "back"]).unwrap().stdout, "back\n");
-
-    fs_err::set_permissions(server.path("authorized"), Permissions::from_mode(0o600)).unwrap();
-    fs_err::write(server.path("authorized"), "").unwrap();
-    let error = server.ssh().run(&["true"]).unwrap_err();
-    assert_eq!(error.class(), Class::Transient, "a host that still starts may not know our key yet");
-    assert!(error.message().contains("Permission denied"), "{error}");
     server.daemon.stop();
+}
+
+#[test]
+fn who_is_not_let_in_needs_a_person() {
+    let Some(server) = Server::start() else { return };
+    keygen(&server.path("stranger"));
+    let known = server.path("known hosts");
+    let stranger = Ssh::new("root", "127.0.0.1", server.port, &server.path("stranger"), &known, server.dir.path());
+    // With a connection that stays, and with one for a single command.
+    for ssh in [stranger.clone(), stranger.single()] {
+        let error = ssh.run(&["true"]).unwrap_err();
+        assert_eq!(error.class(), Class::Person, "{}", error.render());
+        assert!(error.message().contains("Permission denied"), "{}", error.render());
+        assert!(error.next().unwrap().starts_with("let the cluster's key in: ssh-copy-id"), "{}", error.render());
+    }
+    fs_err::set_permissions(server.path("user"), Permissions::from_mode(0o644)).unwrap();
+    let error = server.ssh().run(&["true"]).unwrap_err();
+    assert_eq!(error.class(), Class::Person, "{}", error.render());
+    assert_eq!(error.next().unwrap(), format!("chmod 600 {}", server.path("user").display()));
+}
+
+#[test]
+fn what_a_host_refuses_needs_a_person() {
+    let Some(server) = Server::start() else { return };
+    let ssh = server.ssh();
+    let full = ssh.write(vec![7; 4096], "/dev/full/there", 0o644).unwrap_err();
+    assert_eq!(full.class(), Class::Permanent, "no words that are known: {}", full.render());
+    for (script, advice) in [
+        ("cat /etc/passwd >/dev/full", "df -h"),
+        ("echo 'sudo: a password is required' >&2; exit 1", "NOPASSWD"),
+        ("/dev/null", "root on 127.0.0.1"),
+    ] {
+        let error = ssh.run(&["sh", "-c", script]).unwrap_err();
+        assert_eq!(error.class(), Class::Person, "{script}: {}", error.render());
+        assert!(error.next().unwrap().contains(advice), "{script}: {}", error.render());
+    }
+    let output = ssh.run(&["sh", "-c", "echo 'Permission denied' >&2"]).unwrap();
+    assert!(output.stderr.contains("Permission denied"), "who ends well was refused nothing");
 }

@@ -39,6 +39,16 @@ mod engine_signals;
 mod engine_ssh;
 mod engine_state;
 mod engine_steps;
+#[cfg(feature = "test-fakes")]
+mod fault_cluster;
+#[cfg(feature = "test-fakes")]
+mod fault_hosts;
+#[cfg(feature = "test-fakes")]
+mod fault_machine;
+#[cfg(feature = "test-fakes")]
+mod fault_matrix;
+#[cfg(feature = "test-fakes")]
+mod fault_root;
 mod handoff_cli;
 mod kconfig_cli;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
@@ -46,6 +56,9 @@ mod report_bars;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod report_events;
 mod report_logs;
+#[cfg(feature = "test-fakes")]
+#[path = "../fakes/simulation.rs"]
+mod simulation;
 mod tidy;
 mod wizard_cli;
 mod wizard_pty;

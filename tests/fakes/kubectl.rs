@@ -1,0 +1,246 @@
+//! A kubectl whose API server is a directory: `api/` of the world. Nodes are there once a simulated host has come up; what is applied is
+//! remembered; pods of what is applied run at once and are ready.
+
+mod world;
+
+use std::io::Read as _;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use world::{World, fail, say};
+
+fn main() -> ExitCode {
+    let world = World::find();
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !is_global(word)).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let Some(end) = world.trouble("kubectl", &words.join(" ")).and_then(|trouble| trouble.play()) {
+        return end;
+    }
+    let Some(kubeconfig) = std::env::args().find_map(|word| word.strip_prefix("--kubeconfig=").map(str::to_owned))
+    else {
+        return fail("error: no kubeconfig", 1);
+    };
+    if fs_err::read_to_string(&kubeconfig).is_err() || !world.path("api/ready").exists() {
+        return fail(
+            "The connection to the server 10.125.0.1:6443 was refused - did you specify the right host or port?",
+            1,
+        );
+    }
+    Api { world: &world }.answer(&words)
+}
+
+fn is_global(word: &str) -> bool {
+    word.starts_with("--kubeconfig=") || word.starts_with("--request-timeout=")
+}
+
+struct Api<'a> {
+    world: &'a World,
+}
+
+impl Api<'_> {
+    fn answer(&self, words: &[&str]) -> ExitCode {
+        match words {
+            ["get", "--raw=/readyz", ..] => say("ok"),
+            ["get", "--raw", path] => return raw(path),
+            ["get", "node", name, "--output=name"] | ["get", "--output=json", "node", name] => {
+                let Some(node) = self.world.json(format!("api/nodes/{name}.json")) else {
+                    return fail(&format!("Error from server (NotFound): nodes \"{name}\" not found"), 1);
+                };
+                say(&if words[1] == "node" { format!("node/{name}\n") } else { node.to_string() });
+            }
+            ["get", "clusterrolebinding", name] => {
+                if self.world.read(format!("api/clusterrolebinding/{name}.json")).is_none() {
+                    return fail(&format!("Error from server (NotFound): clusterrolebindings \"{name}\" not found"), 1);
+                }
+            }
+            ["get", "--output=json", kinds, rest @ ..] => say(&self.list(kinds, rest).to_string()),
+            ["apply" | "create", rest @ ..] => self.apply(rest),
+            ["label", kind, rest @ ..] if kind.starts_with("node") => return self.label(rest),
+            ["delete", rest @ ..] => self.delete(rest),
+            ["logs", ..] => say("simulated\n"),
+            _ => return fail(&format!("error: the simulated kubectl does not know {words:?}"), 1),
+        }
+        ExitCode::SUCCESS
+    }
+
+    fn list(&self, kinds: &str, options: &[&str]) -> Value {
+        let has = |word: &str| options.iter().any(|option| option.contains(word));
+        let probes = options.iter().position(|option| *option == "--namespace").map(|at| options[at + 1]);
+        let mut items = Vec::new();
+        for kind in kinds.split(',').map(|kind| kind.split('.').next().unwrap_or_default()) {
+            match kind {
+                "pods" if probes.is_some() => items.extend(self.probe_pods(probes.unwrap_or_default())),
+                "services" if probes.is_some() => {
+                    items.push(json!({"kind": "Service", "spec": {"clusterIP": "10.96.7.7"}}));
+                }
+                "pods" => items.extend(self.pods()),
+                "nodes" => items.extend(self.world.objects("nodes").into_iter().filter(|node| {
+                    !has("turnup.dev/managed") || node["metadata"]["labels"].get("turnup.dev/managed").is_some()
+                })),
+                "namespaces" | "events" => {}
+                "daemonsets" => items.extend(self.daemon_sets()),
+                plural => items.extend(self.world.objects(plural.trim_end_matches('s'))),
+            }
+        }
+        json!({"apiVersion": "v1", "kind": "List", "items": items})
+    }
+
+    /// Static pods of the control plane, and one pod of each `DaemonSet` on every node.
+    fn pods(&self) -> Vec<Value> {
+        let control_plane = self.world.read("api/ready").unwrap_or_default();
+        let control_plane = String::from_utf8_lossy(&control_plane).into_owned();
+        let mut pods = Vec::new();
+        for name in ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
+            let mut pod = pod(&format!("{name}-{control_plane}"), &control_plane);
+            pod["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "1"});
+            pods.push(pod);
+        }
+        let nodes = self.world.objects("nodes");
+        for set in self.world.objects("daemonset") {
+            let owner = set["metadata"]["name"].as_str().unwrap_or_default();
+            for node in nodes.iter().filter_map(|node| node["metadata"]["name"].as_str()) {
+                let mut pod = pod(&format!("{owner}-{node}"), node);
+                pod["metadata"]["ownerReferences"] = json!([{"name": owner}]);
+                pod["metadata"]["annotations"] = set["metadata"]["annotations"].clone();
+                pods.push(pod);
+            }
+        }
+        pods
+    }
+
+    fn daemon_sets(&self) -> Vec<Value> {
+        let (mut sets, nodes) = (self.world.objects("daemonset"), self.world.objects("nodes").len());
+        for set in &mut sets {
+            set["status"]["numberReady"] = nodes.into();
+            set["status"]["desiredNumberScheduled"] = nodes.into();
+        }
+        sets
+    }
+
+    fn probe_pods(&self, namespace: &str) -> Vec<Value> {
+        self.world.objects("probe").into_iter().filter(|pod| pod["metadata"]["namespace"] == namespace).collect()
+    }
+
+    fn apply(&self, options: &[&str]) {
+        for file in options.iter().filter_map(|option| option.strip_prefix("--filename=")) {
+            let mut text = String::new();
+            if file == "-" {
+                drop(std::io::stdin().read_to_string(&mut text));
+            } else {
+                text = fs_err::read_to_string(file).unwrap_or_default();
+            }
+            text.split("\n---\n").filter_map(parse).for_each(|object| self.keep(&object));
+        }
+    }
+
+    fn keep(&self, object: &Value) {
+        let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
+        let kind = if kind == "pod" { "probe".to_owned() } else { kind };
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        self.world.write(format!("api/{kind}/{name}.json"), object.to_string().as_bytes());
+    }
+
+    fn label(&self, words: &[&str]) -> ExitCode {
+        let names = words.iter().filter(|word| !word.contains('=') && !word.starts_with("--"));
+        for name in names {
+            let file = format!("api/nodes/{name}.json");
+            let Some(mut node) = self.world.json(&file) else {
+                return fail(&format!("Error from server (NotFound): nodes \"{name}\" not found"), 1);
+            };
+            for (label, value) in
+                words.iter().filter(|word| !word.starts_with("--")).filter_map(|word| word.split_once('='))
+            {
+                node["metadata"]["labels"][label] = value.into();
+            }
+            self.world.write(&file, node.to_string().as_bytes());
+        }
+        ExitCode::SUCCESS
+    }
+
+    fn delete(&self, words: &[&str]) {
+        let mut names = words.iter().filter(|word| !word.starts_with("--"));
+        match names.next() {
+            Some(&"node") => {
+                names.for_each(|name| drop(fs_err::remove_file(self.world.path(format!("api/nodes/{name}.json")))));
+            }
+            Some(&"namespace") => drop(fs_err::remove_dir_all(self.world.path("api/probe"))),
+            _ => {}
+        }
+    }
+}
+
+/// The requests that probe pods make for each other: all of them are answered.
+fn raw(path: &str) -> ExitCode {
+    if !path.contains("/dial?") {
+        return fail("Error from server (NotFound): the server could not find the requested resource", 1);
+    }
+    say("{\"responses\":[\"probe-0\"]}");
+    ExitCode::SUCCESS
+}
+
+fn pod(name: &str, node: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {"nodeName": node, "priorityClassName": "system-node-critical"},
+        "status": {"phase": "Running", "podIP": "10.244.0.7",
+            "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [{"restartCount": 0}]},
+    })
+}
+
+/// One document, in JSON or in the block style of turnup's templates: what is looked at of it, as the API server would give it back.
+fn parse(document: &str) -> Option<Value> {
+    if let Ok(object) = serde_json::from_str::<Value>(document) {
+        return Some(object);
+    }
+    let top = |key: &str| document.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
+    let metadata: Vec<&str> = document
+        .lines()
+        .skip_while(|line| *line != "metadata:")
+        .skip(1)
+        .take_while(|line| line.starts_with(' '))
+        .collect();
+    let name = metadata.iter().find_map(|line| line.strip_prefix("  name: "))?;
+    let mut object = json!({
+        "apiVersion": top("apiVersion")?, "kind": top("kind")?,
+        "metadata": {"name": unquote(name), "generation": 1, "labels": {}, "annotations": {}},
+        "status": {"observedGeneration": 1},
+    });
+    let mut part = "";
+    for line in metadata {
+        match line.trim() {
+            "labels:" => part = "labels",
+            "annotations:" => part = "annotations",
+            pair if line.starts_with("    ") => {
+                if let Some((key, value)) = pair.split_once(": ") {
+                    object["metadata"][part][key] = unquote(value).into();
+                }
+            }
+            pair => {
+                if let Some(namespace) = pair.strip_prefix("namespace: ") {
+                    object["metadata"]["namespace"] = namespace.into();
+                }
+            }
+        }
+    }
+    if object["kind"] == "Deployment" {
+        let replicas: u64 =
+            document.lines().find_map(|line| line.strip_prefix("  replicas: ")?.parse().ok()).unwrap_or(1);
+        object["spec"] = json!({"replicas": replicas});
+        object["status"]["updatedReplicas"] = replicas.into();
+        object["status"]["availableReplicas"] = replicas.into();
+        object["status"]["readyReplicas"] = replicas.into();
+        object["status"]["replicas"] = replicas.into();
+    }
+    if object["kind"] == "Pod" {
+        let node = document.lines().find_map(|line| line.trim().strip_prefix("values: [\"")?.strip_suffix("\"]"));
+        let mut running = pod("", node.unwrap_or_default());
+        running["metadata"] = object["metadata"].take();
+        return Some(running);
+    }
+    Some(object)
+}
+
+fn unquote(text: &str) -> &str {
+    text.trim_matches(['"', '\''])
+}

@@ -1,0 +1,229 @@
+//! An ssh whose hosts are directories: `hosts/<address>/` of the world. It answers what turnup asks a host, and keeps what it is sent.
+//!
+//! A master of a multiplexed connection makes its socket's file and waits to be ended; a command does its work at once. No network, no
+//! host key and no user is looked at; what goes wrong with those stands in the script.
+
+mod world;
+
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use world::{World, fail, say};
+
+const TURNUP: &str = "/opt/turnup/bin/turnup";
+const BLOBS: &str = "/var/lib/turnup/blobs/";
+
+/// A command line of ssh, as far as turnup uses it.
+#[derive(Default)]
+struct Call {
+    master: bool,
+    socket: String,
+    address: String,
+    command: Vec<String>,
+}
+
+impl Call {
+    fn parse() -> Self {
+        let mut call = Self::default();
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "-M" => call.master = true,
+                "-S" => call.socket = words.next().unwrap_or_default(),
+                "-F" | "-p" | "-i" | "-o" => drop(words.next()),
+                "--" => call.command = shell_words::split(&words.next().unwrap_or_default()).unwrap_or_default(),
+                option if option.starts_with('-') => {}
+                target => call.address = target.rsplit('@').next().map(str::to_owned).unwrap_or_default(),
+            }
+        }
+        call.command.drain(..call.command.iter().position(|word| word == "sudo").map_or(0, |at| at + 3));
+        call
+    }
+}
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("-V") {
+        return fail("OpenSSH_9.9p1 (simulated)", 0);
+    }
+    let (world, call) = (World::find(), Call::parse());
+    let name = if call.master { "connect".to_owned() } else { call.command.join(" ") };
+    if let Some(end) = world.trouble("ssh", &format!("{} {name}", call.address)).and_then(|trouble| trouble.play()) {
+        return end;
+    }
+    if call.master {
+        drop(fs_err::write(&call.socket, b""));
+        loop {
+            std::thread::sleep(Duration::from_hours(1));
+        }
+    }
+    let words: Vec<&str> = call.command.iter().map(String::as_str).collect();
+    Host { world: &world, address: &call.address }.answer(&words)
+}
+
+struct Host<'a> {
+    world: &'a World,
+    address: &'a str,
+}
+
+impl Host<'_> {
+    fn answer(&self, words: &[&str]) -> ExitCode {
+        match words {
+            ["sha256sum", TURNUP] => match self.world.read(self.file("turnup")) {
+                Some(digest) => {
+                    say(&format!("{}  {TURNUP}\n", String::from_utf8_lossy(&digest)));
+                    ExitCode::SUCCESS
+                }
+                None => fail(&format!("sha256sum: {TURNUP}: No such file or directory"), 1),
+            },
+            ["sh", "-c", _, "receive", path, _mode, size] => self.receive(path, size),
+            [TURNUP, ..] if self.world.read(self.file("turnup")).is_none() => {
+                fail(&format!("bash: line 1: {TURNUP}: No such file or directory"), 127)
+            }
+            [TURNUP, "node", "facts"] => tell(&self.facts()),
+            [TURNUP, "node", "missing"] => tell(&self.missing(&read_json())),
+            [TURNUP, "node", "diff"] => tell(&self.differences()),
+            [TURNUP, "node", "up"] => self.come_up(&read_json()),
+            ["systemctl", ..] => ExitCode::SUCCESS,
+            _ => fail(&format!("bash: line 1: {}: command not found", words.first().unwrap_or(&"")), 127),
+        }
+    }
+
+    fn file(&self, name: &str) -> String {
+        format!("hosts/{}/{name}", self.address)
+    }
+
+    fn receive(&self, path: &str, size: &str) -> ExitCode {
+        let (got, digest) = self.take_stdin();
+        if got.to_string() != size {
+            return fail(&format!("the transfer of {path} broke off"), 75);
+        }
+        if path == TURNUP {
+            self.world.write(self.file("turnup"), digest.as_bytes());
+        } else if let Some(sha256) = path.strip_prefix(BLOBS) {
+            self.world.write(self.file(&format!("blobs/{sha256}")), digest.as_bytes());
+        }
+        ExitCode::SUCCESS
+    }
+
+    /// Size and digest of what is on standard input. A file that another fake has read already is not read again: hundreds of hosts
+    /// are sent the same bytes.
+    fn take_stdin(&self) -> (u64, String) {
+        let file = fs_err::metadata("/proc/self/fd/0").ok().filter(std::fs::Metadata::is_file);
+        let known = file.map(|file| format!("digests/{}-{}-{}", file.ino(), file.mtime_nsec(), file.size()));
+        if let (Some(known), Ok(file)) = (&known, fs_err::metadata("/proc/self/fd/0"))
+            && let Some(digest) = self.world.read(known)
+        {
+            return (file.size(), String::from_utf8_lossy(&digest).into_owned());
+        }
+        let (mut hash, mut size) = (Sha256::new(), 0);
+        let mut bytes = vec![0; 1 << 16];
+        while let Ok(count) = io::stdin().read(&mut bytes)
+            && count > 0
+        {
+            hash.update(&bytes[..count]);
+            size += count as u64;
+        }
+        let digest = hash.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+        if let Some(known) = known {
+            self.world.write(known, digest.as_bytes());
+        }
+        (size, digest)
+    }
+
+    fn facts(&self) -> Value {
+        let mut facts = json!({
+            "os": "Debian GNU/Linux 13 (simulated)", "kernel": "6.12.0", "arch": "x86_64", "cgroup": 2,
+            "container": false, "lowers_oom_score": true, "joined": self.world.path(self.file("complete.json")).exists(),
+            "resolv_conf": "/etc/resolv.conf", "memory_mib": 4096, "cpus": 2,
+        });
+        for (name, value) in self.world.json(self.file("facts.json")).iter().filter_map(Value::as_object).flatten() {
+            facts[name] = value.clone();
+        }
+        facts
+    }
+
+    fn missing(&self, complete: &Value) -> Value {
+        let list = |name: &str| complete[name].as_array().cloned().unwrap_or_default();
+        let lies_in = |dir: &Value, sha256: &str| match dir.as_str().unwrap_or_default() {
+            dir if BLOBS.trim_end_matches('/') == dir => self.world.path(self.file("blobs")).join(sha256).exists(),
+            dir => Path::new(dir).join(sha256).exists(),
+        };
+        let wanted = list("binaries").into_iter().chain(list("images")).map(|item| item["sha256"].clone());
+        let dirs = list("blobs");
+        wanted
+            .filter(|sha256| !dirs.iter().any(|dir| lies_in(dir, sha256.as_str().unwrap_or_default())))
+            .collect::<Vec<_>>()
+            .into()
+    }
+
+    fn differences(&self) -> Value {
+        let mut wanted = Vec::new();
+        drop(io::stdin().read_to_end(&mut wanted));
+        match self.world.read(self.file("complete.json")) {
+            Some(there) if there == wanted => json!([]),
+            Some(_) => json!([{"verb": "update", "kind": "file", "name": "/var/lib/kubelet/config.yaml"}]),
+            None => json!([{"verb": "create", "kind": "binary", "name": "/opt/turnup/bin/kubelet"}]),
+        }
+    }
+
+    fn come_up(&self, delivery: &Value) -> ExitCode {
+        let complete = &delivery["complete"];
+        if let Some(sha256) = self.missing(complete)[0].as_str() {
+            return fail(&format!("error: the artifact {sha256} is not on this host"), 1);
+        }
+        let (name, role) = (complete["node"].as_str().unwrap_or_default(), &complete["role"]);
+        if *role == "worker" && !self.world.path("api/ready").exists() {
+            return fail("error: the API server does not answer", 5);
+        }
+        say("{\"changed\":\"/opt/turnup/bin/kubelet\"}\n{\"milestone\":\"kubelet started\"}\n");
+        self.world.write(self.file("complete.json"), &serde_json::to_vec(complete).unwrap_or_default());
+        if *role == "control-plane" {
+            self.world.write("api/ready", name.as_bytes());
+        }
+        let node = format!("api/nodes/{name}.json");
+        if self.world.read(&node).is_none() {
+            self.world.write(&node, self.node(name).to_string().as_bytes());
+        }
+        say("{\"done\":2}\n");
+        ExitCode::SUCCESS
+    }
+
+    /// A Node as its kubelet registers it, with as many images as a real one tells of.
+    fn node(&self, name: &str) -> Value {
+        let image = |number: usize| {
+            let digest = format!("{number:064x}");
+            json!({"names": [format!("registry.local/image-{number}@sha256:{digest}")], "sizeBytes": 20_000_000 + number})
+        };
+        let condition = |kind: &str, status: &str| {
+            json!({"type": kind, "status": status, "reason": "Simulated", "message": "told by the kubelet",
+                "lastHeartbeatTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
+            "status": {
+                "addresses": [{"type": "InternalIP", "address": self.address}, {"type": "Hostname", "address": name}],
+                "conditions": [condition("MemoryPressure", "False"), condition("DiskPressure", "False"),
+                    condition("PIDPressure", "False"), condition("Ready", "True")],
+                "nodeInfo": {"kubeletVersion": "v1.36.3", "osImage": "Debian GNU/Linux 13 (simulated)"},
+                "images": (0..10).map(image).collect::<Vec<_>>(),
+            },
+        })
+    }
+}
+
+fn tell(value: &Value) -> ExitCode {
+    say(&format!("{value}\n"));
+    ExitCode::SUCCESS
+}
+
+fn read_json() -> Value {
+    let mut text = String::new();
+    drop(io::stdin().read_to_string(&mut text));
+    serde_json::from_str(&text).unwrap_or_default()
+}

@@ -1,0 +1,41 @@
+//! A terraform that makes nothing: it plans one resource, writes a state file, and gives out the world's hand-off. For what goes wrong in
+//! it, see the script.
+
+mod world;
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use world::{World, fail, say};
+
+const STATE: &str = "terraform.tfstate";
+
+fn main() -> ExitCode {
+    let world = World::find();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(end) = world.trouble("terraform", &words.join(" ")).and_then(|trouble| trouble.play()) {
+        return end;
+    }
+    let hook = json!({"resource": {"addr": "terraform_data.host[\"simulated\"]"}, "action": "create"});
+    let is_made = std::path::Path::new(STATE).exists();
+    match words.first().map_or("", String::as_str) {
+        "version" => say("{\"terraform_version\": \"1.14.0\"}\n"),
+        "init" => {}
+        "state" if is_made => say("terraform_data.host[\"simulated\"]\n"),
+        "state" => return fail("No state file was found!", 1),
+        "plan" if is_made => {}
+        "plan" => say(&format!("{}\n", json!({"type": "planned_change", "change": hook}))),
+        "apply" => {
+            say(&format!("{}\n", json!({"type": "apply_start", "hook": hook})));
+            drop(fs_err::write(STATE, "{\"version\": 4}\n"));
+            say(&format!("{}\n", json!({"type": "apply_complete", "hook": hook})));
+        }
+        "destroy" => drop(fs_err::remove_file(STATE)),
+        "output" => {
+            let handoff: Value = world.json("handoff.json").unwrap_or_default();
+            say(&json!({"handoff": {"value": handoff}}).to_string());
+        }
+        other => return fail(&format!("Terraform has no command named {other:?}."), 1),
+    }
+    ExitCode::SUCCESS
+}
