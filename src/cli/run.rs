@@ -126,7 +126,12 @@ impl Session {
         self
     }
 
-    /// Takes the cluster's lock, and from here on the run's events are kept. Says so when the last owner died holding it.
+    /// The command's name.
+    pub(super) const fn command(&self) -> &'static str {
+        self.command
+    }
+
+    /// Takes the cluster's lock, and says so when its last owner died holding it; from here on the run's events are kept.
     pub(super) fn lock(&self) -> Result<Lock> {
         let store = &self.cluster.store;
         let lock = store.lock(&format!("turnup {}", self.command))?;
@@ -144,11 +149,6 @@ impl Session {
         let value = result?;
         finished.judge()?;
         Ok(value)
-    }
-
-    /// The command's name.
-    pub(super) const fn command(&self) -> &'static str {
-        self.command
     }
 
     /// Runs these phases under the cluster's lock. What they are bound to is asked under that lock, too.

@@ -17,12 +17,11 @@ use super::complete::{Binary, Complete, Content, Directory, File, User};
 
 /// Where systemd-sysusers looks for the users that we ask for.
 pub(super) const USERS: &str = "/etc/sysusers.d";
+/// What begins the name of a file that is being written.
+const TEMPORARY: &str = ".turnup-";
 
 /// Secrets by name, as they came over standard input.
 pub(super) type Secrets = BTreeMap<String, Zeroizing<Vec<u8>>>;
-
-/// How files begin that are not whole yet.
-pub(super) const PART: &str = ".turnup-";
 
 /// The file of an artifact on this host.
 pub(super) fn find_blob(complete: &Complete, sha256: &str) -> Option<PathBuf> {
@@ -197,7 +196,7 @@ pub(super) fn write_atomic(path: &Path, bytes: &[u8], mode: u32, owner: u32) -> 
 
 /// The name begins with a dot: kubelet passes such files over in its manifest directory.
 fn temporary_in(dir: &Path) -> Result<tempfile::NamedTempFile> {
-    Ok(tempfile::Builder::new().prefix(PART).tempfile_in(dir)?)
+    Ok(tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir)?)
 }
 
 /// Removes what an earlier run that was killed had not written to the end in the directories of these files. Only for whoever is the
@@ -206,7 +205,7 @@ pub(super) fn remove_temporary<'p>(files: impl Iterator<Item = &'p Path>) -> Res
     let dirs: BTreeSet<&Path> = files.filter_map(Path::parent).collect();
     for entry in dirs.into_iter().flat_map(|dir| fs_err::read_dir(dir).into_iter().flatten()) {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(PART) && entry.file_type()?.is_file() {
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && entry.file_type()?.is_file() {
             fs_err::remove_file(entry.path())?;
         }
     }

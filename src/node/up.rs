@@ -85,9 +85,9 @@ struct Node<'a> {
 
 impl Node<'_> {
     fn apply(mut self) -> Result<()> {
-        self.remove_halves()?;
         // Before the first effect: what there is to be put back.
         Inventory::record(self.complete)?;
+        self.remove_halves()?;
         self.prepare_host()?;
         self.place_files()?;
         let (containerd, others): (Vec<_>, Vec<_>) =
