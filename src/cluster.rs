@@ -10,6 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::artifacts::{Obtained, Sources};
 use crate::config::{Network, Settings, TreeSource};
+use crate::document::{self, Document, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Ssh;
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
@@ -133,9 +134,21 @@ impl Cluster {
 
     /// What the artifacts step obtained for this cluster.
     pub fn obtained(&self) -> Result<Obtained> {
-        let obtained: Option<Obtained> = self.store.read_json(Obtained::FILE)?;
-        let missing = || Error::permanent(format!("{} is not there yet", Obtained::FILE)).hint("turnup bootstrap");
-        obtained.ok_or_else(missing)
+        match find_document(&self.store, Obtained::FILE)? {
+            Found::There(obtained) => Ok(obtained),
+            Found::Older(schema) => {
+                Err(Error::permanent(format!("{} is of an older turnup ({schema})", Obtained::FILE))
+                    .hint("turnup bootstrap"))
+            }
+            Found::Missing => {
+                Err(Error::permanent(format!("{} is not there yet", Obtained::FILE)).hint("turnup bootstrap"))
+            }
+        }
+    }
+
+    /// Writes a document below the cluster's directory, checked as its reader will.
+    pub fn write_document<D: Document>(&self, rel: &str, document: &D, mode: u32) -> Result<()> {
+        self.store.write_file(rel, document::render(rel, document)?.as_bytes(), mode)
     }
 
     /// The settings below these prefixes, as inputs of a step.
@@ -193,6 +206,11 @@ impl Cluster {
         });
         Ok(ssh.clone())
     }
+}
+
+/// A document below a cluster's directory.
+pub fn find_document<D: Document>(store: &Store, rel: &str) -> Result<Found<D>> {
+    document::find(&store.path(rel).display().to_string(), store.read(rel)?.as_deref())
 }
 
 /// The sha256 of the binary, read once: it stays the same while it runs.

@@ -27,6 +27,7 @@
 //! | `error` | the one error that reaches a person: class, evidence, next command |
 //! | `change` | one thing that a step would change, and the mark of what nobody can know yet |
 //! | `kill_point` | where the crash tests kill: before and after each effect; nothing in a release |
+//! | `document` | typed files with a schema and its version: hand-offs, facts |
 //! | `config` | the configuration: loaded, asked, changed, saved as a whole |
 //! | `state` | `.turnup/<cluster>/`: journal, snapshot, lock, files; the only writer there |
 //! | `exec` | every child process: groups, signals, time limits, logs, masks; ssh |
@@ -133,6 +134,7 @@ pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod doctor;
+pub mod document;
 pub mod error;
 pub mod exec;
 pub mod forecast;

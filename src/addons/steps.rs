@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use crate::artifacts::Obtained;
 use crate::bootstrap::kubectl;
 use crate::change::{self, Change, Preview};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, find_document};
+use crate::document::{Document, Found};
 use crate::error::{Class, Error, Result};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
 use crate::provision::Handoff;
@@ -22,6 +23,23 @@ use super::{evidence, preview, prune};
 const DIR: &str = "addons";
 /// What the objects were after they were applied, below the cluster's directory.
 const APPLIED: &str = "outputs/addons.json";
+
+/// The hand-off of this phase: each object with what kubectl showed of it after it was applied.
+#[derive(serde::Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+struct Applied {
+    /// Always [`Applied::SCHEMA`](Document::SCHEMA).
+    schema: String,
+    /// By kubectl's name of the object.
+    objects: BTreeMap<String, String>,
+}
+
+impl Document for Applied {
+    const SCHEMA: &'static str = "turnup.addons/1";
+    const WHAT: &'static str = "the list of applied objects";
+    const REMEDY: &'static str = "remove the file; turnup addons writes it anew";
+}
+
 /// Between two looks at the cluster.
 const POLL: Duration = Duration::from_millis(200);
 /// How long one look serves the proofs of several steps.
@@ -161,7 +179,11 @@ struct Apply(Arc<Room>);
 impl Apply {
     /// The manifests that the cluster does not have whole in exactly this form, untouched since they were applied.
     fn changed<'m>(&self, there: &Observed, manifests: &'m [Rendered]) -> Result<Vec<&'m Rendered>> {
-        let applied: BTreeMap<String, String> = self.0.cluster.store.read_json(APPLIED)?.unwrap_or_default();
+        // What is missing or of an older turnup is applied once more.
+        let applied = match find_document::<Applied>(&self.0.cluster.store, APPLIED)? {
+            Found::There(applied) => applied.objects,
+            _ => BTreeMap::new(),
+        };
         let is_untouched = |object: &Object| {
             let now = there.addon_objects.get(object);
             now.is_some() && now == applied.get(&object.argument())
@@ -184,9 +206,8 @@ impl Apply {
     /// Remembers what the objects are now, so that a change by somebody else is noticed.
     fn remember(&self) -> Result<()> {
         let there = prune::find_objects(&kubectl(&self.0.cluster)?)?;
-        let applied: BTreeMap<String, String> =
-            there.addon_objects.into_iter().map(|(object, written)| (object.argument(), written)).collect();
-        self.0.cluster.store.write_json(APPLIED, &applied, 0o644)
+        let objects = there.addon_objects.into_iter().map(|(object, written)| (object.argument(), written)).collect();
+        self.0.cluster.write_document(APPLIED, &Applied { schema: Applied::SCHEMA.into(), objects }, 0o644)
     }
 }
 

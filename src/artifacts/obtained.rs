@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Artifact, Cache, Digest, Selection, Sources, Watch};
+use crate::document::Document;
 use crate::{Error, Result};
 
 /// `outputs/artifacts.json`.
@@ -27,11 +28,15 @@ struct Item {
     reference: Option<String>,
 }
 
+impl Document for Obtained {
+    const SCHEMA: &'static str = "turnup.artifacts/1";
+    const WHAT: &'static str = "the list of this cluster's artifacts";
+    const REMEDY: &'static str = "remove the file; turnup bootstrap writes it anew";
+}
+
 impl Obtained {
     /// Where it lies below the cluster's directory.
     pub const FILE: &'static str = "outputs/artifacts.json";
-    const SCHEMA: &'static str = "turnup.artifacts/1";
-
     /// Gets everything of the selection that a cluster needs.
     pub fn obtain(cache: &Cache, selection: &Selection, sources: &Sources, watch: &dyn Watch) -> Result<Self> {
         let wanted: Vec<&Artifact> = selection.required().collect();

@@ -336,6 +336,7 @@ mod tests {
     use super::*;
     use crate::artifacts::{Lock, Obtained};
     use crate::config::{Settings, TreeSource};
+    use crate::document::Document as _;
 
     const HANDOFF: &str = r#"{
         "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
@@ -349,6 +350,7 @@ mod tests {
 
     fn facts() -> Facts {
         Facts {
+            schema: Facts::SCHEMA.into(),
             os: "Debian GNU/Linux 12 (bookworm)".into(),
             kernel: "6.1.0".into(),
             arch: "x86_64".into(),

@@ -4,7 +4,8 @@
 
 use crate::artifacts::{Lock, Obtained};
 use crate::change;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, find_document};
+use crate::document::{Document as _, Found};
 use crate::error::Result;
 use crate::node::Facts;
 use crate::provision::{Handoff, handoff};
@@ -18,17 +19,21 @@ use super::steps::facts_file;
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     let (store, handoff) = (&cluster.store, cluster.handoff()?);
     let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-    let known: Option<Obtained> = real.read_json(Obtained::FILE)?;
-    let known = known.filter(|known| known.kubernetes == selection.kubernetes);
-    let artifacts = known.unwrap_or_else(|| Obtained::pinned(&selection));
-    store.write_json(Obtained::FILE, &artifacts, 0o644)?;
+    let artifacts = match find_document::<Obtained>(real, Obtained::FILE)? {
+        Found::There(known) if known.kubernetes == selection.kubernetes => known,
+        _ => Obtained::pinned(&selection),
+    };
+    cluster.write_document(Obtained::FILE, &artifacts, 0o644)?;
     let completion = Completion { cluster, handoff: &handoff, artifacts: &artifacts };
     write_certificates(store, &cluster.settings.name, &completion.leaves()?)?;
     let alike = known_facts(real)?.unwrap_or_else(usual_facts);
     for host in &handoff.hosts {
         let file = facts_file(&host.name);
-        let facts = real.read_json(&file)?.unwrap_or_else(|| alike.clone());
-        store.write_json(file, &facts, 0o644)?;
+        let facts = match find_document(real, &file)? {
+            Found::There(facts) => facts,
+            _ => alike.clone(),
+        };
+        cluster.write_document(&file, &facts, 0o644)?;
         let (complete, _) = completion.complete(host, &facts)?;
         store.write_json(file_of(&host.name), &complete, 0o600)?;
     }
@@ -37,14 +42,18 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
 
 /// The facts of the first host that is there: one that nobody has looked at yet is taken to be like it.
 fn known_facts(real: &Store) -> Result<Option<Facts>> {
-    let handoff: Option<Handoff> = real.read_json(handoff::FILE)?;
-    let first = handoff.and_then(|handoff| handoff.hosts.into_iter().next());
-    first.map_or(Ok(None), |host| real.read_json(facts_file(&host.name)))
+    let Found::There(handoff) = find_document::<Handoff>(real, handoff::FILE)? else { return Ok(None) };
+    let Some(first) = handoff.sorted().hosts.into_iter().next() else { return Ok(None) };
+    Ok(match find_document(real, &facts_file(&first.name))? {
+        Found::There(facts) => Some(facts),
+        _ => None,
+    })
 }
 
 /// A virtual machine with systemd and the unified hierarchy of cgroups.
 fn usual_facts() -> Facts {
     Facts {
+        schema: Facts::SCHEMA.into(),
         os: "Linux".into(),
         kernel: String::new(),
         arch: std::env::consts::ARCH.into(),

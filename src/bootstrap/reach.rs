@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::change::Change;
 use crate::cluster::Cluster;
+use crate::document;
 use crate::error::{Context as _, Result};
 use crate::exec::{Ssh, Stream};
 use crate::node::up::{Delivery, Report};
@@ -45,7 +46,7 @@ impl<'a> Reach<'a> {
     /// What the host is.
     pub(super) fn facts(&self) -> Result<Facts> {
         let output = self.ssh.run(&[TURNUP, "node", "facts"])?;
-        serde_json::from_str(&output.stdout).context(format!("{} does not tell its facts", self.host.name))
+        document::parse(&format!("the facts of {}", self.host.name), &output.stdout)
     }
 
     /// The sha256 of every artifact that the host still needs.

@@ -9,7 +9,8 @@ use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, Lock, Obtained};
 use crate::change::{self, Change, Preview, Verb};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, find_document};
+use crate::document::{Document, Found};
 use crate::error::{Class, Error, Result};
 use crate::node::up::Delivery;
 use crate::node::{Complete, Facts};
@@ -96,8 +97,10 @@ impl Node {
     }
 
     fn facts(&self, host: &str) -> Result<Facts> {
-        let facts: Option<Facts> = self.cluster.store.read_json(facts_file(host))?;
-        facts.ok_or_else(|| Error::permanent(format!("{} is missing", facts_file(host))).hint("turnup bootstrap"))
+        match find_document(&self.cluster.store, &facts_file(host))? {
+            Found::There(facts) => Ok(facts),
+            _ => Err(Error::permanent(format!("{} is missing", facts_file(host))).hint("turnup bootstrap")),
+        }
     }
 
     fn computed(&self, host: &str) -> Result<(Complete, Secrets)> {
@@ -188,6 +191,15 @@ pub(super) fn facts_file(host: &str) -> String {
     format!("outputs/facts/{host}.json")
 }
 
+/// A document that a step of ours wrote; what is missing or of an older turnup is made anew, what is damaged or newer is an error.
+fn prove_document<D: Document>(cluster: &Cluster, file: &str) -> Result<std::result::Result<D, Proof>> {
+    Ok(match find_document(&cluster.store, file)? {
+        Found::There(document) => Ok(document),
+        Found::Missing => Err(Proof::Gone(format!("{file} is missing"))),
+        Found::Older(schema) => Err(Proof::Gone(format!("{file} is of an older turnup ({schema})"))),
+    })
+}
+
 /// Binaries and images into the cache.
 struct Artifacts(Node);
 
@@ -199,8 +211,9 @@ impl Action for Artifacts {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let Ok(obtained) = self.0.cluster.obtained() else {
-            return Ok(Proof::Gone(format!("{} is missing", Obtained::FILE)));
+        let obtained: Obtained = match prove_document(&self.0.cluster, Obtained::FILE)? {
+            Ok(obtained) => obtained,
+            Err(gone) => return Ok(gone),
         };
         let cache = Cache::open()?;
         Ok(match obtained.find_missing(&cache) {
@@ -213,13 +226,13 @@ impl Action for Artifacts {
         let cluster = &self.0.cluster;
         let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
         let obtained = Obtained::obtain(&Cache::open()?, &selection, &cluster.settings.sources, cx)?;
-        cluster.store.write_json(Obtained::FILE, &obtained, 0o644)
+        cluster.write_document(Obtained::FILE, &obtained, 0o644)
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
         let cluster = &self.0.cluster;
         let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-        cluster.store.write_json(Obtained::FILE, &Obtained::pinned(&selection), 0o644).map(|()| true)
+        cluster.write_document(Obtained::FILE, &Obtained::pinned(&selection), 0o644).map(|()| true)
     }
 }
 
@@ -288,14 +301,13 @@ impl Action for Inspect {
 
     fn verify(&self, host: Option<&str>) -> Result<Proof> {
         let file = facts_file(&self.0.host(host)?.name);
-        let found = self.0.cluster.store.read(&file)?.is_some();
-        Ok(if found { Proof::Holds } else { Proof::Gone(format!("{file} is missing")) })
+        Ok(prove_document::<Facts>(&self.0.cluster, &file)?.map_or_else(|gone| gone, |_| Proof::Holds))
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
         let facts = machine::inspect(&self.0.cluster, host, cx)?;
-        self.0.cluster.store.write_json(facts_file(&host.name), &facts, 0o644)
+        self.0.cluster.write_document(&facts_file(&host.name), &facts, 0o644)
     }
 }
 

@@ -15,6 +15,7 @@ pub(super) fn run(_args: &Args, global: &Global, printer: &Printer) -> Result<()
     let cluster = open_cluster(global)?;
     let handoff = cluster.handoff()?;
     let lock = cluster.store.lock("turnup kubeconfig")?;
+    lock.takeover().inspect(|message| printer.remark(message));
     write_kubeconfig(&cluster, &handoff)?;
     drop(lock);
     printer.line(&cluster.store.path(KUBECONFIG).display().to_string())

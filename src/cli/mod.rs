@@ -16,6 +16,7 @@ use run::PhaseName;
 
 mod artifacts;
 mod bench;
+mod bootstrap;
 mod config;
 mod doctor;
 mod down;
@@ -139,7 +140,7 @@ pub enum Command {
     /// Phase 1 alone: hosts, made by Terraform
     Provision(run::RunArgs),
     /// Phase 2 alone: hosts become nodes
-    Bootstrap(run::RunArgs),
+    Bootstrap(bootstrap::Args),
     /// Phase 3 alone: what runs in the cluster from the start
     Addons(run::RunArgs),
     /// Check that nodes, pods, Services and DNS work, and say why when not
@@ -183,7 +184,7 @@ impl Command {
             Self::Render(args) => render::run(&args, global, printer),
             Self::Up(args) => up::run(&args, global, printer),
             Self::Provision(args) => up::run_one(PhaseName::Provision, &args, global, printer),
-            Self::Bootstrap(args) => up::run_one(PhaseName::Bootstrap, &args, global, printer),
+            Self::Bootstrap(args) => bootstrap::run(&args, global, printer),
             Self::Addons(args) => up::run_one(PhaseName::Addons, &args, global, printer),
             Self::Validate(args) => validate::run(&args, global, printer),
             Self::Status(args) => status::run(&args, global, printer),

@@ -9,7 +9,7 @@ use crate::cluster::Cluster;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::phase::{Bound, Cx, Engine, Phase, Summary, parse_duration};
+use crate::phase::{Bound, Cx, Engine, Phase, Summary, What, parse_duration};
 use crate::report::{Mode, Reporter};
 use crate::state::{Lock, Store};
 use crate::{addons, bootstrap, doctor, provision};
@@ -122,11 +122,14 @@ impl Session {
         self
     }
 
-    /// Takes the cluster's lock, and from here on the run's events are kept.
+    /// Takes the cluster's lock, and says so when its last owner died holding it; from here on the run's events are kept.
     pub(super) fn lock(&self) -> Result<Lock> {
         let store = &self.cluster.store;
         let lock = store.lock(&format!("turnup {}", self.command))?;
         self.reporter.keep(store.keep_events(&lock, self.command)?)?;
+        if let Some(message) = lock.takeover() {
+            self.reporter.sink().emit(What::Note { message });
+        }
         Ok(lock)
     }
 

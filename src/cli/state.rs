@@ -33,6 +33,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     }
     let store = Store::open(dir)?;
     let lock = store.lock("turnup state rebuild")?;
+    lock.takeover().inspect(|message| printer.remark(message));
     for line in store.rebuild(&lock)? {
         printer.line(&line)?;
     }

@@ -4,12 +4,15 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::Document;
 use crate::error::{Context as _, Result};
 
 /// What `turnup node facts` prints as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
+    /// Always [`Facts::SCHEMA`](Document::SCHEMA).
+    pub schema: String,
     /// `PRETTY_NAME` of os-release.
     pub os: String,
     /// The kernel's release.
@@ -33,6 +36,12 @@ pub struct Facts {
     pub cpus: usize,
 }
 
+impl Document for Facts {
+    const SCHEMA: &'static str = "turnup.facts/1";
+    const WHAT: &'static str = "what a host says of itself";
+    const REMEDY: &'static str = "remove the file; turnup bootstrap writes it anew";
+}
+
 /// `CAP_SYS_RESOURCE` of capabilities(7).
 const CAP_SYS_RESOURCE: u64 = 24;
 /// Where systemd-resolved keeps the real name servers.
@@ -49,6 +58,7 @@ impl Facts {
         let memory = fs_err::read_to_string("/proc/meminfo")?;
         let uname = rustix::system::uname();
         Ok(Self {
+            schema: Self::SCHEMA.into(),
             os: pretty.trim_matches('"').to_owned(),
             kernel: uname.release().to_string_lossy().into_owned(),
             arch: uname.machine().to_string_lossy().into_owned(),

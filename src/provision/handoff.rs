@@ -7,7 +7,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::document::{self, Document};
+use crate::error::{Class, Error, Result};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "turnup.provision/1";
@@ -98,20 +99,33 @@ impl Role {
 impl Handoff {
     /// Parses and checks a hand-off; `path` is only for the messages.
     pub fn parse(path: &str, text: &str) -> Result<Self> {
-        let mut handoff: Self = serde_json::from_str(text).map_err(|error| {
-            Error::config(format!("{path}:{}:{}: not a hand-off of the provision phase", error.line(), error.column()))
-                .source(error)
-                .hint("turnup provision")
-        })?;
-        handoff.hosts.sort_by_key(|host| host.role);
-        handoff.check(path)?;
-        Ok(handoff)
+        document::parse(path, text).map(Self::sorted)
     }
 
-    /// The file's text.
+    /// Control plane first, as every reader expects.
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        self.hosts.sort_by_key(|host| host.role);
+        self
+    }
+
+    /// The file's text; refused when it could not be read again.
     pub fn render(&self) -> Result<String> {
-        let text = serde_json::to_string_pretty(self).map_err(|error| Error::bug(error.to_string()))?;
-        Ok(text + "\n")
+        document::render(FILE, self)
+    }
+
+    /// An error unless this is the hand-off of the cluster with this name and this port of the API server.
+    pub fn require_cluster(&self, path: &str, name: &str, api_port: u16) -> Result<()> {
+        if self.cluster != name {
+            let message =
+                format!("{path}: the hosts are those of the cluster {:?}, this one is {name:?}", self.cluster);
+            return Err(Error::config(message).hint(format!("turnup config set phase1.cluster_name={}", self.cluster)));
+        }
+        if self.api.port != api_port {
+            let message = format!("{path}: api.port is {}, and phase2.api_port is {api_port}", self.api.port);
+            return Err(Error::config(message).hint(format!("turnup config set phase2.api_port={}", self.api.port)));
+        }
+        Ok(())
     }
 
     /// The one control-plane host.
@@ -124,10 +138,18 @@ impl Handoff {
         let missing = || Error::bug(format!("{FILE} has no host {name:?}"));
         self.hosts.iter().find(|host| host.name == name).ok_or_else(missing)
     }
+}
+
+impl Document for Handoff {
+    const SCHEMA: &'static str = SCHEMA;
+    const WHAT: &'static str = "the hand-off of the provision phase";
+    const REMEDY: &'static str = "turnup provision (a file of your own: README.md shows the form)";
+    const CLASS: Class = Class::Config;
 
     fn check(&self, path: &str) -> Result<()> {
-        if self.schema != SCHEMA {
-            return Err(Error::config(format!("{path}: schema is {:?}, this turnup reads {SCHEMA:?}", self.schema)));
+        if self.api.host.is_empty() || self.api.port == 0 {
+            return Err(Error::config(format!("{path}: api needs a host and a port"))
+                .hint("\"api\": {\"host\": \"<address of the control plane>\", \"port\": 6443}"));
         }
         match self.hosts.iter().filter(|host| host.role == Role::ControlPlane).count() {
             0 => return Err(no_control_plane(path)),
@@ -146,6 +168,10 @@ impl Handoff {
             }
             if !seen.insert(host.name.clone()) || !seen.insert(host.address.to_string()) {
                 return Err(Error::config(format!("{path}: host {} repeats a name or an address", host.name)));
+            }
+            if host.ssh.user.is_empty() || host.ssh.port == 0 {
+                return Err(Error::config(format!("{path}: host {} needs ssh.user and ssh.port", host.name))
+                    .hint("\"user\": \"root\", \"port\": 22"));
             }
             if host.ssh.host_key.split_whitespace().count() < 2 {
                 return Err(Error::config(format!("{path}: host {} has no ssh.host_key", host.name))
@@ -201,7 +227,7 @@ mod tests {
             (format!("{master},{}", host("w", "worker", "10.0.0.10")), "repeats a name or an address"),
             (format!("{master},{}", host("W", "worker", "10.0.0.20")), "not an RFC 1123 label"),
             (master.replace("ssh-ed25519 AAAA", ""), "has no ssh.host_key"),
-            (master.replace("\"instance\"", "\"instanec\""), "not a hand-off"),
+            (master.replace("\"instance\"", "\"instanec\""), "unknown field `instanec`"),
         ] {
             let error = Handoff::parse("f.json", &text(&hosts)).unwrap_err();
             assert!(error.message().contains(expected), "{} / {expected}", error.message());

@@ -3,6 +3,7 @@
 //! It drives `terraform` or `tofu` and nothing else; what a target creates is written in `templates/provision/<target>`. The local
 //! target's own part (`local`) is called back by Terraform through `turnup local …`.
 
+mod adopt;
 mod forecast;
 pub mod handoff;
 pub mod local;
@@ -11,6 +12,7 @@ mod steps;
 pub mod terraform;
 mod tfplan;
 
+pub use adopt::{Origin, adopt, find_origin};
 pub use forecast::forecast;
 pub use handoff::{Handoff, Host, Role};
 pub use steps::{destroy, phase};

@@ -16,6 +16,7 @@ use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof, Sink};
 use crate::state::Store;
 
 use super::forecast;
+use super::adopt;
 use super::handoff::{self, Handoff};
 use super::local::{self, HostSpec, NetworkSpec, Status};
 use super::render::{self, DIR, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
@@ -24,6 +25,7 @@ use super::tfplan::Planned;
 
 /// The phase for this cluster's target.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
+    adopt::refuse_adopted(cluster)?;
     let manifest = cluster.manifest("provision")?;
     let shared = || Arc::clone(cluster);
     if cluster.settings.target == "baremetal" {
@@ -432,9 +434,17 @@ pub(super) fn read_inventory(cluster: &Cluster) -> Result<(String, Handoff)> {
     Ok((text, handoff))
 }
 
+impl Inventory {
+    fn read(&self) -> Result<(String, Handoff)> {
+        let (settings, (text, handoff)) = (&self.0.settings, read_inventory(&self.0)?);
+        handoff.require_cluster(&settings.hosts_file, &settings.name, settings.api_port)?;
+        Ok((text, handoff))
+    }
+}
+
 impl Action for Inventory {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(Inputs::new().with(self.0.settings.hosts_file.clone(), read_inventory(&self.0)?.0))
+        Ok(Inputs::new().with(self.0.settings.hosts_file.clone(), self.read()?.0))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
@@ -443,17 +453,7 @@ impl Action for Inventory {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let (_, handoff) = read_inventory(&self.0)?;
-        let store = &self.0.store;
-        store.create_dir("ssh")?;
-        ensure_key(store, SSH_KEY, cx)?;
-        let line = |host: &super::Host| match host.ssh.port {
-            22 => format!("{} {}\n", host.address, host.ssh.host_key),
-            port => format!("[{}]:{port} {}\n", host.address, host.ssh.host_key),
-        };
-        let known_hosts: String = handoff.hosts.iter().map(line).collect();
-        store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)?;
-        self.0.write_handoff(&handoff)
+        adopt::take(&self.0, &self.read()?.1, cx)
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {

@@ -51,6 +51,19 @@ impl Lock {
         self.previous.as_ref()
     }
 
+    /// What to tell a person when the last owner died holding the lock: who it was.
+    #[must_use]
+    pub fn takeover(&self) -> Option<String> {
+        let owner = self.previous()?;
+        Some(format!(
+            "`{}` (process {} on {}, since {}) ended without letting go of this cluster; taking over from it",
+            owner.command,
+            owner.pid,
+            owner.host,
+            owner.start.strftime("%Y-%m-%d %H:%M:%SZ"),
+        ))
+    }
+
     pub(super) fn take(path: &Path, command: &str) -> Result<Self> {
         let open =
             fs_err::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);

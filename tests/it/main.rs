@@ -38,6 +38,7 @@ mod engine_signals;
 mod engine_ssh;
 mod engine_state;
 mod engine_steps;
+mod handoff_cli;
 mod kconfig_cli;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod report_bars;

@@ -21,6 +21,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("change", &[]),
     // Named by whoever has an effect.
     ("kill_point", &[]),
+    ("document", &[]),
     ("config", &[]),
     ("state", &["kill_point"]),
     ("exec", &["kill_point"]),
@@ -28,14 +29,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("wizard", &["config"]),
     ("phase", &["change", "exec", "kill_point", "state"]),
     ("report", &["phase", "state"]),
-    ("artifacts", &["exec", "phase"]),
+    ("artifacts", &["document", "exec", "phase"]),
     // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
-    ("cluster", &["artifacts", "config", "exec", "phase", "provision", "state"]),
-    ("provision", &["artifacts", "change", "cluster", "exec", "kill_point", "phase", "state"]),
+    ("cluster", &["artifacts", "config", "document", "exec", "phase", "provision", "state"]),
+    ("provision", &["artifacts", "change", "cluster", "document", "exec", "kill_point", "phase", "state"]),
     // The role of a host is a word of the hand-off.
-    ("node", &["change", "exec", "kill_point", "provision"]),
-    ("bootstrap", &["artifacts", "change", "cluster", "config", "exec", "node", "phase", "provision", "state"]),
-    ("addons", &["artifacts", "bootstrap", "change", "cluster", "config", "exec", "phase", "provision"]),
+    ("node", &["change", "document", "exec", "kill_point", "provision"]),
+    ("bootstrap", &["artifacts", "change", "cluster", "config", "document", "exec", "node", "phase", "provision", "state"]),
+    ("addons", &["artifacts", "bootstrap", "change", "cluster", "config", "document", "exec", "phase", "provision"]),
     ("forecast", &["addons", "bootstrap", "cluster", "config", "phase", "provision", "state"]),
     (
         "plan",

@@ -1,0 +1,54 @@
+//! `turnup bootstrap`: phase 2 alone, for the hosts that phase 1 made or that a file names.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::cluster::SSH_KEY;
+use crate::error::Result;
+use crate::phase::What;
+use crate::provision;
+
+use super::run::{PhaseName, RunArgs, Session};
+use super::{Global, Printer, up};
+
+/// For a key and some small files.
+const BUDGET: Duration = Duration::from_mins(1);
+
+/// Options of `turnup bootstrap`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// What every run takes
+    #[command(flatten)]
+    run: RunArgs,
+    /// Take the hosts from this hand-off; phase 1 is not needed, and refuses from then on to make others
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+}
+
+/// Hosts become nodes.
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+    let Some(file) = &args.from else { return up::run_one(PhaseName::Bootstrap, &args.run, global, printer) };
+    let session = Session::start(global, "bootstrap")?;
+    let summary = session.finish(|session| {
+        adopt(session, file)?;
+        session.run_phases(&args.run, &[PhaseName::Bootstrap])
+    })?;
+    if summary.ran == 0 {
+        printer.remark("bootstrap: nothing to do");
+    }
+    Ok(())
+}
+
+fn adopt(session: &Session, file: &Path) -> Result<()> {
+    let _lock = session.lock()?;
+    let cluster = &session.cluster;
+    let (handoff, is_new) = provision::adopt(cluster, file, &session.context("from", BUDGET)?)?;
+    if is_new {
+        let hosts: Vec<String> =
+            handoff.hosts.iter().map(|host| format!("{}@{}", host.ssh.user, host.address)).collect();
+        let key = cluster.store.path(format!("{SSH_KEY}.pub"));
+        let message = format!("each host must let in the key {}: {}", key.display(), hosts.join(", "));
+        session.reporter.sink().emit(What::Note { message });
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Hosts that somebody else made: a hand-off that a person wrote, or that another directory's provision phase did.
+//!
+//! Nothing here makes or changes a host. It remembers where such a hand-off came from, so that nobody makes other hosts in their place.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY, find_document};
+use crate::document::{Document, Found};
+use crate::error::{Error, Result};
+use crate::exec::Run;
+use crate::phase::Cx;
+
+use super::handoff::{Handoff, Host};
+use super::render::DIR;
+
+/// Where it is remembered, below the cluster's directory.
+const FILE: &str = "outputs/from.json";
+
+/// Where the hosts of a cluster came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Always [`Origin::SCHEMA`](Document::SCHEMA).
+    schema: String,
+    /// The hand-off that was given, absolute.
+    pub file: PathBuf,
+}
+
+impl Document for Origin {
+    const SCHEMA: &'static str = "turnup.from/1";
+    const WHAT: &'static str = "where the hosts of this cluster came from";
+    const REMEDY: &'static str = "turnup bootstrap --from FILE";
+}
+
+/// Takes over the hosts of this hand-off in place of a provision phase. Returns whether the cluster's key had to be made: no host
+/// can know it then.
+pub fn adopt(cluster: &Cluster, file: &Path, cx: &Cx) -> Result<(Handoff, bool)> {
+    let shown = file.display().to_string();
+    let text = fs_err::read_to_string(file).map_err(|error| {
+        Error::config(format!("{shown}: {error}"))
+            .hint("name the hand-off of a provision phase, or one of your own: README.md shows the form")
+    })?;
+    let handoff = Handoff::parse(&shown, &text)?;
+    handoff.require_cluster(&shown, &cluster.settings.name, cluster.settings.api_port)?;
+    refuse_made(cluster)?;
+    let file = fs_err::canonicalize(file)?;
+    let is_new = cluster.store.read(SSH_KEY)?.is_none();
+    // First where they came from: a hand-off without it would be one of hosts that are ours to delete.
+    cluster.write_document(FILE, &Origin { schema: Origin::SCHEMA.into(), file }, 0o600)?;
+    take(cluster, &handoff, cx)?;
+    Ok((handoff, is_new))
+}
+
+/// Where the hosts came from, when `turnup bootstrap --from` brought them.
+pub fn find_origin(cluster: &Cluster) -> Result<Option<Origin>> {
+    match find_document(&cluster.store, FILE)? {
+        Found::There(origin) => Ok(Some(origin)),
+        Found::Missing => Ok(None),
+        Found::Older(schema) => {
+            Err(Error::permanent(format!("{FILE} is of an older turnup ({schema})")).hint(Origin::REMEDY))
+        }
+    }
+}
+
+/// The cluster's key, the hosts' keys and the hand-off, each below the cluster's directory.
+pub(super) fn take(cluster: &Cluster, handoff: &Handoff, cx: &Cx) -> Result<()> {
+    let store = &cluster.store;
+    if store.read(SSH_KEY)?.is_none() || store.read(format!("{SSH_KEY}.pub"))?.is_none() {
+        store.create_dir("ssh")?;
+        store.remove(SSH_KEY)?;
+        let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
+        run.arg(store.path(SSH_KEY)).dir(store.dir()).log(cx.log_path()).succeed()?;
+    }
+    let line = |host: &Host| match host.ssh.port {
+        22 => format!("{} {}\n", host.address, host.ssh.host_key),
+        port => format!("[{}]:{port} {}\n", host.address, host.ssh.host_key),
+    };
+    let known_hosts: String = handoff.hosts.iter().map(line).collect();
+    store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)?;
+    cluster.write_handoff(handoff)
+}
+
+/// An error when the hosts were handed over, unless the inventory of bare metal is that very file.
+pub(super) fn refuse_adopted(cluster: &Cluster) -> Result<()> {
+    let Some(origin) = find_origin(cluster)? else { return Ok(()) };
+    let settings = &cluster.settings;
+    let same = |path: PathBuf| fs_err::canonicalize(path).is_ok_and(|path| path == origin.file);
+    if settings.target == "baremetal" && same(cluster.work_dir.join(&settings.hosts_file)) {
+        return Ok(());
+    }
+    let file = origin.file.display();
+    let message =
+        format!("the hosts of the cluster {} were handed over in {file}: turnup makes none for it", settings.name);
+    let error = Error::config(message).evidence(format!("the target of this configuration is {}", settings.target));
+    Err(error.hint(format!("turnup bootstrap --from {file} && turnup addons")))
+}
+
+/// An error when the provision phase has made, or begun to make, hosts of this cluster's own: they would be forgotten.
+fn refuse_made(cluster: &Cluster) -> Result<()> {
+    if cluster.store.read(format!("{DIR}/main.tf"))?.is_none() {
+        return Ok(());
+    }
+    let message = format!("the cluster {} has hosts of its own, made by `turnup provision`", cluster.settings.name);
+    Err(Error::config(message)
+        .hint("turnup down (deletes them), or another name: turnup config set phase1.cluster_name=…"))
+}

@@ -1,0 +1,106 @@
+//! Phase 2 from a hand-off that somebody else wrote, and the lock of an owner that died: what is said, and what is refused.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::time::Duration;
+
+use turnup::cluster::Cluster;
+use turnup::config::{Settings, TreeSource};
+use turnup::phase::{Cx, Sink};
+use turnup::provision;
+
+use crate::cli_support::Desk;
+
+const GOOD: &str = r#"{
+    "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "elsewhere",
+    "api": {"host": "192.0.2.10", "port": 6443},
+    "hosts": [
+        {"name": "rack-1", "role": "control-plane", "address": "192.0.2.10", "instance": "1",
+         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}
+    ]}"#;
+/// The error at the end of what was said.
+fn error_of(said: &str) -> &str {
+    &said[said.find("error: ").unwrap()..]
+}
+
+fn desk() -> Desk {
+    let desk = Desk::new("");
+    desk.ok(&["config", "defaults"]);
+    desk.write("hosts.json", GOOD);
+    desk
+}
+
+/// What `turnup bootstrap --from` does before its first step; whether the cluster's key was made.
+fn adopt(desk: &Desk) -> bool {
+    let source = TreeSource::embedded();
+    let cluster = Cluster::open(&Settings::defaults(&source).unwrap(), source, &desk.path(".turnup")).unwrap();
+    let cx = Cx::detached("from", Sink::null(), desk.path("log"), Duration::from_secs(20));
+    provision::adopt(&cluster, &desk.path("hosts.json"), &cx).unwrap().1
+}
+
+#[test]
+fn a_mistake_in_a_handoff_has_its_place_and_nothing_is_begun() {
+    let desk = desk();
+    let mistakes = [
+        ("\"instance\"", "\"instanse\""),
+        ("\"control-plane\"", "\"control-plan\""),
+        ("turnup.provision/1", "turnup.provision/2"),
+        ("turnup.provision/1", "turnup.provision/0"),
+        ("\"schema\": \"turnup.provision/1\", ", ""),
+        ("\"cluster\": \"kubernetes\"", "\"cluster\": \"shelf\""),
+        ("6443", "443"),
+        ("\"port\": 22", "\"port\": 70000"),
+        ("ssh-ed25519 AAAA", "AAAA"),
+    ];
+    let mut said = String::new();
+    for (good, wrong) in mistakes {
+        desk.write("hosts.json", &GOOD.replacen(good, wrong, 1));
+        let done = desk.run(&["bootstrap", "--from", "hosts.json"]);
+        said += &format!("# {good} -> {wrong}: exit {}\n{}\n", done.code, error_of(&done.err));
+    }
+    let done = desk.run(&["bootstrap", "--from", "no.json"]);
+    said += &format!("# no file: exit {}\n{}", done.code, error_of(&done.err));
+    insta::assert_snapshot!(said);
+    assert!(!desk.path(".turnup/kubernetes/outputs").exists());
+}
+
+#[test]
+fn hosts_that_were_handed_over_are_not_made_a_second_time() {
+    let desk = desk();
+    assert!(adopt(&desk), "a key of its own");
+    assert!(!adopt(&desk), "and it stays");
+    for command in ["up", "provision", "plan"] {
+        let refused = desk.ends(3, &[command]).err;
+        let file = desk.path("hosts.json").display().to_string();
+        assert!(refused.contains(&format!("were handed over in {file}: turnup makes none")), "{refused}");
+        assert!(refused.contains(&format!("next: turnup bootstrap --from {file}")), "{refused}");
+    }
+    let bare = ["--set", "phase1.cloud_provider=baremetal"];
+    let refused = desk.ends(3, &["provision", bare[0], bare[1]]).err;
+    assert!(refused.contains("were handed over"), "another file is not the same file: {refused}");
+    desk.ok(&["provision", bare[0], bare[1], "--set", "phase1.baremetal.hosts_file=hosts.json"]);
+}
+
+#[test]
+fn hosts_of_its_own_are_not_forgotten_for_others() {
+    let desk = desk();
+    desk.write(".turnup/kubernetes/provision/main.tf", "");
+    let refused = desk.ends(3, &["bootstrap", "--from", "hosts.json"]).err;
+    assert!(refused.contains("has hosts of its own, made by `turnup provision`\nnext: turnup down"), "{refused}");
+}
+
+#[test]
+fn a_dead_owner_is_named_by_whoever_takes_over() {
+    let desk = desk();
+    desk.write("provision.json", GOOD);
+    let owner = r#"{"pid": 4194300, "host": "another", "start": "2026-01-02T03:04:05Z", "command": "turnup up"}"#;
+    desk.write(".turnup/kubernetes/lock", owner);
+    let bare = ["provision", "--set", "phase1.cloud_provider=baremetal"];
+    let said = desk.ok(&bare).err;
+    let line =
+        "`turnup up` (process 4194300 on another, since 2026-01-02 03:04:05Z) ended without letting go of this cluster";
+    assert!(said.contains(line), "{said}");
+    assert!(!desk.ok(&bare).err.contains("taking over"), "only the next run says so");
+    desk.write(".turnup/kubernetes/lock", owner);
+    let events = desk.ok(&["provision", bare[1], bare[2], "--output", "json"]).out;
+    assert!(events.contains(r#""kind":"note","message":"`turnup up` (process 4194300"#), "{events}");
+}
