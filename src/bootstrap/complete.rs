@@ -119,6 +119,7 @@ impl Completion<'_> {
             // A container's kernel is the machine's around it, which the doctor has looked at.
             modules: if facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
             sysctls: kubelet::sysctls(),
+            pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
             directories: machine_directories(),
             binaries: self.binaries()?,
             files: files.list,

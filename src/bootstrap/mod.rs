@@ -14,6 +14,7 @@ pub mod machine;
 mod manifest;
 pub mod pki;
 mod reach;
+pub mod reset;
 mod steps;
 mod token;
 

@@ -82,6 +82,23 @@ impl<'a> Reach<'a> {
         Ok(())
     }
 
+    /// Whether ssh gets there at all; what the host says is no matter.
+    pub(super) fn greet(&self) -> Result<()> {
+        self.ssh.try_run(&["true"]).map(drop)
+    }
+
+    /// Runs `turnup node down` there; how many things were removed or put back.
+    pub(super) fn node_down(&self, cx: &Cx) -> Result<usize> {
+        let mut count = 0;
+        let on_line = |stream: Stream, line: &str| match serde_json::from_str(line) {
+            Ok(Report::Done(all)) if stream == Stream::Stdout => count = all,
+            Ok(Report::Changed(what)) if stream == Stream::Stdout => cx.progress(what),
+            _ => {}
+        };
+        self.ssh.stream(&[TURNUP, "node", "down"], on_line)?;
+        Ok(count)
+    }
+
     /// Starts kubelet anew; pods run on.
     pub(super) fn restart_kubelet(&self) -> Result<()> {
         self.ssh.run(&["systemctl", "restart", "kubelet.service"])?;

@@ -1,15 +1,24 @@
-//! `turnup down`: removes what provision made, and then what turnup remembers of the cluster. The artifact cache stays.
+//! `turnup down`: removes what provision made, or makes hosts that existed before what they were; and then what turnup remembers of the
+//! cluster. The artifact cache stays.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::{Error, Result};
-use crate::provision;
+use crate::bootstrap::reset::{self, Outcome};
+use crate::cluster::Cluster;
+use crate::config::{Settings, TreeSource};
+use crate::error::{Class, Context as _, Error, Result};
+use crate::exec::signals;
+use crate::phase::What;
+use crate::provision::{self, Host};
 
-use super::run::Session;
+use super::run::{Session, open_cluster};
 use super::{Global, Printer};
 
 /// How long a cloud may take to delete everything.
 const BUDGET: Duration = Duration::from_hours(1);
+/// How long one host may take.
+const HOST: Duration = Duration::from_mins(10);
 
 /// Options of `turnup down`.
 #[derive(Clone, Debug, clap::Args)]
@@ -17,22 +26,157 @@ pub struct Args {
     /// Do not ask; required where nobody sits at a terminal
     #[arg(long)]
     yes: bool,
+    /// The cluster of this name below the state directory, whatever the configuration says, or when it is damaged or gone
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// Forget hosts that ssh does not reach; what is on them stays there
+    #[arg(long)]
+    forget_unreachable: bool,
+    /// How many hosts are worked on at once
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    parallel: usize,
 }
 
 /// Takes the cluster down.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
-    let session = Session::start(global, "down")?;
+    signals::install()?;
+    let session = Session::with(open(args, global)?, global, "down");
     let name = session.cluster.settings.name.clone();
+    tell(&session, printer, &removed_by_down(&session.cluster)?);
     if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"), "turnup down --yes")? {
         return Err(Error::usage("nothing was deleted").hint("turnup down --yes"));
     }
     session.finish(|session| {
         let cluster = &session.cluster;
         let lock = session.lock()?;
-        provision::destroy(cluster, &session.context("down", BUDGET)?)?;
+        if provision::has_made(cluster)? {
+            provision::destroy(cluster, &session.context("down", BUDGET)?)?;
+        } else if let Some(handoff) = cluster.find_handoff()? {
+            let hosts: Vec<&Host> = handoff.hosts.iter().collect();
+            let again = if args.forget_unreachable { None } else { Some("turnup down --yes --forget-unreachable") };
+            reset_hosts(session, &hosts, args.parallel, again)?;
+        }
         // Only after everything is gone: the state is the only record of what has to be deleted.
         cluster.store.delete(lock)
     })?;
     printer.remark(&format!("the cluster {name} is gone"));
     Ok(())
+}
+
+/// The cluster of the configuration, or the one that is named. What has to be removed stands in its directory and not in the settings,
+/// so that defaults do where the file cannot be read.
+fn open(args: &Args, global: &Global) -> Result<Arc<Cluster>> {
+    let Some(name) = &args.cluster else { return open_cluster(global).map_err(|error| name_others(error, global)) };
+    let work_dir = std::env::current_dir().context("the working directory is gone")?;
+    if !work_dir.join(&global.state_dir).join(name).is_dir() {
+        let error = Error::usage(format!("there is no cluster {name} in {}", global.state_dir.display()));
+        let known = clusters(global);
+        let near = kconfig::suggest(name, known.iter().map(String::as_str));
+        let error = known.iter().fold(error, |error, known| error.evidence(known.clone()));
+        return Err(match near {
+            Some(near) => error.hint(format!("turnup down --cluster {near}")),
+            None => error,
+        });
+    }
+    let source = TreeSource::find(&work_dir);
+    let written = global.settings(&source).ok();
+    let fitting = written.filter(|found| found.get("phase1.cluster_name").is_ok_and(|found| found == *name));
+    if let Some(settings) = fitting
+        && let Ok(cluster) = Cluster::open(&settings, TreeSource::find(&work_dir), &global.state_dir)
+    {
+        return Ok(Arc::new(cluster));
+    }
+    let mut settings = Settings::defaults(&source)?;
+    settings.set_all(&[("phase1.cluster_name", name.as_str())])?;
+    Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
+}
+
+/// Names of the directories that are clusters' own.
+fn clusters(global: &Global) -> Vec<String> {
+    let entries = fs_err::read_dir(&global.state_dir).into_iter().flatten().flatten();
+    let dirs = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> = dirs.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn name_others(error: Error, global: &Global) -> Error {
+    match clusters(global).as_slice() {
+        [] => error,
+        names if error.class() == Class::Config => {
+            error.hint(format!("turnup down --cluster {} (needs no configuration)", names.join("|")))
+        }
+        _ => error,
+    }
+}
+
+/// What will be removed, a line each.
+fn removed_by_down(cluster: &Cluster) -> Result<Vec<String>> {
+    let mut lines = if provision::has_made(cluster)? {
+        provision::list_made(cluster)?
+    } else {
+        let hosts = cluster.find_handoff()?.map(|handoff| handoff.hosts).unwrap_or_default();
+        hosts.iter().map(removed_from).collect()
+    };
+    lines.push(format!("the directory {}", cluster.store.dir().display()));
+    Ok(lines)
+}
+
+/// What a reset removes from a host, in a few words.
+pub(super) fn removed_from(host: &Host) -> String {
+    let role = host.role.name();
+    format!(
+        "from the host {} ({}, {role}): what its inventory says that turnup and pods made there",
+        host.name, host.address
+    )
+}
+
+/// Says what will be removed, before anything is asked or done.
+pub(super) fn tell(session: &Session, printer: &Printer, lines: &[String]) {
+    for line in lines {
+        let message = format!("to be removed: {line}");
+        if printer.is_json() {
+            session.reporter.sink().emit(What::Note { message });
+        } else {
+            printer.remark(&message);
+        }
+    }
+}
+
+/// Resets all these hosts and names those that failed. `forget` is the command that goes on without those that ssh does not reach; none
+/// when they are to be forgotten already.
+pub(super) fn reset_hosts(session: &Session, hosts: &[&Host], parallel: usize, forget: Option<&str>) -> Result<()> {
+    let context = |host: &Host| session.context(&format!("{}@{}", session.command(), host.name), HOST);
+    let (mut failed, mut class) = (Vec::new(), Class::Transient);
+    for (host, outcome) in hosts.iter().zip(reset::reset(&session.cluster, hosts, parallel, &context)) {
+        let message = match outcome {
+            Outcome::Clean(count) => format!("{}: clean, {count} things removed or put back", host.name),
+            Outcome::Unreachable(error) if forget.is_none() => {
+                format!("{}: forgotten as it is: {}", host.name, error.message())
+            }
+            Outcome::Unreachable(error) => {
+                failed.push(format!("{}: {}", host.name, error.message()));
+                continue;
+            }
+            Outcome::Failed(error) => {
+                class = error.class();
+                failed.push(format!("{}: {}", host.name, error.message()));
+                failed.extend(error.evidence_lines().iter().map(|line| format!("  {line}")));
+                continue;
+            }
+        };
+        session.reporter.sink().emit(What::Note { message });
+    }
+    signals::check()?;
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let hosts = failed.iter().filter(|line| !line.starts_with(' ')).count();
+    let error = Error::new(class, format!("{hosts} hosts are not clean; what is known of the cluster stays"));
+    let error = failed.into_iter().fold(error, Error::evidence);
+    let again = format!("turnup {} again", session.command());
+    Err(error.hint(match (class, forget) {
+        (Class::Transient, Some(forget)) => format!("{again}; without hosts that do not answer: {forget}"),
+        _ => again,
+    }))
 }

@@ -29,6 +29,7 @@ mod node;
 mod plan;
 mod printer;
 mod render;
+mod reset;
 mod run;
 mod session;
 mod state;
@@ -157,6 +158,8 @@ pub enum Command {
     Kubeconfig(kubeconfig::Args),
     /// Delete the cluster with all its data
     Down(down::Args),
+    /// Make single hosts what they were before turnup; the cluster stays
+    Reset(reset::Args),
     /// Look at this machine: tools, versions, what is missing and how to install it
     Doctor(doctor::Args),
     /// Binaries and images: list, fetch, verify, export, pin
@@ -193,6 +196,7 @@ impl Command {
             Self::SupportBundle(args) => support_bundle::run(&args, global, printer),
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
+            Self::Reset(args) => reset::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),
             Self::Artifacts(args) => artifacts::run(&args, printer),
             Self::Bench(args) => bench::run(&args, global, printer),

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Complete, Facts, diff, up};
+use crate::node::{Complete, Facts, diff, down, up};
 
 use super::Printer;
 
@@ -25,6 +25,8 @@ enum Command {
     Missing,
     /// Read a complete configuration, print what on this host differs from it, as JSON
     Diff,
+    /// Undo what `up` and the pods made on this host, and nothing else
+    Down,
     /// Read a delivery and make this host what it says
     Up,
 }
@@ -43,6 +45,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let complete = Complete::parse("standard input", &read_input()?)?;
             printer.json(&serde_json::to_value(diff::find_differences(&complete)?).context("cannot write a list")?)
         }
+        Command::Down => down::run(&mut std::io::stdout().lock()),
         Command::Up => {
             let delivery = serde_json::from_str(&read_input()?).context("standard input is not a delivery")?;
             up::run(delivery, &mut std::io::stdout().lock())

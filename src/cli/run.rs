@@ -110,16 +110,25 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn start(global: &Global, command: &'static str) -> Result<Self> {
         signals::install()?;
-        let cluster = open_cluster(global)?;
+        Ok(Self::with(open_cluster(global)?, global, command))
+    }
+
+    /// The same for a cluster that is open already.
+    pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
         let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name);
-        Ok(Self { cluster, reporter, command, budget: None })
+        Self { cluster, reporter, command, budget: None }
     }
 
     /// Makes the run fail at its end when it took longer than this.
     pub(super) fn within(mut self, budget: Option<Duration>) -> Self {
         self.budget = budget;
         self
+    }
+
+    /// The command's name.
+    pub(super) const fn command(&self) -> &'static str {
+        self.command
     }
 
     /// Takes the cluster's lock, and says so when its last owner died holding it; from here on the run's events are kept.

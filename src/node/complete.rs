@@ -41,6 +41,9 @@ pub struct Complete {
     pub modules: Vec<String>,
     /// Kernel settings by name.
     pub sysctls: BTreeMap<String, String>,
+    /// The networks of pods, in CIDR form: whatever leads into them is removed with the node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pod_networks: Vec<String>,
     /// Directories with their modes.
     pub directories: Vec<Directory>,
     /// Binaries and where they go.

@@ -5,10 +5,14 @@
 
 pub mod complete;
 pub mod diff;
+pub mod down;
 pub mod facts;
+mod inventory;
+mod network;
 mod static_pod;
 mod task;
 pub mod up;
+mod workload;
 
 pub use complete::Complete;
 pub use facts::Facts;

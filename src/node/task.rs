@@ -30,18 +30,25 @@ pub(super) fn find_blob(complete: &Complete, sha256: &str) -> Option<PathBuf> {
 
 /// Makes a user and its group.
 pub(super) fn ensure_user(user: &User) -> Result<bool> {
-    let known = |file: &str| -> Result<bool> {
-        Ok(fs_err::read_to_string(file)?.lines().any(|line| line.split(':').nth(2) == Some(&user.id.to_string())))
-    };
-    if known("/etc/passwd")? && known("/etc/group")? {
+    if has_id("/etc/passwd", user.id)? && has_id("/etc/group", user.id)? {
         return Ok(false);
     }
     let line = format!("u {} {}:{} \"{}\" /nonexistent /usr/sbin/nologin\n", user.name, user.id, user.id, user.name);
-    let file = format!("{USERS}/turnup-{}.conf", user.name);
+    let file = sysusers_file(&user.name);
     // sysusers takes a group for granted only when it exists, so it is asked for first.
     write_atomic(Path::new(&file), format!("g {} {}\n{line}", user.name, user.id).as_bytes(), 0o644, 0)?;
     Run::new("systemd-sysusers").arg(&file).dir("/").succeed()?;
     Ok(true)
+}
+
+/// Whether a file in the form of `/etc/passwd` has a line with this number.
+pub(super) fn has_id(file: &str, id: u32) -> Result<bool> {
+    Ok(fs_err::read_to_string(file)?.lines().any(|line| line.split(':').nth(2) == Some(&id.to_string())))
+}
+
+/// From what systemd-sysusers makes a user of ours.
+pub(super) fn sysusers_file(user: &str) -> String {
+    format!("{USERS}/turnup-{user}.conf")
 }
 
 /// An error when something listens on a port that the node needs; it names the process.
@@ -127,20 +134,25 @@ pub(super) fn wanted_digest(file: &File) -> String {
 
 /// Loads a kernel module unless it is loaded or built in.
 pub(super) fn ensure_module(module: &str) -> Result<bool> {
+    if has_module(module)? {
+        return Ok(false);
+    }
+    Run::new("modprobe").arg(module).dir("/").succeed()?;
+    Ok(true)
+}
+
+/// Whether a kernel module is loaded or built in, or cannot be loaded at all.
+pub(super) fn has_module(module: &str) -> Result<bool> {
     let directory = format!("/lib/modules/{}", release());
     if !Path::new(&directory).exists() {
         // A kernel without loadable modules has what it has.
-        return Ok(false);
+        return Ok(true);
     }
     let built_in = fs_err::read_to_string(format!("{directory}/modules.builtin")).unwrap_or_default();
     let loaded = Path::new("/sys/module").join(module).exists();
     let filesystem =
         fs_err::read_to_string("/proc/filesystems")?.lines().any(|line| line.ends_with(&format!("\t{module}")));
-    if loaded || filesystem || built_in.contains(&format!("/{module}.ko")) {
-        return Ok(false);
-    }
-    Run::new("modprobe").arg(module).dir("/").succeed()?;
-    Ok(true)
+    Ok(loaded || filesystem || built_in.contains(&format!("/{module}.ko")))
 }
 
 /// Writes one kernel setting when it differs.

@@ -15,6 +15,7 @@ use crate::exec::{Run, signals};
 use crate::kill_point;
 
 use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
+use super::inventory::Inventory;
 use super::static_pod;
 use super::task::{self, Secrets};
 
@@ -84,6 +85,8 @@ struct Node<'a> {
 
 impl Node<'_> {
     fn apply(mut self) -> Result<()> {
+        // Before the first effect: what there is to be put back.
+        Inventory::record(self.complete)?;
         self.remove_halves()?;
         self.prepare_host()?;
         self.place_files()?;

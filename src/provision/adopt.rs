@@ -13,7 +13,7 @@ use crate::exec::Run;
 use crate::phase::Cx;
 
 use super::handoff::{Handoff, Host};
-use super::render::DIR;
+use super::steps::has_made;
 
 /// Where it is remembered, below the cluster's directory.
 const FILE: &str = "outputs/from.json";
@@ -99,7 +99,7 @@ pub(super) fn refuse_adopted(cluster: &Cluster) -> Result<()> {
 
 /// An error when the provision phase has made, or begun to make, hosts of this cluster's own: they would be forgotten.
 fn refuse_made(cluster: &Cluster) -> Result<()> {
-    if cluster.store.read(format!("{DIR}/main.tf"))?.is_none() {
+    if !has_made(cluster)? {
         return Ok(());
     }
     let message = format!("the cluster {} has hosts of its own, made by `turnup provision`", cluster.settings.name);

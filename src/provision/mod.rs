@@ -15,4 +15,4 @@ mod tfplan;
 pub use adopt::{Origin, adopt, find_origin};
 pub use forecast::forecast;
 pub use handoff::{Handoff, Host, Role};
-pub use steps::{destroy, phase};
+pub use steps::{destroy, has_made, list_made, phase};

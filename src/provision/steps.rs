@@ -43,9 +43,39 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("handoff", Collect(shared())))
 }
 
+/// Whether the provision phase has made, or begun to make, hosts.
+pub fn has_made(cluster: &Cluster) -> Result<bool> {
+    Ok(cluster.store.read(format!("{DIR}/main.tf"))?.is_some())
+}
+
+/// What [`destroy`] would remove, as far as Terraform's state and the descriptions of local hosts tell.
+pub fn list_made(cluster: &Cluster) -> Result<Vec<String>> {
+    let state = cluster.store.read(format!("{DIR}/terraform.tfstate"))?.unwrap_or_default();
+    // A state that does not read is Terraform's to complain about; this is only to be looked at.
+    let state: serde_json::Value = serde_json::from_slice(&state).unwrap_or_default();
+    let mut made = Vec::new();
+    for resource in state["resources"].as_array().into_iter().flatten().filter(|one| one["mode"] == "managed") {
+        let name = format!("{}.{}", text(&resource["type"]), text(&resource["name"]));
+        for instance in resource["instances"].as_array().into_iter().flatten() {
+            let key = instance.get("index_key").map(|key| format!("[{key}]")).unwrap_or_default();
+            made.push(format!("{name}{key}"));
+        }
+    }
+    for entry in fs_err::read_dir(cluster.store.path(format!("{DIR}/hosts"))).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().trim_end_matches(".json").to_owned();
+        made.push(format!("the local host {name} with its disk"));
+    }
+    made.sort();
+    Ok(made)
+}
+
+fn text(value: &serde_json::Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
 /// Destroys what Terraform made.
 pub fn destroy(cluster: &Cluster, cx: &Cx) -> Result<()> {
-    if cluster.store.read(format!("{DIR}/main.tf"))?.is_none() {
+    if !has_made(cluster)? {
         return Ok(());
     }
     let terraform = terraform(cluster, cx)?;

@@ -1,0 +1,81 @@
+//! The way back: hosts that are nodes become what they were. Their own inventories decide what that is; nothing here knows it.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
+use crate::phase::Cx;
+use crate::provision::{Host, Role};
+
+use super::reach::Reach;
+use super::steps::kubectl;
+
+/// What became of one host.
+#[derive(Debug)]
+pub enum Outcome {
+    /// So many things were removed or put back.
+    Clean(usize),
+    /// ssh does not get there.
+    Unreachable(Error),
+    /// It answered, and something else failed.
+    Failed(Error),
+}
+
+/// Undoes on these hosts what turnup made, at most `parallel` at once. One that fails stops no other; the outcomes are in the order of the
+/// hosts. `cx` gives each host a context of its own.
+pub fn reset(
+    cluster: &Cluster,
+    hosts: &[&Host],
+    parallel: usize,
+    cx: &(dyn Fn(&Host) -> Result<Cx> + Sync),
+) -> Vec<Outcome> {
+    let next = AtomicUsize::new(0);
+    let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..parallel.clamp(1, hosts.len().max(1)) {
+            scope.spawn(|| {
+                while let Some((number, host)) = take(&next, hosts) {
+                    let outcome =
+                        cx(host).and_then(|cx| reset_host(cluster, host, &cx)).unwrap_or_else(Outcome::Failed);
+                    outcomes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, outcome));
+                }
+            });
+        }
+    });
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    outcomes.sort_by_key(|(number, _)| *number);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn take<'h>(next: &AtomicUsize, hosts: &[&'h Host]) -> Option<(usize, &'h Host)> {
+    let number = next.fetch_add(1, Ordering::Relaxed);
+    hosts.get(number).map(|host| (number, *host))
+}
+
+fn reset_host(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<Outcome> {
+    cx.check()?;
+    let reach = Reach::new(cluster, host, cx)?;
+    if let Err(error) = reach.greet() {
+        cx.check()?;
+        return Ok(Outcome::Unreachable(error));
+    }
+    reach.copy_turnup(cluster)?;
+    reach.node_down(cx).map(Outcome::Clean)
+}
+
+/// Deletes the Node object of a worker, so that its pods go elsewhere; says when the API does not answer, which stops nobody.
+pub fn delete_node(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<()> {
+    // Without its control plane there is no API to ask.
+    if host.role == Role::ControlPlane {
+        return Ok(());
+    }
+    let client = kubectl(cluster).map(|client| client.log(cx.log_path()));
+    let deleted =
+        client.and_then(|client| client.run(&["delete", "node", &host.name, "--ignore-not-found", "--wait=false"]));
+    if let Err(error) = deleted {
+        cx.check()?;
+        cx.progress(format!("the Node object of {} stays, if there is one: {}", host.name, error.message()));
+    }
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! `turnup node down`: undoes on this host what `turnup node up` and the pods made, from the inventory, and nothing else.
+//!
+//! Every part looks what is left of it, so that it may be killed at any instant and run again. The inventory goes last.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::mount::{UnmountFlags, unmount};
+
+use crate::error::{Context as _, Error, Result};
+use crate::exec::Run;
+
+use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, Kept, mount_points, unit_file};
+use super::up::Report;
+use super::{task, workload};
+
+/// turnup's own binary.
+const TURNUP: &str = "/opt/turnup/bin/turnup";
+/// How long a unit may take to stop.
+const STOP: Duration = Duration::from_mins(2);
+
+/// Undoes everything, writing one [`Report`] a line to `out`.
+pub fn run(out: &mut dyn Write) -> Result<()> {
+    let mut down = Down { out, count: 0 };
+    if let Some(inventory) = Inventory::read()? {
+        down.stop(&inventory)?;
+        down.clear(&inventory)?;
+        down.put_back(&inventory)?;
+    }
+    down.forget()?;
+    let count = down.count;
+    down.write(&Report::Done(count))
+}
+
+struct Down<'a> {
+    out: &'a mut dyn Write,
+    count: usize,
+}
+
+impl Down<'_> {
+    fn told(&mut self, what: impl Into<String>) -> Result<()> {
+        self.count += 1;
+        self.write(&Report::Changed(format!("removed {}", what.into())))
+    }
+
+    fn write(&mut self, report: &Report) -> Result<()> {
+        let line = serde_json::to_string(report).context("cannot write a report")?;
+        writeln!(self.out, "{line}")?;
+        self.out.flush()?;
+        Ok(())
+    }
+
+    /// Nothing of ours runs any more: kubelet first, so that it starts no pod again; containerd after the pods.
+    fn stop(&mut self, inventory: &Inventory) -> Result<()> {
+        let units: Vec<&str> = inventory
+            .entries
+            .iter()
+            .rev()
+            .filter_map(|entry| match entry {
+                Entry::Unit { name, .. } => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        let (last, first): (Vec<&str>, Vec<&str>) = units.into_iter().partition(|name| *name == "containerd.service");
+        for unit in first {
+            self.stop_unit(unit, inventory)?;
+        }
+        let ended = workload::stop_containers()?;
+        for unit in last {
+            self.stop_unit(unit, inventory)?;
+        }
+        let ended = ended + workload::stop_programs()? + workload::stop_containers()?;
+        if ended > 0 { self.told(format!("{ended} processes")) } else { Ok(()) }
+    }
+
+    /// Only a unit whose file is ours: where a crash came before it was written, the one that is there is somebody else's.
+    fn stop_unit(&mut self, name: &str, inventory: &Inventory) -> Result<()> {
+        let file = unit_file(name);
+        if !Path::new(&file).exists() || inventory.kept(&file).is_some_and(|kept| is_put_back(&file, kept)) {
+            return Ok(());
+        }
+        let stopped = systemctl(&["stop", name]);
+        if stopped.is_err() {
+            systemctl(&["kill", "--signal=KILL", name])?;
+        }
+        systemctl(&["disable", "--quiet", name])?;
+        self.told(name)
+    }
+
+    /// What pods, addons and plugins made since: mounts, network, cgroups, and the directories that they filled.
+    fn clear(&mut self, inventory: &Inventory) -> Result<()> {
+        let before = inventory.mounts();
+        self.unmount(&before)?;
+        inventory.network().restore(&inventory.pod_networks(), &mut |what| self.told(what))?;
+        if !before.contains("/run/netns") && mount_points()?.contains("/run/netns") {
+            // Only when nobody's namespace is left in it.
+            if fs_err::read_dir("/run/netns")?.next().is_none() {
+                unmount("/run/netns", UnmountFlags::DETACH).context("cannot unmount /run/netns")?;
+                fs_err::remove_dir("/run/netns")?;
+            }
+        }
+        if Run::new("systemctl").args(["is-active", "--quiet", "kubepods.slice"]).dir("/").output().is_ok() {
+            systemctl(&["stop", "kubepods.slice"])?;
+        }
+        if workload::remove_cgroups()? > 0 {
+            self.told("cgroups of pods")?;
+        }
+        for entry in &inventory.entries {
+            if let Entry::Grown { path, before } = entry {
+                self.clear_directory(path, before.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deepest first. What is busy goes as soon as nobody uses it, but out of sight now: nothing may be deleted through a mount.
+    fn unmount(&mut self, before: &BTreeSet<String>) -> Result<()> {
+        let is_ours = |point: &&String| {
+            let below = |dir: &&str| Path::new(point).starts_with(dir);
+            GROWN.iter().any(|dir| below(&dir)) || point.starts_with("/run/netns/cni-")
+        };
+        // A mount may lie on another one at the same place.
+        loop {
+            let now = mount_points()?;
+            let points: Vec<&String> = now.difference(before).filter(is_ours).collect();
+            if points.is_empty() {
+                return Ok(());
+            }
+            for point in points.into_iter().rev() {
+                if unmount(point.as_str(), UnmountFlags::empty()).is_err() {
+                    match unmount(point.as_str(), UnmountFlags::DETACH) {
+                        // It went with one that it lay in.
+                        Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
+                        Err(error) => {
+                            let error = std::io::Error::from(error);
+                            return Err(Error::person(format!("cannot unmount {point}")).source(error));
+                        }
+                    }
+                }
+                self.told(format!("mount {point}"))?;
+            }
+        }
+    }
+
+    fn clear_directory(&mut self, path: &str, before: Option<&BTreeSet<String>>) -> Result<()> {
+        let Some(before) = before else {
+            return if Path::new(path).exists() {
+                fs_err::remove_dir_all(path)?;
+                self.told(path)
+            } else {
+                Ok(())
+            };
+        };
+        for entry in fs_err::read_dir(path).into_iter().flatten().flatten() {
+            if !before.contains(entry.file_name().to_string_lossy().as_ref()) {
+                remove_any(&entry.path())?;
+                self.told(entry.path().display().to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What `turnup node up` itself made goes, and what had its place comes back.
+    fn put_back(&mut self, inventory: &Inventory) -> Result<()> {
+        for entry in inventory.entries.iter().rev() {
+            if let Entry::User { name, user, group } = entry {
+                self.remove_user(name, *user, *group)?;
+            }
+        }
+        let mut units = Vec::new();
+        for entry in inventory.entries.iter().rev() {
+            match entry {
+                Entry::File { path, before } => self.put_file_back(path, before.as_ref())?,
+                Entry::Unit { name, enabled, active } => units.push((name, *enabled, *active)),
+                _ => {}
+            }
+        }
+        systemctl(&["daemon-reload"])?;
+        for (name, enabled, active) in units {
+            // What failed on its way down would be shown as failed for ever.
+            drop(Run::new("systemctl").args(["reset-failed", name]).dir("/").output());
+            if enabled {
+                systemctl(&["enable", "--quiet", name])?;
+            }
+            if active {
+                systemctl(&["start", name])?;
+            }
+        }
+        self.put_directories_back(inventory)?;
+        for entry in inventory.entries.iter().rev() {
+            match entry {
+                Entry::Sysctl { name, before } if task::read_sysctl(name).is_ok_and(|now| now != *before) => {
+                    task::ensure_sysctl(name, before)?;
+                    self.told(format!("sysctl {name}: {before} again"))?;
+                }
+                // Somebody may use it by now; it harms nobody.
+                Entry::Module { name } => {
+                    drop(Run::new("modprobe").args(["--remove", "--quiet", name]).dir("/").output())
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_user(&mut self, name: &str, user: bool, group: bool) -> Result<()> {
+        let has = |file: &str| -> Result<bool> {
+            Ok(fs_err::read_to_string(file)?.lines().any(|line| line.split(':').next() == Some(name)))
+        };
+        if !user && has("/etc/passwd")? {
+            Run::new("userdel").arg(name).dir("/").succeed()?;
+            self.told(format!("user {name}"))?;
+        }
+        // Some systems remove it with the user.
+        if !group && has("/etc/group")? {
+            Run::new("groupdel").arg(name).dir("/").succeed()?;
+            self.told(format!("group {name}"))?;
+        }
+        Ok(())
+    }
+
+    fn put_file_back(&mut self, path: &str, before: Option<&Kept>) -> Result<()> {
+        let Some(kept) = before else {
+            if fs_err::symlink_metadata(path).is_ok_and(|data| !data.is_dir()) {
+                fs_err::remove_file(path)?;
+                self.told(path)?;
+            }
+            return Ok(());
+        };
+        if is_put_back(path, kept) {
+            return Ok(());
+        }
+        if let Some(target) = &kept.link {
+            drop(fs_err::remove_file(path));
+            fs_err::os::unix::fs::symlink(target, path)?;
+        } else if let Some(copy) = kept.path() {
+            task::write_atomic(Path::new(path), &fs_err::read(copy)?, kept.mode, kept.user)?;
+            std::os::unix::fs::chown(path, Some(kept.user), Some(kept.group))?;
+        }
+        self.told(format!("our {path}: what was there is back"))
+    }
+
+    /// The longest path first, so that each is empty when it is its turn; one with anything of others in it stays.
+    fn put_directories_back(&mut self, inventory: &Inventory) -> Result<()> {
+        let mut directories: Vec<_> = inventory
+            .entries
+            .iter()
+            .filter_map(|entry| match entry {
+                Entry::Directory { path, before } => Some((path.as_str(), *before)),
+                _ => None,
+            })
+            .collect();
+        directories.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        for (path, before) in directories {
+            sweep_parts(Path::new(path))?;
+            match before {
+                None if path != DIR && fs_err::remove_dir(path).is_ok() => self.told(path)?,
+                Some((mode, user, group)) if Path::new(path).is_dir() => {
+                    fs_err::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+                    std::os::unix::fs::chown(path, Some(user), Some(group))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// turnup itself. The inventory is the last of its directory: without it nobody would know what is still to be done.
+    fn forget(&mut self) -> Result<()> {
+        for entry in fs_err::read_dir(DIR).into_iter().flatten().flatten() {
+            if entry.path() != Path::new(FILE) {
+                remove_any(&entry.path())?;
+            }
+        }
+        if Path::new(DIR).exists() {
+            fs_err::remove_dir_all(DIR)?;
+            self.told(DIR)?;
+        }
+        let bin = Path::new(TURNUP).parent().unwrap_or(Path::new("/"));
+        for entry in fs_err::read_dir(bin).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name == "turnup" || name.starts_with("turnup.part.") {
+                fs_err::remove_file(entry.path())?;
+                self.told(entry.path().display().to_string())?;
+            }
+        }
+        for dir in [Some(bin), bin.parent()].into_iter().flatten() {
+            // Something of somebody else may lie there.
+            drop(fs_err::remove_dir(dir));
+        }
+        Ok(())
+    }
+}
+
+fn remove_any(path: &Path) -> Result<()> {
+    if path.is_dir() && !path.is_symlink() {
+        fs_err::remove_dir_all(path)?
+    } else {
+        fs_err::remove_file(path)?
+    }
+    Ok(())
+}
+
+/// Files that a killed run had not finished.
+fn sweep_parts(dir: &Path) -> Result<()> {
+    for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(task::PART) && entry.path().is_file() {
+            fs_err::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether what was there before has its place again, or never lost it.
+fn is_put_back(path: &str, kept: &Kept) -> bool {
+    if let Some(target) = &kept.link {
+        return fs_err::read_link(path).is_ok_and(|now| now == *target);
+    }
+    let copy = kept.path().and_then(|copy| task::digest_of(&copy).ok());
+    copy.is_some() && task::digest_of(Path::new(path)).ok() == copy && !Path::new(path).is_symlink()
+}
+
+fn systemctl(args: &[&str]) -> Result<()> {
+    Run::new("systemctl").args(args.iter().copied()).dir("/").timeout(STOP).succeed().map(drop)
+}

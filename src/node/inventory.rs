@@ -1,0 +1,393 @@
+//! What turnup made on this host, and what was there before: the memory from which `turnup node down` undoes it.
+//!
+//! Write-ahead: all that a complete configuration may touch is looked at, kept aside and synced before the first effect. The first look at
+//! a thing counts: what an earlier run of ours left is not taken for what was there before. Nothing here undoes anything.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Class, Context as _, Error, Result};
+use crate::exec::Run;
+
+use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE};
+use super::network::Network;
+use super::task;
+
+/// turnup's own directory on a host.
+pub(super) const DIR: &str = "/var/lib/turnup";
+/// One line of JSON an entry; the first names the version.
+pub(super) const FILE: &str = "/var/lib/turnup/inventory.jsonl";
+/// Where files lie that were there before.
+const KEPT: &str = "/var/lib/turnup/kept";
+/// The version that this turnup reads and writes.
+const VERSION: u32 = 1;
+/// Directories that kubelet, containerd, etcd, pods and CNI plugins fill. What they had at the first look stays.
+pub(super) const GROWN: [&str; 13] = [
+    "/var/lib/containerd",
+    "/var/lib/kubelet",
+    "/var/lib/etcd",
+    "/var/lib/cni",
+    "/var/log/pods",
+    "/var/log/containers",
+    "/var/log/kubernetes",
+    "/run/containerd",
+    "/run/flannel",
+    "/run/nri",
+    "/opt/containerd",
+    "/opt/nri",
+    "/usr/libexec/kubernetes",
+];
+/// Files that programs make beside what they are asked for: the locks and backups of users and of iptables, flannel's part of CNI.
+const BESIDE: [&str; 7] = [
+    "/etc/.pwd.lock",
+    "/etc/passwd-",
+    "/etc/group-",
+    "/etc/shadow-",
+    "/etc/gshadow-",
+    "/run/xtables.lock",
+    "/etc/cni/net.d/10-flannel.conflist",
+];
+/// Settings of the kernel that pods and plugins change.
+const CHANGED_BY_PODS: [&str; 2] = ["net.ipv4.conf.all.route_localnet", "net.ipv4.conf.default.route_localnet"];
+
+/// One thing that turnup makes or changes, as it was before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Entry {
+    /// The first line.
+    Version { version: u32 },
+    /// What the network looked like before anything was done.
+    Network { before: Network },
+    /// Mount points that were there.
+    Mounts { before: BTreeSet<String> },
+    /// A file of ours, and what had its name.
+    File { path: String, before: Option<Kept> },
+    /// A directory of ours; its mode, user and group where it was there.
+    Directory { path: String, before: Option<(u32, u32, u32)> },
+    /// A directory that others fill on our behalf; the names in it where it was there.
+    Grown { path: String, before: Option<BTreeSet<String>> },
+    /// A user and group, and whether each was there.
+    User { name: String, user: bool, group: bool },
+    /// A unit by its file's name; whether one of this name was enabled and active.
+    Unit { name: String, enabled: bool, active: bool },
+    /// A kernel setting and its value.
+    Sysctl { name: String, before: String },
+    /// A kernel module that was not loaded.
+    Module { name: String },
+    /// Networks of pods in CIDR form.
+    Pods { network: String },
+}
+
+/// A file that was there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Kept {
+    /// The file's name below the directory of kept files; none for a symbolic link.
+    pub(super) copy: Option<String>,
+    /// Where a symbolic link leads.
+    pub(super) link: Option<PathBuf>,
+    pub(super) mode: u32,
+    pub(super) user: u32,
+    pub(super) group: u32,
+}
+
+impl Kept {
+    /// Where the copy lies.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        self.copy.as_ref().map(|name| Path::new(KEPT).join(name))
+    }
+}
+
+/// The inventory of this host.
+#[derive(Debug, Default)]
+pub(super) struct Inventory {
+    /// In the order in which they were written.
+    pub(super) entries: Vec<Entry>,
+    known: BTreeSet<String>,
+}
+
+impl Inventory {
+    /// Reads it; none when nothing was ever made here. A host of a turnup that kept none counts as empty before: nobody knows better.
+    pub(super) fn read() -> Result<Option<Self>> {
+        let Ok(file) = fs_err::File::open(FILE) else { return Self::from_host_file() };
+        let mut inventory = Self::default();
+        for (number, line) in std::io::BufReader::new(file).lines().enumerate() {
+            let line = line?;
+            match serde_json::from_str(&line) {
+                Ok(Entry::Version { version }) if version > VERSION => return Err(newer(version)),
+                Ok(entry) => inventory.push(entry),
+                // Cut off by a crash: what it was about was not begun.
+                Err(error) if error.is_eof() => break,
+                Err(error) => {
+                    let message = format!("{FILE}:{}:{}: the inventory is damaged", number + 1, error.column());
+                    return Err(Error::new(Class::Person, message).source(error).hint("mend this line, or remove it"));
+                }
+            }
+        }
+        Ok(Some(inventory))
+    }
+
+    fn from_host_file() -> Result<Option<Self>> {
+        let Ok(text) = fs_err::read_to_string(HOST_FILE) else { return Ok(None) };
+        let complete = Complete::parse(HOST_FILE, &text)?;
+        let mut inventory = Self::default();
+        inventory.push(Entry::Version { version: VERSION });
+        let files = complete.files.iter().map(|file| file.path.clone());
+        let binaries = complete.binaries.iter().map(|binary| binary.path.clone());
+        for path in files.chain(binaries) {
+            inventory.push(Entry::File { path, before: None });
+        }
+        for unit in &complete.units {
+            inventory.push(Entry::File { path: unit_file(&unit.name), before: None });
+            inventory.push(Entry::Unit { name: unit.name.clone(), enabled: false, active: false });
+        }
+        for path in GROWN {
+            inventory.push(Entry::Grown { path: path.into(), before: Some(BTreeSet::new()) });
+        }
+        for user in complete.users {
+            inventory.push(Entry::User { name: user.name, user: false, group: false });
+        }
+        Ok(Some(inventory))
+    }
+
+    /// Notes all that this configuration may touch and the inventory does not know yet. When it returns, that is on the disk.
+    pub(super) fn record(complete: &Complete) -> Result<()> {
+        let mut inventory = Self::read()?.unwrap_or_default();
+        let first = inventory.entries.is_empty();
+        let old = if fs_err::exists(FILE)? { inventory.entries.len() } else { 0 };
+        // A line that a crash cut off would swallow the next one.
+        let whole = fs_err::read(FILE).map(|bytes| bytes.is_empty() || bytes.ends_with(b"\n")).unwrap_or(true);
+        fs_err::create_dir_all(KEPT)?;
+        fs_err::set_permissions(DIR, std::fs::Permissions::from_mode(0o700))?;
+        if first {
+            inventory.push(Entry::Version { version: VERSION });
+            inventory.push(Entry::Network { before: Network::look()? });
+            inventory.push(Entry::Mounts { before: mount_points()? });
+        }
+        inventory.look_at(complete)?;
+        let lines = inventory.entries[old..].iter().map(|entry| {
+            serde_json::to_string(entry).map(|line| line + "\n").context("an entry of the inventory is no JSON")
+        });
+        let text: String = lines.collect::<Result<_>>()?;
+        if text.is_empty() {
+            return Ok(());
+        }
+        if !whole {
+            return task::write_atomic(Path::new(FILE), inventory.render()?.as_bytes(), 0o600, 0);
+        }
+        let mut file = fs_err::OpenOptions::new().create(true).append(true).open(FILE)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs_err::File::open(DIR)?.sync_all()?;
+        Ok(())
+    }
+
+    fn render(&self) -> Result<String> {
+        let lines = self.entries.iter().map(|entry| serde_json::to_string(entry).map(|line| line + "\n"));
+        lines.collect::<std::result::Result<_, _>>().context("the inventory is no JSON")
+    }
+
+    fn look_at(&mut self, complete: &Complete) -> Result<()> {
+        // First the paths below which all others lie.
+        for path in GROWN {
+            self.look_at_parents(Path::new(path))?;
+            self.note(format!("grown {path}"), || {
+                Ok(Some(Entry::Grown { path: path.into(), before: names_in(path)? }))
+            })?;
+        }
+        for directory in &complete.directories {
+            self.look_at_parents(Path::new(&directory.path))?;
+            self.look_at_directory(Path::new(&directory.path))?;
+        }
+        let units: Vec<String> = complete.units.iter().map(|unit| unit_file(&unit.name)).collect();
+        let users = complete.users.iter().map(|user| task::sysusers_file(&user.name));
+        let files = complete.files.iter().map(|file| file.path.clone());
+        let binaries = complete.binaries.iter().map(|binary| binary.path.clone());
+        let beside = BESIDE.iter().map(|path| (*path).to_owned());
+        let all =
+            files.chain(binaries).chain(units).chain(users).chain(beside).chain([BOOTSTRAP_KUBECONFIG.to_owned()]);
+        for path in all {
+            self.look_at_file(&path)?;
+        }
+        // `systemctl enable` makes it.
+        self.look_at_parents(Path::new("/etc/systemd/system/multi-user.target.wants/any"))?;
+        for unit in &complete.units {
+            self.note(format!("unit {}", unit.name), || {
+                let is = |question: &str| {
+                    Run::new("systemctl").args([question, "--quiet", &unit.name]).dir("/").output().is_ok()
+                };
+                Ok(Some(Entry::Unit { name: unit.name.clone(), enabled: is("is-enabled"), active: is("is-active") }))
+            })?;
+        }
+        self.look_at_system(complete)
+    }
+
+    fn look_at_system(&mut self, complete: &Complete) -> Result<()> {
+        for user in &complete.users {
+            self.note(format!("user {}", user.name), || {
+                let (has_user, has_group) =
+                    (task::has_id("/etc/passwd", user.id)?, task::has_id("/etc/group", user.id)?);
+                Ok(Some(Entry::User { name: user.name.clone(), user: has_user, group: has_group }))
+            })?;
+        }
+        for name in complete.sysctls.keys().map(String::as_str).chain(CHANGED_BY_PODS) {
+            self.note(format!("sysctl {name}"), || {
+                let before = task::read_sysctl(name).ok();
+                Ok(before.map(|before| Entry::Sysctl { name: name.into(), before }))
+            })?;
+        }
+        for name in &complete.modules {
+            let there = task::has_module(name)?;
+            self.note(format!("module {name}"), || Ok((!there).then(|| Entry::Module { name: name.clone() })))?;
+        }
+        for network in &complete.pod_networks {
+            self.note(format!("pods {network}"), || Ok(Some(Entry::Pods { network: network.clone() })))?;
+        }
+        Ok(())
+    }
+
+    fn look_at_file(&mut self, path: &str) -> Result<()> {
+        self.look_at_parents(Path::new(path))?;
+        self.note(format!("file {path}"), || Ok(Some(Entry::File { path: path.into(), before: keep(path)? })))
+    }
+
+    /// Those above it that are not there, and will be made with it. The others nobody changes.
+    fn look_at_parents(&mut self, path: &Path) -> Result<()> {
+        let mut missing: Vec<&Path> = path.ancestors().skip(1).take_while(|path| !path.exists()).collect();
+        missing.reverse();
+        missing.into_iter().try_for_each(|path| self.look_at_directory(path))
+    }
+
+    fn look_at_directory(&mut self, path: &Path) -> Result<()> {
+        let shown = path.display().to_string();
+        self.note(format!("directory {shown}"), || {
+            let before = fs_err::metadata(path).ok().map(|data| (data.mode() & 0o7777, data.uid(), data.gid()));
+            Ok(Some(Entry::Directory { path: shown.clone(), before }))
+        })
+    }
+
+    /// Looks once.
+    fn note(&mut self, key: String, look: impl FnOnce() -> Result<Option<Entry>>) -> Result<()> {
+        if !self.known.contains(&key)
+            && let Some(entry) = look()?
+        {
+            self.push(entry);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.known.insert(entry.key());
+        self.entries.push(entry);
+    }
+}
+
+impl Entry {
+    fn key(&self) -> String {
+        match self {
+            Self::Version { .. } => "version".into(),
+            Self::Network { .. } => "network".into(),
+            Self::Mounts { .. } => "mounts".into(),
+            Self::File { path, .. } => format!("file {path}"),
+            Self::Directory { path, .. } => format!("directory {path}"),
+            Self::Grown { path, .. } => format!("grown {path}"),
+            Self::User { name, .. } => format!("user {name}"),
+            Self::Unit { name, .. } => format!("unit {name}"),
+            Self::Sysctl { name, .. } => format!("sysctl {name}"),
+            Self::Module { name } => format!("module {name}"),
+            Self::Pods { network } => format!("pods {network}"),
+        }
+    }
+}
+
+/// The file of a unit of ours.
+pub(super) fn unit_file(name: &str) -> String {
+    format!("/etc/systemd/system/{name}")
+}
+
+/// The mount points of this process, from `/proc/self/mountinfo` (proc(5): field five, with octal escapes).
+pub(super) fn mount_points() -> Result<BTreeSet<String>> {
+    let text = fs_err::read_to_string("/proc/self/mountinfo")?;
+    let plain = |field: &str| {
+        let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+        escapes.iter().fold(field.to_owned(), |text, (code, plain)| text.replace(code, plain))
+    };
+    Ok(text.lines().filter_map(|line| line.split(' ').nth(4)).map(plain).collect())
+}
+
+/// The names in a directory; none when it is not there.
+pub(super) fn names_in(path: &str) -> Result<Option<BTreeSet<String>>> {
+    if !Path::new(path).is_dir() {
+        return Ok(None);
+    }
+    let mut names = BTreeSet::new();
+    for entry in fs_err::read_dir(path)? {
+        names.insert(entry?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(Some(names))
+}
+
+/// Keeps what has this name, synced, before anything may take its place.
+fn keep(path: &str) -> Result<Option<Kept>> {
+    let Ok(data) = fs_err::symlink_metadata(path) else { return Ok(None) };
+    let (mode, user, group) = (data.mode() & 0o7777, data.uid(), data.gid());
+    if data.is_symlink() {
+        return Ok(Some(Kept { copy: None, link: Some(fs_err::read_link(path)?), mode, user, group }));
+    }
+    if !data.is_file() {
+        return Err(Error::person(format!(
+            "{path} is neither a file nor a link, and turnup has to write a file there"
+        ))
+        .hint("move it away on the host"));
+    }
+    let copy = path.trim_start_matches('/').replace('%', "%25").replace('/', "%2F");
+    // With a hole for secrets in nobody's hands but root's; the directory is root's alone as well.
+    task::write_atomic(&Path::new(KEPT).join(&copy), &fs_err::read(path)?, 0o600, 0)?;
+    Ok(Some(Kept { copy: Some(copy), link: None, mode, user, group }))
+}
+
+fn newer(version: u32) -> Error {
+    let message = format!("{FILE} has version {version}, and this turnup knows versions up to {VERSION}");
+    Error::person(message).hint("use the turnup that wrote it, or a newer one; nothing was touched")
+}
+
+impl Inventory {
+    /// Networks of pods in CIDR form.
+    pub(super) fn pod_networks(&self) -> Vec<&str> {
+        let networks = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Pods { network } => Some(network.as_str()),
+            _ => None,
+        });
+        networks.collect()
+    }
+
+    /// What the network looked like before anything was done.
+    pub(super) fn network(&self) -> Network {
+        let found = self.entries.iter().find_map(|entry| match entry {
+            Entry::Network { before } => Some(before.clone()),
+            _ => None,
+        });
+        found.unwrap_or_default()
+    }
+
+    /// Mount points that were there.
+    pub(super) fn mounts(&self) -> BTreeSet<String> {
+        let found = self.entries.iter().find_map(|entry| match entry {
+            Entry::Mounts { before } => Some(before.clone()),
+            _ => None,
+        });
+        found.unwrap_or_default()
+    }
+
+    /// What had the name of this file.
+    pub(super) fn kept(&self, wanted: &str) -> Option<&Kept> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::File { path, before } if path == wanted => before.as_ref(),
+            _ => None,
+        })
+    }
+}
