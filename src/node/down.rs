@@ -12,7 +12,7 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Run;
 
-use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, Kept, mount_points, unit_file};
+use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, Kept, mount_points, names_in, unit_file};
 use super::up::Report;
 use super::{task, workload};
 
@@ -40,9 +40,13 @@ struct Down<'a> {
 }
 
 impl Down<'_> {
-    fn told(&mut self, what: impl Into<String>) -> Result<()> {
+    fn removed(&mut self, what: impl std::fmt::Display) -> Result<()> {
+        self.told(format!("removed {what}"))
+    }
+
+    fn told(&mut self, what: String) -> Result<()> {
         self.count += 1;
-        self.write(&Report::Changed(format!("removed {}", what.into())))
+        self.write(&Report::Changed(what))
     }
 
     fn write(&mut self, report: &Report) -> Result<()> {
@@ -72,7 +76,7 @@ impl Down<'_> {
             self.stop_unit(unit, inventory)?;
         }
         let ended = ended + workload::stop_programs()? + workload::stop_containers()?;
-        if ended > 0 { self.told(format!("{ended} processes")) } else { Ok(()) }
+        if ended > 0 { self.removed(format_args!("{ended} processes")) } else { Ok(()) }
     }
 
     /// Only a unit whose file is ours: where a crash came before it was written, the one that is there is somebody else's.
@@ -86,26 +90,26 @@ impl Down<'_> {
             systemctl(&["kill", "--signal=KILL", name])?;
         }
         systemctl(&["disable", "--quiet", name])?;
-        self.told(name)
+        self.removed(name)
     }
 
     /// What pods, addons and plugins made since: mounts, network, cgroups, and the directories that they filled.
     fn clear(&mut self, inventory: &Inventory) -> Result<()> {
         let before = inventory.mounts();
         self.unmount(&before)?;
-        inventory.network().restore(&inventory.pod_networks(), &mut |what| self.told(what))?;
-        if !before.contains("/run/netns") && mount_points()?.contains("/run/netns") {
-            // Only when nobody's namespace is left in it.
-            if fs_err::read_dir("/run/netns")?.next().is_none() {
-                unmount("/run/netns", UnmountFlags::DETACH).context("cannot unmount /run/netns")?;
-                fs_err::remove_dir("/run/netns")?;
-            }
+        inventory.network().restore(&inventory.pod_networks(), &mut |what| self.removed(what))?;
+        if !before.contains("/run/netns")
+            && mount_points()?.contains("/run/netns")
+            && names_in("/run/netns")?.is_some_and(|names| names.is_empty())
+        {
+            // `ip netns` and the plugins mount it on itself; nobody's namespace is left in it.
+            unmount("/run/netns", UnmountFlags::DETACH).context("cannot unmount /run/netns")?;
         }
         if Run::new("systemctl").args(["is-active", "--quiet", "kubepods.slice"]).dir("/").output().is_ok() {
             systemctl(&["stop", "kubepods.slice"])?;
         }
         if workload::remove_cgroups()? > 0 {
-            self.told("cgroups of pods")?;
+            self.removed("cgroups of pods")?;
         }
         for entry in &inventory.entries {
             if let Entry::Grown { path, before } = entry {
@@ -139,7 +143,7 @@ impl Down<'_> {
                         }
                     }
                 }
-                self.told(format!("mount {point}"))?;
+                self.removed(format_args!("mount {point}"))?;
             }
         }
     }
@@ -148,7 +152,7 @@ impl Down<'_> {
         let Some(before) = before else {
             return if Path::new(path).exists() {
                 fs_err::remove_dir_all(path)?;
-                self.told(path)
+                self.removed(path)
             } else {
                 Ok(())
             };
@@ -156,7 +160,7 @@ impl Down<'_> {
         for entry in fs_err::read_dir(path).into_iter().flatten().flatten() {
             if !before.contains(entry.file_name().to_string_lossy().as_ref()) {
                 remove_any(&entry.path())?;
-                self.told(entry.path().display().to_string())?;
+                self.removed(entry.path().display())?;
             }
         }
         Ok(())
@@ -193,7 +197,7 @@ impl Down<'_> {
             match entry {
                 Entry::Sysctl { name, before } if task::read_sysctl(name).is_ok_and(|now| now != *before) => {
                     task::ensure_sysctl(name, before)?;
-                    self.told(format!("sysctl {name}: {before} again"))?;
+                    self.told(format!("put back the value of {name}: {before}"))?;
                 }
                 // Somebody may use it by now; it harms nobody.
                 Entry::Module { name } => {
@@ -211,12 +215,12 @@ impl Down<'_> {
         };
         if !user && has("/etc/passwd")? {
             Run::new("userdel").arg(name).dir("/").succeed()?;
-            self.told(format!("user {name}"))?;
+            self.removed(format_args!("user {name}"))?;
         }
         // Some systems remove it with the user.
         if !group && has("/etc/group")? {
             Run::new("groupdel").arg(name).dir("/").succeed()?;
-            self.told(format!("group {name}"))?;
+            self.removed(format_args!("group {name}"))?;
         }
         Ok(())
     }
@@ -225,7 +229,7 @@ impl Down<'_> {
         let Some(kept) = before else {
             if fs_err::symlink_metadata(path).is_ok_and(|data| !data.is_dir()) {
                 fs_err::remove_file(path)?;
-                self.told(path)?;
+                self.removed(path)?;
             }
             return Ok(());
         };
@@ -239,7 +243,7 @@ impl Down<'_> {
             task::write_atomic(Path::new(path), &fs_err::read(copy)?, kept.mode, kept.user)?;
             std::os::unix::fs::chown(path, Some(kept.user), Some(kept.group))?;
         }
-        self.told(format!("our {path}: what was there is back"))
+        self.told(format!("put back {path}"))
     }
 
     /// The longest path first, so that each is empty when it is its turn; one with anything of others in it stays.
@@ -256,7 +260,7 @@ impl Down<'_> {
         for (path, before) in directories {
             sweep_parts(Path::new(path))?;
             match before {
-                None if path != DIR && fs_err::remove_dir(path).is_ok() => self.told(path)?,
+                None if path != DIR && fs_err::remove_dir(path).is_ok() => self.removed(path)?,
                 Some((mode, user, group)) if Path::new(path).is_dir() => {
                     fs_err::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
                     std::os::unix::fs::chown(path, Some(user), Some(group))?;
@@ -276,14 +280,14 @@ impl Down<'_> {
         }
         if Path::new(DIR).exists() {
             fs_err::remove_dir_all(DIR)?;
-            self.told(DIR)?;
+            self.removed(DIR)?;
         }
         let bin = Path::new(TURNUP).parent().unwrap_or(Path::new("/"));
         for entry in fs_err::read_dir(bin).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if name == "turnup" || name.starts_with("turnup.part.") {
                 fs_err::remove_file(entry.path())?;
-                self.told(entry.path().display().to_string())?;
+                self.removed(entry.path().display())?;
             }
         }
         for dir in [Some(bin), bin.parent()].into_iter().flatten() {

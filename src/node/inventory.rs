@@ -41,8 +41,10 @@ pub(super) const GROWN: [&str; 13] = [
     "/opt/nri",
     "/usr/libexec/kubernetes",
 ];
-/// Files that programs make beside what they are asked for: the locks and backups of users and of iptables, flannel's part of CNI.
-const BESIDE: [&str; 7] = [
+/// Files that programs make beside what they are asked for: the locks and backups of users and of iptables, flannel's part of CNI, the
+/// kubeconfig that a worker's kubelet writes when it has joined.
+const BESIDE: [&str; 8] = [
+    "/etc/kubernetes/kubelet-kubeconfig.json",
     "/etc/.pwd.lock",
     "/etc/passwd-",
     "/etc/group-",
@@ -195,6 +197,10 @@ impl Inventory {
         // First the paths below which all others lie.
         for path in GROWN {
             self.look_at_parents(Path::new(path))?;
+            if Path::new(path).is_dir() {
+                // containerd sets the mode of its own.
+                self.look_at_directory(Path::new(path))?;
+            }
             self.note(format!("grown {path}"), || {
                 Ok(Some(Entry::Grown { path: path.into(), before: names_in(path)? }))
             })?;
@@ -213,6 +219,7 @@ impl Inventory {
         for path in all {
             self.look_at_file(&path)?;
         }
+        self.look_at_parents(Path::new("/run/netns/any"))?;
         // `systemctl enable` makes it.
         self.look_at_parents(Path::new("/etc/systemd/system/multi-user.target.wants/any"))?;
         for unit in &complete.units {

@@ -21,6 +21,8 @@ const CHAINS: [&str; 3] = ["KUBE-", "CNI-", "FLANNEL-"];
 const BRIDGE: &str = "cni0";
 /// Interfaces of flannel's ways between nodes, and of kube-proxy's and the name cache's.
 const INTERFACES: [&str; 5] = [BRIDGE, "flannel.1", "flannel-wg", "kube-ipvs0", "nodelocaldns"];
+/// Chains into which the kernel leads packets.
+const BASE_CHAINS: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 /// How iptables is called, for each family of nft.
 const IPTABLES: [(&str, &str); 2] = [("ip", "iptables"), ("ip6", "ip6tables")];
 
@@ -131,14 +133,25 @@ impl Network {
         Ok(())
     }
 
-    /// iptables on nft makes its tables with the first rule and leaves them; one with anything in it stays.
+    /// iptables on nft makes its tables and base chains with the first rule, and leaves them; what has anything in it stays.
     fn remove_empty_tables(&self, told: &mut dyn FnMut(String) -> Result<()>) -> Result<()> {
-        for table in Self::look()?.tables.difference(&self.tables) {
+        let now = Self::look()?;
+        for table in &now.tables {
             let words: Vec<&str> = table.split(' ').collect();
             let [family @ ("ip" | "ip6"), name @ ("nat" | "filter" | "mangle" | "raw")] = words[..] else { continue };
-            if is_empty_table(&said(&["nft", "--json", "list", "table", family, name])) {
+            let lists = |words: &[&str]| said(&[&["nft", "--json", "list"], words].concat());
+            if !self.tables.contains(table) && is_empty(&lists(&["table", family, name])) {
                 run(&["nft", "delete", "table", family, name])?;
                 told(format!("nft table {table}"))?;
+                continue;
+            }
+            for chain in BASE_CHAINS {
+                let full = format!("{family} {name} {chain}");
+                let is_new = now.chains.contains(&full) && !self.chains.contains(&full);
+                if is_new && is_empty(&lists(&["chain", family, name, chain])) {
+                    run(&["nft", "delete", "chain", family, name, chain])?;
+                    told(format!("nft chain {full}"))?;
+                }
             }
         }
         Ok(())
@@ -180,12 +193,12 @@ fn leads_into(route: &str, networks: &[&str]) -> bool {
     route.contains(" via ") && networks.iter().any(|network| inside(network) == Some(true))
 }
 
-/// Whether nft's JSON of a table has no rule in it and no chain but the base ones of iptables.
-fn is_empty_table(json: &str) -> bool {
+/// Whether nft's JSON of a table or chain has no rule in it, and no chain but base ones that let everything pass.
+fn is_empty(json: &str) -> bool {
     let Ok(listing) = serde_json::from_str::<Value>(json) else { return false };
     let objects = listing["nftables"].as_array().into_iter().flatten();
     let strange = |object: &Value| {
-        let base = object.get("chain").is_some_and(|chain| chain.get("hook").is_some());
+        let base = object.get("chain").is_some_and(|chain| chain.get("hook").is_some() && chain["policy"] == "accept");
         object.get("metainfo").is_none() && object.get("table").is_none() && !base
     };
     !objects.into_iter().any(strange)
@@ -225,12 +238,13 @@ mod tests {
     fn a_table_with_anything_in_it_stays() {
         let table = |more: &str| {
             format!(
-                r#"{{"nftables": [{{"metainfo": {{}}}}, {{"table": {{"name": "filter"}}}}, {{"chain": {{"name": "INPUT", "hook": "input"}}}}{more}]}}"#
+                r#"{{"nftables": [{{"metainfo": {{}}}}, {{"table": {{"name": "filter"}}}}, {{"chain": {{"name": "INPUT", "hook": "input", "policy": "accept"}}}}{more}]}}"#
             )
         };
-        assert!(is_empty_table(&table("")));
-        assert!(!is_empty_table(&table(r#", {"rule": {"chain": "INPUT"}}"#)));
-        assert!(!is_empty_table(&table(r#", {"chain": {"name": "MINE"}}"#)));
-        assert!(!is_empty_table("not JSON"), "what cannot be read is not touched");
+        assert!(is_empty(&table("")));
+        assert!(!is_empty(&table(r#", {"rule": {"chain": "INPUT"}}"#)));
+        assert!(!is_empty(&table(r#", {"chain": {"name": "MINE"}}"#)));
+        assert!(!is_empty(&table(r#", {"chain": {"name": "OUTPUT", "hook": "output", "policy": "drop"}}"#)));
+        assert!(!is_empty("not JSON"), "what cannot be read is not touched");
     }
 }

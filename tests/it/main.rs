@@ -13,6 +13,7 @@ mod cli_support;
 mod cluster_crash;
 mod cluster_faults;
 mod cluster_life;
+mod cluster_reset;
 mod cluster_static;
 mod cluster_status;
 mod cluster_support;
