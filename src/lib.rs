@@ -63,6 +63,7 @@
 //! | `ssh/` | the cluster's key, the hosts' keys, `known_hosts` |
 //! | `provision/` | Terraform's working directory: module, variables, state, descriptions of local hosts |
 //! | `outputs/provision.json` | the hand-off: hosts and the API's address |
+//! | `outputs/from.json` | where the hosts came from, when `turnup bootstrap --from` brought them |
 //! | `outputs/artifacts.json` | which artifact has which digest |
 //! | `outputs/steps/` | the digests of what steps of a user's own made |
 //! | `pki/` | authorities, certificates, keys; 0600 where secret |
@@ -106,7 +107,10 @@
 //! Architecture invariant: rooms return errors and emit events; only `cli` and `report` write to a terminal. Every error has a class,
 //! the class is the exit code, and whoever can know it adds the next command.
 //!
-//! Architecture invariant: nothing asks a question but the wizard and `turnup down`, and these only on a terminal. All that the wizard
+//! Architecture invariant: a host is left as it was found. What `node` is about to make, and what was there before, is in the host's own
+//! inventory and synced before the first effect; the way back reads nothing else.
+//!
+//! Architecture invariant: nothing asks a question but the wizard, `turnup down` and `turnup reset`, and these only on a terminal. All that the wizard
 //! can do, `turnup config set` can do.
 //!
 //! Architecture invariant: the wizard's model, update and view are pure. One loop reads keys, writes the file and owns the terminal.

@@ -122,8 +122,7 @@ impl Down<'_> {
     /// Deepest first. What is busy goes as soon as nobody uses it, but out of sight now: nothing may be deleted through a mount.
     fn unmount(&mut self, before: &BTreeSet<String>) -> Result<()> {
         let is_ours = |point: &&String| {
-            let below = |dir: &&str| Path::new(point).starts_with(dir);
-            GROWN.iter().any(|dir| below(&dir)) || point.starts_with("/run/netns/cni-")
+            GROWN.iter().any(|dir| Path::new(point).starts_with(dir)) || point.starts_with("/run/netns/cni-")
         };
         // A mount may lie on another one at the same place.
         loop {
@@ -201,7 +200,7 @@ impl Down<'_> {
                 }
                 // Somebody may use it by now; it harms nobody.
                 Entry::Module { name } => {
-                    drop(Run::new("modprobe").args(["--remove", "--quiet", name]).dir("/").output())
+                    drop(Run::new("modprobe").args(["--remove", "--quiet", name]).dir("/").output());
                 }
                 _ => {}
             }
@@ -299,12 +298,8 @@ impl Down<'_> {
 }
 
 fn remove_any(path: &Path) -> Result<()> {
-    if path.is_dir() && !path.is_symlink() {
-        fs_err::remove_dir_all(path)?
-    } else {
-        fs_err::remove_file(path)?
-    }
-    Ok(())
+    let is_directory = path.is_dir() && !path.is_symlink();
+    Ok(if is_directory { fs_err::remove_dir_all(path) } else { fs_err::remove_file(path) }?)
 }
 
 /// Files that a killed run had not finished.

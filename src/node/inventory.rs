@@ -162,7 +162,7 @@ impl Inventory {
         let first = inventory.entries.is_empty();
         let old = if fs_err::exists(FILE)? { inventory.entries.len() } else { 0 };
         // A line that a crash cut off would swallow the next one.
-        let whole = fs_err::read(FILE).map(|bytes| bytes.is_empty() || bytes.ends_with(b"\n")).unwrap_or(true);
+        let whole = fs_err::read(FILE).map_or(true, |bytes| bytes.is_empty() || bytes.ends_with(b"\n"));
         fs_err::create_dir_all(KEPT)?;
         fs_err::set_permissions(DIR, std::fs::Permissions::from_mode(0o700))?;
         if first {
@@ -201,7 +201,7 @@ impl Inventory {
                 // containerd sets the mode of its own.
                 self.look_at_directory(Path::new(path))?;
             }
-            self.note(format!("grown {path}"), || {
+            self.note(&format!("grown {path}"), || {
                 Ok(Some(Entry::Grown { path: path.into(), before: names_in(path)? }))
             })?;
         }
@@ -223,7 +223,7 @@ impl Inventory {
         // `systemctl enable` makes it.
         self.look_at_parents(Path::new("/etc/systemd/system/multi-user.target.wants/any"))?;
         for unit in &complete.units {
-            self.note(format!("unit {}", unit.name), || {
+            self.note(&format!("unit {}", unit.name), || {
                 let is = |question: &str| {
                     Run::new("systemctl").args([question, "--quiet", &unit.name]).dir("/").output().is_ok()
                 };
@@ -235,31 +235,31 @@ impl Inventory {
 
     fn look_at_system(&mut self, complete: &Complete) -> Result<()> {
         for user in &complete.users {
-            self.note(format!("user {}", user.name), || {
+            self.note(&format!("user {}", user.name), || {
                 let (has_user, has_group) =
                     (task::has_id("/etc/passwd", user.id)?, task::has_id("/etc/group", user.id)?);
                 Ok(Some(Entry::User { name: user.name.clone(), user: has_user, group: has_group }))
             })?;
         }
         for name in complete.sysctls.keys().map(String::as_str).chain(CHANGED_BY_PODS) {
-            self.note(format!("sysctl {name}"), || {
+            self.note(&format!("sysctl {name}"), || {
                 let before = task::read_sysctl(name).ok();
                 Ok(before.map(|before| Entry::Sysctl { name: name.into(), before }))
             })?;
         }
         for name in &complete.modules {
             let there = task::has_module(name)?;
-            self.note(format!("module {name}"), || Ok((!there).then(|| Entry::Module { name: name.clone() })))?;
+            self.note(&format!("module {name}"), || Ok((!there).then(|| Entry::Module { name: name.clone() })))?;
         }
         for network in &complete.pod_networks {
-            self.note(format!("pods {network}"), || Ok(Some(Entry::Pods { network: network.clone() })))?;
+            self.note(&format!("pods {network}"), || Ok(Some(Entry::Pods { network: network.clone() })))?;
         }
         Ok(())
     }
 
     fn look_at_file(&mut self, path: &str) -> Result<()> {
         self.look_at_parents(Path::new(path))?;
-        self.note(format!("file {path}"), || Ok(Some(Entry::File { path: path.into(), before: keep(path)? })))
+        self.note(&format!("file {path}"), || Ok(Some(Entry::File { path: path.into(), before: keep(path)? })))
     }
 
     /// Those above it that are not there, and will be made with it. The others nobody changes.
@@ -271,15 +271,15 @@ impl Inventory {
 
     fn look_at_directory(&mut self, path: &Path) -> Result<()> {
         let shown = path.display().to_string();
-        self.note(format!("directory {shown}"), || {
+        self.note(&format!("directory {shown}"), || {
             let before = fs_err::metadata(path).ok().map(|data| (data.mode() & 0o7777, data.uid(), data.gid()));
             Ok(Some(Entry::Directory { path: shown.clone(), before }))
         })
     }
 
     /// Looks once.
-    fn note(&mut self, key: String, look: impl FnOnce() -> Result<Option<Entry>>) -> Result<()> {
-        if !self.known.contains(&key)
+    fn note(&mut self, key: &str, look: impl FnOnce() -> Result<Option<Entry>>) -> Result<()> {
+        if !self.known.contains(key)
             && let Some(entry) = look()?
         {
             self.push(entry);

@@ -1,4 +1,5 @@
-//! What runs on a host: `turnup node up` makes it what its complete configuration says, `turnup node facts` tells what it is.
+//! What runs on a host: `turnup node up` makes it what its complete configuration says, `turnup node down` what it was before, `turnup node facts`
+//! tells what it is.
 //!
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in [`Complete`]. It speaks to no
 //! other host, and it needs nothing on the host but Linux and systemd.

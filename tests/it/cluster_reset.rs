@@ -1,6 +1,6 @@
 //! The way back on real hosts: a look at every host before turnup and after it finds no difference, after a whole cluster, after installs that
 //! were killed at different moments, and with things of other people around. The hosts are one directory's and handed to another one.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "the test looks at hosts with the hosts' own tools")]
 
 use std::collections::BTreeMap;
@@ -150,7 +150,7 @@ iptables -t nat -N FOREIGN; iptables -t nat -A FOREIGN -j RETURN; iptables -A IN
 ip netns add foreign; mkdir -p /mnt/foreign; mount -t tmpfs foreign /mnt/foreign
 "#;
 /// And what somebody puts beside turnup while the cluster runs.
-const FOREIGN_LATER: &str = r#"
+const FOREIGN_LATER: &str = r"
 set -e
 echo later >/etc/kubernetes/later.txt
 echo '{}' >/etc/cni/net.d/98-later.conf
@@ -158,12 +158,12 @@ nft add table inet later
 iptables -t nat -N LATER
 ip link add later0 type bridge
 mkdir -p /opt/turnup/mine; echo x >/opt/turnup/mine/file
-"#;
-const NO_LATER: &str = r#"
+";
+const NO_LATER: &str = r"
 set -e
 rm /etc/kubernetes/later.txt /etc/cni/net.d/98-later.conf; nft delete table inet later; iptables -t nat -X LATER; ip link delete later0
 rm -r /opt/turnup/mine; rmdir /opt/turnup
-"#;
+";
 
 #[test]
 fn a_cluster_on_lent_hosts_leaves_them_as_they_were() {
@@ -226,22 +226,26 @@ fn installs_that_were_killed_leave_nothing() {
     let handoff = site.path("outputs/provision.json").display().to_string();
     // What turnup says when it is killed: from the first byte on the host to a control plane that almost stands.
     let moments = [
-        "/etc/cni/net.d",
+        "bootstrap/inspect@it-control-plane-0 done",
+        "user etcd",
         "/opt/turnup/bin/kubelet",
-        "containerd.service",
         "/etc/kubernetes/manifests/etcd.json",
+        "containerd.service",
         "kubelet.service",
         "etcd healthy",
         "API server ready",
     ];
-    for moment in moments {
+    for (number, moment) in moments.into_iter().enumerate() {
         let mut running = start_second(&site, &["bootstrap", "--from", &handoff]);
         running.wait_for(moment);
         kill_process(running.pid(), Signal::KILL).unwrap();
         drop(running.wait(Duration::from_mins(1)));
         // The agent on the host may live on for a moment: it is killed as well, as a host would that loses power.
-        on_host(&site, CONTROL_PLANE, "pkill -KILL -f 'turnup node up' || true");
-        kill_down_midway(&site, moment);
+        on_host(&site, CONTROL_PLANE, "pkill -KILL -f '[t]urnup node up' || true");
+        if number % 2 == 1 {
+            // The more there is to be undone, the longer it takes.
+            kill_down_midway(&site, moment, number / 3);
+        }
         ok_second(&site, &["down", "--yes", "--cluster", "it"]);
         assert_same(&before, &look(&site, CONTROL_PLANE), &format!("killed at {moment:?}"));
         give_key_again(&site);
@@ -259,28 +263,16 @@ fn give_key_again(site: &Site) {
     give_key(site);
 }
 
-/// Every second time the way back is killed on the host as well, and has to go on.
-fn kill_down_midway(site: &Site, moment: &str) {
-    if moment.len() % 2 == 0 {
-        return;
-    }
+/// The way back is killed on the host as well, this much later each time, and has to go on.
+fn kill_down_midway(site: &Site, moment: &str, later: usize) {
     let running = start_second(site, &["down", "--yes"]);
-    let end = Instant::now() + Duration::from_secs(30);
-    let killed = loop {
-        let hit = on_host(site, CONTROL_PLANE, "pkill -KILL -f 'turnup node down' && echo hit || true");
-        if hit.contains("hit") {
-            break true;
-        }
-        if Instant::now() > end || !site.dir.join("second/it").exists() {
-            break false;
-        }
-    };
+    let wait = "for i in $(seq 500); do pgrep -f '[t]urnup node down' >/dev/null && break; sleep 0.02; done";
+    let kill = format!("sleep {later}; pkill -KILL -f '[t]urnup node down' && echo hit || true");
+    let hit = on_host(site, CONTROL_PLANE, &format!("{wait}; {kill}")).contains("hit");
     let done = running.wait(Duration::from_mins(2));
-    say(&format!("the way back from {moment:?}: killed {killed}, exit {:?}", done.code));
-    assert!(site.dir.join("second/it").exists() || done.code == Some(0), "{done}");
-    if !site.dir.join("second/it").exists() {
-        fs_err::create_dir_all(site.dir.join("second/it")).unwrap();
-    }
+    say(&format!("the way back from {moment:?}, killed after {later} s: {hit}, exit {:?}", done.code));
+    assert_ne!(done.code, Some(0), "{done}");
+    assert!(hit && site.dir.join("second/it").exists(), "{done}");
 }
 
 #[test]

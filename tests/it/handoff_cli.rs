@@ -1,5 +1,5 @@
 //! Phase 2 from a hand-off that somebody else wrote, and the lock of an owner that died: what is said, and what is refused.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::format_push_string, reason = "tests")]
 
 use std::time::Duration;
 
