@@ -191,6 +191,7 @@ impl Down<'_> {
                 systemctl(&["start", name])?;
             }
         }
+        self.sweep_parts(inventory)?;
         self.put_directories_back(inventory)?;
         for entry in inventory.entries.iter().rev() {
             match entry {
@@ -245,6 +246,22 @@ impl Down<'_> {
         self.told(format!("put back {path}"))
     }
 
+    /// What a killed run had not finished lies beside its place.
+    fn sweep_parts(&mut self, inventory: &Inventory) -> Result<()> {
+        let places = inventory.entries.iter().filter_map(|entry| match entry {
+            Entry::File { path, .. } => Path::new(path).parent(),
+            _ => None,
+        });
+        let places: BTreeSet<&Path> = places.collect();
+        for entry in places.into_iter().flat_map(|dir| fs_err::read_dir(dir).into_iter().flatten().flatten()) {
+            if entry.file_name().to_string_lossy().starts_with(task::PART) && entry.path().is_file() {
+                fs_err::remove_file(entry.path())?;
+                self.removed(entry.path().display())?;
+            }
+        }
+        Ok(())
+    }
+
     /// The longest path first, so that each is empty when it is its turn; one with anything of others in it stays.
     fn put_directories_back(&mut self, inventory: &Inventory) -> Result<()> {
         let mut directories: Vec<_> = inventory
@@ -257,7 +274,6 @@ impl Down<'_> {
             .collect();
         directories.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         for (path, before) in directories {
-            sweep_parts(Path::new(path))?;
             match before {
                 None if path != DIR && fs_err::remove_dir(path).is_ok() => self.removed(path)?,
                 Some((mode, user, group)) if Path::new(path).is_dir() => {
@@ -300,16 +316,6 @@ impl Down<'_> {
 fn remove_any(path: &Path) -> Result<()> {
     let is_directory = path.is_dir() && !path.is_symlink();
     Ok(if is_directory { fs_err::remove_dir_all(path) } else { fs_err::remove_file(path) }?)
-}
-
-/// Files that a killed run had not finished.
-fn sweep_parts(dir: &Path) -> Result<()> {
-    for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(task::PART) && entry.path().is_file() {
-            fs_err::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 /// Whether what was there before has its place again, or never lost it.

@@ -33,6 +33,8 @@ pub(super) struct Network {
     interfaces: BTreeSet<String>,
     /// Tables of nft with their families: `ip kube-proxy`.
     tables: BTreeSet<String>,
+    /// Chains of nft with their tables: `ip filter INPUT`. iptables tells of base chains that are not there.
+    nft_chains: BTreeSet<String>,
     /// Chains of iptables: `ip nat KUBE-SERVICES`.
     chains: BTreeSet<String>,
     /// Lines of `ip route`.
@@ -54,6 +56,7 @@ impl Network {
         Ok(Self {
             interfaces: names_in("/sys/class/net")?.unwrap_or_default(),
             tables: tables.lines().filter_map(|line| line.trim().strip_prefix("table ")).map(str::to_owned).collect(),
+            nft_chains: nft_chains_of(&said(&["nft", "--json", "list", "chains"])),
             chains,
             routes: lines(&routes),
             namespaces: names_in("/run/netns")?.unwrap_or_default(),
@@ -67,10 +70,18 @@ impl Network {
             run(&["ip", "netns", "delete", name])?;
             told(format!("network namespace {name}"))?;
         }
-        for name in now.interfaces.difference(&self.interfaces).filter(|name| is_of_pods(name)) {
-            // With one end of a pair the other one goes; with a namespace, all that is in it, in its own time.
-            if run(&["ip", "link", "delete", name]).is_err() && Path::new("/sys/class/net").join(name).exists() {
-                run(&["ip", "link", "delete", name])?;
+        // All of them are known before the first goes, and the bridge goes last: it is by the bridge that the others are known.
+        let mut interfaces: Vec<&String> =
+            now.interfaces.difference(&self.interfaces).filter(|name| is_of_pods(name)).collect();
+        interfaces.sort_by_key(|name| *name == BRIDGE);
+        for name in interfaces {
+            // One whose other end was in a namespace vanishes with that, in its own time.
+            let there = || Path::new("/sys/class/net").join(name).exists();
+            if there()
+                && let Err(error) = run(&["ip", "link", "delete", name])
+                && there()
+            {
+                return Err(error);
             }
             told(format!("interface {name}"))?;
         }
@@ -147,7 +158,7 @@ impl Network {
             }
             for chain in BASE_CHAINS {
                 let full = format!("{family} {name} {chain}");
-                let is_new = now.chains.contains(&full) && !self.chains.contains(&full);
+                let is_new = now.nft_chains.contains(&full) && !self.nft_chains.contains(&full);
                 if is_new && is_empty(&lists(&["chain", family, name, chain])) {
                     run(&["nft", "delete", "chain", family, name, chain])?;
                     told(format!("nft chain {full}"))?;
@@ -163,6 +174,17 @@ fn is_of_pods(interface: &str) -> bool {
     let master = fs_err::read_link(Path::new("/sys/class/net").join(interface).join("master")).ok();
     let on_bridge = master.is_some_and(|master| master.file_name().is_some_and(|name| name == BRIDGE));
     INTERFACES.contains(&interface) || on_bridge && interface.starts_with("veth")
+}
+
+/// `FAMILY TABLE NAME` of everything in nft's JSON.
+fn nft_chains_of(json: &str) -> BTreeSet<String> {
+    let listing: Value = serde_json::from_str(json).unwrap_or_default();
+    let objects = listing["nftables"].as_array().into_iter().flatten();
+    let chains = objects.filter_map(|object| {
+        let field = |name: &str| object["chain"][name].as_str();
+        Some(format!("{} {} {}", field("family")?, field("table")?, field("name")?))
+    });
+    chains.collect()
 }
 
 /// The table and the name in `FAMILY TABLE NAME`.
@@ -232,6 +254,14 @@ mod tests {
         let saved = "# Generated\n*mangle\n:PREROUTING ACCEPT [0:0]\n:KUBE-HINT - [0:0]\nCOMMIT\n*nat\n:MINE - [1:2]\n";
         let found: Vec<String> = chains_of(saved).collect();
         assert_eq!(found, ["mangle PREROUTING", "mangle KUBE-HINT", "nat MINE"]);
+    }
+
+    #[test]
+    fn chains_of_nft_are_read() {
+        let json =
+            r#"{"nftables": [{"metainfo": {}}, {"chain": {"family": "ip", "table": "filter", "name": "INPUT"}}]}"#;
+        assert_eq!(nft_chains_of(json), BTreeSet::from(["ip filter INPUT".to_owned()]));
+        assert!(nft_chains_of("").is_empty());
     }
 
     #[test]
