@@ -21,10 +21,10 @@ const SECOND: [&str; 2] = ["--state-dir", "second"];
 const LOOK: &str = r#"
 set -u
 # What lives its own life.
-prune='/proc /sys /dev /tmp /var/tmp /var/cache/turnup /var/log/journal /var/log/wtmp /var/log/btmp /var/log/lastlog /var/lib/systemd /root/.ssh
+prune='/proc /sys /dev /tmp /var/tmp /var/cache/turnup /var/log/journal /var/log/wtmp /var/log/btmp /var/log/lastlog /var/lib/systemd
     /run/systemd /run/log /run/user /run/dbus /run/udev /run/lock /run/utmp /run/credentials /run/turnup-sysctl'
 not=''
-for dir in $prune; do not="$not -path $dir -prune -o"; done
+for dir in $prune ~/.ssh; do not="$not -path $dir -prune -o"; done
 set -f
 find / /run /var/lib/containerd /var/lib/kubelet /var/lib/etcd -xdev $not -printf 'file %p %y %m %U:%G %l\n' | sort -u
 find / /run /var/lib/containerd /var/lib/kubelet /var/lib/etcd -xdev $not -type f -path '/usr/*' -printf 'size %p %s\n' | sort -u
@@ -123,7 +123,7 @@ fn give_key(site: &Site) {
     }
     let key = fs_err::read_to_string(dir.join("id_ed25519.pub")).unwrap();
     for host in site.hosts().keys() {
-        on_host(site, host, &format!("echo '{}' >>/root/.ssh/authorized_keys", key.trim()));
+        on_host(site, host, &format!("echo '{}' >>~/.ssh/authorized_keys", key.trim()));
     }
 }
 
@@ -258,7 +258,7 @@ fn installs_that_were_killed_leave_nothing() {
 fn give_key_again(site: &Site) {
     assert!(!site.dir.join("second/it").exists());
     for host in site.hosts().keys() {
-        on_host(site, host, "sed -i '$d' /root/.ssh/authorized_keys");
+        on_host(site, host, "sed -i '$d' ~/.ssh/authorized_keys");
     }
     give_key(site);
 }
