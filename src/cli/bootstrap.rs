@@ -28,10 +28,10 @@ pub struct Args {
 /// Hosts become nodes.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let Some(file) = &args.from else { return up::run_one(PhaseName::Bootstrap, &args.run, global, printer) };
-    let session = Session::start(global, "bootstrap")?;
+    let session = Session::start(global, "bootstrap")?.within(args.run.budget);
     let summary = session.finish(|session| {
-        adopt(session, file)?;
-        session.run_phases(&args.run, &[PhaseName::Bootstrap])
+        // The hosts are taken over under the lock of the run, before its first step.
+        session.run_phases(&args.run, &[PhaseName::Bootstrap], |session| adopt(session, file).map(|()| None))
     })?;
     if summary.ran == 0 {
         printer.remark("bootstrap: nothing to do");
@@ -40,7 +40,6 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 }
 
 fn adopt(session: &Session, file: &Path) -> Result<()> {
-    let _lock = session.lock()?;
     let cluster = &session.cluster;
     let (handoff, is_new) = provision::adopt(cluster, file, &session.context("from", BUDGET)?)?;
     if is_new {

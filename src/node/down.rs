@@ -191,7 +191,8 @@ impl Down<'_> {
                 systemctl(&["start", name])?;
             }
         }
-        self.sweep_parts(inventory)?;
+        // What a killed run had not finished lies beside its place.
+        task::remove_temporary(inventory.files())?;
         self.put_directories_back(inventory)?;
         for entry in inventory.entries.iter().rev() {
             match entry {
@@ -244,22 +245,6 @@ impl Down<'_> {
             std::os::unix::fs::chown(path, Some(kept.user), Some(kept.group))?;
         }
         self.told(format!("put back {path}"))
-    }
-
-    /// What a killed run had not finished lies beside its place.
-    fn sweep_parts(&mut self, inventory: &Inventory) -> Result<()> {
-        let places = inventory.entries.iter().filter_map(|entry| match entry {
-            Entry::File { path, .. } => Path::new(path).parent(),
-            _ => None,
-        });
-        let places: BTreeSet<&Path> = places.collect();
-        for entry in places.into_iter().flat_map(|dir| fs_err::read_dir(dir).into_iter().flatten().flatten()) {
-            if entry.file_name().to_string_lossy().starts_with(task::PART) && entry.path().is_file() {
-                fs_err::remove_file(entry.path())?;
-                self.removed(entry.path().display())?;
-            }
-        }
-        Ok(())
     }
 
     /// The longest path first, so that each is empty when it is its turn; one with anything of others in it stays.

@@ -390,6 +390,14 @@ impl Inventory {
         found.unwrap_or_default()
     }
 
+    /// The files that may be ours.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::File { path, .. } => Some(Path::new(path)),
+            _ => None,
+        })
+    }
+
     /// What had the name of this file.
     pub(super) fn kept(&self, wanted: &str) -> Option<&Kept> {
         self.entries.iter().find_map(|entry| match entry {

@@ -9,11 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY, find_document};
 use crate::document::{Document, Found};
 use crate::error::{Error, Result};
-use crate::exec::Run;
 use crate::phase::Cx;
 
 use super::handoff::{Handoff, Host};
-use super::steps::has_made;
+use super::steps::{ensure_key, has_made};
 
 /// Where it is remembered, below the cluster's directory.
 const FILE: &str = "outputs/from.json";
@@ -67,12 +66,8 @@ pub fn find_origin(cluster: &Cluster) -> Result<Option<Origin>> {
 /// The cluster's key, the hosts' keys and the hand-off, each below the cluster's directory.
 pub(super) fn take(cluster: &Cluster, handoff: &Handoff, cx: &Cx) -> Result<()> {
     let store = &cluster.store;
-    if store.read(SSH_KEY)?.is_none() || store.read(format!("{SSH_KEY}.pub"))?.is_none() {
-        store.create_dir("ssh")?;
-        store.remove(SSH_KEY)?;
-        let run = Run::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "turnup", "-f"]);
-        run.arg(store.path(SSH_KEY)).dir(store.dir()).log(cx.log_path()).succeed()?;
-    }
+    store.create_dir("ssh")?;
+    ensure_key(store, SSH_KEY, cx)?;
     let line = |host: &Host| match host.ssh.port {
         22 => format!("{} {}\n", host.address, host.ssh.host_key),
         port => format!("[{}]:{port} {}\n", host.address, host.ssh.host_key),

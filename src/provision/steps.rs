@@ -15,8 +15,8 @@ use crate::exec::{Failure, Run};
 use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof, Sink};
 use crate::state::Store;
 
-use super::forecast;
 use super::adopt;
+use super::forecast;
 use super::handoff::{self, Handoff};
 use super::local::{self, HostSpec, NetworkSpec, Status};
 use super::render::{self, DIR, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
@@ -144,7 +144,7 @@ fn executable(blob: &std::path::Path, cluster: &Cluster) -> Result<PathBuf> {
 
 /// Makes a key and its public half, or keeps it. ssh-keygen may be killed between the halves, or in one: it writes beside their places,
 /// and they come to them whole, the private one last.
-fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
+pub(super) fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
     let (public, new) = (format!("{file}.pub"), format!("{file}.new"));
     if store.read(file)?.is_none() || store.read(&public)?.is_none() {
         store.remove(&new)?;

@@ -115,7 +115,10 @@ fn a_plan_says_what_and_why() {
         "Run p/two@h0: outputs gone: node h0 is not registered (create file a)"
     );
     // What is gone now may be there again once an earlier step has run.
-    assert_eq!(plan(dir.path(), &phase(&["h0", "h1"], &other, &gone))[1], "Unknown p/two@h0: outputs gone: node h0 is not registered; known once p/one has run");
+    assert_eq!(
+        plan(dir.path(), &phase(&["h0", "h1"], &other, &gone))[1],
+        "Unknown p/two@h0: outputs gone: node h0 is not registered; known once p/one has run"
+    );
 }
 
 #[test]

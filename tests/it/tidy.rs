@@ -35,7 +35,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("provision", &["artifacts", "change", "cluster", "document", "exec", "kill_point", "phase", "state"]),
     // The role of a host is a word of the hand-off.
     ("node", &["change", "document", "exec", "kill_point", "provision"]),
-    ("bootstrap", &["artifacts", "change", "cluster", "config", "document", "exec", "node", "phase", "provision", "state"]),
+    (
+        "bootstrap",
+        &["artifacts", "change", "cluster", "config", "document", "exec", "node", "phase", "provision", "state"],
+    ),
     ("addons", &["artifacts", "bootstrap", "change", "cluster", "config", "document", "exec", "phase", "provision"]),
     ("forecast", &["addons", "bootstrap", "cluster", "config", "phase", "provision", "state"]),
     (
