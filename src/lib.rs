@@ -110,8 +110,8 @@
 //! Architecture invariant: a host is left as it was found. What `node` is about to make, and what was there before, is in the host's own
 //! inventory and synced before the first effect; the way back reads nothing else.
 //!
-//! Architecture invariant: nothing asks a question but the wizard, `turnup down` and `turnup reset`, and these only on a terminal. All that the wizard
-//! can do, `turnup config set` can do.
+//! Architecture invariant: nothing asks a question but the wizard, `turnup down` and `turnup reset`, and these only on a terminal. All
+//! that the wizard can do, `turnup config set` can do.
 //!
 //! Architecture invariant: the wizard's model, update and view are pure. One loop reads keys, writes the file and owns the terminal.
 //!
