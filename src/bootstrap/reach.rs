@@ -105,7 +105,7 @@ impl<'a> Reach<'a> {
 }
 
 /// An answer of turnup on the host; what is none is shown, because a login shell that greets is the usual cause.
-fn understand<T: serde::de::DeserializeOwned>(answer: &str, message: String) -> Result<T> {
+fn understand<T: DeserializeOwned>(answer: &str, message: String) -> Result<T> {
     serde_json::from_str(answer).map_err(|error| {
         let shown = answer.lines().take(3).fold(Error::permanent(message).source(error), Error::evidence);
         shown.hint("look what the host's login shell prints when nobody has typed anything: nothing may be the answer")
