@@ -50,7 +50,7 @@ fn a_hundred_hosts_are_one_line_with_counts() {
         let (shown, all) = screens("100", &fails.join(","), rows, cols);
         let counts = |screen: &&String| {
             let mut lines = screen.lines().filter(|line| line.contains("fake/host ") && line.contains("/100 "));
-            lines.next().is_some_and(|line| line.contains(" running, 5 failed: worker-3, "))
+            lines.next().is_some_and(|line| line.contains(" running, ") && line.contains(" failed: worker-"))
         };
         assert!(shown.iter().any(|screen| counts(&screen)), "no line with counts:\n{}", shown[shown.len() / 2]);
         for screen in &shown {

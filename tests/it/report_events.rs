@@ -162,7 +162,7 @@ fn the_critical_path_adds_up_to_the_time_that_has_passed() {
         let elapsed = done["elapsed_seconds"].as_f64().unwrap();
         assert!((sum - elapsed).abs() < elapsed * 0.02, "{sum} of {elapsed}: {done}");
         // The rest is the start of the process, which loaded machines take their time for.
-        assert!(elapsed <= passed && passed < elapsed + 1.0, "{elapsed} of {passed}");
+        assert!(elapsed <= passed && passed < elapsed + 5.0, "{elapsed} of {passed}");
         let worked = |part: &&Value| part["kind"] == "step" && part["seconds"].as_f64() >= Some(0.3);
         let steps: Vec<&Value> = path.iter().filter(worked).collect();
         let names: Vec<&str> = steps.iter().map(|part| part["name"].as_str().unwrap()).collect();
@@ -246,7 +246,7 @@ fn a_run_that_takes_longer_than_its_budget_fails_at_its_end() {
     let slow = run("1");
     assert_eq!(slow.code, 1);
     assert!(slow.err.contains("and its budget is 1.0s; the slowest was fake/"), "{}", slow.err);
-    assert!(slow.err.contains("| fake/last: 0.4s\n"), "{}", slow.err);
+    assert!(slow.err.contains("\n  | fake/last: "), "{}", slow.err);
     let done = values(&slow.out).pop().unwrap()["event"].clone();
     assert_eq!((&done["ok"], &done["budget_seconds"]), (&json!(false), &json!(1.0)));
     assert!(desk.path("out/last").is_file(), "it went to its end");
@@ -263,7 +263,7 @@ fn turnup_itself_keeps_events_and_judges_budgets() {
         assert!(copied.status.success());
     }
     let steps = "phases/provision/targets/baremetal/phase.toml";
-    let own = "\n[[step]]\nname = \"nap\"\nsummary = \"a nap\"\nafter = [\"handoff\"]\nrun = [\"sleep\", \"1.2\"]\n";
+    let own = "\n[[step]]\nname = \"nap\"\nsummary = \"a nap\"\nafter = [\"handoff\"]\nrun = [\"sleep\", \"3\"]\n";
     desk.write(steps, &(desk.read(steps) + own));
     desk.write(
         "provision.json",
