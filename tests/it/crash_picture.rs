@@ -11,7 +11,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use crate::cluster_support::{Site, names_in};
 
 /// On the operator's side: what is not ours, what tells the way and not the end, and the hosts, which are looked at by themselves.
-const OPERATOR_LEAVES_OUT: [&str; 8] = [
+const OPERATOR_LEAVES_OUT: [&str; 9] = [
     "events",
     "hosts",
     "journal.jsonl",
@@ -20,6 +20,7 @@ const OPERATOR_LEAVES_OUT: [&str; 8] = [
     "provision/.terraform",
     "provision/terraform.tfstate.backup",
     "provision/turnup.tfplan",
+    "validate",
 ];
 /// On a host: what runs, what is logged, what systemd and pods remember for themselves, and the sweep's own ledger.
 const HOST_LEAVES_OUT: [&str; 11] = [
@@ -37,6 +38,8 @@ const HOST_LEAVES_OUT: [&str; 11] = [
 ];
 /// Files of kubelet and containerd that turnup made or asked for; the rest of their directories is their own.
 const HOST_BOUND: [&str; 3] = ["kubelet/pki", "kubelet/config.yaml", "containerd/turnup"];
+/// A namespace in which `turnup validate` looks whether the cluster works, and which goes by itself.
+const PROBED: &str = "turnup-validate-";
 /// What is in the cluster, but for pods and whatever else comes and goes by itself.
 const OBJECTS: &str = "nodes,namespaces,secrets,configmaps,serviceaccounts,services,daemonsets,deployments,clusterroles,\
     clusterrolebindings,roles,rolebindings";
@@ -68,8 +71,9 @@ pub(crate) fn look_at_cluster(site: &Site) -> Picture {
         "--no-headers",
         "-o=custom-columns=K:.kind,S:.metadata.namespace,N:.metadata.name",
     ]);
-    picture
-        .extend(names.lines().map(|line| (line.split_whitespace().collect::<Vec<_>>().join(" "), "object".to_owned())));
+    let objects = names.lines().filter(|line| !line.contains(PROBED));
+    let objects = objects.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    picture.extend(objects.map(|name| (name, "object".to_owned())));
     picture
 }
 
@@ -123,6 +127,11 @@ fn describe(rel: &str, bytes: &[u8]) -> String {
         let keys = if text.contains(" KEY-----") { "and a key" } else { "" };
         return format!("certificates {} {keys}", names.collect::<Vec<_>>().join("; "));
     }
+    if rel == "outputs/addons.json" {
+        // Each object's version, which etcd counts.
+        let versions: BTreeMap<String, String> = serde_json::from_str(text).unwrap();
+        return format!("{:?}", versions.into_keys());
+    }
     let steady: String = without_pem(text).lines().map(|line| steady(line) + "\n").collect();
     Digest::of(steady.as_bytes()).to_string()
 }
@@ -162,6 +171,7 @@ fn is_random(word: &str) -> bool {
     let base64 = word.len() >= 40 && !word.contains(['-', '_', '.', ':']);
     let uuid = word.len() == 36 && word.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
     let date = |part: &str| part.len() >= 10 && part.starts_with("20") && part.as_bytes()[4] == b'-';
+    let token = word.len() == 23 && word.split('.').map(str::len).eq([6, 16]);
     let dated = word.split_inclusive("-client-").skip(1).chain([word]).any(date);
-    base64 || uuid || dated || word.split(['/', ':', '.', '-', '_', '=']).any(hex)
+    base64 || uuid || token || dated || word.split(['/', ':', '.', '-', '_', '=']).any(hex)
 }
