@@ -10,7 +10,7 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use jiff::Timestamp;
 
 use super::{Growing, Lock, Store, trouble};
-use crate::Result;
+use crate::{Result, kill_point};
 
 const DIR: &str = "events";
 const END: &str = ".jsonl";
@@ -79,7 +79,10 @@ impl Store {
         while earlier.len() >= KEPT {
             // Taken out of the list as well: a run that compares itself must not look for it.
             let Some(oldest) = earlier.pop() else { break };
-            self.remove(format!("{DIR}/{}{END}", oldest.id))?;
+            // Named without the time in the file's name: the points at which a test kills are the same in every run.
+            let removed =
+                kill_point::around(format_args!("remove the oldest events"), || fs_err::remove_file(&oldest.path));
+            removed.map_err(|error| trouble::io(&oldest.path, error))?;
         }
         Ok(EventFile { run: KeptRun { id, path }, file, earlier })
     }

@@ -179,7 +179,9 @@ fn the_critical_path_adds_up_to_the_time_that_has_passed() {
 #[test]
 fn the_last_twenty_runs_stay_and_a_killed_one_is_named() {
     let desk = desk();
-    let killed = fake(desk.dir.path(), &["sweep"]).env("TURNUP_KILL_AT", "fake/last:after-effect").output().unwrap();
+    desk.write("ledger", "# only journal outcome fake/last: before\n");
+    let ledger = desk.path("ledger");
+    let killed = fake(desk.dir.path(), &["sweep"]).env("TURNUP_KILL_LEDGER", ledger).output().unwrap();
     assert_eq!(killed.status.code(), None);
     let list = turnup(&desk, &["events", "--list", "--output", "json"]);
     let runs = values(&list.out)[0]["runs"].clone();
