@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test test-crash lint fmt clippy doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean
+	test lint fmt clippy doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash
 
 # Built first, loudly; then run without a word from cargo, which gives its process to turnup.
 TURNUP := cargo run --quiet --release --locked --

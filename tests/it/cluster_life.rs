@@ -165,9 +165,9 @@ fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     site.ok(&["config", "set", "phase2.max_pods=100"]);
 
     let in_host = |script: &str| site.in_host(FIRST, script);
-    in_host("cp /etc/containerd/config.toml /root/kept && echo '# foreign' >>/etc/containerd/config.toml");
+    in_host("cp /etc/containerd/config.toml /var/tmp/kept && echo '# foreign' >>/etc/containerd/config.toml");
     refused("it-worker-0: change file /etc/containerd/config.toml");
-    in_host("cp /root/kept /etc/containerd/config.toml");
+    in_host("cp /var/tmp/kept /etc/containerd/config.toml");
 
     site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=3"]);
     refused("the cluster does not have coredns");

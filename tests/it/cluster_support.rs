@@ -14,6 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use turnup::provision::local::cluster_id;
 
+use crate::redaction;
+
 /// The cluster's name: short, because it is part of every host's name.
 const NAME: &str = "it";
 /// For every command that does not say otherwise; a machine that tests in parallel is slow.
@@ -295,7 +297,7 @@ impl Site {
         let text = text.replace(&self.dir.display().to_string(), "DIR").replace(&self.id(), "ID");
         let cache = turnup::artifacts::Cache::open().unwrap().root().display().to_string();
         let text = text.replace(env!("CARGO_BIN_EXE_turnup"), "TURNUP").replace(&cache, "CACHE");
-        text.lines().map(redact_line).collect::<Vec<_>>().join("\n")
+        text.lines().map(redaction::redact_line).collect::<Vec<_>>().join("\n")
     }
 
     /// The error at the end of standard error, redacted.
@@ -575,37 +577,6 @@ fn belongs_to_another(entry: &str, id: &str, ours: &str) -> bool {
         of_interface || (hex(word) && *word != id && (entry.contains("turnup-") || entry.contains("tu-")))
     });
     named || (entry.starts_with("mount ") && entry.contains("/.turnup/") && !entry.contains(ours))
-}
-
-fn redact_line(line: &str) -> String {
-    line.split(' ').map(redact_word).collect::<Vec<_>>().join(" ")
-}
-
-fn hide_digests(word: &str) -> String {
-    let parts = word.split(|c: char| !c.is_ascii_alphanumeric());
-    let digests = parts.filter(|part| part.len() == 64 && part.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    digests.fold(word.to_owned(), |word, digest| word.replace(digest, "DIGEST"))
-}
-
-/// Process ids, times and digests. Not addresses: those are the test's own.
-fn redact_word(word: &str) -> String {
-    let word = &hide_digests(word);
-    let core = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    let digits = !core.is_empty() && core.bytes().all(|byte| byte.is_ascii_digit());
-    let name = if let Some((start, _)) = word.split_once("pid=") {
-        return format!("{start}PID");
-    } else if digits && core.len() > 2 && core != "6443" {
-        "NUMBER"
-    } else if core.len() > 1 && core.ends_with('s') && core.trim_end_matches('s').parse::<f64>().is_ok() {
-        "TIME"
-    } else if core.len() == 10 && core.bytes().filter(|byte| *byte == b'-').count() == 2 {
-        "DATE"
-    } else if core.ends_with('Z') && core.contains(':') {
-        "TIME"
-    } else {
-        return word.to_owned();
-    };
-    word.replace(core, name)
 }
 
 fn tail(text: &str) -> String {

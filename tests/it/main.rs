@@ -51,6 +51,7 @@ mod fault_matrix;
 mod fault_root;
 mod handoff_cli;
 mod kconfig_cli;
+mod redaction;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod report_bars;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
