@@ -53,7 +53,7 @@ pub fn adopt(cluster: &Cluster, file: &Path, cx: &Cx) -> Result<(Handoff, bool)>
 }
 
 /// Where the hosts came from, when `turnup bootstrap --from` brought them.
-pub fn find_origin(cluster: &Cluster) -> Result<Option<Origin>> {
+fn find_origin(cluster: &Cluster) -> Result<Option<Origin>> {
     match find_document(&cluster.store, FILE)? {
         Found::There(origin) => Ok(Some(origin)),
         Found::Missing => Ok(None),
@@ -77,14 +77,18 @@ pub(super) fn take(cluster: &Cluster, handoff: &Handoff, cx: &Cx) -> Result<()> 
     cluster.write_handoff(handoff)
 }
 
-/// An error when the hosts were handed over, unless the inventory of bare metal is that very file.
-pub(super) fn refuse_adopted(cluster: &Cluster) -> Result<()> {
-    let Some(origin) = find_origin(cluster)? else { return Ok(()) };
+/// Where hosts came from for which the provision phase has nothing to do; none when the inventory of bare metal is that very file.
+pub fn find_lender(cluster: &Cluster) -> Result<Option<Origin>> {
     let settings = &cluster.settings;
-    let same = |path: PathBuf| fs_err::canonicalize(path).is_ok_and(|path| path == origin.file);
-    if settings.target == "baremetal" && same(cluster.work_dir.join(&settings.hosts_file)) {
-        return Ok(());
-    }
+    let inventory = fs_err::canonicalize(cluster.work_dir.join(&settings.hosts_file)).ok();
+    let same = |origin: &Origin| settings.target == "baremetal" && inventory.as_ref() == Some(&origin.file);
+    Ok(find_origin(cluster)?.filter(|origin| !same(origin)))
+}
+
+/// An error when the hosts were handed over.
+pub(super) fn refuse_adopted(cluster: &Cluster) -> Result<()> {
+    let Some(origin) = find_lender(cluster)? else { return Ok(()) };
+    let settings = &cluster.settings;
     let file = origin.file.display();
     let message =
         format!("the hosts of the cluster {} were handed over in {file}: turnup makes none for it", settings.name);

@@ -12,7 +12,7 @@ mod steps;
 pub mod terraform;
 mod tfplan;
 
-pub use adopt::{Origin, adopt, find_origin};
+pub use adopt::{Origin, adopt, find_lender};
 pub use forecast::forecast;
 pub use handoff::{Handoff, Host, Role};
 pub use steps::{destroy, has_made, list_made, phase};

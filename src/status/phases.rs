@@ -76,7 +76,11 @@ impl PhaseStatus {
 /// Every phase by the judgement of the engine; looks at what was made unless `quick`, and asks no API that is away.
 pub(super) fn judge(cluster: &Arc<Cluster>, quick: bool, away: bool, busy: bool) -> Result<Vec<PhaseStatus>> {
     let known = cluster.find_handoff()?.is_some();
-    let mut all = vec![judge_one(cluster, &provision::phase(cluster)?, quick, away, busy)?];
+    let mut all = vec![match provision::find_lender(cluster)? {
+        None => judge_one(cluster, &provision::phase(cluster)?, quick, away, busy)?,
+        // Its hosts are somebody else's: that phase never runs.
+        Some(_) => PhaseStatus::new("provision", Vec::new(), busy),
+    }];
     if known {
         all.push(judge_one(cluster, &bootstrap::phase(cluster)?, quick, away, busy)?);
         all.push(judge_one(cluster, &addons::phase(cluster)?, quick, away, busy)?);

@@ -74,6 +74,7 @@ fn hosts_that_were_handed_over_are_not_made_a_second_time() {
         assert!(refused.contains(&format!("were handed over in {file}: turnup makes none")), "{refused}");
         assert!(refused.contains(&format!("next: turnup bootstrap --from {file}")), "{refused}");
     }
+    assert!(desk.ok(&["status", "--quick"]).out.contains("provision"), "to look is no reason to refuse");
     let bare = ["--set", "phase1.cloud_provider=baremetal"];
     let refused = desk.ends(3, &["provision", bare[0], bare[1]]).err;
     assert!(refused.contains("were handed over"), "another file is not the same file: {refused}");
