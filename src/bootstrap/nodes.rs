@@ -1,4 +1,4 @@
-//! What the API server knows of nodes: one call for everybody who asks at about the same time.
+//! What the API server knows of nodes: for proofs one call for everybody who asks at about the same time.
 //!
 //! A thousand hosts that each start a kubectl of their own, to ask about their own node, are a thousand processes; one list says it all.
 
@@ -15,7 +15,7 @@ use super::api::Kubectl;
 
 /// How old an answer may be for a proof.
 const FRESH: Duration = Duration::from_secs(2);
-/// How old it may be for somebody who waits for a node.
+/// Between two questions of somebody who waits for a node.
 const POLL: Duration = Duration::from_millis(200);
 
 /// The labels of each node.
@@ -30,36 +30,15 @@ pub(super) struct Nodes {
 impl Nodes {
     /// Whether the node is there and has the label.
     pub(super) fn has_label(&self, kubectl: &Kubectl, node: &str, label: &str) -> Result<bool> {
-        Ok(self.look(kubectl, FRESH)?.get(node).is_some_and(|labels| labels.contains(label)))
-    }
-
-    /// Waits until the node is there. An API server that is away for a moment is waited for as well; any other error ends the wait.
-    pub(super) fn wait_for(&self, kubectl: &Kubectl, node: &str, cx: &Cx) -> Result<()> {
-        loop {
-            let why = match self.look(kubectl, POLL) {
-                Ok(nodes) if nodes.contains_key(node) => return Ok(()),
-                Ok(_) => None,
-                Err(error) if error.class() == Class::Transient => Some(error),
-                Err(error) => return Err(error),
-            };
-            if cx.remaining() < Duration::from_secs(5) {
-                let error = Error::transient(format!("the kubelet of {node} did not register its node"));
-                let error = match why {
-                    Some(why) => error.source(why),
-                    None => error,
-                };
-                return Err(error.hint("turnup status"));
-            }
-            cx.sleep(POLL)?;
-        }
+        Ok(self.look(kubectl)?.get(node).is_some_and(|labels| labels.contains(label)))
     }
 
     /// Who comes while somebody else is asking waits for that answer and takes it.
-    fn look(&self, kubectl: &Kubectl, age: Duration) -> Result<Arc<Labels>> {
+    fn look(&self, kubectl: &Kubectl) -> Result<Arc<Labels>> {
         let asked = Instant::now();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((began, nodes)) = last.as_ref()
-            && asked.saturating_duration_since(*began) < age
+            && asked.saturating_duration_since(*began) < FRESH
         {
             return Ok(Arc::clone(nodes));
         }
@@ -67,6 +46,29 @@ impl Nodes {
         let nodes = Arc::new(labels(&kubectl.get(&["nodes"])?));
         *last = Some((began, Arc::clone(&nodes)));
         Ok(nodes)
+    }
+}
+
+/// Waits until one node is there. An API server that is away for a moment is waited for as well; any other error ends the wait.
+///
+/// It asks for this node alone: hosts join one after another, and a list of all for each of them would grow with the square.
+pub(super) fn wait_for(kubectl: &Kubectl, node: &str, cx: &Cx) -> Result<()> {
+    loop {
+        let why = match kubectl.run(&["get", "node", node, "--output=name", "--ignore-not-found"]) {
+            Ok(name) if !name.trim().is_empty() => return Ok(()),
+            Ok(_) => None,
+            Err(error) if error.class() == Class::Transient => Some(error),
+            Err(error) => return Err(error),
+        };
+        if cx.remaining() < Duration::from_secs(5) {
+            let error = Error::transient(format!("the kubelet of {node} did not register its node"));
+            let error = match why {
+                Some(why) => error.source(why),
+                None => error,
+            };
+            return Err(error.hint("turnup status"));
+        }
+        cx.sleep(POLL)?;
     }
 }
 

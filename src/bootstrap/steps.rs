@@ -22,7 +22,7 @@ use super::complete::{Completion, Secrets, file_of};
 use super::forecast::foresee_certificates;
 use super::kubeconfig::{self, Identity};
 use super::machine;
-use super::nodes::Nodes;
+use super::nodes::{self, Nodes};
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::token;
@@ -477,7 +477,7 @@ impl Action for Join {
             bootstrap_kubeconfig = Some(Zeroizing::new(text));
         }
         self.0.bring_up(&reach, bootstrap_kubeconfig, cx)?;
-        self.0.nodes.wait_for(&kubectl, &host.name, cx)?;
+        nodes::wait_for(&kubectl, &host.name, cx)?;
         token::revoke(&kubectl, &host.name)
     }
 }
@@ -505,7 +505,7 @@ impl Action for Register {
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
-        self.0.nodes.wait_for(&kubectl, &host.name, cx)?;
+        nodes::wait_for(&kubectl, &host.name, cx)?;
         let labels = [format!("{}=", label(host.role)), format!("{MANAGED}=")];
         kubectl.run(&["label", "node", &host.name, &labels[0], &labels[1], "--overwrite"])?;
         cx.milestone(format!("node {} registered", host.name));

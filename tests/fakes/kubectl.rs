@@ -42,11 +42,10 @@ impl Api<'_> {
         match words {
             ["get", "--raw=/readyz", ..] => say("ok"),
             ["get", "--raw", path] => return raw(path),
-            ["get", "node", name, "--output=name"] | ["get", "--output=json", "node", name] => {
-                let Some(node) = self.world.json(format!("api/nodes/{name}.json")) else {
-                    return fail(&format!("Error from server (NotFound): nodes \"{name}\" not found"), 1);
-                };
-                say(&if words[1] == "node" { format!("node/{name}\n") } else { node.to_string() });
+            ["get", "node", name, "--output=name", "--ignore-not-found"] => {
+                if self.world.read(format!("api/nodes/{name}.json")).is_some() {
+                    say(&format!("node/{name}\n"));
+                }
             }
             ["get", "clusterrolebinding", name] => {
                 if self.world.read(format!("api/clusterrolebinding/{name}.json")).is_none() {

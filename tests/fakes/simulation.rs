@@ -30,6 +30,7 @@ pub(crate) struct Simulation {
     pub(crate) wrapper: Vec<String>,
     /// Further variables.
     pub(crate) env: BTreeMap<String, String>,
+    turn: Option<fs_err::File>,
 }
 
 /// A command that has ended.
@@ -59,7 +60,7 @@ impl Simulation {
     /// A bare metal cluster of so many hosts, one of them the control plane.
     pub(crate) fn new(hosts: usize) -> Self {
         let root = tempfile::Builder::new().prefix("turnup-sim-").tempdir().unwrap();
-        let simulation = Self { root, wrapper: Vec::new(), env: BTreeMap::new() };
+        let simulation = Self { root, wrapper: Vec::new(), env: BTreeMap::new(), turn: None };
         for dir in ["work", "home/fakes", "run", "tmp", "bin", "mirror/sha256"] {
             fs_err::create_dir_all(simulation.path(dir)).unwrap();
         }
@@ -157,6 +158,13 @@ impl Simulation {
             let lines = text.lines().map(|line| if line.starts_with("budget = ") { &given } else { line });
             fs_err::write(&path, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
         }
+    }
+
+    /// Waits until no test has real hosts: for what looks at the room that this machine has for more of them.
+    pub(crate) fn take_turn(&mut self) {
+        let turn = fs_err::OpenOptions::new().create(true).append(true).open("/tmp/turnup-it.lock").unwrap();
+        turn.file().lock().unwrap();
+        self.turn = Some(turn);
     }
 
     /// A line of shell in the working directory.

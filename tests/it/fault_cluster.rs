@@ -53,7 +53,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             .recovers(&["etcdserver"]),
         Fault::new("the network to the API breaks for a moment")
             .script(refuse_twice(&["get", "nodes"], "Unable to connect to the server: read tcp 10.0.0.1:5->10.125.0.1:6443: connection reset by peer"))
-            .recovers(&[]),
+            .recovers(&["connection reset"]),
         Fault::new("the API answers that we may not")
             .script(refuse(&["apply", "addons"], "Error from server (Forbidden): daemonsets.apps \"flannel\" is forbidden: User \"admin\" cannot patch resource"))
             .fails(Class::Permanent, &["addons/apply failed", "Forbidden"]),

@@ -159,9 +159,10 @@ impl Fault {
         let Expected::Fails(class, _) = self.expected else { panic!("only failures come here") };
         let budget = if class == Class::Transient { BUDGET } else { Duration::ZERO };
         let redact = |text: &str| redact(simulation, text);
+        let spent = begun(ended) + budget;
         let more = evidence(screen).filter(|line| !cause.contains(line)).map(|line| format!(" <br> {line}"));
         let said = redact(&format!("{cause}{}", more.unwrap_or_default()));
-        Row::new(self.name, class_name(class), said, redact(next), ended.elapsed.saturating_sub(budget))
+        Row::new(self.name, class_name(class), said, redact(next), ended.elapsed.saturating_sub(spent))
     }
 }
 
@@ -183,6 +184,17 @@ impl Row {
 fn class_name(class: Class) -> String {
     let name = serde_json::to_value(class).unwrap();
     format!("{} ({})", name.as_str().unwrap(), class.exit_code())
+}
+
+/// When the step that failed began: what went well before it is not the time to tell of a fault.
+fn begun(ended: &Ended) -> Duration {
+    let first = ended.error().lines().next().unwrap_or_default();
+    let mut words = first.split(' ').skip_while(|word| *word != "step").skip(1);
+    let (Some(step), host) = (words.next(), words.nth(2)) else { return Duration::ZERO };
+    let begins = host.map_or_else(|| format!("{step} begins"), |host| format!("{step}@{host} begins"));
+    let line = ended.err.lines().find(|line| line.contains(&begins)).unwrap_or_default();
+    let seconds = line.trim_start().split('s').next().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs_f64(seconds.unwrap_or(0.0))
 }
 
 /// What differs from run to run and from machine to machine.
