@@ -90,7 +90,12 @@ pub struct Gap {
 
 impl Gap {
     fn new(what: impl Into<String>, error: Error) -> Self {
-        Self { what: what.into(), why: error.message().to_owned(), error }
+        // What a tool said last says more than that it failed.
+        let said =
+            error.evidence_lines().iter().rev().find(|line| !line.starts_with("log: ") && !line.starts_with("$ "));
+        let said = said.filter(|said| !error.message().contains(said.trim()));
+        let why = said.map_or_else(|| error.message().to_owned(), |said| format!("{}: {said}", error.message()));
+        Self { what: what.into(), why, error }
     }
 }
 
