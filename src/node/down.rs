@@ -13,7 +13,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::exec::Run;
 
 use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, Kept, mount_points, names_in, unit_file};
-use super::up::Report;
+use super::up::{LOCK, Report, take_turn};
 use super::{task, workload};
 
 /// turnup's own binary.
@@ -23,6 +23,7 @@ const STOP: Duration = Duration::from_mins(2);
 
 /// Undoes everything, writing one [`Report`] a line to `out`.
 pub fn run(out: &mut dyn Write) -> Result<()> {
+    let _alone = take_turn()?;
     let mut down = Down { out, count: 0 };
     if let Some(inventory) = Inventory::read()? {
         down.stop(&inventory)?;
@@ -30,6 +31,8 @@ pub fn run(out: &mut dyn Write) -> Result<()> {
         down.put_back(&inventory)?;
     }
     down.forget()?;
+    // The last of it, while it is still held.
+    fs_err::remove_file(LOCK)?;
     let count = down.count;
     down.write(&Report::Done(count))
 }

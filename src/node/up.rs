@@ -24,7 +24,7 @@ const HEALTH: Duration = Duration::from_mins(3);
 /// How long another run on this host may take to end, once nobody listens to it any more.
 const ANOTHER_RUN: Duration = Duration::from_mins(5);
 /// Gone with a restart of the host, like whoever holds it.
-const LOCK: &str = "/run/turnup-node.lock";
+pub(super) const LOCK: &str = "/run/turnup-node.lock";
 const UNITS: &str = "/etc/systemd/system";
 const CTR: &str = "/opt/turnup/bin/ctr";
 
@@ -67,12 +67,12 @@ pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
 }
 
 /// The lock of this host: a run whose operator was killed goes on until it next reports, and two at once would undo each other's work.
-fn take_turn() -> Result<fs_err::File> {
+pub(super) fn take_turn() -> Result<fs_err::File> {
     let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(LOCK)?;
     if signals::lock(&file, ANOTHER_RUN)? {
         return Ok(file);
     }
-    Err(Error::transient("another `turnup node up` works on this host and does not end"))
+    Err(Error::transient("another `turnup node up` or `down` works on this host and does not end"))
 }
 
 struct Node<'a> {
