@@ -25,6 +25,7 @@
 //! |---|---|
 //! | `kconfig` (a crate of its own) | the Kconfig language; knows no terminal, no process, no file |
 //! | `error` | the one error that reaches a person: class, evidence, next command |
+//! | `crowd` | something done for many at once |
 //! | `change` | one thing that a step would change, and the mark of what nobody can know yet |
 //! | `kill_point` | where the crash tests kill: before and after each effect; nothing in a release |
 //! | `document` | typed files with a schema and its version: hand-offs, facts |
@@ -137,6 +138,7 @@ pub mod change;
 pub mod cli;
 pub mod cluster;
 pub mod config;
+pub mod crowd;
 pub mod doctor;
 pub mod document;
 pub mod error;

@@ -1,9 +1,7 @@
 //! The way back: hosts that are nodes become what they were. Their own inventories decide what that is; nothing here knows it.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use crate::cluster::Cluster;
+use crate::crowd;
 use crate::error::{Error, Result};
 use crate::phase::Cx;
 use crate::provision::{Host, Role};
@@ -30,27 +28,9 @@ pub fn reset(
     parallel: usize,
     cx: &(dyn Fn(&Host) -> Result<Cx> + Sync),
 ) -> Vec<Outcome> {
-    let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::default();
-    std::thread::scope(|scope| {
-        for _ in 0..parallel.clamp(1, hosts.len().max(1)) {
-            scope.spawn(|| {
-                while let Some((number, host)) = take(&next, hosts) {
-                    let outcome =
-                        cx(host).and_then(|cx| reset_host(cluster, host, &cx)).unwrap_or_else(Outcome::Failed);
-                    outcomes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((number, outcome));
-                }
-            });
-        }
-    });
-    let mut outcomes = outcomes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    outcomes.sort_by_key(|(number, _)| *number);
-    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
-}
-
-fn take<'h>(next: &AtomicUsize, hosts: &[&'h Host]) -> Option<(usize, &'h Host)> {
-    let number = next.fetch_add(1, Ordering::Relaxed);
-    hosts.get(number).map(|host| (number, *host))
+    crowd::map(hosts, parallel, |host| {
+        cx(host).and_then(|cx| reset_host(cluster, host, &cx)).unwrap_or_else(Outcome::Failed)
+    })
 }
 
 fn reset_host(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<Outcome> {

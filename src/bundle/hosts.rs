@@ -1,11 +1,10 @@
 //! What hosts know: journals, logs of static pods, network, mounts, units, versions. Each answer is bounded on the host itself.
 
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{FILE, Gathered, Item};
 use crate::cluster::Cluster;
+use crate::crowd;
 use crate::error::{Class, Error, Result};
 use crate::provision::Host;
 
@@ -48,23 +47,7 @@ pub(super) fn gather(cluster: &Cluster, gathered: &mut Gathered) {
         Ok(handoff) => handoff.map(|handoff| handoff.hosts).unwrap_or_default(),
         Err(error) => return gathered.miss("the hosts", error.message()),
     };
-    let waiting = Mutex::new(hosts.iter());
-    let answers = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..PARALLEL.min(hosts.len()) {
-            scope.spawn(|| {
-                loop {
-                    let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some(host) = next else { return };
-                    let answer = ask(cluster, host);
-                    answers.lock().unwrap_or_else(PoisonError::into_inner).push((host.name.clone(), answer));
-                }
-            });
-        }
-    });
-    let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
-    answers.sort_by(|one, other| one.0.cmp(&other.0));
-    for (_, answer) in answers {
+    for answer in crowd::map(&hosts, PARALLEL, |host| ask(cluster, host)) {
         gathered.items.extend(answer.items);
         gathered.missing.extend(answer.missing);
     }

@@ -1,18 +1,16 @@
 //! Whether a step has to run, and why; and what a run would do, foretold. The plan and the run ask the same function.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use serde::{Deserialize, Serialize};
 
 use super::engine::Performer;
 use super::graph::{Task, expand, in_order};
 use super::{Action, Inputs, Phase, Proof};
+use crate::Result;
 use crate::change::Preview;
+use crate::crowd;
 use crate::state::{State, Store};
-use crate::{Error, Result};
 
 /// How many hosts are looked at at once.
 const LOOKERS: usize = 16;
@@ -141,7 +139,7 @@ pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<Foreto
     let order = in_order(&tasks);
     let mut told: Vec<Option<Told>> = tasks.iter().map(|_| None).collect();
     for level in levels(&tasks, &order) {
-        let results = look_at_all(&level, |at| teller.tell(at, &told));
+        let results = crowd::map(&level, LOOKERS, |at| teller.tell(*at, &told));
         for (at, result) in level.into_iter().zip(results) {
             told[at] = Some(result?);
         }
@@ -298,27 +296,4 @@ fn levels(tasks: &[Task], order: &[usize]) -> Vec<Vec<usize>> {
         levels[depth[*at]].push(*at);
     }
     levels
-}
-
-/// Looks at several tasks at once: a look at a host takes its time.
-fn look_at_all<T: Send>(tasks: &[usize], look: impl Fn(usize) -> Result<T> + Sync) -> Vec<Result<T>> {
-    if let [one] = tasks {
-        return vec![look(*one)];
-    }
-    let next = AtomicUsize::new(0);
-    let seen: Mutex<Vec<Option<Result<T>>>> = Mutex::new(tasks.iter().map(|_| None).collect());
-    thread::scope(|scope| {
-        for _ in 0..LOOKERS.min(tasks.len()) {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(task) = tasks.get(at) else { break };
-                    let result = look(*task);
-                    seen.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(result);
-                }
-            });
-        }
-    });
-    let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
-    seen.into_iter().map(|result| result.unwrap_or_else(|| Err(Error::bug("a look at a step panicked")))).collect()
 }

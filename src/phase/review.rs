@@ -1,16 +1,12 @@
 //! How each step stands: by its record, and by a look at what it made. For reports; it decides nothing and changes nothing.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread;
-
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::graph::{Task, expand};
 use super::{Action, Phase, Proof, failure};
 use crate::Result;
+use crate::crowd;
 use crate::state::{State, Store};
 
 /// How many looks go on at once: most of them wait for a host.
@@ -52,29 +48,16 @@ pub fn review(store: &Store, phase: &Phase, look: impl Fn(&str) -> bool + Sync) 
     let state = store.state()?;
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel();
-    thread::scope(|scope| {
-        for _ in 0..LOOKS.min(tasks.len()) {
-            let (sender, tasks, actions, state, look, next) = (sender.clone(), &tasks, &actions, &state, &look, &next);
-            scope.spawn(move || {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(task) = tasks.get(at) else { return };
-                    let looked = look(&phase.manifest.steps[task.step].name);
-                    drop(sender.send((at, condition(state, task, actions[task.step].as_ref(), looked))));
-                }
-            });
-        }
+    let conditions = crowd::map(&tasks, LOOKS, |task| {
+        let looked = look(&phase.manifest.steps[task.step].name);
+        condition(&state, task, actions[task.step].as_ref(), looked)
     });
-    drop(sender);
-    let conditions: BTreeMap<usize, Condition> = receiver.into_iter().collect();
     let standing = |(task, condition): (&Task, Condition)| {
         let record = state.steps.get(&task.id);
         let (finished, elapsed_ms) = (record.map(|record| record.finished), record.map(|record| record.elapsed_ms));
         Standing { id: task.id.clone(), condition, finished, elapsed_ms }
     };
-    Ok(tasks.iter().zip(conditions.into_values()).map(standing).collect())
+    Ok(tasks.iter().zip(conditions).map(standing).collect())
 }
 
 fn condition(state: &State, task: &Task, action: &dyn Action, look: bool) -> Condition {

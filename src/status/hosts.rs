@@ -1,14 +1,12 @@
 //! What the hosts themselves are asked: their certificates, and whether they have this turnup. One question a host, all at once.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::thread;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use crate::cluster::Cluster;
+use crate::crowd;
 use crate::error::Result;
 use crate::provision::Host;
 
@@ -41,28 +39,12 @@ pub(super) fn ask(cluster: &Cluster) -> Found {
         Ok(handoff) => handoff.map(|handoff| handoff.hosts).unwrap_or_default(),
         Err(error) => return Found { gaps: vec![Gap::new("the hosts", error)], ..Found::default() },
     };
-    let waiting = Mutex::new(hosts.iter());
-    let answers = Mutex::new(BTreeMap::new());
-    thread::scope(|scope| {
-        for _ in 0..PARALLEL.min(hosts.len()) {
-            scope.spawn(|| {
-                loop {
-                    let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some(host) = next else { return };
-                    let answer = ask_one(cluster, host);
-                    answers.lock().unwrap_or_else(PoisonError::into_inner).insert(host.name.clone(), answer);
-                }
-            });
-        }
-    });
-    let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let answers = crowd::map(&hosts, PARALLEL, |host| ask_one(cluster, host));
     let mut found = Found::default();
-    // In the order of the hand-off.
-    for host in &hosts {
-        match answers.remove(&host.name) {
-            Some(Ok(said)) => found.add(&host.name, &said, cluster.version()),
-            Some(Err(error)) => found.gaps.push(Gap::new(&host.name, error)),
-            None => {}
+    for (host, answer) in hosts.iter().zip(answers) {
+        match answer {
+            Ok(said) => found.add(&host.name, &said, cluster.version()),
+            Err(error) => found.gaps.push(Gap::new(&host.name, error)),
         }
     }
     found

@@ -19,6 +19,7 @@ const LONGEST: usize = 600;
 const ROOMS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("change", &[]),
+    ("crowd", &[]),
     // Named by whoever has an effect.
     ("kill_point", &[]),
     ("document", &[]),
@@ -27,7 +28,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("exec", &["kill_point"]),
     ("doctor", &["exec"]),
     ("wizard", &["config"]),
-    ("phase", &["change", "exec", "kill_point", "state"]),
+    ("phase", &["change", "crowd", "exec", "kill_point", "state"]),
     ("report", &["phase", "state"]),
     ("artifacts", &["document", "exec", "phase"]),
     // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
@@ -37,7 +38,19 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("node", &["change", "document", "exec", "kill_point", "provision"]),
     (
         "bootstrap",
-        &["artifacts", "change", "cluster", "config", "document", "exec", "node", "phase", "provision", "state"],
+        &[
+            "artifacts",
+            "change",
+            "cluster",
+            "config",
+            "crowd",
+            "document",
+            "exec",
+            "node",
+            "phase",
+            "provision",
+            "state",
+        ],
     ),
     ("addons", &["artifacts", "bootstrap", "change", "cluster", "config", "document", "exec", "phase", "provision"]),
     ("forecast", &["addons", "bootstrap", "cluster", "config", "phase", "provision", "state"]),
@@ -58,8 +71,8 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("validate", &["addons", "bootstrap", "cluster", "exec", "phase", "provision", "report"]),
-    ("status", &["addons", "artifacts", "bootstrap", "cluster", "phase", "provision", "report", "state"]),
-    ("bundle", &["artifacts", "bootstrap", "cluster", "config", "doctor", "provision", "state", "status"]),
+    ("status", &["addons", "artifacts", "bootstrap", "cluster", "crowd", "phase", "provision", "report", "state"]),
+    ("bundle", &["artifacts", "bootstrap", "cluster", "config", "crowd", "doctor", "provision", "state", "status"]),
     (
         "bench",
         &[
