@@ -160,7 +160,10 @@ impl Fault {
         let budget = if class == Class::Transient { BUDGET } else { Duration::ZERO };
         let redact = |text: &str| redact(simulation, text);
         let spent = begun(ended) + budget;
-        let more = evidence(screen).filter(|line| !cause.contains(line)).map(|line| format!(" <br> {line}"));
+        // What was under way when a signal came is another thing each time.
+        let more = evidence(screen)
+            .filter(|line| class != Class::Interrupted && !cause.contains(line))
+            .map(|line| format!(" <br> {line}"));
         let said = redact(&format!("{cause}{}", more.unwrap_or_default()));
         Row::new(self.name, class_name(class), said, redact(next), ended.elapsed.saturating_sub(spent))
     }
