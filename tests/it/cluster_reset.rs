@@ -225,26 +225,26 @@ fn installs_that_were_killed_leave_nothing() {
     let before = look(&site, CONTROL_PLANE);
     let handoff = site.path("outputs/provision.json").display().to_string();
     // What turnup says when it is killed: from the first byte on the host to a control plane that almost stands.
+    // And after how many seconds the way back is killed, too: the more there is to be undone, the longer it takes.
     let moments = [
-        "bootstrap/inspect@it-control-plane-0 done",
-        "user etcd",
-        "/opt/turnup/bin/kubelet",
-        "/etc/kubernetes/manifests/etcd.json",
-        "containerd.service",
-        "kubelet.service",
-        "etcd healthy",
-        "API server ready",
+        ("bootstrap/inspect@it-control-plane-0 done", None),
+        ("user etcd", Some(0.0)),
+        ("/opt/turnup/bin/kubelet", None),
+        ("/etc/kubernetes/manifests/etcd.json", Some(0.1)),
+        ("containerd.service", None),
+        ("kubelet.service", Some(0.3)),
+        ("etcd healthy", None),
+        ("API server ready", Some(1.5)),
     ];
-    for (number, moment) in moments.into_iter().enumerate() {
+    for (moment, later) in moments {
         let mut running = start_second(&site, &["bootstrap", "--from", &handoff]);
         running.wait_for(moment);
         kill_process(running.pid(), Signal::KILL).unwrap();
         drop(running.wait(Duration::from_mins(1)));
         // The agent on the host may live on for a moment: it is killed as well, as a host would that loses power.
         on_host(&site, CONTROL_PLANE, "pkill -KILL -f '[t]urnup node up' || true");
-        if number % 2 == 1 {
-            // The more there is to be undone, the longer it takes.
-            kill_down_midway(&site, moment, number / 3);
+        if let Some(later) = later {
+            kill_down_midway(&site, moment, later);
         }
         ok_second(&site, &["down", "--yes", "--cluster", "it"]);
         assert_same(&before, &look(&site, CONTROL_PLANE), &format!("killed at {moment:?}"));
@@ -264,7 +264,7 @@ fn give_key_again(site: &Site) {
 }
 
 /// The way back is killed on the host as well, this much later each time, and has to go on.
-fn kill_down_midway(site: &Site, moment: &str, later: usize) {
+fn kill_down_midway(site: &Site, moment: &str, later: f64) {
     let running = start_second(site, &["down", "--yes"]);
     let wait = "for i in $(seq 500); do pgrep -f '[t]urnup node down' >/dev/null && break; sleep 0.02; done";
     let kill = format!("sleep {later}; pkill -KILL -f '[t]urnup node down' && echo hit || true");
