@@ -37,6 +37,9 @@ test "$1" = version || echo "$1" >>"$TF_NOTES/calls"
 if [ "$1" = plan ]; then
     echo '{{"type":"planned_change","change":{{"resource":{{"addr":"terraform_data.fake"}},"action":"create"}}}}'
 fi
+if [ "$1" = show ]; then
+    echo '{{"resource_changes":[{{"address":"terraform_data.fake","change":{{"actions":["create"]}}}}]}}'
+fi
 if [ "$1" = apply ]; then
     echo '{{"type":"apply_start","hook":{{"resource":{{"addr":"terraform_data.fake"}},"action":"create"}}}}'
     {apply}

@@ -129,8 +129,8 @@ fn describe(rel: &str, bytes: &[u8]) -> String {
     }
     if rel == "outputs/addons.json" {
         // Each object's version, which etcd counts.
-        let versions: BTreeMap<String, String> = serde_json::from_str(text).unwrap();
-        return format!("{:?}", versions.into_keys());
+        let applied: serde_json::Value = serde_json::from_str(text).unwrap();
+        return format!("{:?}", applied["objects"].as_object().unwrap().keys().collect::<BTreeSet<_>>());
     }
     let steady: String = without_pem(text).lines().map(|line| steady(line) + "\n").collect();
     Digest::of(steady.as_bytes()).to_string()
