@@ -137,7 +137,7 @@ impl Host<'_> {
 
     fn facts(&self) -> Value {
         let mut facts = json!({
-            "os": "Debian GNU/Linux 13 (simulated)", "kernel": "6.12.0", "arch": "x86_64", "cgroup": 2,
+            "schema": "turnup.facts/1", "os": "Debian GNU/Linux 13 (simulated)", "kernel": "6.12.0", "arch": "x86_64", "cgroup": 2,
             "container": false, "lowers_oom_score": true, "joined": self.world.path(self.file("complete.json")).exists(),
             "resolv_conf": "/etc/resolv.conf", "memory_mib": 4096, "cpus": 2,
         });

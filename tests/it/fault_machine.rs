@@ -51,7 +51,15 @@ fn files() -> Vec<Fault> {
         cut("the hand-off of phase 1 is half-written", "outputs/provision.json")
             .recovers(&["provision/handoff begins"]),
         cut("the list of artifacts is half-written", "outputs/artifacts.json")
-            .recovers(&["bootstrap/artifacts begins"]),
+            .healed(|simulation| drop(fs_err::remove_file(simulation.state("outputs/artifacts.json"))))
+            .fails(
+                Class::Person,
+                &[
+                    "bootstrap/artifacts failed",
+                    "outputs/artifacts.json",
+                    "remove the file; turnup bootstrap writes it anew",
+                ],
+            ),
         cut("the facts about a host are half-written", "outputs/facts/h1.json")
             .recovers(&["bootstrap/inspect@h1 begins"]),
         cut("a node's configuration is half-written", "complete/h1.json").recovers(&["bootstrap/complete@h1 begins"]),

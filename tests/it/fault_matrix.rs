@@ -236,7 +236,7 @@ fn redact_word(word: &str) -> String {
 fn evidence(screen: &str) -> Option<&str> {
     const ABOUT: [&str; 6] = ["$ ", "log: ", "not begun", "also failed", "gave up after", "and "];
     let mut lines = screen.lines().rev().filter_map(|line| line.strip_prefix("  | "));
-    lines.find(|line| !ABOUT.iter().any(|start| line.starts_with(start)))
+    lines.find(|line| !line.contains(" hosts failed: ") && !ABOUT.iter().any(|start| line.starts_with(start)))
 }
 
 /// Works the list off with some threads; a row that fails does not stop the others.
