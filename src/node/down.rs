@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::error::{Context as _, Error, Result};
-use crate::exec::Run;
+use crate::exec::{OnDeath, Run};
 
 use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, Kept, mount_points, names_in, unit_file};
 use super::up::{LOCK, Report, take_turn};
@@ -218,12 +218,12 @@ impl Down<'_> {
             Ok(fs_err::read_to_string(file)?.lines().any(|line| line.split(':').next() == Some(name)))
         };
         if !user && has("/etc/passwd")? {
-            Run::new("userdel").arg(name).dir("/").succeed()?;
+            remove_account("userdel", name)?;
             self.removed(format_args!("user {name}"))?;
         }
         // Some systems remove it with the user.
         if !group && has("/etc/group")? {
-            Run::new("groupdel").arg(name).dir("/").succeed()?;
+            remove_account("groupdel", name)?;
             self.removed(format_args!("group {name}"))?;
         }
         Ok(())
@@ -313,6 +313,11 @@ fn is_put_back(path: &str, kept: &Kept) -> bool {
     }
     let copy = kept.path().and_then(|copy| task::digest_of(&copy).ok());
     copy.is_some() && task::digest_of(Path::new(path)).ok() == copy && !Path::new(path).is_symlink()
+}
+
+/// Killed with us, shadow's tools would leave their lock files in /etc for ever; they end by themselves in no time.
+fn remove_account(program: &str, name: &str) -> Result<()> {
+    Run::new(program).arg(name).dir("/").on_death(OnDeath::Nothing).succeed().map(drop)
 }
 
 fn systemctl(args: &[&str]) -> Result<()> {
