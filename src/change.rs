@@ -150,6 +150,20 @@ impl From<Vec<Change>> for Preview {
     }
 }
 
+/// How many lines of one thing a plan shows.
+const LINES: usize = 60;
+
+/// Cuts lines that are too many to be read, and says how many more there are.
+#[must_use]
+pub fn shorten(mut lines: Vec<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(LINES);
+    if more > 0 {
+        lines.truncate(LINES);
+        lines.push(format!("… and {more} more lines"));
+    }
+    lines
+}
+
 const MARK: &str = "(known after ";
 
 /// Stands for a value that nobody knows before this step has run. It is shown and never used: whatever is made from it carries it along.

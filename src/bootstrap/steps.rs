@@ -116,11 +116,10 @@ impl Node {
     /// What the work on one host depends on: which machine it is, and its complete configuration, secrets included by digest.
     fn node_inputs(&self, host: Option<&str>) -> Result<Inputs> {
         let host = self.host(host)?;
-        let complete = self.cluster.store.read(file_of(&host.name))?.unwrap_or_default();
         let mut inputs = Inputs::new().with("host instance", &host.instance).with("turnup", self.cluster.version());
-        let Ok(complete) = Complete::parse("", &String::from_utf8_lossy(&complete)) else {
-            let step = format!("bootstrap/complete@{}", host.name);
-            return Ok(inputs.with("complete configuration", change::known_after(&step)));
+        let complete = match self.written_complete(&host.name)? {
+            Ok(complete) => complete,
+            Err(mark) => return Ok(inputs.with("complete configuration", mark)),
         };
         inputs.insert("Kubernetes version", &complete.kubernetes_version);
         inputs.extend(complete.files.iter().map(|file| (file.path.clone(), format!("{file:?}"))));
@@ -133,12 +132,20 @@ impl Node {
 
     /// The API server's manifest as the host's complete configuration has it.
     fn api_manifest(&self, host: &str) -> Result<String> {
-        let complete = self.cluster.store.read(file_of(host))?.unwrap_or_default();
-        let Ok(complete) = Complete::parse("", &String::from_utf8_lossy(&complete)) else {
-            return Ok(change::known_after(&format!("bootstrap/complete@{host}")));
-        };
-        let manifest = complete.files.iter().find(|file| file.path == API_MANIFEST);
-        Ok(manifest.map(|file| format!("{file:?}")).unwrap_or_default())
+        Ok(self.written_complete(host)?.map_or_else(
+            |mark| mark,
+            |complete| {
+                let manifest = complete.files.iter().find(|file| file.path == API_MANIFEST);
+                manifest.map(|file| format!("{file:?}")).unwrap_or_default()
+            },
+        ))
+    }
+
+    /// The complete configuration that the step before has written; the mark that stands for it as long as it has not.
+    fn written_complete(&self, host: &str) -> Result<std::result::Result<Complete, String>> {
+        let bytes = self.cluster.store.read(file_of(host))?.unwrap_or_default();
+        let complete = Complete::parse("", &String::from_utf8_lossy(&bytes));
+        Ok(complete.map_err(|_| change::known_after(&format!("bootstrap/complete@{host}"))))
     }
 
     /// Asks the host itself whether it still is what it was made.

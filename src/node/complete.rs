@@ -160,6 +160,13 @@ pub struct Health {
     pub pod: String,
 }
 
+impl Unit {
+    /// Whether it has to start anew after these changes. What a plan foretells and what `turnup node up` does are this one answer.
+    pub fn depends_on_any(&self, is_changed: impl Fn(&str) -> bool) -> bool {
+        self.restart_on.iter().any(|file| is_changed(file))
+    }
+}
+
 impl Complete {
     /// Parses one; `path` is only for the message.
     pub fn parse(path: &str, text: &str) -> Result<Self> {

@@ -7,17 +7,15 @@ use std::path::Path;
 
 use similar::{ChangeTag, TextDiff};
 
-use crate::change::{Change, Verb};
+use crate::change::{self, Change, Verb};
 use crate::error::Result;
 use crate::exec::Run;
 
 use super::complete::{Binary, Complete, Content, File, Unit};
+use super::inventory::unit_file;
 use super::static_pod::MANIFESTS;
 use super::task;
 use super::up::stamp;
-
-/// How many lines of one text a plan shows.
-const LINES: usize = 60;
 
 /// What differs, in the order in which `turnup node up` would mend it; nothing when there is nothing to do.
 pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
@@ -58,7 +56,7 @@ pub fn foresee_restarts(before: &Complete, after: &Complete) -> Vec<String> {
     changed.extend(after.binaries.iter().filter(other).map(|binary| binary.path.as_str()));
     let services = after.units.iter().filter_map(|unit| {
         let known = before.units.iter().find(|known| known.name == unit.name)?;
-        let stale = known.text != unit.text || unit.restart_on.iter().any(|file| changed.contains(file.as_str()));
+        let stale = known.text != unit.text || unit.depends_on_any(|file| changed.contains(file));
         stale.then(|| unit.name.clone())
     });
     let pods = changed.iter().filter(|path| kept(path).is_some()).filter_map(|path| path.strip_prefix(MANIFESTS));
@@ -67,7 +65,7 @@ pub fn foresee_restarts(before: &Complete, after: &Complete) -> Vec<String> {
 
 /// The unit's own file, and what becomes of the unit when that or what it depends on changes.
 fn unit_differences(unit: &Unit, touched: &BTreeSet<String>) -> Vec<Change> {
-    let path = format!("/etc/systemd/system/{}", unit.name);
+    let path = unit_file(&unit.name);
     let text = fs_err::read_to_string(&path);
     let mut changes = Vec::new();
     match &text {
@@ -79,7 +77,7 @@ fn unit_differences(unit: &Unit, touched: &BTreeSet<String>) -> Vec<Change> {
         text.is_ok() && Run::new("systemctl").args(["is-active", "--quiet", &unit.name]).dir("/").output().is_ok();
     if !active {
         changes.push(Change::new(Verb::Start, "service", &unit.name));
-    } else if !changes.is_empty() || unit.restart_on.iter().any(|file| touched.contains(file)) {
+    } else if !changes.is_empty() || unit.depends_on_any(|file| touched.contains(file)) {
         changes.push(Change::new(Verb::Restart, "service", &unit.name));
     }
     changes
@@ -134,13 +132,7 @@ fn line_diff(before: &str, after: &str) -> Vec<String> {
         };
         Some(format!("{sign} {}", change.value().trim_end_matches('\n')))
     });
-    let mut lines: Vec<String> = changed.collect();
-    let more = lines.len().saturating_sub(LINES);
-    if more > 0 {
-        lines.truncate(LINES);
-        lines.push(format!("… and {more} more lines"));
-    }
-    lines
+    change::shorten(changed.collect())
 }
 
 fn attributes(kind: &str, path: &str, mode: u32, owner: u32) -> Option<Change> {
@@ -162,6 +154,6 @@ mod tests {
         assert_eq!(line_diff("a\nb\nc\n", "a\nB\nc\n"), ["- b", "+ B"]);
         let long = "line\n".repeat(100);
         let lines = line_diff("", &long);
-        assert_eq!((lines.len(), lines.last().map(String::as_str)), (LINES + 1, Some("… and 40 more lines")));
+        assert_eq!((lines.len(), lines.last().map(String::as_str)), (61, Some("… and 40 more lines")));
     }
 }

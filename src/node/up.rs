@@ -15,7 +15,7 @@ use crate::exec::{Run, signals};
 use crate::kill_point;
 
 use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
-use super::inventory::Inventory;
+use super::inventory::{Inventory, unit_file};
 use super::static_pod;
 use super::task::{self, Secrets};
 
@@ -119,7 +119,7 @@ impl Node<'_> {
 
     fn prepare_host(&mut self) -> Result<()> {
         // Once kubelet is here, the ports are its own.
-        if !Path::new("/etc/systemd/system/kubelet.service").exists() {
+        if !Path::new(&unit_file("kubelet.service")).exists() {
             self.complete.ports.iter().try_for_each(|port| task::require_port(*port))?;
         }
         for user in &self.complete.users {
@@ -170,7 +170,7 @@ impl Node<'_> {
     }
 
     fn start_unit(&mut self, unit: &Unit) -> Result<()> {
-        let path = format!("{UNITS}/{}", unit.name);
+        let path = unit_file(&unit.name);
         let known = fs_err::read_to_string(&path).is_ok_and(|text| text == unit.text);
         if !known {
             task::write_atomic(Path::new(&path), unit.text.as_bytes(), 0o644, 0)?;
@@ -178,7 +178,7 @@ impl Node<'_> {
         }
         systemctl(&["daemon-reload"])?;
         systemctl(&["enable", "--quiet", &unit.name])?;
-        let stale = self.changed.contains(&path) || unit.restart_on.iter().any(|file| self.changed.contains(file));
+        let stale = self.changed.contains(&path) || unit.depends_on_any(|file| self.changed.contains(file));
         systemctl(&[if stale { "restart" } else { "start" }, &unit.name])
     }
 

@@ -75,10 +75,7 @@ impl Cx {
     }
     /// Refuses changes that the plan does not announce. Without a plan all are welcome.
     pub fn admit(&self, changes: &[Change]) -> Result<()> {
-        let Some(announced) = &self.announced else { return Ok(()) };
-        let Some(change) = announced.find_unannounced(changes) else { return Ok(()) };
-        let error = change.lines.iter().take(8).fold(not_in_plan(&format!("{}: {change}", self.id)), Error::evidence);
-        Err(error)
+        self.announced.as_ref().map_or(Ok(()), |announced| require_announced(announced, &self.id, changes))
     }
     /// The file that this step's children log to.
     #[must_use]
@@ -102,6 +99,12 @@ impl Cx {
     pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Run {
         Run::new(program).log(&self.log).timeout(self.remaining())
     }
+}
+
+/// Refuses the first of a step's changes that was not announced.
+pub(super) fn require_announced(announced: &Preview, id: &str, changes: &[Change]) -> Result<()> {
+    let Some(change) = announced.find_unannounced(changes) else { return Ok(()) };
+    Err(change.lines.iter().take(8).fold(not_in_plan(&format!("{id}: {change}")), Error::evidence))
 }
 
 /// The world is not the one that the plan was made for.

@@ -1,11 +1,11 @@
 //! A plan that a run is held to: what may run, from which inputs, changing what. It finds nothing out itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::action::not_in_plan;
+use super::action::{not_in_plan, require_announced};
 use super::{Decision, Inputs, Planned};
+use crate::Result;
 use crate::change::Preview;
-use crate::{Error, Result};
 
 /// The steps of a plan by their ids.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,8 @@ impl Bound {
             };
             check_step(planned, step, going_on)?;
         }
-        let is_gone = |planned: &&Planned| !now.iter().any(|step| step.id == planned.id);
+        let there: BTreeSet<&str> = now.iter().map(|step| step.id.as_str()).collect();
+        let is_gone = |planned: &&Planned| !there.contains(planned.id.as_str());
         match self.steps.values().find(is_gone).filter(|planned| !going_on || planned.decision != Decision::Forget) {
             Some(planned) => Err(not_in_plan(&format!("step {} is no longer there", planned.id))),
             None => Ok(()),
@@ -77,12 +78,7 @@ fn check_step(planned: &Planned, now: &Planned, going_on: bool) -> Result<()> {
     use Decision::{Run, Skip, Unknown};
     let went_on = going_on && (now.decision == Skip || planned.decision != Skip && now.decision == Unknown);
     match (planned.decision, now.decision) {
-        (Run, Run) => match planned.preview.find_unannounced(&now.preview.changes) {
-            Some(change) => {
-                Err(change.lines.iter().take(8).fold(not_in_plan(&format!("{}: {change}", now.id)), Error::evidence))
-            }
-            None => Ok(()),
-        },
+        (Run, Run) => require_announced(&planned.preview, &now.id, &now.preview.changes),
         _ if planned.decision == now.decision || went_on => Ok(()),
         (Unknown, Run) if going_on => Ok(()),
         (_, Skip) => Err(not_in_plan(&format!("{} has nothing to do any more", now.id))),

@@ -8,10 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::change::{Change, Verb};
-
-/// How many attributes of one resource a plan shows.
-const LINES: usize = 60;
+use crate::change::{self, Change, Verb};
 
 /// What a plan of Terraform would change.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,13 +58,13 @@ fn verb(actions: &Value) -> Option<Verb> {
     }
 }
 
-fn attribute_lines(verb: Verb, change: &Value) -> Vec<String> {
+fn attribute_lines(verb: Verb, planned: &Value) -> Vec<String> {
     if verb == Verb::Delete {
         return Vec::new();
     }
-    let before = leaves(&change["before"], &change["before_sensitive"]);
-    let mut after = leaves(&change["after"], &change["after_sensitive"]);
-    for (path, text) in leaves(&change["after_unknown"], &Value::Null) {
+    let before = leaves(&planned["before"], &planned["before_sensitive"]);
+    let mut after = leaves(&planned["after"], &planned["after_sensitive"]);
+    for (path, text) in leaves(&planned["after_unknown"], &Value::Null) {
         if text == "true" {
             after.insert(path, "(known after apply)".into());
         }
@@ -82,12 +79,7 @@ fn attribute_lines(verb: Verb, change: &Value) -> Vec<String> {
         lines.extend(before.map(|value| format!("- {name} = {value}")));
         lines.extend(after.map(|value| format!("+ {name} = {value}")));
     }
-    let more = lines.len().saturating_sub(LINES);
-    if more > 0 {
-        lines.truncate(LINES);
-        lines.push(format!("… and {more} more lines"));
-    }
-    lines
+    change::shorten(lines)
 }
 
 /// The attributes that have a value, by their paths; those that the provider calls sensitive without it.
