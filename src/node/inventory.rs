@@ -22,7 +22,7 @@ pub(super) const DIR: &str = "/var/lib/turnup";
 /// One line of JSON an entry; the first names the version.
 pub(super) const FILE: &str = "/var/lib/turnup/inventory.jsonl";
 /// Where files lie that were there before.
-const KEPT: &str = "/var/lib/turnup/kept";
+pub(super) const KEPT: &str = "/var/lib/turnup/kept";
 /// The version that this turnup reads and writes.
 const VERSION: u32 = 1;
 /// Directories that kubelet, containerd, etcd, pods and CNI plugins fill. What they had at the first look stays.

@@ -15,7 +15,7 @@ use crate::exec::{Run, signals};
 use crate::kill_point;
 
 use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
-use super::inventory::{Inventory, unit_file};
+use super::inventory::{self, Inventory, unit_file};
 use super::static_pod;
 use super::task::{self, Secrets};
 
@@ -112,7 +112,7 @@ impl Node<'_> {
         let files = files.chain(complete.binaries.iter().map(|binary| binary.path.as_str()));
         let stamps: Vec<PathBuf> = complete.images.iter().map(stamp).collect();
         let others = [HOST_FILE, BOOTSTRAP_KUBECONFIG].map(Path::new);
-        let dirs = [task::USERS, UNITS].map(|dir| Path::new(dir).join("any"));
+        let dirs = [task::USERS, UNITS, inventory::KEPT].map(|dir| Path::new(dir).join("any"));
         let paths = files.map(Path::new).chain(others).chain(dirs.iter().chain(&stamps).map(PathBuf::as_path));
         task::remove_temporary(paths)
     }

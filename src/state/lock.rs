@@ -114,23 +114,21 @@ pub(super) fn look(path: &Path) -> Result<Option<Holder>> {
     };
     let Ok(owner) = serde_json::from_slice::<Owner>(&text) else { return Ok(None) };
     let inode = fs_err::metadata(path).map_err(|error| trouble::io(path, error))?.ino();
-    let alive = is_held(&fs_err::read_to_string("/proc/locks").unwrap_or_default(), inode)
-        .unwrap_or_else(|| Path::new("/proc").join(owner.pid.to_string()).exists());
+    // Where the kernel has no such list, a process of this number has to do. An empty list is one.
+    let alive = fs_err::read_to_string("/proc/locks")
+        .map_or_else(|_| Path::new("/proc").join(owner.pid.to_string()).exists(), |locks| is_held(&locks, inode));
     Ok(Some(Holder { owner, alive }))
 }
 
-/// Whether the kernel's list of locks has one on this inode; nothing where there is no list. To try the lock would be surer, and would
-/// get in the way of whoever takes it at that moment.
-fn is_held(locks: &str, inode: u64) -> Option<bool> {
-    if locks.is_empty() {
-        return None;
-    }
+/// Whether the kernel's list of locks has one on this inode. To try the lock would be surer, and would get in the way of whoever takes it
+/// at that moment.
+fn is_held(locks: &str, inode: u64) -> bool {
     let end = format!(":{inode}");
     let of_file = |line: &str| {
         let mut words = line.split_whitespace().skip(1);
         words.next() == Some("FLOCK") && words.any(|word| word.ends_with(&end))
     };
-    Some(locks.lines().any(of_file))
+    locks.lines().any(of_file)
 }
 
 fn held(owner: Option<&Owner>) -> Error {
