@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A line longer than this is cut into pieces: one program must not fill our memory.
-const LONGEST_LINE: u64 = 1 << 20;
+/// A longer line of standard error is cut into pieces: of that only the end is kept, and one program must not fill our memory.
+pub(super) const LONGEST_LINE: u64 = 1 << 20;
 /// How often a file that a child writes is looked at.
 const FOLLOW: Duration = Duration::from_millis(25);
 
-/// Hands over every line until the other end closes. Bytes that are not UTF-8 become U+FFFD.
-pub(super) fn read_lines(source: impl Read, mut on_line: impl FnMut(String)) {
+/// Hands over every line until the other end closes, longer ones in pieces. Bytes that are not UTF-8 become U+FFFD.
+pub(super) fn read_lines(source: impl Read, longest: u64, mut on_line: impl FnMut(String)) {
     let mut reader = BufReader::new(source);
     let mut line = Vec::new();
     loop {
         line.clear();
-        match reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+        match reader.by_ref().take(longest).read_until(b'\n', &mut line) {
             Ok(0) => return,
             Ok(_) => {
                 let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
@@ -87,8 +87,11 @@ mod tests {
     #[test]
     fn lines_end_with_newline_or_with_the_source() {
         let mut lines = Vec::new();
-        read_lines(&b"one\r\n\ntwo \xff\nthree"[..], |line| lines.push(line));
+        read_lines(&b"one\r\n\ntwo \xff\nthree"[..], u64::MAX, |line| lines.push(line));
         assert_eq!(lines, ["one", "", "two \u{fffd}", "three"]);
+        lines.clear();
+        read_lines(&b"longer\nthan"[..], 4, |line| lines.push(line));
+        assert_eq!(lines, ["long", "er", "than"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use duct::{Expression, Handle};
 use rustix::process::Signal;
 
-use super::capture::{Follow, Tail, read_lines};
+use super::capture::{Follow, LONGEST_LINE, Tail, read_lines};
 use super::failure::{Ended, Failure};
 use super::log::{Log, Mask};
 use super::{environment, nursery, signals, tools};
@@ -491,8 +491,10 @@ type Reader = Box<dyn FnOnce() + Send>;
 
 fn reader(source: impl io::Read + Send + 'static, stream: Stream, sender: &Sender<Message>) -> Reader {
     let sender = sender.clone();
+    // Terraform prints a whole state as one line, and what is kept whole anyway is not cut.
+    let longest = if stream == Stream::Stdout { u64::MAX } else { LONGEST_LINE };
     Box::new(move || {
-        read_lines(source, |line| drop(sender.send(Message::Line(stream, line))));
+        read_lines(source, longest, |line| drop(sender.send(Message::Line(stream, line))));
         drop(sender.send(Message::Closed));
     })
 }

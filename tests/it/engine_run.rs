@@ -31,6 +31,13 @@ fn much_output_on_both_pipes_does_not_block() {
     assert!(output.stderr.ends_with("err 19999\n"));
 }
 
+/// Terraform prints the state of a thousand hosts as one line of JSON: a break in it would be one that nobody wrote.
+#[test]
+fn a_line_of_many_megabytes_stays_one() {
+    let output = sh("head -c 3000000 /dev/zero | tr '\\0' x").output().unwrap();
+    assert_eq!((output.stdout.len(), output.stdout.lines().count()), (3_000_001, 1));
+}
+
 #[test]
 fn the_ways_to_end_badly_are_told_apart() {
     assert!(matches!(sh("exit 7").output(), Err(Failure::Exited { code: 7, .. })));
