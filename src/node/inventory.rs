@@ -197,8 +197,8 @@ impl Inventory {
         // First the paths below which all others lie.
         for path in GROWN {
             self.look_at_parents(Path::new(path))?;
-            if Path::new(path).is_dir() {
-                // containerd sets the mode of its own.
+            // At the first look only: what is there at a later one, the programs have made. containerd sets the mode of its own.
+            if !self.known.contains(&format!("grown {path}")) && Path::new(path).is_dir() {
                 self.look_at_directory(Path::new(path))?;
             }
             self.note(&format!("grown {path}"), || {

@@ -103,6 +103,13 @@ fn collect(root: &Path, rel: &str, without: &[&str], place: &str, picture: &mut 
     } else {
         "no file".to_owned()
     };
+    if rel.ends_with("inventory.jsonl") {
+        // Line by line, so that a difference says what it is about.
+        for line in fs_err::read_to_string(&path).unwrap().lines() {
+            picture.insert(format!("{place} /{rel} {}", steady(line)), "line".to_owned());
+        }
+        return;
+    }
     let kind = if data.is_dir() { "directory" } else { "file" };
     let owner = (data.uid(), data.gid());
     let mode = data.permissions().mode() & 0o7777;
