@@ -4,6 +4,7 @@
 //! target's own part (`local`) is called back by Terraform through `turnup local …`.
 
 mod adopt;
+pub mod cloud;
 mod forecast;
 pub mod handoff;
 pub mod local;

@@ -10,6 +10,7 @@ mod bench_cli;
 mod cli_status;
 mod cli_support;
 #[cfg(feature = "kill-points")]
+mod cloud_modules;
 mod cluster_crash;
 mod cluster_faults;
 mod cluster_life;

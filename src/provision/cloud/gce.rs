@@ -1,0 +1,221 @@
+//! Google Compute Engine's own part: its settings, its names, and what it would refuse.
+//!
+//! Limits of names are those of Compute Engine's documentation "Naming resources" (63 characters, RFC 1035) and of IAM's "Create service
+//! accounts" (6 to 30 characters); instance group managers leave five of the 63 to what they append.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::error::Result;
+
+use super::{Defaults, Group, Machine, Reader, Spec, Target, fit, refused, require_apart};
+
+/// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or `-control-plane-0` and five characters.
+const PREFIX: usize = 37;
+/// The longest name of an instance group, whose machines get `-xxxx`.
+const GROUP: usize = 53;
+/// The longest name of a service account.
+const ACCOUNT: usize = 30;
+/// Families of machine types ("Machine families resource and comparison guide").
+const FAMILIES: [&str; 35] = [
+    "a2", "a3", "a4", "a4x", "c2", "c2d", "c3", "c3d", "c4", "c4a", "c4d", "e2", "f1", "g1", "g2", "g4", "h3", "h4d",
+    "m1", "m2", "m3", "m4", "n1", "n2", "n2d", "n4", "n4a", "n4d", "t2a", "t2d", "tau", "x4", "z3", "ct5lp", "ct6e",
+];
+/// Families that take Hyperdisk alone ("About Hyperdisk", machine series support).
+const HYPERDISK_ONLY: [&str; 8] = ["a4", "a4x", "c4", "c4a", "c4d", "n4", "n4a", "n4d"];
+
+/// `cluster.gce` of the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the Kconfig tree")]
+pub(crate) struct Gce {
+    project: String,
+    region: String,
+    zone: String,
+    network: String,
+    subnetwork: String,
+    network_project: String,
+    subnet_cidr: String,
+    public_addresses: bool,
+    nat: bool,
+    network_tags: Vec<String>,
+    disk_kms_key: String,
+    credentials_file: String,
+    control_plane_service_account: String,
+    node_service_account: String,
+    os_login: bool,
+    shielded_vm: bool,
+    min_cpu_platform: String,
+    names: Names,
+}
+
+/// Names within the limits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Names {
+    prefix: String,
+    control_plane_account: String,
+    node_account: String,
+    control_plane: BTreeMap<String, String>,
+    groups: BTreeMap<String, String>,
+}
+
+/// What the settings say, and what hosts have that say nothing else.
+pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
+    let text = |name: &str| read.text(&format!("phase1.gce.{name}"));
+    let flag = |name: &str| read.flag(&format!("phase1.gce.{name}"));
+    let zone = text("zone")?;
+    let zones = Some(read.list("phase1.gce.zones")?).filter(|zones| !zones.is_empty());
+    let zones = zones.unwrap_or_else(|| vec![zone.clone()]);
+    let public = flag("public_addresses")?;
+    let single = read.number("phase1.control_plane.count")? <= 1 && !zone.is_empty();
+    let defaults = Defaults {
+        image: text("os_image")?,
+        disk_gb: read.number("phase1.gce.disk_gb")?,
+        disk_type: text("disk_type")?,
+        machine_type: text("instance_type")?,
+        control_plane_machine_type: text("control_plane_instance_type")?,
+        control_plane_zones: if single { vec![zone.clone()] } else { zones.clone() },
+        zones,
+        public_address: public,
+        etcd_volume_type: text("etcd_volume_type")?,
+    };
+    let gce = Gce {
+        project: text("project")?,
+        region: text("region")?,
+        zone: Some(zone).filter(|zone| !zone.is_empty()).unwrap_or_else(|| defaults.zones[0].clone()),
+        network: text("network")?,
+        subnetwork: text("subnetwork")?,
+        network_project: text("network_project")?,
+        subnet_cidr: text("subnet_cidr")?,
+        public_addresses: public,
+        nat: flag("nat")?,
+        network_tags: read.list("phase1.gce.network_tags")?,
+        disk_kms_key: text("disk_kms_key")?,
+        credentials_file: text("credentials_file")?,
+        control_plane_service_account: text("control_plane_service_account")?,
+        node_service_account: text("node_service_account")?,
+        os_login: flag("os_login")?,
+        shielded_vm: flag("shielded_vm")?,
+        min_cpu_platform: text("min_cpu_platform")?,
+        names: Names::default(),
+    };
+    Ok((defaults, Target::Gce(Box::new(gce))))
+}
+
+impl Gce {
+    /// Gives everything its name.
+    pub(super) fn name_all(
+        &mut self,
+        cluster: &str,
+        control_plane: &BTreeMap<String, Machine>,
+        groups: &BTreeMap<String, Group>,
+    ) {
+        // A name here begins with a letter, a cluster's may begin with a digit.
+        let begun = if cluster.starts_with(|letter: char| letter.is_ascii_digit()) {
+            format!("k{cluster}")
+        } else {
+            cluster.to_owned()
+        };
+        let prefix = fit(&begun, PREFIX);
+        let account = |end: &str| fit(&prefix, ACCOUNT - end.len()) + end;
+        self.names = Names {
+            control_plane_account: account("-control-plane"),
+            node_account: account("-node"),
+            control_plane: (0..)
+                .zip(control_plane.keys())
+                .map(|(index, host)| (host.clone(), format!("{prefix}-control-plane-{index}")))
+                .collect(),
+            groups: groups.keys().map(|name| (name.clone(), fit(&format!("{prefix}-{name}"), GROUP))).collect(),
+            prefix,
+        };
+    }
+
+    /// What Compute Engine would refuse, before it is asked.
+    pub(super) fn check(&self, spec: &Spec) -> Result<()> {
+        if self.subnetwork.is_empty() {
+            require_apart("phase1.gce.subnet_cidr", &self.subnet_cidr, &spec.networks)?;
+        }
+        let of_groups =
+            spec.groups.iter().flat_map(|(name, group)| group.zones.iter().map(move |zone| (name.as_str(), zone)));
+        let of_masters = spec.control_plane.values().map(|host| ("", &host.zone));
+        for (group, zone) in of_masters.chain(of_groups) {
+            self.check_zone(group, zone)?;
+        }
+        for host in spec.control_plane.values() {
+            check_machine(
+                "phase1.gce.control_plane_instance_type",
+                &host.machine_type,
+                "phase1.gce.disk_type",
+                &host.disk_type,
+            )?;
+            check_machine(
+                "phase1.gce.control_plane_instance_type",
+                &host.machine_type,
+                "phase1.gce.etcd_volume_type",
+                &spec.etcd.volume.kind,
+            )?;
+        }
+        for (name, group) in &spec.groups {
+            let key = if group.machine_type.is_empty() {
+                "phase1.gce.instance_type".to_owned()
+            } else {
+                format!("the machine type of the group {name}")
+            };
+            check_machine(&key, &group.machine_type, "phase1.gce.disk_type", &group.disk_type)?;
+            check_labels(&format!("phase1.node_groups: tags of {name}"), &group.tags)?;
+        }
+        check_labels("phase1.tags", &spec.tags)
+    }
+
+    fn check_zone(&self, group: &str, zone: &str) -> Result<()> {
+        let key =
+            if group.is_empty() { "phase1.gce.zone".to_owned() } else { format!("phase1.gce.zones (group {group})") };
+        if zone.is_empty() {
+            let why = format!("the zones of {} are not known to turnup", self.region);
+            return Err(refused(&key, why)
+                .hint(format!("turnup config set phase1.gce.zone={}-a (gcloud compute zones list)", self.region)));
+        }
+        let letter = zone.strip_prefix(&self.region).and_then(|rest| rest.strip_prefix('-'));
+        if letter.is_some_and(|letter| letter.len() == 1 && letter.bytes().all(|byte| byte.is_ascii_lowercase())) {
+            return Ok(());
+        }
+        let why = format!("{zone} is no zone of the region {}", self.region);
+        Err(refused(&key, why).hint(format!("zones are {0}-a, {0}-b, …; or set phase1.gce.region", self.region)))
+    }
+}
+
+/// A machine type has a family that exists, and the disk is one that it takes.
+fn check_machine(key: &str, machine: &str, disk_key: &str, disk: &str) -> Result<()> {
+    let family = machine.split('-').next().unwrap_or_default();
+    let known = FAMILIES.contains(&family) || machine.starts_with("custom-");
+    if !known || !machine.contains('-') {
+        let error = refused(key, format!("{machine} is no machine type of Compute Engine"));
+        return Err(match kconfig::suggest(family, FAMILIES.into_iter()) {
+            Some(near) => error.hint(format!(
+                "did you mean {}? (gcloud compute machine-types list)",
+                machine.replacen(family, &near, 1)
+            )),
+            None => error.hint("gcloud compute machine-types list"),
+        });
+    }
+    if HYPERDISK_ONLY.contains(&family) && !disk.starts_with("hyperdisk-") {
+        return Err(refused(disk_key, format!("machines of type {machine} take no {disk}"))
+            .hint(format!("turnup config set {disk_key}=hyperdisk-balanced")));
+    }
+    Ok(())
+}
+
+/// Labels: lower-case letters, digits, `_` and `-`, at most 63 characters, keys beginning with a letter ("Requirements for labels").
+fn check_labels(key: &str, labels: &BTreeMap<String, String>) -> Result<()> {
+    let allowed = |text: &str| {
+        text.len() <= 63
+            && text.chars().all(|letter| letter.is_lowercase() || letter.is_ascii_digit() || "_-".contains(letter))
+    };
+    for (name, value) in labels {
+        if !allowed(name) || !allowed(value) || !name.starts_with(|letter: char| letter.is_lowercase()) {
+            return Err(refused(key, format!("{name}={value} is no label of Google Cloud"))
+                .hint("lower-case letters, digits, _ and -, at most 63 of each; a key begins with a letter"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,474 @@
+//! What a cloud's Terraform module is given: one typed object, made of the configuration, the same for every cloud but for the part that
+//! is the cloud's own.
+//!
+//! It decides nothing that the configuration does not say, and refuses before Terraform starts what no cloud would accept. It runs nothing
+//! and writes nothing.
+
+mod gce;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::artifacts::Digest;
+use crate::config::{Network, Settings};
+use crate::error::{Context as _, Error, Result};
+
+use super::handoff::Role;
+
+/// The variable `cluster` of a module: `templates/provision/<target>/variables.tf` says what each field is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    pub(crate) kubernetes_version: String,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) networks: Networks,
+    pub(crate) api: Api,
+    pub(crate) ssh: Access,
+    pub(crate) dns: Dns,
+    pub(crate) etcd: Etcd,
+    pub(crate) deletion_protection: bool,
+    pub(crate) control_plane: BTreeMap<String, Machine>,
+    pub(crate) groups: BTreeMap<String, Group>,
+    #[serde(flatten)]
+    pub(crate) target: Target,
+}
+
+/// The part that is a cloud's own, under the cloud's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Target {
+    Gce(Box<gce::Gce>),
+}
+
+/// Networks of the cluster that are not the hosts'.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Networks {
+    pub(crate) pods: String,
+    pub(crate) services: String,
+}
+
+/// How the API server is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Api {
+    pub(crate) port: u16,
+    pub(crate) exposure: String,
+    pub(crate) host: String,
+    pub(crate) external: bool,
+    pub(crate) allowed_cidrs: Vec<String>,
+    pub(crate) static_address: String,
+    pub(crate) internal_load_balancer: bool,
+}
+
+/// How turnup and people log in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Access {
+    pub(crate) user: String,
+    pub(crate) port: u16,
+    pub(crate) allowed_cidrs: Vec<String>,
+    pub(crate) authorized_keys: Vec<String>,
+    pub(crate) bastion: bool,
+    pub(crate) bastion_machine_type: String,
+}
+
+/// Where names are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Dns {
+    pub(crate) provider: String,
+    pub(crate) domain: String,
+    pub(crate) zone: String,
+    pub(crate) private: bool,
+    pub(crate) ttl: u32,
+}
+
+/// The etcd clusters, their members and the members' volumes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Etcd {
+    pub(crate) clusters: Vec<String>,
+    pub(crate) members: Vec<String>,
+    pub(crate) volume: Volume,
+}
+
+/// What each member's volume is like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Volume {
+    pub(crate) size_gb: u32,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) encrypted: bool,
+    pub(crate) kms_key: String,
+}
+
+/// One control-plane host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Machine {
+    pub(crate) member: String,
+    pub(crate) zone: String,
+    pub(crate) machine_type: String,
+    pub(crate) image: String,
+    pub(crate) disk_gb: u32,
+    pub(crate) disk_type: String,
+    pub(crate) user_data: String,
+}
+
+/// A group of hosts that are made alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Group {
+    pub(crate) role: Role,
+    pub(crate) size: u32,
+    pub(crate) min: Option<u32>,
+    pub(crate) max: Option<u32>,
+    pub(crate) machine_type: String,
+    pub(crate) image: String,
+    pub(crate) disk_gb: u32,
+    pub(crate) disk_type: String,
+    pub(crate) zones: Vec<String>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) taints: Vec<String>,
+    pub(crate) spot: bool,
+    pub(crate) public_address: bool,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) max_unavailable: u32,
+    pub(crate) max_surge: u32,
+    pub(crate) user_data: String,
+    pub(crate) volumes: Vec<GroupVolume>,
+}
+
+/// One more disk of each host of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct GroupVolume {
+    pub(crate) name: String,
+    pub(crate) size_gb: u32,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) encrypted: bool,
+}
+
+/// What hosts have that say nothing else.
+pub(super) struct Defaults {
+    pub(super) image: String,
+    pub(super) disk_gb: u32,
+    pub(super) disk_type: String,
+    pub(super) machine_type: String,
+    pub(super) control_plane_machine_type: String,
+    pub(super) zones: Vec<String>,
+    pub(super) control_plane_zones: Vec<String>,
+    pub(super) public_address: bool,
+    pub(super) etcd_volume_type: String,
+}
+
+impl Target {
+    /// Gives everything a name that the cloud takes.
+    fn name_all(&mut self, cluster: &str, control_plane: &BTreeMap<String, Machine>, groups: &BTreeMap<String, Group>) {
+        match self {
+            Self::Gce(gce) => gce.name_all(cluster, control_plane, groups),
+        }
+    }
+}
+
+/// The variables of the target's module as `terraform.tfvars.json` has them; `keys` are lines of `authorized_keys`.
+///
+/// An error names the setting that the cloud would refuse.
+pub fn variables(settings: &Settings, keys: Vec<String>) -> Result<serde_json::Value> {
+    let spec = Spec::read(settings, keys)?;
+    serde_json::to_value(BTreeMap::from([("cluster", spec)])).context("the variables of the module")
+}
+
+impl Spec {
+    /// What the configuration asks of this cloud; `keys` are the public keys that may log in.
+    pub(crate) fn read(settings: &Settings, keys: Vec<String>) -> Result<Self> {
+        let read = Reader(settings);
+        let name = read.text("phase1.cluster_name")?;
+        let (defaults, mut target) = match read.text("phase1.cloud_provider")?.as_str() {
+            "gce" => gce::read(&read)?,
+            other => return Err(Error::bug(format!("{other} is no cloud"))),
+        };
+        let control_plane = control_plane(&read, &name, &defaults)?;
+        let groups = groups(&read, &defaults)?;
+        target.name_all(&name, &control_plane, &groups);
+        let spec = Self {
+            networks: Networks { pods: read.text("phase2.pod_cidr")?, services: read.text("phase2.service_cidr")? },
+            kubernetes_version: read.text("phase2.kubernetes_version")?,
+            tags: read.map("phase1.tags")?,
+            api: api(&read, &name)?,
+            ssh: access(&read, keys)?,
+            dns: dns(&read)?,
+            etcd: Etcd {
+                clusters: etcd_clusters(&read)?,
+                members: control_plane.values().map(|host| host.member.clone()).collect(),
+                volume: Volume {
+                    size_gb: read.number("phase1.etcd_volume.size_gb")?,
+                    kind: defaults.etcd_volume_type,
+                    encrypted: read.flag("phase1.etcd_volume.encrypted")?,
+                    kms_key: read.text("phase1.etcd_volume.kms_key")?,
+                },
+            },
+            deletion_protection: read.flag("phase1.deletion_protection")?,
+            target,
+            control_plane,
+            groups,
+            name,
+        };
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// What every cloud refuses.
+    fn check(&self) -> Result<()> {
+        match &self.target {
+            Target::Gce(gce) => gce.check(self)?,
+        }
+        if self.api.exposure == "static-address" && self.control_plane.len() > 1 {
+            return Err(refused("phase1.api.exposure", "one address cannot lead to several control-plane hosts")
+                .hint("turnup config set phase1.api.exposure=load-balancer"));
+        }
+        Ok(())
+    }
+}
+
+/// A value that no module can use; the message begins with its key.
+pub(super) fn refused(key: &str, why: impl std::fmt::Display) -> Error {
+    Error::config(format!("{key}: {why}"))
+}
+
+/// Refuses networks of hosts that share addresses with pods or Services.
+pub(super) fn require_apart(key: &str, hosts: &str, networks: &Networks) -> Result<()> {
+    let parse = |key: &str, text: &str| text.parse::<Network>().map_err(|why| refused(key, why));
+    let own = parse(key, hosts)?;
+    for (other_key, text) in [("phase2.pod_cidr", &networks.pods), ("phase2.service_cidr", &networks.services)] {
+        if own.overlaps(parse(other_key, text)?) {
+            return Err(refused(key, format!("{hosts} overlaps {text} of {other_key}"))
+                .hint(format!("turnup config set {key}=… (or {other_key}) to networks that share no address")));
+        }
+    }
+    Ok(())
+}
+
+/// A name no longer than a cloud takes: one that is too long keeps its beginning and ends in six digits of its digest, so that two that
+/// begin alike stay two.
+pub(super) fn fit(name: &str, longest: usize) -> String {
+    if name.len() <= longest {
+        return name.to_owned();
+    }
+    let digest = Digest::of(name.as_bytes()).to_string();
+    let kept = name.get(..longest.saturating_sub(7)).unwrap_or_default();
+    format!("{}-{}", kept.trim_end_matches('-'), &digest[..6])
+}
+
+/// Settings by their types.
+pub(super) struct Reader<'s>(&'s Settings);
+
+impl Reader<'_> {
+    pub(super) fn text(&self, name: &str) -> Result<String> {
+        self.0.get(name)
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Result<bool> {
+        self.0.get_bool(name)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<u32> {
+        u32::try_from(self.0.get_int(name)?).context(format!("{name} is out of range"))
+    }
+
+    pub(super) fn list(&self, name: &str) -> Result<Vec<String>> {
+        let text = self.text(name)?;
+        Ok(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
+    }
+
+    pub(super) fn map(&self, name: &str) -> Result<BTreeMap<String, String>> {
+        let pairs = self.list(name)?;
+        let pair = |item: &String| {
+            let (key, value) = item.split_once('=').unwrap_or((item, ""));
+            (key.to_owned(), value.to_owned())
+        };
+        Ok(pairs.iter().map(pair).collect())
+    }
+
+    fn records<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Vec<T>> {
+        let text = self.text(name)?;
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        serde_json::from_str(&text).map_err(|error| refused(name, error))
+    }
+
+    fn port(&self, name: &str) -> Result<u16> {
+        u16::try_from(self.number(name)?).context(format!("{name} is out of range"))
+    }
+}
+
+/// A group as the configuration has it.
+#[derive(Deserialize)]
+struct Asked {
+    name: String,
+    role: String,
+    size: u32,
+    min: Option<u32>,
+    max: Option<u32>,
+    machine_type: Option<String>,
+    image: Option<String>,
+    disk_gb: Option<u32>,
+    disk_type: Option<String>,
+    zones: Option<Vec<String>>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    taints: Vec<String>,
+    #[serde(default)]
+    spot: bool,
+    public_address: Option<bool>,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+    max_unavailable: Option<u32>,
+    max_surge: Option<u32>,
+}
+
+/// A volume as the configuration has it.
+#[derive(Deserialize)]
+struct AskedVolume {
+    name: String,
+    group: String,
+    size_gb: u32,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    encrypted: Option<bool>,
+}
+
+/// The name of the group that there is when nobody has described any.
+const WORKERS: &str = "workers";
+
+fn control_plane(read: &Reader<'_>, cluster: &str, defaults: &Defaults) -> Result<BTreeMap<String, Machine>> {
+    let groups: Vec<Asked> = read.records("phase1.node_groups")?;
+    if let Some(group) = groups.iter().find(|group| group.role != Role::Worker.name()) {
+        let why =
+            format!("the group {} has the role {}, and groups of this target are workers", group.name, group.role);
+        return Err(refused("phase1.node_groups", why)
+            .hint("say how many control-plane hosts there are with phase1.control_plane.count, and a bastion with phase1.ssh.bastion"));
+    }
+    let count = read.number("phase1.control_plane.count")?.max(1);
+    let asked = read.list("phase1.control_plane.zones")?;
+    let zones = if asked.is_empty() { &defaults.control_plane_zones } else { &asked };
+    let machine = |index: u32| {
+        let place = usize::try_from(index).unwrap_or_default();
+        let zone = zones.iter().cycle().nth(place).cloned().unwrap_or_default();
+        let member = ["a", "b", "c", "d", "e"].get(place).copied().unwrap_or("z").to_owned();
+        let machine = Machine {
+            member,
+            zone,
+            machine_type: defaults.control_plane_machine_type.clone(),
+            image: defaults.image.clone(),
+            disk_gb: defaults.disk_gb,
+            disk_type: defaults.disk_type.clone(),
+            user_data: String::new(),
+        };
+        (fit_host(cluster, index), machine)
+    };
+    Ok((0..count).map(machine).collect())
+}
+
+/// A control-plane host's name, which is its Node's: an RFC 1123 label.
+fn fit_host(cluster: &str, index: u32) -> String {
+    let end = format!("-{}-{index}", Role::ControlPlane.name());
+    fit(cluster, 63 - end.len()) + &end
+}
+
+fn groups(read: &Reader<'_>, defaults: &Defaults) -> Result<BTreeMap<String, Group>> {
+    let mut asked: Vec<Asked> = read.records("phase1.node_groups")?;
+    if asked.is_empty() {
+        let size = read.number("phase1.num_nodes")?;
+        asked = vec![
+            serde_json::from_value(serde_json::json!({"name": WORKERS, "role": "worker", "size": size}))
+                .context("the group of all workers")?,
+        ];
+    }
+    let volumes: Vec<AskedVolume> = read.records("phase1.data_volumes")?;
+    if let Some(volume) = volumes.iter().find(|volume| !asked.iter().any(|group| group.name == volume.group)) {
+        let names: Vec<&str> = asked.iter().map(|group| group.name.as_str()).collect();
+        let why = format!("{} is for the group {:?}, and there is none of this name", volume.name, volume.group);
+        return Err(refused("phase1.data_volumes", why).hint(format!("the groups are {}", names.join(", "))));
+    }
+    let group = |one: Asked| {
+        let own = volumes.iter().filter(|volume| volume.group == one.name).map(|volume| GroupVolume {
+            name: volume.name.clone(),
+            size_gb: volume.size_gb,
+            kind: volume.kind.clone().unwrap_or_else(|| defaults.disk_type.clone()),
+            encrypted: volume.encrypted.unwrap_or(true),
+        });
+        let group = Group {
+            role: Role::Worker,
+            size: one.size,
+            min: one.min,
+            max: one.max,
+            machine_type: one.machine_type.unwrap_or_else(|| defaults.machine_type.clone()),
+            image: one.image.unwrap_or_else(|| defaults.image.clone()),
+            disk_gb: one.disk_gb.unwrap_or(defaults.disk_gb),
+            disk_type: one.disk_type.unwrap_or_else(|| defaults.disk_type.clone()),
+            zones: one.zones.unwrap_or_else(|| defaults.zones.clone()),
+            labels: one.labels,
+            taints: one.taints,
+            spot: one.spot,
+            public_address: one.public_address.unwrap_or(defaults.public_address),
+            tags: one.tags,
+            max_unavailable: one.max_unavailable.unwrap_or(1),
+            max_surge: one.max_surge.unwrap_or(1),
+            user_data: String::new(),
+            volumes: own.collect(),
+        };
+        (one.name, group)
+    };
+    Ok(asked.into_iter().map(group).collect())
+}
+
+fn etcd_clusters(read: &Reader<'_>) -> Result<Vec<String>> {
+    let events = read.flag("phase2.etcd.events_cluster")?;
+    Ok(std::iter::once("main").chain(events.then_some("events")).map(str::to_owned).collect())
+}
+
+fn api(read: &Reader<'_>, cluster: &str) -> Result<Api> {
+    let domain = read.text("phase1.dns.domain")?;
+    let host = Some(read.text("phase1.api.host")?).filter(|host| !host.is_empty());
+    Ok(Api {
+        port: read.port("phase2.api_port")?,
+        exposure: read.text("phase1.api.exposure")?,
+        host: host.unwrap_or_else(|| format!("api.{cluster}.{domain}")),
+        external: read.flag("phase1.api.external")?,
+        allowed_cidrs: read.list("phase1.api.allowed_cidrs")?,
+        static_address: read.text("phase1.api.static_address")?,
+        internal_load_balancer: read.flag("phase1.api.internal_load_balancer")?,
+    })
+}
+
+fn access(read: &Reader<'_>, authorized_keys: Vec<String>) -> Result<Access> {
+    Ok(Access {
+        user: read.text("phase1.ssh_user")?,
+        port: read.port("phase1.ssh.port")?,
+        allowed_cidrs: read.list("phase1.ssh.allowed_cidrs")?,
+        authorized_keys,
+        bastion: read.text("phase1.ssh.bastion")? == "create",
+        bastion_machine_type: read.text("phase1.ssh.bastion_machine_type")?,
+    })
+}
+
+fn dns(read: &Reader<'_>) -> Result<Dns> {
+    Ok(Dns {
+        provider: read.text("phase1.dns.provider")?,
+        domain: read.text("phase1.dns.domain")?,
+        zone: read.text("phase1.dns.zone")?,
+        private: read.flag("phase1.dns.private_zone")?,
+        ttl: read.number("phase1.dns.ttl")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_too_long_stays_its_own() {
+        assert_eq!(fit("prod", 10), "prod");
+        let (one, two) = (fit("a-cluster-with-a-name-one", 20), fit("a-cluster-with-a-name-two", 20));
+        assert!(one.len() <= 20 && two.len() <= 20 && one != two && one.starts_with("a-cluster-"), "{one} {two}");
+        assert_eq!(fit("a-cluster-with-a-name-one", 20), one);
+    }
+}

@@ -1,0 +1,148 @@
+# The API server's address: that of the first control-plane host, a load balancer's, or a name.
+
+locals {
+  first = sort(keys(var.cluster.control_plane))[0]
+  # A reserved address of the user's own stands in for the first host's or the load balancer's.
+  given_address  = var.cluster.api.static_address == "" ? "" : data.google_compute_address.given[0].address
+  balanced       = var.cluster.api.exposure == "load-balancer"
+  outer_balanced = local.balanced && var.cluster.api.external
+  inner_balanced = local.balanced && (var.cluster.api.internal_load_balancer || !var.cluster.api.external)
+  first_address  = var.cluster.api.exposure == "static-address" ? local.given_address : ""
+
+  first_inner  = google_compute_address.control_plane[local.first].address
+  first_public = local.first_address != "" ? local.first_address : one([for host, address in google_compute_address.control_plane_public : address.address if host == local.first])
+
+  # For clients, and for nodes.
+  api_host = (
+    var.cluster.api.exposure == "dns" ? var.cluster.api.host :
+    local.outer_balanced ? google_compute_forwarding_rule.api[0].ip_address :
+    local.inner_balanced ? google_compute_forwarding_rule.api_inner[0].ip_address :
+    var.cluster.api.external && local.public ? local.first_public : local.first_inner
+  )
+  api_inner = (
+    var.cluster.api.exposure == "dns" ? var.cluster.api.host :
+    local.inner_balanced ? google_compute_forwarding_rule.api_inner[0].ip_address : local.first_inner
+  )
+}
+
+data "google_compute_address" "given" {
+  count  = var.cluster.api.static_address == "" ? 0 : 1
+  name   = var.cluster.api.static_address
+  region = local.region
+}
+
+resource "google_compute_address" "api" {
+  count        = local.outer_balanced && var.cluster.api.static_address == "" ? 1 : 0
+  name         = "${local.prefix}-api"
+  description  = "API server of ${var.cluster.name}"
+  address_type = "EXTERNAL"
+  region       = local.region
+}
+
+# A TCP connection proves little, a request too much: the port answers only when the API server runs, and it needs no credentials.
+resource "google_compute_region_health_check" "api" {
+  count               = local.balanced ? 1 : 0
+  name                = "${local.prefix}-api"
+  description         = "API server of ${var.cluster.name}"
+  region              = local.region
+  check_interval_sec  = 5
+  timeout_sec         = 5
+  healthy_threshold   = 2
+  unhealthy_threshold = 3
+
+  https_health_check {
+    port         = var.cluster.api.port
+    request_path = "/readyz"
+  }
+}
+
+resource "google_compute_region_backend_service" "api" {
+  count                           = local.outer_balanced ? 1 : 0
+  name                            = "${local.prefix}-api"
+  description                     = "API server of ${var.cluster.name}"
+  region                          = local.region
+  protocol                        = "TCP"
+  load_balancing_scheme           = "EXTERNAL"
+  health_checks                   = [google_compute_region_health_check.api[0].id]
+  connection_draining_timeout_sec = 30
+
+  dynamic "backend" {
+    for_each = var.cluster.control_plane
+    content {
+      group          = google_compute_instance_group_manager.control_plane[backend.key].instance_group
+      balancing_mode = "CONNECTION"
+    }
+  }
+}
+
+resource "google_compute_forwarding_rule" "api" {
+  count                 = local.outer_balanced ? 1 : 0
+  name                  = "${local.prefix}-api"
+  description           = "API server of ${var.cluster.name}"
+  region                = local.region
+  load_balancing_scheme = "EXTERNAL"
+  ip_protocol           = "TCP"
+  ports                 = [var.cluster.api.port]
+  ip_address            = local.given_address != "" ? local.given_address : google_compute_address.api[0].address
+  backend_service       = google_compute_region_backend_service.api[0].id
+}
+
+resource "google_compute_address" "api_inner" {
+  count        = local.inner_balanced ? 1 : 0
+  name         = "${local.prefix}-api-inner"
+  description  = "API server of ${var.cluster.name}, for its nodes"
+  address_type = "INTERNAL"
+  purpose      = "SHARED_LOADBALANCER_VIP"
+  subnetwork   = local.subnetwork
+  region       = local.region
+}
+
+resource "google_compute_region_backend_service" "api_inner" {
+  count                           = local.inner_balanced ? 1 : 0
+  name                            = "${local.prefix}-api-inner"
+  description                     = "API server of ${var.cluster.name}, for its nodes"
+  region                          = local.region
+  protocol                        = "TCP"
+  load_balancing_scheme           = "INTERNAL"
+  health_checks                   = [google_compute_region_health_check.api[0].id]
+  connection_draining_timeout_sec = 30
+
+  dynamic "backend" {
+    for_each = var.cluster.control_plane
+    content {
+      group          = google_compute_instance_group_manager.control_plane[backend.key].instance_group
+      balancing_mode = "CONNECTION"
+    }
+  }
+}
+
+resource "google_compute_forwarding_rule" "api_inner" {
+  count                 = local.inner_balanced ? 1 : 0
+  name                  = "${local.prefix}-api-inner"
+  description           = "API server of ${var.cluster.name}, for its nodes"
+  region                = local.region
+  load_balancing_scheme = "INTERNAL"
+  ip_protocol           = "TCP"
+  ports                 = [var.cluster.api.port]
+  network               = local.network
+  subnetwork            = local.subnetwork
+  ip_address            = google_compute_address.api_inner[0].address
+  backend_service       = google_compute_region_backend_service.api_inner[0].id
+}
+
+# For the start: afterwards turnup's agent keeps the record where the hosts are.
+resource "google_dns_record_set" "api" {
+  count        = var.cluster.dns.provider == "clouddns" && var.cluster.dns.zone != "" ? 1 : 0
+  name         = "${var.cluster.api.host}."
+  managed_zone = var.cluster.dns.zone
+  type         = "A"
+  ttl          = var.cluster.dns.ttl
+  rrdatas = (
+    local.outer_balanced ? [google_compute_forwarding_rule.api[0].ip_address] :
+    local.inner_balanced ? [google_compute_forwarding_rule.api_inner[0].ip_address] :
+    var.cluster.dns.private || !local.public ? [for address in google_compute_address.control_plane : address.address] :
+    [for address in google_compute_address.control_plane_public : address.address]
+  )
+
+  lifecycle { ignore_changes = [rrdatas] }
+}

@@ -1,0 +1,151 @@
+# Who may connect to whom. What no rule allows, Google's own rule at the end refuses.
+
+locals {
+  # Google's health checks and load balancers come from these networks (documented under "Health check concepts", probe IP ranges).
+  google_probes = ["35.191.0.0/16", "130.211.0.0/22", "209.85.152.0/22", "209.85.204.0/22"]
+  # Doors for SSH: the bastion where there is one, else the hosts themselves.
+  ssh_door = var.cluster.ssh.bastion ? [local.bastion_tag] : local.host_tags
+}
+
+resource "google_compute_firewall" "ssh" {
+  count         = length(var.cluster.ssh.allowed_cidrs) > 0 ? 1 : 0
+  name          = "${local.prefix}-ssh"
+  description   = "SSH from the networks that may log in"
+  project       = local.network_project
+  network       = local.network
+  source_ranges = var.cluster.ssh.allowed_cidrs
+  target_tags   = local.ssh_door
+
+  allow {
+    protocol = "tcp"
+    ports    = [var.cluster.ssh.port]
+  }
+}
+
+resource "google_compute_firewall" "ssh_from_bastion" {
+  count       = var.cluster.ssh.bastion ? 1 : 0
+  name        = "${local.prefix}-ssh-from-bastion"
+  description = "SSH that the bastion passes on"
+  project     = local.network_project
+  network     = local.network
+  source_tags = [local.bastion_tag]
+  target_tags = local.host_tags
+
+  allow {
+    protocol = "tcp"
+    ports    = [var.cluster.ssh.port]
+  }
+}
+
+resource "google_compute_firewall" "api" {
+  count         = var.cluster.api.external && length(var.cluster.api.allowed_cidrs) > 0 ? 1 : 0
+  name          = "${local.prefix}-api"
+  description   = "API server from the networks that may connect"
+  project       = local.network_project
+  network       = local.network
+  source_ranges = var.cluster.api.allowed_cidrs
+  target_tags   = [local.control_plane_tag]
+
+  allow {
+    protocol = "tcp"
+    ports    = [var.cluster.api.port]
+  }
+}
+
+resource "google_compute_firewall" "api_from_nodes" {
+  name        = "${local.prefix}-api-from-nodes"
+  description = "API server from the cluster's own hosts"
+  project     = local.network_project
+  network     = local.network
+  source_tags = local.host_tags
+  target_tags = [local.control_plane_tag]
+
+  allow {
+    protocol = "tcp"
+    ports    = [var.cluster.api.port]
+  }
+}
+
+resource "google_compute_firewall" "api_probes" {
+  count         = var.cluster.api.exposure == "load-balancer" ? 1 : 0
+  name          = "${local.prefix}-api-probes"
+  description   = "Health checks of the load balancers"
+  project       = local.network_project
+  network       = local.network
+  source_ranges = local.google_probes
+  target_tags   = [local.control_plane_tag]
+
+  allow {
+    protocol = "tcp"
+    ports    = [var.cluster.api.port]
+  }
+}
+
+# Nodes are in no rule for these ports: a pod that leaves its container finds no etcd.
+resource "google_compute_firewall" "etcd" {
+  name        = "${local.prefix}-etcd"
+  description = "etcd between control-plane hosts: clients and peers of both clusters"
+  project     = local.network_project
+  network     = local.network
+  source_tags = [local.control_plane_tag]
+  target_tags = [local.control_plane_tag]
+
+  allow {
+    protocol = "tcp"
+    ports    = ["2379-2382"]
+  }
+}
+
+resource "google_compute_firewall" "kubelet" {
+  name        = "${local.prefix}-kubelet"
+  description = "Logs, exec and metrics from the control plane"
+  project     = local.network_project
+  network     = local.network
+  source_tags = [local.control_plane_tag]
+  target_tags = local.host_tags
+
+  allow {
+    protocol = "tcp"
+    ports    = ["10250"]
+  }
+}
+
+resource "google_compute_firewall" "pods" {
+  name        = "${local.prefix}-pods"
+  description = "Pods of different hosts: VXLAN, and node ports and kubelet's metrics among hosts"
+  project     = local.network_project
+  network     = local.network
+  source_tags = local.host_tags
+  target_tags = local.host_tags
+
+  allow {
+    protocol = "udp"
+    ports    = ["8472"]
+  }
+  allow {
+    protocol = "tcp"
+    ports    = ["10250", "30000-32767"]
+  }
+  allow {
+    protocol = "udp"
+    ports    = ["30000-32767"]
+  }
+  allow {
+    protocol = "icmp"
+  }
+}
+
+# Where routes lead to pods, packets keep the pod's address as their source.
+resource "google_compute_firewall" "pod_addresses" {
+  name          = "${local.prefix}-pod-addresses"
+  description   = "Pods to pods on nodes, without a tunnel"
+  project       = local.network_project
+  network       = local.network
+  source_ranges = [var.cluster.networks.pods]
+  target_tags   = [local.node_tag]
+
+  allow { protocol = "tcp" }
+  allow { protocol = "udp" }
+  allow { protocol = "icmp" }
+  allow { protocol = "sctp" }
+}

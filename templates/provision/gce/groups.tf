@@ -1,0 +1,123 @@
+# Groups of workers: a template and a managed instance group each. Every group is an object of its own, so that changing one touches no other.
+
+locals {
+  # A group with a greatest size is sized by the autoscaler after it was made.
+  fixed_groups   = { for name, group in var.cluster.groups : name => group if group.max == null }
+  scaling_groups = { for name, group in var.cluster.groups : name => group if group.max != null }
+}
+
+resource "google_compute_instance_template" "group" {
+  for_each         = var.cluster.groups
+  name_prefix      = "${local.gce.names.groups[each.key]}-"
+  description      = "Hosts of the group ${each.key}, Kubernetes ${var.cluster.kubernetes_version}"
+  machine_type     = each.value.machine_type
+  min_cpu_platform = local.gce.min_cpu_platform == "" ? null : local.gce.min_cpu_platform
+  can_ip_forward   = true
+  tags             = concat([local.node_tag], local.gce.network_tags)
+  labels           = merge(local.labels, each.value.tags, { "k8s-io-role-node" = "node", "k8s-io-group" = each.key })
+  metadata         = merge(local.metadata, each.value.user_data == "" ? {} : { "user-data" = each.value.user_data })
+
+  disk {
+    source_image = each.value.image
+    boot         = true
+    auto_delete  = true
+    disk_size_gb = each.value.disk_gb
+    disk_type    = each.value.disk_type
+
+    dynamic "disk_encryption_key" {
+      for_each = local.gce.disk_kms_key == "" ? [] : [local.gce.disk_kms_key]
+      content { kms_key_self_link = disk_encryption_key.value }
+    }
+  }
+
+  dynamic "disk" {
+    for_each = each.value.volumes
+    content {
+      device_name  = disk.value.name
+      boot         = false
+      auto_delete  = true
+      type         = "PERSISTENT"
+      disk_size_gb = disk.value.size_gb
+      disk_type    = disk.value.type
+    }
+  }
+
+  network_interface {
+    subnetwork = local.subnetwork
+
+    dynamic "access_config" {
+      for_each = each.value.public_address ? [true] : []
+      content {}
+    }
+  }
+
+  # Spot machines cannot move: they are stopped, and made anew.
+  scheduling {
+    preemptible                 = each.value.spot
+    provisioning_model          = each.value.spot ? "SPOT" : "STANDARD"
+    instance_termination_action = each.value.spot ? "DELETE" : null
+    automatic_restart           = !each.value.spot
+    on_host_maintenance         = each.value.spot ? "TERMINATE" : "MIGRATE"
+  }
+
+  service_account {
+    email  = local.node_account
+    scopes = ["cloud-platform"]
+  }
+
+  dynamic "shielded_instance_config" {
+    for_each = local.gce.shielded_vm ? [true] : []
+    content {
+      enable_secure_boot          = true
+      enable_vtpm                 = true
+      enable_integrity_monitoring = true
+    }
+  }
+
+  lifecycle { create_before_destroy = true }
+}
+
+# The two kinds differ in one line: who has the last word on the size.
+resource "google_compute_region_instance_group_manager" "fixed" {
+  for_each                  = local.fixed_groups
+  name                      = local.gce.names.groups[each.key]
+  description               = "Group ${each.key}"
+  base_instance_name        = local.gce.names.groups[each.key]
+  region                    = local.region
+  distribution_policy_zones = each.value.zones
+  target_size               = each.value.size
+
+  version { instance_template = google_compute_instance_template.group[each.key].id }
+
+  update_policy {
+    type                         = "PROACTIVE"
+    minimal_action               = "REPLACE"
+    instance_redistribution_type = "PROACTIVE"
+    # A regional group counts in steps of its zones.
+    max_surge_fixed       = each.value.max_surge == 0 ? 0 : max(each.value.max_surge, length(each.value.zones))
+    max_unavailable_fixed = each.value.max_surge == 0 ? max(each.value.max_unavailable, length(each.value.zones)) : 0
+  }
+}
+
+resource "google_compute_region_instance_group_manager" "scaling" {
+  for_each                  = local.scaling_groups
+  name                      = local.gce.names.groups[each.key]
+  description               = "Group ${each.key}, between ${coalesce(each.value.min, 0)} and ${each.value.max} hosts"
+  base_instance_name        = local.gce.names.groups[each.key]
+  region                    = local.region
+  distribution_policy_zones = each.value.zones
+  target_size               = each.value.size
+
+  version { instance_template = google_compute_instance_template.group[each.key].id }
+
+  update_policy {
+    type           = "PROACTIVE"
+    minimal_action = "REPLACE"
+    # The autoscaler chooses which host goes; Compute Engine moving hosts between zones would delete busy ones.
+    instance_redistribution_type = "NONE"
+    max_surge_fixed              = each.value.max_surge == 0 ? 0 : max(each.value.max_surge, length(each.value.zones))
+    max_unavailable_fixed        = each.value.max_surge == 0 ? max(each.value.max_unavailable, length(each.value.zones)) : 0
+  }
+
+  lifecycle { ignore_changes = [target_size] }
+}

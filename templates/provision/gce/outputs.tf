@@ -1,0 +1,43 @@
+# What bootstrap needs to know: turnup.provision/1, the same shape for every target.
+
+output "handoff" {
+  description = "The typed hand-off to bootstrap: turnup.provision/1."
+  value = {
+    schema  = "turnup.provision/1"
+    cluster = var.cluster.name
+    target  = "gce"
+    api     = { host = local.api_host, port = var.cluster.api.port, internal_host = local.api_inner }
+    hosts = [
+      for name, host in var.cluster.control_plane : merge(
+        {
+          name     = name
+          role     = "control-plane"
+          address  = google_compute_address.control_plane[name].address
+          zone     = host.zone
+          instance = google_compute_instance_template.control_plane[name].id
+          ssh = merge(
+            { user = var.cluster.ssh.user, port = var.cluster.ssh.port, host_key = "" },
+            var.cluster.ssh.bastion ? { jump = "${var.cluster.ssh.user}@${google_compute_address.bastion[0].address}:${var.cluster.ssh.port}" } : {},
+          )
+        },
+        local.public ? { external_address = name == local.first ? local.first_public : google_compute_address.control_plane_public[name].address } : {},
+      )
+    ]
+    groups = [
+      for name, group in var.cluster.groups : merge(
+        { name = name, role = group.role, size = group.size },
+        group.min == null ? {} : { min = group.min },
+        group.max == null ? {} : { max = group.max },
+      )
+    ]
+    volumes = [
+      for key, volume in local.volumes : {
+        name   = google_compute_disk.etcd[key].name
+        zone   = volume.zone
+        etcd   = volume.etcd
+        member = volume.member
+        id     = google_compute_disk.etcd[key].id
+      }
+    ]
+  }
+}
