@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash
+	test lint fmt clippy doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash test-clouds
 
 # Built first, loudly; then run without a word from cargo, which gives its process to turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -51,6 +51,8 @@ test: build ## All tests, the real cluster included; needs root
 	cargo test --locked --workspace --all-features
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash
+test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs
+	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cloud_emulators
 bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges
 	cargo bench --locked --bench kconfig -- $(ARGS)
 bench-wizard: ## The wizard on Linux's tree: time from a key to the drawn screen; ARGS=--assert judges

@@ -3,123 +3,18 @@
 //!
 //! What an API would say is not known here: `make test-clouds` asks emulators through the real providers.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![expect(clippy::disallowed_methods, reason = "it plays the person who applies a module without turnup")]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::LazyLock;
 
 use serde_json::Value;
-use turnup::config::{Settings, TreeSource};
-use turnup::provision::cloud;
 
-const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE8Tn3uMkKfY0yXvX1yq0m3m0y4F1m3m0y4F1m3m0y4F turnup";
-
-/// The stub, built once by all tests of this run.
-static STUB: LazyLock<PathBuf> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stub-provider");
-    let built = Command::new("go")
-        .args(["build", "-trimpath", "-o"])
-        .arg(&path)
-        .arg(".")
-        .current_dir(data("stub-provider"))
-        .output();
-    let built = built.unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    path
-});
-
-fn data(rel: &str) -> PathBuf {
-    Path::new(ROOT).join("tests/terraform").join(rel)
-}
-
-/// A module in a directory of its own, with the variables of one configuration.
-struct Module {
-    dir: tempfile::TempDir,
-}
-
-impl Module {
-    fn new(target: &str, provider: &str, config: &Path) -> Self {
-        let module = Self { dir: tempfile::tempdir().unwrap() };
-        for entry in fs_err::read_dir(Path::new(ROOT).join("templates/provision").join(target)).unwrap() {
-            let path = entry.unwrap().path();
-            fs_err::copy(&path, module.path(path.file_name().unwrap().to_str().unwrap())).unwrap();
-        }
-        let plugins = module.path("plugins");
-        fs_err::create_dir(&plugins).unwrap();
-        fs_err::copy(&*STUB, plugins.join(format!("terraform-provider-{provider}"))).unwrap();
-        fs_err::copy(data(&format!("schemas/{provider}.json")), plugins.join("schema.json")).unwrap();
-        let overrides =
-            format!("provider_installation {{\n  dev_overrides {{ \"hashicorp/{provider}\" = {plugins:?} }}\n}}\n");
-        fs_err::write(module.path("cli.tfrc"), overrides).unwrap();
-        module.configure(&settings(config));
-        module
-    }
-
-    fn path(&self, rel: &str) -> PathBuf {
-        self.dir.path().join(rel)
-    }
-
-    fn configure(&self, settings: &Settings) {
-        let variables = cloud::variables(settings, vec![KEY.to_owned()]).unwrap();
-        fs_err::write(self.path("terraform.tfvars.json"), format!("{variables:#}")).unwrap();
-    }
-
-    /// Runs Terraform; its exit code and standard output.
-    fn run(&self, args: &[&str]) -> (i32, String, String) {
-        let run = Command::new("terraform")
-            .args(args)
-            .current_dir(self.dir.path())
-            .env("TF_CLI_CONFIG_FILE", self.path("cli.tfrc"))
-            .output()
-            .unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (run.status.code().unwrap(), text(&run.stdout), text(&run.stderr))
-    }
-
-    #[track_caller]
-    fn ok(&self, args: &[&str]) -> String {
-        let (code, out, err) = self.run(args);
-        assert_eq!(code, 0, "terraform {args:?}\n{out}\n{err}");
-        out
-    }
-
-    /// What a plan would do, by address.
-    fn changes(&self) -> BTreeMap<String, String> {
-        self.ok(&["plan", "-input=false", "-out=plan"]);
-        let plan: Value = serde_json::from_str(&self.ok(&["show", "-json", "plan"])).unwrap();
-        let changes = plan["resource_changes"].as_array().into_iter().flatten();
-        let actions =
-            |change: &Value| (change["address"].as_str().unwrap().to_owned(), change["change"]["actions"].to_string());
-        changes.map(actions).filter(|(_, actions)| actions != "[\"no-op\"]" && actions != "[\"read\"]").collect()
-    }
-
-    fn apply(&self) {
-        self.ok(&["apply", "-input=false", "-auto-approve"]);
-    }
-}
-
-fn settings(config: &Path) -> Settings {
-    Settings::load(config, &TreeSource::embedded()).unwrap()
-}
-
-/// The configurations of a target by their names.
-fn profiles(target: &str) -> BTreeMap<String, PathBuf> {
-    let entries = fs_err::read_dir(data(target)).unwrap().map(|entry| entry.unwrap().path());
-    let named = entries.filter_map(|path| {
-        let name = path.file_name()?.to_str()?.strip_suffix(".config.json")?.to_owned();
-        Some((name, path))
-    });
-    named.collect()
-}
+use crate::cloud_support::{Module, profiles};
 
 /// Every configuration of a target from nothing to nothing; returns what each hand-off says.
 fn live_through(target: &str, provider: &str) -> BTreeMap<String, Value> {
     let mut handoffs = BTreeMap::new();
     for (name, config) in profiles(target) {
-        let module = Module::new(target, provider, &config);
+        let module = Module::with_stub(target, provider, &config);
         assert!(module.ok(&["fmt", "-check", "-diff"]).is_empty(), "{target} is not formatted");
         module.ok(&["validate"]);
         module.apply();

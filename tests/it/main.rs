@@ -10,7 +10,9 @@ mod bench_cli;
 mod cli_status;
 mod cli_support;
 #[cfg(feature = "kill-points")]
+mod cloud_emulators;
 mod cloud_modules;
+mod cloud_support;
 mod cluster_crash;
 mod cluster_faults;
 mod cluster_life;

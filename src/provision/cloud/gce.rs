@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 
-use super::{Defaults, Group, Machine, Reader, Spec, Target, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, Reader, Spec, Target, fit, refused, require_apart};
 
 /// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or `-control-plane-0` and five characters.
 const PREFIX: usize = 37;
@@ -107,7 +107,7 @@ impl Gce {
     pub(super) fn name_all(
         &mut self,
         cluster: &str,
-        control_plane: &BTreeMap<String, Machine>,
+        control_plane: &BTreeMap<String, ControlPlaneHost>,
         groups: &BTreeMap<String, Group>,
     ) {
         // A name here begins with a letter, a cluster's may begin with a digit.

@@ -28,7 +28,7 @@ pub(crate) struct Spec {
     pub(crate) dns: Dns,
     pub(crate) etcd: Etcd,
     pub(crate) deletion_protection: bool,
-    pub(crate) control_plane: BTreeMap<String, Machine>,
+    pub(crate) control_plane: BTreeMap<String, ControlPlaneHost>,
     pub(crate) groups: BTreeMap<String, Group>,
     #[serde(flatten)]
     pub(crate) target: Target,
@@ -101,7 +101,7 @@ pub(crate) struct Volume {
 
 /// One control-plane host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Machine {
+pub(crate) struct ControlPlaneHost {
     pub(crate) member: String,
     pub(crate) zone: String,
     pub(crate) machine_type: String,
@@ -159,7 +159,12 @@ pub(super) struct Defaults {
 
 impl Target {
     /// Gives everything a name that the cloud takes.
-    fn name_all(&mut self, cluster: &str, control_plane: &BTreeMap<String, Machine>, groups: &BTreeMap<String, Group>) {
+    fn name_all(
+        &mut self,
+        cluster: &str,
+        control_plane: &BTreeMap<String, ControlPlaneHost>,
+        groups: &BTreeMap<String, Group>,
+    ) {
         match self {
             Self::Gce(gce) => gce.name_all(cluster, control_plane, groups),
         }
@@ -338,7 +343,7 @@ struct AskedVolume {
 /// The name of the group that there is when nobody has described any.
 const WORKERS: &str = "workers";
 
-fn control_plane(read: &Reader<'_>, cluster: &str, defaults: &Defaults) -> Result<BTreeMap<String, Machine>> {
+fn control_plane(read: &Reader<'_>, cluster: &str, defaults: &Defaults) -> Result<BTreeMap<String, ControlPlaneHost>> {
     let groups: Vec<Asked> = read.records("phase1.node_groups")?;
     if let Some(group) = groups.iter().find(|group| group.role != Role::Worker.name()) {
         let why =
@@ -353,7 +358,7 @@ fn control_plane(read: &Reader<'_>, cluster: &str, defaults: &Defaults) -> Resul
         let place = usize::try_from(index).unwrap_or_default();
         let zone = zones.iter().cycle().nth(place).cloned().unwrap_or_default();
         let member = ["a", "b", "c", "d", "e"].get(place).copied().unwrap_or("z").to_owned();
-        let machine = Machine {
+        let machine = ControlPlaneHost {
             member,
             zone,
             machine_type: defaults.control_plane_machine_type.clone(),

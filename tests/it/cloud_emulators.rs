@@ -1,0 +1,139 @@
+//! The clouds' modules with the real providers, against emulators of the clouds' APIs on loopback: `make test-clouds`.
+//!
+//! Providers are built from their Go modules, which takes minutes, and kept outside the checkout by their versions.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![expect(clippy::disallowed_methods, reason = "it builds providers and starts emulators, as a person would")]
+
+use std::collections::BTreeMap;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::cloud_support::{Module, data, profiles, settings_with};
+
+/// Google's provider 8.0.0: the one version that can be had as a Go module.
+const GOOGLE: &str = "github.com/hashicorp/terraform-provider-google@v1.20.1-0.20260828184646-f3721fb45fa3";
+
+/// Builds a provider, or takes the one that an earlier run has built.
+fn build_provider(module: &str) -> PathBuf {
+    let cache = std::env::var("XDG_CACHE_HOME")
+        .map_or_else(|_| PathBuf::from(std::env::var("HOME").unwrap()).join(".cache"), PathBuf::from);
+    let (path, version) = module.split_once('@').unwrap();
+    let dir = cache.join("turnup-providers").join(version);
+    let binary = dir.join(Path::new(path).file_name().unwrap());
+    if !binary.exists() {
+        let built = Command::new("go")
+            .args(["install", "-trimpath", "-ldflags", "-s -w", module])
+            .env("GOBIN", &dir)
+            .output()
+            .unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    }
+    binary
+}
+
+/// An emulator that ends with the test.
+struct Emulator {
+    child: Child,
+    port: u16,
+}
+
+impl Emulator {
+    fn start(script: &str) -> Self {
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let child = Command::new("python3")
+            .arg(data("emulators").join(script))
+            .arg(port.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let emulator = Self { child, port };
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(20), "{script} does not answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        emulator
+    }
+}
+
+impl Emulator {
+    /// Makes what was there before the cluster.
+    fn seed(&self, path: &str, body: &serde_json::Value) {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        ureq::post(&url).send(body.to_string().as_bytes()).unwrap();
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn google_environment(emulator: &Emulator) -> BTreeMap<String, String> {
+    let base = format!("http://127.0.0.1:{}", emulator.port);
+    let endpoint = |(name, path): (&str, &str)| (format!("GOOGLE_{name}_CUSTOM_ENDPOINT"), format!("{base}{path}"));
+    let endpoints = [
+        ("COMPUTE", "/compute/v1/"),
+        ("IAM", "/iam/v1/"),
+        ("IAM_BETA", "/iam/v1/"),
+        ("STORAGE", "/storage/v1/"),
+        ("DNS", "/dns/v1/"),
+        ("RESOURCE_MANAGER", "/crm/v1/"),
+        ("CLOUD_RESOURCE_MANAGER", "/crm/"),
+        ("RESOURCE_MANAGER_V3", "/crm/v3/"),
+    ];
+    endpoints.map(endpoint).into_iter().chain([("GOOGLE_OAUTH_ACCESS_TOKEN".to_owned(), "fake".to_owned())]).collect()
+}
+
+#[test]
+#[ignore = "a part of make test-clouds"]
+fn gce_lives_in_an_emulator() {
+    let provider = build_provider(GOOGLE);
+    for (name, config) in profiles("gce") {
+        let emulator = Emulator::start("gce.py");
+        let compute = |rest: &str| format!("/compute/v1/projects/{rest}");
+        match name.as_str() {
+            "dns" => emulator.seed(
+                "/dns/v1/projects/a-project/managedZones",
+                &json!({"name": "k8s-example-com", "dnsName": "k8s.example.com."}),
+            ),
+            "existing-network" => {
+                let network = compute("host-project/global/networks");
+                emulator.seed(&network, &json!({"name": "corporate"}));
+                let subnetwork = json!({"name": "kubernetes", "ipCidrRange": "10.9.0.0/20", "network": format!("{network}/corporate")});
+                emulator.seed(&compute("host-project/regions/us-central1/subnetworks"), &subnetwork);
+                let address = json!({"name": "api-of-shared", "address": "192.0.2.77"});
+                emulator.seed(&compute("a-project/regions/us-central1/addresses"), &address);
+            }
+            _ => {}
+        }
+        let module = Module::new("gce", "google", &provider, &config, google_environment(&emulator));
+        module.ok(&["validate"]);
+        module.apply();
+        assert_eq!(module.changes(), BTreeMap::new(), "{name}: the second plan is not empty");
+        // One more worker, and larger disks for etcd: nothing else changes, and nothing is made anew.
+        if name == "single" {
+            module.configure(&settings_with(&config, &["phase1.num_nodes=5", "phase1.etcd_volume.size_gb=40"]));
+            let changes = module.changes();
+            let wanted = [
+                "google_compute_disk.etcd[\"main-a\"]",
+                "google_compute_region_instance_group_manager.fixed[\"workers\"]",
+            ];
+            assert_eq!(
+                changes.into_iter().collect::<Vec<_>>(),
+                wanted.map(|address| (address.to_owned(), "[\"update\"]".to_owned()))
+            );
+            module.apply();
+            assert_eq!(module.changes(), BTreeMap::new());
+        }
+        module.ok(&["destroy", "-auto-approve"]);
+        assert_eq!(module.ok(&["state", "list"]), "", "{name}");
+    }
+}
