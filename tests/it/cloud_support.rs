@@ -67,8 +67,8 @@ impl Module {
         let plugins = module.path("plugins");
         fs_err::create_dir(&plugins).unwrap();
         std::os::unix::fs::symlink(binary, plugins.join(format!("terraform-provider-{provider}"))).unwrap();
-        let overrides =
-            format!("provider_installation {{\n  dev_overrides {{ \"hashicorp/{provider}\" = {plugins:?} }}\n}}\n");
+        let (name, dir) = (format!("hashicorp/{provider}"), plugins.display());
+        let overrides = format!("provider_installation {{\n  dev_overrides {{ \"{name}\" = \"{dir}\" }}\n}}\n");
         fs_err::write(module.path("cli.tfrc"), overrides).unwrap();
         module.configure(&settings(config));
         module
