@@ -30,7 +30,7 @@ resource "aws_launch_template" "bastion" {
   name                   = each.key
   description            = "Bastion of ${local.name}"
   update_default_version = true
-  image_id               = local.images[local.architectures[var.cluster.ssh.bastion_machine_type]].id
+  image_id               = local.images[local.bastion_image == "" ? local.architectures[var.cluster.ssh.bastion_machine_type] : local.bastion_image].id
   instance_type          = var.cluster.ssh.bastion_machine_type
   key_name               = local.key_pair
   user_data              = local.user_data["bastion"]
@@ -43,7 +43,7 @@ resource "aws_launch_template" "bastion" {
   }
 
   block_device_mappings {
-    device_name = local.images[local.architectures[var.cluster.ssh.bastion_machine_type]].root
+    device_name = local.images[local.bastion_image == "" ? local.architectures[var.cluster.ssh.bastion_machine_type] : local.bastion_image].root
     ebs {
       volume_size           = 8
       volume_type           = "gp3"

@@ -18,7 +18,7 @@ locals {
 }
 
 data "aws_vpc" "existing" {
-  count = local.seeks_blocks ? 1 : 0
+  count = local.own_vpc ? 0 : 1
   id    = local.aws.vpc_id
 }
 

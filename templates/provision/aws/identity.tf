@@ -52,14 +52,14 @@ locals {
         Effect    = "Allow"
         Action    = "kms:CreateGrant"
         Resource  = var.cluster.etcd.volume.kms_key
-        Condition = { Bool = { "kms:GrantIsForAWSResource" = "true" }, StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.amazonaws.com" } }
+        Condition = { Bool = { "kms:GrantIsForAWSResource" = "true" }, StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
       },
       {
         Sid       = "EtcdKey"
         Effect    = "Allow"
         Action    = ["kms:Decrypt", "kms:DescribeKey"]
         Resource  = var.cluster.etcd.volume.kms_key
-        Condition = { StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.amazonaws.com" } }
+        Condition = { StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
       },
     ] : statement if var.cluster.etcd.volume.kms_key != ""],
     # Keeps the names of the API server and of etcd's members, and no other name in that zone.

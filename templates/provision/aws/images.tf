@@ -13,8 +13,10 @@ locals {
   machines = concat(
     [for host in var.cluster.control_plane : { type = host.machine_type, image = host.image }],
     [for group in var.cluster.groups : { type = group.machine_type, image = group.image }],
-    var.cluster.ssh.bastion ? [{ type = var.cluster.ssh.bastion_machine_type, image = "" }] : [],
+    # The bastion is of the hosts' image: the same user logs in.
+    var.cluster.ssh.bastion ? [{ type = var.cluster.ssh.bastion_machine_type, image = local.bastion_image }] : [],
   )
+  bastion_image        = var.cluster.control_plane[local.first].image
   debian_architectures = toset([for machine in local.machines : local.architectures[machine.type] if machine.image == ""])
   given_images         = toset([for machine in local.machines : machine.image if machine.image != ""])
 

@@ -2,8 +2,9 @@
 # are made there, and subnets made there follow its main route table.
 
 locals {
-  own_vpc = local.aws.vpc_id == ""
-  vpc     = local.own_vpc ? aws_vpc.cluster[0].id : local.aws.vpc_id
+  own_vpc  = local.aws.vpc_id == ""
+  vpc      = local.own_vpc ? aws_vpc.cluster[0].id : local.aws.vpc_id
+  vpc_cidr = local.own_vpc ? local.aws.vpc_cidr : data.aws_vpc.existing[0].cidr_block
 
   # The VPC is cut into eight. The first eighth holds small public subnets for gateways, bastion and load balancers; a zone's hosts have the
   # eighth of its letter, so that a zone that is added later moves nobody.

@@ -13,7 +13,7 @@ locals {
   # Doors for SSH: the bastion where there is one, else the hosts themselves. Doors for the API: its load balancer, else the hosts.
   ssh_doors = var.cluster.ssh.bastion ? ["bastion"] : ["control-plane", "node"]
   api_door  = local.outer_balanced ? "api" : local.balanced ? "api-inner" : "control-plane"
-  api_cidrs = var.cluster.api.external ? var.cluster.api.allowed_cidrs : []
+  api_cidrs = var.cluster.api.external ? var.cluster.api.allowed_cidrs : [local.vpc_cidr]
   ssh_port  = var.cluster.ssh.port
   api_port  = var.cluster.api.port
 

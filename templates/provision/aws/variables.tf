@@ -139,4 +139,5 @@ locals {
 
   # Amazon has three worlds with ARNs of their own.
   partition = startswith(local.aws.region, "cn-") ? "aws-cn" : startswith(local.aws.region, "us-gov-") ? "aws-us-gov" : "aws"
+  services  = local.partition == "aws-cn" ? "amazonaws.com.cn" : "amazonaws.com"
 }
