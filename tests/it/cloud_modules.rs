@@ -139,3 +139,10 @@ fn gce_in_every_profile() {
     assert!(handoffs.len() >= 8, "{:?}", handoffs.keys());
     insta::assert_snapshot!("gce_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
 }
+
+#[test]
+fn aws_in_every_profile() {
+    let handoffs = live_through("aws", "aws");
+    assert!(handoffs.len() >= 10, "{:?}", handoffs.keys());
+    insta::assert_snapshot!("aws_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
+}
