@@ -58,6 +58,9 @@ pub(crate) struct Aws {
     detailed_monitoring: bool,
     cpu_credits: String,
     names: Names,
+    /// What groups have that say nothing else.
+    #[serde(skip)]
+    own_types: [String; 2],
 }
 
 /// Names within the limits that are shorter than a cluster's name may be.
@@ -121,6 +124,7 @@ pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
         detailed_monitoring: flag("detailed_monitoring")?,
         cpu_credits: text("cpu_credits")?,
         names: Names::default(),
+        own_types: [defaults.machine_type.clone(), defaults.disk_type.clone()],
     };
     Ok((defaults, Target::Aws(Box::new(aws))))
 }
@@ -175,8 +179,8 @@ impl Aws {
         given.extend(spec.groups.iter().map(|(name, group)| one(&in_group("image", name), &group.image, "ami-")));
         for (key, text, prefix) in given {
             if !text.is_empty() && !text.starts_with(prefix) {
-                return Err(refused(&key, format!("{text} is not what this is the name of"))
-                    .hint(format!("give what begins with {prefix}, as the console and `aws` show it")));
+                return Err(refused(&key, format!("{text} does not begin with {prefix}"))
+                    .hint("give the identifier, as the console and `aws` show it, not a name"));
             }
         }
         let profiles = [
@@ -312,7 +316,9 @@ impl Aws {
             check_machine("phase1.aws.control_plane_instance_type", &host.machine_type)?;
         }
         for (name, group) in &spec.groups {
-            check_machine(&in_group("machine_type, else phase1.aws.instance_type", name), &group.machine_type)?;
+            let own = group.machine_type != self.own_types[0];
+            let key = if own { in_group("machine_type", name) } else { "phase1.aws.instance_type".to_owned() };
+            check_machine(&key, &group.machine_type)?;
         }
         if !spec.ssh.bastion {
             return Ok(());
@@ -346,7 +352,9 @@ impl Aws {
         }
         for (name, group) in &spec.groups {
             let disk = Disk { kind: &group.disk_type, size_gb: group.disk_gb, iops };
-            disk.check(&in_group("disk_type", name), &in_group("disk_gb", name), "phase1.aws.disk_iops")?;
+            let own = group.disk_type != self.own_types[1];
+            let key = if own { in_group("disk_type", name) } else { "phase1.aws.disk_type".to_owned() };
+            disk.check(&key, &in_group("disk_gb", name), "phase1.aws.disk_iops")?;
             if group.volumes.len() > MOST_VOLUMES {
                 let why =
                     format!("{} for the group {name}, and a machine has names for {MOST_VOLUMES}", group.volumes.len());
