@@ -34,3 +34,85 @@ fn gce_in_every_profile() {
     assert!(handoffs.len() >= 8, "{:?}", handoffs.keys());
     insta::assert_snapshot!("gce_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
 }
+
+#[test]
+fn aws_in_every_profile() {
+    let handoffs = live_through("aws", "aws");
+    assert!(handoffs.len() >= 10, "{:?}", handoffs.keys());
+    insta::assert_snapshot!("aws_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
+}
+
+/// One group with this size.
+fn resized(settings: &Settings, group: &str, size: u32) -> String {
+    let mut groups: Value = serde_json::from_str(&settings.get("phase1.node_groups").unwrap()).unwrap();
+    let all = groups.as_array_mut().unwrap();
+    let one = all.iter_mut().find(|one| one["name"] == group).unwrap();
+    one["size"] = size.into();
+    groups.to_string()
+}
+
+#[test]
+fn a_change_on_aws_touches_what_it_is_about() {
+    let config = &profiles("aws")["groups"];
+    let module = Module::new("aws", "aws", config);
+    module.apply();
+    let change = |name: &str, value: &str| {
+        let mut changed = settings(config);
+        changed.set(name, value).unwrap();
+        module.configure(&changed);
+    };
+    let update = "[\"update\"]";
+
+    change("phase1.node_groups", &resized(&settings(config), "web", 5));
+    let scaled = BTreeMap::from([("aws_autoscaling_group.group[\"web\"]".to_owned(), update.to_owned())]);
+    assert_eq!(module.changes(), scaled);
+
+    // etcd's data is on this volume: it grows where it is, …
+    change("phase1.etcd_volume.size_gb", "40");
+    let grown = BTreeMap::from([("aws_ebs_volume.etcd[\"main-a\"]".to_owned(), update.to_owned())]);
+    assert_eq!(module.changes(), grown);
+    // … and what would need another, empty one is refused.
+    for (name, value, said) in [
+        ("phase1.aws.zones", "us-east-1b,us-east-1a,us-east-1c", "stays in its zone us-east-1a"),
+        ("phase1.etcd_volume.encrypted", "n", "cannot change whether it is encrypted"),
+        ("phase1.etcd_volume.kms_key", "arn:aws:kms:us-east-1:123456789012:key/k", "stays encrypted with"),
+    ] {
+        change(name, value);
+        let (code, _, err) = module.run(&["plan", "-input=false", "-no-color"]);
+        let words = err.replace(['\n', '│'], " ");
+        assert!(code == 1 && words.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{name}: {err}");
+    }
+
+    // Tags are written on what is there: no host's template gets another version that it would be replaced for.
+    change("phase1.tags", "team=another");
+    let tagged = module.changes();
+    assert!(tagged.values().all(|actions| actions == update), "{tagged:?}");
+    assert!(!tagged.keys().any(|address| address.starts_with("terraform_data")), "{tagged:?}");
+
+    // Another machine type is another host: of this group, and of no other.
+    change(
+        "phase1.node_groups",
+        &settings(config).get("phase1.node_groups").unwrap().replace("g5.xlarge", "g6.xlarge"),
+    );
+    let replaced: Vec<String> = module.changes().into_keys().collect();
+    assert_eq!(
+        replaced,
+        [
+            "aws_autoscaling_group.group[\"own\"]",
+            "aws_launch_template.group[\"own\"]",
+            "terraform_data.template[\"own\"]"
+        ]
+    );
+}
+
+#[test]
+fn subnets_on_aws_go_where_nobody_is() {
+    let config = &profiles("aws")["single"];
+    let module = Module::new("aws", "aws", config);
+    let mut shared = settings(config);
+    shared.set_all(&[("phase1.aws.vpc_id", "vpc-1"), ("phase1.aws.zones", "us-east-1a,us-east-1b")]).unwrap();
+    module.configure(&shared);
+    fs_err::create_dir(module.path("tests")).unwrap();
+    fs_err::copy(data("aws/free_blocks.tftest.hcl"), module.path("tests/free_blocks.tftest.hcl")).unwrap();
+    assert!(module.ok(&["test", "-no-color"]).contains("2 passed, 0 failed"));
+}

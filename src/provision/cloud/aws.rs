@@ -1,0 +1,535 @@
+//! Amazon EC2's own part: its settings, its names, and what it would refuse.
+//!
+//! Limits are those of Amazon's documentation: load balancers 32 characters (Elastic Load Balancing, `CreateLoadBalancer`), roles 64 (IAM
+//! quotas), queues 80 (`CreateQueue`), event rules 64 (`PutRule`), tags ("Tag restrictions"), volumes ("Amazon EBS volume types").
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::config::Network;
+use crate::error::{Error, Result};
+
+use super::{Defaults, Reader, Spec, Target, fit, refused, require_apart};
+
+/// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer wants free.
+const KEPT: u64 = 13;
+/// Device names for further volumes: `/dev/sdf` to `/dev/sdp`.
+const MOST_VOLUMES: usize = 11;
+/// Tags of one resource are at most 50; turnup's own and the autoscaler's need room.
+const MOST_TAGS: usize = 30;
+/// Classes of machine types; a family is a class, its generation and its attributes.
+const CLASSES: [&str; 22] = [
+    "a", "c", "d", "dl", "f", "g", "gr", "h", "hpc", "i", "im", "inf", "is", "m", "p", "r", "t", "trn", "u", "vt", "x",
+    "z",
+];
+/// Families to be reminded of when none is as written.
+const FAMILIES: [&str; 32] = [
+    "t3", "t3a", "t4g", "m5", "m5a", "m6a", "m6g", "m6i", "m7a", "m7g", "m7i", "m7i-flex", "m8g", "c5", "c6a", "c6g",
+    "c6i", "c7a", "c7g", "c7i", "r5", "r6g", "r6i", "r7a", "r7g", "r7i", "g4dn", "g5", "g6", "p5", "i4i", "i7ie",
+];
+/// Sizes of machine types by name; others are a number before `xlarge`, or `metal` with a number behind it.
+const SIZES: [&str; 7] = ["nano", "micro", "small", "medium", "large", "xlarge", "metal"];
+
+/// `cluster.aws` of the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the Kconfig tree")]
+pub(crate) struct Aws {
+    region: String,
+    zones: Vec<String>,
+    profile: String,
+    assume_role_arn: String,
+    vpc_id: String,
+    vpc_cidr: String,
+    subnet_ids: BTreeMap<String, String>,
+    public_subnet_ids: BTreeMap<String, String>,
+    topology: String,
+    nat_gateways: String,
+    security_groups: Vec<String>,
+    disk_encrypted: bool,
+    disk_kms_key: String,
+    disk_iops: u32,
+    etcd_volume_iops: u32,
+    control_plane_instance_profile: String,
+    node_instance_profile: String,
+    permissions_boundary: String,
+    key_pair: String,
+    termination_queue: bool,
+    detailed_monitoring: bool,
+    cpu_credits: String,
+    names: Names,
+    /// What groups have that say nothing else.
+    #[serde(skip)]
+    own_types: [String; 2],
+}
+
+/// Names within the limits that are shorter than a cluster's name may be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Names {
+    load_balancer: String,
+    inner_load_balancer: String,
+    control_plane_role: String,
+    node_role: String,
+    queue: String,
+    rule: String,
+}
+
+/// What the settings say, and what hosts have that say nothing else.
+pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
+    let text = |name: &str| read.text(&format!("phase1.aws.{name}"));
+    let flag = |name: &str| read.flag(&format!("phase1.aws.{name}"));
+    let number = |name: &str| read.number(&format!("phase1.aws.{name}"));
+    let topology = text("topology")?;
+    let zones = read.list("phase1.aws.zones")?;
+    let region = text("region")?;
+    check_region(&region)?;
+    if zones.is_empty() {
+        let why = format!("the zones of {region} are not known to turnup");
+        return Err(refused("phase1.aws.zones", why).hint(format!(
+            "turnup config set phase1.aws.zones={region}a,{region}b (aws ec2 describe-availability-zones)"
+        )));
+    }
+    let defaults = Defaults {
+        image: text("ami")?,
+        disk_gb: number("disk_gb")?,
+        disk_type: text("disk_type")?,
+        machine_type: text("instance_type")?,
+        control_plane_machine_type: text("control_plane_instance_type")?,
+        control_plane_zones: zones.clone(),
+        zones: zones.clone(),
+        public_address: topology == "public",
+        etcd_volume_type: text("etcd_volume_type")?,
+    };
+    let aws = Aws {
+        region,
+        zones,
+        profile: text("profile")?,
+        assume_role_arn: text("assume_role_arn")?,
+        vpc_id: text("vpc_id")?,
+        vpc_cidr: text("vpc_cidr")?,
+        subnet_ids: read.map("phase1.aws.subnet_ids")?,
+        public_subnet_ids: read.map("phase1.aws.public_subnet_ids")?,
+        nat_gateways: Some(text("nat_gateways")?).filter(|kind| !kind.is_empty()).unwrap_or_else(|| "none".to_owned()),
+        topology,
+        security_groups: read.list("phase1.aws.security_groups")?,
+        disk_encrypted: flag("disk_encrypted")?,
+        disk_kms_key: text("disk_kms_key")?,
+        disk_iops: number("disk_iops")?,
+        etcd_volume_iops: number("etcd_volume_iops")?,
+        control_plane_instance_profile: text("control_plane_instance_profile")?,
+        node_instance_profile: text("node_instance_profile")?,
+        permissions_boundary: text("permissions_boundary")?,
+        key_pair: text("key_pair")?,
+        termination_queue: flag("termination_queue")?,
+        detailed_monitoring: flag("detailed_monitoring")?,
+        cpu_credits: text("cpu_credits")?,
+        names: Names::default(),
+        own_types: [defaults.machine_type.clone(), defaults.disk_type.clone()],
+    };
+    Ok((defaults, Target::Aws(Box::new(aws))))
+}
+
+impl Aws {
+    /// Gives everything its name.
+    pub(super) fn name_all(&mut self, cluster: &str) {
+        // The beginning `internal-` is Amazon's own.
+        let balancer = if cluster.starts_with("internal-") { format!("k{cluster}") } else { cluster.to_owned() };
+        // Roles belong to the account, not to a region: two clusters of one name may live in two regions.
+        let role = |end: &str| fit(&format!("{cluster}-{}", self.region), 64 - end.len()) + end;
+        let short = |name: &str, end: &str, longest: usize| fit(name, longest - end.len()) + end;
+        self.names = Names {
+            load_balancer: short(&balancer, "-api", 32),
+            inner_load_balancer: short(&balancer, "-api-inner", 32),
+            control_plane_role: role("-control-plane"),
+            node_role: role("-node"),
+            queue: short(cluster, "-termination", 80),
+            rule: fit(cluster, 48),
+        };
+    }
+
+    /// What Amazon would refuse, before it is asked.
+    pub(super) fn check(&self, spec: &Spec) -> Result<()> {
+        self.check_identifiers(spec)?;
+        self.check_zones(spec)?;
+        self.check_network(spec)?;
+        self.check_ways_in(spec)?;
+        self.check_machines(spec)?;
+        self.check_disks(spec)?;
+        check_tags("phase1.tags", &spec.tags)?;
+        spec.groups.iter().try_for_each(|(name, group)| check_tags(&in_group("tags", name), &group.tags))
+    }
+
+    /// Whether what was given can be what it should name; that it exists, only Amazon knows.
+    fn check_identifiers(&self, spec: &Spec) -> Result<()> {
+        let one = |key: &str, text: &str, prefix: &'static str| (key.to_owned(), text.to_owned(), prefix);
+        let mut given = vec![
+            one("phase1.aws.vpc_id", &self.vpc_id, "vpc-"),
+            one("phase1.aws.assume_role_arn", &self.assume_role_arn, "arn:"),
+            one("phase1.aws.permissions_boundary", &self.permissions_boundary, "arn:"),
+            one("phase1.aws.disk_kms_key", &self.disk_kms_key, "arn:"),
+            one("phase1.etcd_volume.kms_key", &spec.etcd.volume.kms_key, "arn:"),
+            one("phase1.api.static_address", &spec.api.static_address, "eipalloc-"),
+        ];
+        given.extend(self.subnet_ids.values().map(|subnet| one("phase1.aws.subnet_ids", subnet, "subnet-")));
+        given.extend(
+            self.public_subnet_ids.values().map(|subnet| one("phase1.aws.public_subnet_ids", subnet, "subnet-")),
+        );
+        given.extend(self.security_groups.iter().map(|group| one("phase1.aws.security_groups", group, "sg-")));
+        given.extend(spec.control_plane.values().map(|host| one("phase1.aws.ami", &host.image, "ami-")));
+        given.extend(spec.groups.iter().map(|(name, group)| one(&in_group("image", name), &group.image, "ami-")));
+        for (key, text, prefix) in given {
+            if !text.is_empty() && !text.starts_with(prefix) {
+                return Err(refused(&key, format!("{text} does not begin with {prefix}"))
+                    .hint("give the identifier, as the console and `aws` show it, not a name"));
+            }
+        }
+        let profiles = [
+            ("phase1.aws.control_plane_instance_profile", &self.control_plane_instance_profile),
+            ("phase1.aws.node_instance_profile", &self.node_instance_profile),
+        ];
+        for (key, profile) in profiles {
+            if let Some(name) = profile.strip_prefix("arn:").and_then(|arn| arn.rsplit('/').next()) {
+                return Err(refused(key, "a profile is given by its name, not by its ARN")
+                    .hint(format!("turnup config set {key}={name}")));
+            }
+        }
+        let images = spec.control_plane.values().map(|host| &host.image);
+        let of_groups = spec.groups.values().map(|group| &group.image);
+        if self.region.starts_with("cn-") || self.region.starts_with("us-gov-") {
+            if images.chain(of_groups).any(String::is_empty) {
+                let why = format!("turnup does not know whose Debian images are in {}", self.region);
+                return Err(refused("phase1.aws.ami", why).hint("turnup config set phase1.aws.ami=ami-…"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every zone that anything stands in: the key that says so, and the zone.
+    fn zones_in_use<'s>(&'s self, spec: &'s Spec) -> Vec<(String, &'s str)> {
+        let own = self.zones.iter().map(|zone| ("phase1.aws.zones".to_owned(), zone.as_str()));
+        let masters =
+            spec.control_plane.values().map(|host| ("phase1.control_plane.zones".to_owned(), host.zone.as_str()));
+        let groups = spec
+            .groups
+            .iter()
+            .flat_map(|(name, group)| group.zones.iter().map(|zone| (in_group("zones", name), zone.as_str())));
+        own.chain(masters).chain(groups).collect()
+    }
+
+    fn check_zones(&self, spec: &Spec) -> Result<()> {
+        for (key, zone) in self.zones_in_use(spec) {
+            let letter = zone.strip_prefix(self.region.as_str()).unwrap_or_default();
+            if !matches!(letter.as_bytes(), [b'a'..=b'g']) {
+                let why = format!("{zone} is no zone of the region {}", self.region);
+                return Err(
+                    refused(&key, why).hint(format!("zones are {0}a, {0}b, …; or set phase1.aws.region", self.region))
+                );
+            }
+            if !self.subnet_ids.is_empty() && !self.subnet_ids.contains_key(zone) {
+                return Err(refused("phase1.aws.subnet_ids", format!("no subnet for {zone}, where {key} puts hosts"))
+                    .hint(format!("add {zone}=subnet-… or leave {zone} out of {key}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_network(&self, spec: &Spec) -> Result<()> {
+        if !self.vpc_id.is_empty() {
+            return Ok(());
+        }
+        let key = "phase1.aws.vpc_cidr";
+        require_apart(key, &self.vpc_cidr, &spec.networks)?;
+        let network: Network = self.vpc_cidr.parse().map_err(|why| refused(key, why))?;
+        if self.topology == "private" && network.prefix() > 22 {
+            return Err(refused(
+                key,
+                format!("{network} is too small for private subnets and public ones beside them"),
+            )
+            .hint("turnup config set phase1.aws.vpc_cidr=172.20.0.0/16 (at least a /22)"));
+        }
+        // Each zone's hosts have an eighth.
+        let room = (network.size() / 8).saturating_sub(KEPT);
+        let mut hosts: BTreeMap<&str, u64> = BTreeMap::new();
+        for host in spec.control_plane.values() {
+            *hosts.entry(&host.zone).or_default() += 1;
+        }
+        for group in spec.groups.values() {
+            let most = u64::from(group.size.max(group.max.unwrap_or_default()) + group.max_surge);
+            let zones: BTreeSet<&str> = group.zones.iter().map(String::as_str).collect();
+            for zone in &zones {
+                *hosts.entry(zone).or_default() += most.div_ceil(zones.len() as u64);
+            }
+        }
+        match hosts.into_iter().find(|(_, count)| *count > room) {
+            Some((zone, count)) => {
+                let why = format!("{network} gives {zone} addresses for {room} hosts, and there may be {count}");
+                Err(refused(key, why)
+                    .hint("turnup config set phase1.aws.vpc_cidr=172.20.0.0/16 (before the first `turnup up`)"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether what should be reached from outside can be.
+    fn check_ways_in(&self, spec: &Spec) -> Result<()> {
+        let public = self.topology == "public";
+        if !public && spec.api.external && spec.api.exposure != "load-balancer" {
+            let why =
+                format!("{} leads to hosts, and those of private subnets have no public address", spec.api.exposure);
+            return Err(refused("phase1.api.exposure", why).hint(
+                "turnup config set phase1.api.exposure=load-balancer, or phase1.api.external=n for inside the VPC only",
+            ));
+        }
+        if let Some((name, _)) = spec.groups.iter().find(|(_, group)| group.public_address && !public) {
+            return Err(refused(&in_group("public_address", name), "private subnets have no way in from the internet")
+                .hint("leave it out, or turnup config set phase1.aws.topology=public"));
+        }
+        if !spec.api.external && !spec.api.static_address.is_empty() {
+            return Err(refused(
+                "phase1.api.static_address",
+                "an elastic address is a public one, and the API server has none",
+            )
+            .hint("turnup config unset phase1.api.static_address, or turnup config set phase1.api.external=y"));
+        }
+        let outer = spec.api.exposure == "load-balancer" && spec.api.external;
+        if self.vpc_id.is_empty() || public || !(outer || spec.ssh.bastion) {
+            return Ok(());
+        }
+        let first = spec.control_plane.values().take(1);
+        let wanted = if outer { spec.control_plane.values().collect::<Vec<_>>() } else { first.collect() };
+        match wanted.iter().find(|host| !self.public_subnet_ids.contains_key(&host.zone)) {
+            Some(host) => {
+                let what = if outer { "the outer load balancer (phase1.api.external)" } else { "the bastion" };
+                let why = format!(
+                    "{what} needs a public subnet in {}, and {} has hosts in private ones",
+                    host.zone, self.vpc_id
+                );
+                Err(refused("phase1.aws.public_subnet_ids", why)
+                    .hint(format!("turnup config set phase1.aws.public_subnet_ids={}=subnet-…", host.zone)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_machines(&self, spec: &Spec) -> Result<()> {
+        for host in spec.control_plane.values() {
+            check_machine("phase1.aws.control_plane_instance_type", &host.machine_type)?;
+        }
+        for (name, group) in &spec.groups {
+            let own = group.machine_type != self.own_types[0];
+            let key = if own { in_group("machine_type", name) } else { "phase1.aws.instance_type".to_owned() };
+            check_machine(&key, &group.machine_type)?;
+        }
+        if !spec.ssh.bastion {
+            return Ok(());
+        }
+        let key = "phase1.ssh.bastion_machine_type";
+        check_bastion(key, &spec.ssh.bastion_machine_type)?;
+        let first = spec.control_plane.values().next();
+        match first.filter(|host| !host.image.is_empty()) {
+            Some(host) if is_arm(&host.machine_type) != is_arm(&spec.ssh.bastion_machine_type) => {
+                let why = format!(
+                    "the bastion has the control plane's image, which is for machines like {}",
+                    host.machine_type
+                );
+                Err(refused(key, why).hint(format!(
+                    "turnup config set {key}={}",
+                    if is_arm(&host.machine_type) { "t4g.micro" } else { "t3.micro" }
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_disks(&self, spec: &Spec) -> Result<()> {
+        let etcd = &spec.etcd.volume;
+        let etcd_disk = Disk { kind: &etcd.kind, size_gb: etcd.size_gb, iops: self.etcd_volume_iops };
+        etcd_disk.check("phase1.aws.etcd_volume_type", "phase1.etcd_volume.size_gb", "phase1.aws.etcd_volume_iops")?;
+        let iops = self.disk_iops;
+        for host in spec.control_plane.values() {
+            let disk = Disk { kind: &host.disk_type, size_gb: host.disk_gb, iops };
+            disk.check("phase1.aws.disk_type", "phase1.aws.disk_gb", "phase1.aws.disk_iops")?;
+        }
+        for (name, group) in &spec.groups {
+            let disk = Disk { kind: &group.disk_type, size_gb: group.disk_gb, iops };
+            let own = group.disk_type != self.own_types[1];
+            let key = if own { in_group("disk_type", name) } else { "phase1.aws.disk_type".to_owned() };
+            disk.check(&key, &in_group("disk_gb", name), "phase1.aws.disk_iops")?;
+            if group.volumes.len() > MOST_VOLUMES {
+                let why =
+                    format!("{} for the group {name}, and a machine has names for {MOST_VOLUMES}", group.volumes.len());
+                return Err(refused("phase1.data_volumes", why).hint("make fewer, larger ones"));
+            }
+            for volume in &group.volumes {
+                let key = format!("phase1.data_volumes ({})", volume.name);
+                Disk { kind: &volume.kind, size_gb: volume.size_gb, iops }.check(&key, &key, "phase1.aws.disk_iops")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A volume of EBS.
+struct Disk<'d> {
+    kind: &'d str,
+    size_gb: u32,
+    iops: u32,
+}
+
+impl Disk<'_> {
+    fn check(&self, kind_key: &str, size_key: &str, iops_key: &str) -> Result<()> {
+        let Self { kind, size_gb, iops } = *self;
+        let (least, per_gb, smallest) = match kind {
+            "gp3" => (3000, 500, 1),
+            "io2" => (100, 1000, 4),
+            "gp2" => return Ok(()),
+            other => {
+                return Err(refused(kind_key, format!("{other} is no type of volume that hosts can have"))
+                    .hint("gp3, gp2 or io2; gp3 is good for nearly everything"));
+            }
+        };
+        if size_gb < smallest {
+            return Err(refused(size_key, format!("a volume of type {kind} has at least {smallest} GB"))
+                .hint(format!("make it {smallest} GB, or its type gp3")));
+        }
+        if iops < least {
+            return Err(refused(iops_key, format!("a volume of type {kind} has at least {least} operations a second"))
+                .hint(format!("turnup config set {iops_key}={least}")));
+        }
+        // gp3 has its 3000 at any size.
+        let most = u64::from(size_gb) * u64::from(per_gb);
+        if iops > 3000 && u64::from(iops) > most {
+            let why = format!("a volume of {size_gb} GB and type {kind} has at most {most} operations a second");
+            return Err(
+                refused(iops_key, why).hint(format!("lower it, or raise {size_key} to {}", iops.div_ceil(per_gb)))
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A setting of one group, as messages name it.
+fn in_group(what: &str, group: &str) -> String {
+    format!("phase1.node_groups ({what} of {group})")
+}
+
+/// Regions are a part of the world, a direction and a number.
+fn check_region(region: &str) -> Result<()> {
+    const KNOWN: [&str; 16] = [
+        "us-east-1",
+        "us-east-2",
+        "us-west-1",
+        "us-west-2",
+        "ca-central-1",
+        "sa-east-1",
+        "eu-west-1",
+        "eu-west-2",
+        "eu-west-3",
+        "eu-central-1",
+        "eu-north-1",
+        "eu-south-1",
+        "ap-south-1",
+        "ap-northeast-1",
+        "ap-southeast-1",
+        "ap-southeast-2",
+    ];
+    const DIRECTIONS: [&str; 9] =
+        ["north", "east", "south", "west", "central", "northeast", "northwest", "southeast", "southwest"];
+    let parts: Vec<&str> = region.split('-').collect();
+    let (world, rest) = parts.split_first().unwrap_or((&"", &[]));
+    let rest = if *world == "us" { rest.strip_prefix(&["gov"]).unwrap_or(rest) } else { rest };
+    let whole = matches!(rest, [direction, number] if DIRECTIONS.contains(direction) && number.parse::<u8>().is_ok());
+    if world.len() == 2 && whole {
+        return Ok(());
+    }
+    let hint = match kconfig::suggest(region, KNOWN.into_iter()) {
+        Some(near) => format!("did you mean {near}? turnup config set phase1.aws.region={near}"),
+        None => "aws ec2 describe-regions --all-regions".to_owned(),
+    };
+    Err(refused("phase1.aws.region", format!("{region} is no region of Amazon")).hint(hint))
+}
+
+/// A machine type that exists and that a node fits on.
+fn check_machine(key: &str, machine: &str) -> Result<()> {
+    check_bastion(key, machine)?;
+    let size = machine.split_once('.').map_or("", |(_, size)| size);
+    if matches!(size, "nano" | "micro") {
+        return Err(refused(key, format!("{machine} has 1 GB of memory at most, and a node needs 2"))
+            .hint(format!("{} or larger", machine.replace(size, "small"))));
+    }
+    Ok(())
+}
+
+/// A machine type whose parts exist.
+fn check_bastion(key: &str, machine: &str) -> Result<()> {
+    let wrong = |near: Option<String>| -> Error {
+        let error = refused(key, format!("{machine} is no machine type of EC2"));
+        match near {
+            Some(near) => error.hint(format!("did you mean {near}? (aws ec2 describe-instance-types)")),
+            None => error.hint("FAMILY.SIZE, for instance m7i.large (aws ec2 describe-instance-types)"),
+        }
+    };
+    let Some((family, size)) = machine.split_once('.') else { return Err(wrong(None)) };
+    if !is_family(family) {
+        let near = kconfig::suggest(family, FAMILIES.into_iter());
+        return Err(wrong(near.map(|near| format!("{near}.{size}"))));
+    }
+    let count = size.strip_suffix("xlarge").or_else(|| size.strip_prefix("metal-")?.strip_suffix("xl"));
+    let counted = count.is_some_and(|count| count.parse::<u16>().is_ok_and(|count| count > 1));
+    if !SIZES.contains(&size) && !counted {
+        let near = kconfig::suggest(size, SIZES.into_iter());
+        return Err(wrong(near.map(|near| format!("{family}.{near}"))));
+    }
+    Ok(())
+}
+
+/// A class, one digit of generation, letters of attributes, and for some a variant behind a hyphen.
+fn is_family(family: &str) -> bool {
+    let (name, variant) = family.split_once('-').unwrap_or((family, ""));
+    // Machines with memory by the terabyte.
+    if name.starts_with('u') && variant.contains("tb") {
+        return true;
+    }
+    let Some(at) = name.find(|letter: char| letter.is_ascii_digit()) else { return false };
+    let (class, rest) = name.split_at(at);
+    let attributes = &rest[1..];
+    CLASSES.contains(&class)
+        && attributes.chars().all(|letter| "abdefghinqsz".contains(letter))
+        && variant.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit())
+}
+
+/// Amazon's own processors: a g among the attributes; the first ones were a1.
+fn is_arm(machine: &str) -> bool {
+    let family = machine.split(['.', '-']).next().unwrap_or_default();
+    let attributes = family.split_once(|letter: char| letter.is_ascii_digit()).map_or("", |(_, attributes)| attributes);
+    family == "a1" || attributes.contains('g')
+}
+
+fn check_tags(key: &str, tags: &BTreeMap<String, String>) -> Result<()> {
+    if tags.len() > MOST_TAGS {
+        return Err(refused(
+            key,
+            format!("{} tags, and a resource has room for {MOST_TAGS} besides turnup's own", tags.len()),
+        )
+        .hint("leave some out"));
+    }
+    let allowed = |text: &str| text.chars().all(|letter| letter.is_alphanumeric() || " _.:/=+-@".contains(letter));
+    for (name, value) in tags {
+        let count = |text: &str| text.chars().count();
+        if name.is_empty() || count(name) > 128 || count(value) > 256 || !allowed(name) || !allowed(value) {
+            return Err(refused(key, format!("{name}={value} is no tag of Amazon"))
+                .hint("letters, digits, spaces and _.:/=+-@; a key has at most 128 of them, a value 256"));
+        }
+        let own =
+            ["aws:", "kubernetes.io/", "k8s.io/"].into_iter().find(|prefix| name.to_lowercase().starts_with(prefix));
+        if own.is_some() || matches!(name.as_str(), "Name" | "KubernetesCluster") {
+            return Err(refused(key, format!("the tag {name} is written by turnup or by Amazon itself"))
+                .hint("take another name"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "aws_tests.rs"]
+mod tests;

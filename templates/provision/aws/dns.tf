@@ -1,0 +1,57 @@
+# Names in a zone of Route 53: the API server's and those of etcd's members. They are right from the start; afterwards turnup's agent keeps
+# them, so nothing here puts them back. They go with the cluster.
+
+locals {
+  has_zone      = var.cluster.dns.provider == "route53"
+  zone_is_id    = length(regexall("^Z[0-9A-Z]{7,31}$", var.cluster.dns.zone)) > 0
+  zone_id       = !local.has_zone ? "" : local.zone_is_id ? var.cluster.dns.zone : data.aws_route53_zone.named[0].zone_id
+  member_names  = { for name, host in var.cluster.control_plane : name => "etcd-${host.member}.${local.name}.${var.cluster.dns.domain}" }
+  own_names     = sort(concat([var.cluster.api.host], values(local.member_names)))
+  shows_inner   = var.cluster.dns.private || !var.cluster.api.external || !local.public
+  api_addresses = local.shows_inner ? [for interface in aws_network_interface.control_plane : interface.private_ip] : values(local.public_ips)
+  named         = local.outer_balanced ? ["outer"] : local.balanced ? ["inner"] : []
+}
+
+data "aws_route53_zone" "named" {
+  count        = local.has_zone && !local.zone_is_id ? 1 : 0
+  name         = var.cluster.dns.zone == "" ? var.cluster.dns.domain : var.cluster.dns.zone
+  private_zone = var.cluster.dns.private
+}
+
+# A private zone that exists belongs to some other VPC so far.
+resource "aws_route53_zone_association" "cluster" {
+  count   = local.has_zone && var.cluster.dns.private && local.own_vpc ? 1 : 0
+  zone_id = local.zone_id
+  vpc_id  = local.vpc
+}
+
+resource "aws_route53_record" "api" {
+  count   = local.has_zone ? 1 : 0
+  zone_id = local.zone_id
+  name    = var.cluster.api.host
+  type    = "A"
+  ttl     = local.balanced ? null : var.cluster.dns.ttl
+  records = local.balanced ? null : local.api_addresses
+
+  dynamic "alias" {
+    for_each = local.named
+    content {
+      name                   = aws_lb.api[alias.value].dns_name
+      zone_id                = aws_lb.api[alias.value].zone_id
+      evaluate_target_health = false
+    }
+  }
+
+  lifecycle { ignore_changes = [records] }
+}
+
+resource "aws_route53_record" "member" {
+  for_each = local.has_zone ? local.member_names : {}
+  zone_id  = local.zone_id
+  name     = each.value
+  type     = "A"
+  ttl      = var.cluster.dns.ttl
+  records  = [aws_network_interface.control_plane[each.key].private_ip]
+
+  lifecycle { ignore_changes = [records] }
+}

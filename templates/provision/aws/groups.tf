@@ -1,0 +1,173 @@
+# Groups of workers: a launch template and an Auto Scaling group each. Every group is an object of its own, so that changing one touches no
+# other.
+
+locals {
+  # Only what a host is made of replaces hosts. Tags are not: the group keeps the version of the template that it has.
+  group_templates = {
+    for name, group in var.cluster.groups : name => sha256(jsonencode([
+      group.machine_type, local.images[group.image == "" ? local.architectures[group.machine_type] : group.image].id, group.disk_gb,
+      group.disk_type, local.aws.disk_encrypted, local.aws.disk_kms_key, local.aws.disk_iops, group.spot, group.public_address, group.volumes,
+      local.user_data["group ${name}"], local.node_profile, local.key_pair, local.aws.security_groups, local.aws.cpu_credits,
+      local.aws.detailed_monitoring,
+    ]))
+  }
+
+  # Parts of a hundred of the group's hosts. Auto Scaling takes them at most a hundred apart.
+  healthy = {
+    for name, group in var.cluster.groups : name => {
+      most  = min(200, 100 + ceil(group.max_surge * 100 / max(group.size, 1)))
+      least = max(0, floor(100 - group.max_unavailable * 100 / max(group.size, 1)))
+    }
+  }
+
+  # The autoscaler finds its groups, and what a new host of an empty one would be like, by tags.
+  autoscaler_tags = {
+    for name, group in var.cluster.groups : name => group.max == null ? {} : merge(
+      { "k8s.io/cluster-autoscaler/enabled" = "true", "k8s.io/cluster-autoscaler/${local.name}" = "owned" },
+      { for key, value in group.labels : "k8s.io/cluster-autoscaler/node-template/label/${key}" => value },
+      # KEY=VALUE:EFFECT stands there as KEY: VALUE:EFFECT.
+      {
+        for taint in group.taints : "k8s.io/cluster-autoscaler/node-template/taint/${regex("^[^=:]+", taint)}" =>
+        strcontains(taint, "=") ? regex("=(.*)$", taint)[0] : regex("(:[^:]+)$", taint)[0]
+      },
+    )
+  }
+}
+
+resource "aws_launch_template" "group" {
+  for_each               = var.cluster.groups
+  name                   = "${each.key}.${local.name}"
+  description            = "Hosts of the group ${each.key}, Kubernetes ${var.cluster.kubernetes_version}"
+  update_default_version = true
+  image_id               = local.images[each.value.image == "" ? local.architectures[each.value.machine_type] : each.value.image].id
+  instance_type          = each.value.machine_type
+  key_name               = local.key_pair
+  user_data              = local.user_data["group ${each.key}"]
+  tags                   = merge(local.tags, each.value.tags, { Name = "${each.key}.${local.name}" })
+
+  iam_instance_profile { name = local.node_profile }
+
+  network_interfaces {
+    device_index                = 0
+    associate_public_ip_address = tostring(each.value.public_address)
+    security_groups             = concat([local.nodes], local.aws.security_groups)
+    delete_on_termination       = "true"
+  }
+
+  block_device_mappings {
+    device_name = local.images[each.value.image == "" ? local.architectures[each.value.machine_type] : each.value.image].root
+    ebs {
+      volume_size           = each.value.disk_gb
+      volume_type           = each.value.disk_type
+      iops                  = each.value.disk_type == "gp2" ? null : local.aws.disk_iops
+      encrypted             = tostring(local.aws.disk_encrypted)
+      kms_key_id            = local.aws.disk_kms_key == "" ? null : local.aws.disk_kms_key
+      delete_on_termination = "true"
+    }
+  }
+
+  # Further volumes are /dev/sdf, /dev/sdg, … in the order of the list; EC2 recommends f to p for data.
+  dynamic "block_device_mappings" {
+    for_each = { for place, volume in each.value.volumes : format("%02d", place) => volume }
+    content {
+      device_name = "/dev/sd${substr("fghijklmnop", tonumber(block_device_mappings.key), 1)}"
+      ebs {
+        volume_size           = block_device_mappings.value.size_gb
+        volume_type           = block_device_mappings.value.type
+        iops                  = block_device_mappings.value.type == "gp2" ? null : local.aws.disk_iops
+        encrypted             = tostring(block_device_mappings.value.encrypted)
+        kms_key_id            = local.aws.disk_kms_key == "" || !block_device_mappings.value.encrypted ? null : local.aws.disk_kms_key
+        delete_on_termination = "true"
+      }
+    }
+  }
+
+  metadata_options {
+    http_endpoint               = "enabled"
+    http_tokens                 = "required"
+    http_put_response_hop_limit = 1
+  }
+
+  monitoring { enabled = local.aws.detailed_monitoring }
+
+  dynamic "credit_specification" {
+    for_each = startswith(each.value.machine_type, "t") && !startswith(each.value.machine_type, "trn") ? [local.aws.cpu_credits] : []
+    content { cpu_credits = credit_specification.value }
+  }
+
+  dynamic "instance_market_options" {
+    for_each = each.value.spot ? [true] : []
+    content { market_type = "spot" }
+  }
+
+  tag_specifications {
+    resource_type = "volume"
+    tags          = merge(local.tags, each.value.tags, { Name = "${each.key}.${local.name}" })
+  }
+
+  lifecycle {
+    precondition {
+      condition     = local.user_data["group ${each.key}"] == null || length(coalesce(local.user_data["group ${each.key}"], "-")) <= local.longest_user_data
+      error_message = "The user data of the group ${each.key} is larger than EC2's 16 KiB."
+    }
+    precondition {
+      condition     = length(each.value.volumes) <= 11
+      error_message = "The group ${each.key} has more than the 11 further volumes that have a name in EC2."
+    }
+  }
+}
+
+# The version of its template that a group uses: the one at which the substance last changed.
+resource "terraform_data" "template" {
+  for_each         = var.cluster.groups
+  input            = aws_launch_template.group[each.key].latest_version
+  triggers_replace = local.group_templates[each.key]
+
+  lifecycle { ignore_changes = [input] }
+}
+
+resource "aws_autoscaling_group" "group" {
+  for_each            = var.cluster.groups
+  name                = "${each.key}.${local.name}"
+  vpc_zone_identifier = [for zone in sort(each.value.zones) : local.host_subnets[zone]]
+  # A group without max has the one size: Auto Scaling itself follows when both bounds move.
+  min_size           = each.value.max == null ? each.value.size : coalesce(each.value.min, 0)
+  max_size           = each.value.max == null ? each.value.size : each.value.max
+  desired_capacity   = each.value.size
+  health_check_type  = "EC2"
+  capacity_rebalance = each.value.spot
+  # Workers come by themselves, now or after the control plane; who waits for them is the step that needs them.
+  wait_for_capacity_timeout = "0"
+
+  launch_template {
+    id      = aws_launch_template.group[each.key].id
+    version = terraform_data.template[each.key].output
+  }
+
+  # Another template replaces the hosts, so many at a time as the group says.
+  instance_refresh {
+    strategy = "Rolling"
+    preferences {
+      max_healthy_percentage = local.healthy[each.key].most
+      min_healthy_percentage = max(local.healthy[each.key].least, local.healthy[each.key].most - 100)
+      skip_matching          = true
+    }
+  }
+
+  dynamic "tag" {
+    for_each = merge(local.tags, local.node_tags, local.autoscaler_tags[each.key], each.value.tags, { Name = "${each.key}.${local.name}", "k8s.io/group" = each.key })
+    content {
+      key                 = tag.key
+      value               = tag.value
+      propagate_at_launch = !startswith(tag.key, "k8s.io/cluster-autoscaler/")
+    }
+  }
+
+  # Somebody else sizes a group with max; a group without it is sized by its bounds.
+  lifecycle { ignore_changes = [desired_capacity] }
+
+  depends_on = [
+    aws_iam_role_policy.node, aws_route.public, aws_route.nat, aws_route_table_association.hosts,
+    aws_vpc_dhcp_options_association.cluster, aws_vpc_security_group_egress_rule.hosts, aws_vpc_security_group_ingress_rule.allowed,
+  ]
+}

@@ -1,0 +1,157 @@
+# What a host may do in the account, by its role. Only the host itself is answered by the metadata service (one hop, session token), so pods
+# with a network of their own do not have these rights.
+
+locals {
+  makes_control_plane_role = local.aws.control_plane_instance_profile == ""
+  makes_node_role          = local.aws.node_instance_profile == ""
+  control_plane_profile    = local.makes_control_plane_role ? aws_iam_instance_profile.control_plane[0].name : local.aws.control_plane_instance_profile
+  node_profile             = local.makes_node_role ? aws_iam_instance_profile.node[0].name : local.aws.node_instance_profile
+  account                  = data.aws_caller_identity.current.account_id
+  ec2                      = "arn:${local.partition}:ec2:${local.aws.region}:${local.account}"
+  boundary                 = local.aws.permissions_boundary == "" ? null : local.aws.permissions_boundary
+
+  assumed_by_machines = jsonencode({
+    Version   = "2012-10-17"
+    Statement = [{ Effect = "Allow", Action = "sts:AssumeRole", Principal = { Service = "ec2.amazonaws.com" } }]
+  })
+
+  control_plane_statements = concat(
+    [
+      # Finds its etcd volume by tags, and the machines of the cluster when a new host says who it is. EC2 knows no narrower right to
+      # look than a region.
+      {
+        Sid       = "Look"
+        Effect    = "Allow"
+        Action    = ["ec2:DescribeInstances", "ec2:DescribeVolumes"]
+        Resource  = "*"
+        Condition = { StringEquals = { "aws:RequestedRegion" = local.aws.region } }
+      },
+      # Attaches and detaches exactly the etcd volumes of this cluster, by their identifiers, …
+      {
+        Sid      = "EtcdVolumes"
+        Effect   = "Allow"
+        Action   = ["ec2:AttachVolume", "ec2:DetachVolume"]
+        Resource = [for key in sort(keys(local.volumes)) : "${local.ec2}:volume/${aws_ebs_volume.etcd[key].id}"]
+      },
+      # … to and from control-plane machines of this cluster only. Nobody here may change tags, so none can make itself one.
+      {
+        Sid      = "EtcdHosts"
+        Effect   = "Allow"
+        Action   = ["ec2:AttachVolume", "ec2:DetachVolume"]
+        Resource = "${local.ec2}:instance/*"
+        Condition = { StringEquals = {
+          "aws:ResourceTag/KubernetesCluster"         = local.name
+          "aws:ResourceTag/k8s.io/role/control-plane" = "1"
+        } }
+      },
+    ],
+    # A volume with a key of one's own: EC2 asks for a grant in the host's name when it attaches, and for nothing else.
+    [for statement in [
+      {
+        Sid       = "EtcdKeyGrant"
+        Effect    = "Allow"
+        Action    = "kms:CreateGrant"
+        Resource  = var.cluster.etcd.volume.kms_key
+        Condition = { Bool = { "kms:GrantIsForAWSResource" = "true" }, StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
+      },
+      {
+        Sid       = "EtcdKey"
+        Effect    = "Allow"
+        Action    = ["kms:Decrypt", "kms:DescribeKey"]
+        Resource  = var.cluster.etcd.volume.kms_key
+        Condition = { StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
+      },
+    ] : statement if var.cluster.etcd.volume.kms_key != ""],
+    # Keeps the names of the API server and of etcd's members, and no other name in that zone.
+    [for statement in [
+      {
+        Sid      = "Names"
+        Effect   = "Allow"
+        Action   = "route53:ChangeResourceRecordSets"
+        Resource = "arn:${local.partition}:route53:::hostedzone/${local.zone_id}"
+        Condition = {
+          "ForAllValues:StringEquals" = { "route53:ChangeResourceRecordSetsNormalizedRecordNames" = local.own_names, "route53:ChangeResourceRecordSetsRecordTypes" = ["A"] }
+          # ForAllValues is also true of nothing.
+          Null = { "route53:ChangeResourceRecordSetsNormalizedRecordNames" = "false" }
+        }
+      },
+      {
+        Sid      = "ReadNames"
+        Effect   = "Allow"
+        Action   = "route53:ListResourceRecordSets"
+        Resource = "arn:${local.partition}:route53:::hostedzone/${local.zone_id}"
+      },
+      # Whether a change has reached all name servers; a change's identifier is known only to who made it.
+      { Sid = "NameChanges", Effect = "Allow", Action = "route53:GetChange", Resource = "arn:${local.partition}:route53:::change/*" },
+    ] : statement if local.has_zone],
+    # Reads which machines Amazon takes back, and says when their pods have moved.
+    [for statement in [
+      { Sid = "TerminationQueue", Effect = "Allow", Action = ["sqs:ReceiveMessage", "sqs:DeleteMessage"], Resource = one(aws_sqs_queue.termination[*].arn) },
+      {
+        Sid      = "TerminationHooks"
+        Effect   = "Allow"
+        Action   = "autoscaling:CompleteLifecycleAction"
+        Resource = [for name in sort(keys(var.cluster.groups)) : "arn:${local.partition}:autoscaling:${local.aws.region}:${local.account}:autoScalingGroup:*:autoScalingGroupName/${name}.${local.name}"]
+      },
+    ] : statement if local.aws.termination_queue],
+  )
+
+  # Workers need nothing of the account but images from its registry. Who they are they read from their own metadata.
+  node_statements = [
+    { Sid = "RegistryLogin", Effect = "Allow", Action = "ecr:GetAuthorizationToken", Resource = "*" },
+    {
+      Sid      = "RegistryImages"
+      Effect   = "Allow"
+      Action   = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+      Resource = "arn:${local.partition}:ecr:${local.aws.region}:${local.account}:repository/*"
+    },
+  ]
+}
+
+data "aws_caller_identity" "current" {}
+
+resource "aws_iam_role" "control_plane" {
+  count                = local.makes_control_plane_role ? 1 : 0
+  name                 = local.aws.names.control_plane_role
+  description          = "Control-plane hosts of ${local.name}"
+  assume_role_policy   = local.assumed_by_machines
+  permissions_boundary = local.boundary
+  tags                 = local.tags
+}
+
+resource "aws_iam_role_policy" "control_plane" {
+  count  = local.makes_control_plane_role ? 1 : 0
+  name   = "control-plane"
+  role   = aws_iam_role.control_plane[0].name
+  policy = jsonencode({ Version = "2012-10-17", Statement = concat(local.control_plane_statements, local.node_statements) })
+}
+
+resource "aws_iam_instance_profile" "control_plane" {
+  count = local.makes_control_plane_role ? 1 : 0
+  name  = local.aws.names.control_plane_role
+  role  = aws_iam_role.control_plane[0].name
+  tags  = local.tags
+}
+
+resource "aws_iam_role" "node" {
+  count                = local.makes_node_role ? 1 : 0
+  name                 = local.aws.names.node_role
+  description          = "Workers of ${local.name}"
+  assume_role_policy   = local.assumed_by_machines
+  permissions_boundary = local.boundary
+  tags                 = local.tags
+}
+
+resource "aws_iam_role_policy" "node" {
+  count  = local.makes_node_role ? 1 : 0
+  name   = "node"
+  role   = aws_iam_role.node[0].name
+  policy = jsonencode({ Version = "2012-10-17", Statement = local.node_statements })
+}
+
+resource "aws_iam_instance_profile" "node" {
+  count = local.makes_node_role ? 1 : 0
+  name  = local.aws.names.node_role
+  role  = aws_iam_role.node[0].name
+  tags  = local.tags
+}

@@ -1,0 +1,44 @@
+# What bootstrap needs to know: turnup.provision/1, the same shape for every target.
+
+output "handoff" {
+  description = "The typed hand-off to bootstrap: turnup.provision/1."
+  value = {
+    schema  = "turnup.provision/1"
+    cluster = local.name
+    target  = "aws"
+    api     = { host = local.api_host, port = local.api_port, internal_host = local.api_inner }
+    hosts = [
+      for name, host in var.cluster.control_plane : merge(
+        {
+          name     = name
+          role     = "control-plane"
+          address  = aws_network_interface.control_plane[name].private_ip
+          zone     = host.zone
+          instance = local.control_plane_templates[name]
+          ssh = merge(
+            { user = var.cluster.ssh.user, port = local.ssh_port, host_key = "" },
+            var.cluster.ssh.bastion ? { jump = { host = one([for bastion in aws_eip_association.bastion : bastion.public_ip]), user = var.cluster.ssh.user, port = local.ssh_port, host_key = "" } } : {},
+          )
+        },
+        # With a bastion nobody logs in at the public address.
+        local.public && !var.cluster.ssh.bastion ? { external_address = local.public_ips[name] } : {},
+      )
+    ]
+    groups = [
+      for name, group in var.cluster.groups : merge(
+        { name = name, role = group.role, size = group.size },
+        group.min == null ? {} : { min = group.min },
+        group.max == null ? {} : { max = group.max },
+      )
+    ]
+    volumes = [
+      for key, volume in local.volumes : {
+        name   = "${local.name}-etcd-${key}"
+        zone   = volume.zone
+        etcd   = volume.etcd
+        member = volume.member
+        id     = aws_ebs_volume.etcd[key].id
+      }
+    ]
+  }
+}

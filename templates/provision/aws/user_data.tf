@@ -1,0 +1,31 @@
+# User data as EC2 takes it: at most 16 KiB before base64. cloud-init reads it compressed too; Ignition, which is JSON, does not.
+
+locals {
+  # Whoever logs in gets there by a key: the first by the key pair, all by cloud-init where nobody gave other user data.
+  bare_user_data = length(var.cluster.ssh.authorized_keys) == 0 ? "" : "#cloud-config\n${jsonencode({ ssh_authorized_keys = var.cluster.ssh.authorized_keys })}\n"
+  plain_user_data = merge(
+    { for name, host in var.cluster.control_plane : "host ${name}" => host.user_data == "" ? local.bare_user_data : host.user_data },
+    { for name, group in var.cluster.groups : "group ${name}" => group.user_data == "" ? local.bare_user_data : group.user_data },
+    { "bastion" = local.bare_user_data },
+  )
+  user_data = {
+    for who, text in local.plain_user_data : who => (
+      text == "" ? null :
+      length(base64encode(text)) <= local.longest_user_data || startswith(text, "{") ? base64encode(text) : base64gzip(text)
+    )
+  }
+  # 16384 bytes are so many letters of base64.
+  longest_user_data = 21848
+
+  key_pair = (
+    local.aws.key_pair != "" ? local.aws.key_pair :
+    length(aws_key_pair.cluster) > 0 ? aws_key_pair.cluster[0].key_name : null
+  )
+}
+
+resource "aws_key_pair" "cluster" {
+  count      = local.aws.key_pair == "" && length(var.cluster.ssh.authorized_keys) > 0 ? 1 : 0
+  key_name   = local.name
+  public_key = var.cluster.ssh.authorized_keys[0]
+  tags       = local.tags
+}

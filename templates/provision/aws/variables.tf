@@ -1,0 +1,143 @@
+# One object, made by turnup from .config.json, or written by hand: every field is what the help of the setting of the same name says.
+
+variable "cluster" {
+  description = "What the cluster is to be."
+  type = object({
+    name               = string      # phase1.cluster_name
+    kubernetes_version = string      # only for the description of templates
+    tags               = map(string) # phase1.tags, on everything
+    networks = object({
+      pods     = string # CIDR of pods
+      services = string # CIDR of Services
+    })
+    api = object({
+      port                   = number       # of the API server and of its load balancers
+      exposure               = string       # static-address, dns or load-balancer
+      host                   = string       # the name, with exposure dns, and of the record in a zone
+      external               = bool         # whether it can be reached from outside the VPC
+      allowed_cidrs          = list(string) # who may, besides the cluster itself
+      static_address         = string       # allocation (eipalloc-…) of an elastic address; empty: make one
+      internal_load_balancer = bool         # a second, inner one for the nodes
+    })
+    ssh = object({
+      user                 = string       # the image's: admin for Debian
+      port                 = number       # of sshd on every host
+      allowed_cidrs        = list(string) # who may log in: to the bastion, where there is one
+      authorized_keys      = list(string) # lines of authorized_keys; the first becomes the key pair
+      bastion              = bool         # make one
+      bastion_machine_type = string       # t3.micro does
+    })
+    dns = object({
+      provider = string # hosts, or route53 for a zone of this account
+      domain   = string # names are <what>.<cluster>.<domain>
+      zone     = string # identifier or name of the hosted zone; empty: the zone with the domain's own name
+      private  = bool   # the zone is a private one
+      ttl      = number # seconds
+    })
+    etcd = object({
+      clusters = list(string) # main, and events where it is kept apart
+      members  = list(string) # a, b, c: one for each control-plane host
+      volume = object({
+        size_gb   = number # may grow later, never shrink
+        type      = string # gp3 or io2
+        encrypted = bool   # cannot be changed later
+        kms_key   = string # ARN; empty: the account's default key
+      })
+    })
+    deletion_protection = bool   # load balancers and control-plane machines refuse to be deleted
+    control_plane = map(object({ # by host name
+      member       = string      # which etcd member it is
+      zone         = string      # where it and its volumes stay
+      machine_type = string      # t3.large
+      image        = string      # AMI; empty: the newest Debian 12 at the time of the first apply
+      disk_gb      = number      # root disk
+      disk_type    = string      # gp3, gp2 or io2
+      user_data    = string      # plain text; encoded here
+    }))
+    groups = map(object({                # by group name
+      role            = string           # worker
+      size            = number           # how many; with max: how many at first
+      min             = optional(number) # the fewest that the autoscaler leaves
+      max             = optional(number) # set: somebody else changes the size later
+      machine_type    = string
+      image           = string
+      disk_gb         = number
+      disk_type       = string
+      zones           = list(string) # hosts are spread over them
+      labels          = map(string)  # of the Nodes: told to the autoscaler here, set by user data
+      taints          = list(string) # likewise, KEY=VALUE:EFFECT
+      spot            = bool
+      public_address  = bool
+      tags            = map(string)
+      max_unavailable = number # while a new template replaces hosts
+      max_surge       = number
+      user_data       = string
+      volumes = list(object({ # one more disk each, as /dev/sdf, /dev/sdg, …
+        name      = string
+        size_gb   = number
+        type      = string
+        encrypted = bool
+      }))
+    }))
+    aws = object({
+      region                         = string
+      zones                          = list(string) # each gets a subnet
+      profile                        = string       # of ~/.aws/config; empty: what the environment says
+      assume_role_arn                = string       # role that Terraform takes; empty: none
+      vpc_id                         = string       # empty: make one
+      vpc_cidr                       = string       # of the VPC that is made
+      subnet_ids                     = map(string)  # of the hosts, by zone, in a VPC that exists; empty: make them in free addresses
+      public_subnet_ids              = map(string)  # by zone, in a VPC that exists and with private hosts: for the bastion and the outer load balancer
+      topology                       = string       # public or private
+      nat_gateways                   = string       # one, per-zone or none
+      security_groups                = list(string) # further ones of all hosts
+      disk_encrypted                 = bool         # root disks
+      disk_kms_key                   = string       # ARN; empty: the account's default key
+      disk_iops                      = number       # root disks of gp3 and io2
+      etcd_volume_iops               = number
+      control_plane_instance_profile = string # empty: make one
+      node_instance_profile          = string # empty: make one
+      permissions_boundary           = string # ARN of a policy; empty: none
+      key_pair                       = string # empty: made of the first authorized key
+      termination_queue              = bool   # events before a machine is taken back
+      detailed_monitoring            = bool
+      cpu_credits                    = string # standard or unlimited, for t types
+      names = object({                        # within the limits that are shorter than a cluster's name may be
+        load_balancer       = string          # 32 characters, not beginning with internal-
+        inner_load_balancer = string          # 32
+        control_plane_role  = string          # 64; roles have no region, so their names need one
+        node_role           = string          # 64
+        queue               = string          # 80
+        rule                = string          # 48: event rules append to it
+      })
+    })
+  })
+}
+
+locals {
+  aws  = var.cluster.aws
+  name = var.cluster.name
+
+  # By these tags turnup, its agent, a cloud provider and a person find everything that belongs to the cluster.
+  tags = merge(var.cluster.tags, local.own_tags)
+  own_tags = {
+    "KubernetesCluster"                   = local.name
+    "kubernetes.io/cluster/${local.name}" = "owned"
+  }
+  control_plane_tags = { "k8s.io/role/control-plane" = "1", "k8s.io/role/master" = "1" }
+  node_tags          = { "k8s.io/role/node" = "1" }
+
+  # Hosts, their zones, and whether they have addresses on the internet.
+  first  = sort(keys(var.cluster.control_plane))[0]
+  public = local.aws.topology == "public"
+  zones = sort(distinct(concat(
+    local.aws.zones,
+    [for host in var.cluster.control_plane : host.zone],
+    flatten([for group in var.cluster.groups : group.zones]),
+  )))
+  control_plane_zones = sort(distinct([for host in var.cluster.control_plane : host.zone]))
+
+  # Amazon has three worlds with ARNs of their own.
+  partition = startswith(local.aws.region, "cn-") ? "aws-cn" : startswith(local.aws.region, "us-gov-") ? "aws-us-gov" : "aws"
+  services  = local.partition == "aws-cn" ? "amazonaws.com.cn" : "amazonaws.com"
+}
