@@ -4,6 +4,7 @@
 locals {
   every_host = [azurerm_application_security_group.control_plane.id, azurerm_application_security_group.node.id]
   only_cp    = [azurerm_application_security_group.control_plane.id]
+  only_nodes = [azurerm_application_security_group.node.id]
   bastion    = var.cluster.ssh.bastion ? [azurerm_application_security_group.bastion[0].id] : []
 
   # In the order in which Azure looks at them. `from` is either networks, roles, or one of Azure's own tags.
@@ -53,6 +54,10 @@ locals {
       # Pods to pods of other hosts, wrapped by flannel.
       vxlan = {
         priority = 170, protocol = "Udp", ports = ["8472"], from = { roles = local.every_host }, to = local.every_host
+      }
+      # What Azure's load balancers of Services ask: the Service's own port, or kube-proxy.
+      node-port-health = {
+        priority = 175, protocol = "Tcp", ports = ["10256", "30000-32767"], from = { tag = "AzureLoadBalancer" }, to = local.only_nodes
       }
       node-ports = {
         priority = 180, protocol = "*", ports = ["30000-32767"], from = { roles = local.every_host }, to = local.every_host

@@ -54,10 +54,12 @@ resource "azurerm_linux_virtual_machine_scale_set" "fixed" {
   overprovision = false
   # More than 100 hosts.
   single_placement_group = false
-  upgrade_mode           = each.value.judged ? "Rolling" : "Manual"
-  priority               = each.value.spot ? "Spot" : "Regular"
-  eviction_policy        = each.value.spot ? "Delete" : null
-  tags                   = each.value.tags
+  # Spread over as many racks of a zone as there are.
+  platform_fault_domain_count = length(each.value.zones) == 0 ? null : 1
+  upgrade_mode                = each.value.judged ? "Rolling" : "Manual"
+  priority                    = each.value.spot ? "Spot" : "Regular"
+  eviction_policy             = each.value.spot ? "Delete" : null
+  tags                        = each.value.tags
 
   dynamic "source_image_reference" {
     for_each = startswith(each.value.image, "/") ? [] : [split(":", each.value.image)]
@@ -86,7 +88,6 @@ resource "azurerm_linux_virtual_machine_scale_set" "fixed" {
   dynamic "data_disk" {
     for_each = each.value.volumes
     content {
-      name                 = data_disk.value.name
       lun                  = data_disk.key
       caching              = "None"
       create_option        = "Empty"
@@ -195,10 +196,12 @@ resource "azurerm_linux_virtual_machine_scale_set" "scaling" {
   overprovision = false
   # More than 100 hosts.
   single_placement_group = false
-  upgrade_mode           = each.value.judged ? "Rolling" : "Manual"
-  priority               = each.value.spot ? "Spot" : "Regular"
-  eviction_policy        = each.value.spot ? "Delete" : null
-  tags                   = each.value.tags
+  # Spread over as many racks of a zone as there are.
+  platform_fault_domain_count = length(each.value.zones) == 0 ? null : 1
+  upgrade_mode                = each.value.judged ? "Rolling" : "Manual"
+  priority                    = each.value.spot ? "Spot" : "Regular"
+  eviction_policy             = each.value.spot ? "Delete" : null
+  tags                        = each.value.tags
 
   dynamic "source_image_reference" {
     for_each = startswith(each.value.image, "/") ? [] : [split(":", each.value.image)]
@@ -227,7 +230,6 @@ resource "azurerm_linux_virtual_machine_scale_set" "scaling" {
   dynamic "data_disk" {
     for_each = each.value.volumes
     content {
-      name                 = data_disk.value.name
       lun                  = data_disk.key
       caching              = "None"
       create_option        = "Empty"

@@ -12,7 +12,7 @@ output "handoff" {
         {
           name     = name
           role     = "control-plane"
-          address  = azurerm_network_interface.control_plane[name].private_ip_address
+          address  = local.addresses[name]
           instance = azurerm_linux_virtual_machine.control_plane[name].virtual_machine_id
           ssh = merge(
             { user = var.cluster.ssh.user, port = var.cluster.ssh.port, host_key = "" },
@@ -54,7 +54,7 @@ output "outdated" {
 # For the file azure.json of Kubernetes' cloud provider for Azure. It holds no secret: the hosts' identity is theirs.
 output "cloud_config" {
   description = "What Kubernetes' cloud provider for Azure asks in azure.json."
-  value = {
+  value = merge({
     tenantId                    = data.azurerm_client_config.current.tenant_id
     subscriptionId              = data.azurerm_client_config.current.subscription_id
     resourceGroup               = local.group
@@ -68,6 +68,8 @@ output "cloud_config" {
     loadBalancerSku             = "Standard"
     useInstanceMetadata         = true
     useManagedIdentityExtension = true
-    userAssignedIdentityID      = local.own_identity ? azurerm_user_assigned_identity.control_plane[0].client_id : local.azure.control_plane_identity
-  }
+    },
+    # Of an identity of your own, the client ID is yours to add.
+    local.own_identity ? { userAssignedIdentityID = azurerm_user_assigned_identity.control_plane[0].client_id } : {},
+  )
 }
