@@ -4,6 +4,7 @@
 //! It decides nothing that the configuration does not say, and refuses before Terraform starts what no cloud would accept. It runs nothing
 //! and writes nothing.
 
+mod azure;
 mod gce;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,7 @@ pub(crate) struct Spec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Target {
+    Azure(Box<azure::Azure>),
     Gce(Box<gce::Gce>),
 }
 
@@ -166,6 +168,7 @@ impl Target {
         groups: &BTreeMap<String, Group>,
     ) {
         match self {
+            Self::Azure(azure) => azure.name_all(cluster, groups),
             Self::Gce(gce) => gce.name_all(cluster, control_plane, groups),
         }
     }
@@ -185,6 +188,7 @@ impl Spec {
         let read = Reader(settings);
         let name = read.text("phase1.cluster_name")?;
         let (defaults, mut target) = match read.text("phase1.cloud_provider")?.as_str() {
+            "azure" => azure::read(&read)?,
             "gce" => gce::read(&read)?,
             other => return Err(Error::bug(format!("{other} is no cloud"))),
         };
@@ -221,6 +225,7 @@ impl Spec {
     /// What every cloud refuses.
     fn check(&self) -> Result<()> {
         match &self.target {
+            Target::Azure(azure) => azure.check(self)?,
             Target::Gce(gce) => gce.check(self)?,
         }
         if self.api.exposure == "static-address" && self.control_plane.len() > 1 {
