@@ -67,6 +67,36 @@ fn a_new_template_waits_until_a_control_plane_host_is_replaced() {
     assert_eq!(before["volumes"], after["volumes"]);
 }
 
+/// Gives all hosts this user data, as a configuration with `phase1.user_data.method=pull` does.
+fn give_user_data(module: &Module, text: &str) {
+    let file = module.path("terraform.tfvars.json");
+    let mut variables: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
+    for of in ["control_plane", "groups"] {
+        for host in variables["cluster"][of].as_object_mut().unwrap().values_mut() {
+            host["user_data"] = text.into();
+        }
+    }
+    fs_err::write(&file, variables.to_string()).unwrap();
+}
+
+/// Another join token, with every `turnup up`, is no reason to make a host anew; and nobody reads it in a plan.
+#[test]
+fn new_user_data_is_for_new_hosts() {
+    let config = &profiles("azure")["groups"];
+    let module = Module::new("azure", "azurerm", config);
+    give_user_data(&module, "#cloud-config\n# the first");
+    module.apply();
+    assert_eq!(module.changes(), BTreeMap::new());
+    give_user_data(&module, "#cloud-config\n# the second");
+    let sets = ["fixed[\"arm\"]", "fixed[\"gpu\"]", "fixed[\"web\"]", "scaling[\"batch\"]"];
+    let sets = sets.map(|set| format!("azurerm_linux_virtual_machine_scale_set.{set}"));
+    assert_eq!(module.changes(), updates(sets.iter().map(String::as_str)));
+    let shown = module.ok(&["show", "-no-color", "plan"]);
+    assert!(!shown.contains("I2Nsb3VkLWNvbmZpZw") && shown.contains("(sensitive value)"), "{shown}");
+    module.apply();
+    assert_eq!(output(&module, "outdated"), serde_json::json!(["pools-control-plane-0"]));
+}
+
 /// A volume in another zone would be an empty one.
 #[test]
 fn a_control_plane_host_cannot_leave_the_zone_of_its_volume() {

@@ -47,7 +47,7 @@ output "outdated" {
   description = "Control-plane hosts that were made from an older template: terraform apply -replace='azurerm_linux_virtual_machine.control_plane[\"HOST\"]', one after the other."
   value = [
     for host in local.control_plane_names : host
-    if azurerm_linux_virtual_machine.control_plane[host].tags["turnup-template"] != local.control_plane_template[host]
+    if lookup(azurerm_linux_virtual_machine.control_plane[host].tags, "turnup-template", "") != local.control_plane_template[host]
   ]
 }
 
