@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cloud_modules::{Module, live_through, profiles, settings};
+use crate::cloud_modules::live_through;
+use crate::cloud_support::{Module, profiles, settings};
 
 /// A profile that stands already, and its settings as they may be changed.
 fn standing(profile: &str) -> (Module, turnup::config::Settings) {
     let config = &profiles("azure")[profile];
-    let module = Module::new("azure", "azurerm", config);
+    let module = Module::with_stub("azure", "azurerm", config);
     module.apply();
     (module, settings(config))
 }
@@ -83,7 +84,7 @@ fn give_user_data(module: &Module, text: &str) {
 #[test]
 fn new_user_data_is_for_new_hosts() {
     let config = &profiles("azure")["groups"];
-    let module = Module::new("azure", "azurerm", config);
+    let module = Module::with_stub("azure", "azurerm", config);
     give_user_data(&module, "#cloud-config\n# the first");
     module.apply();
     assert_eq!(module.changes(), BTreeMap::new());

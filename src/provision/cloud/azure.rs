@@ -15,7 +15,7 @@ use crate::config::Network;
 use crate::error::{Context as _, Result};
 
 use self::size::Size;
-use super::{Defaults, Group, Machine, Reader, Spec, Target, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, Reader, Spec, Target, fit, refused, require_apart};
 
 /// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is `-control-plane-1`.
 const PREFIX: usize = 48;
@@ -235,7 +235,7 @@ impl Azure {
             + balancer;
         let room = subnet.size().saturating_sub(KEPT);
         if needed > room {
-            let why = format!("{subnet} has room for {room} addresses, and {needed} are needed at most");
+            let why = format!("{subnet} has room for {room} addresses, and up to {needed} are needed");
             return Err(refused(KEY, why).hint("take a wider network, or lower the sizes of the groups"));
         }
         self.check_api_address(spec, subnet)
@@ -299,7 +299,7 @@ impl Azure {
         Ok(())
     }
 
-    fn check_control_plane(&self, spec: &Spec, host: &Machine) -> Result<()> {
+    fn check_control_plane(&self, spec: &Spec, host: &ControlPlaneHost) -> Result<()> {
         const KEY: &str = "phase1.azure.master_vm_size";
         let size = Size::parse(KEY, &host.machine_type)?;
         check_image("phase1.azure.image_id", &host.image, &size)?;
