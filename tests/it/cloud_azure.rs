@@ -41,7 +41,7 @@ fn scaling_a_group_touches_nothing_else() {
     assert_ne!(more, groups);
     settings.set("phase1.node_groups", &more).unwrap();
     module.configure(&settings);
-    assert_eq!(module.changes(), updates(["azurerm_linux_virtual_machine_scale_set.fixed[\"web\"]"]));
+    assert_eq!(module.changes(), updates(["azurerm_orchestrated_virtual_machine_scale_set.public_fixed[\"web\"]"]));
 }
 
 /// Three machines made anew at once would be the end of etcd's majority.
@@ -89,8 +89,13 @@ fn new_user_data_is_for_new_hosts() {
     module.apply();
     assert_eq!(module.changes(), BTreeMap::new());
     give_user_data(&module, "#cloud-config\n# the second");
-    let sets = ["fixed[\"arm\"]", "fixed[\"gpu\"]", "fixed[\"web\"]", "scaling[\"batch\"]"];
-    let sets = sets.map(|set| format!("azurerm_linux_virtual_machine_scale_set.{set}"));
+    let sets = [
+        "linux_virtual_machine_scale_set.fixed[\"arm\"]",
+        "linux_virtual_machine_scale_set.fixed[\"gpu\"]",
+        "linux_virtual_machine_scale_set.scaling[\"batch\"]",
+        "orchestrated_virtual_machine_scale_set.public_fixed[\"web\"]",
+    ];
+    let sets = sets.map(|set| format!("azurerm_{set}"));
     assert_eq!(module.changes(), updates(sets.iter().map(String::as_str)));
     let shown = module.ok(&["show", "-no-color", "plan"]);
     assert!(!shown.contains("I2Nsb3VkLWNvbmZpZw") && shown.contains("(sensitive value)"), "{shown}");

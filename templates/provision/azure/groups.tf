@@ -1,9 +1,10 @@
-# Groups of workers: a scale set each. Every group is an object of its own, so that changing one touches no other.
+# Groups of workers: a scale set each. Every group is an object of its own, so that changing one touches no other. Those whose hosts have public
+# addresses are in public_groups.tf.
 
 locals {
   # A group with a greatest size is sized by the autoscaler after it was made.
-  fixed_groups   = { for name, group in local.groups : name => group if group.max == null }
-  scaling_groups = { for name, group in local.groups : name => group if group.max != null }
+  fixed_groups   = { for name, group in local.groups : name => group if group.max == null && !group.public_address }
+  scaling_groups = { for name, group in local.groups : name => group if group.max != null && !group.public_address }
 
   groups = {
     for name, group in var.cluster.groups : name => merge(group, {
@@ -107,11 +108,6 @@ resource "azurerm_linux_virtual_machine_scale_set" "fixed" {
       primary                        = true
       subnet_id                      = azurerm_subnet.hosts.id
       application_security_group_ids = [azurerm_application_security_group.node.id]
-
-      dynamic "public_ip_address" {
-        for_each = each.value.public_address ? [true] : []
-        content { name = "host" }
-      }
     }
   }
 
@@ -249,11 +245,6 @@ resource "azurerm_linux_virtual_machine_scale_set" "scaling" {
       primary                        = true
       subnet_id                      = azurerm_subnet.hosts.id
       application_security_group_ids = [azurerm_application_security_group.node.id]
-
-      dynamic "public_ip_address" {
-        for_each = each.value.public_address ? [true] : []
-        content { name = "host" }
-      }
     }
   }
 
