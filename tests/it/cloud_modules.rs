@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::cloud_support::{Module, profiles};
 
 /// Every configuration of a target from nothing to nothing; returns what each hand-off says.
-fn live_through(target: &str, provider: &str) -> BTreeMap<String, Value> {
+pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Value> {
     let mut handoffs = BTreeMap::new();
     for (name, config) in profiles(target) {
         let module = Module::with_stub(target, provider, &config);

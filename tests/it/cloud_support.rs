@@ -74,7 +74,7 @@ impl Module {
         module
     }
 
-    fn path(&self, rel: &str) -> PathBuf {
+    pub(crate) fn path(&self, rel: &str) -> PathBuf {
         self.dir.path().join(rel)
     }
 
@@ -84,7 +84,7 @@ impl Module {
     }
 
     /// Runs Terraform; its exit code and standard output.
-    fn run(&self, args: &[&str]) -> (i32, String, String) {
+    pub(crate) fn run(&self, args: &[&str]) -> (i32, String, String) {
         let run = Command::new("terraform")
             .args(args)
             .current_dir(self.dir.path())

@@ -9,10 +9,11 @@ mod artifacts_support;
 mod bench_cli;
 mod cli_status;
 mod cli_support;
-#[cfg(feature = "kill-points")]
+mod cloud_azure;
 mod cloud_emulators;
 mod cloud_modules;
 mod cloud_support;
+#[cfg(feature = "kill-points")]
 mod cluster_crash;
 mod cluster_faults;
 mod cluster_life;

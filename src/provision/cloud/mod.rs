@@ -5,6 +5,7 @@
 //! and writes nothing.
 
 mod aws;
+mod azure;
 mod gce;
 
 use std::collections::BTreeMap;
@@ -40,6 +41,7 @@ pub(crate) struct Spec {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Target {
     Aws(Box<aws::Aws>),
+    Azure(Box<azure::Azure>),
     Gce(Box<gce::Gce>),
 }
 
@@ -169,6 +171,7 @@ impl Target {
     ) {
         match self {
             Self::Aws(aws) => aws.name_all(cluster),
+            Self::Azure(azure) => azure.name_all(cluster, groups),
             Self::Gce(gce) => gce.name_all(cluster, control_plane, groups),
         }
     }
@@ -189,6 +192,7 @@ impl Spec {
         let name = read.text("phase1.cluster_name")?;
         let (defaults, mut target) = match read.text("phase1.cloud_provider")?.as_str() {
             "aws" => aws::read(&read)?,
+            "azure" => azure::read(&read)?,
             "gce" => gce::read(&read)?,
             other => return Err(Error::bug(format!("{other} is no cloud"))),
         };
@@ -226,6 +230,7 @@ impl Spec {
     fn check(&self) -> Result<()> {
         match &self.target {
             Target::Aws(aws) => aws.check(self)?,
+            Target::Azure(azure) => azure.check(self)?,
             Target::Gce(gce) => gce.check(self)?,
         }
         if self.api.exposure == "static-address" && self.control_plane.len() > 1 {

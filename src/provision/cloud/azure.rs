@@ -1,0 +1,542 @@
+//! Azure's own part: its settings, its names, and what it would refuse.
+//!
+//! Limits of names are those of Azure's documentation "Naming rules and restrictions for Azure resources", and for the beginning of a host's
+//! name those of the provider (58 characters and six that the scale set appends; a Node's name has at most 63).
+
+mod size;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::config::Network;
+use crate::error::{Context as _, Result};
+
+use self::size::Size;
+use super::{ControlPlaneHost, Defaults, Group, Reader, Spec, Target, fit, refused, require_apart};
+
+/// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is `-control-plane-1`.
+const PREFIX: usize = 48;
+/// The longest name of a group's scale set, whose hosts get `-` and six characters.
+const GROUP: usize = 56;
+/// The longest name of an identity that a machine is given.
+const IDENTITY: usize = 24;
+/// The most tags of a resource.
+const TAGS: usize = 50;
+/// So many tags the module adds to a control-plane host.
+const OWN_TAGS: usize = 8;
+/// Users that Azure makes on no machine ("Frequently asked questions about Linux Virtual Machines", user names).
+const USERS: [&str; 32] = [
+    "1",
+    "123",
+    "a",
+    "actuser",
+    "adm",
+    "admin",
+    "admin1",
+    "admin2",
+    "administrator",
+    "aspnet",
+    "backup",
+    "console",
+    "david",
+    "guest",
+    "john",
+    "owner",
+    "root",
+    "server",
+    "sql",
+    "support",
+    "support_388945a0",
+    "sys",
+    "test",
+    "test1",
+    "test2",
+    "test3",
+    "user",
+    "user1",
+    "user2",
+    "user3",
+    "user4",
+    "user5",
+];
+/// Kinds of root disks; those that end in `ZRS` are in all zones at once.
+const ROOT_DISKS: [&str; 5] = ["Standard_LRS", "StandardSSD_LRS", "StandardSSD_ZRS", "Premium_LRS", "Premium_ZRS"];
+/// A kind that no machine can start from, and that only zones have.
+const PREMIUM_V2: &str = "PremiumV2_LRS";
+/// Azure keeps the first four addresses of a subnet and its last one.
+const KEPT: u64 = 5;
+
+/// `cluster.azure` of the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the Kconfig tree")]
+pub(crate) struct Azure {
+    subscription_id: String,
+    tenant_id: String,
+    client_id: String,
+    client_secret_file: String,
+    environment: String,
+    location: String,
+    zones: Vec<String>,
+    resource_group: String,
+    vnet_id: String,
+    vnet_cidr: String,
+    subnet_cidr: String,
+    master_private_ip: String,
+    public_addresses: bool,
+    nat_gateway: bool,
+    accelerated_networking: bool,
+    encryption_at_host: bool,
+    control_plane_identity: String,
+    node_identity: String,
+    names: Names,
+}
+
+/// Names within the limits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Names {
+    prefix: String,
+    control_plane_identity: String,
+    node_identity: String,
+    groups: BTreeMap<String, String>,
+}
+
+/// What the settings say, and what hosts have that say nothing else.
+pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
+    let text = |name: &str| read.text(&format!("phase1.azure.{name}"));
+    let flag = |name: &str| read.flag(&format!("phase1.azure.{name}"));
+    let zones = read.list("phase1.azure.zones")?;
+    let public = flag("public_addresses")?;
+    let parts = ["image_publisher", "image_offer", "image_sku", "image_version"].map(text);
+    let [publisher, offer, edition, version] = parts;
+    let own_image = text("image_id")?;
+    let urn = [publisher?, offer?, edition?, version?].join(":");
+    let defaults = Defaults {
+        image: if own_image.is_empty() { urn } else { own_image },
+        disk_gb: read.number("phase1.azure.disk_gb")?,
+        disk_type: text("disk_type")?,
+        machine_type: text("node_vm_size")?,
+        control_plane_machine_type: text("master_vm_size")?,
+        zones: zones.clone(),
+        control_plane_zones: zones.clone(),
+        public_address: public,
+        etcd_volume_type: text("etcd_volume_type")?,
+    };
+    let azure = Azure {
+        subscription_id: text("subscription_id")?,
+        tenant_id: text("tenant_id")?,
+        client_id: text("client_id")?,
+        client_secret_file: absolute(&text("client_secret_file")?)?,
+        environment: text("environment")?,
+        location: text("location")?,
+        zones,
+        resource_group: text("resource_group")?,
+        vnet_id: text("vnet_id")?,
+        vnet_cidr: text("vnet_cidr")?,
+        subnet_cidr: text("subnet_cidr")?,
+        master_private_ip: text("master_private_ip")?,
+        public_addresses: public,
+        nat_gateway: flag("nat_gateway")?,
+        accelerated_networking: flag("accelerated_networking")?,
+        encryption_at_host: flag("encryption_at_host")?,
+        control_plane_identity: text("control_plane_identity")?,
+        node_identity: text("node_identity")?,
+        names: Names::default(),
+    };
+    Ok((defaults, Target::Azure(Box::new(azure))))
+}
+
+/// Terraform works in another directory than the person who named the file.
+fn absolute(file: &str) -> Result<String> {
+    if file.is_empty() {
+        return Ok(String::new());
+    }
+    let path = std::path::absolute(Path::new(file)).context(format!("phase1.azure.client_secret_file: {file}"))?;
+    Ok(path.display().to_string())
+}
+
+impl Azure {
+    /// Gives everything its name.
+    pub(super) fn name_all(&mut self, cluster: &str, groups: &BTreeMap<String, Group>) {
+        let prefix = fit(cluster, PREFIX);
+        let identity = |end: &str| fit(cluster, IDENTITY - end.len()) + end;
+        self.names = Names {
+            control_plane_identity: identity("-master"),
+            node_identity: identity("-node"),
+            groups: groups.keys().map(|name| (name.clone(), fit(&format!("{prefix}-{name}"), GROUP))).collect(),
+            prefix,
+        };
+    }
+
+    /// What Azure would refuse, before it is asked.
+    pub(super) fn check(&self, spec: &Spec) -> Result<()> {
+        self.check_place()?;
+        self.check_network(spec)?;
+        self.check_identifiers(spec)?;
+        check_login(spec)?;
+        for host in spec.control_plane.values() {
+            self.check_zone("phase1.control_plane.zones", &host.zone)?;
+            self.check_control_plane(spec, host)?;
+        }
+        for (name, group) in &spec.groups {
+            self.check_group(name, group)?;
+        }
+        check_tags("phase1.tags", &spec.tags)
+    }
+
+    fn check_place(&self) -> Result<()> {
+        let plain =
+            !self.location.is_empty() && self.location.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        if !plain {
+            let kept = self.location.to_lowercase().replace([' ', '-', '_'], "");
+            return Err(refused("phase1.azure.location", format!("{} is no location", self.location)).hint(format!(
+                "turnup config set phase1.azure.location={kept} (az account list-locations --query [].name)"
+            )));
+        }
+        let of_group = |letter: char| letter.is_alphanumeric() || "-_.()".contains(letter);
+        if !self.resource_group.chars().all(of_group) || self.resource_group.len() > 90 {
+            let why = format!("{:?} is no name of a resource group", self.resource_group);
+            return Err(refused("phase1.azure.resource_group", why)
+                .hint("give the name alone, not its identifier: az group list --query [].name"));
+        }
+        Ok(())
+    }
+
+    fn check_zone(&self, key: &str, zone: &str) -> Result<()> {
+        if zone.is_empty() || ["1", "2", "3"].contains(&zone) {
+            return Ok(());
+        }
+        let number = zone.strip_prefix(&format!("{}-", self.location)).unwrap_or("1");
+        Err(refused(key, format!("{zone} is no zone: the zones of {} are 1, 2 and 3", self.location))
+            .hint(format!("give the number alone: {number}")))
+    }
+
+    /// The hosts' addresses: inside their network, apart from pods and Services, and enough.
+    fn check_network(&self, spec: &Spec) -> Result<()> {
+        const KEY: &str = "phase1.azure.subnet_cidr";
+        require_apart(KEY, &self.subnet_cidr, &spec.networks)?;
+        let parse = |key: &str, text: &str| text.parse::<Network>().map_err(|why| refused(key, why));
+        let subnet = parse(KEY, &self.subnet_cidr)?;
+        if self.vnet_id.is_empty() {
+            require_apart("phase1.azure.vnet_cidr", &self.vnet_cidr, &spec.networks)?;
+            let whole = parse("phase1.azure.vnet_cidr", &self.vnet_cidr)?;
+            if !whole.overlaps(subnet) || whole.prefix() > subnet.prefix() {
+                return Err(refused(KEY, format!("{subnet} is no part of {whole} of phase1.azure.vnet_cidr"))
+                    .hint(format!("turnup config set phase1.azure.subnet_cidr={whole}")));
+            }
+        }
+        let workers = spec.groups.values().map(|group| u64::from(group.max.unwrap_or(0).max(group.size)));
+        let balancer = u64::from(spec.api.exposure == "load-balancer");
+        let needed = workers.sum::<u64>()
+            + u64::try_from(spec.control_plane.len()).unwrap_or_default()
+            + u64::from(spec.ssh.bastion)
+            + balancer;
+        let room = subnet.size().saturating_sub(KEPT);
+        if needed > room {
+            let why = format!("{subnet} has room for {room} addresses, and up to {needed} are needed");
+            return Err(refused(KEY, why).hint("take a wider network, or lower the sizes of the groups"));
+        }
+        self.check_api_address(spec, subnet)
+    }
+
+    fn check_api_address(&self, spec: &Spec, subnet: Network) -> Result<()> {
+        const KEY: &str = "phase1.azure.master_private_ip";
+        if self.master_private_ip.is_empty() {
+            return Ok(());
+        }
+        let address: Ipv4Addr = self
+            .master_private_ip
+            .parse()
+            .map_err(|_| refused(KEY, format!("{} is no address", self.master_private_ip)))?;
+        let first = subnet.address(4).unwrap_or(address);
+        let good = format!("turnup config set {KEY}={first}");
+        if !subnet.contains(address) {
+            let why = format!("{address} is not in {subnet} of phase1.azure.subnet_cidr");
+            return Err(refused(KEY, why).hint(good));
+        }
+        let index = u64::from(u32::from(address) - u32::from(subnet.address(0).unwrap_or(address)));
+        if index < 4 || index == subnet.size() - 1 {
+            let why = format!(
+                "Azure keeps the first four addresses of {subnet} and the last one, and {address} is one of them"
+            );
+            return Err(refused(KEY, why).hint(good));
+        }
+        // The module counts them from the end.
+        let of_hosts = u64::try_from(spec.control_plane.len()).unwrap_or_default() + 1;
+        if spec.api.exposure == "load-balancer" && index >= subnet.size() - of_hosts {
+            let why = format!("{address} is the address of a control-plane host: they have the last ones of {subnet}");
+            return Err(refused(KEY, why).hint(good));
+        }
+        Ok(())
+    }
+
+    /// What exists already is named by its whole identifier.
+    fn check_identifiers(&self, spec: &Spec) -> Result<()> {
+        let identities = "Microsoft.ManagedIdentity/userAssignedIdentities";
+        let sets = "Microsoft.Compute/diskEncryptionSets";
+        let zones = if spec.dns.private { "Microsoft.Network/privateDnsZones" } else { "Microsoft.Network/dnsZones" };
+        require_id("phase1.azure.vnet_id", &self.vnet_id, "Microsoft.Network/virtualNetworks")?;
+        require_id("phase1.azure.control_plane_identity", &self.control_plane_identity, identities)?;
+        require_id("phase1.azure.node_identity", &self.node_identity, identities)?;
+        require_id("phase1.etcd_volume.kms_key", &spec.etcd.volume.kms_key, sets)?;
+        require_id("phase1.api.static_address", &spec.api.static_address, "Microsoft.Network/publicIPAddresses")?;
+        if spec.dns.provider != "azuredns" {
+            return Ok(());
+        }
+        if spec.dns.zone.is_empty() && !spec.dns.private {
+            return Err(refused("phase1.dns.zone", "a public zone is not made by turnup, and none is named")
+                .hint("az network dns zone list --query [].id, or turnup config set phase1.dns.private_zone=y"));
+        }
+        require_id("phase1.dns.zone", &spec.dns.zone, zones)?;
+        let zone = spec.dns.zone.rsplit('/').next().filter(|zone| !zone.is_empty()).unwrap_or(&spec.dns.domain);
+        let inside = spec.api.host == zone || spec.api.host.ends_with(&format!(".{zone}"));
+        if !inside {
+            let why = format!("the API server's name {} does not end in the zone's name {zone}", spec.api.host);
+            return Err(refused("phase1.dns.domain", why).hint(format!("turnup config set phase1.dns.domain={zone}")));
+        }
+        Ok(())
+    }
+
+    fn check_control_plane(&self, spec: &Spec, host: &ControlPlaneHost) -> Result<()> {
+        const KEY: &str = "phase1.azure.master_vm_size";
+        let size = Size::parse(KEY, &host.machine_type)?;
+        check_image("phase1.azure.image_id", &host.image, &size)?;
+        self.check_size(KEY, &size)?;
+        check_disk("phase1.azure.disk_type", &host.disk_type, &size)?;
+        let volume = &spec.etcd.volume.kind;
+        if volume == PREMIUM_V2 && host.zone.is_empty() {
+            return Err(refused("phase1.azure.etcd_volume_type", format!("{volume} is only for machines in zones"))
+                .hint("turnup config set phase1.azure.etcd_volume_type=Premium_LRS"));
+        }
+        require_premium("phase1.azure.etcd_volume_type", volume, &size)
+    }
+
+    fn check_group(&self, name: &str, group: &Group) -> Result<()> {
+        let key = format!("phase1.azure.node_vm_size (group {name})");
+        let size = Size::parse(&key, &group.machine_type)?;
+        check_image(&format!("phase1.azure.image_id (group {name})"), &group.image, &size)?;
+        self.check_size(&key, &size)?;
+        check_disk(&format!("phase1.azure.disk_type (group {name})"), &group.disk_type, &size)?;
+        for zone in &group.zones {
+            self.check_zone(&format!("phase1.azure.zones (group {name})"), zone)?;
+        }
+        for volume in &group.volumes {
+            let key = format!("phase1.data_volumes ({})", volume.name);
+            if !ROOT_DISKS.contains(&volume.kind.as_str()) && volume.kind != PREMIUM_V2 {
+                return Err(no_disk(&key, &volume.kind));
+            }
+            if volume.kind == PREMIUM_V2 && group.zones.is_empty() {
+                return Err(refused(&key, format!("{PREMIUM_V2} is only for machines in zones")));
+            }
+            require_premium(&key, &volume.kind, &size)?;
+        }
+        check_tags(&format!("phase1.node_groups: tags of {name}"), &group.tags)
+    }
+
+    fn check_size(&self, key: &str, size: &Size) -> Result<()> {
+        if self.accelerated_networking && !size.takes_accelerated_networking() {
+            return Err(refused(key, format!("{size} has no accelerated networking")).hint(
+                "turnup config set phase1.azure.accelerated_networking=n, or take a size such as Standard_D2s_v5",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// An identifier as `az … show --query id` prints it, of this kind; empty is none.
+fn require_id(key: &str, id: &str, kind: &str) -> Result<()> {
+    let parts: Vec<&str> = id.split('/').collect();
+    let is_one = match parts.as_slice() {
+        ["", subscriptions, _, groups, _, providers, space, of_kind, name] => {
+            subscriptions.eq_ignore_ascii_case("subscriptions")
+                && groups.eq_ignore_ascii_case("resourceGroups")
+                && providers.eq_ignore_ascii_case("providers")
+                && format!("{space}/{of_kind}").eq_ignore_ascii_case(kind)
+                && !name.is_empty()
+        }
+        _ => id.is_empty(),
+    };
+    if is_one {
+        return Ok(());
+    }
+    Err(refused(key, format!("{id:?} is no identifier of {kind}")).hint(format!(
+        "it has the form /subscriptions/…/resourceGroups/…/providers/{kind}/NAME: az resource list --resource-type {kind} --query [].id"
+    )))
+}
+
+fn check_login(spec: &Spec) -> Result<()> {
+    let user = spec.ssh.user.as_str();
+    if USERS.contains(&user) {
+        return Err(refused("phase1.ssh_user", format!("Azure makes no user {user:?} on a machine"))
+            .hint("turnup config set phase1.ssh_user=turnup"));
+    }
+    let taken = |key: &&String| key.starts_with("ssh-ed25519 ") || key.starts_with("ssh-rsa ");
+    if let Some(key) = spec.ssh.authorized_keys.iter().find(|key| !taken(key)) {
+        let kind = key.split_whitespace().next().unwrap_or_default();
+        return Err(refused("phase1.ssh.authorized_key_files", format!("Azure takes no key of the kind {kind}"))
+            .hint("it takes Ed25519, and RSA from 2048 bits: ssh-keygen -t ed25519"));
+    }
+    Ok(())
+}
+
+/// The market place's four parts, or an identifier; for the processor that the machine has.
+fn check_image(key: &str, image: &str, size: &Size) -> Result<()> {
+    if image.starts_with("/subscriptions/")
+        || image.starts_with("/communityGalleries/")
+        || image.starts_with("/sharedGalleries/")
+    {
+        return Ok(());
+    }
+    let parts: Vec<&str> = image.split(':').collect();
+    let [_, _, edition, _] = parts.as_slice() else {
+        return Err(refused(key, format!("{image} is no image"))
+            .hint("PUBLISHER:OFFER:SKU:VERSION as `az vm image list --all` prints it, or an identifier"));
+    };
+    if parts.iter().any(|part| part.is_empty()) {
+        return Err(refused(key, format!("{image} lacks a part")).hint("PUBLISHER:OFFER:SKU:VERSION"));
+    }
+    if edition.contains("arm64") != size.is_arm() {
+        let has = if size.is_arm() { "an arm64 processor" } else { "an x86-64 processor" };
+        return Err(refused(
+            "phase1.azure.image_sku",
+            format!("{size} has {has}, and the edition {edition} is for the other kind"),
+        )
+        .hint("az vm image list --all --publisher Debian --query [].sku"));
+    }
+    Ok(())
+}
+
+fn check_disk(key: &str, disk: &str, size: &Size) -> Result<()> {
+    if !ROOT_DISKS.contains(&disk) {
+        return Err(no_disk(key, disk));
+    }
+    require_premium(key, disk, size)
+}
+
+fn no_disk(key: &str, disk: &str) -> crate::error::Error {
+    let error = refused(key, format!("{disk} is no disk that a machine takes here"));
+    match kconfig::suggest(disk, ROOT_DISKS.into_iter()) {
+        Some(near) => error.hint(format!("did you mean {near}?")),
+        None => error.hint(ROOT_DISKS.join(", ")),
+    }
+}
+
+fn require_premium(key: &str, disk: &str, size: &Size) -> Result<()> {
+    if disk.starts_with("Premium") && !size.takes_premium() {
+        return Err(refused(key, format!("machines of the size {size} take no {disk}: only sizes with an s do")).hint(
+            format!(
+                "turnup config set {}=StandardSSD_LRS, or take a size with an s",
+                key.split(' ').next().unwrap_or(key)
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// "Use tags to organize your Azure resources", limitations.
+fn check_tags(key: &str, tags: &BTreeMap<String, String>) -> Result<()> {
+    if tags.len() + OWN_TAGS > TAGS {
+        return Err(refused(key, format!("{} tags are too many", tags.len()))
+            .hint(format!("a resource has at most {TAGS}, and {OWN_TAGS} of them are turnup's")));
+    }
+    for (name, value) in tags {
+        let reserved = ["azure", "microsoft", "windows"].iter().any(|begin| name.to_lowercase().starts_with(begin));
+        let wrong = name.contains(['<', '>', '%', '&', '\\', '?', '/']);
+        if reserved || wrong || name.is_empty() || name.chars().count() > 512 || value.chars().count() > 256 {
+            return Err(refused(key, format!("{name}={value} is no tag of Azure")).hint(
+                "a name has at most 512 characters, none of < > % & \\ ? /, and begins with neither azure, microsoft nor windows; a value has at most 256",
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use crate::config::{Settings, TreeSource};
+
+    use super::*;
+
+    const KEY: &str = "ssh-ed25519 AAAA person";
+
+    fn settings(changes: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        settings.set("phase1.cloud_provider", "azure").unwrap();
+        settings.set_all(changes).unwrap();
+        settings
+    }
+
+    fn refusal(changes: &[(&str, &str)], key: &str) -> String {
+        let error = Spec::read(&settings(changes), vec![key.to_owned()]).unwrap_err();
+        assert_eq!(error.class(), crate::error::Class::Config, "{error:?}");
+        let hint = error.next().unwrap_or_default();
+        format!("{}\n  {hint}", error.message())
+    }
+
+    #[test]
+    fn what_azure_would_refuse_is_refused_before_it_is_asked() {
+        let wrong: &[&[(&str, &str)]] = &[
+            &[("phase1.azure.location", "West-US2")],
+            &[("phase1.azure.resource_group", "/subscriptions/s/resourceGroups/g")],
+            &[("phase1.azure.node_vm_size", "D2s_v5")],
+            &[("phase1.azure.master_vm_size", "Standard_D2_v5")],
+            &[("phase1.azure.master_vm_size", "Standard_D2ps_v5")],
+            &[("phase1.azure.node_vm_size", "Standard_B2s")],
+            &[("phase1.azure.node_vm_size", "Standard_D2_v5"), ("phase1.azure.disk_type", "Premium_LRS")],
+            &[("phase1.azure.zones", ""), ("phase1.azure.etcd_volume_type", "PremiumV2_LRS")],
+            &[("phase1.control_plane.count", "3"), ("phase1.control_plane.zones", "westus2-1,westus2-2,westus2-3")],
+            &[("phase1.azure.subnet_cidr", "10.250.0.0/18")],
+            &[("phase1.azure.vnet_cidr", "10.240.0.0/12")],
+            &[("phase1.azure.subnet_cidr", "10.240.1.0/28"), ("phase1.num_nodes", "12")],
+            &[("phase1.azure.master_private_ip", "10.241.1.4")],
+            &[("phase1.azure.master_private_ip", "10.240.0.3")],
+            &[("phase1.control_plane.count", "3"), ("phase1.azure.master_private_ip", "10.240.63.253")],
+            &[("phase1.azure.vnet_id", "corporate")],
+            &[(
+                "phase1.api.static_address",
+                "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/n",
+            )],
+            &[("phase1.dns.provider", "azuredns")],
+            &[("phase1.dns.provider", "azuredns"), ("phase1.dns.zone", "example.com")],
+            &[
+                ("phase1.dns.provider", "azuredns"),
+                (
+                    "phase1.dns.zone",
+                    "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/dnsZones/example.com",
+                ),
+            ],
+            &[("phase1.ssh_user", "admin")],
+            &[("phase1.tags", "a/b=c")],
+            &[("phase1.tags", "azure-cost=1")],
+            &[("phase1.node_groups", r#"[{"name":"web","role":"worker","size":1,"image":"debian-12"}]"#)],
+            &[("phase1.node_groups", r#"[{"name":"web","role":"worker","size":1,"disk_type":"premium_lrs"}]"#)],
+            &[("phase1.node_groups", r#"[{"name":"web","role":"worker","size":1,"zones":["4"]}]"#)],
+        ];
+        let mut told: Vec<String> = wrong.iter().map(|changes| refusal(changes, KEY)).collect();
+        told.push(refusal(&[], "ecdsa-sha2-nistp256 AAAA"));
+        insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn names_are_within_the_limits_and_stay_apart() {
+        let long = "a-cluster-whose-name-has-all-the-sixty-three-letters-there-is-a";
+        let group = |end: &str| format!("a-group-whose-name-has-all-the-sixty-three-letters-there-are-{end}");
+        let groups = format!(
+            r#"[{{"name":"{}","role":"worker","size":1}},{{"name":"{}","role":"worker","size":1}}]"#,
+            group("1"),
+            group("2")
+        );
+        let spec = Spec::read(&settings(&[("phase1.cluster_name", long), ("phase1.node_groups", &groups)]), vec![]);
+        let Target::Azure(azure) = spec.unwrap().target else { unreachable!("the target is azure") };
+        let names = &azure.names;
+        assert!(names.prefix.len() <= PREFIX && names.prefix.starts_with("a-cluster"), "{names:?}");
+        assert!(names.control_plane_identity.len() <= IDENTITY && names.node_identity.len() <= IDENTITY, "{names:?}");
+        assert_ne!(names.control_plane_identity, names.node_identity);
+        let of_groups: std::collections::BTreeSet<&String> = names.groups.values().collect();
+        assert!(of_groups.len() == 2 && of_groups.iter().all(|name| name.len() <= GROUP), "{names:?}");
+    }
+}

@@ -1,0 +1,96 @@
+# What a machine may do in Azure, by its role. Every pod that reaches the metadata service can do it too, so it is as little as can be.
+
+locals {
+  own_identity           = local.azure.control_plane_identity == ""
+  control_plane_identity = local.own_identity ? azurerm_user_assigned_identity.control_plane[0].id : local.azure.control_plane_identity
+  node_identity          = local.azure.node_identity == "" ? azurerm_user_assigned_identity.node[0].id : local.azure.node_identity
+
+  # Names of roles are one list for the whole directory: two clusters of one name must not share them.
+  scope_digest = substr(sha256("${data.azurerm_client_config.current.subscription_id}/${local.azure.resource_group}/${local.prefix}"), 0, 8)
+}
+
+data "azurerm_client_config" "current" {}
+
+resource "azurerm_user_assigned_identity" "control_plane" {
+  count               = local.own_identity ? 1 : 0
+  name                = local.azure.names.control_plane_identity
+  resource_group_name = local.group
+  location            = local.location
+  tags                = local.tags
+}
+
+# Workers may do nothing. They have an identity to prove who they are.
+resource "azurerm_user_assigned_identity" "node" {
+  count               = local.azure.node_identity == "" ? 1 : 0
+  name                = local.azure.names.node_identity
+  resource_group_name = local.group
+  location            = local.location
+  tags                = local.tags
+}
+
+# Azure's own roles would let a control-plane host also delete disks and run commands on machines.
+resource "azurerm_role_definition" "volumes" {
+  count             = local.own_identity ? 1 : 0
+  name              = "turnup ${local.prefix} volumes ${local.scope_digest}"
+  description       = "Attaches the etcd volumes of the Kubernetes cluster ${var.cluster.name}"
+  scope             = local.group_id
+  assignable_scopes = [local.group_id]
+
+  permissions {
+    actions = [
+      "Microsoft.Compute/virtualMachines/read",                         # which disks are attached where
+      "Microsoft.Compute/virtualMachines/attachDetachDataDisks/action", # attach one, or take it from a machine that died
+      "Microsoft.Compute/disks/read",                                   # find the volume by its tags
+      "Microsoft.Compute/disks/write",                                  # Azure asks for it on the disk that is attached
+    ]
+  }
+}
+
+# Both ends of an attachment: only this cluster's volumes, and only its own control-plane machines.
+resource "azurerm_role_assignment" "volumes" {
+  for_each           = local.own_identity ? azurerm_managed_disk.etcd : {}
+  scope              = each.value.id
+  role_definition_id = azurerm_role_definition.volumes[0].role_definition_resource_id
+  principal_id       = azurerm_user_assigned_identity.control_plane[0].principal_id
+  principal_type     = "ServicePrincipal"
+}
+
+resource "azurerm_role_assignment" "machines" {
+  for_each           = local.own_identity ? azurerm_linux_virtual_machine.control_plane : {}
+  scope              = each.value.id
+  role_definition_id = azurerm_role_definition.volumes[0].role_definition_resource_id
+  principal_id       = azurerm_user_assigned_identity.control_plane[0].principal_id
+  principal_type     = "ServicePrincipal"
+}
+
+# Keeps the names of the API server and of etcd's members where the machines are. Only with a zone: without one nothing is changed there.
+resource "azurerm_role_definition" "names" {
+  count             = local.own_identity && local.in_zone ? 1 : 0
+  name              = "turnup ${local.prefix} names ${local.scope_digest}"
+  description       = "Keeps the addresses of the Kubernetes cluster ${var.cluster.name} in its zone"
+  scope             = local.zone_scope
+  assignable_scopes = [local.zone_scope]
+
+  permissions {
+    # Address records and nothing else of the zone: not its delegation, not its mail.
+    actions = var.cluster.dns.private ? [
+      "Microsoft.Network/privateDnsZones/read",
+      "Microsoft.Network/privateDnsZones/A/read",
+      "Microsoft.Network/privateDnsZones/A/write",
+      "Microsoft.Network/privateDnsZones/A/delete",
+      ] : [
+      "Microsoft.Network/dnsZones/read",
+      "Microsoft.Network/dnsZones/A/read",
+      "Microsoft.Network/dnsZones/A/write",
+      "Microsoft.Network/dnsZones/A/delete",
+    ]
+  }
+}
+
+resource "azurerm_role_assignment" "names" {
+  count              = local.own_identity && local.in_zone ? 1 : 0
+  scope              = local.zone_id
+  role_definition_id = azurerm_role_definition.names[0].role_definition_resource_id
+  principal_id       = azurerm_user_assigned_identity.control_plane[0].principal_id
+  principal_type     = "ServicePrincipal"
+}

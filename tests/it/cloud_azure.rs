@@ -1,0 +1,163 @@
+//! The module for Azure with real Terraform and a provider that makes nothing: every profile from nothing to nothing, and what may never
+//! happen when something changes.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::cloud_modules::live_through;
+use crate::cloud_support::{Module, profiles, settings};
+
+/// A profile that stands already, and its settings as they may be changed.
+fn standing(profile: &str) -> (Module, turnup::config::Settings) {
+    let config = &profiles("azure")[profile];
+    let module = Module::with_stub("azure", "azurerm", config);
+    module.apply();
+    (module, settings(config))
+}
+
+fn output(module: &Module, name: &str) -> Value {
+    let all: Value = serde_json::from_str(&module.ok(&["output", "-json"])).unwrap();
+    all[name]["value"].clone()
+}
+
+fn updates<'a>(addresses: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
+    addresses.into_iter().map(|address| (address.to_owned(), "[\"update\"]".to_owned())).collect()
+}
+
+#[test]
+fn azure_in_every_profile() {
+    let handoffs = live_through("azure", "azurerm");
+    assert_eq!(handoffs.len(), 10, "{:?}", handoffs.keys());
+    insta::assert_snapshot!("azure_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
+}
+
+#[test]
+fn scaling_a_group_touches_nothing_else() {
+    let (module, mut settings) = standing("groups");
+    let groups = settings.get("phase1.node_groups").unwrap();
+    let more = groups.replace(r#""size":3"#, r#""size":5"#).replace(r#""size": 3"#, r#""size": 5"#);
+    assert_ne!(more, groups);
+    settings.set("phase1.node_groups", &more).unwrap();
+    module.configure(&settings);
+    assert_eq!(module.changes(), updates(["azurerm_orchestrated_virtual_machine_scale_set.public_fixed[\"web\"]"]));
+}
+
+/// Three machines made anew at once would be the end of etcd's majority.
+#[test]
+fn a_new_template_waits_until_a_control_plane_host_is_replaced() {
+    let (module, mut settings) = standing("ha-private");
+    assert_eq!(output(&module, "outdated"), Value::Array(Vec::new()));
+    settings.set("phase1.azure.master_vm_size", "Standard_E4s_v5").unwrap();
+    module.configure(&settings);
+    assert_eq!(module.changes(), BTreeMap::new());
+    module.apply();
+    let names = ["prod-control-plane-0", "prod-control-plane-1", "prod-control-plane-2"];
+    assert_eq!(output(&module, "outdated"), serde_json::json!(names));
+
+    let host = "azurerm_linux_virtual_machine.control_plane[\"prod-control-plane-1\"]";
+    let before = output(&module, "handoff");
+    module.ok(&["apply", "-input=false", "-auto-approve", &format!("-replace={host}")]);
+    assert_eq!(output(&module, "outdated"), serde_json::json!([names[0], names[2]]));
+    let after = output(&module, "handoff");
+    let instance = |handoff: &Value, index: usize| handoff["hosts"][index]["instance"].clone();
+    assert_ne!(instance(&before, 1), instance(&after, 1));
+    assert_eq!(instance(&before, 0), instance(&after, 0));
+    assert_eq!(before["hosts"][1]["address"], after["hosts"][1]["address"]);
+    assert_eq!(before["volumes"], after["volumes"]);
+}
+
+/// Gives all hosts this user data, as a configuration with `phase1.user_data.method=pull` does.
+fn give_user_data(module: &Module, text: &str) {
+    let file = module.path("terraform.tfvars.json");
+    let mut variables: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
+    for of in ["control_plane", "groups"] {
+        for host in variables["cluster"][of].as_object_mut().unwrap().values_mut() {
+            host["user_data"] = text.into();
+        }
+    }
+    fs_err::write(&file, variables.to_string()).unwrap();
+}
+
+/// Another join token, with every `turnup up`, is no reason to make a host anew; and nobody reads it in a plan.
+#[test]
+fn new_user_data_is_for_new_hosts() {
+    let config = &profiles("azure")["groups"];
+    let module = Module::with_stub("azure", "azurerm", config);
+    give_user_data(&module, "#cloud-config\n# the first");
+    module.apply();
+    assert_eq!(module.changes(), BTreeMap::new());
+    give_user_data(&module, "#cloud-config\n# the second");
+    let sets = [
+        "linux_virtual_machine_scale_set.fixed[\"arm\"]",
+        "linux_virtual_machine_scale_set.fixed[\"gpu\"]",
+        "linux_virtual_machine_scale_set.scaling[\"batch\"]",
+        "orchestrated_virtual_machine_scale_set.public_fixed[\"web\"]",
+    ];
+    let sets = sets.map(|set| format!("azurerm_{set}"));
+    assert_eq!(module.changes(), updates(sets.iter().map(String::as_str)));
+    let shown = module.ok(&["show", "-no-color", "plan"]);
+    assert!(!shown.contains("I2Nsb3VkLWNvbmZpZw") && shown.contains("(sensitive value)"), "{shown}");
+    module.apply();
+    assert_eq!(output(&module, "outdated"), serde_json::json!(["pools-control-plane-0"]));
+}
+
+/// A volume in another zone would be an empty one.
+#[test]
+fn a_control_plane_host_cannot_leave_the_zone_of_its_volume() {
+    let (module, mut settings) = standing("hundred-nodes");
+    settings.set("phase1.control_plane.zones", "2,1,3").unwrap();
+    module.configure(&settings);
+    let (code, _, error) = module.run(&["plan", "-input=false", "-no-color"]);
+    assert_eq!(code, 1);
+    assert!(error.contains("give the host its old zone"), "{error}");
+    assert!(!error.contains("must be replaced"), "{error}");
+}
+
+/// Nobody but the bastion is asked for SSH from outside, and nobody outside reaches etcd.
+#[test]
+fn doors_are_those_that_were_asked_for() {
+    let (module, _) = standing("ha-private");
+    let state: Value = serde_json::from_str(&module.ok(&["show", "-json"])).unwrap();
+    let resources = state["values"]["root_module"]["resources"].as_array().unwrap();
+    let rules = resources.iter().filter(|resource| resource["type"] == "azurerm_network_security_rule");
+    let lines: Vec<String> = rules
+        .map(|rule| {
+            let value = &rule["values"];
+            let named = |of: &str| {
+                let ids = value[of].as_array().into_iter().flatten();
+                let owner = |id: &Value| {
+                    let groups = resources.iter().filter(|one| one["type"] == "azurerm_application_security_group");
+                    let name = |one: &Value| one["values"]["name"].as_str().unwrap().to_owned();
+                    groups.filter(|one| one["values"]["id"] == *id).map(name).collect::<Vec<_>>().join("?")
+                };
+                ids.map(owner).collect::<Vec<_>>().join(" ")
+            };
+            let list = |of: &str| {
+                let texts = value[of].as_array().into_iter().flatten().filter_map(Value::as_str);
+                texts.chain(value[of].as_str()).collect::<Vec<_>>().join(" ")
+            };
+            let from = [
+                list("source_address_prefix"),
+                list("source_address_prefixes"),
+                named("source_application_security_group_ids"),
+            ];
+            let to = [list("destination_address_prefix"), named("destination_application_security_group_ids")];
+            let ports = [list("destination_port_range"), list("destination_port_ranges")];
+            format!(
+                "{:>4} {} {} {} from {} to {} port {}",
+                value["priority"],
+                value["access"].as_str().unwrap(),
+                value["name"].as_str().unwrap(),
+                value["protocol"].as_str().unwrap(),
+                from.concat(),
+                to.concat(),
+                ports.concat()
+            )
+        })
+        .collect();
+    let mut sorted = lines;
+    sorted.sort();
+    insta::assert_snapshot!("azure_doors", sorted.join("\n"));
+}
