@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cloud_support::{Module, profiles};
+use turnup::config::Settings;
+
+use crate::cloud_support::{Module, data, profiles, settings};
 
 /// Every configuration of a target from nothing to nothing; returns what each hand-off says.
 pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Value> {
@@ -54,7 +56,7 @@ fn resized(settings: &Settings, group: &str, size: u32) -> String {
 #[test]
 fn a_change_on_aws_touches_what_it_is_about() {
     let config = &profiles("aws")["groups"];
-    let module = Module::new("aws", "aws", config);
+    let module = Module::with_stub("aws", "aws", config);
     module.apply();
     let change = |name: &str, value: &str| {
         let mut changed = settings(config);
@@ -108,7 +110,7 @@ fn a_change_on_aws_touches_what_it_is_about() {
 #[test]
 fn subnets_on_aws_go_where_nobody_is() {
     let config = &profiles("aws")["single"];
-    let module = Module::new("aws", "aws", config);
+    let module = Module::with_stub("aws", "aws", config);
     let mut shared = settings(config);
     shared.set_all(&[("phase1.aws.vpc_id", "vpc-1"), ("phase1.aws.zones", "us-east-1a,us-east-1b")]).unwrap();
     module.configure(&shared);

@@ -33,7 +33,6 @@ const SIZES: [&str; 7] = ["nano", "micro", "small", "medium", "large", "xlarge",
 
 /// `cluster.aws` of the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the Kconfig tree")]
 pub(crate) struct Aws {
     region: String,
     zones: Vec<String>,
@@ -195,11 +194,10 @@ impl Aws {
         }
         let images = spec.control_plane.values().map(|host| &host.image);
         let of_groups = spec.groups.values().map(|group| &group.image);
-        if self.region.starts_with("cn-") || self.region.starts_with("us-gov-") {
-            if images.chain(of_groups).any(String::is_empty) {
-                let why = format!("turnup does not know whose Debian images are in {}", self.region);
-                return Err(refused("phase1.aws.ami", why).hint("turnup config set phase1.aws.ami=ami-…"));
-            }
+        let apart = self.region.starts_with("cn-") || self.region.starts_with("us-gov-");
+        if apart && images.chain(of_groups).any(String::is_empty) {
+            let why = format!("turnup does not know whose Debian images are in {}", self.region);
+            return Err(refused("phase1.aws.ami", why).hint("turnup config set phase1.aws.ami=ami-…"));
         }
         Ok(())
     }
