@@ -63,7 +63,11 @@ pub(super) fn line(what: &What) -> Option<String> {
             format!("{} {verdict} in {time}: {ran} ran, {skipped} unchanged", format_args!("{phase}:").bold())
         }
         What::Note { message } => message.clone(),
-        What::StepCount { .. } | What::StepSkipped { .. } | What::RunDone { .. } | What::Unknown => return None,
+        // Its beginning is told as progress.
+        What::StepPart { .. } | What::StepCount { .. } | What::StepSkipped { .. } | What::RunDone { .. } => {
+            return None;
+        }
+        What::Unknown => return None,
     })
 }
 
