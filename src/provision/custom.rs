@@ -45,17 +45,18 @@ pub(super) fn digest(cluster: &Cluster) -> Result<String> {
     Ok(Digest::of(all.as_bytes()).to_string())
 }
 
-/// What the module is given: the variable `cluster`.
+/// What the module is given: the variable `cluster`, a part of the object that turnup's own modules are given, by the same names.
 fn variables(cluster: &Cluster) -> Result<Value> {
     let settings = &cluster.settings;
+    let control_plane = format!("{}-control-plane-0", settings.name);
     Ok(json!({"cluster": {
         "name": settings.name,
+        "kubernetes_version": settings.kubernetes_version,
+        "networks": {"pods": settings.pod_cidr.to_string(), "services": settings.service_cidr.to_string()},
         "api": {"port": settings.api_port},
-        "ssh": {"public_key": public_key(cluster, SSH_KEY)?},
-        "control_plane": {"count": 1},
-        "num_nodes": settings.num_nodes,
-        "pod_cidr": settings.pod_cidr.to_string(),
-        "service_cidr": settings.service_cidr.to_string(),
+        "ssh": {"authorized_keys": [public_key(cluster, SSH_KEY)?]},
+        "control_plane": {control_plane: {"member": "a"}},
+        "groups": {"worker": {"role": "worker", "size": settings.num_nodes}},
     }}))
 }
 

@@ -125,6 +125,13 @@ mod tests {
             },
             What::StepProgress { step: step(), message: "copying artifacts".into() },
             What::StepCount { step: step(), done: 3, total: 9 },
+            What::StepPart {
+                step: step(),
+                part: "pull".into(),
+                doing: "image".into(),
+                elapsed_seconds: 1.0,
+                ended: false,
+            },
             What::StepRetry { step: step(), attempt: 1, wait_seconds: 1.0, cause: "cannot reach root@10.0.0.2".into() },
             What::Milestone { step: step(), name: "etcd healthy".into() },
             What::StepDone { step: step(), elapsed_seconds: 4.12 },

@@ -20,7 +20,7 @@ pub(super) struct Holder {
 impl Holder {
     /// From the detail of the diagnostic, or from what `init` prints; none when it has no such part.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let (_, info) = text.split_once("Lock Info:")?;
+        let (before, info) = text.split_once("Lock Info:")?;
         let mut holder = Self::default();
         for line in info.lines() {
             // In a box on a terminal each line begins with its frame.
@@ -34,7 +34,12 @@ impl Holder {
             };
             value.trim().clone_into(place);
         }
-        Some(holder)
+        // The backend http describes in `Lock Info` whoever asked for the lock, which is us, and of its holder it tells the ID alone.
+        let held = before.split_once("already locked: ID=").and_then(|(_, rest)| rest.split_whitespace().next());
+        match held {
+            Some(id) if id != holder.id => Some(Self { id: id.to_owned(), ..Self::default() }),
+            _ => Some(holder),
+        }
     }
 
     /// The error of somebody who has to wait. `dir` is Terraform's working directory.
@@ -53,7 +58,10 @@ impl Holder {
             }
         }
         if !here || self.id.is_empty() {
-            let more = if self.id.is_empty() { "" } else { "; if they are gone for sure, terraform force-unlock" };
+            let more = match self.id.as_str() {
+                "" => String::new(),
+                id => format!("; only if they are gone for sure: cd {} && {name} force-unlock {id}", quote(dir)),
+            };
             return error.hint(format!("wait for them, then the same command again{more}"));
         }
         if !working.is_empty() {
@@ -62,7 +70,7 @@ impl Holder {
         }
         error.evidence("no terraform or tofu runs on this machine any more: whoever locked it has died").hint(format!(
             "cd {} && {name} force-unlock {}, then the same command again",
-            shell_words::quote(&dir.display().to_string()),
+            quote(dir),
             self.id
         ))
     }
@@ -70,6 +78,10 @@ impl Holder {
     fn is_of(&self, host: &str) -> bool {
         self.who.rsplit_once('@').is_some_and(|(_, at)| at == host) && !host.is_empty()
     }
+}
+
+fn quote(dir: &Path) -> String {
+    shell_words::quote(&dir.display().to_string()).into_owned()
 }
 
 fn own_host() -> String {
@@ -99,7 +111,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
 
-    const DETAIL: &str = "Error message: HTTP remote state already locked: ID=545e1e3c\nLock Info:\n  ID:        545e1e3c-a3c5\n  Path:      \n  Operation: OperationTypeApply\n  Who:       root@alibaba-cs\n  Version:   1.0.2\n  Created:   2021-07-13 12:50:09.335850704 +0000 UTC\n  Info:      \n\n\nTerraform acquires a state lock to protect the state.";
+    const DETAIL: &str = "Error message: the state is already locked by another terraform client\nLock Info:\n  ID:        545e1e3c-a3c5\n  Path:      \n  Operation: OperationTypeApply\n  Who:       root@alibaba-cs\n  Version:   1.0.2\n  Created:   2021-07-13 12:50:09.335850704 +0000 UTC\n  Info:      \n\n\nTerraform acquires a state lock to protect the state.";
 
     #[test]
     fn the_holder_is_named_and_nobody_is_thrown_out() {
@@ -115,6 +127,15 @@ mod tests {
         assert!(texts.iter().all(|error| error.class() == Class::Locked));
         insta::assert_snapshot!(texts.map(|error| error.render()).join("\n\n"));
         assert_eq!(Holder::parse("Error message: resource not found"), None);
+    }
+
+    #[test]
+    fn the_backend_http_describes_us_and_not_the_holder() {
+        let detail = DETAIL.replace("the state is already", "HTTP remote state already locked: ID=7b6c-4000\nit is");
+        let holder = Holder::parse(&detail).unwrap();
+        assert_eq!(holder, Holder { id: "7b6c-4000".into(), ..Holder::default() });
+        let told = holder.tell("terraform", Path::new("/state/provision"), false, &[]).render();
+        assert!(!told.contains("alibaba") && told.contains("force-unlock 7b6c-4000"), "{told}");
     }
 
     #[test]

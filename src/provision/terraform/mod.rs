@@ -247,6 +247,12 @@ impl Terraform {
         Ok(Some(output.stdout).filter(|text| !text.trim().is_empty()))
     }
 
+    /// Writes a state from a file of the working directory to its place.
+    fn push(&self, file: &str, cx: &Cx) -> Result<()> {
+        let run = self.command("state").arg("push").arg(self.lock_timeout()).arg(file).log(cx.log_path());
+        run.output().map(drop).map_err(|failure| self.explain(failure))
+    }
+
     /// The value of one output; none before the first apply.
     pub fn output(&self, name: &str) -> Result<Option<Value>> {
         let output = self.command("output").arg("-json").output().map_err(|failure| self.explain(failure))?;

@@ -25,6 +25,8 @@ use crate::state::Store;
 const REMEMBERED: &str = "provision/place.json";
 /// A copy of the state while it is moved.
 const COPY: &str = "provision/before-move.tfstate";
+/// What Terraform writes when it cannot reach the place of the state at the end of an apply.
+const ERRORED: &str = "errored.tfstate";
 /// The password of the backend, for as long as `init` runs.
 const SECRET: &str = "backend-secret.json";
 /// What the state is called in the working directory.
@@ -73,16 +75,21 @@ mod maybe {
 struct Label {
     lineage: String,
     serial: u64,
-    resources: usize,
+    /// All that it knows. At a place that had no state Terraform gives the same one another name, so this tells whether it is the same.
+    resources: Value,
 }
 
 impl Label {
+    fn is_empty(&self) -> bool {
+        self.resources.as_array().is_none_or(Vec::is_empty)
+    }
+
     fn of(state: &str) -> Result<Self> {
         let value: Value = serde_json::from_str(state).context("Terraform's state is no JSON")?;
         Ok(Self {
             lineage: super::text(&value["lineage"]),
             serial: value["serial"].as_u64().unwrap_or(0),
-            resources: value["resources"].as_array().map_or(0, Vec::len),
+            resources: value["resources"].clone(),
         })
     }
 }
@@ -148,7 +155,7 @@ fn describe(place: Option<&Place>) -> String {
 fn has_local_state(cluster: &Cluster) -> Result<bool> {
     let state = cluster.store.read(format!("{DIR}/{STATE}"))?.unwrap_or_default();
     let label = Label::of(&String::from_utf8_lossy(&state)).unwrap_or_default();
-    Ok(label.resources > 0 || cluster.store.read(COPY)?.is_some())
+    Ok(!label.is_empty() || cluster.store.read(COPY)?.is_some())
 }
 
 /// Makes the working directory ready for an apply, with the state where the configuration wants it.
@@ -165,6 +172,7 @@ pub(in crate::provision) fn ready(cluster: &Cluster, terraform: Terraform, cx: &
     // Before the first resource is made: from here on the state is there.
     known.place = wanted;
     mover.write(&known)?;
+    mover.recover()?;
     Ok(mover.terraform)
 }
 
@@ -180,6 +188,7 @@ pub(in crate::provision) fn ready_to_destroy(cluster: &Cluster, terraform: Terra
         }
         place => mover.init_at(place.as_ref())?,
     }
+    mover.recover()?;
     Ok(mover.terraform)
 }
 
@@ -245,6 +254,18 @@ impl<'c> Mover<'c> {
 
     fn saved(&self) -> Result<Option<Saved>> {
         Ok(self.cluster.store.read(Self::path(SAVED))?.and_then(|bytes| Saved::parse(&bytes)))
+    }
+
+    /// The state of an apply that could not write it to its place goes there now: it alone knows what that apply made. Terraform refuses
+    /// it when the state there is another one or a newer version.
+    fn recover(&self) -> Result<()> {
+        let (store, file) = (&self.cluster.store, Self::path(ERRORED));
+        if store.read(&file)?.is_none() {
+            return Ok(());
+        }
+        self.cx.progress("writing the state that the last apply could not write");
+        self.terraform.push(ERRORED, self.cx)?;
+        store.remove(file)
     }
 
     /// Gives the password to a call that needs it, as a file that is gone afterwards.
@@ -327,7 +348,7 @@ impl<'c> Mover<'c> {
         self.write_block(to.as_ref().map(Place::render).as_deref())?;
         self.init_with_secret(Init::Migrate, to.as_ref())?;
         let found = self.terraform.pull()?.map(|state| Label::of(&state)).transpose()?.unwrap_or_default();
-        if found.lineage != label.lineage || found.serial < label.serial || found.resources < label.resources {
+        if found.resources != label.resources {
             let message = format!("the state was moved to {to_name}, and what is read there is not it");
             return Err(Error::permanent(message)
                 .evidence(format!("a copy of it is {}", store.path(COPY).display()))
@@ -346,11 +367,9 @@ impl<'c> Mover<'c> {
     fn refuse_other(&self, label: &Label, to: Option<&Place>, to_name: &str) -> Result<()> {
         let Some(found) = self.read_at(to)? else { return Ok(()) };
         let found = Label::of(&found)?;
-        if found.lineage == label.lineage && found.serial <= label.serial {
-            return Ok(());
-        }
-        // Terraform leaves an empty state behind where it moved one away.
-        if found.resources == 0 && to.is_none() {
+        // Where there is nothing yet, or where a state was moved away, Terraform shows an empty one.
+        let moved_already = found.resources == label.resources;
+        if found.is_empty() || moved_already || found.lineage == label.lineage && found.serial <= label.serial {
             return Ok(());
         }
         let what = if found.lineage == label.lineage {
