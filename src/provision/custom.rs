@@ -56,7 +56,7 @@ fn variables(cluster: &Cluster) -> Result<Value> {
         "api": {"port": settings.api_port},
         "ssh": {"authorized_keys": [public_key(cluster, SSH_KEY)?]},
         "control_plane": {control_plane: {"member": "a"}},
-        "groups": {"worker": {"role": "worker", "size": settings.num_nodes}},
+        "groups": {"workers": {"role": "worker", "size": settings.num_nodes}},
     }}))
 }
 

@@ -43,14 +43,14 @@ fn a_module_of_ones_own_makes_the_hosts() {
     }
     let desk = desk();
     let plan = desk.ok(&["plan"]).out;
-    assert!(plan.contains("+   resource terraform_data.host[\"own-worker-0\"]"), "{plan}");
+    assert!(plan.contains("+   resource terraform_data.host[\"own-workers-0\"]"), "{plan}");
     assert!(plan.contains("unknown  bootstrap: known after provision/apply"), "{plan}");
     assert!(!desk.path(".turnup").exists(), "to plan leaves nothing behind");
     desk.ok(&["provision"]);
     let made = handoff(&desk);
     let names: Vec<&str> =
         made["hosts"].as_array().unwrap().iter().map(|host| host["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["own-control-plane-0", "own-worker-0"]);
+    assert_eq!(names, ["own-control-plane-0", "own-workers-0"]);
     let known_hosts = desk.read(".turnup/own/ssh/known_hosts");
     assert!(known_hosts.contains("192.0.2.20 ssh-ed25519 "), "{known_hosts}");
     let again = desk.ok(&["provision"]).err;
@@ -86,7 +86,7 @@ fn what_is_rendered_needs_no_turnup() {
         assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
         if words[0] == "output" {
             let outputs: Value = serde_json::from_slice(&done.stdout).unwrap();
-            assert_eq!(outputs["handoff"]["value"]["hosts"][1]["name"], "own-worker-0");
+            assert_eq!(outputs["handoff"]["value"]["hosts"][1]["name"], "own-workers-0");
         }
     }
 }
@@ -105,7 +105,7 @@ fn a_module_that_gives_back_something_else_is_refused() {
         (
             "locals {",
             "terraform {\n  backend \"local\" {}\n}\nlocals {",
-            "module/main.tf:20: the module has a backend of its own",
+            "module/main.tf:19: the module has a backend of its own",
         ),
     ] {
         desk.write("module/main.tf", &good.replace(from, to));

@@ -88,8 +88,8 @@ fn the_state_moves_with_the_configuration_and_nothing_is_lost() {
 
     desk.ok(&["config", "set", "phase1.num_nodes=2"]);
     let told = desk.ok(&["plan"]).out;
-    assert!(told.contains("+   resource terraform_data.host[\"own-worker-1\"]"), "{told}");
-    assert!(!told.contains("own-worker-0"), "the state on the server is what it is compared with: {told}");
+    assert!(told.contains("+   resource terraform_data.host[\"own-workers-1\"]"), "{told}");
+    assert!(!told.contains("own-workers-0"), "the state on the server is what it is compared with: {told}");
     desk.ok(&["provision"]);
     let on_server = server.state();
     assert_ne!(on_server["resources"], first["resources"]);
@@ -229,9 +229,10 @@ fn a_move_that_is_killed_ends_well_the_next_time() {
         let strike = Arc::clone(&struck);
         server.content().on_request = Some(Box::new(move |number| {
             if number == moment {
+                // Before it is dead: the test looks as soon as it is.
+                *strike.lock().unwrap() = true;
                 let pid = seen.lock().unwrap().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
                 rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::KILL).unwrap();
-                *strike.lock().unwrap() = true;
             }
         }));
         // Held until the process is known.

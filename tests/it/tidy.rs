@@ -97,6 +97,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "bench",
             "bootstrap",
             "bundle",
+            "change",
             "cluster",
             "config",
             "doctor",
