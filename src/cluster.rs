@@ -2,7 +2,10 @@
 //!
 //! The settings are read once; nothing here decides anything about a node (that is `bootstrap::complete`).
 
+mod driver;
 mod own_steps;
+
+pub use driver::{Backend, DriverSettings, Program};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -69,6 +72,7 @@ pub struct ClusterSettings {
     pub dns: bool,
     pub dns_replicas: u32,
     pub sources: Sources,
+    pub driver: DriverSettings,
 }
 
 impl Cluster {
@@ -297,6 +301,7 @@ impl ClusterSettings {
             dns: settings.get_bool("phase3.dns")?,
             dns_replicas: number("phase3.dns_replicas")?,
             sources: sources(settings)?,
+            driver: DriverSettings::read(settings)?,
             target,
         })
     }

@@ -1,6 +1,7 @@
 //! `turnup down`: removes what provision made, or makes hosts that existed before what they were; and then what turnup remembers of the
 //! cluster. The artifact cache stays.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::config::{Settings, TreeSource};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
 use crate::phase::What;
-use crate::provision::{self, Host};
+use crate::provision::{self, Host, Made, Volumes};
 
 use super::run::{Session, open_cluster};
 use super::{Global, Printer};
@@ -32,6 +33,9 @@ pub struct Args {
     /// Forget hosts that ssh does not reach; what is on them stays there
     #[arg(long)]
     forget_unreachable: bool,
+    /// Also delete the volumes of etcd and the data on them, whatever phase1.etcd_volume.keep says
+    #[arg(long)]
+    destroy_volumes: bool,
     /// How many hosts are worked on at once
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     parallel: usize,
@@ -42,25 +46,64 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     signals::install()?;
     let session = Session::with(open(args, global)?, global, "down");
     let name = session.cluster.settings.name.clone();
-    tell(&session, printer, &removed_by_down(&session.cluster)?);
+    refuse_protected(&session.cluster, args.cluster.is_some())?;
+    let made = removed_by_down(&session.cluster)?;
+    let volumes = choose_volumes(&session.cluster, &made, args.destroy_volumes)?;
+    let kept = |line: &&String| volumes == Volumes::Keep && made.volumes.contains(*line);
+    tell(&session, printer, &made.things.iter().filter(|line| !kept(line)).cloned().collect::<Vec<_>>());
     if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"), "turnup down --yes")? {
         return Err(Error::usage("nothing was deleted").hint("turnup down --yes"));
     }
-    session.finish(|session| {
+    let kept = session.finish(|session| {
         let cluster = &session.cluster;
         let lock = session.lock()?;
+        let mut kept = BTreeSet::new();
         if provision::has_made(cluster)? {
-            provision::destroy(cluster, &session.context("down", BUDGET)?)?;
+            kept = provision::destroy(cluster, volumes, &session.context("down", BUDGET)?)?;
         } else if let Some(handoff) = cluster.find_handoff()? {
             let hosts: Vec<&Host> = handoff.hosts.iter().collect();
             let again = if args.forget_unreachable { None } else { Some("turnup down --yes --forget-unreachable") };
             reset_hosts(session, &hosts, args.parallel, again)?;
         }
         // Only after everything is gone: the state is the only record of what has to be deleted.
-        cluster.store.delete(lock)
+        cluster.store.delete(lock)?;
+        Ok(kept)
     })?;
+    for volume in &kept {
+        printer.remark(&format!("kept, and from now on nobody's but yours: {volume}"));
+    }
     printer.remark(&format!("the cluster {name} is gone"));
     Ok(())
+}
+
+/// An error when the cluster is protected: by the configuration, or where that is gone, by the one that it was turned up with.
+fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
+    let applied: Option<serde_json::Value> = if named { cluster.store.read_json(Settings::APPLIED)? } else { None };
+    let of_applied = applied.is_some_and(|applied| applied["phase1"]["deletion_protection"] == true);
+    if !cluster.settings.driver.deletion_protection && !of_applied {
+        return Ok(());
+    }
+    let name = &cluster.settings.name;
+    Err(Error::config(format!("the cluster {name} is protected from deletion (phase1.deletion_protection)"))
+        .hint("turnup config set phase1.deletion_protection=n, and turnup up where a cloud protects it as well"))
+}
+
+/// What becomes of the volumes of etcd. An error where they would be lost and nobody said so.
+fn choose_volumes(cluster: &Cluster, made: &Made, destroy: bool) -> Result<Volumes> {
+    if destroy || made.volumes.is_empty() {
+        return Ok(Volumes::Destroy);
+    }
+    if cluster.settings.driver.keep_volumes {
+        return Ok(Volumes::Keep);
+    }
+    // Before the second phase has begun there is nothing on them.
+    if !cluster.store.state()?.steps.keys().any(|step| step.starts_with("bootstrap/")) {
+        return Ok(Volumes::Destroy);
+    }
+    let error =
+        Error::person("the volumes of etcd hold the data of the cluster, and nothing says what becomes of them");
+    let error = made.volumes.iter().fold(error, |error, volume| error.evidence(volume.clone()));
+    Err(error.hint("turnup down --destroy-volumes, or keep them: turnup config set phase1.etcd_volume.keep=y"))
 }
 
 /// The cluster of the configuration, or the one that is named. What has to be removed stands in its directory and not in the settings,
@@ -82,6 +125,14 @@ fn open(args: &Args, global: &Global) -> Result<Arc<Cluster>> {
     let written = global.settings(&source).ok();
     let fitting = written.filter(|found| found.get("phase1.cluster_name").is_ok_and(|found| found == *name));
     if let Some(settings) = fitting
+        && let Ok(cluster) = Cluster::open(&settings, TreeSource::find(&work_dir), &global.state_dir)
+    {
+        return Ok(Arc::new(cluster));
+    }
+    // What it was turned up with says more than defaults: where Terraform's state is, and whose credentials it needs.
+    let applied = work_dir.join(&global.state_dir).join(name).join(Settings::APPLIED);
+    if let Ok(settings) = Settings::load(&applied, &source)
+        && settings.get("phase1.cluster_name").is_ok_and(|found| found == *name)
         && let Ok(cluster) = Cluster::open(&settings, TreeSource::find(&work_dir), &global.state_dir)
     {
         return Ok(Arc::new(cluster));
@@ -111,15 +162,15 @@ fn name_others(error: Error, global: &Global) -> Error {
 }
 
 /// What will be removed, a line each.
-fn removed_by_down(cluster: &Cluster) -> Result<Vec<String>> {
-    let mut lines = if provision::has_made(cluster)? {
+fn removed_by_down(cluster: &Cluster) -> Result<Made> {
+    let mut made = if provision::has_made(cluster)? {
         provision::list_made(cluster)?
     } else {
         let hosts = cluster.find_handoff()?.map(|handoff| handoff.hosts).unwrap_or_default();
-        hosts.iter().map(removed_from).collect()
+        Made { things: hosts.iter().map(removed_from).collect(), ..Made::default() }
     };
-    lines.push(format!("the directory {}", cluster.store.dir().display()));
-    Ok(lines)
+    made.things.push(format!("the directory {}", cluster.store.dir().display()));
+    Ok(made)
 }
 
 /// What a reset removes from a host, in a few words.

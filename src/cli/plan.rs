@@ -2,12 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::change::Change;
+use crate::cluster::Cluster;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::signals;
 use crate::plan::Plan;
+use crate::provision;
 use crate::state::Store;
 
+use super::run::PhaseName;
 use super::{Global, Printer};
 
 /// Below the options.
@@ -15,6 +19,8 @@ const NOTES: &str = "\
 First comes what each changed setting sets in motion (the steps, hosts, restarts, and how long they took last time), then every
 step that is not proven done, with what it changes: Terraform's resources, files and services on the hosts, objects in the
 cluster. What only a run can know is said to be known after a step; nothing is made up.
+
+turnup plan provision also asks Terraform's providers what somebody else has changed since the last apply, and shows that first.
 
 turnup plan --out FILE writes it down; turnup up --plan FILE does that and nothing else, and refuses when turnup, the
 configuration, a template, the state, a host or the cluster is not what it was. The file holds no secrets.";
@@ -29,11 +35,17 @@ pub struct Args {
     /// Show a plan that was written before, without looking at anything else
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     show: Option<PathBuf>,
+    /// Only this phase; of provision also what somebody else has changed since the last apply
+    #[arg(value_name = "PHASE", conflicts_with_all = ["out", "show"])]
+    phase: Option<PhaseName>,
 }
 
 /// Shows the plan.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     signals::install()?;
+    if let Some(phase) = args.phase {
+        return show_phase(phase, global, printer);
+    }
     let plan = match &args.show {
         Some(file) => read(file)?.0,
         None => make(global)?,
@@ -46,6 +58,46 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         return printer.json(&serde_json::to_value(&plan).context("cannot write the plan as JSON")?);
     }
     plan.describe().iter().try_for_each(|line| printer.line(line))
+}
+
+/// One phase alone, and what happened behind Terraform's back.
+fn show_phase(phase: PhaseName, global: &Global, printer: &Printer) -> Result<()> {
+    let drift = if phase == PhaseName::Provision { find_drift(global)? } else { None };
+    let plan = make(global)?.only(phase.name());
+    if printer.is_json() {
+        let mut value = serde_json::to_value(&plan).context("cannot write the plan as JSON")?;
+        if let Some(drift) = &drift {
+            value["drift"] = serde_json::to_value(drift).context("cannot write the drift as JSON")?;
+        }
+        return printer.json(&value);
+    }
+    if let Some(drift) = &drift {
+        for line in describe_drift(drift) {
+            printer.line(&line)?;
+        }
+    }
+    plan.describe().iter().try_for_each(|line| printer.line(line))
+}
+
+fn find_drift(global: &Global) -> Result<Option<Vec<Change>>> {
+    let work_dir = std::env::current_dir().context("the working directory is gone")?;
+    let source = TreeSource::find(&work_dir);
+    let settings = global.settings(&source)?;
+    let cluster = Cluster::shadow(&settings, source, &global.state_dir)?;
+    if cluster.settings.target == "baremetal" { Ok(None) } else { provision::find_drift(&cluster) }
+}
+
+fn describe_drift(drift: &[Change]) -> Vec<String> {
+    if drift.is_empty() {
+        return vec!["outside of turnup nothing was changed".to_owned(), String::new()];
+    }
+    let mut lines = vec!["changed outside of turnup since the last apply:".to_owned()];
+    for change in drift {
+        lines.push(format!("         {:3} {} {}", change.verb.sign(), change.kind, change.name));
+        lines.extend(change.lines.iter().map(|line| format!("               {line}")));
+    }
+    lines.push(String::new());
+    lines
 }
 
 /// The plan for the configuration and the values for this run.

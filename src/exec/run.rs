@@ -411,7 +411,9 @@ impl Run {
                 timed_out = Some(now);
                 signals::send(child.group, Signal::TERM);
             }
-            let over = timed_out.is_some_and(|since| now > since + self.grace.min(TIMEOUT_GRACE))
+            // Whoever loses its state when it is killed is given the time to write it.
+            let late = if self.on_death == OnDeath::Terminate { self.grace } else { self.grace.min(TIMEOUT_GRACE) };
+            let over = timed_out.is_some_and(|since| now > since + late)
                 || (!self.cleanup && signals::since().is_some_and(|since| now > since + self.grace));
             if over && !killed {
                 killed = true;

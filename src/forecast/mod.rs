@@ -62,17 +62,23 @@ impl Forecast {
     fn foresee(cluster: Cluster, source: &TreeSource, state_dir: &Path, real: Store) -> Result<Self> {
         let cluster = Arc::new(cluster);
         provision::forecast(&cluster, &real)?;
-        bootstrap::forecast(&cluster, &real)?;
-        addons::forecast(&cluster)?;
+        let mut phases = vec![provision::phase(&cluster)?];
+        // A module of somebody else's says which hosts there are only when it has made them.
+        let handoff = cluster.find_handoff()?;
+        if handoff.is_some() {
+            bootstrap::forecast(&cluster, &real)?;
+            addons::forecast(&cluster)?;
+            phases.extend([bootstrap::phase(&cluster)?, addons::phase(&cluster)?]);
+        }
         let (mut steps, mut tasks) = (Vec::new(), BTreeMap::new());
-        for phase in [provision::phase(&cluster)?, bootstrap::phase(&cluster)?, addons::phase(&cluster)?] {
+        for phase in phases {
             tasks.extend(Engine::fingerprints(&cluster.store, &phase)?);
             steps.extend(phase.manifest.steps.iter().map(|step| format!("{}/{}", phase.name, step.name)));
         }
         let files = cluster.store.imagined_files().into_iter();
         let files =
             files.map(|(path, bytes)| (path.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
-        let hosts = cluster.handoff()?.hosts;
+        let hosts = handoff.map(|handoff| handoff.hosts).unwrap_or_default();
         Ok(Self {
             files: files.filter(|(path, _)| phase_of(path).is_some()).collect(),
             hosts: hosts.iter().map(|host| (host.name.clone(), host.role)).collect(),

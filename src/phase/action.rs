@@ -64,6 +64,11 @@ impl Cx {
     pub fn count(&self, done: u64, total: u64) {
         self.sink.emit(What::StepCount { step: self.id.clone(), done, total });
     }
+    /// Says what is done with one of several parts that are worked on at the same time, and for how many seconds already.
+    pub fn part(&self, part: &str, doing: &str, elapsed_seconds: f64, ended: bool) {
+        let (part, doing) = (part.to_owned(), doing.to_owned());
+        self.sink.emit(What::StepPart { step: self.id.clone(), part, doing, elapsed_seconds, ended });
+    }
     /// Something that a person waits for has happened: "etcd healthy".
     pub fn milestone(&self, name: impl Into<String>) {
         self.sink.emit(What::Milestone { step: self.id.clone(), name: name.into() });

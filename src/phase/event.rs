@@ -48,6 +48,9 @@ pub enum What {
     StepProgress { step: String, message: String },
     /// How much of it is done.
     StepCount { step: String, done: u64, total: u64 },
+    /// A part of the step that is worked on beside others, such as one resource of Terraform: what is done with it, for how long already,
+    /// and whether that has ended, well or not.
+    StepPart { step: String, part: String, doing: String, elapsed_seconds: f64, ended: bool },
     /// A try failed and there will be another one.
     StepRetry { step: String, attempt: u32, wait_seconds: f64, cause: String },
     /// The step is proven done; with the steps that had to end before, and how long the proof took.

@@ -96,6 +96,16 @@ impl Plan {
         })
     }
 
+    /// The steps of one phase alone, with the time that they take. No run can be held to it.
+    #[must_use]
+    pub fn only(mut self, phase: &str) -> Self {
+        self.steps.retain(|step| step.id.starts_with(&format!("{phase}/")));
+        self.unknown_phases.retain(|unknown| unknown == phase);
+        self.changed.clear();
+        self.estimate = Estimate::of(&self.steps, is_moving);
+        self
+    }
+
     /// The steps that will run, may run, or are forgotten: all but those that are proven done.
     pub fn moving(&self) -> impl Iterator<Item = &Planned> {
         self.steps.iter().filter(|step| step.decision != Decision::Skip)

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::artifacts::Digest;
 use crate::change;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::Result;
 use crate::state::Store;
 
@@ -20,6 +20,9 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
         let (_, handoff) = steps::read_inventory(cluster)?;
         return cluster.write_handoff(&handoff);
     }
+    if cluster.settings.target == "custom" {
+        return forecast_custom(cluster, real);
+    }
     let store = &cluster.store;
     let planned_hosts = planned_hosts(cluster)?;
     for host in &planned_hosts {
@@ -27,7 +30,7 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
         let unknown = || format!("(made by provision: {file})").into_bytes();
         store.write_file(&file, &real.read(&file)?.unwrap_or_else(unknown), 0o644)?;
     }
-    for (path, text) in render::files(cluster)? {
+    for (path, text) in render::files(cluster)?.into_iter().chain(render::locks(cluster)?) {
         store.write_file(path, text.as_bytes(), 0o600)?;
     }
     // What Terraform's state says afterwards follows from what Terraform was given.
@@ -38,6 +41,20 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
         let spec = store.read(spec_file(&host.name))?.unwrap_or_default();
         Ok(Digest::of(&spec).to_string())
     })
+}
+
+/// The files of a module of one's own. Its hosts are those that it has made, and before it has made any nobody knows them.
+fn forecast_custom(cluster: &Cluster, real: &Store) -> Result<()> {
+    let key = format!("{SSH_KEY}.pub");
+    let unknown = || format!("(made by provision: {key})").into_bytes();
+    cluster.store.write_file(&key, &real.read(&key)?.unwrap_or_else(unknown), 0o644)?;
+    for (path, text) in render::files(cluster)?.into_iter().chain(render::locks(cluster)?) {
+        cluster.store.write_file(path, text.as_bytes(), 0o600)?;
+    }
+    match real.read(handoff::FILE)? {
+        Some(known) => cluster.store.write_file(handoff::FILE, &known, 0o600),
+        None => Ok(()),
+    }
 }
 
 /// The hand-off after Terraform has changed the resources at these addresses: who is untouched stays the host that it is.

@@ -4,7 +4,10 @@
 //! target's own part (`local`) is called back by Terraform through `turnup local …`.
 
 mod adopt;
+mod apply;
 pub mod cloud;
+mod custom;
+mod destroy;
 mod forecast;
 pub mod handoff;
 pub mod local;
@@ -14,6 +17,8 @@ pub mod terraform;
 mod tfplan;
 
 pub use adopt::{Origin, adopt, find_lender};
+pub use apply::find_drift;
+pub use destroy::{Made, Volumes, destroy, list_made};
 pub use forecast::forecast;
 pub use handoff::{Handoff, Host, Role};
-pub use steps::{destroy, has_made, list_made, phase};
+pub use steps::{has_made, phase};

@@ -7,8 +7,10 @@ use crate::change;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::{Context as _, Error, Result};
 
+use super::custom;
 use super::handoff::Role;
 use super::local::{self, HostSpec, NetworkSpec};
+use super::terraform::{self, Place};
 
 /// Terraform's working directory below the cluster's.
 pub(super) const DIR: &str = "provision";
@@ -60,8 +62,75 @@ pub(super) fn public_key(cluster: &Cluster, key: &str) -> Result<String> {
     Ok(text.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
 }
 
-/// The module, its variables and the hosts' descriptions, by their paths below the cluster's directory.
+/// The module, its variables, the place of its state, and the hosts' descriptions, by their paths below the cluster's directory.
 pub(super) fn files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
+    let mut files = match cluster.settings.target.as_str() {
+        "custom" => custom::files(cluster)?,
+        _ => local_files(cluster)?,
+    };
+    if let Some(place) = Place::of(&cluster.settings.driver.backend, &cluster.settings.name) {
+        files.push((format!("{DIR}/{}", terraform::BACKEND), place.render()));
+    }
+    let mirror = &cluster.settings.driver.provider_mirror;
+    if !mirror.is_empty() {
+        files.push((format!("{DIR}/{}", terraform::CLI_CONFIG), cli_config(cluster, mirror)));
+    }
+    Ok(files)
+}
+
+/// Where providers come from, in the form of Terraform's own configuration.
+fn cli_config(cluster: &Cluster, mirror: &str) -> String {
+    // A text of JSON is one of this language too.
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let source = if mirror.starts_with("https://") || mirror.starts_with("http://") {
+        let slash = if mirror.ends_with('/') { "" } else { "/" };
+        format!("network_mirror {{\n    url = {}\n  }}", quoted(&format!("{mirror}{slash}")))
+    } else {
+        let path = cluster.work_dir.join(mirror);
+        format!("filesystem_mirror {{\n    path = {}\n  }}", quoted(&path.display().to_string()))
+    };
+    format!("provider_installation {{\n  {source}\n}}\n")
+}
+
+/// What the module is, so that another one is another apply.
+pub(super) fn module_digest(cluster: &Cluster) -> Result<String> {
+    match cluster.settings.target.as_str() {
+        "custom" => custom::digest(cluster),
+        target => Ok(cluster.source.digest(&format!("templates/provision/{target}"))),
+    }
+}
+
+/// The hashes of providers that come with the module. Terraform adds to the file: it is written with the module, and not compared.
+pub(super) fn locks(cluster: &Cluster) -> Result<Vec<(String, String)>> {
+    let text = match cluster.settings.target.as_str() {
+        "custom" => custom::lock_file(cluster)?,
+        target => {
+            let file = format!("templates/provision/{target}/{}", terraform::LOCK_FILE);
+            if cluster.source.files(&file).is_empty() { None } else { Some(cluster.source.read_text(&file)?) }
+        }
+    };
+    Ok(text.into_iter().map(|text| (format!("{DIR}/{}", terraform::LOCK_FILE), text)).collect())
+}
+
+/// Files in the working directory that Terraform would read and that are none of these: what an earlier configuration or an earlier
+/// version of a module of one's own had.
+pub(super) fn find_strange(cluster: &Cluster, files: &[(String, String)]) -> Vec<String> {
+    let own = [terraform::BACKEND, terraform::CLI_CONFIG].map(|name| format!("{DIR}/{name}"));
+    let is_ours = |path: &String| cluster.settings.target == "custom" || own.contains(path);
+    let strange = list_module(cluster).into_iter().filter(is_ours);
+    strange.filter(|path| !files.iter().any(|(known, _)| known == path)).collect()
+}
+
+/// What Terraform reads in the working directory as it is, by paths below the cluster's directory.
+pub(super) fn list_module(cluster: &Cluster) -> Vec<String> {
+    const READ: [&str; 5] = [".tf", ".tf.json", ".tfvars", ".tfvars.json", terraform::CLI_CONFIG];
+    let files = custom::walk(&cluster.store.path(DIR), &["hosts"]);
+    let files = files.into_iter().filter(|file| READ.iter().any(|end| file.ends_with(end)));
+    files.map(|file| format!("{DIR}/{file}")).collect()
+}
+
+/// The module of the local target, its variables and the hosts' descriptions.
+fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     let module = format!("templates/provision/{}/", cluster.settings.target);
     for file in cluster.source.files(&module) {
@@ -127,7 +196,7 @@ fn spec(cluster: &Cluster, host: &PlannedHost, network: NetworkSpec) -> Result<H
     })
 }
 
-fn pretty(value: &impl serde::Serialize) -> Result<String> {
+pub(super) fn pretty(value: &impl serde::Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(value).context("cannot write JSON")?;
     Ok(text + "\n")
 }

@@ -1,7 +1,7 @@
 //! Terraform's plan as `terraform show -json` tells it, in the words of [`Change`]. It runs nothing.
 //!
 //! The format is Terraform's documented "JSON Output Format", 1.x: `resource_changes` with `actions`, `before`, `after`, `after_unknown` and
-//! `before_sensitive`, `after_sensitive`; `output_changes`.
+//! `before_sensitive`, `after_sensitive`; `resource_drift` of the same form; `output_changes`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,15 +15,18 @@ use crate::change::{self, Change, Verb};
 pub struct Planned {
     /// The resources, each with the attributes that differ.
     pub changes: Vec<Change>,
+    /// What somebody else changed since the last apply.
+    pub drift: Vec<Change>,
     outputs_change: bool,
 }
 
 impl Planned {
     pub(super) fn parse(plan: &Value) -> Self {
-        let resources = plan["resource_changes"].as_array().into_iter().flatten();
+        let list = |name: &str| plan[name].as_array().into_iter().flatten().filter_map(parse_resource).collect();
         let outputs = plan["output_changes"].as_object().into_iter().flatten();
         Self {
-            changes: resources.filter_map(parse_resource).collect(),
+            changes: list("resource_changes"),
+            drift: list("resource_drift"),
             outputs_change: outputs.map(|(_, change)| verb(&change["actions"])).any(|verb| verb.is_some()),
         }
     }
@@ -136,6 +139,10 @@ mod tests {
                 {"address": "a.again", "change": {"actions": ["delete", "create"], "before": {"zone": "a"}, "after": {"zone": "b"}}},
                 {"address": "a.gone", "change": {"actions": ["delete"], "before": {"x": 1}, "after": null}},
             ],
+            "resource_drift": [
+                {"address": "a.other", "change": {"actions": ["update"], "before": {"size": 1}, "after": {"size": 3}}},
+                {"address": "a.lost", "change": {"actions": ["delete"], "before": {"x": 1}, "after": null}},
+            ],
             "output_changes": {"handoff": {"actions": ["no-op"]}},
         });
         let planned = Planned::parse(&plan);
@@ -147,6 +154,9 @@ mod tests {
         replace resource a.again: - zone = "a", + zone = "b"
         delete resource a.gone: 
         "#);
+        let drift: Vec<String> =
+            planned.drift.iter().map(|change| format!("{change}: {}", change.lines.join(", "))).collect();
+        assert_eq!(drift, ["change resource a.other: - size = 1, + size = 3", "delete resource a.lost: "]);
         assert!(!planned.changes_nothing());
         assert!(Planned::parse(&json!({"output_changes": {"o": {"actions": ["no-op"]}}})).changes_nothing());
         assert!(!Planned::parse(&json!({"output_changes": {"o": {"actions": ["create"]}}})).changes_nothing());

@@ -18,6 +18,8 @@ use crate::phase::{Event, What};
 const MANY: usize = 8;
 /// So many failures of one step are printed; the rest is counted, and in the table at the end.
 const PRINTED: usize = 5;
+/// So many parts of one step have a line of their own; more are counted by the step's.
+const PARTS: usize = 8;
 const SPIN: Duration = Duration::from_millis(120);
 
 pub(super) struct Bars {
@@ -40,9 +42,44 @@ struct StepBar {
     /// What was said last.
     said: String,
     bar: ProgressBar,
+    /// What is worked on beside each other.
+    parts: BTreeMap<String, ProgressBar>,
 }
 
 impl StepBar {
+    /// Shows a part while it is worked on.
+    fn part(&mut self, screen: &MultiProgress, part: &str, doing: &str, elapsed: f64, ended: bool) {
+        if ended {
+            if let Some(bar) = self.parts.remove(part) {
+                bar.finish_and_clear();
+                screen.remove(&bar);
+            }
+            return;
+        }
+        if !self.parts.contains_key(part) {
+            if self.parts.len() >= PARTS || self.bar.is_hidden() {
+                return;
+            }
+            let last = self.parts.values().last().unwrap_or(&self.bar);
+            let bar = screen.insert_after(last, ProgressBar::new_spinner());
+            bar.set_style(style("      {spinner} {elapsed:.dim} {wide_msg}", true));
+            bar.set_elapsed(Duration::try_from_secs_f64(elapsed).unwrap_or_default());
+            bar.enable_steady_tick(SPIN);
+            self.parts.insert(part.to_owned(), bar);
+        }
+        if let Some(bar) = self.parts.get(part) {
+            bar.set_message(format!("{part}: {doing}"));
+        }
+    }
+
+    /// Nothing of it is worked on any more.
+    fn end_parts(&mut self, screen: &MultiProgress) {
+        for bar in std::mem::take(&mut self.parts).into_values() {
+            bar.finish_and_clear();
+            screen.remove(&bar);
+        }
+    }
+
     /// Shows where it stands.
     fn refresh(&self) {
         if self.total == 1 {
@@ -103,6 +140,7 @@ impl Bars {
             began: 0.0,
             said: String::new(),
             bar,
+            parts: BTreeMap::new(),
         };
         self.steps.insert(step.to_owned(), fresh);
     }
@@ -144,6 +182,13 @@ impl Bars {
         step.bar.set_position(done);
     }
 
+    fn part(&mut self, id: &str, part: &str, doing: &str, elapsed: f64, ended: bool) {
+        let screen = self.screen.clone();
+        if let Some(step) = self.step(id) {
+            step.part(&screen, part, doing, elapsed, ended);
+        }
+    }
+
     /// One task less to wait for. Prints what a person would want to find later.
     fn end_task(&mut self, id: &str, event: &Event) {
         if let Some(phase) = &self.phase {
@@ -164,6 +209,7 @@ impl Bars {
         };
         step.refresh();
         let is_last = step.ended >= step.total;
+        step.end_parts(&screen);
         let verdict = if is_last && step.began > 0.0 { step.verdict(step_of(id), event.seconds) } else { None };
         if is_last {
             step.bar.finish_and_clear();
@@ -194,6 +240,9 @@ impl Bars {
     }
 
     fn clear(&mut self) {
+        for step in self.steps.values_mut() {
+            step.end_parts(&self.screen);
+        }
         for bar in self.steps.values().map(|step| &step.bar).chain(&self.phase) {
             bar.finish_and_clear();
         }
@@ -214,6 +263,9 @@ impl Show for Bars {
             What::StepStarted { step, why, .. } => self.begin_step(step, why, event.seconds),
             What::StepProgress { step, message } => self.say(step, message),
             What::StepCount { step, done, total } => self.count(step, *done, *total),
+            What::StepPart { step, part, doing, elapsed_seconds, ended } => {
+                self.part(step, part, doing, *elapsed_seconds, *ended);
+            }
             What::StepRetry { step, wait_seconds, cause, .. } => {
                 self.say(step, &format!("next try in {}: {cause}", duration(*wait_seconds)));
             }

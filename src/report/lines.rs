@@ -63,7 +63,11 @@ pub(super) fn line(what: &What) -> Option<String> {
             format!("{} {verdict} in {time}: {ran} ran, {skipped} unchanged", format_args!("{phase}:").bold())
         }
         What::Note { message } => message.clone(),
-        What::StepCount { .. } | What::StepSkipped { .. } | What::RunDone { .. } | What::Unknown => return None,
+        // Its beginning is told as progress.
+        What::StepPart { .. } | What::StepCount { .. } | What::StepSkipped { .. } | What::RunDone { .. } => {
+            return None;
+        }
+        What::Unknown => return None,
     })
 }
 
@@ -121,6 +125,13 @@ mod tests {
             },
             What::StepProgress { step: step(), message: "copying artifacts".into() },
             What::StepCount { step: step(), done: 3, total: 9 },
+            What::StepPart {
+                step: step(),
+                part: "pull".into(),
+                doing: "image".into(),
+                elapsed_seconds: 1.0,
+                ended: false,
+            },
             What::StepRetry { step: step(), attempt: 1, wait_seconds: 1.0, cause: "cannot reach root@10.0.0.2".into() },
             What::Milestone { step: step(), name: "etcd healthy".into() },
             What::StepDone { step: step(), elapsed_seconds: 4.12 },

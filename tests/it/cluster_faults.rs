@@ -34,6 +34,9 @@ fn terraform_script(apply: &str) -> String {
 trap 'echo INT >>"$TF_NOTES/signals"' INT
 trap 'echo TERM >>"$TF_NOTES/signals"' TERM
 test "$1" = version || echo "$1" >>"$TF_NOTES/calls"
+if [ "$1" = version ]; then
+    echo '{{"terraform_version": "1.11.4"}}'
+fi
 if [ "$1" = plan ]; then
     echo '{{"type":"planned_change","change":{{"resource":{{"addr":"terraform_data.fake"}},"action":"create"}}}}'
 fi

@@ -67,12 +67,15 @@ fn terraform() -> Vec<Fault> {
             "somebody else holds the lock of Terraform's state",
             json!({"tool": "terraform", "when": ["plan"], "exit": 1, "stdout": lock}),
         )
-        .fails(Class::Locked, &["provision/apply failed", "state lock", "somebody@elsewhere"]),
+        .fails(Class::Locked, &["provision/apply failed", "locked by somebody@elsewhere", "wait for them"]),
         terraform_fault(
             "the cloud does not permit it",
             json!({"tool": "terraform", "when": ["apply"], "exit": 1, "stdout": forbidden}),
         )
-        .fails(Class::Permanent, &["provision/apply failed", "Error 403", "less "]),
+        .fails(
+            Class::Person,
+            &["provision/apply failed", "Error 403", "lacks the permission compute.instances.create"],
+        ),
         terraform_fault(
             "Terraform's registry is away",
             json!({"tool": "terraform", "when": ["init"], "exit": 1, "stderr": away}),

@@ -30,6 +30,8 @@ mod config_schema;
 mod crash_chain;
 #[cfg(feature = "kill-points")]
 mod crash_picture;
+mod driver_custom;
+mod driver_state;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_crash;
 mod engine_doctor;
@@ -64,6 +66,7 @@ mod report_logs;
 #[cfg(feature = "test-fakes")]
 #[path = "../fakes/simulation.rs"]
 mod simulation;
+mod state_server;
 mod tidy;
 mod wizard_cli;
 mod wizard_pty;

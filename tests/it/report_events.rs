@@ -69,6 +69,7 @@ fn one_of_each() -> Vec<What> {
         },
         What::StepProgress { step: step(), message: "copying".into() },
         What::StepCount { step: step(), done: 1, total: 2 },
+        What::StepPart { step: step(), part: "part".into(), doing: "create".into(), elapsed_seconds: 1.5, ended: true },
         What::StepRetry { step: step(), attempt: 1, wait_seconds: 1.0, cause: "refused".into() },
         What::StepSkipped { step: step(), needs: vec![], look_seconds: 0.1 },
         What::StepDone { step: step(), elapsed_seconds: 1.0 },

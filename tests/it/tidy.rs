@@ -97,6 +97,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "bench",
             "bootstrap",
             "bundle",
+            "change",
             "cluster",
             "config",
             "doctor",
@@ -130,7 +131,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/provision/local/", "makes and removes local hosts"),
     ("src/wizard/files.rs", "the draft beside the configuration file"),
     ("src/wizard/recording.rs", "the recording that a person names"),
-    ("src/provision/steps.rs", "removes a link that lies where Terraform's module goes"),
+    ("src/provision/apply.rs", "replaces the link to OpenTofu from the artifacts"),
 ];
 
 fn root() -> &'static Path {
@@ -425,7 +426,7 @@ const HANDOFF: &str = r#"{"schema": "turnup.provision/1", "cluster": "kubernetes
 #[test]
 fn every_step_has_an_action() {
     let dir = tempfile::tempdir().unwrap();
-    for target in ["local", "baremetal"] {
+    for target in ["local", "baremetal", "custom"] {
         let source = TreeSource::find(root());
         let mut settings = Settings::defaults(&source).unwrap();
         settings.set_all(&[("phase1.cloud_provider", target)]).unwrap();

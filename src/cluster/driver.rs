@@ -1,0 +1,199 @@
+//! How Terraform is driven, as typed settings: the program, the place of its state, its limits, and what must not be deleted.
+//!
+//! It reads settings and no file. A setting that is not asked for the target has no value and counts as its default.
+
+use std::time::Duration;
+
+use crate::config::Settings;
+use crate::error::{Error, Result};
+
+/// Which program is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Program {
+    /// terraform when it is on PATH, else tofu.
+    #[default]
+    Auto,
+    /// `HashiCorp` Terraform.
+    Terraform,
+    /// `OpenTofu`.
+    Tofu,
+}
+
+/// Where Terraform keeps its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is the Kconfig symbol of the same name, whose help is its documentation")]
+pub enum Backend {
+    /// In its working directory.
+    #[default]
+    Local,
+    /// Google Cloud Storage.
+    Gcs { bucket: String, prefix: String },
+    /// Amazon S3 or a server that speaks its protocol.
+    S3 { bucket: String, prefix: String, region: String, endpoint: String, kms_key: String },
+    /// An Azure storage account.
+    Azurerm { resource_group: String, storage_account: String, container: String },
+    /// A server that speaks Terraform's protocol. `gitlab_lock` says which requests lock and unlock.
+    Http { address: String, lock_address: String, gitlab_lock: bool, username: String, password_file: String },
+}
+
+/// How Terraform is driven.
+#[derive(Clone, Debug)]
+pub struct DriverSettings {
+    /// Which program.
+    pub program: Program,
+    /// A directory or a URL in place of the registry of providers; empty for the registry.
+    pub provider_mirror: String,
+    /// How many resources are made at once.
+    pub parallelism: u32,
+    /// How long to wait for the state's lock, as Terraform reads it: `5m`.
+    pub lock_timeout: String,
+    /// How long plan, apply and destroy may take together.
+    pub timeout: Duration,
+    /// Where the state is to be.
+    pub backend: Backend,
+    /// `turnup down` is refused.
+    pub deletion_protection: bool,
+    /// `turnup down` leaves the volumes of etcd.
+    pub keep_volumes: bool,
+    /// The directory of a module of one's own; empty for those that turnup has.
+    pub custom_module: String,
+    /// Variables of our environment that such a module's providers need.
+    pub custom_environment: Vec<String>,
+}
+
+impl DriverSettings {
+    pub(super) fn read(settings: &Settings) -> Result<Self> {
+        let program = match settings.get("phase1.terraform.program")?.as_str() {
+            "terraform" => Program::Terraform,
+            "tofu" => Program::Tofu,
+            _ => Program::Auto,
+        };
+        let or = |name: &str, otherwise: &str| -> Result<String> {
+            let value = settings.get(name)?;
+            Ok(if value.is_empty() { otherwise.to_owned() } else { value })
+        };
+        let timeout = or("phase1.timeout", "30m")?;
+        let timeout = parse_duration(&timeout)
+            .ok_or_else(|| Error::config(format!("phase1.timeout: {timeout:?} is no duration such as 30m")))?;
+        let environment = settings.get("phase1.custom.environment")?;
+        Ok(Self {
+            program,
+            provider_mirror: settings.get("phase1.terraform.provider_mirror")?,
+            parallelism: u32::try_from(settings.get_int("phase1.terraform.parallelism")?).unwrap_or(10).max(1),
+            lock_timeout: or("phase1.terraform.lock_timeout", "10s")?,
+            timeout,
+            backend: Backend::read(settings)?,
+            deletion_protection: settings.get_bool("phase1.deletion_protection")?,
+            keep_volumes: settings.get_bool("phase1.etcd_volume.keep")?,
+            custom_module: settings.get("phase1.custom.module")?,
+            custom_environment: environment
+                .split(',')
+                .map(str::trim)
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        })
+    }
+}
+
+impl Backend {
+    fn read(settings: &Settings) -> Result<Self> {
+        let get = |name: &str| settings.get(&format!("phase1.state.{name}"));
+        Ok(match get("backend")?.as_str() {
+            "gcs" => Self::Gcs { bucket: get("gcs.bucket")?, prefix: get("gcs.prefix")? },
+            "s3" => Self::S3 {
+                bucket: get("s3.bucket")?,
+                prefix: get("s3.prefix")?,
+                region: get("s3.region")?,
+                endpoint: get("s3.endpoint")?,
+                kms_key: get("s3.kms_key")?,
+            },
+            "azurerm" => Self::Azurerm {
+                resource_group: get("azurerm.resource_group")?,
+                storage_account: get("azurerm.storage_account")?,
+                container: get("azurerm.container")?,
+            },
+            "http" => {
+                let (address, lock_address) = (get("http.address")?, get("http.lock_address")?);
+                require_private("phase1.state.http.address", &address)?;
+                if !lock_address.is_empty() {
+                    require_private("phase1.state.http.lock_address", &lock_address)?;
+                }
+                Self::Http {
+                    address,
+                    lock_address,
+                    gitlab_lock: get("http.lock_requests")? == "gitlab",
+                    username: get("http.username")?,
+                    password_file: get("http.password_file")?,
+                }
+            }
+            _ => Self::Local,
+        })
+    }
+}
+
+/// The state holds keys: over a network it travels by https only.
+fn require_private(name: &str, url: &str) -> Result<()> {
+    if url.is_empty() {
+        return Err(Error::config(format!("{name} is empty, and the state is to be kept there"))
+            .hint(format!("turnup config set {name}=https://…")));
+    }
+    let own = ["http://127.0.0.1:", "http://127.0.0.1/", "http://localhost:", "http://localhost/"];
+    if url.starts_with("https://") || own.iter().any(|start| url.starts_with(start)) {
+        return Ok(());
+    }
+    Err(Error::config(format!("{name}: {url} is not https, and the state holds keys"))
+        .hint(format!("turnup config set {name}=https://…")))
+}
+
+/// Go's way to write a time, as Terraform and the configuration have it: `90s`, `1h30m`, `1.5h`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let unit_at = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
+        let number: f64 = rest[..unit_at].parse().ok()?;
+        let unit_end =
+            rest[unit_at..].find(|letter: char| letter.is_ascii_digit()).map_or(rest.len(), |at| unit_at + at);
+        let seconds = match &rest[unit_at..unit_end] {
+            "ns" => 1e-9,
+            "us" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        total += Duration::try_from_secs_f64(number * seconds).ok()?;
+        rest = &rest[unit_end..];
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_as_go_writes_them() {
+        for (text, seconds) in [("90s", 90.0), ("10m", 600.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("250ms", 0.25)] {
+            assert_eq!(parse_duration(text), Some(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["", "5", "m", "5d", "1..s"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_state_does_not_travel_in_the_open() {
+        for (url, fine) in [
+            ("https://gitlab.example.com/state", true),
+            ("http://127.0.0.1:8080/state", true),
+            ("http://gitlab.example.com/state", false),
+            ("http://127.0.0.1.example.com/state", false),
+            ("", false),
+        ] {
+            assert_eq!(require_private("name", url).is_ok(), fine, "{url}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A Terraform module that is not turnup's: what it is given, what it has to give back, and what it must not do.
+//!
+//! The module's directory is copied into Terraform's working directory as it is; nothing of it is rewritten or understood beyond what is
+//! checked here. `docs/custom-module.md` is the contract for people.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::artifacts::Digest;
+use crate::cluster::{Cluster, SSH_KEY};
+use crate::error::{Error, Result};
+
+use super::handoff::Handoff;
+use super::render::{DIR, VARIABLES, pretty, public_key};
+use super::terraform::{BACKEND, CLI_CONFIG, LOCK_FILE};
+
+/// A module is text; whoever has an image beside it names the wrong directory.
+const LARGEST: u64 = 4 << 20;
+/// How deep its folders go.
+const DEEPEST: usize = 8;
+const CONTRACT: &str = "docs/custom-module.md says what it has to declare";
+
+/// The module's files and its variables, by their paths below the cluster's directory.
+pub(super) fn files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
+    let mut files = module(cluster)?;
+    files.retain(|(name, _)| name != LOCK_FILE);
+    let mut files: Vec<(String, String)> =
+        files.into_iter().map(|(name, text)| (format!("{DIR}/{name}"), text)).collect();
+    files.push((VARIABLES.to_owned(), pretty(&variables(cluster)?)?));
+    Ok(files)
+}
+
+/// The lock file that comes with the module.
+pub(super) fn lock_file(cluster: &Cluster) -> Result<Option<String>> {
+    Ok(module(cluster)?.into_iter().find(|(name, _)| name == LOCK_FILE).map(|(_, text)| text))
+}
+
+/// One digest of all files of the module.
+pub(super) fn digest(cluster: &Cluster) -> Result<String> {
+    let mut all = String::new();
+    for (name, text) in module(cluster)? {
+        all += &format!("{name} {}\n", Digest::of(text.as_bytes()));
+    }
+    Ok(Digest::of(all.as_bytes()).to_string())
+}
+
+/// What the module is given: the variable `cluster`, a part of the object that turnup's own modules are given, by the same names.
+fn variables(cluster: &Cluster) -> Result<Value> {
+    let settings = &cluster.settings;
+    let control_plane = format!("{}-control-plane-0", settings.name);
+    Ok(json!({"cluster": {
+        "name": settings.name,
+        "kubernetes_version": settings.kubernetes_version,
+        "networks": {"pods": settings.pod_cidr.to_string(), "services": settings.service_cidr.to_string()},
+        "api": {"port": settings.api_port},
+        "ssh": {"authorized_keys": [public_key(cluster, SSH_KEY)?]},
+        "control_plane": {control_plane: {"member": "a"}},
+        "groups": {"workers": {"role": "worker", "size": settings.num_nodes}},
+    }}))
+}
+
+/// What the module gave back, checked.
+pub(super) fn parse_handoff(cluster: &Cluster, value: &Value) -> Result<Handoff> {
+    let settings = &cluster.settings;
+    let shown = format!("the output handoff of {}", settings.driver.custom_module);
+    let handoff = Handoff::parse(&shown, &value.to_string())?;
+    handoff.require_cluster(&shown, &settings.name, settings.api_port)?;
+    Ok(handoff)
+}
+
+fn directory(cluster: &Cluster) -> Result<PathBuf> {
+    let named = &cluster.settings.driver.custom_module;
+    if named.is_empty() {
+        return Err(Error::config("the target is custom, and phase1.custom.module names no directory")
+            .hint("turnup config set phase1.custom.module=DIR; docs/custom-module.md says what has to be in it"));
+    }
+    let dir = cluster.work_dir.join(named);
+    if dir.is_dir() {
+        return Ok(dir);
+    }
+    Err(Error::config(format!("phase1.custom.module: {} is no directory", dir.display()))
+        .hint("turnup config set phase1.custom.module=DIR"))
+}
+
+/// All files of the module by their names in it, sorted.
+fn module(cluster: &Cluster) -> Result<Vec<(String, String)>> {
+    let dir = directory(cluster)?;
+    let mut files = Vec::new();
+    for name in walk(&dir, &[]).into_iter().filter(|name| !is_terraforms_own(name)) {
+        let path = dir.join(&name);
+        if fs_err::metadata(&path)?.len() > LARGEST {
+            return Err(Error::config(format!("{}: larger than a file of a Terraform module is", path.display()))
+                .hint("phase1.custom.module has to name the directory of the module alone"));
+        }
+        let text = String::from_utf8(fs_err::read(&path)?);
+        let text = text.map_err(|_| {
+            Error::config(format!("{}: not a text", path.display()))
+                .hint("phase1.custom.module has to name the directory of the module alone")
+        })?;
+        files.push((name, text));
+    }
+    check(&dir, &files)?;
+    Ok(files)
+}
+
+/// What Terraform writes beside a module when somebody uses it by hand.
+fn is_terraforms_own(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or_default();
+    file.contains(".tfstate") || Path::new(file).extension().is_some_and(|ending| ending == "tfplan")
+}
+
+/// Refuses, before anything is done, a module that could not work.
+fn check(dir: &Path, files: &[(String, String)]) -> Result<()> {
+    let shown = dir.display();
+    let is_root = |name: &str| !name.contains('/') && (name.ends_with(".tf") || name.ends_with(".tf.json"));
+    let root: Vec<&(String, String)> = files.iter().filter(|(name, _)| is_root(name)).collect();
+    if root.is_empty() {
+        return Err(Error::config(format!("{shown}: there is no Terraform file in it")).hint(CONTRACT));
+    }
+    for name in [BACKEND, CLI_CONFIG, "terraform.tfvars.json"] {
+        if files.iter().any(|(file, _)| file == name) {
+            return Err(Error::config(format!("{shown}/{name}: turnup writes a file of this name itself"))
+                .hint("give it another name; variables go into a file that ends in .auto.tfvars"));
+        }
+    }
+    for (kind, name) in [("variable", "cluster"), ("output", "handoff")] {
+        if !root.iter().any(|(file, text)| declares(file, text, kind, name)) {
+            return Err(Error::config(format!("{shown}: the module has no {kind} \"{name}\"")).hint(CONTRACT));
+        }
+    }
+    for (file, text) in root {
+        if let Some(line) = find_backend(file, text) {
+            return Err(Error::config(format!("{shown}/{file}:{line}: the module has a backend of its own")).hint(
+                "remove the block: where the state is kept is said with turnup config set phase1.state.backend=…",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn declares(file: &str, text: &str, kind: &str, name: &str) -> bool {
+    if file.ends_with(".json") {
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        return value[kind].get(name).is_some();
+    }
+    text.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        matches!(words[..], [first, second, ..] if first == kind && second.trim_end_matches('{').trim_matches('"') == name)
+    })
+}
+
+/// The line of a `backend` or `cloud` block.
+fn find_backend(file: &str, text: &str) -> Option<usize> {
+    if file.ends_with(".json") {
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        let settings = &value["terraform"];
+        return (settings.get("backend").is_some() || settings.get("cloud").is_some()).then_some(1);
+    }
+    let begins = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["backend", name, ..] => name.starts_with('"'),
+            ["cloud", "{", ..] | ["cloud{", ..] => true,
+            _ => false,
+        }
+    };
+    text.lines().position(begins).map(|at| at + 1)
+}
+
+/// The files below a directory by their names in it, sorted, without what begins with a dot except the lock file, and without the
+/// folders at its top that are named.
+pub(super) fn walk(dir: &Path, without: &[&str]) -> Vec<String> {
+    let mut waiting = vec![(String::new(), 0)];
+    let mut files = Vec::new();
+    while let Some((below, depth)) = waiting.pop() {
+        for entry in fs_err::read_dir(dir.join(&below)).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+            if name.starts_with('.') && name != LOCK_FILE || below.is_empty() && without.contains(&name.as_str()) {
+                continue;
+            }
+            // A link to a directory may lead in a circle; one to a file is the file.
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            match fs_err::metadata(entry.path()) {
+                Ok(found) if found.is_file() => files.push(path),
+                Ok(found) if found.is_dir() && !is_link && depth < DEEPEST => waiting.push((path, depth + 1)),
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    const GOOD: &str = "variable \"cluster\" {\n  type = any\n}\noutput \"handoff\" {\n  value = {}\n}\n";
+
+    fn checked(files: &[(&str, &str)]) -> String {
+        let files: Vec<(String, String)> =
+            files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        check(Path::new("mine"), &files).map_or_else(|error| error.render(), |()| "fine".to_owned())
+    }
+
+    #[test]
+    fn a_module_that_could_not_work_is_refused_before_it_is_used() {
+        let json = r#"{"variable": {"cluster": {}}, "output": {"handoff": {"value": 1}}}"#;
+        for good in [
+            &[("main.tf", GOOD)][..],
+            &[("main.tf.json", json)],
+            &[("main.tf", GOOD), ("sub/x.tf", "backend \"s3\" {}")],
+        ] {
+            assert_eq!(checked(good), "fine");
+        }
+        let backend = format!("terraform {{\n  backend \"s3\" {{}}\n}}\n{GOOD}");
+        let told = [
+            checked(&[("readme.md", "x")]),
+            checked(&[("main.tf", "output \"handoff\" {}")]),
+            checked(&[("main.tf", "variable \"cluster\"{}\n# output \"handoff\"")]),
+            checked(&[("main.tf", GOOD), ("backend.tf.json", "{}")]),
+            checked(&[("main.tf", &backend)]),
+        ];
+        insta::assert_snapshot!(told.join("\n\n"));
+    }
+
+    #[test]
+    fn only_what_belongs_to_the_module_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["main.tf", "modules/a/a.tf", ".terraform/x", ".terraform.lock.hcl", "hosts/h.json", ".git/config"]
+        {
+            let path = dir.path().join(name);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, "").unwrap();
+        }
+        fs_err::os::unix::fs::symlink(dir.path(), dir.path().join("modules/circle")).unwrap();
+        assert_eq!(walk(dir.path(), &["hosts"]), [".terraform.lock.hcl", "main.tf", "modules/a/a.tf"]);
+        assert!(is_terraforms_own("terraform.tfstate.backup") && !is_terraforms_own("main.tf"));
+    }
+}

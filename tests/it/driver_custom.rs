@@ -1,0 +1,172 @@
+//! A Terraform module that is not turnup's, with the real terraform: its hosts are on paper, so that nothing is made and nobody is asked.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::cli_support::Desk;
+
+/// The real program, when it is here.
+pub(crate) fn has_terraform() -> bool {
+    let found = ["terraform", "tofu"].iter().any(|name| which::which(name).is_ok());
+    if !found {
+        crate::cluster_support::say("skipped: neither terraform nor tofu is here");
+    }
+    found
+}
+
+/// A desk with the module of the fixtures beside it, configured to use it.
+pub(crate) fn desk() -> Desk {
+    let desk = Desk::new("");
+    let module = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/custom/main.tf");
+    desk.write("module/main.tf", &fs_err::read_to_string(module).unwrap());
+    desk.ok(&[
+        "config",
+        "set",
+        "phase1.cloud_provider=custom",
+        "phase1.custom.module=module",
+        "phase1.cluster_name=own",
+    ]);
+    desk
+}
+
+fn handoff(desk: &Desk) -> Value {
+    serde_json::from_str(&desk.read(".turnup/own/outputs/provision.json")).unwrap()
+}
+
+#[test]
+fn a_module_of_ones_own_makes_the_hosts() {
+    if !has_terraform() {
+        return;
+    }
+    let desk = desk();
+    let plan = desk.ok(&["plan"]).out;
+    assert!(plan.contains("+   resource terraform_data.host[\"own-workers-0\"]"), "{plan}");
+    assert!(plan.contains("unknown  bootstrap: known after provision/apply"), "{plan}");
+    assert!(!desk.path(".turnup").exists(), "to plan leaves nothing behind");
+    desk.ok(&["provision"]);
+    let made = handoff(&desk);
+    let names: Vec<&str> =
+        made["hosts"].as_array().unwrap().iter().map(|host| host["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["own-control-plane-0", "own-workers-0"]);
+    let known_hosts = desk.read(".turnup/own/ssh/known_hosts");
+    assert!(known_hosts.contains("192.0.2.20 ssh-ed25519 "), "{known_hosts}");
+    let again = desk.ok(&["provision"]).err;
+    assert!(again.contains("0 ran"), "{again}");
+
+    // Values of one's own beside the module, and a file that is not there any more.
+    desk.write("module/mine.auto.tfvars", "network = \"198.51.100\"\n");
+    desk.ok(&["provision"]);
+    assert_eq!(handoff(&desk)["api"]["host"], "198.51.100.10");
+    fs_err::remove_file(desk.path("module/mine.auto.tfvars")).unwrap();
+    desk.ok(&["config", "set", "phase1.num_nodes=2"]);
+    desk.ok(&["provision"]);
+    assert_eq!(handoff(&desk)["api"]["host"], "192.0.2.10", "its values went with the file");
+    assert_eq!(handoff(&desk)["hosts"].as_array().unwrap().len(), 3);
+
+    let told = desk.ok(&["plan", "provision"]).out;
+    assert!(told.starts_with("outside of turnup nothing was changed\n"), "{told}");
+    assert!(told.contains("nothing to do"), "{told}");
+    desk.ok(&["down", "--yes"]);
+    assert!(!desk.path(".turnup/own").exists());
+}
+
+#[test]
+fn what_is_rendered_needs_no_turnup() {
+    if !has_terraform() {
+        return;
+    }
+    let desk = desk();
+    desk.ok(&["render", "provision", "--to", "out"]);
+    let terraform = which::which("terraform").or_else(|_| which::which("tofu")).unwrap();
+    for words in [&["init", "-input=false"][..], &["apply", "-input=false", "-auto-approve"], &["output", "-json"]] {
+        let done = run(&terraform, words, &desk.path("out/provision"));
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        if words[0] == "output" {
+            let outputs: Value = serde_json::from_slice(&done.stdout).unwrap();
+            assert_eq!(outputs["handoff"]["value"]["hosts"][1]["name"], "own-workers-0");
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "it plays a person who has no turnup")]
+fn run(program: &Path, words: &[&str], dir: &Path) -> std::process::Output {
+    Command::new(program).args(words).current_dir(dir).env("CHECKPOINT_DISABLE", "1").output().unwrap()
+}
+
+#[test]
+fn a_module_that_gives_back_something_else_is_refused() {
+    let desk = desk();
+    let good = desk.read("module/main.tf");
+    for (from, to, expected) in [
+        ("output \"handoff\"", "output \"hosts\"", "the module has no output \"handoff\""),
+        (
+            "locals {",
+            "terraform {\n  backend \"local\" {}\n}\nlocals {",
+            "module/main.tf:19: the module has a backend of its own",
+        ),
+    ] {
+        desk.write("module/main.tf", &good.replace(from, to));
+        let refused = desk.run(&["provision"]);
+        assert_eq!(refused.code, 3, "{}", refused.err);
+        assert!(refused.err.contains(expected), "{}", refused.err);
+    }
+    desk.ok(&["config", "set", "phase1.custom.module=nowhere"]);
+    assert!(desk.run(&["plan"]).err.contains("is no directory"));
+    if !has_terraform() {
+        return;
+    }
+    desk.ok(&["config", "set", "phase1.custom.module=module"]);
+    for (from, to, expected) in [
+        ("\"control-plane\"", "\"master\"", "unknown variant `master`"),
+        ("cluster = var.cluster.name", "cluster = \"other\"", "the hosts are those of the cluster \"other\""),
+        ("ssh-ed25519 AAAA", "", "has no ssh.host_key"),
+    ] {
+        desk.write("module/main.tf", &good.replace(from, to));
+        let refused = desk.run(&["provision"]);
+        assert_eq!(refused.code, 3, "{}", refused.err);
+        assert!(refused.err.contains(expected), "{expected}: {}", refused.err);
+    }
+}
+
+#[test]
+fn volumes_of_etcd_are_not_lost_by_one_command() {
+    if !has_terraform() {
+        return;
+    }
+    let desk = desk();
+    desk.ok(&["provision"]);
+    desk.ok(&["config", "set", "phase1.deletion_protection=y"]);
+    let refused = desk.run(&["down", "--yes"]);
+    assert!(refused.code == 3 && refused.err.contains("protected from deletion"), "{}", refused.err);
+    desk.ok(&["config", "set", "phase1.deletion_protection=n"]);
+    // The second phase has begun: the journal says so.
+    let line = desk
+        .read(".turnup/own/journal.jsonl")
+        .lines()
+        .rfind(|line| line.contains("provision/handoff"))
+        .unwrap()
+        .to_owned();
+    let mut line: Value = serde_json::from_str(&line).unwrap();
+    line["seq"] = (line["seq"].as_u64().unwrap() + 100).into();
+    let text = line.to_string().replace("provision/handoff", "bootstrap/pki");
+    let journal = desk.read(".turnup/own/journal.jsonl") + &text + "\n";
+    desk.write(".turnup/own/journal.jsonl", &journal);
+    let refused = desk.run(&["down", "--yes"]);
+    assert!(
+        refused.code == 4 && refused.err.contains("terraform_data.etcd_volume[\"own-control-plane-0\"]"),
+        "{}",
+        refused.err
+    );
+    assert!(refused.err.contains("turnup down --destroy-volumes"), "{}", refused.err);
+    desk.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
+    let kept = desk.ok(&["down", "--yes"]).err;
+    assert!(
+        kept.contains("kept, and from now on nobody's but yours: terraform_data.etcd_volume[\"own-control-plane-0\"]"),
+        "{kept}"
+    );
+    assert!(!kept.contains("to be removed: terraform_data.etcd_volume"), "{kept}");
+    assert!(kept.contains("to be removed: terraform_data.host[\"own-control-plane-0\"]"), "{kept}");
+}

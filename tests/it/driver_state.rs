@@ -1,0 +1,281 @@
+//! Where Terraform's state is: moved between this machine and a server, locked by somebody, out of reach, and killed in the middle; with
+//! the real terraform and a server of our own on loopback.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use serde_json::Value;
+
+use crate::cli_support::{Desk, Outcome};
+use crate::driver_custom::{desk, has_terraform};
+use crate::state_server::StateServer;
+
+const PASSWORD: &str = "correct-horse-battery";
+
+fn to_server(desk: &Desk, server: &StateServer) {
+    let address = format!("phase1.state.http.address={}", server.address());
+    let lock = format!("phase1.state.http.lock_address={}/lock", server.address());
+    desk.ok(&["config", "set", "phase1.state.backend=http", &address, &lock, "phase1.terraform.lock_timeout=0s"]);
+}
+
+fn with_password(desk: &Desk, server: &StateServer, password: &str) {
+    desk.write("password", &format!("{password}\n"));
+    fs_err::set_permissions(desk.path("password"), PermissionsExt::from_mode(0o600)).unwrap();
+    desk.ok(&["config", "set", "phase1.state.http.username=me", "phase1.state.http.password_file=password"]);
+    let wanted = base64::engine::general_purpose::STANDARD.encode(format!("me:{PASSWORD}"));
+    server.content().authorization = Some(wanted);
+}
+
+fn local_state(desk: &Desk) -> Value {
+    let text = fs_err::read_to_string(desk.path(".turnup/own/provision/terraform.tfstate")).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn resources(state: &Value) -> usize {
+    state["resources"].as_array().map_or(0, Vec::len)
+}
+
+/// Every file below the cluster's directory that has this text.
+fn with_text(desk: &Desk, text: &str) -> Vec<String> {
+    let mut waiting = vec![desk.path(".turnup")];
+    let mut found = Vec::new();
+    while let Some(dir) = waiting.pop() {
+        for entry in fs_err::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if String::from_utf8_lossy(&fs_err::read(&path).unwrap()).contains(text) {
+                found.push(path.strip_prefix(desk.path(".turnup/own")).unwrap().display().to_string());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn the_state_moves_with_the_configuration_and_nothing_is_lost() {
+    if !has_terraform() {
+        return;
+    }
+    let (desk, server) = (desk(), StateServer::start());
+    desk.ok(&["provision"]);
+    let first = local_state(&desk);
+    let instances = desk.read(".turnup/own/outputs/provision.json");
+
+    to_server(&desk, &server);
+    with_password(&desk, &server, PASSWORD);
+    let plan = desk.ok(&["plan"]).out;
+    assert!(plan.contains("~   Terraform state place"), "{plan}");
+    assert!(
+        plan.contains("- local: the working directory") && plan.contains(&format!("+ http {}", server.address())),
+        "{plan}"
+    );
+    assert_eq!(server.content().state, None, "to plan writes nothing");
+    assert!(server.content().requests.iter().all(|request| request.starts_with("GET")), "nor locks anything");
+    desk.ok(&["provision"]);
+    assert_eq!(server.state()["resources"], first["resources"]);
+    assert_eq!(resources(&local_state(&desk)), 0, "there is one state and not two");
+    assert_eq!(desk.read(".turnup/own/outputs/provision.json"), instances, "no host is another one");
+    assert_eq!(server.content().lock, None);
+    assert!(desk.ok(&["provision"]).err.contains("0 ran"));
+
+    // The password is where Terraform keeps it and nowhere else, and nobody else can come near that.
+    assert_eq!(with_text(&desk, PASSWORD), ["provision/.terraform/terraform.tfstate"]);
+    let mode = fs_err::metadata(desk.path(".turnup/own")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0);
+
+    desk.ok(&["config", "set", "phase1.num_nodes=2"]);
+    let told = desk.ok(&["plan"]).out;
+    assert!(told.contains("+   resource terraform_data.host[\"own-workers-1\"]"), "{told}");
+    assert!(!told.contains("own-workers-0"), "the state on the server is what it is compared with: {told}");
+    desk.ok(&["provision"]);
+    let on_server = server.state();
+    assert_ne!(on_server["resources"], first["resources"]);
+
+    // And back.
+    desk.ok(&["config", "set", "phase1.state.backend=local"]);
+    desk.ok(&["provision"]);
+    assert_eq!(local_state(&desk)["resources"], on_server["resources"]);
+    assert!(!desk.path(".turnup/own/provision/backend.tf.json").exists());
+    assert!(desk.ok(&["provision"]).err.contains("0 ran"));
+    desk.ok(&["down", "--yes"]);
+}
+
+#[test]
+fn the_state_is_destroyed_where_it_is_whatever_the_configuration_says() {
+    if !has_terraform() {
+        return;
+    }
+    let (desk, server) = (desk(), StateServer::start());
+    to_server(&desk, &server);
+    with_password(&desk, &server, PASSWORD);
+    desk.ok(&["provision"]);
+    assert_eq!(resources(&server.state()), 2);
+    fs_err::remove_file(desk.path(".config.json")).unwrap();
+    let down = desk.ok(&["down", "--cluster", "own", "--yes"]).err;
+    assert!(down.contains("to be removed: terraform_data.host[\"own-control-plane-0\"]"), "{down}");
+    assert_eq!(resources(&server.state()), 0);
+}
+
+#[test]
+fn a_state_of_something_else_is_not_overwritten() {
+    if !has_terraform() {
+        return;
+    }
+    let (desk, server) = (desk(), StateServer::start());
+    desk.ok(&["provision"]);
+    let other = br#"{"version": 4, "terraform_version": "1.11.4", "serial": 3, "lineage": "somebody-elses", "outputs": {}, "resources": [{"mode": "managed", "type": "terraform_data", "name": "x", "provider": "provider[\"terraform.io/builtin/terraform\"]", "instances": []}]}"#;
+    server.content().state = Some(other.to_vec());
+    to_server(&desk, &server);
+    let refused = desk.run(&["provision"]);
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    assert!(
+        refused.err.contains("is the state of something else") && refused.err.contains("somebody-elses"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(server.content().state.as_deref(), Some(&other[..]));
+    assert_eq!(resources(&local_state(&desk)), 2);
+}
+
+#[test]
+fn a_wrong_password_and_one_that_others_can_read_are_refused() {
+    if !has_terraform() {
+        return;
+    }
+    let (desk, server) = (desk(), StateServer::start());
+    to_server(&desk, &server);
+    with_password(&desk, &server, "wrong-password");
+    let refused = desk.run(&["provision"]);
+    assert!(refused.code != 0 && !refused.err.contains("wrong-password"), "{}", refused.err);
+    assert!(
+        refused.err.contains("HTTP remote state endpoint requires auth") || refused.err.contains("401"),
+        "{}",
+        refused.err
+    );
+    with_password(&desk, &server, PASSWORD);
+    fs_err::set_permissions(desk.path("password"), PermissionsExt::from_mode(0o644)).unwrap();
+    let refused = desk.run(&["provision"]);
+    assert!(refused.code == 4 && refused.err.contains("chmod 600"), "{}", refused.err);
+    with_password(&desk, &server, PASSWORD);
+    desk.ok(&["provision"]);
+}
+
+fn locked_by(who: &str) -> Vec<u8> {
+    let lock = serde_json::json!({
+        "ID": "7b6c2d5e-0000-4000-8000-000000000000", "Operation": "OperationTypeApply", "Info": "", "Who": who,
+        "Version": "1.11.4", "Created": "2026-01-02T03:04:05Z", "Path": "",
+    });
+    lock.to_string().into_bytes()
+}
+
+#[test]
+fn whoever_has_the_lock_is_named_and_left_alone() {
+    if !has_terraform() {
+        return;
+    }
+    let (desk, server) = (desk(), StateServer::start());
+    to_server(&desk, &server);
+    server.content().lock = Some(locked_by("ann@elsewhere"));
+    let refused: Outcome = desk.run(&["provision"]);
+    assert_eq!(refused.code, 6, "{}", refused.err);
+    // Of a state on such a server Terraform tells the lock's ID alone.
+    for word in ["the state is locked by somebody", "lock: 7b6c2d5e-0000-4000-8000-000000000000", "wait for them"] {
+        assert!(refused.err.contains(word), "{word}: {}", refused.err);
+    }
+    assert_eq!(server.content().lock, Some(locked_by("ann@elsewhere")));
+    // Planning needs no lock.
+    desk.ok(&["plan"]);
+    server.content().lock = None;
+    desk.ok(&["provision"]);
+}
+
+#[test]
+fn the_state_that_could_not_be_written_is_not_lost() {
+    if !has_terraform() {
+        return;
+    }
+    let (desk, server) = (desk(), StateServer::start());
+    to_server(&desk, &server);
+    server.content().broken = Some("POST");
+    let failed = desk.run(&["provision"]);
+    assert!(failed.code != 0, "{}", failed.err);
+    assert!(desk.path(".turnup/own/provision/errored.tfstate").exists(), "{}", failed.err);
+    server.content().broken = None;
+    server.content().lock = None;
+    let done = desk.ok(&["provision"]).err;
+    assert!(done.contains("writing the state that the last apply could not write"), "{done}");
+    assert!(!done.contains("terraform_data.host[\"own-control-plane-0\"]: create"), "nothing is made twice: {done}");
+    assert!(!desk.path(".turnup/own/provision/errored.tfstate").exists());
+    assert_eq!(resources(&server.state()), 2);
+}
+
+/// The move is killed at each of its requests to the server; the next run ends with the one state at the new place.
+#[test]
+fn a_move_that_is_killed_ends_well_the_next_time() {
+    if !has_terraform() {
+        return;
+    }
+    let mut killed = 0;
+    for moment in 1.. {
+        let (desk, server) = (desk(), StateServer::start());
+        desk.ok(&["provision"]);
+        let moved = local_state(&desk)["resources"].clone();
+        to_server(&desk, &server);
+        let victim: Arc<Mutex<Option<u32>>> = Arc::default();
+        let (seen, struck) = (Arc::clone(&victim), Arc::new(Mutex::new(false)));
+        let strike = Arc::clone(&struck);
+        server.content().on_request = Some(Box::new(move |number| {
+            if number == moment {
+                // Before it is dead: the test looks as soon as it is.
+                *strike.lock().unwrap() = true;
+                let pid = seen.lock().unwrap().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+                rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::KILL).unwrap();
+            }
+        }));
+        // Held until the process is known.
+        let mut slot = victim.lock().unwrap();
+        let mut child = spawn(&desk, &["provision"]);
+        *slot = Some(child.id());
+        drop(slot);
+        let ended = child.wait().unwrap();
+        if !*struck.lock().unwrap() {
+            let said = desk.read("said");
+            assert!(ended.success(), "nobody killed it, after {} requests: {said}", server.content().requests.len());
+            break;
+        }
+        killed += 1;
+        server.content().on_request = None;
+        // The terraform that is left is asked to end by the kernel, and may hold the lock for a moment.
+        let mut done = desk.run(&["provision"]);
+        for _try in 0..20 {
+            if done.code != 6 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            // A dead owner's lock is for a person to break; here the test is that person.
+            server.content().lock = None;
+            done = desk.run(&["provision"]);
+        }
+        assert_eq!(done.code, 0, "killed at request {moment}: {}", done.err);
+        assert_eq!(server.state()["resources"], moved, "killed at request {moment}");
+        assert_eq!((resources(&server.state()), resources(&local_state(&desk))), (2, 0), "killed at request {moment}");
+        assert!(!desk.path(".turnup/own/provision/before-move.tfstate").exists());
+    }
+    assert!(killed >= 4, "only {killed} moments");
+}
+
+#[expect(clippy::disallowed_methods, reason = "a process that a test kills")]
+fn spawn(desk: &Desk, args: &[&str]) -> std::process::Child {
+    std::process::Command::new(env!("CARGO_BIN_EXE_turnup"))
+        .args(args)
+        .current_dir(desk.dir.path())
+        .env_clear()
+        .env("HOME", desk.dir.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(fs_err::File::create(desk.path("said")).unwrap().into_file())
+        .spawn()
+        .unwrap()
+}
