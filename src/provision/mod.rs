@@ -4,6 +4,7 @@
 //! target's own part (`local`) is called back by Terraform through `turnup local …`.
 
 mod adopt;
+mod baremetal;
 pub mod cloud;
 mod forecast;
 pub mod handoff;
@@ -14,6 +15,7 @@ pub mod terraform;
 mod tfplan;
 
 pub use adopt::{Origin, adopt, find_lender};
+pub use baremetal::ListedHost;
 pub use forecast::forecast;
-pub use handoff::{Handoff, Host, Role};
+pub use handoff::{Handoff, Host, Role, Taint};
 pub use steps::{destroy, has_made, list_made, phase};

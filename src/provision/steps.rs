@@ -16,6 +16,7 @@ use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Phase, Proof, Sink};
 use crate::state::Store;
 
 use super::adopt;
+use super::baremetal;
 use super::forecast;
 use super::handoff::{self, Handoff};
 use super::local::{self, HostSpec, NetworkSpec, Status};
@@ -26,11 +27,11 @@ use super::tfplan::Planned;
 /// The phase for this cluster's target.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     adopt::refuse_adopted(cluster)?;
+    if cluster.settings.target == "baremetal" {
+        return baremetal::phase(cluster);
+    }
     let manifest = cluster.manifest("provision")?;
     let shared = || Arc::clone(cluster);
-    if cluster.settings.target == "baremetal" {
-        return Ok(cluster.phase("provision", manifest, Vec::new()).with("handoff", Inventory(shared())));
-    }
     let hosts = planned_hosts(cluster)?;
     let seen = hosts.iter().map(|host| PhaseHost { name: host.name.clone(), role: host.role.name().into() }).collect();
     Ok(cluster
@@ -430,7 +431,7 @@ impl Action for Start {
 }
 
 /// The hand-off is there and can be read; it is made anew from what it was made from.
-fn prove_handoff(cluster: &Cluster) -> Proof {
+pub(super) fn prove_handoff(cluster: &Cluster) -> Proof {
     match cluster.find_handoff() {
         Ok(Some(_)) => Proof::Holds,
         Ok(None) => Proof::Gone(format!("{} is missing", handoff::FILE)),
@@ -456,45 +457,6 @@ impl Action for Collect {
         let value = value.ok_or_else(|| Error::bug("the Terraform module has no output named handoff"))?;
         let handoff = Handoff::parse("terraform output handoff", &value.to_string())?;
         self.0.write_handoff(&handoff)
-    }
-}
-
-/// Bare metal: a person wrote the hand-off.
-struct Inventory(Arc<Cluster>);
-
-/// The inventory's text, and the hand-off that it is.
-pub(super) fn read_inventory(cluster: &Cluster) -> Result<(String, Handoff)> {
-    let path = cluster.work_dir.join(&cluster.settings.hosts_file);
-    let text = fs_err::read_to_string(&path).map_err(|error| {
-        Error::config(format!("{}: {error}", path.display())).hint("write the hosts into it; README.md shows the form")
-    })?;
-    let handoff = Handoff::parse(&path.display().to_string(), &text)?;
-    Ok((text, handoff))
-}
-
-impl Inventory {
-    fn read(&self) -> Result<(String, Handoff)> {
-        let (settings, (text, handoff)) = (&self.0.settings, read_inventory(&self.0)?);
-        handoff.require_cluster(&settings.hosts_file, &settings.name, settings.api_port)?;
-        Ok((text, handoff))
-    }
-}
-
-impl Action for Inventory {
-    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(Inputs::new().with(self.0.settings.hosts_file.clone(), self.read()?.0))
-    }
-
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(prove_handoff(&self.0))
-    }
-
-    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        adopt::take(&self.0, &self.read()?.1, cx)
-    }
-
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        self.0.write_handoff(&read_inventory(&self.0)?.1).map(|()| true)
     }
 }
 

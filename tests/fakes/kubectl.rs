@@ -42,9 +42,9 @@ impl Api<'_> {
         match words {
             ["get", "--raw=/readyz", ..] => say("ok"),
             ["get", "--raw", path] => return raw(path),
-            ["get", "node", name, "--output=name", "--ignore-not-found"] => {
-                if self.world.read(format!("api/nodes/{name}.json")).is_some() {
-                    say(&format!("node/{name}\n"));
+            ["get", "node", name, "--output=json", "--ignore-not-found"] => {
+                if let Some(node) = self.world.json(format!("api/nodes/{name}.json")) {
+                    say(&node.to_string());
                 }
             }
             ["get", "clusterrolebinding", name] => {
@@ -134,9 +134,25 @@ impl Api<'_> {
 
     fn keep(&self, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
+        if kind == "node" {
+            return self.mark(object);
+        }
         let kind = if kind == "pod" { "probe".to_owned() } else { kind };
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         self.world.write(format!("api/{kind}/{name}.json"), object.to_string().as_bytes());
+    }
+
+    /// Labels and annotations of a node, which its kubelet has made.
+    fn mark(&self, object: &Value) {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let file = format!("api/nodes/{name}.json");
+        let mut node = self.world.json(&file).unwrap_or_else(|| object.clone());
+        for part in ["labels", "annotations"] {
+            for (key, value) in object["metadata"][part].as_object().into_iter().flatten() {
+                node["metadata"][part][key] = value.clone();
+            }
+        }
+        self.world.write(&file, node.to_string().as_bytes());
     }
 
     fn label(&self, words: &[&str]) -> ExitCode {
