@@ -6,9 +6,12 @@ mod artifacts_image;
 mod artifacts_lock;
 mod artifacts_mirror;
 mod artifacts_support;
+#[cfg(feature = "test-fakes")]
+mod bare_hosts;
 mod bench_cli;
 mod cli_status;
 mod cli_support;
+mod cluster_bare;
 #[cfg(feature = "kill-points")]
 mod cloud_emulators;
 mod cloud_modules;

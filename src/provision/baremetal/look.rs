@@ -174,7 +174,7 @@ fn report(hosts: &[Host], answers: &[Result<Seen>], findings: &Findings) -> Resu
     // With one reason the way out of it is the next command.
     let only = hint.filter(|_| faults.len() == 1);
     Err(error.hint(
-        only.unwrap_or_else(|| "correct it on these hosts, or take them off the list; then: turnup provision".into()),
+        only.unwrap_or_else(|| "correct it on these hosts, or take them off the list".into()),
     ))
 }
 
@@ -200,7 +200,7 @@ fn describe(error: &Error) -> String {
         text = format!("{text}: {said}");
     }
     match error.next() {
-        Some(hint) => format!("{text}; {hint}"),
+        Some(hint) => format!("{}; {hint}", text.trim_end_matches('.')),
         None => text,
     }
 }
