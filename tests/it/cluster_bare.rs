@@ -61,11 +61,11 @@ fn prepare() -> (Site, Vec<Value>) {
     (site, list)
 }
 
-fn configure(site: &Site, list: &[Value], more: &[&str]) {
+fn configure(site: &Site, list: &[Value], key: &str) {
     let hosts = format!("phase1.baremetal.hosts={}", json!(list));
     let mut set = vec!["config", "set", "phase1.cloud_provider=baremetal", "phase1.cluster_name=shelf", &hosts];
-    set.extend(["phase1.ssh.private_key_file=keys/person", "phase1.ssh.known_hosts_file=keys/known_hosts"]);
-    set.extend(more);
+    let key = format!("phase1.ssh.private_key_file=keys/{key}");
+    set.extend([&key, "phase1.ssh.known_hosts_file=keys/known_hosts"]);
     ends(site, 0, &set);
 }
 
@@ -79,7 +79,7 @@ fn kubectl(site: &Site, args: &[&str]) -> Value {
 
 /// What keeps hosts out is said, with the host and the way in, before anything is changed on any.
 fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
-    configure(site, list, &["phase1.ssh.private_key_file=keys/stranger"]);
+    configure(site, list, "stranger");
     let refused = ends(site, 4, &["up"]);
     for word in ["2 of 2 hosts cannot become nodes", "m1: cannot reach root@", "Permission denied", "ssh-copy-id"] {
         assert!(refused.err.contains(word), "{word}: {refused}");
@@ -87,7 +87,7 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     let mut wrong = list.to_vec();
     let other = fs_err::read_to_string(site.dir.join("keys/stranger.pub")).unwrap();
     wrong[0]["host_key"] = json!(other.split_whitespace().take(2).collect::<Vec<_>>().join(" "));
-    configure(site, &wrong, &[]);
+    configure(site, &wrong, "person");
     let refused = ends(site, 4, &["up"]);
     for word in ["m1: cannot reach root@", "Host key verification failed", "look who answers at"] {
         assert!(refused.err.contains(word), "{word}: {refused}");
@@ -96,8 +96,7 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     let twin = on_host(site, CONTROL_PLANE, "cat /etc/machine-id");
     let put = |id: &str| site.in_host(WORKER, &format!("echo {} >/etc/machine-id", id.trim()));
     put(&twin);
-    on_host(site, WORKER, "swapoff -a || true");
-    configure(site, list, &[]);
+    configure(site, list, "person");
     let refused = ends(site, 4, &["up"]);
     put(&machine_id);
     assert!(refused.err.contains("w1: it has the machine-id of m1"), "{refused}");
@@ -127,7 +126,7 @@ fn a_listed_host_behind_another_one_becomes_a_node_and_what_it_was() {
     list[1]["labels"] = json!({"example.com/pool": "slow"});
     list[1]["taints"] = json!([]);
     list[1]["zone"] = json!("");
-    configure(&site, &list, &[]);
+    configure(&site, &list, "person");
     ends(&site, 0, &["up"]);
     let node = kubectl(&site, &["node", "w1"]);
     let labels = &node["metadata"]["labels"];

@@ -173,9 +173,7 @@ fn report(hosts: &[Host], answers: &[Result<Seen>], findings: &Findings) -> Resu
     });
     // With one reason the way out of it is the next command.
     let only = hint.filter(|_| faults.len() == 1);
-    Err(error.hint(
-        only.unwrap_or_else(|| "correct it on these hosts, or take them off the list".into()),
-    ))
+    Err(error.hint(only.unwrap_or_else(|| "correct it on these hosts, or take them off the list".into())))
 }
 
 /// Each text once, with all hosts that it is about, in the order in which they came.
