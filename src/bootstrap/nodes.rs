@@ -146,7 +146,7 @@ pub(super) fn mark(kubectl: &Kubectl, node: &str, now: &Marks, wanted: &Marks) -
         let words = ["taint", "node", node].into_iter().chain(taints.iter().map(String::as_str));
         kubectl.run(&words.chain(["--overwrite"]).collect::<Vec<_>>())?;
     }
-    let annotations = (!wanted.noted.is_empty()).then(|| (TAINTS, &wanted.noted));
+    let annotations = (!wanted.noted.is_empty()).then_some((TAINTS, &wanted.noted));
     let object = json!({
         "apiVersion": "v1",
         "kind": "Node",

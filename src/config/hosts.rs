@@ -2,7 +2,7 @@
 //!
 //! Pure: it judges the text of `phase1.baremetal.hosts`, whose single values are right already.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -141,11 +141,11 @@ fn judge_label(host: &Value) -> Option<String> {
 
 /// Kubernetes knows a taint by its key and effect.
 fn judge_taints(host: &Value) -> Option<String> {
-    let mut seen = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for taint in host.get("taints").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
         let (taint, effect) = taint.rsplit_once(':')?;
         let key = taint.split('=').next().unwrap_or_default();
-        if seen.insert((key, effect), ()).is_some() {
+        if !seen.insert((key, effect)) {
             return Some(format!("two taints have the key {key} and the effect {effect}"));
         }
     }

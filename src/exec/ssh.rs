@@ -40,6 +40,7 @@ const BROKE_OFF: i32 = 75;
 
 /// One host, reached over one multiplexed connection. Clones share it.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "four choices that are independent of each other")]
 pub struct Ssh {
     user: String,
     address: String,
@@ -303,14 +304,14 @@ impl Ssh {
         words
     }
 
-    /// The line that ssh hands to a shell to be connected by: quoted for that shell, and for ssh, which expands `%h` in it. ssh's own `-J`
+    /// The line that ssh hands to a shell behind `exec` to be connected by: quoted for that shell, and for ssh, which expands `%h` in it. ssh's own `-J`
     /// would leave key and known hosts of the jump host to the configuration of whoever is at the keyboard.
     fn proxy_command(&self, jump: &Jump) -> String {
         let mut words = vec!["ssh".to_owned()];
         words.extend(self.options(jump.port));
         let target = format!("{}@{}", jump.user, jump.host);
         let fixed = shell_words::join(words).replace('%', "%%");
-        format!("exec {fixed} -W '[%h]:%p' -- {}", shell_words::quote(&target).replace('%', "%%"))
+        format!("{fixed} -W '[%h]:%p' -- {}", shell_words::quote(&target).replace('%', "%%"))
     }
 
     /// The control socket of a connection, if one stands already.
@@ -371,7 +372,9 @@ impl Ssh {
     fn unreachable(&self, said: &str) -> Error {
         // What a proxy command was connected to has no name; why that one failed stands before.
         let lines = || said.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-        let named = lines().find(|line| !line.contains("UNKNOWN port"));
+        let nameless = ["UNKNOWN port", "kex_exchange_identification:"];
+        let told = |line: &&str| self.jump.is_none() || !nameless.iter().any(|words| line.contains(words));
+        let named = lines().find(told);
         let reason = named.or_else(|| lines().next()).unwrap_or("ssh gave no reason");
         let (class, hint) = self.judge_connection(said);
         let message = format!("cannot reach {} over ssh: {reason}", self.target());
@@ -490,4 +493,30 @@ fn short_name<S: AsRef<str>>(argv: &[S]) -> String {
 /// ssh splits option values at spaces unless they are quoted.
 fn quote_option(path: &Path) -> String {
     format!("\"{}\"", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_asked_only_when_it_may_be() {
+        let here = Path::new("/a b/key");
+        let ssh = Ssh::new("root", "192.0.2.1", 22, here, here, here);
+        let has = |ssh: &Ssh, option: &str| ssh.options(22).iter().any(|word| word == option);
+        assert!(has(&ssh, "IdentityAgent=none") && has(&ssh, "IdentitiesOnly=yes"));
+        let ssh = ssh.agent(true).connect_timeout(Duration::from_secs(3));
+        assert!(!has(&ssh, "IdentityAgent=none") && has(&ssh, "IdentitiesOnly=no") && has(&ssh, "ConnectTimeout=3"));
+    }
+
+    #[test]
+    fn the_way_through_a_jump_host_is_quoted_for_the_shell_and_for_ssh() {
+        let here = Path::new("/a %h b/key");
+        let ssh = Ssh::new("root", "192.0.2.1", 22, here, here, here);
+        let command = ssh.proxy_command(&Jump { user: "passer".into(), host: "door".into(), port: 2200 });
+        assert!(command.starts_with("ssh -Fnone -T -p 2200 -i '/a %%h b/key' -o "), "{command}");
+        assert!(command.ends_with(" -W '[%h]:%p' -- passer@door"), "{command}");
+        let words = shell_words::split(&command).unwrap_or_default();
+        assert!(words.contains(&"UserKnownHostsFile=\"/a %%h b/key\"".to_owned()), "{words:?}");
+    }
 }

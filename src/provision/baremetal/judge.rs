@@ -116,10 +116,10 @@ impl One<'_> {
     fn judge_room(&mut self) {
         match self.seen.disk_free_kib {
             Some(free) if free < DISK => {
-                self.fault(format!("{} are free on /var; 3 GiB are needed, 10 comfortable", gib(free)))
+                self.fault(format!("{} are free on /var; 3 GiB are needed, 10 comfortable", gib(free)));
             }
             Some(free) if free < DISK_SMALL => {
-                self.notes.push(format!("{} are free on /var; 10 GiB are comfortable", gib(free)))
+                self.notes.push(format!("{} are free on /var; 10 GiB are comfortable", gib(free)));
             }
             Some(_) => {}
             None => self.fault("it does not tell how much is free on /var (df -P -k /var)"),

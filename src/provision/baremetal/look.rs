@@ -22,7 +22,7 @@ use super::probe::{SCRIPT, Seen};
 
 /// How many hosts are asked at once.
 const AT_ONCE: usize = 32;
-/// And where they are behind a jump host: its sshd turns away whoever comes while ten are logging in (MaxStartups).
+/// And where they are behind a jump host: its sshd turns away whoever comes while ten are logging in (its `MaxStartups`).
 const AT_ONCE_BEHIND: usize = 8;
 /// How often a host that cannot be reached is asked.
 const ROUNDS: u32 = 4;

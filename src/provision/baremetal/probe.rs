@@ -28,6 +28,7 @@ echo end
 
 /// What a host said of itself. What it did not say is empty or 0.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Seen {
     /// The host's clock, and how far it surely is from ours: at least and at most, in seconds; positive when ahead.
     pub(super) clock: Option<(f64, f64)>,
@@ -137,7 +138,7 @@ fn seconds(count: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test that panics has failed; the numbers are exact")]
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
 
     const SAID: &str = "Welcome to this machine\nclock 1000.500000000\nkernel Linux 6.1.0-13-amd64 x86_64\n\
