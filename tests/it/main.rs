@@ -11,11 +11,11 @@ mod bare_hosts;
 mod bench_cli;
 mod cli_status;
 mod cli_support;
-mod cluster_bare;
 #[cfg(feature = "kill-points")]
 mod cloud_emulators;
 mod cloud_modules;
 mod cloud_support;
+mod cluster_bare;
 mod cluster_crash;
 mod cluster_faults;
 mod cluster_life;
