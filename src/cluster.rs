@@ -2,6 +2,7 @@
 //!
 //! The settings are read once; nothing here decides anything about a node (that is `bootstrap::complete`).
 
+mod access;
 mod driver;
 mod own_steps;
 
@@ -15,10 +16,12 @@ use crate::artifacts::{Obtained, Sources};
 use crate::config::{Network, Settings, TreeSource};
 use crate::document::{self, Document, Found};
 use crate::error::{Context as _, Error, Result};
-use crate::exec::Ssh;
+use crate::exec::{Jump, Ssh};
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
-use crate::provision::{Handoff, Host, Role, handoff};
+use crate::provision::{Handoff, Host, ListedHost, Role, handoff};
 use crate::state::Store;
+
+pub use access::{Access, Bastion};
 
 /// The cluster's SSH key, below its directory.
 pub const SSH_KEY: &str = "ssh/id_ed25519";
@@ -55,6 +58,8 @@ pub struct ClusterSettings {
     pub target: String,
     pub num_nodes: u32,
     pub hosts_file: String,
+    pub hosts: Vec<ListedHost>,
+    pub access: Access,
     pub subnet: Network,
     pub root_suite: String,
     pub kubernetes_version: String,
@@ -106,7 +111,7 @@ impl Cluster {
     ) -> Result<Self> {
         let work_dir = std::env::current_dir().context("the working directory is gone")?;
         refuse_unused(settings)?;
-        let typed = ClusterSettings::read(settings)?;
+        let typed = ClusterSettings::read(settings, &work_dir)?;
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let values = settings.subset_digest(&["phase"]);
         let version = own_version(&exe)?;
@@ -200,6 +205,12 @@ impl Cluster {
         Ok(hosts.into_iter().map(|host| PhaseHost { name: host.name, role: host.role.name().into() }).collect())
     }
 
+    /// The private key that logs in to the hosts: a person's own, else the cluster's.
+    #[must_use]
+    pub fn ssh_key(&self) -> PathBuf {
+        self.settings.access.key.clone().unwrap_or_else(|| self.store.path(SSH_KEY))
+    }
+
     /// The one connection to a host that all steps share.
     pub fn ssh(&self, host: &Host) -> Result<Ssh> {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,11 +218,15 @@ impl Cluster {
         let idle = if connections.len() < MOST_CONNECTIONS { BTreeMap::new() } else { take_idle(&mut connections) };
         let identity = format!("{} {} {}", host.name, host.instance, host.address);
         let ssh = connections.entry(identity).or_insert_with(|| {
-            let address = host.address.to_string();
+            let address = host.ssh_address().to_string();
             let known_hosts = self.store.path(KNOWN_HOSTS);
-            let key = self.store.path(SSH_KEY);
-            Ssh::new(&host.ssh.user, &address, host.ssh.port, &key, &known_hosts, self.store.dir())
+            let jump = host.ssh.jump.as_ref();
+            let jump = jump.map(|jump| Jump { user: jump.user.clone(), host: jump.host.clone(), port: jump.port });
+            Ssh::new(&host.ssh.user, &address, host.ssh.port, &self.ssh_key(), &known_hosts, self.store.dir())
                 .sudo(host.ssh.user != "root")
+                .agent(self.settings.access.use_agent)
+                .connect_timeout(self.settings.access.connect_timeout)
+                .jump(jump)
         });
         let ssh = ssh.clone();
         drop(connections);
@@ -269,7 +284,7 @@ fn refuse_unused(settings: &Settings) -> Result<()> {
 }
 
 impl ClusterSettings {
-    pub(crate) fn read(settings: &Settings) -> Result<Self> {
+    pub(crate) fn read(settings: &Settings, work_dir: &Path) -> Result<Self> {
         let network = |name: &str| -> Result<Network> {
             settings.get(name)?.parse().map_err(|why: String| Error::config(format!("{name}: {why}")))
         };
@@ -284,6 +299,8 @@ impl ClusterSettings {
             name: settings.get("phase1.cluster_name")?,
             num_nodes: number("phase1.num_nodes")?,
             hosts_file: settings.get("phase1.baremetal.hosts_file")?,
+            hosts: listed_hosts(settings)?,
+            access: Access::read(settings, work_dir)?,
             subnet,
             root_suite: settings.get("phase1.local.root_suite")?,
             kubernetes_version: settings.get("phase2.kubernetes_version")?,
@@ -305,6 +322,16 @@ impl ClusterSettings {
             target,
         })
     }
+}
+
+/// The hosts of bare metal; none where a file lists them, or where the target makes its own.
+fn listed_hosts(settings: &Settings) -> Result<Vec<ListedHost>> {
+    let name = "phase1.baremetal.hosts";
+    let text = settings.get(name)?;
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_str(&text).map_err(|error| Error::config(format!("{name}: {error}")).hint("turnup config check"))
 }
 
 fn sources(settings: &Settings) -> Result<Sources> {

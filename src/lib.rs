@@ -61,7 +61,7 @@
 //! | `lock` | who works on the cluster now: an OS lock, with the owner's process, host and command |
 //! | `journal.jsonl` | what was begun and how it ended, synced line by line: the truth |
 //! | `state.json` | a snapshot of the journal, with version and generation |
-//! | `ssh/` | the cluster's key, the hosts' keys, `known_hosts` |
+//! | `ssh/` | the cluster's key unless a person has one, the hosts' keys, `known_hosts` |
 //! | `provision/` | Terraform's working directory: module, variables, state, descriptions of local hosts |
 //! | `outputs/provision.json` | the hand-off: hosts and the API's address |
 //! | `outputs/from.json` | where the hosts came from, when `turnup bootstrap --from` brought them |

@@ -23,7 +23,8 @@ fn observe(text: &str) -> Observed {
 
 fn render(change: impl FnOnce(&mut ClusterSettings)) -> Result<Vec<Rendered>> {
     let source = TreeSource::embedded();
-    let mut settings = ClusterSettings::read(&Settings::defaults(&source).unwrap()).unwrap();
+    let mut settings =
+        ClusterSettings::read(&Settings::defaults(&source).unwrap(), std::path::Path::new("/work")).unwrap();
     change(&mut settings);
     let api = Endpoint { host: "10.0.0.10".into(), port: 6443 };
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));

@@ -114,7 +114,7 @@ impl Completion<'_> {
             role: host.role,
             kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
             blobs: blobs.map(Into::into).collect(),
-            ports: self.ports(host.role),
+            ports: host.role.ports(self.cluster.settings.api_port),
             users: Vec::new(),
             // A container's kernel is the machine's around it, which the doctor has looked at.
             modules: if facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
@@ -143,13 +143,6 @@ impl Completion<'_> {
             pause: self.reference("pause")?,
             tainted: host.role == Role::ControlPlane && workers,
         })
-    }
-
-    /// What kubelet, etcd and the control plane listen on.
-    fn ports(&self, role: Role) -> Vec<u16> {
-        let node = [10248, 10250];
-        let control_plane = [self.cluster.settings.api_port, 2379, 2380, 2381, 10257, 10259];
-        node.into_iter().chain(control_plane.into_iter().filter(|_| role == Role::ControlPlane)).collect()
     }
 
     fn reference(&self, image: &str) -> Result<String> {

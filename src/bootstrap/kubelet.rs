@@ -34,11 +34,13 @@ impl Agents<'_> {
     pub(super) fn kubelet_config(&self) -> Result<String> {
         let settings = self.settings;
         let dns = settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
-        let taints = if self.tainted {
-            json!([{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}])
-        } else {
-            json!([])
-        };
+        let own = self.tainted.then(|| json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}));
+        // From the first moment on; later changes are told to the API server, which a kubelet asks for nothing of this kind.
+        let listed = self.host.taints.iter().map(|taint| match taint.value.as_str() {
+            "" => json!({"key": taint.key, "effect": taint.effect}),
+            value => json!({"key": taint.key, "value": value, "effect": taint.effect}),
+        });
+        let taints: Vec<Value> = own.into_iter().chain(listed).collect();
         let mut config = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",

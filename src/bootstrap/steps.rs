@@ -22,7 +22,7 @@ use super::complete::{Completion, Secrets, file_of};
 use super::forecast::foresee_certificates;
 use super::kubeconfig::{self, Identity};
 use super::machine;
-use super::nodes::{self, Nodes};
+use super::nodes::{self, Marks, Nodes};
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::token;
@@ -489,35 +489,42 @@ impl Action for Join {
     }
 }
 
-/// The Node object is there, with the labels that a kubelet may not give itself.
+/// The Node object is there, with labels, which a kubelet may not give itself, and taints.
 struct Register(Node);
 
 impl Action for Register {
     fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
         let host = self.0.host(host)?;
         let control_plane = self.0.handoff.control_plane()?;
-        Ok(Inputs::new().with("host instance", &host.instance).with("cluster", &control_plane.instance))
+        let inputs = Inputs::new().with("host instance", &host.instance).with("cluster", &control_plane.instance);
+        Ok(inputs.with("labels and taints", format!("{:?}", marks(host))))
     }
 
     fn verify(&self, host: Option<&str>) -> Result<Proof> {
         let host = self.0.host(host)?;
-        let labelled = self.0.nodes.has_label(&kubectl(&self.0.cluster)?, &host.name, &label(host.role));
-        Ok(if labelled.is_ok_and(|labelled| labelled) {
+        let carries = self.0.nodes.carries(&kubectl(&self.0.cluster)?, &host.name, &marks(host));
+        Ok(if carries.is_ok_and(|carries| carries) {
             Proof::Holds
         } else {
-            Proof::Gone(format!("the node {} is not registered", host.name))
+            Proof::Gone(format!("the node {} is not registered with its labels and taints", host.name))
         })
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
-        nodes::wait_for(&kubectl, &host.name, cx)?;
-        let labels = [format!("{}=", label(host.role)), format!("{MANAGED}=")];
-        kubectl.run(&["label", "node", &host.name, &labels[0], &labels[1], "--overwrite"])?;
+        let now = nodes::wait_for(&kubectl, &host.name, cx)?;
+        nodes::mark(&kubectl, &host.name, &now, &marks(host))?;
         cx.milestone(format!("node {} registered", host.name));
         Ok(())
     }
+}
+
+/// What the Node of this host is to carry.
+fn marks(host: &Host) -> Marks {
+    let role = format!("node-role.kubernetes.io/{}", host.role.name());
+    let own = [role, MANAGED.to_owned()].map(|label| (label, String::new()));
+    Marks::new(host.node_labels().into_iter().chain(own).collect(), host.taints.clone())
 }
 
 /// Node objects whose hosts are no longer in the hand-off are deleted; left alone they would stay, not ready, for ever.
@@ -557,10 +564,6 @@ impl Action for Retire {
         }
         Ok(())
     }
-}
-
-fn label(role: Role) -> String {
-    format!("node-role.kubernetes.io/{}", role.name())
 }
 
 /// Waits for the API server; whether there was anything to wait for. While it starts, it may say things that only a person could

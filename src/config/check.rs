@@ -2,10 +2,9 @@
 //!
 //! Pure: it judges values. It must not look at the machine, the network or a running cluster.
 
-use std::collections::BTreeSet;
-
 use kconfig::{Config, SymbolType, Tri};
 
+use super::hosts;
 use super::network::Network;
 use super::problem::Problem;
 use super::schema::Schema;
@@ -38,6 +37,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_orders(&facts));
     problems.extend(check_zones(&facts));
     problems.extend(check_hosts(&facts));
+    problems.extend(check_bastion(&facts));
     problems.extend(check_groups(&facts));
     problems
 }
@@ -262,18 +262,19 @@ fn check_zones(facts: &Facts<'_, '_>) -> Vec<Problem> {
     problems
 }
 
-/// Two hosts at one address are one, or a mistake.
 fn check_hosts(facts: &Facts<'_, '_>) -> Vec<Problem> {
-    let name = "phase1.baremetal.hosts";
-    let hosts = facts.text(name).and_then(|text| serde_json::from_str::<Vec<serde_json::Value>>(text).ok());
-    let (mut seen, mut problems) = (BTreeSet::new(), Vec::new());
-    for host in hosts.into_iter().flatten() {
-        let address = host.get("address").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-        if !address.is_empty() && !seen.insert(address.clone()) {
-            problems.push(Problem::error(format!("{name}: two hosts have the address {address}")).about(name));
-        }
-    }
-    problems
+    let (name, bastion) = ("phase1.baremetal.hosts", facts.text("phase1.ssh.bastion") == Some("existing"));
+    let known_hosts = facts.text("phase1.ssh.known_hosts_file").is_some_and(|file| !file.is_empty());
+    let mistakes = hosts::find_mistakes(facts.text(name).unwrap_or_default(), hosts::Around { known_hosts, bastion });
+    mistakes.into_iter().map(|why| Problem::error(format!("{name}: {why}")).about(name)).collect()
+}
+
+/// A bastion that has no name is nowhere.
+fn check_bastion(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let name = "phase1.ssh.bastion_host";
+    facts.text("phase1.ssh.bastion").filter(|bastion| *bastion == "existing")?;
+    facts.text(name).filter(|host| host.is_empty())?;
+    Some(Problem::error(format!("{name}: phase1.ssh.bastion is existing; name the host")).about(name))
 }
 
 /// Sizes of groups that the autoscaler could never reach.

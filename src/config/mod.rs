@@ -14,6 +14,7 @@ mod export;
 mod file;
 pub mod format;
 mod given;
+mod hosts;
 mod import;
 mod json;
 mod json_schema;

@@ -28,4 +28,4 @@ pub use failure::{Ended, Failure};
 pub use run::{OnDeath, Output, Run, Stream};
 pub use service::Service;
 pub use shell::Shell;
-pub use ssh::Ssh;
+pub use ssh::{Jump, Ssh};

@@ -16,7 +16,7 @@ use super::run::{Output, Run, Stream};
 use super::{Service, refusal, signals};
 use crate::{Class, Context as _, Error, Result};
 
-/// For the TCP connection and the key exchange.
+/// For the TCP connection and the key exchange, unless somebody says otherwise.
 const CONNECT: Duration = Duration::from_secs(10);
 /// `sun_path` holds 108 bytes with its end, and ssh appends 17 of its own while it makes the socket.
 const LONGEST_SOCKET: usize = 104 - 17;
@@ -40,6 +40,7 @@ const BROKE_OFF: i32 = 75;
 
 /// One host, reached over one multiplexed connection. Clones share it.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "four choices that are independent of each other")]
 pub struct Ssh {
     user: String,
     address: String,
@@ -53,7 +54,21 @@ pub struct Ssh {
     timeout: Option<Duration>,
     single: bool,
     relays: bool,
+    agent: bool,
+    patience: Duration,
+    jump: Option<Jump>,
     master: Arc<Mutex<Option<Master>>>,
+}
+
+/// A host that passes connections on, with the same key and known hosts as the host behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Jump {
+    /// The user there, who needs no other right than to forward.
+    pub user: String,
+    /// Its address or name as this machine reaches it.
+    pub host: String,
+    /// The TCP port.
+    pub port: u16,
 }
 
 #[derive(Debug)]
@@ -87,8 +102,32 @@ impl Ssh {
             timeout: None,
             single: false,
             relays: false,
+            agent: false,
+            patience: CONNECT,
+            jump: None,
             master: Arc::default(),
         }
+    }
+
+    /// Offers the keys of the agent of `SSH_AUTH_SOCK` as well. Without it the agent is never asked.
+    #[must_use]
+    pub fn agent(mut self, agent: bool) -> Self {
+        self.agent = agent;
+        self
+    }
+
+    /// How long one attempt to connect may take.
+    #[must_use]
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.patience = limit.max(Duration::from_secs(1));
+        self
+    }
+
+    /// Goes through this host.
+    #[must_use]
+    pub fn jump(mut self, jump: Option<Jump>) -> Self {
+        self.jump = jump;
+        self
     }
 
     /// Appends every command and its output to this file.
@@ -237,20 +276,42 @@ impl Ssh {
 
     /// ssh with everything that does not depend on the command. `-F none`: a person's own configuration must not change what we do.
     fn ssh(&self) -> Run {
-        let options = [
+        let run = Run::new("ssh").dir("/").args(self.options(self.port));
+        match &self.jump {
+            Some(jump) => run.arg("-o").arg(format!("ProxyCommand={}", self.proxy_command(jump))),
+            None => run,
+        }
+    }
+
+    /// What the way to a host and to its jump host have in common.
+    fn options(&self, port: u16) -> Vec<String> {
+        let mut words = vec!["-Fnone".to_owned(), "-T".into(), "-p".into(), port.to_string()];
+        words.extend(["-i".to_owned(), self.key.display().to_string()]);
+        let settings = [
             "BatchMode=yes".to_owned(),
             "StrictHostKeyChecking=yes".to_owned(),
             format!("UserKnownHostsFile={}", quote_option(&self.known_hosts)),
             "GlobalKnownHostsFile=/dev/null".to_owned(),
             "UpdateHostKeys=no".to_owned(),
-            "IdentitiesOnly=yes".to_owned(),
-            format!("ConnectTimeout={}", CONNECT.as_secs()),
+            format!("IdentitiesOnly={}", if self.agent { "no" } else { "yes" }),
+            format!("ConnectTimeout={}", self.patience.as_secs()),
             "ServerAliveInterval=5".to_owned(),
             "ServerAliveCountMax=4".to_owned(),
             "LogLevel=ERROR".to_owned(),
         ];
-        let run = Run::new("ssh").dir("/").args(["-Fnone", "-T", "-p"]).arg(self.port.to_string());
-        run.arg("-i").arg(&self.key).args(options.into_iter().flat_map(|option| ["-o".to_owned(), option]))
+        let settings = settings.into_iter().chain((!self.agent).then(|| "IdentityAgent=none".to_owned()));
+        words.extend(settings.flat_map(|setting| ["-o".to_owned(), setting]));
+        words
+    }
+
+    /// The line that ssh hands to a shell behind `exec` to be connected by: quoted for that shell, and for ssh, which expands `%h` in it. ssh's own `-J`
+    /// would leave key and known hosts of the jump host to the configuration of whoever is at the keyboard.
+    fn proxy_command(&self, jump: &Jump) -> String {
+        let mut words = vec!["ssh".to_owned()];
+        words.extend(self.options(jump.port));
+        let target = format!("{}@{}", jump.user, jump.host);
+        let fixed = shell_words::join(words).replace('%', "%%");
+        format!("{fixed} -W '[%h]:%p' -- {}", shell_words::quote(&target).replace('%', "%%"))
     }
 
     /// The control socket of a connection, if one stands already.
@@ -288,7 +349,7 @@ impl Ssh {
             if master.service.check().is_err() {
                 return Err(self.unreachable(&master.service.said()));
             }
-            if start.elapsed() > CONNECT * 2 {
+            if start.elapsed() > self.patience * if self.jump.is_some() { 4 } else { 2 } {
                 return Err(self.unreachable("no answer in time"));
             }
             signals::sleep(Duration::from_millis(5))?;
@@ -309,7 +370,12 @@ impl Ssh {
     }
 
     fn unreachable(&self, said: &str) -> Error {
-        let reason = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("ssh gave no reason");
+        // What a proxy command was connected to has no name; why that one failed stands before.
+        let lines = || said.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+        let nameless = ["UNKNOWN port", "kex_exchange_identification:"];
+        let told = |line: &&str| self.jump.is_none() || !nameless.iter().any(|words| line.contains(words));
+        let named = lines().find(told);
+        let reason = named.or_else(|| lines().next()).unwrap_or("ssh gave no reason");
         let (class, hint) = self.judge_connection(said);
         let message = format!("cannot reach {} over ssh: {reason}", self.target());
         said.lines()
@@ -325,23 +391,42 @@ impl Ssh {
     /// Whose turn it is when there is no connection: only a person can let us in; everything else may pass.
     fn judge_connection(&self, said: &str) -> (Class, String) {
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
-        let (key, port, target) = (self.key.display(), self.port, self.target());
+        let key = self.key.display();
+        // ssh names whom it speaks of; where that is the jump host, the advice is about it.
+        let speaks_of = |jump: &&Jump| {
+            let words = ["Permission denied", "host key for", "key is known for"];
+            said.lines().any(|line| line.contains(&jump.host) && words.iter().any(|word| line.contains(word)))
+        };
+        let jump = self.jump.as_ref().filter(speaks_of);
+        let (target, port) = match jump {
+            Some(jump) => (format!("{}@{}", jump.user, jump.host), jump.port),
+            None => (self.target(), self.port),
+        };
         if says(&["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed"]) {
-            let known = self.known_hosts.display();
-            let hint =
-                format!("look who answers at {}; the host keys that this cluster trusts are in {known}", self.address);
+            let (known, address) = (self.known_hosts.display(), target.rsplit('@').next().unwrap_or_default());
+            let hint = format!("look who answers at {address}; the host keys that this cluster trusts are in {known}");
             return (Class::Person, hint);
         }
         if says(&["UNPROTECTED PRIVATE KEY FILE", "are too open"]) {
             return (Class::Person, format!("chmod 600 {key}"));
         }
+        let through = match (&self.jump, jump) {
+            (Some(Jump { user, host, port }), None) => format!(" -o ProxyJump={user}@{host}:{port}"),
+            _ => String::new(),
+        };
+        if says(&["administratively prohibited", "port forwarding is disabled"]) {
+            let jump = self.jump.as_ref().map_or("the jump host", |jump| jump.host.as_str());
+            let hint =
+                format!("let sshd on {jump} pass connections on (AllowTcpForwarding, PermitOpen), or name another one");
+            return (Class::Person, hint);
+        }
         if says(&["Permission denied", "Too many authentication failures"]) {
             return (
                 Class::Person,
-                format!("let the cluster's key in: ssh-copy-id -f -p {port} -i {key}.pub {target}"),
+                format!("let the cluster's key in: ssh-copy-id -f -p {port} -i {key}.pub{through} {target}"),
             );
         }
-        (Class::Transient, format!("look with: ssh -i {key} -p {port} {target}"))
+        (Class::Transient, format!("look with: ssh -i {key} -p {port}{through} {target}"))
     }
 
     /// A path for this process and this host that is short enough for a socket.
@@ -408,4 +493,30 @@ fn short_name<S: AsRef<str>>(argv: &[S]) -> String {
 /// ssh splits option values at spaces unless they are quoted.
 fn quote_option(path: &Path) -> String {
     format!("\"{}\"", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_asked_only_when_it_may_be() {
+        let here = Path::new("/a b/key");
+        let ssh = Ssh::new("root", "192.0.2.1", 22, here, here, here);
+        let has = |ssh: &Ssh, option: &str| ssh.options(22).iter().any(|word| word == option);
+        assert!(has(&ssh, "IdentityAgent=none") && has(&ssh, "IdentitiesOnly=yes"));
+        let ssh = ssh.agent(true).connect_timeout(Duration::from_secs(3));
+        assert!(!has(&ssh, "IdentityAgent=none") && has(&ssh, "IdentitiesOnly=no") && has(&ssh, "ConnectTimeout=3"));
+    }
+
+    #[test]
+    fn the_way_through_a_jump_host_is_quoted_for_the_shell_and_for_ssh() {
+        let here = Path::new("/a %h b/key");
+        let ssh = Ssh::new("root", "192.0.2.1", 22, here, here, here);
+        let command = ssh.proxy_command(&Jump { user: "passer".into(), host: "door".into(), port: 2200 });
+        assert!(command.starts_with("ssh -Fnone -T -p 2200 -i '/a %%h b/key' -o "), "{command}");
+        assert!(command.ends_with(" -W '[%h]:%p' -- passer@door"), "{command}");
+        let words = shell_words::split(&command).unwrap_or_default();
+        assert!(words.contains(&"UserKnownHostsFile=\"/a %%h b/key\"".to_owned()), "{words:?}");
+    }
 }

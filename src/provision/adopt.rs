@@ -45,7 +45,7 @@ pub fn adopt(cluster: &Cluster, file: &Path, cx: &Cx) -> Result<(Handoff, bool)>
     handoff.require_cluster(&shown, &cluster.settings.name, cluster.settings.api_port)?;
     refuse_made(cluster)?;
     let file = fs_err::canonicalize(file)?;
-    let is_new = cluster.store.read(SSH_KEY)?.is_none();
+    let is_new = cluster.settings.access.key.is_none() && cluster.store.read(SSH_KEY)?.is_none();
     // First where they came from: a hand-off without it would be one of hosts that are ours to delete.
     cluster.write_document(FILE, &Origin { schema: Origin::SCHEMA.into(), file }, 0o600)?;
     take(cluster, &handoff, cx)?;
@@ -65,23 +65,27 @@ fn find_origin(cluster: &Cluster) -> Result<Option<Origin>> {
 
 /// The cluster's key, the hosts' keys and the hand-off, each below the cluster's directory.
 pub(super) fn take(cluster: &Cluster, handoff: &Handoff, cx: &Cx) -> Result<()> {
+    prepare_access(cluster, handoff, cx)?;
+    cluster.write_handoff(handoff)
+}
+
+/// What a first connection needs: the key, unless a person has one, and the hosts' keys.
+pub(super) fn prepare_access(cluster: &Cluster, handoff: &Handoff, cx: &Cx) -> Result<()> {
     let store = &cluster.store;
     store.create_dir("ssh")?;
-    ensure_key(store, SSH_KEY, cx)?;
-    let line = |host: &Host| match host.ssh.port {
-        22 => format!("{} {}\n", host.address, host.ssh.host_key),
-        port => format!("[{}]:{port} {}\n", host.address, host.ssh.host_key),
-    };
-    let known_hosts: String = handoff.hosts.iter().map(line).collect();
-    store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)?;
-    cluster.write_handoff(handoff)
+    if cluster.settings.access.key.is_none() {
+        ensure_key(store, SSH_KEY, cx)?;
+    }
+    let known_hosts: String = handoff.hosts.iter().map(Host::known_hosts).collect();
+    store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)
 }
 
 /// Where hosts came from for which the provision phase has nothing to do; none when the inventory of bare metal is that very file.
 pub fn find_lender(cluster: &Cluster) -> Result<Option<Origin>> {
     let settings = &cluster.settings;
     let inventory = fs_err::canonicalize(cluster.work_dir.join(&settings.hosts_file)).ok();
-    let same = |origin: &Origin| settings.target == "baremetal" && inventory.as_ref() == Some(&origin.file);
+    let reads_file = settings.target == "baremetal" && settings.hosts.is_empty();
+    let same = |origin: &Origin| reads_file && inventory.as_ref() == Some(&origin.file);
     Ok(find_origin(cluster)?.filter(|origin| !same(origin)))
 }
 

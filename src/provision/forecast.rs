@@ -2,7 +2,7 @@
 //!
 //! What only the real run makes, keys and instances, is a text that says so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::artifacts::Digest;
 use crate::change;
@@ -12,13 +12,12 @@ use crate::state::Store;
 
 use super::handoff::{self, Endpoint, Handoff, SshAccess};
 use super::render::{self, DIR, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
-use super::{Host, local, steps};
+use super::{Host, baremetal, local};
 
 /// Fills the imagined directory of the cluster; what the real one already has of keys is taken over.
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     if cluster.settings.target == "baremetal" {
-        let (_, handoff) = steps::read_inventory(cluster)?;
-        return cluster.write_handoff(&handoff);
+        return cluster.write_handoff(&baremetal::read(cluster)?);
     }
     if cluster.settings.target == "custom" {
         return forecast_custom(cluster, real);
@@ -87,7 +86,12 @@ fn planned(cluster: &Cluster, host: &PlannedHost, instance: String) -> Result<Ho
         role: host.role,
         address: host.address.into(),
         instance,
-        ssh: SshAccess { user: "root".into(), port: 22, host_key },
+        ssh: SshAccess { user: "root".into(), port: 22, host_key, jump: None },
         blobs: local::BLOBS.into(),
+        external_address: None,
+        zone: String::new(),
+        labels: BTreeMap::new(),
+        taints: Vec::new(),
+        etcd_device: String::new(),
     })
 }

@@ -2,8 +2,10 @@
 //!
 //! The same file written by hand is the bare metal target. It is checked when written and when read; nothing here makes a decision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +60,69 @@ pub struct Host {
     /// A folder on the host in which artifacts already lie, named by their sha256; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub blobs: String,
+    /// Where turnup reaches it, when that is not the address at which other hosts do: a cloud's public address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_address: Option<IpAddr>,
+    /// Its failure domain, which becomes the Node's label `topology.kubernetes.io/zone`; empty when there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub zone: String,
+    /// Further labels of the Node.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Taints of the Node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<Taint>,
+    /// A disk for etcd alone, as a path below `/dev` on the host; empty when etcd shares the host's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub etcd_device: String,
+}
+
+/// What keeps pods off a node that do not tolerate it; in JSON a text: `KEY=VALUE:EFFECT` or `KEY:EFFECT`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Taint {
+    /// A label's key.
+    pub key: String,
+    /// A label's value; may be empty.
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+}
+
+impl FromStr for Taint {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let wrong = || format!("`{text}` is no taint such as dedicated=gpu:NoSchedule");
+        let (taint, effect) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
+        let known = matches!(effect, "NoSchedule" | "PreferNoSchedule" | "NoExecute");
+        if key.is_empty() || !known {
+            return Err(wrong());
+        }
+        Ok(Self { key: key.into(), value: value.into(), effect: effect.into() })
+    }
+}
+
+impl TryFrom<String> for Taint {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Taint> for String {
+    fn from(taint: Taint) -> Self {
+        taint.to_string()
+    }
+}
+
+impl fmt::Display for Taint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let equals = if self.value.is_empty() { "" } else { "=" };
+        write!(f, "{}{equals}{}:{}", self.key, self.value, self.effect)
+    }
 }
 
 /// How to log in to a host.
@@ -70,7 +135,54 @@ pub struct SshAccess {
     pub port: u16,
     /// The host's public key as in `known_hosts`: `ssh-ed25519 AAAA…`. A host that shows another one is refused.
     pub host_key: String,
+    /// A host that passes connections on, where there is no direct way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jump: Option<JumpHost>,
 }
+
+/// A host that only passes connections on. The same key logs in there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JumpHost {
+    /// Its address or DNS name as turnup reaches it.
+    pub host: String,
+    /// The user there.
+    pub user: String,
+    /// The TCP port.
+    pub port: u16,
+    /// Its public key, as of a host.
+    pub host_key: String,
+}
+
+impl Host {
+    /// Where turnup connects to.
+    #[must_use]
+    pub fn ssh_address(&self) -> IpAddr {
+        self.external_address.unwrap_or(self.address)
+    }
+
+    /// The lines of `known_hosts` for this host and the one that it is reached through.
+    #[must_use]
+    pub fn known_hosts(&self) -> String {
+        let line = |host: &str, port: u16, key: &str| match port {
+            22 => format!("{host} {key}\n"),
+            port => format!("[{host}]:{port} {key}\n"),
+        };
+        let own = line(&self.ssh_address().to_string(), self.ssh.port, &self.ssh.host_key);
+        let jump = self.ssh.jump.as_ref().map(|jump| line(&jump.host, jump.port, &jump.host_key));
+        jump.unwrap_or_default() + &own
+    }
+
+    /// All labels that the Node is to have of the hand-off.
+    #[must_use]
+    pub fn node_labels(&self) -> BTreeMap<String, String> {
+        let zone = (!self.zone.is_empty()).then(|| (ZONE_LABEL.to_owned(), self.zone.clone()));
+        self.labels.clone().into_iter().chain(zone).collect()
+    }
+}
+
+/// The label that the scheduler spreads pods by.
+pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
 /// What a host is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -93,6 +205,14 @@ impl Role {
             Self::ControlPlane => "control-plane",
             Self::Worker => "worker",
         }
+    }
+
+    /// What kubelet, and on the control plane etcd and Kubernetes' components, listen on.
+    #[must_use]
+    pub fn ports(self, api_port: u16) -> Vec<u16> {
+        let node = [10248, 10250];
+        let control_plane = [api_port, 2379, 2380, 2381, 10257, 10259];
+        node.into_iter().chain(control_plane.into_iter().filter(|_| self == Self::ControlPlane)).collect()
     }
 }
 
@@ -173,13 +293,66 @@ impl Document for Handoff {
                 return Err(Error::config(format!("{path}: host {} needs ssh.user and ssh.port", host.name))
                     .hint("\"user\": \"root\", \"port\": 22"));
             }
-            if host.ssh.host_key.split_whitespace().count() < 2 {
-                return Err(Error::config(format!("{path}: host {} has no ssh.host_key", host.name))
-                    .hint(format!("ssh-keyscan -t ed25519 {}", host.address)));
-            }
+            host.check(path)?;
         }
         Ok(())
     }
+}
+
+impl Host {
+    /// What is wrong with this host alone.
+    fn check(&self, path: &str) -> Result<()> {
+        let name = &self.name;
+        if self.address.is_ipv6() {
+            let message = format!("{path}: host {name} has the IPv6 address {}", self.address);
+            return Err(Error::config(message)
+                .evidence("pods, Services and the routes between hosts of this version are IPv4 alone")
+                .hint(format!("give {name} an IPv4 address at which the other hosts reach it")));
+        }
+        let keys = [(self.ssh_address().to_string(), self.ssh.port, "ssh.host_key", &self.ssh.host_key)];
+        let jump =
+            self.ssh.jump.as_ref().map(|jump| (jump.host.clone(), jump.port, "ssh.jump.host_key", &jump.host_key));
+        for (host, port, field, key) in keys.into_iter().chain(jump) {
+            if !is_public_key(key) {
+                let error = Error::config(format!("{path}: host {name} has no {field}"));
+                return Err(error.hint(scan_command(&host, port)));
+            }
+        }
+        if let Some(jump) = &self.ssh.jump
+            && (jump.host.is_empty() || jump.user.is_empty() || jump.port == 0)
+        {
+            return Err(Error::config(format!("{path}: ssh.jump of host {name} needs host, user and port")));
+        }
+        if let Some(label) = self.labels.keys().find(|label| is_reserved_label(label)) {
+            return Err(Error::config(format!("{path}: host {name} has the label {label}, which is not its to have"))
+                .hint(
+                    "zone is a field of its own; roles, names and platforms are labelled by turnup and the kubelet",
+                ));
+        }
+        if !self.etcd_device.is_empty() && self.role != Role::ControlPlane {
+            return Err(Error::config(format!("{path}: host {name} has an etcd_device, but runs no etcd")));
+        }
+        Ok(())
+    }
+}
+
+/// Labels that turnup, the kubelet or the zone's own field decide.
+#[must_use]
+pub fn is_reserved_label(key: &str) -> bool {
+    let prefixes = ["node-role.kubernetes.io/", "turnup.dev/", "kubernetes.io/", "beta.kubernetes.io/"];
+    key == ZONE_LABEL || prefixes.iter().any(|prefix| key.starts_with(prefix))
+}
+
+/// Whether a text has the form of a public key in `known_hosts`.
+fn is_public_key(text: &str) -> bool {
+    text.split_whitespace().count() >= 2
+}
+
+/// The command that shows a host's public key.
+#[must_use]
+pub fn scan_command(host: &str, port: u16) -> String {
+    let port = if port == 22 { String::new() } else { format!(" -p {port}") };
+    format!("ssh-keyscan -t ed25519{port} {host}")
 }
 
 fn no_control_plane(path: &str) -> Error {

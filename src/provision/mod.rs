@@ -5,6 +5,7 @@
 
 mod adopt;
 mod apply;
+mod baremetal;
 pub mod cloud;
 mod custom;
 mod destroy;
@@ -18,7 +19,8 @@ mod tfplan;
 
 pub use adopt::{Origin, adopt, find_lender};
 pub use apply::find_drift;
+pub use baremetal::ListedHost;
 pub use destroy::{Made, Volumes, destroy, list_made};
 pub use forecast::forecast;
-pub use handoff::{Handoff, Host, Role};
+pub use handoff::{Handoff, Host, Role, Taint};
 pub use steps::{has_made, phase};

@@ -16,6 +16,7 @@ use crate::state::Store;
 
 use super::adopt;
 use super::apply::{Apply, find_program};
+use super::baremetal;
 use super::custom;
 use super::handoff::{self, Handoff};
 use super::local::{self, HostSpec, Status};
@@ -31,9 +32,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let manifest = limit(cluster.manifest("provision")?, cluster);
     let shared = || Arc::clone(cluster);
     match cluster.settings.target.as_str() {
-        "baremetal" => {
-            return Ok(cluster.phase("provision", manifest, Vec::new()).with("handoff", Inventory(shared())));
-        }
+        "baremetal" => return Ok(baremetal::phase(cluster, manifest)),
         "custom" => return Ok(custom(cluster, manifest)),
         _ => {}
     }
@@ -284,7 +283,7 @@ impl Action for Start {
 }
 
 /// The hand-off is there and can be read; it is made anew from what it was made from.
-fn prove_handoff(cluster: &Cluster) -> Proof {
+pub(super) fn prove_handoff(cluster: &Cluster) -> Proof {
     match cluster.find_handoff() {
         Ok(Some(_)) => Proof::Holds,
         Ok(None) => Proof::Gone(format!("{} is missing", handoff::FILE)),
@@ -315,45 +314,6 @@ impl Action for Collect {
             value.ok_or_else(|| Error::config(missing).hint("docs/custom-module.md says what it has to give back"))?;
         let handoff = custom::parse_handoff(&self.0, &value)?;
         adopt::take(&self.0, &handoff, cx)
-    }
-}
-
-/// Bare metal: a person wrote the hand-off.
-struct Inventory(Arc<Cluster>);
-
-/// The inventory's text, and the hand-off that it is.
-pub(super) fn read_inventory(cluster: &Cluster) -> Result<(String, Handoff)> {
-    let path = cluster.work_dir.join(&cluster.settings.hosts_file);
-    let text = fs_err::read_to_string(&path).map_err(|error| {
-        Error::config(format!("{}: {error}", path.display())).hint("write the hosts into it; README.md shows the form")
-    })?;
-    let handoff = Handoff::parse(&path.display().to_string(), &text)?;
-    Ok((text, handoff))
-}
-
-impl Inventory {
-    fn read(&self) -> Result<(String, Handoff)> {
-        let (settings, (text, handoff)) = (&self.0.settings, read_inventory(&self.0)?);
-        handoff.require_cluster(&settings.hosts_file, &settings.name, settings.api_port)?;
-        Ok((text, handoff))
-    }
-}
-
-impl Action for Inventory {
-    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(Inputs::new().with(self.0.settings.hosts_file.clone(), self.read()?.0))
-    }
-
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(prove_handoff(&self.0))
-    }
-
-    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        adopt::take(&self.0, &self.read()?.1, cx)
-    }
-
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        self.0.write_handoff(&read_inventory(&self.0)?.1).map(|()| true)
     }
 }
 

@@ -42,9 +42,9 @@ impl Api<'_> {
         match words {
             ["get", "--raw=/readyz", ..] => say("ok"),
             ["get", "--raw", path] => return raw(path),
-            ["get", "node", name, "--output=name", "--ignore-not-found"] => {
-                if self.world.read(format!("api/nodes/{name}.json")).is_some() {
-                    say(&format!("node/{name}\n"));
+            ["get", "node", name, "--output=json", "--ignore-not-found"] => {
+                if let Some(node) = self.world.json(format!("api/nodes/{name}.json")) {
+                    say(&node.to_string());
                 }
             }
             ["get", "clusterrolebinding", name] => {
@@ -54,7 +54,7 @@ impl Api<'_> {
             }
             ["get", "--output=json", kinds, rest @ ..] => say(&self.list(kinds, rest).to_string()),
             ["apply" | "create", rest @ ..] => self.apply(rest),
-            ["label", kind, rest @ ..] if kind.starts_with("node") => return self.label(rest),
+            ["taint", "node", name, rest @ ..] => self.taint(name, rest),
             ["delete", rest @ ..] => self.delete(rest),
             ["logs", ..] => say("simulated\n"),
             _ => return fail(&format!("error: the simulated kubectl does not know {words:?}"), 1),
@@ -134,26 +134,48 @@ impl Api<'_> {
 
     fn keep(&self, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
+        if kind == "node" {
+            return self.mark(object);
+        }
         let kind = if kind == "pod" { "probe".to_owned() } else { kind };
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         self.world.write(format!("api/{kind}/{name}.json"), object.to_string().as_bytes());
     }
 
-    fn label(&self, words: &[&str]) -> ExitCode {
-        let names = words.iter().filter(|word| !word.contains('=') && !word.starts_with("--"));
-        for name in names {
-            let file = format!("api/nodes/{name}.json");
-            let Some(mut node) = self.world.json(&file) else {
-                return fail(&format!("Error from server (NotFound): nodes \"{name}\" not found"), 1);
-            };
-            for (label, value) in
-                words.iter().filter(|word| !word.starts_with("--")).filter_map(|word| word.split_once('='))
-            {
-                node["metadata"]["labels"][label] = value.into();
+    /// Labels and annotations of a node, which its kubelet has made.
+    fn mark(&self, object: &Value) {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let file = format!("api/nodes/{name}.json");
+        let mut node = self.world.json(&file).unwrap_or_else(|| object.clone());
+        // What this manager said before and does not say any more is taken away.
+        let before = node["simulated/applied"].take();
+        for part in ["labels", "annotations"] {
+            for key in before["metadata"][part].as_object().into_iter().flatten().map(|(key, _)| key) {
+                drop(node["metadata"][part].as_object_mut().map(|pairs| pairs.remove(key)));
             }
-            self.world.write(&file, node.to_string().as_bytes());
+            for (key, value) in object["metadata"][part].as_object().into_iter().flatten() {
+                node["metadata"][part][key] = value.clone();
+            }
         }
-        ExitCode::SUCCESS
+        node["simulated/applied"] = object.clone();
+        self.world.write(&file, node.to_string().as_bytes());
+    }
+
+    /// `KEY=VALUE:EFFECT` puts a taint on a node, `KEY:EFFECT-` takes it off.
+    fn taint(&self, name: &str, words: &[&str]) {
+        let file = format!("api/nodes/{name}.json");
+        let mut node = self.world.json(&file).unwrap_or_default();
+        let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        for word in words.iter().filter(|word| !word.starts_with("--")) {
+            let (taint, effect) = word.trim_end_matches('-').rsplit_once(':').unwrap_or_default();
+            let (key, value) = taint.split_once('=').unwrap_or((taint, ""));
+            taints.retain(|one| one["key"] != key || one["effect"] != effect);
+            if !word.ends_with('-') {
+                taints.push(json!({"key": key, "value": value, "effect": effect}));
+            }
+        }
+        node["spec"]["taints"] = taints.into();
+        self.world.write(&file, node.to_string().as_bytes());
     }
 
     fn delete(&self, words: &[&str]) {

@@ -99,7 +99,7 @@ impl Simulation {
                 "role": if index == 0 { "control-plane" } else { "worker" },
                 "address": format!("10.125.{}.{}", index / 250, index % 250 + 1),
                 "instance": "1",
-                "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"},
+                "ssh": {"user": "root", "port": 22, "host_key": format!("ssh-ed25519 AAAA{index}")},
             })
         };
         let handoff = json!({

@@ -81,6 +81,7 @@ impl Host<'_> {
                 None => fail(&format!("sha256sum: {TURNUP}: No such file or directory"), 1),
             },
             ["sh", "-c", _, "receive", path, _mode, size] => self.receive(path, size),
+            ["sh", "-c", _, "look"] => self.look(),
             [TURNUP, ..] if self.world.read(self.file("turnup")).is_none() => {
                 fail(&format!("bash: line 1: {TURNUP}: No such file or directory"), 127)
             }
@@ -95,6 +96,41 @@ impl Host<'_> {
 
     fn file(&self, name: &str) -> String {
         format!("hosts/{}/{name}", self.address)
+    }
+
+    /// What a host says before it is touched; single lines are other ones where `look.json` says so, and null is no line.
+    fn look(&self) -> ExitCode {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let address = self.address;
+        let change = self.world.json(self.file("look.json")).unwrap_or_default();
+        let clock = now.as_secs_f64() + change["clock_ahead"].as_f64().unwrap_or(0.0);
+        let id = address.replace('.', "");
+        let taken = self.world.path(self.file("complete.json")).exists();
+        let lines = [
+            ("clock", format!("{clock:.9}")),
+            ("kernel", format!("Linux 6.12.0 {}", std::env::consts::ARCH)),
+            ("os", "\"Debian GNU/Linux 13 (simulated)\"".to_owned()),
+            ("systemd", "257 (257.9-1)".to_owned()),
+            ("cgroup", "2".to_owned()),
+            ("machine-id", format!("{id:0>32}")),
+            ("product-uuid", format!("00000000-0000-0000-0001-{id:0>12}")),
+            ("disk", "/dev/vda1 41152736 9262108 29977396 24% /".to_owned()),
+            ("memory", "MemTotal: 4032124 kB".to_owned()),
+            ("mac", format!("eth0 52:54:{id}")),
+            ("address", format!("2: eth0    inet {address}/16 brd 10.125.255.255 scope global eth0")),
+        ];
+        let changed = change.as_object().cloned().unwrap_or_default();
+        for (name, text) in lines.iter().filter(|(name, _)| !changed.contains_key(*name)) {
+            say(&format!("{name} {text}\n"));
+        }
+        for (name, text) in changed.iter().filter_map(|(name, value)| Some((name, value.as_str()?))) {
+            say(&format!("{name} {text}\n"));
+        }
+        if taken {
+            say("taken yes\n");
+        }
+        say("end\n");
+        ExitCode::SUCCESS
     }
 
     fn receive(&self, path: &str, size: &str) -> ExitCode {

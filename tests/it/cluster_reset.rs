@@ -48,10 +48,10 @@ for p in /proc/[0-9]*; do readlink "$p/exe" 2>/dev/null; done | grep -e turnup -
 "#;
 
 /// Lines of a host, counted: the same line twice is not the same as once.
-type Look = BTreeMap<String, usize>;
+pub(crate) type Look = BTreeMap<String, usize>;
 
 /// Runs this on a host and returns what it prints.
-fn on_host(site: &Site, host: &str, script: &str) -> String {
+pub(crate) fn on_host(site: &Site, host: &str, script: &str) -> String {
     let address = site.hosts()[host]["address"].as_str().unwrap().to_owned();
     let output = Command::new("ssh")
         .args(["-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-i"])
@@ -66,7 +66,7 @@ fn on_host(site: &Site, host: &str, script: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn look(site: &Site, host: &str) -> Look {
+pub(crate) fn look(site: &Site, host: &str) -> Look {
     let mut look = Look::new();
     for line in on_host(site, host, LOOK).lines() {
         *look.entry(line.to_owned()).or_default() += 1;
@@ -77,7 +77,7 @@ fn look(site: &Site, host: &str) -> Look {
 
 /// Fails with every line that is only on one side.
 #[track_caller]
-fn assert_same(before: &Look, after: &Look, when: &str) {
+pub(crate) fn assert_same(before: &Look, after: &Look, when: &str) {
     let only = |one: &Look, other: &Look, sign: char| -> Vec<String> {
         let lines = one.iter().filter(|(line, count)| other.get(*line) != Some(count));
         lines.map(|(line, count)| format!("{sign} {count}x {line}")).collect()
@@ -128,7 +128,7 @@ fn give_key(site: &Site) {
 }
 
 /// Waits until a host has come to rest: the first minute after a boot is systemd's.
-fn settle(site: &Site) {
+pub(crate) fn settle(site: &Site) {
     for host in site.hosts().keys() {
         on_host(site, host, "timeout 60 systemctl is-system-running --wait >/dev/null || true");
     }

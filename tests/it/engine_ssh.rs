@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use turnup::Class;
-use turnup::exec::{Run, Service, Ssh, tools};
+use turnup::exec::{Jump, Run, Service, Ssh, tools};
 
 /// An sshd of this test's own.
 struct Server {
@@ -135,6 +135,42 @@ fn a_stranger_is_refused_and_a_lost_connection_is_transient() {
     assert_eq!(error.class(), Class::Transient, "{}", error.render());
     assert_eq!(ssh.run(&["echo", "back"]).unwrap().stdout, "back\n");
     server.daemon.stop();
+}
+
+#[test]
+fn a_host_behind_another_one_is_reached_with_the_same_key() {
+    let (Some(door), Some(server)) = (Server::start(), Server::start()) else { return };
+    let let_in = |options: &str| {
+        let key = fs_err::read_to_string(server.path("user.pub")).unwrap();
+        fs_err::write(door.path("authorized"), format!("{options} {key}")).unwrap();
+    };
+    let log = || fs_err::read_to_string(door.path("log")).unwrap();
+    let jump = Jump { user: "root".into(), host: "127.0.0.1".into(), port: door.port };
+    let behind = || server.ssh().jump(Some(jump.clone())).connect_timeout(Duration::from_secs(5));
+    let_in("");
+    let error = behind().run(&["true"]).unwrap_err();
+    assert_eq!(error.class(), Class::Person, "a jump host that nobody knows: {}", error.render());
+    assert!(error.message().contains("Host key verification failed"), "{}", error.render());
+
+    let known = fs_err::read_to_string(server.path("known hosts")).unwrap();
+    let door_key = fs_err::read_to_string(door.path("host.pub")).unwrap();
+    fs_err::write(server.path("known hosts"), format!("{known}[127.0.0.1]:{} {door_key}", door.port)).unwrap();
+    let ssh = behind();
+    assert_eq!(ssh.run(&["echo", "one"]).unwrap().stdout, "one\n");
+    assert_eq!(ssh.run_with_stdin(&["cat"], "two").unwrap().stdout, "two\n");
+    assert_eq!(log().matches("Accepted publickey").count(), 1, "one connection is passed on for all commands");
+    assert_eq!(behind().single().run(&["echo", "three"]).unwrap().stdout, "three\n");
+    assert_eq!(log().matches("Accepted publickey").count(), 2, "{}", log());
+
+    let_in("no-port-forwarding");
+    let error = behind().single().run(&["true"]).unwrap_err();
+    assert_eq!(error.class(), Class::Person, "{}", error.render());
+    assert!(error.next().unwrap().contains("AllowTcpForwarding"), "{}", error.render());
+
+    fs_err::write(door.path("authorized"), "").unwrap();
+    let error = behind().single().run(&["true"]).unwrap_err();
+    assert_eq!(error.class(), Class::Person, "{}", error.render());
+    assert!(error.next().unwrap().contains(&format!("-p {} ", door.port)), "it is the door: {}", error.render());
 }
 
 #[test]

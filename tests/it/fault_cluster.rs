@@ -61,7 +61,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             .script(refuse(&["apply", "addons"], "Error from server (Invalid): DaemonSet.apps \"flannel\" is invalid: spec.template: Required value"))
             .fails(Class::Permanent, &["addons/apply failed", "is invalid"]),
         Fault::new("a node is not found while it is labelled")
-            .script(refuse(&["label", "h1"], "Error from server (NotFound): nodes \"h1\" not found"))
+            .script(refuse(&["apply", "turnup-register"], "Error from server (NotFound): nodes \"h1\" not found"))
             .fails(Class::Permanent, &["bootstrap/register failed", "not found"]),
         Fault::new("a join token cannot be written")
             .script(refuse(&["create", "--filename=-"], BUSY))

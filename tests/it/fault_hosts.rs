@@ -21,6 +21,7 @@ fn command(word: &str, code: u8, said: &str) -> Vec<Value> {
 
 pub(crate) fn faults() -> Vec<Fault> {
     let mut faults = connections();
+    faults.extend(looks());
     faults.extend(commands());
     faults.extend(nodes());
     faults
@@ -70,6 +71,38 @@ fn connections() -> Vec<Fault> {
     ]
 }
 
+/// What is found before anything is changed on any host.
+fn looks() -> Vec<Fault> {
+    let look = |change: Value| {
+        move |simulation: &mut Simulation| write(simulation, "hosts/10.125.0.2/look.json", &change.to_string())
+    };
+    let heal = |simulation: &mut Simulation| write(simulation, "hosts/10.125.0.2/look.json", "{}");
+    vec![
+        Fault::new("the host is away before anything is begun")
+            .script(vec![json!({"tool": "ssh", "when": [WORKER, "look"], "exit": 255,
+                    "stderr": "ssh: connect to host 10.125.0.2 port 22: No route to host\n"})])
+            .fails(
+                Class::Transient,
+                &["provision/hosts failed", "1 of 2 hosts", "h1: cannot reach", "No route to host"],
+            ),
+        Fault::new("the host's clock stands still").made(look(json!({"clock_ahead": -86_400.0}))).healed(heal).fails(
+            Class::Person,
+            &["provision/hosts failed", "h1: its clock is 864", "s behind this machine's", "timedatectl"],
+        ),
+        Fault::new("two hosts are clones of one disk")
+            .made(look(json!({"machine-id": format!("{:0>32}", "1012501")})))
+            .healed(heal)
+            .fails(
+                Class::Person,
+                &["provision/hosts failed", "h1: it has the machine-id of h0", "systemd-machine-id-setup"],
+            ),
+        Fault::new("somebody else has a port of the node")
+            .made(look(json!({"listens": "LISTEN 0 5 0.0.0.0:10250 0.0.0.0:* users:((\"k3s\",pid=7,fd=3))"})))
+            .healed(heal)
+            .fails(Class::Person, &["provision/hosts failed", "h1: port 10250 is in use by k3s"]),
+    ]
+}
+
 fn commands() -> Vec<Fault> {
     vec![
         Fault::new("sudo asks for a password")
@@ -78,14 +111,17 @@ fn commands() -> Vec<Fault> {
                 simulation.script(&[json!({"tool": "ssh", "when": [WORKER], "unless": "connect", "exit": 1,
                     "stderr": "sudo: a password is required\n"})]);
             })
-            .fails(Class::Person, &["inspect failed on h1", "sudo: a password is required", "sudoers"]),
+            .fails(
+                Class::Person,
+                &["provision/hosts failed", "1 of 2 hosts", "sudo: a password is required", "sudoers"],
+            ),
         Fault::new("the host has no sudo")
             .made(|simulation| {
                 log_in_as(simulation, "ops");
                 simulation.script(&[json!({"tool": "ssh", "when": [WORKER], "unless": "connect", "exit": 127,
                     "stderr": "bash: line 1: sudo: command not found\n"})]);
             })
-            .fails(Class::Person, &["inspect failed on h1", "sudo: command not found"]),
+            .fails(Class::Person, &["provision/hosts failed", "1 of 2 hosts", "sudo: command not found"]),
         Fault::new("the host's disk is full when turnup is copied")
             .script(command("receive", 1, "cat: write error: No space left on device"))
             .fails(Class::Person, &["inspect failed on h1", "No space left on device", "df -h"]),
@@ -161,7 +197,9 @@ fn nodes() -> Vec<Fault> {
 }
 
 fn write(simulation: &Simulation, file: &str, text: &str) {
-    drop(fs_err::write(simulation.world(file), text));
+    let path = simulation.world(file);
+    drop(path.parent().map(fs_err::create_dir_all));
+    drop(fs_err::write(path, text));
 }
 
 fn log_in_as(simulation: &Simulation, user: &str) {

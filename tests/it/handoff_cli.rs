@@ -17,6 +17,9 @@ const GOOD: &str = r#"{
         {"name": "rack-1", "role": "control-plane", "address": "192.0.2.10", "instance": "1",
          "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}
     ]}"#;
+/// Ends a run before any host is asked: that file is no key.
+const NO_KEY: &str = "phase1.ssh.private_key_file=.config.json";
+
 /// The error at the end of what was said.
 fn error_of(said: &str) -> &str {
     &said[said.find("error: ").unwrap()..]
@@ -78,7 +81,10 @@ fn hosts_that_were_handed_over_are_not_made_a_second_time() {
     let bare = ["--set", "phase1.cloud_provider=baremetal"];
     let refused = desk.ends(3, &["provision", bare[0], bare[1]]).err;
     assert!(refused.contains("were handed over"), "another file is not the same file: {refused}");
-    desk.ok(&["provision", bare[0], bare[1], "--set", "phase1.baremetal.hosts_file=hosts.json"]);
+    let file = "phase1.baremetal.hosts_file=hosts.json";
+    // As far as the hosts, whom no such key lets in.
+    let tried = desk.ends(4, &["provision", bare[0], bare[1], "--set", file, "--set", NO_KEY]).err;
+    assert!(tried.contains("the private key") && !tried.contains("handed over"), "{tried}");
 }
 
 #[test]
@@ -95,13 +101,13 @@ fn a_dead_owner_is_named_by_whoever_takes_over() {
     desk.write("provision.json", GOOD);
     let owner = r#"{"pid": 4194300, "host": "another", "start": "2026-01-02T03:04:05Z", "command": "turnup up"}"#;
     desk.write(".turnup/kubernetes/lock", owner);
-    let bare = ["provision", "--set", "phase1.cloud_provider=baremetal"];
-    let said = desk.ok(&bare).err;
+    let bare = ["provision", "--set", "phase1.cloud_provider=baremetal", "--set", NO_KEY];
+    let said = desk.ends(4, &bare).err;
     let line =
         "`turnup up` (process 4194300 on another, since 2026-01-02 03:04:05Z) ended without letting go of this cluster";
     assert!(said.contains(line), "{said}");
-    assert!(!desk.ok(&bare).err.contains("taking over"), "only the next run says so");
+    assert!(!desk.ends(4, &bare).err.contains("taking over"), "only the next run says so");
     desk.write(".turnup/kubernetes/lock", owner);
-    let events = desk.ok(&["provision", bare[1], bare[2], "--output", "json"]).out;
+    let events = desk.ends(4, &[&bare[..], &["--output", "json"]].concat()).out;
     assert!(events.contains(r#""kind":"note","message":"`turnup up` (process 4194300"#), "{events}");
 }

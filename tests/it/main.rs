@@ -6,6 +6,8 @@ mod artifacts_image;
 mod artifacts_lock;
 mod artifacts_mirror;
 mod artifacts_support;
+#[cfg(feature = "test-fakes")]
+mod bare_hosts;
 mod bench_cli;
 mod cli_status;
 mod cli_support;
@@ -13,6 +15,7 @@ mod cloud_azure;
 mod cloud_emulators;
 mod cloud_modules;
 mod cloud_support;
+mod cluster_bare;
 #[cfg(feature = "kill-points")]
 mod cluster_crash;
 mod cluster_faults;

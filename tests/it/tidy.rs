@@ -33,7 +33,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("artifacts", &["document", "exec", "phase"]),
     // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
     ("cluster", &["artifacts", "config", "document", "exec", "phase", "provision", "state"]),
-    ("provision", &["artifacts", "change", "cluster", "config", "document", "exec", "kill_point", "phase", "state"]),
+    (
+        "provision",
+        &["artifacts", "change", "cluster", "config", "crowd", "document", "exec", "kill_point", "phase", "state"],
+    ),
     // The role of a host is a word of the hand-off.
     ("node", &["change", "document", "exec", "kill_point", "provision"]),
     (

@@ -1,0 +1,142 @@
+//! How this machine logs in to hosts: the settings `phase1.ssh.*` as typed values. It reads no file and connects to nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::config::Settings;
+use crate::error::{Context as _, Result};
+
+/// Where the target asks nothing about SSH: hosts on this machine.
+const DEFAULT_PORT: u16 = 22;
+
+/// Key, user, port and the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The user of hosts that do not say another one.
+    pub user: String,
+    /// The port of hosts that do not say another one.
+    pub port: u16,
+    /// A key that a person has; none: turnup makes one for the cluster.
+    pub key: Option<PathBuf>,
+    /// Host keys that a person knows.
+    pub known_hosts: Option<PathBuf>,
+    /// For one attempt to connect.
+    pub connect_timeout: Duration,
+    /// Whether the agent's keys are offered.
+    pub use_agent: bool,
+    /// A host that exists and passes connections on to all others.
+    pub bastion: Option<Bastion>,
+}
+
+/// A host that only passes connections on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bastion {
+    /// Its name or address.
+    pub host: String,
+    /// The user there.
+    pub user: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Access {
+    /// What the settings say; paths relative to `work_dir`.
+    pub fn read(settings: &Settings, work_dir: &Path) -> Result<Self> {
+        let file = |name: &str| -> Result<Option<PathBuf>> {
+            Ok(Some(settings.get(name)?).filter(|path| !path.is_empty()).map(|path| work_dir.join(path)))
+        };
+        let bastion =
+            (settings.get("phase1.ssh.bastion")? == "existing").then(|| read_bastion(settings)).transpose()?;
+        let user = settings.get("phase1.ssh_user")?;
+        Ok(Self {
+            user: if user.is_empty() { own_user() } else { user },
+            port: port(settings, "phase1.ssh.port")?,
+            key: file("phase1.ssh.private_key_file")?,
+            known_hosts: file("phase1.ssh.known_hosts_file")?,
+            connect_timeout: duration(&settings.get("phase1.ssh.connect_timeout")?).unwrap_or(Duration::from_secs(10)),
+            use_agent: settings.get_bool("phase1.ssh.use_agent")?,
+            bastion,
+        })
+    }
+}
+
+fn read_bastion(settings: &Settings) -> Result<Bastion> {
+    Ok(Bastion {
+        host: settings.get("phase1.ssh.bastion_host")?,
+        user: settings.get("phase1.ssh.bastion_user")?,
+        port: port(settings, "phase1.ssh.bastion_port")?,
+    })
+}
+
+fn port(settings: &Settings, name: &str) -> Result<u16> {
+    let port = u16::try_from(settings.get_int(name)?).context(format!("{name} is out of range"))?;
+    Ok(if port == 0 { DEFAULT_PORT } else { port })
+}
+
+/// Who runs turnup, as the login said.
+fn own_user() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|user| !user.is_empty());
+    variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "root".to_owned())
+}
+
+/// A duration as the settings write it: `1m30s`. None when it is none.
+fn duration(text: &str) -> Option<Duration> {
+    let (mut rest, mut sum) = (text, Duration::ZERO);
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+        let (number, tail) = rest.split_at(digits);
+        let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
+        let (unit, seconds) = units.into_iter().find(|(unit, _)| tail.starts_with(unit))?;
+        sum += Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+        rest = &tail[unit.len()..];
+    }
+    (!text.is_empty()).then_some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+    use crate::config::TreeSource;
+
+    #[test]
+    fn durations_have_several_units() {
+        assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
+        assert_eq!(duration("1.5h"), Some(Duration::from_mins(90)));
+        assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
+        assert_eq!([duration(""), duration("10"), duration("x")], [None, None, None]);
+    }
+
+    #[test]
+    fn each_setting_reaches_its_field() {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        let changes = [
+            ("phase1.cloud_provider", "baremetal"),
+            ("phase1.ssh_user", "admin"),
+            ("phase1.ssh.port", "2222"),
+            ("phase1.ssh.private_key_file", "keys/id"),
+            ("phase1.ssh.known_hosts_file", "/etc/known"),
+            ("phase1.ssh.connect_timeout", "3s"),
+            ("phase1.ssh.use_agent", "y"),
+            ("phase1.ssh.bastion", "existing"),
+            ("phase1.ssh.bastion_host", "door.example.com"),
+            ("phase1.ssh.bastion_user", "passer"),
+            ("phase1.ssh.bastion_port", "2200"),
+        ];
+        settings.set_all(&changes).unwrap();
+        let bastion = Bastion { host: "door.example.com".into(), user: "passer".into(), port: 2200 };
+        let expected = Access {
+            user: "admin".into(),
+            port: 2222,
+            key: Some("/work/keys/id".into()),
+            known_hosts: Some("/etc/known".into()),
+            connect_timeout: Duration::from_secs(3),
+            use_agent: true,
+            bastion: Some(bastion),
+        };
+        assert_eq!(Access::read(&settings, Path::new("/work")).unwrap(), expected);
+        let local = Settings::defaults(&TreeSource::embedded()).unwrap();
+        let access = Access::read(&local, Path::new("/work")).unwrap();
+        assert_eq!((access.port, access.connect_timeout), (22, Duration::from_secs(10)), "asked of no local host");
+    }
+}

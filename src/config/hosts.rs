@@ -1,0 +1,219 @@
+//! Can a cluster be made of this list of hosts at all? What no single field tells: twins, roles, ways that lead nowhere.
+//!
+//! Pure: it judges the text of `phase1.baremetal.hosts`, whose single values are right already.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// Kinds of public keys that OpenSSH knows.
+const KEYS: [&str; 7] = [
+    "ssh-ed25519",
+    "ssh-rsa",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+];
+const ZONE: &str = "topology.kubernetes.io/zone";
+/// Labels that turnup or the kubelet decide.
+const RESERVED: [&str; 5] = [ZONE, "node-role.kubernetes.io/", "turnup.dev/", "kubernetes.io/", "beta.kubernetes.io/"];
+
+/// What the answers around the list say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Around {
+    /// Whether there is a file of known hosts.
+    pub(super) known_hosts: bool,
+    /// Whether all hosts are behind a bastion.
+    pub(super) bastion: bool,
+}
+
+/// Everything that is wrong with the list, each in one sentence.
+pub(super) fn find_mistakes(text: &str, around: Around) -> Vec<String> {
+    let hosts: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
+    if hosts.is_empty() {
+        return Vec::new();
+    }
+    let mut mistakes = Vec::new();
+    for what in ["address", "host_key"] {
+        mistakes.extend(find_twins(&hosts, what));
+    }
+    mistakes.extend(judge_roles(&hosts));
+    for host in &hosts {
+        let name = field(host, "name");
+        let judged = [judge_key(host, around), judge_jump(host, &hosts, around), judge_label(host), judge_taints(host)];
+        mistakes.extend(judged.into_iter().flatten().map(|why| format!("{name}: {why}")));
+        if !field(host, "etcd_device").is_empty() {
+            mistakes.push(format!("{name}: this version does not act on etcd_device yet: leave it out"));
+        }
+    }
+    mistakes
+}
+
+fn field<'v>(host: &'v Value, name: &str) -> &'v str {
+    host.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Two hosts with one address, or one key, are one host, or a clone of it.
+fn find_twins(hosts: &[Value], what: &str) -> Vec<String> {
+    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut twins = Vec::new();
+    for host in hosts {
+        let (name, value) = (field(host, "name"), field(host, what));
+        match owners.insert(value, name) {
+            Some(first) if !value.is_empty() => {
+                twins.push(format!("{first} and {name} have the same {what}, {value}"));
+            }
+            _ => {}
+        }
+    }
+    twins
+}
+
+fn judge_roles(hosts: &[Value]) -> Option<String> {
+    match hosts.iter().filter(|host| field(host, "role") == "control-plane").count() {
+        1 => None,
+        0 => Some("no host has the role control-plane; give it to one".to_owned()),
+        count => Some(format!("{count} hosts have the role control-plane; this version can do one")),
+    }
+}
+
+fn judge_key(host: &Value, around: Around) -> Option<String> {
+    let key = field(host, "host_key");
+    if key.is_empty() {
+        let address = field(host, "address");
+        let port = host.get("ssh_port").and_then(Value::as_u64).map(|port| format!(" -p {port}")).unwrap_or_default();
+        let why = format!(
+            "it has no host_key, and phase1.ssh.known_hosts_file names no file; look with: ssh-keyscan -t ed25519{port} {address}"
+        );
+        return (!around.known_hosts).then_some(why);
+    }
+    let words: Vec<&str> = key.split_whitespace().collect();
+    match words.as_slice() {
+        [kind, data, ..] if KEYS.contains(kind) && is_base64(data) => None,
+        [_, kind, ..] if KEYS.contains(kind) => {
+            Some(format!("host_key begins with the host's name; leave `{}` out", words[0]))
+        }
+        _ => Some("host_key is no public key of a host, such as `ssh-ed25519 AAAA…`".to_owned()),
+    }
+}
+
+fn is_base64(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+}
+
+fn judge_jump(host: &Value, hosts: &[Value], around: Around) -> Option<String> {
+    let jump = field(host, "ssh_jump");
+    if jump.is_empty() || jump == "none" {
+        return None;
+    }
+    if jump == field(host, "name") {
+        return Some("ssh_jump names the host itself".to_owned());
+    }
+    let Some(other) = hosts.iter().find(|other| field(other, "name") == jump) else {
+        let known = around.known_hosts;
+        return (!known).then(|| {
+            format!("nobody knows the host key of {jump} (ssh_jump): it is no host of this list, and phase1.ssh.known_hosts_file names no file")
+        });
+    };
+    let behind = match field(other, "ssh_jump") {
+        "" => around.bastion,
+        "none" => false,
+        _ => true,
+    };
+    behind.then(|| {
+        format!("ssh_jump {jump} is itself behind another host; give {jump} \"ssh_jump\": \"none\" or name another one")
+    })
+}
+
+fn judge_label(host: &Value) -> Option<String> {
+    let labels = host.get("labels").and_then(Value::as_object)?;
+    let key = labels.keys().find(|key| RESERVED.iter().any(|own| key.starts_with(own)))?;
+    Some(if key == ZONE {
+        format!("the label {key} is the field `zone`")
+    } else {
+        format!(
+            "the label {key} is not a person's to give: roles, names and platforms are labelled by turnup and the kubelet"
+        )
+    })
+}
+
+/// Kubernetes knows a taint by its key and effect.
+fn judge_taints(host: &Value) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    for taint in host.get("taints").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        let (taint, effect) = taint.rsplit_once(':')?;
+        let key = taint.split('=').next().unwrap_or_default();
+        if !seen.insert((key, effect)) {
+            return Some(format!("two taints have the key {key} and the effect {effect}"));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn mistakes(change: impl FnOnce(&mut Value), around: Around) -> Vec<String> {
+        let mut hosts = json!([
+            {"name": "m1", "address": "192.0.2.11", "role": "control-plane", "host_key": "ssh-ed25519 AAAA"},
+            {"name": "w1", "address": "192.0.2.21", "role": "worker", "host_key": "ssh-ed25519 BBBB"},
+            {"name": "w2", "address": "192.0.2.22", "role": "worker", "host_key": "ssh-ed25519 CCCC"},
+        ]);
+        change(&mut hosts);
+        find_mistakes(&hosts.to_string(), around)
+    }
+
+    #[test]
+    fn a_good_list_has_no_mistakes() {
+        let none: Vec<String> = Vec::new();
+        assert_eq!(mistakes(|_| {}, Around::default()), none);
+        let known = Around { known_hosts: true, bastion: true };
+        let rich = |hosts: &mut Value| {
+            hosts[0]["ssh_jump"] = json!("none");
+            hosts[1]["ssh_jump"] = json!("m1");
+            hosts[1]["labels"] = json!({"example.com/pool": "a"});
+            hosts[1]["taints"] = json!(["a=b:NoSchedule", "a=b:NoExecute"]);
+            hosts[2]["host_key"] = Value::Null;
+        };
+        assert_eq!(mistakes(rich, known), none);
+        assert_eq!(find_mistakes("[]", Around::default()), none);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said() {
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str); 13] = [
+            (|hosts| hosts[2]["address"] = json!("192.0.2.11"), "m1 and w2 have the same address, 192.0.2.11"),
+            (|hosts| hosts[2]["host_key"] = json!("ssh-ed25519 BBBB"), "w1 and w2 have the same host_key"),
+            (|hosts| hosts[0]["role"] = json!("worker"), "no host has the role control-plane"),
+            (|hosts| hosts[1]["role"] = json!("control-plane"), "2 hosts have the role control-plane"),
+            (|hosts| hosts[1]["host_key"] = Value::Null, "w1: it has no host_key, and phase1.ssh.known_hosts_file"),
+            (|hosts| hosts[1]["host_key"] = json!("192.0.2.21 ssh-ed25519 DDDD"), "leave `192.0.2.21` out"),
+            (|hosts| hosts[1]["host_key"] = json!("nonsense"), "w1: host_key is no public key"),
+            (|hosts| hosts[1]["ssh_jump"] = json!("w1"), "w1: ssh_jump names the host itself"),
+            (|hosts| hosts[1]["ssh_jump"] = json!("door"), "nobody knows the host key of door"),
+            (
+                |hosts| {
+                    hosts[1]["ssh_jump"] = json!("w2");
+                    hosts[2]["ssh_jump"] = json!("m1");
+                },
+                "w1: ssh_jump w2 is itself behind another host",
+            ),
+            (|hosts| hosts[1]["labels"] = json!({ZONE: "a"}), "is the field `zone`"),
+            (|hosts| hosts[1]["labels"] = json!({"kubernetes.io/os": "a"}), "is not a person's to give"),
+            (|hosts| hosts[1]["taints"] = json!(["a=b:NoSchedule", "a=c:NoSchedule"]), "two taints have the key a"),
+        ];
+        for (change, expected) in cases {
+            let found = mistakes(change, Around::default());
+            assert!(found.len() == 1 && found[0].contains(expected), "{expected}: {found:?}");
+        }
+        let behind = mistakes(|hosts| hosts[1]["ssh_jump"] = json!("m1"), Around { bastion: true, known_hosts: true });
+        assert!(behind[0].contains("m1 is itself behind another host"), "{behind:?}");
+        let disk = mistakes(|hosts| hosts[0]["etcd_device"] = json!("/dev/sdb"), Around::default());
+        assert!(disk[0].contains("does not act on etcd_device yet"), "{disk:?}");
+    }
+}

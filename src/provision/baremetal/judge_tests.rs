@@ -1,0 +1,145 @@
+//! Each finding by itself, and none for hosts that are as they should be.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use super::*;
+use crate::provision::handoff::SshAccess;
+
+fn host(index: u8) -> Host {
+    let text = format!(
+        r#"{{"name": "h{index}", "role": "{}", "address": "192.0.2.{index}", "instance": "i",
+            "ssh": {{"user": "root", "port": 22, "host_key": "ssh-ed25519 KEY{index}"}}}}"#,
+        if index == 0 { "control-plane" } else { "worker" }
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+fn seen(index: u8) -> Seen {
+    Seen {
+        clock: Some((-0.2, 0.1)),
+        system: "Linux".into(),
+        release: "6.1.0-13-amd64".into(),
+        arch: "x86_64".into(),
+        os: "Debian GNU/Linux 12 (bookworm)".into(),
+        systemd: Some(252),
+        container: false,
+        cgroup: 2,
+        machine_id: format!("{index:032}"),
+        product_uuid: format!("0000-{index}"),
+        disk_free_kib: Some(20 * GIB),
+        memory_kib: Some(4 * GIB),
+        swap: false,
+        macs: BTreeMap::from([("eth0".into(), format!("52:54:00:00:00:{index:02}"))]),
+        addresses: BTreeMap::from([(format!("192.0.2.{index}"), "eth0".into()), ("127.0.0.1".into(), "lo".into())]),
+        lacks: Vec::new(),
+        taken: false,
+        listens: BTreeMap::from([(22, "sshd".to_owned())]),
+        whole: true,
+    }
+}
+
+/// What is found when the second of three hosts is changed like this.
+fn findings(change: impl FnOnce(&mut Host, &mut Seen)) -> Findings {
+    let mut hosts: Vec<Host> = (0..3).map(host).collect();
+    let mut all: Vec<Seen> = (0..3).map(seen).collect();
+    change(&mut hosts[1], &mut all[1]);
+    let pairs: Vec<(&Host, Seen)> = hosts.iter().zip(all).collect();
+    judge(&pairs, &Demands { api_port: 6443, arch: "x86_64", kube_proxy: true })
+}
+
+#[test]
+fn hosts_as_they_should_be_have_no_findings() {
+    assert_eq!(findings(|_, _| {}), Findings::default());
+}
+
+#[test]
+fn each_fault_is_found_and_nothing_besides() {
+    type Change = fn(&mut Host, &mut Seen);
+    let cases: [(Change, &str); 24] = [
+        (|_, seen| seen.whole = false, "its answer broke off"),
+        (|_, seen| seen.system = "FreeBSD".into(), "it runs FreeBSD, not Linux"),
+        (|_, seen| seen.arch = "aarch64".into(), "its architecture is aarch64, and this turnup is made for x86_64"),
+        (|_, seen| seen.release = "5.10.0-21".into(), "its kernel is 5.10.0-21; kube-proxy needs 5.13"),
+        (|_, seen| seen.systemd = None, "systemd is not its init"),
+        (|_, seen| seen.systemd = Some(239), "its systemd is 239; 244 or newer"),
+        (|_, seen| seen.cgroup = 0, "no cgroups are mounted"),
+        (
+            |_, seen| seen.lacks = vec!["runc".into(), "ip".into(), "ss".into()],
+            "it lacks runc, ip, ss: install runc iproute2",
+        ),
+        (|_, seen| seen.machine_id.clear(), "it has no machine-id"),
+        (|_, seen| seen.disk_free_kib = Some(2 * GIB), "2.0 GiB are free on /var"),
+        (|_, seen| seen.disk_free_kib = None, "does not tell how much is free"),
+        (|_, seen| seen.memory_kib = Some(GIB / 4), "it has 0.2 GiB of memory; a worker host needs 0.5 GiB"),
+        (|_, seen| seen.clock = Some((14.0, 14.3)), "its clock is 14.0 s ahead"),
+        (|_, seen| seen.clock = Some((-3.5, -2.5)), "its clock is 2.5 s behind"),
+        (|_, seen| seen.clock = None, "does not tell the time"),
+        (|_, seen| drop(seen.addresses.insert("192.0.2.1".into(), "eth0".into())), ""),
+        (
+            |host, _| host.address = "192.0.2.99".parse().unwrap(),
+            "no interface of it has the address 192.0.2.99; it has 192.0.2.1",
+        ),
+        (|_, seen| drop(seen.listens.insert(10250, "kubelet".into())), "port 10250 is in use by kubelet"),
+        (|host, _| host.ssh.host_key = "ssh-ed25519 KEY0".into(), "it has the SSH host key of h0"),
+        (|_, seen| seen.machine_id = format!("{:032}", 0), "it has the machine-id of h0"),
+        (|_, seen| seen.product_uuid = "0000-0".into(), "it has the product uuid of h0"),
+        (|_, seen| drop(seen.macs.insert("eth0".into(), "52:54:00:00:00:00".into())), "it has the MAC address of h0"),
+        (|_, seen| seen.clock = Some((1.9, 2.3)), ""),
+        (|host, _| host.ssh = SshAccess { port: 2222, ..host.ssh.clone() }, ""),
+    ];
+    for (at, (change, expected)) in cases.into_iter().enumerate() {
+        let found = findings(change);
+        if expected.is_empty() {
+            assert_eq!(found.faults, [], "case {at}");
+            continue;
+        }
+        let about: Vec<&str> = found.faults.iter().map(|(host, _)| host.as_str()).collect();
+        assert_eq!(about, ["h1"], "{expected}: {found:?}");
+        assert!(found.faults[0].1.contains(expected), "{expected}: {found:?}");
+    }
+}
+
+#[test]
+fn what_works_is_a_note() {
+    let found = findings(|_, seen| {
+        seen.swap = true;
+        seen.cgroup = 1;
+        seen.disk_free_kib = Some(4 * GIB);
+    });
+    assert_eq!((found.faults.len(), found.notes.len()), (0, 3), "{found:?}");
+}
+
+#[test]
+fn two_clocks_that_are_near_ours_may_be_too_far_from_each_other() {
+    let (hosts, mut all): (Vec<Host>, Vec<Seen>) = ((0..3).map(host).collect(), (0..3).map(seen).collect());
+    all[0].clock = Some((1.4, 1.6));
+    all[2].clock = Some((-1.6, -1.4));
+    let pairs: Vec<(&Host, Seen)> = hosts.iter().zip(all).collect();
+    let found = judge(&pairs, &Demands { api_port: 6443, arch: "x86_64", kube_proxy: true });
+    assert_eq!(found.faults.len(), 1, "{found:?}");
+    assert!(
+        found.faults[0].0 == "h0" && found.faults[0].1.starts_with("its clock is 2.8 s ahead of that of h2"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_host_that_was_taken_over_has_its_own_ports() {
+    let found = findings(|_, seen| {
+        seen.taken = true;
+        seen.listens.insert(10250, "kubelet".into());
+    });
+    assert_eq!(found, Findings::default());
+}
+
+#[test]
+fn containers_of_one_machine_share_its_number() {
+    let (hosts, mut all): (Vec<Host>, Vec<Seen>) = ((0..3).map(host).collect(), (0..3).map(seen).collect());
+    for seen in &mut all {
+        seen.container = true;
+        seen.product_uuid = "the machine's".into();
+    }
+    let pairs: Vec<(&Host, Seen)> = hosts.iter().zip(all).collect();
+    assert_eq!(judge(&pairs, &Demands { api_port: 6443, arch: "x86_64", kube_proxy: true }), Findings::default());
+    let found = findings(|_, seen| seen.product_uuid = PLACEHOLDERS[0].into());
+    assert_eq!(found, Findings::default(), "a placeholder is nobody's");
+}

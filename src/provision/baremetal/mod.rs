@@ -1,0 +1,123 @@
+//! Bare metal: the hosts exist. A person lists them in the configuration, or in a hand-off file; they are looked at, and handed over.
+//!
+//! Nothing here makes or changes a host; what is asked of one only reads.
+
+mod judge;
+mod known_hosts;
+mod list;
+mod look;
+mod probe;
+
+use std::sync::{Arc, OnceLock};
+
+use crate::change::{Change, Preview, Verb};
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
+use crate::phase::{Action, Cx, Inputs, Manifest, Phase, Proof};
+
+use super::adopt;
+use super::handoff::{Handoff, Host};
+use super::steps::prove_handoff;
+
+pub use list::ListedHost;
+
+/// The phase for hosts that exist.
+pub(super) fn phase(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {
+    let inventory = Arc::new(Inventory { cluster: Arc::clone(cluster), read: OnceLock::new() });
+    cluster
+        .phase("provision", manifest, Vec::new())
+        .with("hosts", look::Hosts(Arc::clone(&inventory)))
+        .with("handoff", HandOver(inventory))
+}
+
+/// The hand-off that a person's list or file is.
+pub(super) fn read(cluster: &Cluster) -> Result<Handoff> {
+    let settings = &cluster.settings;
+    if settings.hosts.is_empty() {
+        return read_file(cluster);
+    }
+    let file = settings.access.known_hosts.as_deref();
+    let find_key = |address: &str, port: u16| file.map_or(Ok(None), |file| known_hosts::find(file, address, port));
+    let (hosts, access) = (settings.hosts.as_slice(), &settings.access);
+    let list = list::List { cluster: &settings.name, api_port: settings.api_port, hosts, access, find_key: &find_key };
+    list.handoff()
+}
+
+fn read_file(cluster: &Cluster) -> Result<Handoff> {
+    let settings = &cluster.settings;
+    let path = cluster.work_dir.join(&settings.hosts_file);
+    let text = fs_err::read_to_string(&path).map_err(|error| {
+        let hint =
+            "list the hosts in phase1.baremetal.hosts, or write them into this file; docs/baremetal.md shows both";
+        Error::config(format!("{}: {error}", path.display())).hint(hint)
+    })?;
+    Handoff::parse(&path.display().to_string(), &text)
+}
+
+/// What both steps work on, read once.
+struct Inventory {
+    cluster: Arc<Cluster>,
+    read: OnceLock<Handoff>,
+}
+
+impl Inventory {
+    fn handoff(&self) -> Result<&Handoff> {
+        if let Some(handoff) = self.read.get() {
+            return Ok(handoff);
+        }
+        let settings = &self.cluster.settings;
+        let handoff = read(&self.cluster)?;
+        handoff.require_cluster(&settings.hosts_file, &settings.name, settings.api_port)?;
+        Ok(self.read.get_or_init(|| handoff))
+    }
+}
+
+/// The hand-off becomes the cluster's.
+struct HandOver(Arc<Inventory>);
+
+impl Action for HandOver {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        Ok(Inputs::new().with("inventory", self.0.handoff()?.render()?))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        Ok(prove_handoff(&self.0.cluster))
+    }
+
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        // One that does not read is written anew as a whole.
+        let known = self.0.cluster.find_handoff().ok().flatten().map(|known| known.hosts).unwrap_or_default();
+        Ok(compare(&known, &self.0.handoff()?.hosts).into())
+    }
+
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+        self.0.cluster.write_handoff(self.0.handoff()?).map(|()| true)
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        adopt::take(&self.0.cluster, self.0.handoff()?, cx)
+    }
+}
+
+/// Which hosts come, go and are described in another way.
+fn compare(known: &[Host], wanted: &[Host]) -> Vec<Change> {
+    let in_list = |list: &[Host], name: &str| list.iter().any(|host| host.name == name);
+    let lines = |host: &Host, sign: char| {
+        let text = serde_json::to_string_pretty(host).unwrap_or_default();
+        text.lines().map(|line| format!("{sign} {line}")).collect::<Vec<String>>()
+    };
+    let gone = known.iter().filter(|host| !in_list(wanted, &host.name));
+    let gone = gone.map(|host| Change::new(Verb::Delete, "host", &host.name));
+    let come = wanted.iter().filter_map(|host| match known.iter().find(|known| known.name == host.name) {
+        Some(known) if known == host => None,
+        Some(known) => {
+            let (before, after) = (lines(known, '-'), lines(host, '+'));
+            let differs = |line: &String, others: &[String]| !others.iter().any(|other| other[1..] == line[1..]);
+            let only = before.iter().filter(|line| differs(line, &after));
+            let only = only.chain(after.iter().filter(|line| differs(line, &before))).cloned().collect();
+            Some(Change::new(Verb::Update, "host", &host.name).with_lines(only))
+        }
+        None => Some(Change::new(Verb::Create, "host", &host.name)),
+    });
+    gone.chain(come).collect()
+}

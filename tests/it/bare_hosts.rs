@@ -1,0 +1,181 @@
+//! Bare metal from a typed list, on hosts that are made up: what is found about them before anything is touched, what becomes of labels and
+//! taints, and how the hand-off is foretold.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::{Value, json};
+
+use crate::simulation::Simulation;
+
+const LIST: &str = "phase1.baremetal.hosts";
+
+/// A list of so many hosts at the addresses that the simulation has.
+fn list(count: usize) -> Vec<Value> {
+    let host = |index: usize| {
+        json!({
+            "name": format!("h{index}"),
+            "role": if index == 0 { "control-plane" } else { "worker" },
+            "address": format!("10.125.0.{}", index + 1),
+            "host_key": format!("ssh-ed25519 AAAA{index}"),
+        })
+    };
+    (0..count).map(host).collect()
+}
+
+fn set(simulation: &Simulation, hosts: &[Value]) {
+    simulation.ok(&["config", "set", &format!("{LIST}={}", json!(hosts))]);
+}
+
+fn look(simulation: &Simulation, index: usize, change: &Value) {
+    let file = simulation.world(&format!("hosts/10.125.0.{}/look.json", index + 1));
+    fs_err::create_dir_all(file.parent().unwrap()).unwrap();
+    fs_err::write(file, change.to_string()).unwrap();
+}
+
+fn node(simulation: &Simulation, name: &str) -> Value {
+    let text = fs_err::read_to_string(simulation.world(&format!("api/nodes/{name}.json"))).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn everything_about_every_host_is_said_at_once_and_nothing_is_touched() {
+    let simulation = Simulation::new(1);
+    set(&simulation, &list(7));
+    look(&simulation, 1, &json!({"clock_ahead": 30.0, "memory": "MemTotal: 204800 kB"}));
+    look(&simulation, 2, &json!({"machine-id": format!("{:0>32}", "1012501"), "systemd": null}));
+    look(&simulation, 3, &json!({"lacks": "runc", "disk": "/dev/vda1 1000 1000 1048576 99% /", "swap": "yes"}));
+    look(&simulation, 4, &json!({"listens": "LISTEN 0 5 *:10250 *:* users:((\"k3s\",pid=7,fd=3))"}));
+    look(&simulation, 5, &json!({"lacks": "runc", "cgroup": "1"}));
+    let denied = "root@10.125.0.7: Permission denied (publickey).\n";
+    simulation.script(&[json!({"tool": "ssh", "when": ["10.125.0.7 "], "exit": 255, "stderr": denied})]);
+    let ended = simulation.run(&["up"]);
+    assert_eq!(ended.code, 4, "{ended}");
+    let dir = fs_err::canonicalize(simulation.path("")).unwrap().display().to_string();
+    let error = ended.error().replace(&dir, "DIR");
+    let lines: Vec<&str> = error.lines().filter(|line| !line.contains("log: ")).collect();
+    let text = lines.join("\n");
+    // How far a clock is off is told to a tenth of a second.
+    let text = text.replace("29.9 s", "30.0 s").replace("29.8 s", "30.0 s");
+    insta::assert_snapshot!(text);
+    assert!(!simulation.world("hosts/10.125.0.1/turnup").exists(), "a host was touched");
+    assert!(ended.err.contains("h3: swap is on"), "{ended}");
+    assert!(ended.err.contains("h5: cgroup v1 works"), "{ended}");
+}
+
+#[test]
+fn only_hosts_that_cannot_be_reached_are_asked_again() {
+    let simulation = Simulation::new(1);
+    set(&simulation, &list(4));
+    let refused = "ssh: connect to host 10.125.0.2 port 22: Connection refused\n";
+    simulation
+        .script(&[json!({"tool": "ssh", "when": ["10.125.0.2 ", "look"], "times": 2, "exit": 255, "stderr": refused})]);
+    let ended = simulation.ok(&["provision"]);
+    assert!(ended.err.contains("1 of 4 hosts cannot be reached: tried again in 2 s"), "{ended}");
+    assert!(ended.err.contains("4 hosts can become nodes"), "{ended}");
+}
+
+#[test]
+fn labels_taints_and_zone_follow_the_list_and_others_stay() {
+    let simulation = Simulation::new(1);
+    let mut hosts = list(2);
+    hosts[1]["zone"] = json!("rack-1");
+    hosts[1]["labels"] = json!({"example.com/pool": "fast", "example.com/gone": "soon"});
+    hosts[1]["taints"] = json!(["gpu=yes:NoSchedule", "slow:NoExecute"]);
+    set(&simulation, &hosts);
+    simulation.ok(&["up"]);
+    let carried = node(&simulation, "h1");
+    assert_eq!(carried["metadata"]["labels"]["topology.kubernetes.io/zone"], "rack-1");
+    assert_eq!(carried["metadata"]["labels"]["example.com/pool"], "fast");
+    assert_eq!(carried["metadata"]["labels"]["node-role.kubernetes.io/worker"], "");
+    assert_eq!(carried["spec"]["taints"].as_array().unwrap().len(), 2, "{carried:#}");
+    let complete = fs_err::read_to_string(simulation.state("complete/h1.json")).unwrap();
+    assert!(complete.contains(r#"\"key\": \"gpu\""#), "a kubelet registers with its taints: {complete}");
+    // Somebody else's taint, and what an administrator put there.
+    let mut other = carried;
+    other["spec"]["taints"].as_array_mut().unwrap().push(json!({"key": "theirs", "value": "", "effect": "NoSchedule"}));
+    other["metadata"]["labels"]["theirs"] = json!("x");
+    fs_err::write(simulation.world("api/nodes/h1.json"), other.to_string()).unwrap();
+    hosts[1]["labels"] = json!({"example.com/pool": "slow"});
+    hosts[1]["taints"] = json!(["gpu=no:NoSchedule"]);
+    hosts[1]["zone"] = json!("");
+    set(&simulation, &hosts);
+    let plan = simulation.ok(&["plan"]).out;
+    for word in ["~   host h1", "-   \"zone\": \"rack-1\"", "bootstrap/register@h1"] {
+        assert!(plan.contains(word), "{word}: {plan}");
+    }
+    assert!(!plan.contains("provision/hosts"), "a label is no reason to look at hosts again: {plan}");
+    simulation.ok(&["up"]);
+    let carried = node(&simulation, "h1");
+    let labels = carried["metadata"]["labels"].as_object().unwrap();
+    assert_eq!((&labels["example.com/pool"], &labels["theirs"]), (&json!("slow"), &json!("x")));
+    assert!(!labels.contains_key("example.com/gone") && !labels.contains_key("topology.kubernetes.io/zone"));
+    let taints = carried["spec"]["taints"].as_array().unwrap();
+    let shown: Vec<String> = taints.iter().map(|taint| format!("{}={}", taint["key"], taint["value"])).collect();
+    assert_eq!(shown, [r#""theirs"="""#, r#""gpu"="no""#]);
+    assert_eq!(simulation.ok(&["plan"]).out.trim(), "nothing to do");
+}
+
+#[test]
+fn a_host_that_joins_is_foretold_and_the_others_keep_their_ports() {
+    let simulation = Simulation::new(1);
+    set(&simulation, &list(2));
+    simulation.ok(&["up"]);
+    look(&simulation, 1, &json!({"listens": "LISTEN 0 5 *:10250 *:* users:((\"kubelet\",pid=7,fd=3))"}));
+    set(&simulation, &list(3));
+    let plan = simulation.ok(&["plan"]).out;
+    assert!(plan.contains("+   host h2") && plan.contains("provision/hosts"), "{plan}");
+    simulation.ok(&["up"]);
+    assert_eq!(node(&simulation, "h2")["metadata"]["labels"]["turnup.dev/managed"], "");
+    set(&simulation, &list(2));
+    assert!(simulation.ok(&["plan"]).out.contains("-   host h2"));
+    simulation.ok(&["up"]);
+    assert!(!simulation.world("api/nodes/h2.json").exists());
+}
+
+#[test]
+fn a_list_that_cannot_be_is_refused_where_it_stands() {
+    let simulation = Simulation::new(1);
+    set(&simulation, &list(3));
+    let config = simulation.path("work/.config.json");
+    let good = fs_err::read_to_string(&config).unwrap();
+    let bad =
+        good.replace("10.125.0.3", "10.125.0.2").replace("AAAA2", "AAAA1").replace("\"control-plane\"", "\"worker\"");
+    fs_err::write(&config, bad).unwrap();
+    for command in [&["config", "check"][..], &["plan"], &["up"]] {
+        let ended = simulation.run(command);
+        assert_eq!(ended.code, 3, "{ended}");
+        let said = format!("{}{}", ended.out, ended.err);
+        for word in [
+            "h1 and h2 have the same address",
+            "h1 and h2 have the same host_key",
+            "no host has the role control-plane",
+        ] {
+            let line = said.lines().find(|line| line.contains(word)).unwrap_or_default();
+            let place: Vec<&str> = line.split(':').collect();
+            let at = place.iter().position(|part| part.ends_with(".config.json"));
+            assert!(at.is_some_and(|at| place[at + 1].parse::<u32>().is_ok_and(|line| line > 1)), "{word}: {said}");
+        }
+    }
+    assert!(!simulation.state("ssh").exists(), "nothing was begun");
+}
+
+#[test]
+fn a_key_that_cannot_be_used_is_known_before_any_host_is_asked() {
+    let simulation = Simulation::new(1);
+    set(&simulation, &list(2));
+    let made = simulation
+        .shell("ssh-keygen -q -t ed25519 -N secret -f locked && ssh-keygen -q -t ed25519 -N '' -f open")
+        .status();
+    assert!(made.unwrap().success());
+    let key = |file: &str| format!("phase1.ssh.private_key_file={file}");
+    let with = |file: &str| simulation.run(&["provision", "--set", &key(file)]);
+    let locked = with("locked");
+    assert_eq!(locked.code, 4, "{locked}");
+    assert!(locked.error().contains("passphrase") && locked.error().contains("phase1.ssh.use_agent=y"), "{locked}");
+    let missing = with("nowhere");
+    assert_eq!(missing.code, 3, "{missing}");
+    let open = with("open");
+    assert_eq!(open.code, 0, "{open}");
+    assert!(!simulation.state("ssh/id_ed25519").exists(), "no key is made beside a person's own");
+    let log = fs_err::read_to_string(simulation.state("logs/provision-hosts.log")).unwrap_or_default();
+    assert!(log.is_empty() || log.contains("open"), "{log}");
+}
