@@ -33,7 +33,7 @@ pub struct Args {
     /// Forget hosts that ssh does not reach; what is on them stays there
     #[arg(long)]
     forget_unreachable: bool,
-    /// Also delete the volumes of etcd and the data on them, whatever phase1.etcd_volume.keep says
+    /// Also delete the volumes of etcd and the data on them, whatever the configuration says
     #[arg(long)]
     destroy_volumes: bool,
     /// How many hosts are worked on at once

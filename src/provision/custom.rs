@@ -40,7 +40,7 @@ pub(super) fn lock_file(cluster: &Cluster) -> Result<Option<String>> {
 pub(super) fn digest(cluster: &Cluster) -> Result<String> {
     let mut all = String::new();
     for (name, text) in module(cluster)? {
-        all += &format!("{name} {}\n", Digest::of(text.as_bytes()));
+        all.extend([name.as_str(), " ", &Digest::of(text.as_bytes()).to_string(), "\n"]);
     }
     Ok(Digest::of(all.as_bytes()).to_string())
 }
@@ -113,7 +113,7 @@ fn is_terraforms_own(name: &str) -> bool {
 /// Refuses, before anything is done, a module that could not work.
 fn check(dir: &Path, files: &[(String, String)]) -> Result<()> {
     let shown = dir.display();
-    let is_root = |name: &str| !name.contains('/') && (name.ends_with(".tf") || name.ends_with(".tf.json"));
+    let is_root = |name: &str| !name.contains('/') && (has_ending(name, "tf") || name.ends_with(".tf.json"));
     let root: Vec<&(String, String)> = files.iter().filter(|(name, _)| is_root(name)).collect();
     if root.is_empty() {
         return Err(Error::config(format!("{shown}: there is no Terraform file in it")).hint(CONTRACT));
@@ -139,8 +139,12 @@ fn check(dir: &Path, files: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
+fn has_ending(file: &str, ending: &str) -> bool {
+    Path::new(file).extension().is_some_and(|found| found == ending)
+}
+
 fn declares(file: &str, text: &str, kind: &str, name: &str) -> bool {
-    if file.ends_with(".json") {
+    if has_ending(file, "json") {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         return value[kind].get(name).is_some();
     }
@@ -152,7 +156,7 @@ fn declares(file: &str, text: &str, kind: &str, name: &str) -> bool {
 
 /// The line of a `backend` or `cloud` block.
 fn find_backend(file: &str, text: &str) -> Option<usize> {
-    if file.ends_with(".json") {
+    if has_ending(file, "json") {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let settings = &value["terraform"];
         return (settings.get("backend").is_some() || settings.get("cloud").is_some()).then_some(1);

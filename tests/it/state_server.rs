@@ -102,13 +102,13 @@ fn answer(content: &mut Content, request: Request) -> (&'static str, Vec<u8>) {
             content.state = Some(request.body);
             ("200 OK", Vec::new())
         }
-        ("LOCK" | "POST", "/state/lock") => match &content.lock {
-            Some(held) => ("423 Locked", held.clone()),
-            None => {
-                content.lock = Some(request.body);
-                ("200 OK", Vec::new())
+        ("LOCK" | "POST", "/state/lock") => {
+            if let Some(held) = &content.lock {
+                return ("423 Locked", held.clone());
             }
-        },
+            content.lock = Some(request.body);
+            ("200 OK", Vec::new())
+        }
         ("UNLOCK" | "DELETE", "/state/lock") => {
             content.lock = None;
             ("200 OK", Vec::new())

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_same_in_the_box_that_init_draws() {
-        let boxed: String = DETAIL.lines().map(|line| format!("│ {line}\n")).collect();
+        let boxed: String = DETAIL.lines().flat_map(|line| ["│ ", line, "\n"]).collect();
         assert_eq!(Holder::parse(&boxed), Holder::parse(DETAIL));
     }
 }

@@ -144,7 +144,7 @@ impl Terraform {
 
     /// The program's version, for the inputs of a step: an apply by another version is another apply.
     pub fn version(&self) -> Result<String> {
-        let output = self.command("version").arg("-json").timeout(Duration::from_secs(60)).succeed()?;
+        let output = self.command("version").arg("-json").timeout(Duration::from_mins(1)).succeed()?;
         let value: Value = serde_json::from_str(&output.stdout).context("terraform version did not print JSON")?;
         Ok(text(&value["terraform_version"]))
     }

@@ -41,9 +41,9 @@ struct Remembered {
     schema: String,
     /// None for the working directory.
     place: Option<Place>,
-    /// Where it is being moved: outer none for nowhere, inner none for the working directory.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "maybe")]
-    moving: Option<Option<Place>>,
+    /// Where it is being moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    moving: Option<Moving>,
     /// Terraform's name of the state and the number of its version, as they were after the last apply.
     lineage: String,
     serial: u64,
@@ -55,19 +55,12 @@ impl Document for Remembered {
     const REMEDY: &'static str = "restore it from a backup: without it nobody knows where the state is";
 }
 
-/// `null` is a place here and not the lack of one.
-mod maybe {
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
-
-    use super::Place;
-
-    pub(super) fn serialize<S: Serializer>(value: &Option<Option<Place>>, to: S) -> Result<S::Ok, S::Error> {
-        value.as_ref().and_then(Option::as_ref).serialize(to)
-    }
-
-    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Option<Place>>, D::Error> {
-        Option::<Place>::deserialize(from).map(Some)
-    }
+/// A move that was begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Moving {
+    /// None for the working directory.
+    to: Option<Place>,
 }
 
 /// Which state it is, as it says itself.
@@ -289,7 +282,7 @@ impl<'c> Mover<'c> {
     }
 
     fn init_with_secret(&self, how: Init, place: Option<&Place>) -> Result<()> {
-        if !place.is_some_and(|place| place.kind == "http") {
+        if place.is_none_or(|place| place.kind != "http") {
             return self.terraform.init_as(how, None, self.cx);
         }
         self.with_secret(&self.cluster.store, DIR, |file| self.terraform.init_as(how, file.as_deref(), self.cx))
@@ -323,7 +316,7 @@ impl<'c> Mover<'c> {
     /// A move that was begun is brought to its end first, whatever the configuration wants by now.
     fn finish_begun(&self, known: Remembered) -> Result<Remembered> {
         match known.moving.clone() {
-            Some(to) => self.move_state(known, to),
+            Some(moving) => self.move_state(known, moving.to),
             None => Ok(known),
         }
     }
@@ -342,7 +335,7 @@ impl<'c> Mover<'c> {
         let label = Label::of(&state)?;
         self.refuse_other(&label, to.as_ref(), &to_name)?;
         store.write_file(COPY, state.as_bytes(), 0o600)?;
-        known.moving = Some(to.clone());
+        known.moving = Some(Moving { to: to.clone() });
         self.write(&known)?;
         self.agree(known.place.as_ref(), to.as_ref())?;
         self.write_block(to.as_ref().map(Place::render).as_deref())?;

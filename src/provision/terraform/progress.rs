@@ -92,7 +92,7 @@ mod tests {
                 }
                 What::StepProgress { message, .. } => message,
                 What::StepCount { done, total, .. } => format!("{done} of {total}"),
-                other => panic!("{other:?}"),
+                other => format!("unexpected: {other:?}"),
             })
             .collect();
         insta::assert_snapshot!(told.join("\n"));
