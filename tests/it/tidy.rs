@@ -34,8 +34,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
     ("cluster", &["artifacts", "config", "document", "exec", "phase", "provision", "state"]),
     ("provision", &["artifacts", "change", "cluster", "config", "document", "exec", "kill_point", "phase", "state"]),
-    // The role of a host is a word of the hand-off.
-    ("node", &["change", "document", "exec", "kill_point", "provision"]),
+    // The role of a host is a word of the hand-off; a host that boots alone fetches its artifacts itself.
+    ("node", &["artifacts", "change", "crowd", "document", "exec", "kill_point", "provision"]),
     (
         "bootstrap",
         &[
