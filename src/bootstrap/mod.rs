@@ -13,6 +13,7 @@ mod kubelet;
 pub mod machine;
 mod manifest;
 mod nodes;
+mod outfit;
 pub mod pki;
 mod reach;
 pub mod reset;
