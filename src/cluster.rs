@@ -3,6 +3,7 @@
 //! The settings are read once; nothing here decides anything about a node (that is `bootstrap::complete`).
 
 mod own_steps;
+pub mod user_data;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use crate::exec::Ssh;
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
 use crate::provision::{Handoff, Host, Role, handoff};
 use crate::state::Store;
+
+use user_data::UserDataSettings;
 
 /// The cluster's SSH key, below its directory.
 pub const SSH_KEY: &str = "ssh/id_ed25519";
@@ -69,6 +72,7 @@ pub struct ClusterSettings {
     pub dns: bool,
     pub dns_replicas: u32,
     pub sources: Sources,
+    pub user_data: UserDataSettings,
 }
 
 impl Cluster {
@@ -297,6 +301,7 @@ impl ClusterSettings {
             dns: settings.get_bool("phase3.dns")?,
             dns_replicas: number("phase3.dns_replicas")?,
             sources: sources(settings)?,
+            user_data: UserDataSettings::read(settings)?,
             target,
         })
     }

@@ -19,8 +19,9 @@ use crate::provision::{Handoff, Host, Role};
 use super::control_plane::{ControlPlane, ETCD_USER};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::{self, Agents};
-use super::outfit::{Outfit, Seat, node_directories};
+use super::outfit::{Group, Outfit, Seat, node_directories};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
+use super::user_data;
 
 /// The one unit that needs nothing of the cluster.
 pub(super) const CONTAINERD: &str = "containerd.service";
@@ -108,7 +109,9 @@ impl Completion<'_> {
     }
 
     fn outfit<'b>(&'b self, seat: Seat<'b>, facts: &'b Facts) -> Outfit<'b> {
-        let has_workers = self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
+        let is_worker = |group: &Group| group.role == Role::Worker;
+        let come_alone = user_data::groups(self.cluster).is_ok_and(|groups| groups.iter().any(is_worker));
+        let has_workers = come_alone || self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
         Outfit { cluster: self.cluster, artifacts: self.artifacts, seat, facts, has_workers }
     }
 

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use crate::artifacts::Obtained;
 use crate::cluster::Cluster;
 use crate::error::Result;
+use crate::node::Facts;
 use crate::node::boot::Mark;
 use crate::node::complete::{Binary, Complete, Content, Directory, File, HOST_BLOBS, Image, SCHEMA};
-use crate::node::Facts;
 use crate::provision::{Host, Role};
 
 use super::complete::CONTAINERD;

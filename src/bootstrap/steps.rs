@@ -25,7 +25,7 @@ use super::machine;
 use super::nodes::{self, Nodes};
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
-use super::token;
+use super::{token, user_data};
 
 /// The phase for the hosts of the hand-off.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -434,12 +434,18 @@ impl Action for Access {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let control_plane = self.0.handoff.control_plane()?;
         let manifest = self.0.cluster.source.digest("templates/bootstrap/access.yaml");
-        Ok(Inputs::new().with("host instance", &control_plane.instance).with("manifest", manifest))
+        let inputs = Inputs::new().with("host instance", &control_plane.instance).with("manifest", manifest);
+        let tokens = user_data::token_ids(&self.0.cluster)?;
+        Ok(if tokens.is_empty() { inputs } else { inputs.with("tokens of groups", tokens) })
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let found = kubectl(&self.0.cluster)?.run(&["get", "clusterrolebinding", "turnup:node-bootstrapper"]);
-        Ok(if found.is_ok() { Proof::Holds } else { Proof::Gone("the role bindings are missing".into()) })
+        let kubectl = kubectl(&self.0.cluster)?;
+        if kubectl.run(&["get", "clusterrolebinding", "turnup:node-bootstrapper"]).is_err() {
+            return Ok(Proof::Gone("the role bindings are missing".into()));
+        }
+        let unknown = user_data::find_unregistered(&self.0.cluster, &kubectl)?;
+        Ok(unknown.map_or(Proof::Holds, |group| Proof::Gone(format!("the token of the group {group} is not known"))))
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -449,7 +455,7 @@ impl Action for Access {
             &["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"],
             text,
         )?;
-        Ok(())
+        user_data::register_tokens(&self.0.cluster, &kubectl)
     }
 }
 

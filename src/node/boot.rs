@@ -222,3 +222,103 @@ fn replace(text: &str, known: &Known) -> Result<String> {
     }
     Ok(filled)
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::*;
+    use crate::error::Class;
+    use crate::node::complete::{Content, File, SCHEMA, Unit};
+    use crate::provision::Role;
+
+    fn boot() -> Boot {
+        let text = |path: &str, text: &str| File {
+            path: path.into(),
+            mode: 0o600,
+            owner: 0,
+            content: Content::Text(text.into()),
+            initial: false,
+        };
+        let complete = Complete {
+            schema: SCHEMA.into(),
+            node: Mark::Name.text().into(),
+            role: Role::Worker,
+            kubernetes_version: "1.36.3".into(),
+            blobs: vec![],
+            users: vec![],
+            ports: vec![],
+            modules: vec![],
+            sysctls: BTreeMap::new(),
+            pod_networks: vec![],
+            directories: vec![],
+            binaries: vec![],
+            files: vec![text("/etc/kubelet.json", "{\"resolvConf\": \"@turnup:resolv-conf@\"}")],
+            images: vec![],
+            units: vec![Unit {
+                name: "kubelet.service".into(),
+                text: "--hostname-override=@turnup:name@ --node-ip=@turnup:address@".into(),
+                restart_on: vec![],
+            }],
+            health: vec![],
+        };
+        let expects = Expected { arch: "x86_64".into(), cgroup: 2, container: false, lowers_oom_score: true };
+        let bootstrap_kubeconfig = Some(Zeroizing::new("https://@turnup:api@:6443".to_owned()));
+        let (group, artifacts_url) = ("pool".into(), "http://192.0.2.1".into());
+        Boot { schema: Boot::SCHEMA.into(), group, expects, artifacts_url, complete, bootstrap_kubeconfig }
+    }
+
+    fn known() -> Known {
+        let values = ["pool-1", "10.0.0.7", "/run/resolv.conf", "api.example.com"];
+        Mark::ALL.into_iter().zip(values.map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn every_mark_is_filled_wherever_it_stands() {
+        let (complete, kubeconfig) = fill(&boot(), &known()).unwrap();
+        assert_eq!(complete.node, "pool-1");
+        assert_eq!(complete.units[0].text, "--hostname-override=pool-1 --node-ip=10.0.0.7");
+        let text = serde_json::to_string(&complete).unwrap();
+        assert!(!text.contains("@turnup:") && text.contains("/run/resolv.conf"), "{text}");
+        assert_eq!(kubeconfig.unwrap().as_str(), "https://api.example.com:6443");
+        // What it says of itself survives the way to the host.
+        let text = document::render("f", &boot()).unwrap();
+        assert!(document::parse::<Boot>("f", &text).unwrap().complete == boot().complete);
+    }
+
+    #[test]
+    fn a_value_that_would_end_its_word_is_refused_and_a_missing_one_named() {
+        for wrong in ["a b", "a\"b", "$(x)", "", "ä", "a\nb"] {
+            let error = fill(&boot(), &Known::from([(Mark::Api, wrong.to_owned())])).err().unwrap();
+            assert!(error.message().contains("cannot stand for @turnup:api@"), "{}", error.message());
+        }
+        let mut without = known();
+        without.remove(&Mark::Api);
+        assert_eq!(fill(&boot(), &without).err().unwrap().message(), format!("{API_FILE} is missing"));
+    }
+
+    #[test]
+    fn the_name_of_a_host_becomes_the_name_of_its_node() {
+        for (host, node) in [("pool-1", "pool-1"), ("IP-10-0-0-1.ec2.internal", "ip-10-0-0-1")] {
+            assert_eq!(node_name(host).unwrap(), node);
+        }
+        for (host, class) in [
+            ("localhost", Class::Transient),
+            ("localhost.localdomain", Class::Transient),
+            ("(none)", Class::Transient),
+            ("", Class::Transient),
+            ("my_host", Class::Person),
+            ("-a", Class::Person),
+            (&"a".repeat(64), Class::Person),
+        ] {
+            assert_eq!(node_name(host).unwrap_err().class(), class, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_host_of_another_kind_is_refused_before_anything_is_done() {
+        let found = Expected { cgroup: 1, ..boot().expects };
+        insta::assert_snapshot!(require_expected(&boot(), &found).unwrap_err().render());
+        require_expected(&boot(), &boot().expects).unwrap();
+    }
+}

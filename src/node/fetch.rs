@@ -98,3 +98,112 @@ fn fetch_once(url: &str, wanted: &Digest, part: &Path) -> Result<()> {
         .evidence(format!("they have {found}"))
         .hint("turnup artifacts export DIR, and serve that directory at phase1.user_data.artifacts_url"))
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use std::io::{BufRead as _, BufReader};
+    use std::net::{TcpListener, TcpStream};
+
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+
+    /// What the server does with one request.
+    #[derive(Clone, Copy)]
+    enum Turn {
+        /// Answers as a server that knows ranges.
+        Good,
+        /// Promises everything and ends in the middle.
+        Cut,
+        /// Sends all of it, whatever was asked for.
+        NoRanges,
+        /// Says this.
+        Status(u16),
+        /// Sends other bytes of the same length.
+        Wrong,
+    }
+
+    /// Serves these bytes, one turn a request; returns where, and what ranges were asked for when all turns are over.
+    fn serve(bytes: Vec<u8>, turns: &[Turn]) -> (String, std::thread::JoinHandle<Vec<usize>>) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let turns = turns.to_vec();
+        let asked = move || turns.iter().map(|turn| answer(&listener.accept().unwrap().0, &bytes, *turn)).collect();
+        (url, std::thread::spawn(asked))
+    }
+
+    fn answer(stream: &TcpStream, bytes: &[u8], turn: Turn) -> usize {
+        let head = BufReader::new(stream).lines().map(Result::unwrap).take_while(|line| !line.is_empty());
+        let range = head.filter_map(|line| Some(line.to_lowercase().strip_prefix("range: bytes=")?.to_owned())).last();
+        let from = range.map_or(0, |range| range.trim_end_matches('-').parse().unwrap());
+        let wrong = vec![b'x'; bytes.len()];
+        let (status, body, length) = match turn {
+            Turn::Good if from > 0 => (206, &bytes[from..], bytes.len() - from),
+            Turn::Good | Turn::NoRanges => (200, bytes, bytes.len()),
+            Turn::Cut => (if from > 0 { 206 } else { 200 }, &bytes[from..from + 3], bytes.len() - from),
+            Turn::Status(status) => (status, &b""[..], 0),
+            Turn::Wrong => (if from > 0 { 206 } else { 200 }, &wrong[from..], wrong.len() - from),
+        };
+        let mut stream = stream;
+        write!(stream, "HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n").unwrap();
+        stream.write_all(body).unwrap();
+        from
+    }
+
+    fn fetch(turns: &[Turn], budget: Duration) -> (Result<()>, Vec<usize>, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let (url, asked) = serve(b"kubelet".to_vec(), turns);
+        let sha256 = hex::encode(Sha256::digest("kubelet"));
+        let place = Place { url: &url, dir: dir.path().into(), since: Instant::now(), budget };
+        let result = place.fetch(&sha256);
+        let names: Vec<String> = fs_err::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        match &result {
+            Ok(()) => {
+                assert_eq!(fs_err::read(dir.path().join(&sha256)).unwrap(), b"kubelet");
+                assert_eq!(names, [sha256], "nothing is left beside it");
+            }
+            Err(_) => assert!(!names.contains(&sha256), "{names:?}"),
+        }
+        (result, asked.join().unwrap(), dir)
+    }
+
+    #[test]
+    fn what_stopped_is_gone_on_with_and_a_busy_server_waited_for() {
+        let minute = Duration::from_mins(1);
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Status(503), Turn::Good], minute);
+        result.unwrap();
+        assert_eq!(asked, [0, 3, 3]);
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::NoRanges], minute);
+        result.unwrap();
+        assert_eq!(asked, [0, 3], "a server without ranges sends all of it again");
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Status(416), Turn::Good], minute);
+        result.unwrap();
+        assert_eq!(asked, [0, 3, 0]);
+    }
+
+    #[test]
+    fn other_bytes_are_thrown_away() {
+        let (result, _, dir) = fetch(&[Turn::Wrong], Duration::from_mins(1));
+        let error = result.unwrap_err();
+        assert_eq!(error.class(), Class::Permanent);
+        assert!(error.message().ends_with("has other bytes than those with this sha256"), "{}", error.message());
+        assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 0);
+        // The first half may have been the wrong one.
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Wrong, Turn::Good], Duration::from_mins(1));
+        result.unwrap();
+        assert_eq!(asked, [0, 3, 0]);
+    }
+
+    #[test]
+    fn what_will_not_pass_is_not_tried_again_and_the_budget_ends_the_rest() {
+        let (result, asked, _dir) = fetch(&[Turn::Status(404)], Duration::from_mins(1));
+        assert_eq!((result.unwrap_err().class(), asked.len()), (Class::Permanent, 1));
+        let (result, asked, _dir) = fetch(&[Turn::Status(503), Turn::Cut], Duration::from_millis(1500));
+        assert_eq!((result.unwrap_err().class(), asked.len()), (Class::Transient, 2));
+    }
+}
