@@ -237,7 +237,8 @@ impl<'a> Session<'a> {
         let wanted: Vec<&Artifact> = selection.artifacts.iter().filter(|artifact| all || !artifact.optional).collect();
         let blobs = self.cache.ensure_all(wanted.iter().copied(), &self.sources, self.watch)?;
         let items: Vec<(&Artifact, Blob)> = wanted.into_iter().zip(blobs).collect();
-        export_mirror(&self.cache, &items, dir, self.watch)?;
+        let own = std::env::current_exe().context("cannot find turnup's own binary")?;
+        export_mirror(&self.cache, &items, &own, dir, self.watch)?;
         for (artifact, blob) in items {
             self.write_row(artifact, Some(blob), out)?;
         }

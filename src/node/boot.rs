@@ -26,6 +26,8 @@ pub const FILE: &str = "/var/lib/turnup/boot.json";
 pub const API_FILE: &str = "/var/lib/turnup/api-host";
 /// Puts turnup itself on the host.
 pub const FETCH_FILE: &str = "/var/lib/turnup/fetch-turnup";
+/// Installs what a node needs of its distribution and the image lacks.
+pub const PACKAGES_FILE: &str = "/var/lib/turnup/install-packages";
 /// The unit that runs all of this at every boot.
 pub const UNIT: &str = "turnup-node.service";
 /// Where turnup lies on a host.

@@ -65,6 +65,8 @@ mod report_logs;
 #[path = "../fakes/simulation.rs"]
 mod simulation;
 mod tidy;
+mod user_data_boot;
+mod user_data_schema;
 mod wizard_cli;
 mod wizard_pty;
 mod wizard_tmux;

@@ -6,6 +6,7 @@ use crate::provision::Role;
 
 use super::super::api::Kubectl;
 use super::super::outfit::Group;
+use super::super::steps::kubectl;
 use super::super::token;
 
 /// The one pool of workers where a person named no groups.
@@ -53,7 +54,7 @@ pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
 }
 
 /// What a kubelet may not say of itself: it would not even start (kubelet's `--node-labels`).
-fn require_own_labels<'k>(group: &str, keys: impl Iterator<Item = &'k String>) -> Result<()> {
+pub fn require_own_labels<'k>(group: &str, keys: impl Iterator<Item = &'k String>) -> Result<()> {
     const OPEN: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
     const KNOWN: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
     let within = |prefix: &str, domain: &str| prefix == domain || prefix.ends_with(&format!(".{domain}"));
@@ -72,6 +73,12 @@ fn require_own_labels<'k>(group: &str, keys: impl Iterator<Item = &'k String>) -
 
 fn workers(cluster: &Cluster) -> Result<Vec<Group>> {
     Ok(groups(cluster)?.into_iter().filter(|group| group.role == Role::Worker).collect())
+}
+
+/// Lets the token of one group in, of machines that somebody makes by hand.
+pub fn admit(cluster: &Cluster, group: &Group) -> Result<()> {
+    let tokens = token::ensure_for_group(&cluster.store, &group.name, cluster.settings.user_data.token_lifetime)?;
+    token::register_for_group(&kubectl(cluster)?, &group.name, &tokens)
 }
 
 /// The ids of all tokens, by group: what the API has to know.

@@ -27,7 +27,7 @@ use super::outfit::{Group, Outfit, Seat, marked};
 use super::pki::{Authority, Pki};
 use super::token;
 
-pub use groups::groups;
+pub use groups::{admit, groups, require_own_labels};
 pub(super) use groups::{find_unregistered, register_tokens, token_ids};
 use piece::{Guest, Login, Piece};
 
@@ -100,6 +100,7 @@ fn pieces(
     let context = minijinja::context! {
         boot_file => boot::FILE,
         fetch_file => boot::FETCH_FILE,
+        packages_file => boot::PACKAGES_FILE,
         turnup => boot::TURNUP,
         place => shell_words::quote(boot::TURNUP),
         sha256 => cluster.version(),
@@ -122,6 +123,12 @@ fn pieces(
             Zeroizing::new(format!("{api_host}\n").into_bytes()),
         ),
         Piece::packed("the script that fetches turnup", boot::FETCH_FILE, 0o700, template("fetch-turnup.sh")?),
+        Piece::packed(
+            "the script that installs packages",
+            boot::PACKAGES_FILE,
+            0o700,
+            template("install-packages.sh")?,
+        ),
         Piece::unit("the unit", boot::UNIT, template(boot::UNIT)?),
     ])
 }
