@@ -3,6 +3,7 @@
 //! `pki` makes the certificates, `complete` decides everything about each node, the steps copy turnup to the hosts and run it there
 //! (`node`); hosts that nobody logs in to get the same by `user_data`. Nothing here knows which cloud a host came from.
 
+mod access;
 mod api;
 pub mod complete;
 mod component;
@@ -17,6 +18,7 @@ mod outfit;
 pub mod pki;
 mod reach;
 pub mod reset;
+mod serving;
 mod steps;
 mod token;
 pub mod user_data;

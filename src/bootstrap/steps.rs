@@ -17,6 +17,7 @@ use crate::node::{Complete, Facts};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
 use crate::provision::{Handoff, Host, Role};
 
+use super::access::Access;
 use super::api::{KUBECONFIG, Kubectl};
 use super::complete::{Completion, Secrets, file_of};
 use super::forecast::foresee_certificates;
@@ -25,7 +26,7 @@ use super::machine;
 use super::nodes::{self, Nodes};
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
-use super::{token, user_data};
+use super::token;
 
 /// The phase for the hosts of the hand-off.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -83,9 +84,9 @@ const API_MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver.json";
 const MANAGED: &str = "turnup.dev/managed";
 
 /// What all steps of this phase know.
-struct Node {
-    cluster: Arc<Cluster>,
-    handoff: Handoff,
+pub(super) struct Node {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) handoff: Handoff,
     nodes: Arc<Nodes>,
 }
 
@@ -424,38 +425,6 @@ impl Action for Api {
             Reach::new(&self.0.cluster, host, cx)?.restart_kubelet()?;
         }
         Ok(())
-    }
-}
-
-/// What nodes and the API server may do that RBAC's own objects do not say: joining, renewal, and calls to kubelets.
-struct Access(Node);
-
-impl Action for Access {
-    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let control_plane = self.0.handoff.control_plane()?;
-        let manifest = self.0.cluster.source.digest("templates/bootstrap/access.yaml");
-        let inputs = Inputs::new().with("host instance", &control_plane.instance).with("manifest", manifest);
-        let tokens = user_data::token_ids(&self.0.cluster)?;
-        Ok(if tokens.is_empty() { inputs } else { inputs.with("tokens of groups", tokens) })
-    }
-
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let kubectl = kubectl(&self.0.cluster)?;
-        if kubectl.run(&["get", "clusterrolebinding", "turnup:node-bootstrapper"]).is_err() {
-            return Ok(Proof::Gone("the role bindings are missing".into()));
-        }
-        let unknown = user_data::find_unregistered(&self.0.cluster, &kubectl)?;
-        Ok(unknown.map_or(Proof::Holds, |group| Proof::Gone(format!("the token of the group {group} is not known"))))
-    }
-
-    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let text = self.0.cluster.source.read_text("templates/bootstrap/access.yaml")?;
-        let kubectl = kubectl(&self.0.cluster)?.within(cx);
-        kubectl.run_with(
-            &["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"],
-            text,
-        )?;
-        user_data::register_tokens(&self.0.cluster, &kubectl)
     }
 }
 

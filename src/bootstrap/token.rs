@@ -119,6 +119,19 @@ pub(super) fn ensure_for_group(store: &Store, group: &str, life: Duration) -> Re
     ensure_at(store, group, life, Timestamp::now())
 }
 
+/// Whether any group ever got a token.
+pub(super) fn has_any(store: &Store) -> Result<bool> {
+    if !store.path("pki").is_dir() {
+        return Ok(false);
+    }
+    for entry in fs_err::read_dir(store.path("pki"))? {
+        if entry?.file_name().to_string_lossy().starts_with("token-") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The group's tokens, if somebody made them.
 pub(super) fn find_for_group(store: &Store, group: &str) -> Result<Option<GroupTokens>> {
     let path = store.path(group_file(group)).display().to_string();

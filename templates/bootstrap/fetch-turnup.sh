@@ -21,9 +21,27 @@ elif command -v wget >/dev/null; then
     wget --quiet --timeout=60 --tries=1 --continue --output-document="$part" "$url"
 else
     # An image with cloud-init has Python.
-    python3 -c 'import shutil, sys, urllib.request
-with urllib.request.urlopen(sys.argv[1], timeout=60) as answer, open(sys.argv[2], "wb") as part:
-    shutil.copyfileobj(answer, part)' "$url" "$part"
+    python3 - "$url" "$part" <<'END'
+import os, shutil, sys, urllib.error, urllib.request
+url, part = sys.argv[1:]
+there = os.path.getsize(part) if os.path.exists(part) else 0
+request = urllib.request.Request(url, headers={"Range": f"bytes={there}-"} if there else {})
+try:
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        goes_on = answer.status == 206
+        with open(part, "ab" if goes_on else "wb") as file:
+            shutil.copyfileobj(answer, file)
+        rest = int(answer.headers.get("Content-Length") or 0)
+except urllib.error.HTTPError as error:
+    if error.code == 416:
+        os.remove(part)
+    sys.exit(f"{url}: {error}")
+except OSError as error:
+    sys.exit(f"{url}: {error}")
+missing = rest and (there if goes_on else 0) + rest - os.path.getsize(part)
+if missing:
+    sys.exit(f"{url} stopped in the middle, {missing} bytes before the end")
+END
 fi
 if ! has_sha256 "$part"; then
     rm -f "$part"

@@ -81,6 +81,11 @@ pub fn admit(cluster: &Cluster, group: &Group) -> Result<()> {
     token::register_for_group(&kubectl(cluster)?, &group.name, &tokens)
 }
 
+/// Whether hosts come to this cluster by themselves: by its configuration, or because somebody made a token for them.
+pub(in crate::bootstrap) fn has_comers(cluster: &Cluster) -> Result<bool> {
+    Ok(cluster.settings.user_data.pull || token::has_any(&cluster.store)?)
+}
+
 /// The ids of all tokens, by group: what the API has to know.
 pub(in crate::bootstrap) fn token_ids(cluster: &Cluster) -> Result<String> {
     let mut all = String::new();

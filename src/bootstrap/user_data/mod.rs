@@ -28,7 +28,7 @@ use super::pki::{Authority, Pki};
 use super::token;
 
 pub use groups::{admit, groups, require_own_labels};
-pub(super) use groups::{find_unregistered, register_tokens, token_ids};
+pub(super) use groups::{find_unregistered, has_comers, register_tokens, token_ids};
 use piece::{Guest, Login, Piece};
 
 /// Below the cluster's directory.
