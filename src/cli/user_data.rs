@@ -8,11 +8,9 @@ use clap::ValueEnum;
 
 use crate::bootstrap::{Group, user_data};
 use crate::cluster::user_data::Form;
-use crate::cluster::{Cluster, find_document};
-use crate::document::Found;
 use crate::error::{Error, Result};
-use crate::node::Facts;
 use crate::provision::Role;
+use crate::provision::handoff::is_label;
 
 use super::run::open_cluster;
 use super::{Global, Printer};
@@ -62,10 +60,7 @@ enum FormName {
 }
 
 fn parse_label(text: &str) -> Result<String, String> {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let fits = (1..=63).contains(&text.len()) && text.bytes().all(inner);
-    let fits = fits && !text.starts_with('-') && !text.ends_with('-');
-    if fits { Ok(text.to_owned()) } else { Err("lower-case letters, digits and '-', at most 63".to_owned()) }
+    if is_label(text) { Ok(text.to_owned()) } else { Err("lower-case letters, digits and '-', at most 63".to_owned()) }
 }
 
 fn parse_url(text: &str) -> Result<String, String> {
@@ -88,7 +83,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let mut cluster = cluster.ok_or_else(|| Error::bug("a cluster that was just opened is in other hands"))?;
     let handoff = cluster.handoff()?;
     let facts = match &args.like {
-        Some(node) => facts_of(&cluster, node)?,
+        Some(node) => user_data::facts_of(&cluster, node)?,
         None => user_data::image_facts(),
     };
     let settings = &mut cluster.settings.user_data;
@@ -116,11 +111,4 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     cluster.store.write_file(&file, text.as_bytes(), 0o600)?;
     drop(lock);
     printer.line(&cluster.store.path(file).display().to_string())
-}
-
-fn facts_of(cluster: &Cluster, node: &str) -> Result<Facts> {
-    match find_document(&cluster.store, &format!("outputs/facts/{node}.json"))? {
-        Found::There(facts) => Ok(facts),
-        _ => Err(Error::usage(format!("nothing is known of a node {node}")).hint("turnup status (names the nodes)")),
-    }
 }

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::document::{self, Document};
 use crate::error::{Context as _, Error, Result};
+use crate::provision::handoff::is_label;
 
 use super::complete::{Complete, HOST_FILE};
 use super::up::{self, Delivery};
@@ -161,14 +162,11 @@ fn find_known(facts: &Facts) -> Result<Known> {
 /// The first label of the host's name in lower case. A host that has no name of its own yet is waited for.
 fn node_name(host: &str) -> Result<String> {
     let name = host.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let is_label =
-        (1..=63).contains(&name.len()) && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-');
     if name == "localhost" || name == "(none)" || name.is_empty() {
         return Err(Error::transient(format!("this host has no name of its own yet, but {host:?}"))
             .hint("its cloud names it at the first boot; by hand: hostnamectl set-hostname NAME"));
     }
-    if !is_label {
+    if !is_label(&name) {
         return Err(Error::person(format!("the host's name {host:?} cannot be the name of a Node"))
             .hint("letters, digits and '-', at most 63, beginning and ending with a letter or digit"));
     }

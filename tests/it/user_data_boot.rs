@@ -109,8 +109,8 @@ fn seed(site: &Site, user_data: &Path, instance: &str) {
     fs_err::copy(user_data, nocloud.join("user-data")).unwrap();
     let meta_data = format!("instance-id: {instance}\nlocal-hostname: {NODE}\n");
     fs_err::write(nocloud.join("meta-data"), meta_data).unwrap();
-    // The network is there already, as from a cloud's DHCP.
-    let here = "datasource_list: [NoCloud]\nnetwork: {config: disabled}\n";
+    // The network is there already, as from a cloud's DHCP; the root has no package of locales.
+    let here = "datasource_list: [NoCloud]\nnetwork: {config: disabled}\nlocale: false\n";
     fs_err::write(upper.join("etc/cloud/cloud.cfg.d/99-here.cfg"), here).unwrap();
 }
 
@@ -230,7 +230,7 @@ fn a_host_joins_by_its_user_data_alone() {
 
 /// What is on the host, and what is not.
 fn looks_as_it_should(site: &Site) {
-    site.in_host(HOST, "timeout 120 cloud-init status --wait | tee /dev/stderr | grep -q 'status: done'");
+    site.in_host(HOST, "timeout 120 cloud-init status --wait --long | tee /dev/stderr | grep -q 'status: done'");
     site.in_host(HOST, "test \"$(stat -c %a /var/lib/turnup/boot.json /var/lib/turnup)\" = \"600\n700\"");
     site.in_host(
         HOST,

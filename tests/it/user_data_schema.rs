@@ -25,6 +25,7 @@ const KEY: &str =
 /// Parts that try to take the place of what is turnup's.
 const CONFIG: &str = "#cloud-config\nruncmd:\n  - [echo, mine]\nwrite_files:\n  - {path: /etc/mine, content: mine}\nusers: [default]\nssh_pwauth: true\n";
 const SCRIPT: &str = "#!/bin/sh\necho \"it's 100% ünicode\"\n";
+const PLAIN: &str = "#!/bin/sh\necho plain\n";
 const MERGED: &str = "{\"ignition\": {\"version\": \"3.0.0\"}, \"systemd\": {\"units\": [{\"name\": \"mine.service\", \"enabled\": false, \"contents\": \"[Service]\\nExecStart=/bin/true\\n\"}]}}";
 
 /// Renders every combination of role, user, parts and limits into the directory.
@@ -45,7 +46,11 @@ fn render_all(form: Form, dir: &Path) -> Vec<PathBuf> {
     };
     let parts = match form {
         Form::CloudInit => {
-            vec![part("script", PartKind::ShellScript, SCRIPT), part("config", PartKind::CloudConfig, CONFIG)]
+            vec![
+                part("script", PartKind::ShellScript, SCRIPT),
+                part("plain", PartKind::ShellScript, PLAIN),
+                part("config", PartKind::CloudConfig, CONFIG),
+            ]
         }
         Form::Ignition => vec![part("merged", PartKind::Ignition, MERGED)],
     };
@@ -80,7 +85,7 @@ fn render_all(form: Form, dir: &Path) -> Vec<PathBuf> {
 /// Takes a document apart as cloud-init does, holds the whole against its schema, and prints the merged cloud-config as JSON.
 const TAKE_APART: &str = r#"
 import json, sys
-from cloudinit import helpers, user_data
+from cloudinit import helpers, user_data, util
 from cloudinit.config.schema import get_schema, validate_cloudconfig_schema
 from cloudinit.handlers.cloud_config import CloudConfigPartHandler
 merged = {}
@@ -92,9 +97,9 @@ for path in sys.argv[1:]:
     for part in message.walk():
         kind = part.get_content_type()
         if kind == "text/cloud-config":
-            handler._merge_part(part.get_payload(decode=True).decode(), part)
+            handler._merge_part(util.fully_decoded_payload(part), part)
         elif kind == "text/x-shellscript":
-            scripts.append([part.get_filename(), part.get_payload(decode=True).decode()])
+            scripts.append([part.get_filename(), util.fully_decoded_payload(part)])
         elif not kind.startswith("multipart/"):
             sys.exit(f"{path}: cloud-init takes a part for {kind}")
     validate_cloudconfig_schema(handler.cloud_buf, get_schema(), strict=True)
@@ -127,7 +132,7 @@ fn cloud_init_takes_every_document() {
     assert_eq!(plain["users"][0]["ssh_authorized_keys"][0], KEY.trim(), "every letter of a key survives");
     assert_eq!(plain["disable_root"], false);
     let both = &merged["worker-turnup-true-mark"];
-    assert_eq!(both["scripts"], json!([["part-001-script.sh", SCRIPT]]));
+    assert_eq!(both["scripts"], json!([["part-001-script.sh", SCRIPT], ["part-002-plain.sh", PLAIN]]));
     let config = &both["config"];
     let commands = config["runcmd"].as_array().unwrap();
     assert_eq!((commands.len(), &commands[0]), (3, &json!(["echo", "mine"])), "a person's come first, ours stay");

@@ -1,5 +1,7 @@
 //! User data as cloud-init reads it: `#cloud-config` in JSON, which is YAML as well; with parts of a person's own a MIME message around it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -80,24 +82,34 @@ pub(super) fn escape(json: &str) -> String {
     text
 }
 
-/// A MIME message: a person's parts in their order, compressed, and ours in plain, because somebody may have to replace a mark in it.
+/// A MIME message: a person's parts in their order, and ours in plain, because somebody may have to replace a mark in it.
 fn message(parts: &[(Part, Vec<u8>)], config: &str) -> Result<String> {
     // The same document every time; no part has such a line, since one is ASCII of ours and the others are base64.
     let boundary = format!("turnup-{}", &hex::encode(Sha256::digest(config))[..24]);
     let mut text = format!("Content-Type: multipart/mixed; boundary=\"{boundary}\"\nMIME-Version: 1.0\n\n");
     for (at, (part, bytes)) in parts.iter().enumerate() {
+        let (ending, kind) = match part.kind {
+            PartKind::ShellScript => ("sh", "text/x-shellscript"),
+            PartKind::CloudConfig | PartKind::Ignition => ("yaml", "text/cloud-config"),
+        };
         // Scripts run in the order of these names, and before cloud-init's own `runcmd`.
-        let ending = if part.kind == PartKind::ShellScript { "sh" } else { "yaml" };
         let name = format!("part-{:03}-{}.{ending}", at + 1, part.name);
-        text += &format!(
-            "--{boundary}\nContent-Type: application/gzip\nMIME-Version: 1.0\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment; filename=\"{name}\"\n\n{}\n",
-            wrap(&pack(bytes)?)
-        );
+        let (kind, body) = if bytes.is_ascii() {
+            ("application/gzip".to_owned(), pack(bytes)?)
+        } else {
+            // cloud-init 22.4 loses the letters beyond ASCII of what it unpacks.
+            (format!("{kind}; charset=\"utf-8\""), STANDARD.encode(bytes))
+        };
+        text += &entry(&boundary, &kind, "base64", &name, &wrap(&body));
     }
-    text += &format!(
-        "--{boundary}\nContent-Type: text/cloud-config; charset=\"us-ascii\"\nMIME-Version: 1.0\nContent-Transfer-Encoding: 7bit\nContent-Disposition: attachment; filename=\"turnup.yaml\"\n\n{config}\n--{boundary}--\n"
-    );
-    Ok(text)
+    text += &entry(&boundary, "text/cloud-config; charset=\"us-ascii\"", "7bit", "turnup.yaml", config);
+    Ok(text + &format!("--{boundary}--\n"))
+}
+
+fn entry(boundary: &str, kind: &str, encoding: &str, name: &str, body: &str) -> String {
+    format!(
+        "--{boundary}\nContent-Type: {kind}\nMIME-Version: 1.0\nContent-Transfer-Encoding: {encoding}\nContent-Disposition: attachment; filename=\"{name}\"\n\n{body}\n"
+    )
 }
 
 /// Lines of 76 letters, as MIME has them.

@@ -14,8 +14,8 @@ use zeroize::Zeroizing;
 
 use crate::artifacts::Obtained;
 use crate::cluster::user_data::{Form, Part, PartKind};
-use crate::cluster::{Cluster, SSH_KEY};
-use crate::document::Document as _;
+use crate::cluster::{Cluster, SSH_KEY, find_document};
+use crate::document::{Document as _, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::node::Facts;
 use crate::node::boot::{self, Boot, Expected, Mark};
@@ -25,6 +25,7 @@ use super::forecast::usual_facts;
 use super::kubeconfig::{self, Identity};
 use super::outfit::{Group, Outfit, Seat, marked};
 use super::pki::{Authority, Pki};
+use super::steps::facts_file;
 use super::token;
 
 pub use groups::{admit, groups, require_own_labels};
@@ -46,6 +47,14 @@ pub fn file_of(group: &str, form: Form) -> String {
 #[must_use]
 pub fn image_facts() -> Facts {
     usual_facts()
+}
+
+/// What is known of a node that is there: for machines like it.
+pub fn facts_of(cluster: &Cluster, node: &str) -> Result<Facts> {
+    match find_document(&cluster.store, &facts_file(node))? {
+        Found::There(facts) => Ok(facts),
+        _ => Err(Error::usage(format!("nothing is known of a node {node}")).hint("turnup status (names the nodes)")),
+    }
 }
 
 /// The host of the API server in user data whose address nobody knows yet: whoever makes the address replaces this text by it. It stands

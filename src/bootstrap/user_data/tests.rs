@@ -204,7 +204,7 @@ fn no_user_data_has_a_secret_but_a_workers_own_token() {
 fn parts_are_chosen_checked_and_kept_whole() {
     let dir = tempfile::tempdir().unwrap();
     let mut cluster = cluster(dir.path(), Form::CloudInit);
-    let script = "#!/bin/sh\necho 'ü' \"100%\" > /etc/mine\n";
+    let script = "#!/bin/sh\necho 'it is' \"100%\" > /etc/mine\n";
     add_part(&mut cluster, "agent", PartKind::ShellScript, script);
     add_part(&mut cluster, "config", PartKind::CloudConfig, "#cloud-config\nruncmd: [[echo, hello]]\n");
     cluster.settings.user_data.parts[1].roles = vec!["control-plane".into()];
@@ -212,6 +212,10 @@ fn parts_are_chosen_checked_and_kept_whole() {
     assert!(text.is_ascii());
     let packed = text.split("filename=\"part-001-agent.sh\"\n\n").nth(1).unwrap().split("\n--").next().unwrap();
     assert_eq!(unpack(packed), script);
+    let foreign = script.replace("it is", "ü");
+    fs_err::write(dir.path().join("agent"), &foreign).unwrap();
+    let text_of_foreign = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
+    assert!(text_of_foreign.is_ascii() && text_of_foreign.contains(&STANDARD.encode(foreign)));
     assert!(!text.contains("part-002"), "the other one is for the control plane");
     assert!(render_for(&cluster, &group("masters", Role::ControlPlane)).unwrap().contains("part-002-config.yaml"));
 
