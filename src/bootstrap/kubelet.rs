@@ -89,8 +89,8 @@ impl Agents<'_> {
 
     fn taints(&self) -> Vec<Value> {
         let control_plane = json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"});
-        let of_group = self.seat.group.map(|group| group.taints.iter().map(|text| taint(text)).collect());
-        self.tainted.then_some(control_plane).into_iter().chain(of_group.unwrap_or_else(Vec::new)).collect()
+        let of_group = self.seat.group.into_iter().flat_map(|group| &group.taints).map(|text| taint(text));
+        self.tainted.then_some(control_plane).into_iter().chain(of_group).collect()
     }
 
     /// Labels that a kubelet may give its own Node.

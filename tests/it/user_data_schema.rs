@@ -34,7 +34,7 @@ fn render_all(form: Form, dir: &Path) -> Vec<PathBuf> {
     let mut cluster = Cluster::open(&Settings::defaults(&source).unwrap(), source, dir).unwrap();
     cluster.store.create_dir("ssh").unwrap();
     cluster.store.write_file("ssh/id_ed25519.pub", KEY.as_bytes(), 0o644).unwrap();
-    cluster.work_dir = dir.to_owned();
+    dir.clone_into(&mut cluster.work_dir);
     let settings = &mut cluster.settings.user_data;
     settings.pull = true;
     settings.form = form;

@@ -70,16 +70,13 @@ fn file(piece: &Piece) -> Result<Value> {
 /// JSON's text in ASCII, by YAML's escapes: JSON's own for what is beyond the basic plane are two halves, which YAML does not put
 /// together, and some letters that JSON leaves as they are end a line in YAML or are refused.
 pub(super) fn escape(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for letter in json.chars() {
-        match u32::from(letter) {
-            0x0a | 0x20..=0x7e => text.push(letter),
-            code @ ..=0xff => text.push_str(&format!("\\x{code:02X}")),
-            code @ ..=0xffff => text.push_str(&format!("\\u{code:04X}")),
-            code => text.push_str(&format!("\\U{code:08X}")),
-        }
-    }
-    text
+    let escaped = |letter: char| match u32::from(letter) {
+        0x0a | 0x20..=0x7e => letter.to_string(),
+        code @ ..=0xff => format!("\\x{code:02X}"),
+        code @ ..=0xffff => format!("\\u{code:04X}"),
+        code => format!("\\U{code:08X}"),
+    };
+    json.chars().map(escaped).collect()
 }
 
 /// A MIME message: a person's parts in their order, and ours in plain, because somebody may have to replace a mark in it.

@@ -88,13 +88,13 @@ pub(in crate::bootstrap) fn has_comers(cluster: &Cluster) -> Result<bool> {
 
 /// The ids of all tokens, by group: what the API has to know.
 pub(in crate::bootstrap) fn token_ids(cluster: &Cluster) -> Result<String> {
-    let mut all = String::new();
+    let mut all = Vec::new();
     for group in workers(cluster)? {
         let tokens = token::find_for_group(&cluster.store, &group.name)?;
         let ids = tokens.map(|tokens| tokens.ids(jiff::Timestamp::now())).unwrap_or_default();
-        all += &format!("{}: {}\n", group.name, ids.join(" "));
+        all.push(format!("{}: {}", group.name, ids.join(" ")));
     }
-    Ok(all)
+    Ok(all.join("; "))
 }
 
 /// Lets the tokens of all groups in.
