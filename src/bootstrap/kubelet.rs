@@ -22,6 +22,9 @@ pub(super) const KUBECONFIG: &str = "/etc/kubernetes/kubelet-kubeconfig.json";
 /// The certificate with which kubelet serves, of a host for which one was made.
 const CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 
+/// The label of a Node that came by itself, with its group: no hand-off names it.
+const OF_GROUP: &str = "turnup.dev/group";
+
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
     pub(super) settings: &'a ClusterSettings,
@@ -95,8 +98,10 @@ impl Agents<'_> {
 
     /// Labels that a kubelet may give its own Node.
     fn labels(&self) -> String {
-        let labels = self.seat.group.into_iter().flat_map(|group| &group.labels);
-        labels.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+        let Some(group) = self.seat.group else { return String::new() };
+        let own = format!("{OF_GROUP}={}", group.name);
+        let labels = group.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        labels.chain([own]).collect::<Vec<_>>().join(",")
     }
 
     /// containerd's configuration.
