@@ -5,6 +5,7 @@
 mod access;
 mod driver;
 mod own_steps;
+pub mod user_data;
 
 pub use driver::{Backend, DriverSettings, Program};
 
@@ -20,6 +21,8 @@ use crate::exec::{Jump, Ssh};
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
 use crate::provision::{Handoff, Host, ListedHost, Role, handoff};
 use crate::state::Store;
+
+use user_data::UserDataSettings;
 
 pub use access::{Access, Bastion};
 
@@ -78,6 +81,7 @@ pub struct ClusterSettings {
     pub dns_replicas: u32,
     pub sources: Sources,
     pub driver: DriverSettings,
+    pub user_data: UserDataSettings,
 }
 
 impl Cluster {
@@ -319,6 +323,7 @@ impl ClusterSettings {
             dns_replicas: number("phase3.dns_replicas")?,
             sources: sources(settings)?,
             driver: DriverSettings::read(settings)?,
+            user_data: UserDataSettings::read(settings)?,
             target,
         })
     }

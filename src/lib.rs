@@ -69,6 +69,7 @@
 //! | `outputs/steps/` | the digests of what steps of a user's own made |
 //! | `pki/` | authorities, certificates, keys; 0600 where secret |
 //! | `complete/<node>.json` | the complete configuration of a node |
+//! | `user-data/<group>.*` | what machines that join by themselves are told; 0600, it holds the group's token |
 //! | `addons/`, `validate/` | the manifests as they are applied |
 //! | `hosts/` | files of local hosts |
 //! | `kubeconfig` | the administrator's |
@@ -97,7 +98,8 @@
 //! cloud from a shelf; there is no branch on the target behind `provision`.
 //!
 //! Architecture invariant: the complete configuration of a node is a pure function of settings, hand-off, facts and digests. Whatever is
-//! decided is decided in `bootstrap::complete`; `node` decides nothing and speaks to no other host.
+//! decided is decided in `bootstrap::complete`; `node` decides nothing and speaks to no other host. What a group's hosts share is one such file
+//! with marks for the four things that only a host knows (`node::boot`).
 //!
 //! Architecture invariant: no artifact reaches a host whose bytes do not have the digest in `cluster.lock.json`. Where it came from does
 //! not matter and is not trusted.

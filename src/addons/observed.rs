@@ -30,6 +30,8 @@ pub(crate) struct Node {
     pub(crate) says: String,
     /// What it runs out of: `DiskPressure: kubelet has disk pressure`. Such a node refuses and evicts pods.
     pub(crate) pressure: Vec<String>,
+    /// It came by itself, from the user data of a group: no hand-off names it.
+    pub(crate) is_of_group: bool,
 }
 
 /// A Pod.
@@ -106,6 +108,7 @@ impl Node {
             ready: ready.is_some_and(|ready| ready["status"] == "True"),
             says,
             pressure,
+            is_of_group: item["metadata"]["labels"]["turnup.dev/group"].is_string(),
         }
     }
 }

@@ -103,6 +103,22 @@ impl<W: Write> Hasher<W> {
         self.count
     }
 
+    /// Hashes and counts bytes that were written earlier.
+    pub(super) fn take_in(&mut self, earlier: &mut dyn Read) -> io::Result<()> {
+        let mut buffer = vec![0; 1 << 18];
+        loop {
+            match earlier.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(count) => {
+                    self.hash.update(&buffer[..count]);
+                    self.count += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     pub(super) fn finish(self) -> (W, Digest) {
         (self.inner, Digest(self.hash.finalize().into()))
     }

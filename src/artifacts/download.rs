@@ -42,20 +42,54 @@ pub(super) fn fetch_blob(location: &Location, digest: &Digest, to: &Path, watch:
 
 /// Writes what is at this address to a new file.
 pub(super) fn fetch_url(url: &str, to: &Path, watch: &dyn Watch) -> Result<Digest> {
+    let mut response = ask(url, 0)?;
+    let total = response.body().content_length().unwrap_or(0);
+    let mut body = response.body_mut().with_config().limit(u64::MAX).reader();
+    pour(&mut body, to, total, watch, |error| interrupted(url, error))
+}
+
+/// Goes on with what an earlier call left of this file, or begins it; a server that cannot go on sends all of it again. The digest is
+/// that of the whole file, and the count how many bytes of it were there already.
+pub fn resume_url(url: &str, to: &Path, watch: &dyn Watch) -> Result<(Digest, u64)> {
+    let there = fs_err::metadata(to).map_or(0, |data| data.len());
+    let mut response = ask(url, there)?;
+    let goes_on = response.status().as_u16() == 206;
+    let there = if goes_on { there } else { 0 };
+    let mut hasher = Hasher::new(fs_err::OpenOptions::new().create(true).append(true).read(true).open(to)?);
+    if goes_on {
+        hasher.take_in(&mut fs_err::File::open(to)?)?;
+    } else {
+        fs_err::OpenOptions::new().write(true).truncate(true).open(to)?;
+    }
+    let total = response.body().content_length().map_or(0, |rest| there + rest);
+    let mut body = response.body_mut().with_config().limit(u64::MAX).reader();
+    let digest = pour_into(&mut body, hasher, total, watch, |error| interrupted(url, error))?;
+    Ok((digest, there))
+}
+
+fn interrupted(url: &str, error: std::io::Error) -> Error {
+    Error::transient(format!("{} stopped in the middle", without_credentials(url))).source(error)
+}
+
+/// The answer, from this byte on if the server can.
+fn ask(url: &str, from: u64) -> Result<ureq::http::Response<ureq::Body>> {
     let shown = without_credentials(url);
-    let mut response = AGENT
-        .get(url)
+    let request = AGENT.get(url);
+    let request = if from == 0 { request } else { request.header("Range", format!("bytes={from}-")) };
+    let response = request
         .call()
         .map_err(|error| Error::new(class_of(&error), format!("{shown} cannot be reached")).source(error))?;
     let status = response.status();
+    if status.as_u16() == 416 {
+        // All of it is there already, or another file has this address now: without the range the answer tells.
+        return ask(url, 0);
+    }
     if !status.is_success() {
         let busy = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
         let class = if busy { Class::Transient } else { Class::Permanent };
         return Err(Error::new(class, format!("{shown} answered {status}")));
     }
-    let total = response.body().content_length().unwrap_or(0);
-    let mut body = response.body_mut().with_config().limit(u64::MAX).reader();
-    pour(&mut body, to, total, watch, |error| Error::transient(format!("{shown} stopped in the middle")).source(error))
+    Ok(response)
 }
 
 fn pour(
@@ -65,7 +99,16 @@ fn pour(
     watch: &dyn Watch,
     explain: impl Fn(std::io::Error) -> Error,
 ) -> Result<Digest> {
-    let mut hasher = Hasher::new(fs_err::File::create(to)?);
+    pour_into(from, Hasher::new(fs_err::File::create(to)?), total, watch, explain)
+}
+
+fn pour_into(
+    from: &mut dyn Read,
+    mut hasher: Hasher<fs_err::File>,
+    total: u64,
+    watch: &dyn Watch,
+    explain: impl Fn(std::io::Error) -> Error,
+) -> Result<Digest> {
     let mut buffer = vec![0; 1 << 18];
     let mut pace = Pace::new(Duration::from_millis(200));
     loop {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::cache::{Cache, sync_dir};
 use super::digest::Digest;
 use super::obtain::Blob;
-use super::selection::Artifact;
+use super::selection::{Artifact, Platform};
 use super::watch::Watch;
 use crate::{Context, Result};
 
@@ -29,8 +29,14 @@ struct Entry {
     size: u64,
 }
 
-/// Copies these artifacts into a mirror; what is already there and good is kept.
-pub fn export_mirror(cache: &Cache, items: &[(&Artifact, Blob)], dir: &Path, watch: &dyn Watch) -> Result<()> {
+/// Copies these artifacts, and turnup itself, into a mirror; what is already there and good is kept.
+pub fn export_mirror(
+    cache: &Cache,
+    items: &[(&Artifact, Blob)],
+    own: &Path,
+    dir: &Path,
+    watch: &dyn Watch,
+) -> Result<()> {
     let blobs = dir.join("sha256");
     fs_err::create_dir_all(&blobs)?;
     let mut index = Index { schema: "turnup.mirror/1", files: Vec::new() };
@@ -51,12 +57,31 @@ pub fn export_mirror(cache: &Cache, items: &[(&Artifact, Blob)], dir: &Path, wat
             size: fs_err::metadata(&path)?.len(),
         });
     }
+    index.files.push(export_own(own, &blobs)?);
     let mut file = new_file(dir)?;
     let text = serde_json::to_vec_pretty(&index).context("the mirror's index cannot be written as JSON")?;
     file.write_all(&text)?;
     persist(file, &dir.join("index.json"))?;
     sync_dir(&blobs)?;
     sync_dir(dir)
+}
+
+/// turnup's own binary: hosts that make themselves nodes begin with it.
+fn export_own(own: &Path, blobs: &Path) -> Result<Entry> {
+    let sha256 = Digest::of_file(own)?;
+    let path = blobs.join(sha256.to_string());
+    if !path.is_file() || Digest::of_file(&path)? != sha256 {
+        let mut file = new_file(blobs)?;
+        std::io::copy(&mut fs_err::File::open(own)?, &mut file)?;
+        persist(file, &path)?;
+    }
+    Ok(Entry {
+        artifact: "turnup".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        platform: Platform::host().to_string(),
+        sha256,
+        size: fs_err::metadata(&path)?.len(),
+    })
 }
 
 fn new_file(dir: &Path) -> Result<tempfile::NamedTempFile> {

@@ -3,6 +3,7 @@
 //! Its key is a digest of what it is made of, so another package list is another root. It is whole or not there at all. The
 //! mirror is the machine's own, read from its apt configuration; this file names none.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -55,21 +56,40 @@ const LIMIT: Duration = Duration::from_mins(30);
 /// The digest of what a root is made of; it is part of the inputs of every step that makes a local host.
 #[must_use]
 pub fn host_root_digest(suite: &str) -> Digest {
-    let parts = [suite, SCRIPT, &Platform::host().arch, &PACKAGES.join(","), &MASKED.join(",")];
+    digest_with(suite, &[])
+}
+
+fn digest_with(suite: &str, further: &[String]) -> Digest {
+    let parts = [suite, SCRIPT, &Platform::host().arch, &packages(further), &MASKED.join(",")];
     Digest::of(parts.join("\n").as_bytes())
+}
+
+/// Every package by name, separated by commas.
+fn packages(further: &[String]) -> String {
+    let further: BTreeSet<&str> = further.iter().map(String::as_str).collect();
+    PACKAGES.into_iter().chain(further).collect::<Vec<_>>().join(",")
 }
 
 impl Cache {
     /// Where the root of this Debian release is or would be.
     #[must_use]
     pub fn host_root_path(&self, suite: &str) -> PathBuf {
-        self.root().join("roots").join(host_root_digest(suite).to_string())
+        self.path_with(suite, &[])
+    }
+
+    fn path_with(&self, suite: &str, further: &[String]) -> PathBuf {
+        self.root().join("roots").join(digest_with(suite, further).to_string())
     }
 
     /// The root directory for local hosts of this Debian release; made when it is not there, which takes some minutes.
     pub fn host_root(&self, suite: &str, watch: &dyn Watch) -> Result<PathBuf> {
+        self.host_root_with(suite, &[], watch)
+    }
+
+    /// The same with further packages: a root of its own, beside the one of local clusters.
+    pub fn host_root_with(&self, suite: &str, further: &[String], watch: &dyn Watch) -> Result<PathBuf> {
         let roots = self.root().join("roots");
-        let root = self.host_root_path(suite);
+        let root = self.path_with(suite, further);
         if root.is_dir() {
             return Ok(root);
         }
@@ -83,20 +103,20 @@ impl Cache {
             return Ok(root);
         }
         let made = lock.work().join("root");
-        self.make_root(suite, &made, watch)?;
+        self.make_root(suite, &packages(further), &made, watch)?;
         finish_root(&made)?;
         fs_err::rename(&made, &root)?;
         sync_dir(&roots)?;
         Ok(root)
     }
 
-    fn make_root(&self, suite: &str, made: &Path, watch: &dyn Watch) -> Result<()> {
+    fn make_root(&self, suite: &str, packages: &str, made: &Path, watch: &dyn Watch) -> Result<()> {
         let debootstrap = tools::find("debootstrap")?;
         let mirror = find_mirror(Path::new("/etc/apt"), suite)?;
         watch.progress("making the Debian root of local hosts; this is done once");
         let run = Run::new(debootstrap)
             .args(["--variant=minbase", "--merged-usr"])
-            .arg(format!("--include={}", PACKAGES.join(",")))
+            .arg(format!("--include={packages}"))
             .arg(suite)
             .arg(made)
             .arg(&mirror)
@@ -105,7 +125,7 @@ impl Cache {
             .label("debootstrap")
             .timeout(LIMIT)
             .on_death(OnDeath::Kill);
-        let total = 2 * PACKAGES.len() as u64;
+        let total = 2 * (packages.split(',').count() as u64);
         let mut steps = 0;
         let ended = run.stream(|_, line| {
             if let Some(step) = line.strip_prefix("I: ") {

@@ -13,13 +13,15 @@ use crate::change;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::node::Facts;
-use crate::node::complete::{Binary, Complete, Content, Directory, File, HOST_BLOBS, Health, Image, SCHEMA, User};
+use crate::node::complete::{Complete, Content, Directory, File, Health, User};
 use crate::provision::{Handoff, Host, Role};
 
 use super::control_plane::{ControlPlane, ETCD_USER};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::{self, Agents};
+use super::outfit::{Group, Outfit, Seat, node_directories};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
+use super::user_data;
 
 /// The one unit that needs nothing of the cluster.
 pub(super) const CONTAINERD: &str = "containerd.service";
@@ -79,8 +81,10 @@ impl Completion<'_> {
 
     /// The complete configuration of one node and the secrets that it names.
     pub fn complete(&self, host: &Host, facts: &Facts) -> Result<(Complete, Secrets)> {
+        let address = host.address.to_string();
+        let outfit = self.outfit(Seat::of_host(host, &address), facts);
+        let agents = outfit.agents()?;
         let mut files = Contents { pki: Pki::new(&self.cluster.store), list: Vec::new(), secrets: Secrets::new() };
-        let agents = self.agents(host, facts)?;
         self.node_files(host, &agents, &mut files)?;
         let mut users = Vec::new();
         let mut health = Vec::new();
@@ -90,7 +94,7 @@ impl Completion<'_> {
             let (name, url) = ("etcd healthy".into(), "http://127.0.0.1:2381/health".into());
             health.push(Health { name, url, pod: "kube-system_etcd-".into() });
         }
-        let machine = self.machine(host, facts)?;
+        let machine = outfit.machine()?;
         let mut all = machine.files;
         all.extend(files.list);
         let mut dirs = machine.directories;
@@ -101,76 +105,22 @@ impl Completion<'_> {
 
     /// The part that needs nothing of the cluster: no certificate, no secret, no other host.
     pub fn machine(&self, host: &Host, facts: &Facts) -> Result<Complete> {
-        let blobs = [host.blobs.as_str(), HOST_BLOBS].into_iter().filter(|dir| !dir.is_empty());
-        let mut files = Contents { pki: Pki::new(&self.cluster.store), list: Vec::new(), secrets: Secrets::new() };
-        let agents = self.agents(host, facts)?;
-        files.text("/etc/containerd/config.toml", agents.containerd_config()?);
-        // For the next boot; `turnup node up` sets them now.
-        let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
-        files.text("/etc/sysctl.d/90-turnup.conf", settings.collect());
-        Ok(Complete {
-            schema: SCHEMA.into(),
-            node: host.name.clone(),
-            role: host.role,
-            kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
-            blobs: blobs.map(Into::into).collect(),
-            ports: host.role.ports(self.cluster.settings.api_port),
-            users: Vec::new(),
-            // A container's kernel is the machine's around it, which the doctor has looked at.
-            modules: if facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
-            sysctls: kubelet::sysctls(),
-            pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
-            directories: machine_directories(),
-            binaries: self.binaries()?,
-            files: files.list,
-            images: self.images(host.role)?,
-            units: agents.units()?.into_iter().filter(|unit| unit.name == CONTAINERD).collect(),
-            health: Vec::new(),
-        })
+        self.outfit(Seat::of_host(host, &host.address.to_string()), facts).machine()
+    }
+
+    fn outfit<'b>(&'b self, seat: Seat<'b>, facts: &'b Facts) -> Outfit<'b> {
+        let is_worker = |group: &Group| group.role == Role::Worker;
+        let come_alone = user_data::groups(self.cluster).is_ok_and(|groups| groups.iter().any(is_worker));
+        let has_workers = come_alone || self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
+        Outfit { cluster: self.cluster, artifacts: self.artifacts, seat, facts, has_workers }
     }
 
     fn control_plane<'b>(&'b self, host: &'b Host) -> ControlPlane<'b> {
         ControlPlane { settings: &self.cluster.settings, handoff: self.handoff, host, image: &|_| Ok(String::new()) }
     }
 
-    fn agents<'b>(&'b self, host: &'b Host, facts: &'b Facts) -> Result<Agents<'b>> {
-        let workers = self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
-        Ok(Agents {
-            settings: &self.cluster.settings,
-            source: &self.cluster.source,
-            host,
-            facts,
-            pause: self.reference("pause")?,
-            tainted: host.role == Role::ControlPlane && workers,
-        })
-    }
-
     fn reference(&self, image: &str) -> Result<String> {
         self.artifacts.reference(image)
-    }
-
-    fn binaries(&self) -> Result<Vec<Binary>> {
-        let place = |name: &str, dir: &str| -> Result<Binary> {
-            Ok(Binary { name: name.into(), sha256: self.artifacts.sha256(name)?, path: format!("{dir}/{name}") })
-        };
-        let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet"];
-        let plugins = ["bridge", "host-local", "loopback", "portmap"];
-        let tools = tools.into_iter().map(|name| place(name, "/opt/turnup/bin"));
-        tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
-    }
-
-    /// Static pods wait for their images; the images of addons can follow while the control plane starts.
-    fn images(&self, role: Role) -> Result<Vec<Image>> {
-        let control: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
-        let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
-        let later = ["flannel", "kube-proxy", "coredns", "agnhost"];
-        let image = |name: &str, first: bool| -> Result<Image> {
-            let sha256 = self.artifacts.sha256(&format!("image/{name}"))?;
-            Ok(Image { reference: self.reference(name)?, sha256, first })
-        };
-        // A worker joins a cluster that may send it pods at once, so it waits for all of them.
-        let wait = role == Role::Worker;
-        first.map(|name| image(name, true)).chain(later.iter().map(|name| image(name, wait))).collect()
     }
 
     fn node_files(&self, host: &Host, agents: &Agents<'_>, files: &mut Contents<'_>) -> Result<()> {
@@ -257,19 +207,9 @@ fn encryption_configuration(key: &str) -> String {
     format!("{config:#}\n")
 }
 
-fn machine_directories() -> Vec<Directory> {
-    let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
-    vec![directory("/etc/cni/net.d", 0o755), directory("/opt/cni/bin", 0o755), directory("/var/lib/turnup", 0o700)]
-}
-
 fn directories(role: Role) -> Vec<Directory> {
     let directory = |path: &str, mode, owner| Directory { path: path.into(), mode, owner };
-    let mut all = vec![
-        directory("/etc/kubernetes", 0o755, 0),
-        directory("/etc/kubernetes/manifests", 0o700, 0),
-        directory("/etc/kubernetes/pki", 0o755, 0),
-        directory("/var/lib/kubelet/pki", 0o750, 0),
-    ];
+    let mut all = node_directories();
     if role == Role::ControlPlane {
         all.push(directory("/etc/kubernetes/config", 0o700, 0));
         all.push(directory("/etc/kubernetes/pki/etcd", 0o755, 0));

@@ -51,7 +51,7 @@ fn known_facts(real: &Store) -> Result<Option<Facts>> {
 }
 
 /// A virtual machine with systemd and the unified hierarchy of cgroups.
-fn usual_facts() -> Facts {
+pub(super) fn usual_facts() -> Facts {
     Facts {
         schema: Facts::SCHEMA.into(),
         os: "Linux".into(),

@@ -9,20 +9,27 @@ use crate::config::TreeSource;
 use crate::error::{Context as _, Error, Result};
 use crate::node::Facts;
 use crate::node::complete::{BOOTSTRAP_KUBECONFIG, Unit};
-use crate::provision::{Host, Role};
+use crate::provision::Role;
 
 use super::component::Flags;
+use super::outfit::Seat;
 
 /// kubelet's configuration file on the host.
 pub(super) const CONFIG: &str = "/etc/kubernetes/kubelet.json";
 /// kubelet's kubeconfig; it names the certificate that kubelet renews itself.
 pub(super) const KUBECONFIG: &str = "/etc/kubernetes/kubelet-kubeconfig.json";
 
+/// The certificate with which kubelet serves, of a host for which one was made.
+const CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
+
+/// The label of a Node that came by itself, with its group: no hand-off names it.
+const OF_GROUP: &str = "turnup.dev/group";
+
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
     pub(super) settings: &'a ClusterSettings,
     pub(super) source: &'a TreeSource,
-    pub(super) host: &'a Host,
+    pub(super) seat: Seat<'a>,
     pub(super) facts: &'a Facts,
     pub(super) pause: String,
     /// Whether pods of users must stay off this node.
@@ -34,13 +41,6 @@ impl Agents<'_> {
     pub(super) fn kubelet_config(&self) -> Result<String> {
         let settings = self.settings;
         let dns = settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
-        let own = self.tainted.then(|| json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}));
-        // From the first moment on; later changes are told to the API server, which a kubelet asks for nothing of this kind.
-        let listed = self.host.taints.iter().map(|taint| match taint.value.as_str() {
-            "" => json!({"key": taint.key, "effect": taint.effect}),
-            value => json!({"key": taint.key, "value": value, "effect": taint.effect}),
-        });
-        let taints: Vec<Value> = own.into_iter().chain(listed).collect();
         let mut config = json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
@@ -57,29 +57,56 @@ impl Agents<'_> {
             "eventRecordQPS": 5,
             "failCgroupV1": false,
             "failSwapOn": false,
-            "maxPods": settings.max_pods,
+            "maxPods": self.seat.group.and_then(|group| group.max_pods).unwrap_or(settings.max_pods),
             "memorySwap": {"swapBehavior": "NoSwap"},
             "podPidsLimit": 4096,
             "protectKernelDefaults": true,
             "readOnlyPort": 0,
-            "registerWithTaints": taints,
+            "registerWithTaints": self.taints(),
             "resolvConf": self.facts.resolv_conf,
             "rotateCertificates": true,
             "seccompDefault": true,
             "staticPodPath": super::manifest::DIR,
             "streamingConnectionIdleTimeout": "5m",
             // The default of a minute is how long a static pod would be shown as pending that began before the API server did.
-            "syncFrequency": if self.host.role == Role::ControlPlane { "10s" } else { "1m" },
-            "tlsCertFile": "/etc/kubernetes/pki/kubelet.crt",
-            "tlsPrivateKeyFile": "/etc/kubernetes/pki/kubelet.key",
-            "tlsMinVersion": if settings.tls13 { "VersionTLS13" } else { "VersionTLS12" },
+            "syncFrequency": if self.seat.role == Role::ControlPlane { "10s" } else { "1m" },
         });
-        if self.facts.container
-            && let (Some(config), Value::Object(thresholds)) = (config.as_object_mut(), shared_disk_thresholds())
-        {
-            config.extend(thresholds);
+        let further = [Some(self.serving()), self.facts.container.then(shared_disk_thresholds)];
+        for further in further.into_iter().flatten() {
+            if let (Some(config), Value::Object(further)) = (config.as_object_mut(), further) {
+                config.extend(further);
+            }
         }
         Ok(format!("{config:#}\n"))
+    }
+
+    /// With what kubelet serves: a certificate that was made for this host, or one that it asks the API for.
+    fn serving(&self) -> Value {
+        let version = if self.settings.tls13 { "VersionTLS13" } else { "VersionTLS12" };
+        if self.seat.group.is_some() {
+            return json!({"serverTLSBootstrap": true, "tlsMinVersion": version});
+        }
+        let key = "/etc/kubernetes/pki/kubelet.key";
+        json!({"tlsCertFile": CERTIFICATE, "tlsPrivateKeyFile": key, "tlsMinVersion": version})
+    }
+
+    /// From the first moment on; later changes are told to the API server, which a kubelet asks for nothing of this kind.
+    fn taints(&self) -> Vec<Value> {
+        let control_plane = json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"});
+        let of_group = self.seat.group.into_iter().flat_map(|group| &group.taints).map(|text| taint(text));
+        let listed = self.seat.taints.iter().map(|taint| match taint.value.as_str() {
+            "" => json!({"key": taint.key, "effect": taint.effect}),
+            value => json!({"key": taint.key, "value": value, "effect": taint.effect}),
+        });
+        self.tainted.then_some(control_plane).into_iter().chain(of_group).chain(listed).collect()
+    }
+
+    /// Labels that a kubelet may give its own Node.
+    fn labels(&self) -> String {
+        let Some(group) = self.seat.group else { return String::new() };
+        let own = format!("{OF_GROUP}={}", group.name);
+        let labels = group.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        labels.chain([own]).collect::<Vec<_>>().join(",")
     }
 
     /// containerd's configuration.
@@ -94,20 +121,22 @@ impl Agents<'_> {
 
     /// The units in the order to start them.
     pub(super) fn units(&self) -> Result<Vec<Unit>> {
+        let labels = self.labels();
         let flags = Flags::new()
             .set("config", CONFIG)
-            .set("hostname-override", &self.host.name)
+            .set("hostname-override", self.seat.name)
             .set("kubeconfig", KUBECONFIG)
-            .set("node-ip", self.host.address.to_string())
-            .set_if(self.host.role == Role::Worker, "bootstrap-kubeconfig", BOOTSTRAP_KUBECONFIG);
-        let context = minijinja::context! { node => &self.host.name, flags => flags.render(),
+            .set("node-ip", self.seat.address)
+            .set_if(!labels.is_empty(), "node-labels", labels)
+            .set_if(self.seat.role == Role::Worker, "bootstrap-kubeconfig", BOOTSTRAP_KUBECONFIG);
+        let context = minijinja::context! { node => self.seat.name, flags => flags.render(),
         lowers_oom_score => self.facts.lowers_oom_score };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = self.render(&format!("templates/bootstrap/{name}"), &context)?;
             let restart_on = restart_on.iter().map(|path| (*path).to_owned()).collect();
             Ok(Unit { name: name.to_owned(), text, restart_on })
         };
-        let tls = ["/etc/kubernetes/pki/kubelet.crt", "/etc/kubernetes/pki/ca.crt"];
+        let tls = [CERTIFICATE, "/etc/kubernetes/pki/ca.crt"];
         Ok(vec![
             unit("containerd.service", &["/etc/containerd/config.toml", "/opt/turnup/bin/containerd"])?,
             unit(
@@ -129,6 +158,13 @@ impl Agents<'_> {
         // The engine drops the newline at the end.
         Ok(environment.render_str(&text, context).context(format!("cannot render {path}"))? + "\n")
     }
+}
+
+/// `KEY=VALUE:EFFECT` as the object that kubelet reads; the format of the setting has been checked.
+fn taint(text: &str) -> Value {
+    let (pair, effect) = text.rsplit_once(':').unwrap_or((text, ""));
+    let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+    json!({"key": key, "value": value, "effect": effect})
 }
 
 /// When kubelet of a host that is a container evicts pods: at absolute limits. The disk is the machine's around it, which others fill

@@ -1,8 +1,9 @@
 //! The bootstrap phase: hosts become nodes. One way for every target; its only input is the hand-off of the provision phase.
 //!
 //! `pki` makes the certificates, `complete` decides everything about each node, the steps copy turnup to the hosts and run it there
-//! (`node`). Nothing here knows which cloud a host came from.
+//! (`node`); hosts that nobody logs in to get the same by `user_data`. Nothing here knows which cloud a host came from.
 
+mod access;
 mod api;
 pub mod complete;
 mod component;
@@ -13,13 +14,17 @@ mod kubelet;
 pub mod machine;
 mod manifest;
 mod nodes;
+mod outfit;
 pub mod pki;
 mod reach;
 pub mod reset;
+mod serving;
 mod steps;
 mod token;
+pub mod user_data;
 
 pub use api::{KUBECONFIG, Kubectl};
 pub use forecast::forecast;
 pub(crate) use kubelet::shared_disk_thresholds;
+pub use outfit::Group;
 pub use steps::{kubectl, phase, write_kubeconfig};

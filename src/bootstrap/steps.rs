@@ -17,6 +17,7 @@ use crate::node::{Complete, Facts};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
 use crate::provision::{Handoff, Host, Role};
 
+use super::access::Access;
 use super::api::{KUBECONFIG, Kubectl};
 use super::complete::{Completion, Secrets, file_of};
 use super::forecast::foresee_certificates;
@@ -83,9 +84,9 @@ const API_MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver.json";
 const MANAGED: &str = "turnup.dev/managed";
 
 /// What all steps of this phase know.
-struct Node {
-    cluster: Arc<Cluster>,
-    handoff: Handoff,
+pub(super) struct Node {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) handoff: Handoff,
     nodes: Arc<Nodes>,
 }
 
@@ -423,32 +424,6 @@ impl Action for Api {
             let host = self.0.handoff.control_plane()?;
             Reach::new(&self.0.cluster, host, cx)?.restart_kubelet()?;
         }
-        Ok(())
-    }
-}
-
-/// What nodes and the API server may do that RBAC's own objects do not say: joining, renewal, and calls to kubelets.
-struct Access(Node);
-
-impl Action for Access {
-    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let control_plane = self.0.handoff.control_plane()?;
-        let manifest = self.0.cluster.source.digest("templates/bootstrap/access.yaml");
-        Ok(Inputs::new().with("host instance", &control_plane.instance).with("manifest", manifest))
-    }
-
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let found = kubectl(&self.0.cluster)?.run(&["get", "clusterrolebinding", "turnup:node-bootstrapper"]);
-        Ok(if found.is_ok() { Proof::Holds } else { Proof::Gone("the role bindings are missing".into()) })
-    }
-
-    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let text = self.0.cluster.source.read_text("templates/bootstrap/access.yaml")?;
-        let kubectl = kubectl(&self.0.cluster)?.within(cx);
-        kubectl.run_with(
-            &["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"],
-            text,
-        )?;
         Ok(())
     }
 }

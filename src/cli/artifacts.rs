@@ -60,6 +60,9 @@ enum Command {
         /// The Debian release.
         #[arg(default_value = "bookworm")]
         suite: String,
+        /// Further Debian packages, separated by commas: another root, such as one with cloud-init.
+        #[arg(long = "with", value_name = "PACKAGES", value_delimiter = ',')]
+        further: Vec<String>,
     },
     /// Builds everything from source and compares it with the lock file; `--write` records the digests.
     Lock {
@@ -113,7 +116,9 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             Ok(writeln!(out, "{}", path.display())?)
         }
         Command::Export { dir, all } => session.export(dir, *all, out),
-        Command::HostRoot { suite } => Ok(writeln!(out, "{}", session.cache.host_root(suite, watch)?.display())?),
+        Command::HostRoot { suite, further } => {
+            Ok(writeln!(out, "{}", session.cache.host_root_with(suite, further, watch)?.display())?)
+        }
         Command::Lock { write } => {
             let version = session.version().to_owned();
             session.record(rewrite_lock, &version, *write, out)
@@ -232,7 +237,8 @@ impl<'a> Session<'a> {
         let wanted: Vec<&Artifact> = selection.artifacts.iter().filter(|artifact| all || !artifact.optional).collect();
         let blobs = self.cache.ensure_all(wanted.iter().copied(), &self.sources, self.watch)?;
         let items: Vec<(&Artifact, Blob)> = wanted.into_iter().zip(blobs).collect();
-        export_mirror(&self.cache, &items, dir, self.watch)?;
+        let own = std::env::current_exe().context("cannot find turnup's own binary")?;
+        export_mirror(&self.cache, &items, &own, dir, self.watch)?;
         for (artifact, blob) in items {
             self.write_row(artifact, Some(blob), out)?;
         }

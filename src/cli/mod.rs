@@ -36,6 +36,7 @@ mod state;
 mod status;
 mod support_bundle;
 mod up;
+mod user_data;
 mod validate;
 
 pub use printer::Printer;
@@ -156,6 +157,8 @@ pub enum Command {
     SupportBundle(support_bundle::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
     Kubeconfig(kubeconfig::Args),
+    /// Write what a machine of your own has to be told at its first boot so that it joins by itself
+    UserData(user_data::Args),
     /// Delete the cluster with all its data
     Down(down::Args),
     /// Make single hosts what they were before turnup; the cluster stays
@@ -195,6 +198,7 @@ impl Command {
             Self::Logs(args) => logs::run(&args, global, printer),
             Self::SupportBundle(args) => support_bundle::run(&args, global, printer),
             Self::Kubeconfig(args) => kubeconfig::run(&args, global, printer),
+            Self::UserData(args) => user_data::run(&args, global, printer),
             Self::Down(args) => down::run(&args, global, printer),
             Self::Reset(args) => reset::run(&args, global, printer),
             Self::Doctor(args) => doctor::run(&args, global, printer),

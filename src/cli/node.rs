@@ -1,4 +1,5 @@
-//! `turnup node`: what `turnup bootstrap` runs on a host. Hidden; everything comes over standard input, nothing is asked.
+//! `turnup node`: what `turnup bootstrap` and the unit of user data run on a host. Hidden; everything comes over standard input or lies on
+//! the host, nothing is asked.
 
 use std::io::Read as _;
 
@@ -6,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Complete, Facts, diff, down, up};
+use crate::node::{Complete, Facts, boot, diff, down, up};
 
 use super::Printer;
 
@@ -28,7 +29,11 @@ enum Command {
     /// Undo what `up` and the pods made on this host, and nothing else
     Down,
     /// Read a delivery and make this host what it says
-    Up,
+    Up {
+        /// Take it from what user data left on this host, and fetch what is missing
+        #[arg(long)]
+        boot: bool,
+    },
 }
 
 /// Does it.
@@ -46,7 +51,8 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             printer.json(&serde_json::to_value(diff::find_differences(&complete)?).context("cannot write a list")?)
         }
         Command::Down => down::run(&mut std::io::stdout().lock()),
-        Command::Up => {
+        Command::Up { boot: true } => boot::run(&mut std::io::stdout().lock()),
+        Command::Up { boot: false } => {
             let delivery = serde_json::from_str(&read_input()?).context("standard input is not a delivery")?;
             up::run(delivery, &mut std::io::stdout().lock())
         }

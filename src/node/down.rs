@@ -12,12 +12,11 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{OnDeath, Run};
 
+use super::boot;
 use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, Kept, mount_points, names_in, unit_file};
 use super::up::{LOCK, Report, take_turn};
 use super::{task, workload};
 
-/// turnup's own binary.
-const TURNUP: &str = "/opt/turnup/bin/turnup";
 /// How long a unit may take to stop.
 const STOP: Duration = Duration::from_mins(2);
 
@@ -30,6 +29,7 @@ pub fn run(out: &mut dyn Write) -> Result<()> {
         down.clear(&inventory)?;
         down.put_back(&inventory)?;
     }
+    down.remove_boot_unit()?;
     down.forget()?;
     // The last of it, while it is still held.
     fs_err::remove_file(LOCK)?;
@@ -274,6 +274,18 @@ impl Down<'_> {
         Ok(())
     }
 
+    /// The unit of user data would make the node again at the next boot.
+    fn remove_boot_unit(&mut self) -> Result<()> {
+        let file = unit_file(boot::UNIT);
+        if !Path::new(&file).exists() {
+            return Ok(());
+        }
+        systemctl(&["disable", "--now", "--quiet", boot::UNIT])?;
+        fs_err::remove_file(&file)?;
+        systemctl(&["daemon-reload"])?;
+        self.removed(file)
+    }
+
     /// turnup itself. The inventory is the last of its directory: without it nobody would know what is still to be done.
     fn forget(&mut self) -> Result<()> {
         for entry in fs_err::read_dir(DIR).into_iter().flatten().flatten() {
@@ -285,7 +297,7 @@ impl Down<'_> {
             fs_err::remove_dir_all(DIR)?;
             self.removed(DIR)?;
         }
-        let bin = Path::new(TURNUP).parent().unwrap_or(Path::new("/"));
+        let bin = Path::new(boot::TURNUP).parent().unwrap_or(Path::new("/"));
         for entry in fs_err::read_dir(bin).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if name == "turnup" || name.starts_with("turnup.part.") {

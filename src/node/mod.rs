@@ -2,12 +2,14 @@
 //! tells what it is.
 //!
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in [`Complete`]. It speaks to no
-//! other host, and it needs nothing on the host but Linux and systemd.
+//! other host, but at a boot by user data to the place that has its artifacts, and it needs nothing on the host but Linux and systemd.
 
+pub mod boot;
 pub mod complete;
 pub mod diff;
 pub mod down;
 pub mod facts;
+mod fetch;
 mod inventory;
 mod network;
 mod static_pod;

@@ -55,6 +55,12 @@ pub enum Report {
 
 /// Applies the delivery, writing one [`Report`] a line to `out`.
 pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
+    let _turn = take_turn()?;
+    run_alone(delivery, out)
+}
+
+/// The same for whoever has this host's turn.
+pub(super) fn run_alone(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
     let mut secrets = Secrets::new();
     for (name, text) in delivery.secrets {
         let bytes =
@@ -62,7 +68,6 @@ pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
         secrets.insert(name, Zeroizing::new(bytes));
     }
     let token = delivery.bootstrap_kubeconfig;
-    let _turn = take_turn()?;
     Node { complete: &delivery.complete, secrets, token, changed: BTreeSet::new(), out }.apply()
 }
 

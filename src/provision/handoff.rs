@@ -360,7 +360,9 @@ fn no_control_plane(path: &str) -> Error {
         .hint("give one host \"role\": \"control-plane\"")
 }
 
-fn is_label(name: &str) -> bool {
+/// Whether this can be a host's name: an RFC 1123 label.
+#[must_use]
+pub fn is_label(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&name.len()) && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }

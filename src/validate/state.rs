@@ -40,8 +40,10 @@ fn judge_nodes(handoff: &Handoff, network: bool, observed: &Observed) -> Vec<Che
     };
     let mut checks: Vec<Check> = handoff.hosts.iter().map(|host| judge(&host.name)).collect();
     let hosts: BTreeSet<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).collect();
-    let strangers = observed.nodes.iter().filter(|node| !hosts.contains(node.name.as_str()));
-    checks.extend(strangers.map(|node| {
+    let others = observed.nodes.iter().filter(|node| !hosts.contains(node.name.as_str()));
+    let (comers, strangers): (Vec<_>, Vec<_>) = others.partition(|node| node.is_of_group);
+    checks.extend(comers.into_iter().map(|node| judge(&node.name)));
+    checks.extend(strangers.into_iter().map(|node| {
         Check::failed(
             "node",
             &node.name,

@@ -59,6 +59,20 @@ fn hosts_and_nodes_must_be_the_same() {
 }
 
 #[test]
+fn a_node_that_came_by_its_groups_user_data_is_no_stranger_and_is_judged() {
+    let mut nodes: serde_json::Value = serde_json::from_str(HEALTHY).unwrap();
+    let items = nodes["items"].as_array_mut().unwrap();
+    let worker = items.iter_mut().find(|item| item["metadata"]["name"] == "worker" && item["kind"] == "Node").unwrap();
+    worker["metadata"]["labels"] = serde_json::json!({"turnup.dev/group": "pool"});
+    assert!(failed(&nodes.to_string(), &HOSTS[..1], true).is_empty());
+    let text = nodes
+        .to_string()
+        .replace("\"type\":\"DiskPressure\",\"status\":\"False\"", "\"type\":\"DiskPressure\",\"status\":\"True\"");
+    let failed = failed(&text, &HOSTS[..1], true);
+    assert!(failed.iter().any(|line| line.starts_with("node worker: Ready, but evicts pods")), "{failed:?}");
+}
+
+#[test]
 fn a_node_that_evicts_pods_is_not_good_although_it_is_ready() {
     let pressed = HEALTHY.replace(
         "\"type\": \"DiskPressure\",\n      \"status\": \"False\"",

@@ -71,6 +71,8 @@ mod report_logs;
 mod simulation;
 mod state_server;
 mod tidy;
+mod user_data_boot;
+mod user_data_schema;
 mod wizard_cli;
 mod wizard_pty;
 mod wizard_tmux;

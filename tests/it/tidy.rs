@@ -37,8 +37,8 @@ const ROOMS: &[(&str, &[&str])] = &[
         "provision",
         &["artifacts", "change", "cluster", "config", "crowd", "document", "exec", "kill_point", "phase", "state"],
     ),
-    // The role of a host is a word of the hand-off.
-    ("node", &["change", "document", "exec", "kill_point", "provision"]),
+    // The role of a host is a word of the hand-off; a host that boots alone fetches its artifacts itself.
+    ("node", &["artifacts", "change", "crowd", "document", "exec", "kill_point", "provision"]),
     (
         "bootstrap",
         &[

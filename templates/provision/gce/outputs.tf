@@ -17,7 +17,7 @@ output "handoff" {
           instance = google_compute_instance_template.control_plane[name].id
           ssh = merge(
             { user = var.cluster.ssh.user, port = var.cluster.ssh.port, host_key = "" },
-            var.cluster.ssh.bastion ? { jump = "${var.cluster.ssh.user}@${google_compute_address.bastion[0].address}:${var.cluster.ssh.port}" } : {},
+            var.cluster.ssh.bastion ? { jump = { host = google_compute_address.bastion[0].address, user = var.cluster.ssh.user, port = var.cluster.ssh.port, host_key = "" } } : {},
           )
         },
         local.public ? { external_address = name == local.first ? local.first_public : google_compute_address.control_plane_public[name].address } : {},

@@ -1,0 +1,46 @@
+//! The step `access`: what nodes and the API server may do that RBAC's own objects do not say.
+
+use crate::error::Result;
+use crate::phase::{Action, Cx, Inputs, Proof};
+
+use super::steps::{Node, kubectl};
+use super::{serving, user_data};
+
+/// Joining, renewal, and calls to kubelets; the tokens of groups, and the certificates with which their kubelets serve.
+pub(super) struct Access(pub(super) Node);
+
+impl Action for Access {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let control_plane = self.0.handoff.control_plane()?;
+        let manifest = self.0.cluster.source.digest("templates/bootstrap/access.yaml");
+        let inputs = Inputs::new().with("host instance", &control_plane.instance).with("manifest", manifest);
+        let tokens = user_data::token_ids(&self.0.cluster)?;
+        Ok(if tokens.is_empty() { inputs } else { inputs.with("tokens of groups", tokens) })
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let cluster = &self.0.cluster;
+        let kubectl = kubectl(cluster)?;
+        if kubectl.run(&["get", "clusterrolebinding", "turnup:node-bootstrapper"]).is_err() {
+            return Ok(Proof::Gone("the role bindings are missing".into()));
+        }
+        if let Some(group) = user_data::find_unregistered(cluster, &kubectl)? {
+            return Ok(Proof::Gone(format!("the token of the group {group} is not known")));
+        }
+        let waiting = if user_data::has_comers(cluster)? { serving::find_waiting(&kubectl)?.len() } else { 0 };
+        Ok(if waiting == 0 { Proof::Holds } else { Proof::Gone(format!("{waiting} kubelets wait for a certificate")) })
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let cluster = &self.0.cluster;
+        let text = cluster.source.read_text("templates/bootstrap/access.yaml")?;
+        let kubectl = kubectl(cluster)?.within(cx);
+        let apply = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
+        kubectl.run_with(&apply, text)?;
+        user_data::register_tokens(cluster, &kubectl)?;
+        if user_data::has_comers(cluster)? {
+            serving::approve(&kubectl, &serving::find_waiting(&kubectl)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! What a host gets before anything of its cluster is known, and what every worker of a group gets: binaries, images, containerd, kubelet.
+//!
+//! No certificate of a host's own and no secret is in it. A pure function, as `complete` is; it writes nothing and asks no host.
+
+use std::collections::BTreeMap;
+
+use crate::artifacts::Obtained;
+use crate::cluster::Cluster;
+use crate::error::Result;
+use crate::node::Facts;
+use crate::node::boot::Mark;
+use crate::node::complete::{Binary, Complete, Content, Directory, File, HOST_BLOBS, Image, SCHEMA};
+use crate::provision::{Host, Role, Taint};
+
+use super::complete::CONTAINERD;
+use super::kubelet::{self, Agents};
+
+/// Hosts that are made alike and become nodes by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name: an RFC 1123 label.
+    pub name: String,
+    /// What its hosts are for.
+    pub role: Role,
+    /// Labels of its Nodes, beside those that only the control plane may set.
+    pub labels: BTreeMap<String, String>,
+    /// Taints of its Nodes: `KEY=VALUE:EFFECT`.
+    pub taints: Vec<String>,
+    /// Another limit of pods than the cluster's.
+    pub max_pods: Option<u32>,
+}
+
+/// Whose configuration it is: one host's, or that of any host of a group, with marks for what only the host knows.
+#[derive(Clone, Copy)]
+pub(super) struct Seat<'a> {
+    pub(super) name: &'a str,
+    /// An address, or the mark of one.
+    pub(super) address: &'a str,
+    pub(super) role: Role,
+    /// A folder on the host in which artifacts lie already; empty when there is none.
+    pub(super) blobs: &'a str,
+    /// The group, of a host that comes by itself.
+    pub(super) group: Option<&'a Group>,
+    /// Taints of this one host.
+    pub(super) taints: &'a [Taint],
+}
+
+impl<'a> Seat<'a> {
+    /// One host; `address` is its own as text.
+    pub(super) fn of_host(host: &'a Host, address: &'a str) -> Self {
+        Self { name: &host.name, address, role: host.role, blobs: &host.blobs, group: None, taints: &host.taints }
+    }
+
+    /// Any host of a group.
+    pub(super) const fn of_group(group: &'a Group) -> Self {
+        let (name, address) = (Mark::Name.text(), Mark::Address.text());
+        Self { name, address, role: group.role, blobs: "", group: Some(group), taints: &[] }
+    }
+}
+
+/// What a seat's configuration is made from.
+#[derive(Clone, Copy)]
+pub(super) struct Outfit<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) artifacts: &'a Obtained,
+    pub(super) seat: Seat<'a>,
+    pub(super) facts: &'a Facts,
+    /// Whether there are workers: the control plane is kept free of pods of users then.
+    pub(super) has_workers: bool,
+}
+
+impl<'a> Outfit<'a> {
+    /// The part that needs nothing of the cluster.
+    pub(super) fn machine(&self) -> Result<Complete> {
+        let blobs = [self.seat.blobs, HOST_BLOBS].into_iter().filter(|dir| !dir.is_empty());
+        let agents = self.agents()?;
+        // For the next boot; `turnup node up` sets them now.
+        let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
+        let files = vec![
+            text_file("/etc/containerd/config.toml", 0o600, agents.containerd_config()?),
+            text_file("/etc/sysctl.d/90-turnup.conf", 0o600, settings.collect()),
+        ];
+        Ok(Complete {
+            schema: SCHEMA.into(),
+            node: self.seat.name.into(),
+            role: self.seat.role,
+            kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
+            blobs: blobs.map(Into::into).collect(),
+            ports: self.seat.role.ports(self.cluster.settings.api_port),
+            users: Vec::new(),
+            // A container's kernel is the machine's around it, which the doctor has looked at.
+            modules: if self.facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
+            sysctls: kubelet::sysctls(),
+            pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
+            directories: machine_directories(),
+            binaries: self.binaries()?,
+            files,
+            images: self.images()?,
+            units: agents.units()?.into_iter().filter(|unit| unit.name == CONTAINERD).collect(),
+            health: Vec::new(),
+        })
+    }
+
+    /// All of a worker that asks for its certificates itself: the machine, the cluster's authority and kubelet. `authority` is in PEM.
+    pub(super) fn worker(&self, authority: &str) -> Result<Complete> {
+        let machine = self.machine()?;
+        let agents = self.agents()?;
+        let mut files = machine.files;
+        files.push(text_file("/etc/kubernetes/pki/ca.crt", 0o644, authority.to_owned()));
+        files.push(text_file(kubelet::CONFIG, 0o600, agents.kubelet_config()?));
+        let mut directories = machine.directories;
+        directories.extend(node_directories());
+        Ok(Complete { files, directories, units: agents.units()?, ..machine })
+    }
+
+    pub(super) fn agents(&self) -> Result<Agents<'a>> {
+        Ok(Agents {
+            settings: &self.cluster.settings,
+            source: &self.cluster.source,
+            seat: self.seat,
+            facts: self.facts,
+            pause: self.artifacts.reference("pause")?,
+            tainted: self.seat.role == Role::ControlPlane && self.has_workers,
+        })
+    }
+
+    fn binaries(&self) -> Result<Vec<Binary>> {
+        let place = |name: &str, dir: &str| -> Result<Binary> {
+            Ok(Binary { name: name.into(), sha256: self.artifacts.sha256(name)?, path: format!("{dir}/{name}") })
+        };
+        let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet"];
+        let plugins = ["bridge", "host-local", "loopback", "portmap"];
+        let tools = tools.into_iter().map(|name| place(name, "/opt/turnup/bin"));
+        tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
+    }
+
+    /// Static pods wait for their images; the images of addons can follow while the control plane starts.
+    fn images(&self) -> Result<Vec<Image>> {
+        let role = self.seat.role;
+        let control: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+        let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
+        let later = ["flannel", "kube-proxy", "coredns", "agnhost"];
+        let image = |name: &str, first: bool| -> Result<Image> {
+            let sha256 = self.artifacts.sha256(&format!("image/{name}"))?;
+            Ok(Image { reference: self.artifacts.reference(name)?, sha256, first })
+        };
+        // A worker joins a cluster that may send it pods at once, so it waits for all of them.
+        let wait = role == Role::Worker;
+        first.map(|name| image(name, true)).chain(later.iter().map(|name| image(name, wait))).collect()
+    }
+}
+
+/// The facts of a host of an image, with the mark of what its user data cannot know.
+pub(super) fn marked(facts: &Facts) -> Facts {
+    Facts { resolv_conf: Mark::ResolvConf.text().into(), ..facts.clone() }
+}
+
+fn text_file(path: &str, mode: u32, text: String) -> File {
+    File { path: path.into(), mode, owner: 0, content: Content::Text(text), initial: false }
+}
+
+fn machine_directories() -> Vec<Directory> {
+    let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
+    vec![directory("/etc/cni/net.d", 0o755), directory("/opt/cni/bin", 0o755), directory("/var/lib/turnup", 0o700)]
+}
+
+/// What kubelet needs on any node.
+pub(super) fn node_directories() -> Vec<Directory> {
+    let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
+    vec![
+        directory("/etc/kubernetes", 0o755),
+        directory("/etc/kubernetes/manifests", 0o700),
+        directory("/etc/kubernetes/pki", 0o755),
+        directory("/var/lib/kubelet/pki", 0o750),
+    ]
+}

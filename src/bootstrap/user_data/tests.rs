@@ -1,0 +1,311 @@
+//! Tests of user data: every form and role as a person would read it, quoting, limits, and that no secret of the cluster is in any of it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::format_push_string, reason = "a test may be slow and plain")]
+#![expect(clippy::case_sensitive_file_extension_comparisons, reason = "the endings are our own")]
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::piece::public_keys;
+use super::*;
+use crate::artifacts::Lock;
+use crate::config::{Settings, TreeSource};
+
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF admin@desk";
+
+fn group(name: &str, role: Role) -> Group {
+    let labels = BTreeMap::from([("disk".to_owned(), "fast".to_owned()), ("team".to_owned(), "a".to_owned())]);
+    Group { name: name.into(), role, labels, taints: vec!["gpu=yes:NoSchedule".into()], max_pods: Some(50) }
+}
+
+/// A cluster of a cloud with this form, in a directory of its own.
+fn cluster(dir: &Path, form: Form) -> Cluster {
+    let source = TreeSource::embedded();
+    let settings = Settings::defaults(&source).unwrap();
+    let mut cluster = Cluster::open(&settings, source, dir).unwrap();
+    cluster.settings.target = "gce".into();
+    dir.clone_into(&mut cluster.work_dir);
+    let user_data = &mut cluster.settings.user_data;
+    user_data.pull = true;
+    user_data.form = form;
+    user_data.artifacts_url = "https://example.com/it's mine/100%/".into();
+    user_data.token_lifetime = Duration::from_hours(2160);
+    user_data.user = "turnup".into();
+    cluster.store.create_dir("ssh").unwrap();
+    cluster.store.write_file(format!("{SSH_KEY}.pub"), KEY.as_bytes(), 0o644).unwrap();
+    cluster
+}
+
+fn add_part(cluster: &mut Cluster, name: &str, kind: PartKind, text: &str) {
+    fs_err::write(cluster.work_dir.join(name), text).unwrap();
+    let part = Part { name: name.into(), file: name.into(), kind, roles: Vec::new(), groups: Vec::new() };
+    cluster.settings.user_data.parts.push(part);
+}
+
+fn render_for(cluster: &Cluster, group: &Group) -> Result<String> {
+    let artifacts = Obtained::pinned(&Lock::embedded().unwrap().select("1.36.3").unwrap());
+    render(cluster, &artifacts, &image_facts(), group, API_HOST).map(|text| text.to_string())
+}
+
+fn unpack(text: &str) -> String {
+    let bytes = STANDARD.decode(text.split_whitespace().collect::<String>()).unwrap();
+    let mut plain = String::new();
+    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_string(&mut plain).unwrap();
+    plain
+}
+
+/// The content of every file of ours by its path.
+fn files_of(form: Form, text: &str) -> BTreeMap<String, String> {
+    let value = parse(form, text);
+    let list = if form == Form::CloudInit { &value["write_files"] } else { &value["storage"]["files"] };
+    let content = |file: &Value| match form {
+        Form::CloudInit if file["encoding"] == "gz+b64" => unpack(file["content"].as_str().unwrap()),
+        Form::CloudInit => file["content"].as_str().unwrap().to_owned(),
+        Form::Ignition => {
+            let source = file["contents"]["source"].as_str().unwrap();
+            match source.strip_prefix("data:;base64,") {
+                Some(packed) if file["contents"]["compression"] == "gzip" => unpack(packed),
+                Some(plain) => String::from_utf8(STANDARD.decode(plain).unwrap()).unwrap(),
+                None => source.strip_prefix("data:,").unwrap().replace("%0A", "\n"),
+            }
+        }
+    };
+    list.as_array().unwrap().iter().map(|file| (file["path"].as_str().unwrap().to_owned(), content(file))).collect()
+}
+
+/// The document as data; of a MIME message the part of ours.
+fn parse(form: Form, text: &str) -> Value {
+    if form == Form::Ignition {
+        return serde_json::from_str(text).unwrap();
+    }
+    let at = text.find("#cloud-config\n").unwrap();
+    let config = text[at..].trim_start_matches("#cloud-config\n").split("\n--turnup-").next().unwrap();
+    serde_json::from_str(&unescape(config)).unwrap()
+}
+
+/// What YAML makes of its escapes, back in JSON's own letters.
+fn unescape(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        plain += &rest[..at];
+        let kind = rest.as_bytes()[at + 1];
+        let length = match kind {
+            b'x' => 2,
+            b'u' => 4,
+            b'U' => 8,
+            _ => 0,
+        };
+        let end = at + 2 + length;
+        let code = u32::from_str_radix(&rest[at + 2..end], 16).unwrap_or(0);
+        // JSON's own escapes stay what they are, those of control characters among them.
+        if code < 0x20 {
+            plain += &rest[at..end];
+        } else {
+            plain.push(char::from_u32(code).unwrap());
+        }
+        rest = &rest[end..];
+    }
+    plain + rest
+}
+
+/// The document with what differs from run to run replaced, and what is packed unpacked.
+fn readable(cluster: &Cluster, form: Form, group: &Group) -> String {
+    let text = render_for(cluster, group).unwrap();
+    let files = files_of(form, &text);
+    let mut shown = serde_json::to_string_pretty(&parse(form, &text)).unwrap();
+    for line in shown.clone().lines().filter(|line| line.contains("H4sI")) {
+        shown = shown.replace(line.trim(), "(packed)");
+    }
+    for (path, content) in files {
+        let content = match serde_json::from_str::<Value>(&content) {
+            Ok(value) => serde_json::to_string_pretty(&value).unwrap(),
+            Err(_) => content,
+        };
+        shown += &format!("\n--- {path}\n{content}");
+    }
+    if let Some(tokens) = token::find_for_group(&cluster.store, &group.name).unwrap() {
+        shown = shown.replace(tokens.current(), "TOKEN");
+        let authority = Pki::new(&cluster.store).text("ca", "crt").unwrap();
+        shown = shown
+            .replace(&STANDARD.encode(&authority), "AUTHORITY")
+            .replace(&authority.replace('\n', "\\n"), "AUTHORITY");
+    }
+    shown.replace(cluster.version(), "VERSION")
+}
+
+#[test]
+fn every_line_of_what_a_host_gets() {
+    for form in [Form::CloudInit, Form::Ignition] {
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = cluster(dir.path(), form);
+        for (name, role) in [("pool", Role::Worker), ("masters", Role::ControlPlane)] {
+            let shown = readable(&cluster, form, &group(name, role));
+            insta::assert_snapshot!(format!("{form:?}_{}", role.name()), shown);
+        }
+    }
+}
+
+/// Every file of the cluster's directory that holds a secret, and the secrets in it, in each spelling that a document could have.
+fn secrets(cluster: &Cluster) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in fs_err::read_dir(cluster.store.path("pki")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = fs_err::read_to_string(&path).unwrap();
+        if name.ends_with(".key") {
+            let body: Vec<&str> = text.lines().filter(|line| !line.starts_with("-----")).collect();
+            found.push((name.clone(), body[0].to_owned()));
+            found.push((name, STANDARD.encode(&text)[..40].to_owned()));
+        } else if name.starts_with("token-") {
+            let value: Value = serde_json::from_str(&text).unwrap();
+            let (_, secret) = value["current"]["token"].as_str().unwrap().split_once('.').unwrap();
+            found.push((name, secret.to_owned()));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_user_data_has_a_secret_but_a_workers_own_token() {
+    for form in [Form::CloudInit, Form::Ignition] {
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = cluster(dir.path(), form);
+        let pki = Pki::new(&cluster.store);
+        cluster.store.create_dir("pki").unwrap();
+        for authority in Authority::ALL {
+            pki.ensure_authority(authority, "it").unwrap();
+        }
+        pki.ensure_service_account_key().unwrap();
+        pki.ensure_encryption_key().unwrap();
+        let groups = [group("pool", Role::Worker), group("other", Role::Worker), group("masters", Role::ControlPlane)];
+        let documents: Vec<String> = groups.iter().map(|group| render_for(&cluster, group).unwrap()).collect();
+        let secrets = secrets(&cluster);
+        assert!(secrets.len() >= 12, "five keys in two spellings and two tokens: {}", secrets.len());
+        for (group, document) in groups.iter().zip(&documents) {
+            let mut all = document.clone() + &files_of(form, document).into_values().collect::<String>();
+            all += &all.replace("\\n", "\n");
+            for (name, secret) in &secrets {
+                let is_its_own = *name == format!("token-{}.json", group.name);
+                assert_eq!(all.contains(secret), is_its_own, "{name} in the user data of {}", group.name);
+            }
+            assert!(!all.contains("PRIVATE KEY"), "{}", group.name);
+        }
+    }
+}
+
+#[test]
+fn parts_are_chosen_checked_and_kept_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = cluster(dir.path(), Form::CloudInit);
+    let script = "#!/bin/sh\necho 'it is' \"100%\" > /etc/mine\n";
+    add_part(&mut cluster, "agent", PartKind::ShellScript, script);
+    add_part(&mut cluster, "config", PartKind::CloudConfig, "#cloud-config\nruncmd: [[echo, hello]]\n");
+    cluster.settings.user_data.parts[1].roles = vec!["control-plane".into()];
+    let text = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
+    assert!(text.is_ascii());
+    let packed = text.split("filename=\"part-001-agent.sh\"\n\n").nth(1).unwrap().split("\n--").next().unwrap();
+    assert_eq!(unpack(packed), script);
+    let foreign = script.replace("it is", "ü");
+    fs_err::write(dir.path().join("agent"), &foreign).unwrap();
+    let text_of_foreign = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
+    assert!(text_of_foreign.is_ascii() && text_of_foreign.contains(&STANDARD.encode(foreign)));
+    assert!(!text.contains("part-002"), "the other one is for the control plane");
+    assert!(render_for(&cluster, &group("masters", Role::ControlPlane)).unwrap().contains("part-002-config.yaml"));
+
+    let refused = |cluster: &Cluster| render_for(cluster, &group("pool", Role::Worker)).unwrap_err().render();
+    let mut said = Vec::new();
+    for (name, kind, text) in [
+        ("no-shebang", PartKind::ShellScript, "echo\n"),
+        ("no-header", PartKind::CloudConfig, "runcmd: []\n"),
+        ("other-form", PartKind::Ignition, "{}"),
+    ] {
+        cluster.settings.user_data.parts.clear();
+        add_part(&mut cluster, name, kind, text);
+        said.push(refused(&cluster));
+    }
+    cluster.settings.user_data.form = Form::Ignition;
+    cluster.settings.user_data.parts.clear();
+    add_part(&mut cluster, "butane", PartKind::Ignition, "variant: fcos\n");
+    said.push(refused(&cluster));
+    cluster.settings.user_data.parts.clear();
+    cluster.settings.user_data.artifacts_url.clear();
+    said.push(refused(&cluster));
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cluster = cluster(dir.path(), Form::CloudInit);
+    // Random letters do not shrink.
+    let mut bytes = vec![0_u8; 30_000];
+    getrandom::fill(&mut bytes).unwrap();
+    add_part(&mut cluster, "installer", PartKind::ShellScript, &format!("#!/bin/sh\n# {}\n", hex::encode(&bytes)));
+    let workers = group("pool", Role::Worker);
+    for (target, fits) in [("gce", true), ("azure", true), ("aws", false), ("local", true)] {
+        cluster.settings.target = target.into();
+        let result = render_for(&cluster, &workers);
+        assert_eq!(result.is_ok(), fits, "{target}");
+        let Err(error) = result else { continue };
+        assert!(error.evidence_lines()[0].starts_with("part installer (installer): "), "{}", error.render());
+        assert!(error.message().ends_with("and aws takes 16384"), "{}", error.message());
+    }
+    cluster.settings.user_data.parts.clear();
+    cluster.settings.target = "aws".into();
+    let size = render_for(&cluster, &workers).unwrap().len();
+    assert!(size < 10_500, "{size} bytes with no parts leave no room for those of people");
+}
+
+#[test]
+fn a_file_of_keys_is_read_and_a_private_one_refused() {
+    let text = format!("# people\n\n{KEY}\n  ssh-rsa AAAA \"o'neill\" \n");
+    assert_eq!(public_keys("f", &text).unwrap(), [KEY, "ssh-rsa AAAA \"o'neill\""]);
+    for (text, expected) in [
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\n", "holds a private key"),
+        ("ssh-ed25519\n", "line 1 of its keys is no public key"),
+    ] {
+        let error = public_keys("f", text).unwrap_err();
+        assert!(error.message().contains(expected), "{}", error.message());
+    }
+}
+
+proptest! {
+    /// Whatever people call themselves and their things: the data that comes out is the data that went in.
+    #[test]
+    fn every_text_survives_in_both_forms(user in "\\PC{1,20}", key in ".{0,60}", host in "[ -~]{1,40}", name in any::<String>()) {
+        for form in [Form::CloudInit, Form::Ignition] {
+            let guest = || Guest {
+                pieces: vec![
+                    Piece::packed("boot", boot::FILE, 0o600, Zeroizing::new(name.clone().into_bytes())),
+                    Piece::plain("api", boot::API_FILE, 0o644, Zeroizing::new(host.clone().into_bytes())),
+                ],
+                login: Login { user: user.clone(), keys: vec![key.clone()] },
+                parts: Vec::new(),
+            };
+            let text = match form {
+                Form::CloudInit => cloud_init::render(&guest()).unwrap(),
+                Form::Ignition => ignition::render(&guest()).unwrap(),
+            };
+            let value = parse(form, &text);
+            let (users, keys) = match form {
+                Form::CloudInit => (&value["users"], "ssh_authorized_keys"),
+                Form::Ignition => (&value["passwd"]["users"], "sshAuthorizedKeys"),
+            };
+            prop_assert_eq!(users[0]["name"].as_str(), Some(user.as_str()));
+            prop_assert_eq!(users[0][keys][0].as_str(), Some(key.as_str()));
+            if form == Form::CloudInit {
+                prop_assert!(text.bytes().all(|byte| byte == b'\n' || (0x20..0x7f).contains(&byte)));
+                let files = files_of(form, &text);
+                prop_assert_eq!(&files[boot::FILE], &name);
+                prop_assert_eq!(&files[boot::API_FILE], &host);
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `turnup user-data`: what a machine that somebody else makes has to be told so that it joins the running cluster by itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::bootstrap::{Group, user_data};
+use crate::cluster::user_data::Form;
+use crate::error::{Error, Result};
+use crate::provision::Role;
+use crate::provision::handoff::is_label;
+
+use super::run::open_cluster;
+use super::{Global, Printer};
+
+/// Below the options.
+const NOTES: &str = "\
+The file holds a token with which its reader joins a worker of this group while the token is good: keep it
+as a secret, and remove .turnup/<cluster>/pki/token-<GROUP>.json and run the command again when it leaked.
+docs/user-data.md tells each line of it. The same command may be repeated: it keeps a token that is fresh.";
+
+/// Options of `turnup user-data`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = NOTES)]
+pub struct Args {
+    /// A name for the machines that will share this token: an RFC 1123 label
+    #[arg(value_name = "GROUP", value_parser = parse_label)]
+    group: String,
+    /// Where the directory of `turnup artifacts export` is served
+    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    artifacts_url: String,
+    /// What the image understands
+    #[arg(long, value_name = "FORM", default_value = "cloud-init")]
+    form: FormName,
+    /// The user that logs in; without keys nobody does
+    #[arg(long, value_name = "NAME", default_value = "root")]
+    user: String,
+    /// A file with public keys that may log in, besides the cluster's own; may be repeated
+    #[arg(long, value_name = "FILE")]
+    keys: Vec<String>,
+    /// Labels of the Nodes
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = parse_pair)]
+    labels: Vec<(String, String)>,
+    /// Take the machines to be like this node; else virtual machines with systemd and cgroup v2
+    #[arg(long, value_name = "NODE")]
+    like: Option<String>,
+    /// How long the token is good
+    #[arg(long, value_name = "HOURS", default_value_t = 2160, value_parser = clap::value_parser!(u64).range(1..=87600))]
+    token_hours: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormName {
+    /// cloud-init
+    CloudInit,
+    /// Ignition, version 3
+    Ignition,
+}
+
+fn parse_label(text: &str) -> Result<String, String> {
+    if is_label(text) { Ok(text.to_owned()) } else { Err("lower-case letters, digits and '-', at most 63".to_owned()) }
+}
+
+fn parse_url(text: &str) -> Result<String, String> {
+    let known = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    if known && !text.chars().any(|letter| letter.is_control() || letter == ' ') {
+        Ok(text.to_owned())
+    } else {
+        Err("expected http://… or https://…".to_owned())
+    }
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| "expected KEY=VALUE".to_owned())?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Renders, lets the token in, and prints where the file is.
+pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
+    let cluster = Arc::into_inner(open_cluster(global)?);
+    let mut cluster = cluster.ok_or_else(|| Error::bug("a cluster that was just opened is in other hands"))?;
+    let handoff = cluster.handoff()?;
+    let facts = match &args.like {
+        Some(node) => user_data::facts_of(&cluster, node)?,
+        None => user_data::image_facts(),
+    };
+    let settings = &mut cluster.settings.user_data;
+    settings.form = match args.form {
+        FormName::CloudInit => Form::CloudInit,
+        FormName::Ignition => Form::Ignition,
+    };
+    settings.artifacts_url.clone_from(&args.artifacts_url);
+    settings.token_lifetime = Duration::from_hours(args.token_hours);
+    settings.user.clone_from(&args.user);
+    settings.key_files.clone_from(&args.keys);
+    let group = Group {
+        name: args.group.clone(),
+        role: Role::Worker,
+        labels: BTreeMap::from_iter(args.labels.clone()),
+        taints: Vec::new(),
+        max_pods: None,
+    };
+    user_data::require_own_labels(&group.name, group.labels.keys())?;
+    let lock = cluster.store.lock("turnup user-data")?;
+    lock.takeover().inspect(|message| printer.remark(message));
+    let text = user_data::render(&cluster, &cluster.obtained()?, &facts, &group, &handoff.api.host)?;
+    user_data::admit(&cluster, &group)?;
+    let file = user_data::file_of(&group.name, cluster.settings.user_data.form);
+    cluster.store.write_file(&file, text.as_bytes(), 0o600)?;
+    drop(lock);
+    printer.line(&cluster.store.path(file).display().to_string())
+}

@@ -1,0 +1,141 @@
+//! The settings of user data and of logging in by it, as typed values. Only read here; `bootstrap::user_data` acts on them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::config::Settings;
+use crate::error::{Context as _, Error, Result};
+use crate::provision::Role;
+
+/// `phase1.user_data` and what of `phase1.ssh` and `phase1.node_groups` goes with it.
+#[derive(Clone, Debug, Default)]
+pub struct UserDataSettings {
+    /// Whether hosts become nodes by user data; never on targets that have none.
+    pub pull: bool,
+    /// The form that the image understands.
+    pub form: Form,
+    /// Where the directory of `turnup artifacts export` is served.
+    pub artifacts_url: String,
+    /// How long the token of a group is good.
+    pub token_lifetime: Duration,
+    /// Parts of a person's own.
+    pub parts: Vec<Part>,
+    /// The user that turnup logs in as.
+    pub user: String,
+    /// Files with further public keys.
+    pub key_files: Vec<String>,
+    /// Groups of hosts as a person gave them; empty where there is one pool.
+    pub groups: Vec<GroupRecord>,
+}
+
+/// A form of user data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// `#cloud-config`, inside of MIME when there are parts.
+    #[default]
+    CloudInit,
+    /// Ignition, version 3.
+    Ignition,
+}
+
+/// One of `phase1.user_data.parts`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// Its name.
+    pub name: String,
+    /// The file, from the directory of the configuration.
+    pub file: String,
+    /// What is in it.
+    #[serde(rename = "type")]
+    pub kind: PartKind,
+    /// Only for hosts of these roles; for all when empty.
+    #[serde(default)]
+    pub roles: Vec<String>,
+    /// Only for hosts of these groups; for all when empty.
+    #[serde(default)]
+    pub groups: Vec<String>,
+}
+
+/// What a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartKind {
+    /// `#cloud-config`.
+    CloudConfig,
+    /// A script that names its interpreter.
+    ShellScript,
+    /// An Ignition configuration.
+    Ignition,
+}
+
+/// What the hosts of one of `phase1.node_groups` become, as far as their user data says it. Other fields are for whoever makes hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct GroupRecord {
+    /// Its name.
+    pub name: String,
+    /// `control-plane`, `worker` or `bastion`.
+    pub role: String,
+    /// Labels of its Nodes.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Taints of its Nodes.
+    #[serde(default)]
+    pub taints: Vec<String>,
+    /// Its own limit of pods.
+    #[serde(default)]
+    pub max_pods: Option<u32>,
+    /// Files with user data of its own.
+    #[serde(default)]
+    pub additional_user_data: Vec<String>,
+}
+
+impl Part {
+    /// Whether a host of this group and role gets it.
+    #[must_use]
+    pub fn is_for(&self, group: &str, role: Role) -> bool {
+        let among = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+        among(&self.groups, group) && among(&self.roles, role.name())
+    }
+}
+
+impl UserDataSettings {
+    /// Reads them; the defaults where the target has no user data.
+    pub(super) fn read(settings: &Settings) -> Result<Self> {
+        const METHOD: &str = "phase1.user_data.method";
+        if settings.get(METHOD)? != "pull" {
+            return Ok(Self::default());
+        }
+        let format = settings.get("phase1.user_data.format")?;
+        Ok(Self {
+            pull: true,
+            form: if format == "ignition" { Form::Ignition } else { Form::CloudInit },
+            artifacts_url: settings.get("phase1.user_data.artifacts_url")?,
+            token_lifetime: duration(settings, "phase1.user_data.token_lifetime")?,
+            parts: records(settings, "phase1.user_data.parts")?,
+            user: settings.get("phase1.ssh_user")?,
+            key_files: words(&settings.get("phase1.ssh.authorized_key_files")?),
+            groups: records(settings, "phase1.node_groups")?,
+        })
+    }
+}
+
+fn words(list: &str) -> Vec<String> {
+    list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn records<T: serde::de::DeserializeOwned>(settings: &Settings, name: &str) -> Result<Vec<T>> {
+    let text = settings.get(name)?;
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_str(&text).context(format!("{name} is no list of records"))
+}
+
+fn duration(settings: &Settings, name: &str) -> Result<Duration> {
+    let text = settings.get(name)?;
+    let span: jiff::SignedDuration = text.parse().context(format!("{name}: {text:?} is no duration"))?;
+    Duration::try_from(span).map_err(|_| Error::config(format!("{name}: {text:?} is no duration")))
+}

@@ -1,0 +1,324 @@
+//! `turnup node up --boot`: what user data left on this host, filled with what only this host knows, applied at every boot with nobody
+//! watching.
+//!
+//! User data is one for all hosts of a group. What differs between them is a closed list of [`Mark`]s; everything else is fixed in the
+//! complete configuration that it carries. Nothing here decides what a node is, and nothing is changed before every artifact is here.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use crate::document::{self, Document};
+use crate::error::{Context as _, Error, Result};
+use crate::provision::handoff::is_label;
+
+use super::complete::{Complete, HOST_FILE};
+use super::up::{self, Delivery};
+use super::{Facts, fetch};
+
+/// What user data leaves on the host.
+pub const FILE: &str = "/var/lib/turnup/boot.json";
+/// The host of the API server, where user data was made before anybody knew it.
+pub const API_FILE: &str = "/var/lib/turnup/api-host";
+/// Puts turnup itself on the host.
+pub const FETCH_FILE: &str = "/var/lib/turnup/fetch-turnup";
+/// Installs what a node needs of its distribution and the image lacks.
+pub const PACKAGES_FILE: &str = "/var/lib/turnup/install-packages";
+/// The unit that runs all of this at every boot.
+pub const UNIT: &str = "turnup-node.service";
+/// Where turnup lies on a host.
+pub const TURNUP: &str = "/opt/turnup/bin/turnup";
+
+/// What user data does not know, and what stands for it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// The Node's name: the first label of the host's own name.
+    Name,
+    /// The address from which the host reaches others: that of its default route.
+    Address,
+    /// The file of name servers for pods ([`Facts::resolv_conf`]).
+    ResolvConf,
+    /// The host of the API server: whoever makes its address puts it into [`API_FILE`].
+    Api,
+}
+
+impl Mark {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Name, Self::Address, Self::ResolvConf, Self::Api];
+
+    /// The text that stands for it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Name => "@turnup:name@",
+            Self::Address => "@turnup:address@",
+            Self::ResolvConf => "@turnup:resolv-conf@",
+            Self::Api => "@turnup:api@",
+        }
+    }
+}
+
+/// The content of [`FILE`]. It holds a token, so it has no `Debug`.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Boot {
+    /// Always [`Boot::SCHEMA`](Document::SCHEMA).
+    pub schema: String,
+    /// The group of the host, for messages.
+    pub group: String,
+    /// What the image was taken to be; a host that is something else is refused.
+    pub expects: Expected,
+    /// Artifacts lie below it as `sha256/<hex>`.
+    pub artifacts_url: String,
+    /// The complete configuration, with marks.
+    pub complete: Complete,
+    /// The kubeconfig with the group's token, with marks; none on the control plane, whose secrets come over SSH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap_kubeconfig: Option<Zeroizing<String>>,
+}
+
+/// The facts of a host on which its complete configuration depends and that are the same for all hosts of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// `x86_64`, `aarch64`.
+    pub arch: String,
+    /// 1 or 2.
+    pub cgroup: u8,
+    /// Whether the host is a container.
+    pub container: bool,
+    /// Whether processes may lower their `oom_score_adj`.
+    pub lowers_oom_score: bool,
+}
+
+impl Document for Boot {
+    const SCHEMA: &'static str = "turnup.boot/1";
+    const WHAT: &'static str = "what user data leaves on a host";
+    const REMEDY: &'static str = "make the host anew: its user data writes the file at the first boot";
+}
+
+impl From<&Facts> for Expected {
+    fn from(facts: &Facts) -> Self {
+        let Facts { arch, cgroup, container, lowers_oom_score, .. } = facts.clone();
+        Self { arch, cgroup, container, lowers_oom_score }
+    }
+}
+
+/// Makes this host what its user data says, or, when something newer was applied to it since, what that says. One
+/// [`Report`](up::Report) a line goes to `out`.
+pub fn run(out: &mut dyn Write) -> Result<()> {
+    let boot: Boot = document::parse(FILE, &fs_err::read_to_string(FILE)?)?;
+    fetch::fetch_missing(&find_delivery(&boot)?.complete, &boot.artifacts_url, out)?;
+    let _turn = up::take_turn()?;
+    // Somebody may have logged in and brought another one meanwhile; what that needs, it brought along.
+    up::run_alone(find_delivery(&boot)?, out)
+}
+
+/// What was applied last counts more than what the host began with.
+fn find_delivery(boot: &Boot) -> Result<Delivery> {
+    let secrets = BTreeMap::new();
+    if let Ok(text) = fs_err::read_to_string(HOST_FILE) {
+        let complete = Complete::parse(HOST_FILE, &text)?;
+        return Ok(Delivery { complete, secrets, bootstrap_kubeconfig: None });
+    }
+    let facts = Facts::read()?;
+    require_expected(boot, &Expected::from(&facts))?;
+    let known = find_known(&facts)?;
+    let (complete, bootstrap_kubeconfig) = fill(boot, &known)?;
+    Ok(Delivery { complete, secrets, bootstrap_kubeconfig })
+}
+
+fn require_expected(boot: &Boot, found: &Expected) -> Result<()> {
+    if *found == boot.expects {
+        return Ok(());
+    }
+    let message = format!("this host is not what the user data of its group {} was made for", boot.group);
+    Err(Error::person(message)
+        .evidence(format!("expected {:?}", boot.expects))
+        .evidence(format!("found {found:?}"))
+        .hint("choose an image of the kind that was expected, or make the user data for this one: turnup up"))
+}
+
+/// Values by mark; the API's host only where there is a file of it.
+type Known = BTreeMap<Mark, String>;
+
+fn find_known(facts: &Facts) -> Result<Known> {
+    let mut known = Known::from([
+        (Mark::Name, node_name(&rustix::system::uname().nodename().to_string_lossy())?),
+        (Mark::Address, default_address()?.to_string()),
+        (Mark::ResolvConf, facts.resolv_conf.clone()),
+    ]);
+    if Path::new(API_FILE).exists() {
+        known.insert(Mark::Api, fs_err::read_to_string(API_FILE)?.trim().to_owned());
+    }
+    Ok(known)
+}
+
+/// The first label of the host's name in lower case. A host that has no name of its own yet is waited for.
+fn node_name(host: &str) -> Result<String> {
+    let name = host.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    if name == "localhost" || name == "(none)" || name.is_empty() {
+        return Err(Error::transient(format!("this host has no name of its own yet, but {host:?}"))
+            .hint("its cloud names it at the first boot; by hand: hostnamectl set-hostname NAME"));
+    }
+    if !is_label(&name) {
+        return Err(Error::person(format!("the host's name {host:?} cannot be the name of a Node"))
+            .hint("letters, digits and '-', at most 63, beginning and ending with a letter or digit"));
+    }
+    Ok(name)
+}
+
+/// The address with which this host would speak to the world; nothing is sent. The address asked about is one of documentation (RFC 5737).
+fn default_address() -> Result<IpAddr> {
+    let route = || -> std::io::Result<IpAddr> {
+        let socket = UdpSocket::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
+        socket.connect(SocketAddr::from(([192, 0, 2, 1], 9)))?;
+        Ok(socket.local_addr()?.ip())
+    };
+    route().map_err(|error| Error::transient("this host has no default route yet").source(error).hint("ip route show"))
+}
+
+/// The configuration and the kubeconfig with every mark replaced.
+fn fill(boot: &Boot, known: &Known) -> Result<(Complete, Option<Zeroizing<String>>)> {
+    known.iter().try_for_each(|(mark, value)| require_plain(*mark, value))?;
+    let mut value = serde_json::to_value(&boot.complete).context("cannot write the complete configuration")?;
+    replace_in(&mut value, known)?;
+    let complete = serde_json::from_value(value).context("the filled complete configuration is none")?;
+    let kubeconfig = boot.bootstrap_kubeconfig.as_ref();
+    let kubeconfig = kubeconfig.map(|text| replace(text, known).map(Zeroizing::new)).transpose()?;
+    Ok((complete, kubeconfig))
+}
+
+/// The values go into JSON, flags and units: nothing that could end a word there.
+fn require_plain(mark: Mark, value: &str) -> Result<()> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte);
+    if !value.is_empty() && value.bytes().all(plain) {
+        return Ok(());
+    }
+    let hint = format!("look on the host at {API_FILE}, /etc/hostname and `ip route`");
+    Err(Error::person(format!("{value:?} cannot stand for {}", mark.text())).hint(hint))
+}
+
+fn replace_in(value: &mut Value, known: &Known) -> Result<()> {
+    match value {
+        Value::String(text) => *text = replace(text, known)?,
+        Value::Array(items) => items.iter_mut().try_for_each(|item| replace_in(item, known))?,
+        Value::Object(members) => members.values_mut().try_for_each(|member| replace_in(member, known))?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn replace(text: &str, known: &Known) -> Result<String> {
+    let mut filled = text.to_owned();
+    for mark in Mark::ALL.into_iter().filter(|mark| text.contains(mark.text())) {
+        let missing = || Error::person(format!("{API_FILE} is missing")).hint(<Boot as Document>::REMEDY);
+        filled = filled.replace(mark.text(), known.get(&mark).ok_or_else(missing)?);
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::*;
+    use crate::error::Class;
+    use crate::node::complete::{Content, File, SCHEMA, Unit};
+    use crate::provision::Role;
+
+    fn boot() -> Boot {
+        let text = |path: &str, text: &str| File {
+            path: path.into(),
+            mode: 0o600,
+            owner: 0,
+            content: Content::Text(text.into()),
+            initial: false,
+        };
+        let complete = Complete {
+            schema: SCHEMA.into(),
+            node: Mark::Name.text().into(),
+            role: Role::Worker,
+            kubernetes_version: "1.36.3".into(),
+            blobs: vec![],
+            users: vec![],
+            ports: vec![],
+            modules: vec![],
+            sysctls: BTreeMap::new(),
+            pod_networks: vec![],
+            directories: vec![],
+            binaries: vec![],
+            files: vec![text("/etc/kubelet.json", "{\"resolvConf\": \"@turnup:resolv-conf@\"}")],
+            images: vec![],
+            units: vec![Unit {
+                name: "kubelet.service".into(),
+                text: "--hostname-override=@turnup:name@ --node-ip=@turnup:address@".into(),
+                restart_on: vec![],
+            }],
+            health: vec![],
+        };
+        let expects = Expected { arch: "x86_64".into(), cgroup: 2, container: false, lowers_oom_score: true };
+        let bootstrap_kubeconfig = Some(Zeroizing::new("https://@turnup:api@:6443".to_owned()));
+        let (group, artifacts_url) = ("pool".into(), "http://192.0.2.1".into());
+        Boot { schema: Boot::SCHEMA.into(), group, expects, artifacts_url, complete, bootstrap_kubeconfig }
+    }
+
+    fn known() -> Known {
+        let values = ["pool-1", "10.0.0.7", "/run/resolv.conf", "api.example.com"];
+        Mark::ALL.into_iter().zip(values.map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn every_mark_is_filled_wherever_it_stands() {
+        let (complete, kubeconfig) = fill(&boot(), &known()).unwrap();
+        assert_eq!(complete.node, "pool-1");
+        assert_eq!(complete.units[0].text, "--hostname-override=pool-1 --node-ip=10.0.0.7");
+        let text = serde_json::to_string(&complete).unwrap();
+        assert!(!text.contains("@turnup:") && text.contains("/run/resolv.conf"), "{text}");
+        assert_eq!(kubeconfig.unwrap().as_str(), "https://api.example.com:6443");
+        // What it says of itself survives the way to the host.
+        let text = document::render("f", &boot()).unwrap();
+        assert!(document::parse::<Boot>("f", &text).unwrap().complete == boot().complete);
+    }
+
+    #[test]
+    fn a_value_that_would_end_its_word_is_refused_and_a_missing_one_named() {
+        for wrong in ["a b", "a\"b", "$(x)", "", "ä", "a\nb"] {
+            let error = fill(&boot(), &Known::from([(Mark::Api, wrong.to_owned())])).err().unwrap();
+            assert!(error.message().contains("cannot stand for @turnup:api@"), "{}", error.message());
+        }
+        let mut without = known();
+        without.remove(&Mark::Api);
+        assert_eq!(fill(&boot(), &without).err().unwrap().message(), format!("{API_FILE} is missing"));
+    }
+
+    #[test]
+    fn the_name_of_a_host_becomes_the_name_of_its_node() {
+        for (host, node) in [("pool-1", "pool-1"), ("IP-10-0-0-1.ec2.internal", "ip-10-0-0-1")] {
+            assert_eq!(node_name(host).unwrap(), node);
+        }
+        for (host, class) in [
+            ("localhost", Class::Transient),
+            ("localhost.localdomain", Class::Transient),
+            ("(none)", Class::Transient),
+            ("", Class::Transient),
+            ("my_host", Class::Person),
+            ("-a", Class::Person),
+            (&"a".repeat(64), Class::Person),
+        ] {
+            assert_eq!(node_name(host).unwrap_err().class(), class, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_host_of_another_kind_is_refused_before_anything_is_done() {
+        let found = Expected { cgroup: 1, ..boot().expects };
+        insta::assert_snapshot!(require_expected(&boot(), &found).unwrap_err().render());
+        require_expected(&boot(), &boot().expects).unwrap();
+    }
+}

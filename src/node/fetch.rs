@@ -1,0 +1,209 @@
+//! Artifacts that this host lacks, by their sha256 from a place that need not be trusted. What stopped in the middle is gone on with, what has
+//! other bytes is thrown away; nothing comes to its place before all of it is right.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::artifacts::{Digest, Quiet, resume_url};
+use crate::crowd;
+use crate::error::{Class, Context as _, Error, Result};
+use crate::exec::signals;
+
+use super::complete::{Complete, HOST_BLOBS};
+use super::up::Report;
+
+/// At a time: the servers of a whole group that boots share one place.
+const AT_ONCE: usize = 4;
+/// How long one boot keeps trying; the unit then begins anew.
+const BUDGET: Duration = Duration::from_mins(30);
+/// Between two tries: twice as long each time, up to the last.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LAST_PAUSE: Duration = Duration::from_mins(1);
+
+/// Fetches what the configuration needs and none of its folders has, writing a [`Report`] a line to `out`.
+pub(super) fn fetch_missing(complete: &Complete, url: &str, out: &mut dyn Write) -> Result<()> {
+    let mut missing: Vec<&str> = complete.artifacts().filter(|sha256| !complete.has_blob(sha256)).collect();
+    missing.sort_unstable();
+    missing.dedup();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let place = Place { url, dir: HOST_BLOBS.into(), since: Instant::now(), budget: BUDGET };
+    fs_err::create_dir_all(&place.dir)?;
+    let fetched = crowd::map(&missing, AT_ONCE, |sha256| place.fetch(sha256));
+    // Every one that fails is named: a mirror that lacks one usually lacks several.
+    let mut failed: Option<Error> = None;
+    for (sha256, result) in missing.iter().zip(fetched) {
+        match result {
+            Ok(()) => {
+                let line = serde_json::to_string(&Report::Changed(format!("{HOST_BLOBS}/{sha256}")));
+                writeln!(out, "{}", line.context("cannot write a report")?)?;
+            }
+            Err(error) => {
+                let more = format!("{}: {}", name_of(complete, sha256), error.message());
+                failed = Some(failed.unwrap_or(error).evidence(more));
+            }
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn name_of<'c>(complete: &'c Complete, sha256: &str) -> &'c str {
+    let binary = complete.binaries.iter().find(|binary| binary.sha256 == sha256).map(|binary| binary.name.as_str());
+    let image = || complete.images.iter().find(|image| image.sha256 == sha256).map(|image| image.reference.as_str());
+    binary.or_else(image).unwrap_or_default()
+}
+
+/// Where artifacts come from and go to.
+struct Place<'a> {
+    url: &'a str,
+    dir: PathBuf,
+    since: Instant,
+    budget: Duration,
+}
+
+impl Place<'_> {
+    fn fetch(&self, sha256: &str) -> Result<()> {
+        let wanted: Digest = sha256.parse().context("the complete configuration names an artifact by no sha256")?;
+        let url = format!("{}/sha256/{sha256}", self.url.trim_end_matches('/'));
+        let part = self.dir.join(format!(".part-{sha256}"));
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match fetch_once(&url, &wanted, &part) {
+                Ok(()) => break,
+                Err(error) if error.class() != Class::Transient || self.since.elapsed() + pause > self.budget => {
+                    return Err(error);
+                }
+                Err(_) => signals::sleep(pause)?,
+            }
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+        fs_err::File::open(&part)?.sync_all()?;
+        fs_err::rename(&part, self.dir.join(sha256))?;
+        fs_err::File::open(&self.dir)?.sync_all()?;
+        Ok(())
+    }
+}
+
+/// One try. A file that was gone on with and is wrong may have been wrong before, so it is begun anew.
+fn fetch_once(url: &str, wanted: &Digest, part: &Path) -> Result<()> {
+    let (found, there) = resume_url(url, part, &Quiet)?;
+    if found == *wanted {
+        return Ok(());
+    }
+    fs_err::remove_file(part)?;
+    let class = if there > 0 { Class::Transient } else { Class::Permanent };
+    Err(Error::new(class, format!("{url} has other bytes than those with this sha256"))
+        .evidence(format!("they have {found}"))
+        .hint("turnup artifacts export DIR, and serve that directory at phase1.user_data.artifacts_url"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use std::io::{BufRead as _, BufReader};
+    use std::net::{TcpListener, TcpStream};
+
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+
+    /// What the server does with one request.
+    #[derive(Clone, Copy)]
+    enum Turn {
+        /// Answers as a server that knows ranges.
+        Good,
+        /// Promises everything and ends in the middle.
+        Cut,
+        /// Sends all of it, whatever was asked for.
+        NoRanges,
+        /// Says this.
+        Status(u16),
+        /// Sends other bytes of the same length.
+        Wrong,
+    }
+
+    /// Serves these bytes, one turn a request; returns where, and what ranges were asked for when all turns are over.
+    fn serve(bytes: Vec<u8>, turns: &[Turn]) -> (String, std::thread::JoinHandle<Vec<usize>>) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let turns = turns.to_vec();
+        let asked = move || turns.iter().map(|turn| answer(&listener.accept().unwrap().0, &bytes, *turn)).collect();
+        (url, std::thread::spawn(asked))
+    }
+
+    fn answer(stream: &TcpStream, bytes: &[u8], turn: Turn) -> usize {
+        let head = BufReader::new(stream).lines().map(Result::unwrap).take_while(|line| !line.is_empty());
+        let range = head.filter_map(|line| Some(line.to_lowercase().strip_prefix("range: bytes=")?.to_owned())).last();
+        let from = range.map_or(0, |range| range.trim_end_matches('-').parse().unwrap());
+        let wrong = vec![b'x'; bytes.len()];
+        let (status, body, length) = match turn {
+            Turn::Good if from > 0 => (206, &bytes[from..], bytes.len() - from),
+            Turn::Good | Turn::NoRanges => (200, bytes, bytes.len()),
+            Turn::Cut => (if from > 0 { 206 } else { 200 }, &bytes[from..from + 3], bytes.len() - from),
+            Turn::Status(status) => (status, &b""[..], 0),
+            Turn::Wrong => (if from > 0 { 206 } else { 200 }, &wrong[from..], wrong.len() - from),
+        };
+        let mut stream = stream;
+        write!(stream, "HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n").unwrap();
+        stream.write_all(body).unwrap();
+        from
+    }
+
+    fn fetch(turns: &[Turn], budget: Duration) -> (Result<()>, Vec<usize>, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let (url, asked) = serve(b"kubelet".to_vec(), turns);
+        let sha256 = hex::encode(Sha256::digest("kubelet"));
+        let place = Place { url: &url, dir: dir.path().into(), since: Instant::now(), budget };
+        let result = place.fetch(&sha256);
+        let names: Vec<String> = fs_err::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        match &result {
+            Ok(()) => {
+                assert_eq!(fs_err::read(dir.path().join(&sha256)).unwrap(), b"kubelet");
+                assert_eq!(names, [sha256], "nothing is left beside it");
+            }
+            Err(_) => assert!(!names.contains(&sha256), "{names:?}"),
+        }
+        (result, asked.join().unwrap(), dir)
+    }
+
+    #[test]
+    fn what_stopped_is_gone_on_with_and_a_busy_server_waited_for() {
+        let minute = Duration::from_mins(1);
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Status(503), Turn::Good], minute);
+        result.unwrap();
+        assert_eq!(asked, [0, 3, 3]);
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::NoRanges], minute);
+        result.unwrap();
+        assert_eq!(asked, [0, 3], "a server without ranges sends all of it again");
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Status(416), Turn::Good], minute);
+        result.unwrap();
+        assert_eq!(asked, [0, 3, 0]);
+    }
+
+    #[test]
+    fn other_bytes_are_thrown_away() {
+        let (result, _, dir) = fetch(&[Turn::Wrong], Duration::from_mins(1));
+        let error = result.unwrap_err();
+        assert_eq!(error.class(), Class::Permanent);
+        assert!(error.message().ends_with("has other bytes than those with this sha256"), "{}", error.message());
+        assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 0);
+        // The first half may have been the wrong one.
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Wrong, Turn::Good], Duration::from_mins(1));
+        result.unwrap();
+        assert_eq!(asked, [0, 3, 0]);
+    }
+
+    #[test]
+    fn what_will_not_pass_is_not_tried_again_and_the_budget_ends_the_rest() {
+        let (result, asked, _dir) = fetch(&[Turn::Status(404)], Duration::from_mins(1));
+        assert_eq!((result.unwrap_err().class(), asked.len()), (Class::Permanent, 1));
+        let (result, asked, _dir) = fetch(&[Turn::Status(503), Turn::Cut], Duration::from_millis(1500));
+        assert_eq!((result.unwrap_err().class(), asked.len()), (Class::Transient, 2));
+    }
+}

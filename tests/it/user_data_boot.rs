@@ -1,0 +1,241 @@
+//! A host that boots with exactly the user data that turnup writes, run by the real cloud-init, joins a real cluster with nobody watching:
+//! through a server that breaks off and one with wrong bytes, again after a loss of power, and again when it is made anew.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::cluster_support::{Site, can_make_hosts, say};
+
+const HOST: &str = "it-pool-0";
+/// What cloud-init is told that the host is called.
+const NODE: &str = "pool-seven";
+/// debootstrap does not see which package has what python3-cryptography asks for.
+const PACKAGES: &str = "cloud-init,python3-cffi-backend";
+const COLD_CACHE: Duration = Duration::from_mins(30);
+/// From the boot to a Node that is Ready, on a machine that does other things as well.
+const JOIN: Duration = Duration::from_mins(5);
+
+/// Serves the directory of `turnup artifacts export` on the bridge of the hosts.
+struct Mirror {
+    url: String,
+    /// What was asked for already: the first answer for each file ends in the middle.
+    seen: Arc<Mutex<BTreeSet<String>>>,
+    /// Whether every answer has other bytes.
+    lies: Arc<AtomicBool>,
+    /// How many answers went on with something.
+    resumed: Arc<AtomicUsize>,
+}
+
+impl Mirror {
+    fn serve(dir: PathBuf, address: &str) -> Self {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let mirror = Self { url, seen: Arc::default(), lies: Arc::default(), resumed: Arc::default() };
+        let (seen, lies, resumed) = (mirror.seen.clone(), mirror.lies.clone(), mirror.resumed.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (dir, seen, lies, resumed) = (dir.clone(), seen.clone(), lies.clone(), resumed.clone());
+                // A host that is deleted while it fetches is no failure of the server.
+                std::thread::spawn(move || drop(answer(&stream, &dir, &seen, &lies, &resumed)));
+            }
+        });
+        mirror
+    }
+}
+
+fn answer(
+    mut stream: &TcpStream,
+    dir: &Path,
+    seen: &Mutex<BTreeSet<String>>,
+    lies: &AtomicBool,
+    resumed: &AtomicUsize,
+) -> std::io::Result<()> {
+    let head: Vec<String> =
+        BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+    let path = head[0].split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned();
+    let Ok(mut file) = fs_err::File::open(dir.join(&path)) else {
+        return stream.write_all(b"HTTP/1.1 404 no\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    };
+    let range = head.iter().find_map(|line| Some(line.to_lowercase().strip_prefix("range: bytes=")?.to_owned()));
+    let from: u64 = range.and_then(|range| range.trim_end_matches('-').parse().ok()).unwrap_or(0);
+    let size = file.metadata()?.len();
+    file.seek(std::io::SeekFrom::Start(from))?;
+    resumed.fetch_add(usize::from(from > 0), Ordering::SeqCst);
+    let status = if from > 0 { 206 } else { 200 };
+    write!(stream, "HTTP/1.1 {status} OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", size - from)?;
+    let cut = seen.lock().unwrap().insert(path);
+    let mut bytes = Vec::new();
+    let wanted = if cut { (size - from) / 2 } else { size - from };
+    file.take(wanted).read_to_end(&mut bytes)?;
+    if lies.load(Ordering::SeqCst) {
+        bytes.iter_mut().step_by(4096).for_each(|byte| *byte ^= 1);
+    }
+    stream.write_all(&bytes)
+}
+
+/// The description of one more host, on a root that has cloud-init, with no artifact of this machine in sight.
+fn describe_host(site: &Site, root: &str) -> PathBuf {
+    let mut spec = site.spec("it-control-plane-0");
+    let dir = site.path("hosts").join(HOST);
+    let nothing = site.dir.join("no-blobs");
+    fs_err::create_dir_all(&nothing).unwrap();
+    spec["name"] = json!(HOST);
+    spec["machine"] = json!(format!("tu-{}-pool0", site.id()));
+    spec["interface"] = json!(format!("tu{}p0", site.id()));
+    spec["address"] = json!("10.123.18.77");
+    spec["dir"] = json!(dir);
+    spec["root"] = json!(root);
+    spec["blobs"] = json!(nothing);
+    let path = site.path(&format!("provision/hosts/{HOST}.json"));
+    fs_err::write(&path, serde_json::to_vec_pretty(&spec).unwrap()).unwrap();
+    path
+}
+
+/// What a cloud's metadata service would answer, where cloud-init looks when there is none.
+fn seed(site: &Site, user_data: &Path, instance: &str) {
+    let upper = site.path("hosts").join(HOST).join("upper");
+    let nocloud = upper.join("var/lib/cloud/seed/nocloud");
+    fs_err::create_dir_all(&nocloud).unwrap();
+    fs_err::create_dir_all(upper.join("etc/cloud/cloud.cfg.d")).unwrap();
+    fs_err::copy(user_data, nocloud.join("user-data")).unwrap();
+    let meta_data = format!("instance-id: {instance}\nlocal-hostname: {NODE}\n");
+    fs_err::write(nocloud.join("meta-data"), meta_data).unwrap();
+    // The network is there already, as from a cloud's DHCP; the root has no package of locales.
+    let here = "datasource_list: [NoCloud]\nnetwork: {config: disabled}\nlocale: false\n";
+    fs_err::write(upper.join("etc/cloud/cloud.cfg.d/99-here.cfg"), here).unwrap();
+}
+
+fn node(site: &Site) -> Option<Value> {
+    site.get(&["nodes"]).into_iter().find(|node| node["metadata"]["name"] == NODE)
+}
+
+fn boot_id(node: &Value) -> String {
+    node["status"]["nodeInfo"]["machineID"].as_str().unwrap().to_owned()
+}
+
+fn condition<'n>(node: &'n Value, name: &str) -> &'n Value {
+    let conditions = node["status"]["conditions"].as_array().unwrap();
+    conditions.iter().find(|condition| condition["type"] == name).unwrap()
+}
+
+/// Waits until the Node is Ready and has said so since.
+fn wait_until_ready(site: &Site, since: &str) -> Value {
+    let start = Instant::now();
+    loop {
+        let node = node(site);
+        let ready = node.as_ref().is_some_and(|node| {
+            let ready = condition(node, "Ready");
+            ready["status"] == "True" && ready["lastHeartbeatTime"].as_str().unwrap() >= since
+        });
+        if ready {
+            return node.unwrap();
+        }
+        if start.elapsed() > JOIN {
+            site.in_host(
+                HOST,
+                "cat /var/log/cloud-init-output.log; journalctl --no-pager -u turnup-node -u kubelet | tail -60",
+            );
+        }
+        assert!(start.elapsed() < JOIN, "{NODE} is not ready: {node:#?}");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn local(site: &Site, verb: &str, spec: &Path) {
+    site.ok(&["local", "host", verb, "--spec", &spec.display().to_string()]);
+}
+
+#[test]
+fn a_host_joins_by_its_user_data_alone() {
+    if !can_make_hosts() {
+        return;
+    }
+    let site = Site::new("userdata");
+    site.configure("10.123.18.0/24", 0);
+    site.warm_cache();
+    let made = site.start(&["artifacts", "host-root", "bookworm", "--with", PACKAGES]).wait(COLD_CACHE);
+    assert_eq!(made.code, Some(0), "{made}");
+    site.up();
+    site.ok(&["artifacts", "export", "mirror"]);
+    let mirror = Mirror::serve(site.dir.join("mirror"), "10.123.18.1");
+    let ask = || {
+        let like = ["--like", "it-control-plane-0", "--labels", "disk=fast"];
+        let args = [&["user-data", "pool", "--artifacts-url", &mirror.url][..], &like].concat();
+        PathBuf::from(site.ok(&args).out.trim())
+    };
+    let user_data = ask();
+    let text = fs_err::read_to_string(&user_data).unwrap();
+    assert_eq!(fs_err::read_to_string(ask()).unwrap(), text, "a token that is fresh is kept");
+
+    let spec = describe_host(&site, made.out.trim());
+    seed(&site, &user_data, "i-1");
+    let start = Instant::now();
+    local(&site, "create", &spec);
+    let first = wait_until_ready(&site, "");
+    say(&format!("from nothing to Ready by user data: {:.1} s", start.elapsed().as_secs_f64()));
+    let files = mirror.seen.lock().unwrap().len();
+    assert!(files > 10, "turnup, binaries, images: {files}");
+    assert_eq!(mirror.resumed.load(Ordering::SeqCst), files, "each was cut once and gone on with");
+    assert_eq!(first["metadata"]["labels"]["disk"], "fast");
+    looks_as_it_should(&site);
+
+    // What a kubelet serves with is signed by the next run, which has nothing else to do.
+    site.ok(&["up"]);
+    let requests = site.get(&["certificatesigningrequests"]);
+    let serving = requests.iter().filter(|request| request["spec"]["signerName"] == "kubernetes.io/kubelet-serving");
+    let approved: Vec<bool> = serving.map(|request| request["status"]["conditions"][0]["type"] == "Approved").collect();
+    assert!(!approved.is_empty() && approved.iter().all(|approved| *approved), "{requests:#?}");
+    let pods = site.get(&["pods", "--namespace=kube-system", &format!("--field-selector=spec.nodeName={NODE}")]);
+    let pod = pods[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    site.kubectl(&["logs", "--namespace=kube-system", &pod]);
+
+    let (before, since) = (boot_id(&first), now());
+    kill_process(site.leader(HOST).unwrap(), Signal::KILL).unwrap();
+    local(&site, "start", &spec);
+    let again = wait_until_ready(&site, &since);
+    assert_eq!(boot_id(&again), before);
+    site.in_host(HOST, "timeout 120 sh -c 'until systemctl is-active turnup-node; do sleep 1; done'");
+    // Nothing was left to be done but what lives in memory alone.
+    site.in_host(
+        HOST,
+        "journalctl --no-pager -b -u turnup-node -o cat | tee /dev/stderr | grep -q '{\"done\":[0-9]*}'",
+    );
+
+    local(&site, "delete", &spec);
+    seed(&site, &user_data, "i-2");
+    mirror.lies.store(true, Ordering::SeqCst);
+    let since = now();
+    local(&site, "create", &spec);
+    site.in_host(HOST, "timeout 180 sh -c 'until journalctl -u turnup-node | grep -q \"other bytes than those with\"; do sleep 1; done'");
+    site.in_host(HOST, "test ! -e /opt/turnup/bin/turnup -a ! -e /etc/kubernetes -a ! -e /opt/cni");
+    mirror.lies.store(false, Ordering::SeqCst);
+    let anew = wait_until_ready(&site, &since);
+    assert_ne!(boot_id(&anew), before, "another machine of the same name");
+    looks_as_it_should(&site);
+    site.ok(&["down", "--yes"]);
+}
+
+/// What is on the host, and what is not.
+fn looks_as_it_should(site: &Site) {
+    site.in_host(HOST, "timeout 120 cloud-init status --wait --long | tee /dev/stderr | grep -q 'status: done'");
+    site.in_host(HOST, "test \"$(stat -c %a /var/lib/turnup/boot.json /var/lib/turnup)\" = \"600\n700\"");
+    site.in_host(
+        HOST,
+        "! grep -rlE 'BEGIN (EC |RSA )?PRIVATE KEY' /etc/kubernetes /var/lib/turnup/*.json /var/lib/cloud",
+    );
+    site.in_host(HOST, "systemctl is-enabled turnup-node kubelet containerd");
+    site.in_host(HOST, "test ! -e /var/lib/turnup/blobs/.part-* && ls /var/lib/turnup/blobs");
+}

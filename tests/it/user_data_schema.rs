@@ -1,0 +1,179 @@
+//! Every rendered user data is what its reader takes: cloud-init's own schema and merging, in a root that has cloud-init, and Ignition's own
+//! validator, built from its Go module.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![expect(clippy::disallowed_methods, reason = "the test runs the readers of user data")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnup::artifacts::{Cache, Lock, Obtained, Quiet};
+use turnup::bootstrap::{Group, user_data};
+use turnup::cluster::Cluster;
+use turnup::cluster::user_data::{Form, Part, PartKind};
+use turnup::config::{Settings, TreeSource};
+use turnup::provision::Role;
+
+use crate::cluster_support::{can_make_hosts, say};
+
+/// The validator and its version; the Go proxy has it, and the build is kept in the target directory.
+const VALIDATOR: &str = "github.com/coreos/ignition/v2/validate@v2.24.0";
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF o'neill \"ü\" 100% 𝒶\n";
+/// Parts that try to take the place of what is turnup's.
+const CONFIG: &str = "#cloud-config\nruncmd:\n  - [echo, mine]\nwrite_files:\n  - {path: /etc/mine, content: mine}\nusers: [default]\nssh_pwauth: true\n";
+const SCRIPT: &str = "#!/bin/sh\necho \"it's 100% ünicode\"\n";
+const PLAIN: &str = "#!/bin/sh\necho plain\n";
+const MERGED: &str = "{\"ignition\": {\"version\": \"3.0.0\"}, \"systemd\": {\"units\": [{\"name\": \"mine.service\", \"enabled\": false, \"contents\": \"[Service]\\nExecStart=/bin/true\\n\"}]}}";
+
+/// Renders every combination of role, user, parts and limits into the directory.
+fn render_all(form: Form, dir: &Path) -> Vec<PathBuf> {
+    let source = TreeSource::embedded();
+    let mut cluster = Cluster::open(&Settings::defaults(&source).unwrap(), source, dir).unwrap();
+    cluster.store.create_dir("ssh").unwrap();
+    cluster.store.write_file("ssh/id_ed25519.pub", KEY.as_bytes(), 0o644).unwrap();
+    dir.clone_into(&mut cluster.work_dir);
+    let settings = &mut cluster.settings.user_data;
+    settings.pull = true;
+    settings.form = form;
+    settings.artifacts_url = "https://example.com/a b/'quoted'/100%".into();
+    settings.token_lifetime = Duration::from_hours(2160);
+    let part = |name: &str, kind, text: &str| {
+        fs_err::write(dir.join(name), text).unwrap();
+        Part { name: name.into(), file: name.into(), kind, roles: Vec::new(), groups: Vec::new() }
+    };
+    let parts = match form {
+        Form::CloudInit => {
+            vec![
+                part("script", PartKind::ShellScript, SCRIPT),
+                part("plain", PartKind::ShellScript, PLAIN),
+                part("config", PartKind::CloudConfig, CONFIG),
+            ]
+        }
+        Form::Ignition => vec![part("merged", PartKind::Ignition, MERGED)],
+    };
+    let artifacts = Obtained::pinned(&Lock::embedded().unwrap().select("1.36.3").unwrap());
+    let out = dir.join("documents");
+    fs_err::create_dir_all(&out).unwrap();
+    let mut all = Vec::new();
+    for (role, user, with_parts) in [
+        (Role::Worker, "root", false),
+        (Role::Worker, "turnup", false),
+        (Role::Worker, "turnup", true),
+        (Role::ControlPlane, "root", true),
+        (Role::ControlPlane, "admin", false),
+    ] {
+        cluster.settings.user_data.user = user.into();
+        cluster.settings.user_data.parts = if with_parts { parts.clone() } else { Vec::new() };
+        let labels = BTreeMap::from([("example.com/disk".to_owned(), "fast".to_owned())]);
+        let name = format!("{}-{user}-{with_parts}", role.name());
+        let group = Group { name, role, labels, taints: vec!["gpu=yes:NoSchedule".into()], max_pods: Some(30) };
+        let facts = user_data::image_facts();
+        for api in [user_data::API_HOST, "10.0.0.1"] {
+            let text = user_data::render(&cluster, &artifacts, &facts, &group, api).unwrap();
+            let file =
+                out.join(format!("{}-{}", group.name, if api == user_data::API_HOST { "mark" } else { "address" }));
+            fs_err::write(&file, text.as_bytes()).unwrap();
+            all.push(file);
+        }
+    }
+    all
+}
+
+/// Takes a document apart as cloud-init does, holds the whole against its schema, and prints the merged cloud-config as JSON.
+const TAKE_APART: &str = r#"
+import json, sys
+from cloudinit import helpers, user_data, util
+from cloudinit.config.schema import get_schema, validate_cloudconfig_schema
+from cloudinit.handlers.cloud_config import CloudConfigPartHandler
+merged = {}
+for path in sys.argv[1:]:
+    paths = helpers.Paths({"cloud_dir": "/tmp", "run_dir": "/tmp"})
+    message = user_data.UserDataProcessor(paths).process(open(path, "rb").read())
+    handler, scripts = CloudConfigPartHandler(paths), []
+    handler.cloud_buf = {}
+    for part in message.walk():
+        kind = part.get_content_type()
+        if kind == "text/cloud-config":
+            handler._merge_part(util.fully_decoded_payload(part), part)
+        elif kind == "text/x-shellscript":
+            scripts.append([part.get_filename(), util.fully_decoded_payload(part)])
+        elif not kind.startswith("multipart/"):
+            sys.exit(f"{path}: cloud-init takes a part for {kind}")
+    validate_cloudconfig_schema(handler.cloud_buf, get_schema(), strict=True)
+    merged[path.rsplit("/", 1)[1]] = {"config": handler.cloud_buf, "scripts": scripts}
+json.dump(merged, sys.stdout)
+"#;
+
+#[test]
+fn cloud_init_takes_every_document() {
+    if !can_make_hosts() {
+        return;
+    }
+    let further = ["cloud-init", "python3-cffi-backend"].map(str::to_owned);
+    let root = Cache::open().unwrap().host_root_with("bookworm", &further, &Quiet).unwrap();
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let documents = render_all(Form::CloudInit, dir.path());
+    let inside = |path: &PathBuf| format!("/mnt/{}", path.file_name().unwrap().to_str().unwrap());
+    let output = Command::new("systemd-nspawn")
+        .args(["--quiet", "--register=no", "--keep-unit", "--volatile=overlay", "--pipe", "--directory"])
+        .arg(&root)
+        .arg(format!("--bind-ro={}:/mnt", dir.path().join("documents").display()))
+        .args(["python3", "-c", TAKE_APART])
+        .args(documents.iter().map(inside))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let merged: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(merged.as_object().unwrap().len(), documents.len());
+    let plain = &merged["worker-root-false-address"]["config"];
+    assert_eq!(plain["users"][0]["ssh_authorized_keys"][0], KEY.trim(), "every letter of a key survives");
+    assert_eq!(plain["disable_root"], false);
+    let both = &merged["worker-turnup-true-mark"];
+    assert_eq!(both["scripts"], json!([["part-001-script.sh", SCRIPT], ["part-002-plain.sh", PLAIN]]));
+    let config = &both["config"];
+    let commands = config["runcmd"].as_array().unwrap();
+    assert_eq!((commands.len(), &commands[0]), (3, &json!(["echo", "mine"])), "a person's come first, ours stay");
+    assert_eq!(commands[2], json!(["systemctl", "enable", "--now", "--no-block", "turnup-node.service"]));
+    assert_eq!(config["users"].as_array().unwrap().len(), 2);
+    let files: Vec<&str> =
+        config["write_files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+    assert_eq!((files[0], files[1]), ("/etc/mine", "/var/lib/turnup/boot.json"));
+}
+
+#[test]
+fn ignition_takes_every_document() {
+    let Ok(go) = which::which("go") else {
+        assert!(std::env::var_os("CI").is_none(), "skipped in CI: go is not installed");
+        return say("skipped: go is not installed");
+    };
+    let bin = Path::new(env!("CARGO_TARGET_TMPDIR")).join(VALIDATOR.rsplit('@').next().unwrap());
+    let validator = bin.join("validate");
+    if !validator.exists() {
+        let made =
+            Command::new(go).args(["install", VALIDATOR]).env("GOBIN", &bin).env("CGO_ENABLED", "0").output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+    let validate = |path: &Path| {
+        let output = Command::new(&validator).arg(path).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for document in render_all(Form::Ignition, dir.path()) {
+        let (good, said) = validate(&document);
+        assert!(good && said.trim().is_empty(), "{}: {said}", document.display());
+        // Whoever knows the address puts it in the place of the mark, and the document stays one.
+        let text = fs_err::read_to_string(&document).unwrap().replace(user_data::API_HOST, "api.example.com");
+        fs_err::write(&document, text).unwrap();
+        assert!(validate(&document).0);
+    }
+    let broken = dir.path().join("broken");
+    fs_err::write(
+        &broken,
+        "{\"ignition\": {\"version\": \"3.1.0\"}, \"storage\": {\"files\": [{\"path\": \"relative\"}]}}",
+    )
+    .unwrap();
+    assert!(!validate(&broken).0, "the validator sees nothing");
+}
