@@ -173,7 +173,7 @@ fn every_dialog_is_left_by_esc_and_leaves_no_other_behind() {
         assert_eq!(session.press("<Esc>").model.dialogs.len(), left, "{before:?}");
     }
     let zones = Session::ours()
-        .press("/cloud_provider<Enter><Enter>G<Enter>")
+        .press("/cloud_provider<Enter><Enter>Gk<Enter>")
         .to("phase1.azure.zones")
         .press("<Enter>a<Enter>");
     assert_eq!(zones.model.dialogs.len(), 1, "what is picked for an element of one part is the element");
