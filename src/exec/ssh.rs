@@ -276,7 +276,7 @@ impl Ssh {
 
     /// ssh with everything that does not depend on the command. `-F none`: a person's own configuration must not change what we do.
     fn ssh(&self) -> Run {
-        let run = Run::new("ssh").dir("/").args(self.options(self.port));
+        let run = Run::new("ssh").dir("/").args(self.options(self.port, "ERROR"));
         match &self.jump {
             Some(jump) => run.arg("-o").arg(format!("ProxyCommand={}", self.proxy_command(jump))),
             None => run,
@@ -284,7 +284,7 @@ impl Ssh {
     }
 
     /// What the way to a host and to its jump host have in common.
-    fn options(&self, port: u16) -> Vec<String> {
+    fn options(&self, port: u16, log_level: &str) -> Vec<String> {
         let mut words = vec!["-Fnone".to_owned(), "-T".into(), "-p".into(), port.to_string()];
         words.extend(["-i".to_owned(), self.key.display().to_string()]);
         let settings = [
@@ -297,7 +297,7 @@ impl Ssh {
             format!("ConnectTimeout={}", self.patience.as_secs()),
             "ServerAliveInterval=5".to_owned(),
             "ServerAliveCountMax=4".to_owned(),
-            "LogLevel=ERROR".to_owned(),
+            format!("LogLevel={log_level}"),
         ];
         let settings = settings.into_iter().chain((!self.agent).then(|| "IdentityAgent=none".to_owned()));
         words.extend(settings.flat_map(|setting| ["-o".to_owned(), setting]));
@@ -308,7 +308,8 @@ impl Ssh {
     /// would leave key and known hosts of the jump host to the configuration of whoever is at the keyboard.
     fn proxy_command(&self, jump: &Jump) -> String {
         let mut words = vec!["ssh".to_owned()];
-        words.extend(self.options(jump.port));
+        // At the level of errors it would not say why the jump host passes nothing on.
+        words.extend(self.options(jump.port, "INFO"));
         let target = format!("{}@{}", jump.user, jump.host);
         let fixed = shell_words::join(words).replace('%', "%%");
         format!("{fixed} -W '[%h]:%p' -- {}", shell_words::quote(&target).replace('%', "%%"))

@@ -90,7 +90,7 @@ fn hosts_that_were_handed_over_are_not_made_a_second_time() {
 #[test]
 fn hosts_of_its_own_are_not_forgotten_for_others() {
     let desk = desk();
-    desk.write(".turnup/kubernetes/provision/main.tf", "");
+    desk.write(".turnup/kubernetes/provision/terraform.tfvars.json", "{}");
     let refused = desk.ends(3, &["bootstrap", "--from", "hosts.json"]).err;
     assert!(refused.contains("has hosts of its own, made by `turnup provision`\nnext: turnup down"), "{refused}");
 }
