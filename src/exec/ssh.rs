@@ -504,7 +504,7 @@ mod tests {
     fn the_agent_is_asked_only_when_it_may_be() {
         let here = Path::new("/a b/key");
         let ssh = Ssh::new("root", "192.0.2.1", 22, here, here, here);
-        let has = |ssh: &Ssh, option: &str| ssh.options(22).iter().any(|word| word == option);
+        let has = |ssh: &Ssh, option: &str| ssh.options(22, "ERROR").iter().any(|word| word == option);
         assert!(has(&ssh, "IdentityAgent=none") && has(&ssh, "IdentitiesOnly=yes"));
         let ssh = ssh.agent(true).connect_timeout(Duration::from_secs(3));
         assert!(!has(&ssh, "IdentityAgent=none") && has(&ssh, "IdentitiesOnly=no") && has(&ssh, "ConnectTimeout=3"));
