@@ -21,7 +21,7 @@ const GOOGLE: &str = "github.com/hashicorp/terraform-provider-google@v1.20.1-0.2
 const AZURERM: &str = "github.com/hashicorp/terraform-provider-azurerm@v1.44.1-0.20260824201233-fae580791926";
 
 /// Of Azure's configurations those whose resources the emulator knows how to answer for.
-const AZURE_PROFILES: [&str; 2] = ["ha-private", "groups"];
+const AZURE_PROFILES: [&str; 1] = ["single"];
 
 /// Builds a provider, or takes the one that an earlier run has built.
 fn build_provider(module: &str) -> PathBuf {
