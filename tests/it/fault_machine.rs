@@ -23,8 +23,12 @@ pub(crate) fn faults() -> Vec<Fault> {
 fn cut(name: &'static str, file: &'static str) -> Fault {
     Fault::new(name).when_up().made(move |simulation| {
         let path = simulation.state(file);
-        let bytes = fs_err::read(&path).unwrap_or_default();
-        drop(fs_err::write(path, &bytes[..bytes.len() / 2]));
+        let text = fs_err::read_to_string(&path).unwrap_or_default();
+        // In the middle of a name or a text, wherever half of the file is: what is said must not depend on its length.
+        let half = text.len() / 2;
+        let end = text[half..].find(|letter: char| letter == '"').map_or(half, |at| half + at);
+        let inside = if text[..end].matches('"').count() % 2 == 0 { end + 1 } else { end };
+        drop(fs_err::write(path, &text[..inside]));
     })
 }
 
