@@ -292,18 +292,15 @@ impl ClusterSettings {
         let network = |name: &str| -> Result<Network> {
             settings.get(name)?.parse().map_err(|why: String| Error::config(format!("{name}: {why}")))
         };
-        let number = |name: &str| -> Result<u32> {
-            u32::try_from(settings.get_int(name)?).context(format!("{name} is out of range"))
-        };
         let target = settings.get("phase1.cloud_provider")?;
         // A question that is not asked has no value: the subnet of local hosts on bare metal.
         let subnet =
             if target == "local" { network("phase1.local.subnet")? } else { Network::containing([0; 4].into(), 32) };
         Ok(Self {
             name: settings.get("phase1.cluster_name")?,
-            num_nodes: number("phase1.num_nodes")?,
+            num_nodes: settings.get_number("phase1.num_nodes")?,
             hosts_file: settings.get("phase1.baremetal.hosts_file")?,
-            hosts: listed_hosts(settings)?,
+            hosts: settings.get_records("phase1.baremetal.hosts")?,
             access: Access::read(settings, work_dir)?,
             subnet,
             root_suite: settings.get("phase1.local.root_suite")?,
@@ -311,8 +308,8 @@ impl ClusterSettings {
             pod_cidr: network("phase2.pod_cidr")?,
             service_cidr: network("phase2.service_cidr")?,
             cluster_domain: settings.get("phase2.cluster_domain")?,
-            api_port: u16::try_from(settings.get_int("phase2.api_port")?).context("phase2.api_port is out of range")?,
-            max_pods: number("phase2.max_pods")?,
+            api_port: settings.get_number("phase2.api_port")?,
+            max_pods: settings.get_number("phase2.max_pods")?,
             audit: settings.get_bool("phase2.security.audit")?,
             encryption_at_rest: settings.get_bool("phase2.security.encryption_at_rest")?,
             tls13: settings.get_bool("phase2.security.tls13")?,
@@ -320,23 +317,13 @@ impl ClusterSettings {
             kube_proxy: settings.get_bool("phase3.kube_proxy")?,
             cni: settings.get_bool("phase3.cni")?,
             dns: settings.get_bool("phase3.dns")?,
-            dns_replicas: number("phase3.dns_replicas")?,
+            dns_replicas: settings.get_number("phase3.dns_replicas")?,
             sources: sources(settings)?,
             driver: DriverSettings::read(settings)?,
             user_data: UserDataSettings::read(settings)?,
             target,
         })
     }
-}
-
-/// The hosts of bare metal; none where a file lists them, or where the target makes its own.
-fn listed_hosts(settings: &Settings) -> Result<Vec<ListedHost>> {
-    let name = "phase1.baremetal.hosts";
-    let text = settings.get(name)?;
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    serde_json::from_str(&text).map_err(|error| Error::config(format!("{name}: {error}")).hint("turnup config check"))
 }
 
 fn sources(settings: &Settings) -> Result<Sources> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config::Settings;
-use crate::error::{Context as _, Result};
+use crate::error::Result;
 
 /// Where the target asks nothing about SSH: hosts on this machine.
 const DEFAULT_PORT: u16 = 22;
@@ -53,7 +53,7 @@ impl Access {
             port: port(settings, "phase1.ssh.port")?,
             key: file("phase1.ssh.private_key_file")?,
             known_hosts: file("phase1.ssh.known_hosts_file")?,
-            connect_timeout: duration(&settings.get("phase1.ssh.connect_timeout")?).unwrap_or(Duration::from_secs(10)),
+            connect_timeout: settings.get_duration("phase1.ssh.connect_timeout")?.unwrap_or(Duration::from_secs(10)),
             use_agent: settings.get_bool("phase1.ssh.use_agent")?,
             bastion,
         })
@@ -69,7 +69,7 @@ fn read_bastion(settings: &Settings) -> Result<Bastion> {
 }
 
 fn port(settings: &Settings, name: &str) -> Result<u16> {
-    let port = u16::try_from(settings.get_int(name)?).context(format!("{name} is out of range"))?;
+    let port = settings.get_number(name)?;
     Ok(if port == 0 { DEFAULT_PORT } else { port })
 }
 
@@ -79,33 +79,11 @@ fn own_user() -> String {
     variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "root".to_owned())
 }
 
-/// A duration as the settings write it: `1m30s`. None when it is none.
-fn duration(text: &str) -> Option<Duration> {
-    let (mut rest, mut sum) = (text, Duration::ZERO);
-    while !rest.is_empty() {
-        let digits = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
-        let (number, tail) = rest.split_at(digits);
-        let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
-        let (unit, seconds) = units.into_iter().find(|(unit, _)| tail.starts_with(unit))?;
-        sum += Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
-        rest = &tail[unit.len()..];
-    }
-    (!text.is_empty()).then_some(sum)
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
     use crate::config::TreeSource;
-
-    #[test]
-    fn durations_have_several_units() {
-        assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
-        assert_eq!(duration("1.5h"), Some(Duration::from_mins(90)));
-        assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
-        assert_eq!([duration(""), duration("10"), duration("x")], [None, None, None]);
-    }
 
     #[test]
     fn each_setting_reaches_its_field() {

@@ -72,26 +72,17 @@ impl DriverSettings {
             let value = settings.get(name)?;
             Ok(if value.is_empty() { otherwise.to_owned() } else { value })
         };
-        let timeout = or("phase1.timeout", "30m")?;
-        let timeout = parse_duration(&timeout)
-            .ok_or_else(|| Error::config(format!("phase1.timeout: {timeout:?} is no duration such as 30m")))?;
-        let environment = settings.get("phase1.custom.environment")?;
         Ok(Self {
             program,
             provider_mirror: settings.get("phase1.terraform.provider_mirror")?,
             parallelism: u32::try_from(settings.get_int("phase1.terraform.parallelism")?).unwrap_or(10).max(1),
             lock_timeout: or("phase1.terraform.lock_timeout", "10s")?,
-            timeout,
+            timeout: settings.get_duration("phase1.timeout")?.unwrap_or(Duration::from_mins(30)),
             backend: Backend::read(settings)?,
             deletion_protection: settings.get_bool("phase1.deletion_protection")?,
             keep_volumes: settings.get_bool("phase1.etcd_volume.keep")?,
             custom_module: settings.get("phase1.custom.module")?,
-            custom_environment: environment
-                .split(',')
-                .map(str::trim)
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-                .collect(),
+            custom_environment: settings.get_list("phase1.custom.environment")?,
         })
     }
 }
@@ -146,43 +137,9 @@ fn require_private(name: &str, url: &str) -> Result<()> {
         .hint(format!("turnup config set {name}=https://…")))
 }
 
-/// Go's way to write a time, as Terraform and the configuration have it: `90s`, `1h30m`, `1.5h`.
-fn parse_duration(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut total = Duration::ZERO;
-    while !rest.is_empty() {
-        let unit_at = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
-        let number: f64 = rest[..unit_at].parse().ok()?;
-        let unit_end =
-            rest[unit_at..].find(|letter: char| letter.is_ascii_digit()).map_or(rest.len(), |at| unit_at + at);
-        let seconds = match &rest[unit_at..unit_end] {
-            "ns" => 1e-9,
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            _ => return None,
-        };
-        total += Duration::try_from_secs_f64(number * seconds).ok()?;
-        rest = &rest[unit_end..];
-    }
-    (!text.is_empty()).then_some(total)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_as_go_writes_them() {
-        for (text, seconds) in [("90s", 90.0), ("10m", 600.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("250ms", 0.25)] {
-            assert_eq!(parse_duration(text), Some(Duration::from_secs_f64(seconds)), "{text}");
-        }
-        for text in ["", "5", "m", "5d", "1..s"] {
-            assert_eq!(parse_duration(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn the_state_does_not_travel_in_the_open() {

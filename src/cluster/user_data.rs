@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::config::Settings;
-use crate::error::{Context as _, Error, Result};
+use crate::error::Result;
 use crate::provision::Role;
 
 /// `phase1.user_data` and what of `phase1.ssh` and `phase1.node_groups` goes with it.
@@ -113,29 +113,11 @@ impl UserDataSettings {
             pull: true,
             form: if format == "ignition" { Form::Ignition } else { Form::CloudInit },
             artifacts_url: settings.get("phase1.user_data.artifacts_url")?,
-            token_lifetime: duration(settings, "phase1.user_data.token_lifetime")?,
-            parts: records(settings, "phase1.user_data.parts")?,
+            token_lifetime: settings.get_duration("phase1.user_data.token_lifetime")?.unwrap_or_default(),
+            parts: settings.get_records("phase1.user_data.parts")?,
             user: settings.get("phase1.ssh_user")?,
-            key_files: words(&settings.get("phase1.ssh.authorized_key_files")?),
-            groups: records(settings, "phase1.node_groups")?,
+            key_files: settings.get_list("phase1.ssh.authorized_key_files")?,
+            groups: settings.get_records("phase1.node_groups")?,
         })
     }
-}
-
-fn words(list: &str) -> Vec<String> {
-    list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
-
-fn records<T: serde::de::DeserializeOwned>(settings: &Settings, name: &str) -> Result<Vec<T>> {
-    let text = settings.get(name)?;
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    serde_json::from_str(&text).context(format!("{name} is no list of records"))
-}
-
-fn duration(settings: &Settings, name: &str) -> Result<Duration> {
-    let text = settings.get(name)?;
-    let span: jiff::SignedDuration = text.parse().context(format!("{name}: {text:?} is no duration"))?;
-    Duration::try_from(span).map_err(|_| Error::config(format!("{name}: {text:?} is no duration")))
 }

@@ -4,7 +4,7 @@
 //! - `schema`: the tree and its structured comments; `format`, `network`: what text may look like.
 //! - `object`, `json`: between a configuration and the JSON object, every mistake with its place.
 //! - `check`, `named`: is it right, and are the files there that it names? `problem`: what is found.
-//! - `settings`: a loaded file, as all other rooms use it; `file`: replacing it as a whole.
+//! - `settings`: a loaded file, as all other rooms use it; `typed`: its values by their types; `file`: replacing it as a whole.
 //!
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
 
@@ -26,6 +26,7 @@ mod profile;
 mod schema;
 mod settings;
 mod source;
+mod typed;
 
 pub use check::{check, judge};
 pub use explain::Way;

@@ -11,6 +11,7 @@ use crate::artifacts::Digest;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::{Error, Result};
 
+use super::cloud::WORKERS;
 use super::handoff::Handoff;
 use super::render::{DIR, VARIABLES, pretty, public_key};
 use super::terraform::{BACKEND, CLI_CONFIG, LOCK_FILE};
@@ -56,7 +57,7 @@ fn variables(cluster: &Cluster) -> Result<Value> {
         "api": {"port": settings.api_port},
         "ssh": {"authorized_keys": [public_key(cluster, SSH_KEY)?]},
         "control_plane": {control_plane: {"member": "a"}},
-        "groups": {"workers": {"role": "worker", "size": settings.num_nodes}},
+        "groups": {WORKERS: {"role": "worker", "size": settings.num_nodes}},
     }}))
 }
 

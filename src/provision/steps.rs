@@ -93,6 +93,26 @@ pub(super) fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
     store.remove(format!("{new}.pub"))
 }
 
+/// Both halves of each key are there.
+fn prove_keys(store: &Store, keys: &[String]) -> Result<Proof> {
+    for file in keys.iter().flat_map(|key| [format!("{key}.pub"), key.clone()]) {
+        if store.read(&file)?.is_none() {
+            return Ok(Proof::Gone(format!("{file} is missing")));
+        }
+    }
+    Ok(Proof::Holds)
+}
+
+/// The public halves that others read, as far as they can be known.
+fn foresee_keys(store: &Store, keys: &[String]) -> Result<bool> {
+    for file in keys.iter().map(|key| format!("{key}.pub")) {
+        if store.read(&file)?.is_none() {
+            store.write_file(&file, change::known_after("provision/keys").as_bytes(), 0o644)?;
+        }
+    }
+    Ok(true)
+}
+
 /// The cluster's SSH key and every host's own key, made before the hosts so that the first connection already knows them.
 struct Keys(Arc<Cluster>);
 
@@ -117,12 +137,7 @@ impl Action for Keys {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        for file in self.files()?.into_iter().flat_map(|file| [format!("{file}.pub"), file]) {
-            if self.0.store.read(&file)?.is_none() {
-                return Ok(Proof::Gone(format!("{file} is missing")));
-            }
-        }
-        Ok(Proof::Holds)
+        prove_keys(&self.0.store, &self.files()?)
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -134,12 +149,7 @@ impl Action for Keys {
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        for file in self.files()?.into_iter().map(|file| format!("{file}.pub")) {
-            if self.0.store.read(&file)?.is_none() {
-                self.0.store.write_file(&file, change::known_after("provision/keys").as_bytes(), 0o644)?;
-            }
-        }
-        Ok(true)
+        foresee_keys(&self.0.store, &self.files()?)
     }
 }
 
@@ -152,12 +162,7 @@ impl Action for Key {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        for file in [SSH_KEY.to_owned(), format!("{SSH_KEY}.pub")] {
-            if self.0.store.read(&file)?.is_none() {
-                return Ok(Proof::Gone(format!("{file} is missing")));
-            }
-        }
-        Ok(Proof::Holds)
+        prove_keys(&self.0.store, &[SSH_KEY.to_owned()])
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -166,11 +171,7 @@ impl Action for Key {
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        let file = format!("{SSH_KEY}.pub");
-        if self.0.store.read(&file)?.is_none() {
-            self.0.store.write_file(&file, change::known_after("provision/keys").as_bytes(), 0o644)?;
-        }
-        Ok(true)
+        foresee_keys(&self.0.store, &[SSH_KEY.to_owned()])
     }
 }
 

@@ -3,14 +3,13 @@
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::provision::Role;
+use crate::provision::cloud::WORKERS;
 
 use super::super::api::Kubectl;
 use super::super::outfit::Group;
 use super::super::steps::kubectl;
 use super::super::token;
 
-/// The one pool of workers where a person named no groups.
-const POOL: &str = "workers";
 /// The control plane, where no group replaces it.
 const CONTROL_PLANE: &str = "control-plane";
 
@@ -47,7 +46,7 @@ pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
         groups.push(plain(CONTROL_PLANE, Role::ControlPlane));
     }
     if settings.groups.is_empty() && cluster.settings.num_nodes > 0 {
-        groups.push(plain(POOL, Role::Worker));
+        groups.push(plain(WORKERS, Role::Worker));
     }
     groups.sort_by_key(|group| group.role);
     Ok(groups)

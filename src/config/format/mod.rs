@@ -15,6 +15,7 @@ use std::fmt;
 
 pub use shape::Field;
 use text::expect;
+pub use text::parse_duration;
 
 /// What the text of a string setting must look like.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! Tests of the formats: each with values it takes, values it refuses, and what it says.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::time::Duration;
+
 use super::*;
 
 fn format(text: &str) -> Format {
@@ -9,6 +11,18 @@ fn format(text: &str) -> Format {
 
 fn says(name: &str, value: &str) -> String {
     format(name).validate(value).unwrap_err()
+}
+
+#[test]
+fn durations_are_counted() {
+    for (text, seconds) in
+        [("90s", 90.0), ("10m", 600.0), ("1m30s", 90.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("250ms", 0.25)]
+    {
+        assert_eq!(parse_duration(text), Some(Duration::from_secs_f64(seconds)), "{text}");
+    }
+    for text in ["", "5", "10", "m", "x", "5d", "1..s", "99999999999999999999h"] {
+        assert_eq!(parse_duration(text), None, "{text}");
+    }
 }
 
 #[test]

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::config::Network;
+use crate::config::{Network, Settings};
 use crate::error::{Error, Result};
 
-use super::{Defaults, Reader, Spec, Target, fit, refused, require_apart};
+use super::{Defaults, Spec, Target, fit, refused, require_apart};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer wants free.
 const KEPT: u64 = 13;
@@ -74,12 +74,12 @@ struct Names {
 }
 
 /// What the settings say, and what hosts have that say nothing else.
-pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
-    let text = |name: &str| read.text(&format!("phase1.aws.{name}"));
-    let flag = |name: &str| read.flag(&format!("phase1.aws.{name}"));
-    let number = |name: &str| read.number(&format!("phase1.aws.{name}"));
+pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
+    let text = |name: &str| settings.get(&format!("phase1.aws.{name}"));
+    let flag = |name: &str| settings.get_bool(&format!("phase1.aws.{name}"));
+    let number = |name: &str| settings.get_number(&format!("phase1.aws.{name}"));
     let topology = text("topology")?;
-    let zones = read.list("phase1.aws.zones")?;
+    let zones = settings.get_list("phase1.aws.zones")?;
     let region = text("region")?;
     check_region(&region)?;
     if zones.is_empty() {
@@ -106,11 +106,11 @@ pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
         assume_role_arn: text("assume_role_arn")?,
         vpc_id: text("vpc_id")?,
         vpc_cidr: text("vpc_cidr")?,
-        subnet_ids: read.map("phase1.aws.subnet_ids")?,
-        public_subnet_ids: read.map("phase1.aws.public_subnet_ids")?,
+        subnet_ids: settings.get_map("phase1.aws.subnet_ids")?,
+        public_subnet_ids: settings.get_map("phase1.aws.public_subnet_ids")?,
         nat_gateways: Some(text("nat_gateways")?).filter(|kind| !kind.is_empty()).unwrap_or_else(|| "none".to_owned()),
         topology,
-        security_groups: read.list("phase1.aws.security_groups")?,
+        security_groups: settings.get_list("phase1.aws.security_groups")?,
         disk_encrypted: flag("disk_encrypted")?,
         disk_kms_key: text("disk_kms_key")?,
         disk_iops: number("disk_iops")?,

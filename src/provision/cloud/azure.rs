@@ -11,11 +11,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::config::Network;
+use crate::config::{Network, Settings};
 use crate::error::{Context as _, Result};
 
 use self::size::Size;
-use super::{ControlPlaneHost, Defaults, Group, Reader, Spec, Target, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, Spec, Target, fit, refused, require_apart};
 
 /// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is `-control-plane-1`.
 const PREFIX: usize = 48;
@@ -104,10 +104,10 @@ struct Names {
 }
 
 /// What the settings say, and what hosts have that say nothing else.
-pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
-    let text = |name: &str| read.text(&format!("phase1.azure.{name}"));
-    let flag = |name: &str| read.flag(&format!("phase1.azure.{name}"));
-    let zones = read.list("phase1.azure.zones")?;
+pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
+    let text = |name: &str| settings.get(&format!("phase1.azure.{name}"));
+    let flag = |name: &str| settings.get_bool(&format!("phase1.azure.{name}"));
+    let zones = settings.get_list("phase1.azure.zones")?;
     let public = flag("public_addresses")?;
     let parts = ["image_publisher", "image_offer", "image_sku", "image_version"].map(text);
     let [publisher, offer, edition, version] = parts;
@@ -115,7 +115,7 @@ pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
     let urn = [publisher?, offer?, edition?, version?].join(":");
     let defaults = Defaults {
         image: if own_image.is_empty() { urn } else { own_image },
-        disk_gb: read.number("phase1.azure.disk_gb")?,
+        disk_gb: settings.get_number("phase1.azure.disk_gb")?,
         disk_type: text("disk_type")?,
         machine_type: text("node_vm_size")?,
         control_plane_machine_type: text("master_vm_size")?,

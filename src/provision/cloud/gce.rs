@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::config::Settings;
 use crate::error::Result;
 
-use super::{ControlPlaneHost, Defaults, Group, Reader, Spec, Target, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, Spec, Target, fit, refused, require_apart};
 
 /// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or `-control-plane-0` and five characters.
 const PREFIX: usize = 37;
@@ -60,17 +61,17 @@ struct Names {
 }
 
 /// What the settings say, and what hosts have that say nothing else.
-pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
-    let text = |name: &str| read.text(&format!("phase1.gce.{name}"));
-    let flag = |name: &str| read.flag(&format!("phase1.gce.{name}"));
+pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
+    let text = |name: &str| settings.get(&format!("phase1.gce.{name}"));
+    let flag = |name: &str| settings.get_bool(&format!("phase1.gce.{name}"));
     let zone = text("zone")?;
-    let zones = Some(read.list("phase1.gce.zones")?).filter(|zones| !zones.is_empty());
+    let zones = Some(settings.get_list("phase1.gce.zones")?).filter(|zones| !zones.is_empty());
     let zones = zones.unwrap_or_else(|| vec![zone.clone()]);
     let public = flag("public_addresses")?;
-    let single = read.number("phase1.control_plane.count")? <= 1 && !zone.is_empty();
+    let single = settings.get_int("phase1.control_plane.count")? <= 1 && !zone.is_empty();
     let defaults = Defaults {
         image: text("os_image")?,
-        disk_gb: read.number("phase1.gce.disk_gb")?,
+        disk_gb: settings.get_number("phase1.gce.disk_gb")?,
         disk_type: text("disk_type")?,
         machine_type: text("instance_type")?,
         control_plane_machine_type: text("control_plane_instance_type")?,
@@ -89,7 +90,7 @@ pub(super) fn read(read: &Reader<'_>) -> Result<(Defaults, Target)> {
         subnet_cidr: text("subnet_cidr")?,
         public_addresses: public,
         nat: flag("nat")?,
-        network_tags: read.list("phase1.gce.network_tags")?,
+        network_tags: settings.get_list("phase1.gce.network_tags")?,
         disk_kms_key: text("disk_kms_key")?,
         credentials_file: text("credentials_file")?,
         control_plane_service_account: text("control_plane_service_account")?,

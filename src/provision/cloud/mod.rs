@@ -188,35 +188,37 @@ pub fn variables(settings: &Settings, keys: Vec<String>) -> Result<serde_json::V
 impl Spec {
     /// What the configuration asks of this cloud; `keys` are the public keys that may log in.
     pub(crate) fn read(settings: &Settings, keys: Vec<String>) -> Result<Self> {
-        let read = Reader(settings);
-        let name = read.text("phase1.cluster_name")?;
-        let (defaults, mut target) = match read.text("phase1.cloud_provider")?.as_str() {
-            "aws" => aws::read(&read)?,
-            "azure" => azure::read(&read)?,
-            "gce" => gce::read(&read)?,
+        let name = settings.get("phase1.cluster_name")?;
+        let (defaults, mut target) = match settings.get("phase1.cloud_provider")?.as_str() {
+            "aws" => aws::read(settings)?,
+            "azure" => azure::read(settings)?,
+            "gce" => gce::read(settings)?,
             other => return Err(Error::bug(format!("{other} is no cloud"))),
         };
-        let control_plane = control_plane(&read, &name, &defaults)?;
-        let groups = groups(&read, &defaults)?;
+        let control_plane = control_plane(settings, &name, &defaults)?;
+        let groups = groups(settings, &defaults)?;
         target.name_all(&name, &control_plane, &groups);
         let spec = Self {
-            networks: Networks { pods: read.text("phase2.pod_cidr")?, services: read.text("phase2.service_cidr")? },
-            kubernetes_version: read.text("phase2.kubernetes_version")?,
-            tags: read.map("phase1.tags")?,
-            api: api(&read, &name)?,
-            ssh: access(&read, keys)?,
-            dns: dns(&read)?,
+            networks: Networks {
+                pods: settings.get("phase2.pod_cidr")?,
+                services: settings.get("phase2.service_cidr")?,
+            },
+            kubernetes_version: settings.get("phase2.kubernetes_version")?,
+            tags: settings.get_map("phase1.tags")?,
+            api: api(settings, &name)?,
+            ssh: access(settings, keys)?,
+            dns: dns(settings)?,
             etcd: Etcd {
-                clusters: etcd_clusters(&read)?,
+                clusters: etcd_clusters(settings)?,
                 members: control_plane.values().map(|host| host.member.clone()).collect(),
                 volume: Volume {
-                    size_gb: read.number("phase1.etcd_volume.size_gb")?,
+                    size_gb: settings.get_number("phase1.etcd_volume.size_gb")?,
                     kind: defaults.etcd_volume_type,
-                    encrypted: read.flag("phase1.etcd_volume.encrypted")?,
-                    kms_key: read.text("phase1.etcd_volume.kms_key")?,
+                    encrypted: settings.get_bool("phase1.etcd_volume.encrypted")?,
+                    kms_key: settings.get("phase1.etcd_volume.kms_key")?,
                 },
             },
-            deletion_protection: read.flag("phase1.deletion_protection")?,
+            deletion_protection: settings.get_bool("phase1.deletion_protection")?,
             target,
             control_plane,
             groups,
@@ -270,49 +272,6 @@ pub(super) fn fit(name: &str, longest: usize) -> String {
     format!("{}-{}", kept.trim_end_matches('-'), &digest[..6])
 }
 
-/// Settings by their types.
-pub(super) struct Reader<'s>(&'s Settings);
-
-impl Reader<'_> {
-    pub(super) fn text(&self, name: &str) -> Result<String> {
-        self.0.get(name)
-    }
-
-    pub(super) fn flag(&self, name: &str) -> Result<bool> {
-        self.0.get_bool(name)
-    }
-
-    pub(super) fn number(&self, name: &str) -> Result<u32> {
-        u32::try_from(self.0.get_int(name)?).context(format!("{name} is out of range"))
-    }
-
-    pub(super) fn list(&self, name: &str) -> Result<Vec<String>> {
-        let text = self.text(name)?;
-        Ok(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
-    }
-
-    pub(super) fn map(&self, name: &str) -> Result<BTreeMap<String, String>> {
-        let pairs = self.list(name)?;
-        let pair = |item: &String| {
-            let (key, value) = item.split_once('=').unwrap_or((item, ""));
-            (key.to_owned(), value.to_owned())
-        };
-        Ok(pairs.iter().map(pair).collect())
-    }
-
-    fn records<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Vec<T>> {
-        let text = self.text(name)?;
-        if text.is_empty() {
-            return Ok(Vec::new());
-        }
-        serde_json::from_str(&text).map_err(|error| refused(name, error))
-    }
-
-    fn port(&self, name: &str) -> Result<u16> {
-        u16::try_from(self.number(name)?).context(format!("{name} is out of range"))
-    }
-}
-
 /// A group as the configuration has it.
 #[derive(Deserialize)]
 struct Asked {
@@ -351,18 +310,15 @@ struct AskedVolume {
 }
 
 /// The name of the group that there is when nobody has described any.
-const WORKERS: &str = "workers";
+pub const WORKERS: &str = "workers";
 
-fn control_plane(read: &Reader<'_>, cluster: &str, defaults: &Defaults) -> Result<BTreeMap<String, ControlPlaneHost>> {
-    let groups: Vec<Asked> = read.records("phase1.node_groups")?;
-    if let Some(group) = groups.iter().find(|group| group.role != Role::Worker.name()) {
-        let why =
-            format!("the group {} has the role {}, and groups of this target are workers", group.name, group.role);
-        return Err(refused("phase1.node_groups", why)
-            .hint("say how many control-plane hosts there are with phase1.control_plane.count, and a bastion with phase1.ssh.bastion"));
-    }
-    let count = read.number("phase1.control_plane.count")?.max(1);
-    let asked = read.list("phase1.control_plane.zones")?;
+fn control_plane(
+    settings: &Settings,
+    cluster: &str,
+    defaults: &Defaults,
+) -> Result<BTreeMap<String, ControlPlaneHost>> {
+    let count = settings.get_number::<u32>("phase1.control_plane.count")?.max(1);
+    let asked = settings.get_list("phase1.control_plane.zones")?;
     let zones = if asked.is_empty() { &defaults.control_plane_zones } else { &asked };
     let machine = |index: u32| {
         let place = usize::try_from(index).unwrap_or_default();
@@ -388,16 +344,22 @@ fn fit_host(cluster: &str, index: u32) -> String {
     fit(cluster, 63 - end.len()) + &end
 }
 
-fn groups(read: &Reader<'_>, defaults: &Defaults) -> Result<BTreeMap<String, Group>> {
-    let mut asked: Vec<Asked> = read.records("phase1.node_groups")?;
+fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, Group>> {
+    let mut asked: Vec<Asked> = settings.get_records("phase1.node_groups")?;
+    if let Some(group) = asked.iter().find(|group| group.role != Role::Worker.name()) {
+        let why =
+            format!("the group {} has the role {}, and groups of this target are workers", group.name, group.role);
+        return Err(refused("phase1.node_groups", why)
+            .hint("say how many control-plane hosts there are with phase1.control_plane.count, and a bastion with phase1.ssh.bastion"));
+    }
     if asked.is_empty() {
-        let size = read.number("phase1.num_nodes")?;
+        let size: u32 = settings.get_number("phase1.num_nodes")?;
         asked = vec![
             serde_json::from_value(serde_json::json!({"name": WORKERS, "role": "worker", "size": size}))
                 .context("the group of all workers")?,
         ];
     }
-    let volumes: Vec<AskedVolume> = read.records("phase1.data_volumes")?;
+    let volumes: Vec<AskedVolume> = settings.get_records("phase1.data_volumes")?;
     if let Some(volume) = volumes.iter().find(|volume| !asked.iter().any(|group| group.name == volume.group)) {
         let names: Vec<&str> = asked.iter().map(|group| group.name.as_str()).collect();
         let why = format!("{} is for the group {:?}, and there is none of this name", volume.name, volume.group);
@@ -435,43 +397,43 @@ fn groups(read: &Reader<'_>, defaults: &Defaults) -> Result<BTreeMap<String, Gro
     Ok(asked.into_iter().map(group).collect())
 }
 
-fn etcd_clusters(read: &Reader<'_>) -> Result<Vec<String>> {
-    let events = read.flag("phase2.etcd.events_cluster")?;
+fn etcd_clusters(settings: &Settings) -> Result<Vec<String>> {
+    let events = settings.get_bool("phase2.etcd.events_cluster")?;
     Ok(std::iter::once("main").chain(events.then_some("events")).map(str::to_owned).collect())
 }
 
-fn api(read: &Reader<'_>, cluster: &str) -> Result<Api> {
-    let domain = read.text("phase1.dns.domain")?;
-    let host = Some(read.text("phase1.api.host")?).filter(|host| !host.is_empty());
+fn api(settings: &Settings, cluster: &str) -> Result<Api> {
+    let domain = settings.get("phase1.dns.domain")?;
+    let host = Some(settings.get("phase1.api.host")?).filter(|host| !host.is_empty());
     Ok(Api {
-        port: read.port("phase2.api_port")?,
-        exposure: read.text("phase1.api.exposure")?,
+        port: settings.get_number("phase2.api_port")?,
+        exposure: settings.get("phase1.api.exposure")?,
         host: host.unwrap_or_else(|| format!("api.{cluster}.{domain}")),
-        external: read.flag("phase1.api.external")?,
-        allowed_cidrs: read.list("phase1.api.allowed_cidrs")?,
-        static_address: read.text("phase1.api.static_address")?,
-        internal_load_balancer: read.flag("phase1.api.internal_load_balancer")?,
+        external: settings.get_bool("phase1.api.external")?,
+        allowed_cidrs: settings.get_list("phase1.api.allowed_cidrs")?,
+        static_address: settings.get("phase1.api.static_address")?,
+        internal_load_balancer: settings.get_bool("phase1.api.internal_load_balancer")?,
     })
 }
 
-fn access(read: &Reader<'_>, authorized_keys: Vec<String>) -> Result<Access> {
+fn access(settings: &Settings, authorized_keys: Vec<String>) -> Result<Access> {
     Ok(Access {
-        user: read.text("phase1.ssh_user")?,
-        port: read.port("phase1.ssh.port")?,
-        allowed_cidrs: read.list("phase1.ssh.allowed_cidrs")?,
+        user: settings.get("phase1.ssh_user")?,
+        port: settings.get_number("phase1.ssh.port")?,
+        allowed_cidrs: settings.get_list("phase1.ssh.allowed_cidrs")?,
         authorized_keys,
-        bastion: read.text("phase1.ssh.bastion")? == "create",
-        bastion_machine_type: read.text("phase1.ssh.bastion_machine_type")?,
+        bastion: settings.get("phase1.ssh.bastion")? == "create",
+        bastion_machine_type: settings.get("phase1.ssh.bastion_machine_type")?,
     })
 }
 
-fn dns(read: &Reader<'_>) -> Result<Dns> {
+fn dns(settings: &Settings) -> Result<Dns> {
     Ok(Dns {
-        provider: read.text("phase1.dns.provider")?,
-        domain: read.text("phase1.dns.domain")?,
-        zone: read.text("phase1.dns.zone")?,
-        private: read.flag("phase1.dns.private_zone")?,
-        ttl: read.number("phase1.dns.ttl")?,
+        provider: settings.get("phase1.dns.provider")?,
+        domain: settings.get("phase1.dns.domain")?,
+        zone: settings.get("phase1.dns.zone")?,
+        private: settings.get_bool("phase1.dns.private_zone")?,
+        ttl: settings.get_number("phase1.dns.ttl")?,
     })
 }
 
