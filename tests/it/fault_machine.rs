@@ -26,7 +26,7 @@ fn cut(name: &'static str, file: &'static str) -> Fault {
         let text = fs_err::read_to_string(&path).unwrap_or_default();
         // In the middle of a name or a text, wherever half of the file is: what is said must not depend on its length.
         let half = text.len() / 2;
-        let end = text[half..].find(|letter: char| letter == '"').map_or(half, |at| half + at);
+        let end = text[half..].find('"').map_or(half, |at| half + at);
         let inside = if text[..end].matches('"').count() % 2 == 0 { end + 1 } else { end };
         drop(fs_err::write(path, &text[..inside]));
     })
