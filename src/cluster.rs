@@ -19,6 +19,7 @@ use crate::document::{self, Document, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
+use crate::provision::cloud::Spec;
 use crate::provision::{Handoff, Host, ListedHost, Role, handoff};
 use crate::state::Store;
 
@@ -82,13 +83,16 @@ pub struct ClusterSettings {
     pub sources: Sources,
     pub driver: DriverSettings,
     pub user_data: UserDataSettings,
+    pub cloud: Option<Spec>,
 }
 
 impl Cluster {
     /// The cluster that the configuration describes; its state lies below `state_dir`.
     pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
         require_files(settings)?;
-        Self::with_store(settings, source, state_dir, Store::open)
+        let cluster = Self::with_store(settings, source, state_dir, Store::open)?;
+        cluster.settings.user_data.require_source()?;
+        Ok(cluster)
     }
 
     /// The same only to look at: nothing is made where it is not there yet.
@@ -104,7 +108,9 @@ impl Cluster {
     /// The cluster as it would become: its directory is read, and what is written stays in memory.
     pub fn shadow(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
         require_files(settings)?;
-        Self::with_store(settings, source, state_dir, |dir| Ok(Store::shadow(dir)))
+        let cluster = Self::with_store(settings, source, state_dir, |dir| Ok(Store::shadow(dir)))?;
+        cluster.settings.user_data.require_source()?;
+        Ok(cluster)
     }
 
     fn with_store(
@@ -221,22 +227,31 @@ impl Cluster {
         // Each is a process with open files: those that nobody uses end before there are a thousand.
         let idle = if connections.len() < MOST_CONNECTIONS { BTreeMap::new() } else { take_idle(&mut connections) };
         let identity = format!("{} {} {}", host.name, host.instance, host.address);
-        let ssh = connections.entry(identity).or_insert_with(|| {
-            let address = host.ssh_address().to_string();
-            let known_hosts = self.store.path(KNOWN_HOSTS);
-            let jump = host.ssh.jump.as_ref();
-            let jump = jump.map(|jump| Jump { user: jump.user.clone(), host: jump.host.clone(), port: jump.port });
-            Ssh::new(&host.ssh.user, &address, host.ssh.port, &self.ssh_key(), &known_hosts, self.store.dir())
-                .sudo(host.ssh.user != "root")
-                .agent(self.settings.access.use_agent)
-                .connect_timeout(self.settings.access.connect_timeout)
-                .jump(jump)
-        });
+        let known_hosts = || self.store.path(KNOWN_HOSTS);
+        let ssh = connections.entry(identity).or_insert_with(|| self.ssh_with(host, &known_hosts()));
         let ssh = ssh.clone();
         drop(connections);
         // Ending takes a moment, and nobody has to wait for it.
         drop(idle);
         Ok(ssh)
+    }
+
+    /// A connection of its own, which believes a host whose key is not in this file yet, and writes it there.
+    #[must_use]
+    pub fn first_ssh(&self, host: &Host, known_hosts: &Path) -> Ssh {
+        self.ssh_with(host, known_hosts).learns().single()
+    }
+
+    fn ssh_with(&self, host: &Host, known_hosts: &Path) -> Ssh {
+        let access = &self.settings.access;
+        let jump = host.ssh.jump.as_ref();
+        let jump = jump.map(|jump| Jump { user: jump.user.clone(), host: jump.host.clone(), port: jump.port });
+        let address = host.ssh_address().to_string();
+        Ssh::new(&host.ssh.user, &address, host.ssh.port, &self.ssh_key(), known_hosts, self.store.dir())
+            .sudo(host.ssh.user != "root")
+            .agent(access.use_agent)
+            .connect_timeout(access.connect_timeout)
+            .jump(jump)
     }
 }
 
@@ -273,11 +288,6 @@ fn require_files(settings: &Settings) -> Result<()> {
 
 /// What this version asks for and cannot do yet is refused: doing less than the file says would be worse.
 fn refuse_unused(settings: &Settings) -> Result<()> {
-    let (name, target) = ("phase1.cloud_provider", settings.get("phase1.cloud_provider")?);
-    if settings.schema().rule(settings.schema().find(name)?).unused_values.contains(&target) {
-        return Err(Error::config(format!("the target {target} can be configured, but not turned up by this version"))
-            .hint("turnup config set phase1.cloud_provider=local, or baremetal for hosts that exist"));
-    }
     let unused = settings.unused();
     if unused.is_empty() {
         return Ok(());
@@ -321,6 +331,7 @@ impl ClusterSettings {
             sources: sources(settings)?,
             driver: DriverSettings::read(settings)?,
             user_data: UserDataSettings::read(settings)?,
+            cloud: Spec::find(settings)?,
             target,
         })
     }

@@ -106,7 +106,7 @@ impl Values<'_> {
             cluster_domain => &settings.cluster_domain,
             dns_address => dns_address.to_string(),
             replicas => settings.dns_replicas,
-            api_host => &self.api.host,
+            api_host => self.api.host_for_nodes(),
             api_port => self.api.port,
         };
         let mut environment = Environment::new();

@@ -26,7 +26,7 @@ fn render(change: impl FnOnce(&mut ClusterSettings)) -> Result<Vec<Rendered>> {
     let mut settings =
         ClusterSettings::read(&Settings::defaults(&source).unwrap(), std::path::Path::new("/work")).unwrap();
     change(&mut settings);
-    let api = Endpoint { host: "10.0.0.10".into(), port: 6443 };
+    let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
     Values { source: &source, settings: &settings, api: &api, image: &image }.render()
 }

@@ -253,6 +253,7 @@ impl ControlPlane<'_> {
         names.push(format!("kubernetes.default.svc.{domain}"));
         names.extend([self.host.name.clone(), self.host.address.to_string(), service.to_string(), "127.0.0.1".into()]);
         names.push(self.handoff.api.host.clone());
+        names.extend(self.handoff.api.internal_host.clone());
         names.sort();
         names.dedup();
         Ok(names)

@@ -71,7 +71,12 @@ impl Agents<'_> {
             // The default of a minute is how long a static pod would be shown as pending that began before the API server did.
             "syncFrequency": if self.seat.role == Role::ControlPlane { "10s" } else { "1m" },
         });
-        let further = [Some(self.serving()), self.facts.container.then(shared_disk_thresholds)];
+        let reserved = self.seat.group.map(|group| &group.kube_reserved).filter(|reserved| !reserved.is_empty());
+        let further = [
+            Some(self.serving()),
+            self.facts.container.then(shared_disk_thresholds),
+            reserved.map(|reserved| json!({"kubeReserved": reserved})),
+        ];
         for further in further.into_iter().flatten() {
             if let (Some(config), Value::Object(further)) = (config.as_object_mut(), further) {
                 config.extend(further);

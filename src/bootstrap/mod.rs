@@ -28,3 +28,4 @@ pub use forecast::forecast;
 pub(crate) use kubelet::shared_disk_thresholds;
 pub use outfit::Group;
 pub use steps::{kubectl, phase, write_kubeconfig};
+pub use user_data::provision_phase;

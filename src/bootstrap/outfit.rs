@@ -28,6 +28,8 @@ pub struct Group {
     pub taints: Vec<String>,
     /// Another limit of pods than the cluster's.
     pub max_pods: Option<u32>,
+    /// What kubelet keeps for itself and the container runtime, as Kubernetes' quantities by resource.
+    pub kube_reserved: BTreeMap<String, String>,
 }
 
 /// Whose configuration it is: one host's, or that of any host of a group, with marks for what only the host knows.

@@ -453,7 +453,7 @@ impl Action for Join {
         if !reach.facts()?.joined {
             let token = token::create(&kubectl, &host.name)?;
             let authority = Pki::new(&self.0.cluster.store).text("ca", "crt")?;
-            let server = format!("https://{}:{}", self.0.handoff.api.host, self.0.handoff.api.port);
+            let server = format!("https://{}:{}", self.0.handoff.api.host_for_nodes(), self.0.handoff.api.port);
             let identity = Identity::Token(&token);
             let text = kubeconfig::render(&self.0.cluster.settings.name, &server, &authority, "bootstrap", &identity);
             bootstrap_kubeconfig = Some(Zeroizing::new(text));

@@ -1,9 +1,10 @@
 //! Join tokens. A worker that turnup logs in to gets one of its own, valid half an hour and deleted as soon as the worker has its
-//! certificate (security defaults). The workers of a group that come by themselves share one, which lives for months and is made anew when
-//! two thirds of that are over.
+//! certificate (security defaults). The workers of a group that come by themselves share one, which lives for months; when two thirds of that
+//! are over, its life begins anew.
 
 use std::time::Duration;
 
+use base64::Engine as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -46,67 +47,69 @@ fn object(id: &str, secret: &str, expires: Timestamp, label: (&str, &str), group
             "description": format!("lets {} join", label.1),
             "token-id": id,
             "token-secret": secret,
-            "expiration": expires.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            "expiration": rfc3339(expires),
             "usage-bootstrap-authentication": "true",
             "auth-extra-groups": groups,
         },
     })
 }
 
+/// In whole seconds, as the API has it.
+fn rfc3339(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// The label of a group's tokens.
 const GROUP: &str = "turnup.dev/group";
 
-/// The tokens of one group, below the cluster's `pki/`. It has no `Debug`: they are secrets.
+/// The token of one group, below the cluster's `pki/`. It has no `Debug`: it is a secret.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct GroupTokens {
+pub(super) struct GroupToken {
     schema: String,
     group: String,
-    current: GroupToken,
-    /// That of machines which were told before the current one was made; good until its own end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    previous: Option<GroupToken>,
-}
-
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct GroupToken {
     token: Zeroizing<String>,
     made: Timestamp,
     expires: Timestamp,
 }
 
-impl Document for GroupTokens {
+impl Document for GroupToken {
     const SCHEMA: &'static str = "turnup.group-token/1";
     const WHAT: &'static str = "the token with which a group's workers join";
     const REMEDY: &'static str = "remove the file; turnup up makes another token, and the old one is good no more";
 
     fn check(&self, path: &str) -> Result<()> {
-        let good = |token: &GroupToken| {
-            let part = |text: &str, length| text.len() == length && text.bytes().all(|byte| ALPHABET.contains(&byte));
-            token.token.split_once('.').is_some_and(|(id, secret)| part(id, 6) && part(secret, 16))
-        };
-        if std::iter::once(&self.current).chain(&self.previous).all(good) {
+        let part = |text: &str, length| text.len() == length && text.bytes().all(|byte| ALPHABET.contains(&byte));
+        if self.token.split_once('.').is_some_and(|(id, secret)| part(id, 6) && part(secret, 16)) {
             return Ok(());
         }
         Err(Error::person(format!("{path}: the token has not the form of one")).hint(Self::REMEDY))
     }
 }
 
-impl GroupTokens {
-    /// The token for machines to come.
-    pub(super) fn current(&self) -> &str {
-        &self.current.token
+impl GroupToken {
+    /// The token itself.
+    pub(super) fn text(&self) -> &str {
+        &self.token
     }
 
-    /// The ids of those that are good at this time; they are no secret, but names of objects.
-    pub(super) fn ids(&self, now: Timestamp) -> Vec<String> {
-        self.good(now).filter_map(|token| token.token.split_once('.').map(|(id, _)| id.to_owned())).collect()
+    /// Its first half: no secret, but the name of an object.
+    pub(super) fn id(&self) -> &str {
+        self.token.split_once('.').map_or("", |(id, _)| id)
     }
 
-    /// The API removes what has run out by itself.
-    fn good(&self, now: Timestamp) -> impl Iterator<Item = &GroupToken> {
-        std::iter::once(&self.current).chain(&self.previous).filter(move |token| token.expires > now)
+    /// Whether more than a third of this life is left, and not more than all of it: it may have been made when tokens lived longer.
+    pub(super) fn is_fresh(&self, life: Duration) -> bool {
+        self.is_fresh_at(SignedDuration::try_from(life).unwrap_or(SignedDuration::MAX), Timestamp::now())
+    }
+
+    fn is_fresh_at(&self, life: SignedDuration, now: Timestamp) -> bool {
+        let left = self.expires.duration_since(now);
+        left > life / 3 && left <= life
+    }
+
+    fn expiration(&self) -> String {
+        rfc3339(self.expires)
     }
 }
 
@@ -114,8 +117,8 @@ fn group_file(group: &str) -> String {
     format!("pki/token-{group}.json")
 }
 
-/// The group's tokens, made or made anew where it is time.
-pub(super) fn ensure_for_group(store: &Store, group: &str, life: Duration) -> Result<GroupTokens> {
+/// The group's token, made where there is none, and good for longer where that is due.
+pub(super) fn ensure_for_group(store: &Store, group: &str, life: Duration) -> Result<GroupToken> {
     ensure_at(store, group, life, Timestamp::now())
 }
 
@@ -132,62 +135,56 @@ pub(super) fn has_any(store: &Store) -> Result<bool> {
     Ok(false)
 }
 
-/// The group's tokens, if somebody made them.
-pub(super) fn find_for_group(store: &Store, group: &str) -> Result<Option<GroupTokens>> {
+/// The group's token, if somebody made it.
+pub(super) fn find_for_group(store: &Store, group: &str) -> Result<Option<GroupToken>> {
     let path = store.path(group_file(group)).display().to_string();
     let bytes = store.read(group_file(group))?.map(Zeroizing::new);
     bytes.map(|bytes| document::parse(&path, &String::from_utf8_lossy(&bytes))).transpose()
 }
 
-fn ensure_at(store: &Store, group: &str, life: Duration, now: Timestamp) -> Result<GroupTokens> {
+/// Its value stays as long as its file does: another one would be other user data, for which a cloud replaces every host of the group.
+fn ensure_at(store: &Store, group: &str, life: Duration, now: Timestamp) -> Result<GroupToken> {
     let life = SignedDuration::try_from(life).context("phase1.user_data.token_lifetime is too long")?;
-    let known = find_for_group(store, group)?;
-    let is_fresh = |tokens: &GroupTokens| {
-        let left = tokens.current.expires.duration_since(now);
-        // Also one that was made when tokens lived longer.
-        left > life / 3 && left <= life
+    let expires = now.checked_add(life).context("a token would live too long")?;
+    let token = match find_for_group(store, group)? {
+        Some(token) if token.is_fresh_at(life, now) => return Ok(token),
+        Some(token) => GroupToken { expires, ..token },
+        None => GroupToken {
+            schema: GroupToken::SCHEMA.into(),
+            group: group.into(),
+            token: Zeroizing::new(format!("{}.{}", *random(6)?, *random(16)?)),
+            made: now,
+            expires,
+        },
     };
-    let previous = match known {
-        Some(tokens) if is_fresh(&tokens) => return Ok(tokens),
-        Some(tokens) => Some(tokens.current).filter(|token| token.expires > now),
-        None => None,
-    };
-    let token = Zeroizing::new(format!("{}.{}", *random(6)?, *random(16)?));
-    let current =
-        GroupToken { token, made: now, expires: now.checked_add(life).context("a token would live too long")? };
-    let tokens = GroupTokens { schema: GroupTokens::SCHEMA.into(), group: group.into(), current, previous };
-    let text = Zeroizing::new(document::render(&group_file(group), &tokens)?);
+    let text = Zeroizing::new(document::render(&group_file(group), &token)?);
     store.write_file(group_file(group), text.as_bytes(), 0o600)?;
-    Ok(tokens)
+    Ok(token)
 }
 
-/// Lets the group's tokens in, and no other of this group: one whose file was removed is good no more.
-pub(super) fn register_for_group(kubectl: &Kubectl, group: &str, tokens: &GroupTokens) -> Result<()> {
-    let now = Timestamp::now();
-    let ids = tokens.ids(now);
+/// Lets the group's token in, and no other of this group: one whose file was removed is good no more.
+pub(super) fn register_for_group(kubectl: &Kubectl, group: &str, token: &GroupToken) -> Result<()> {
     let selector = format!("--selector={GROUP}={group}");
     let found = kubectl.run(&["get", "secret", "--namespace=kube-system", &selector, "--output=name"])?;
-    let is_known = |name: &str| ids.iter().any(|id| name == format!("secret/bootstrap-token-{id}"));
-    for name in found.lines().map(str::trim).filter(|name| !name.is_empty() && !is_known(name)) {
+    let own = format!("secret/bootstrap-token-{}", token.id());
+    for name in found.lines().map(str::trim).filter(|name| !name.is_empty() && *name != own) {
         kubectl.run(&["delete", "--namespace=kube-system", name, "--ignore-not-found"])?;
     }
-    for token in tokens.good(now) {
-        let (id, secret) = token.token.split_once('.').unwrap_or_default();
-        // The second group says in the audit log whose token it was, and could be bound by itself.
-        let groups = format!("{JOINING},{JOINING}:{group}");
-        let object = object(id, secret, token.expires, (GROUP, group), &groups);
-        let apply = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
-        kubectl.run_with(&apply, object.to_string())?;
-    }
-    Ok(())
+    let (id, secret) = token.token.split_once('.').unwrap_or_default();
+    // The second group says in the audit log whose token it was, and could be bound by itself.
+    let groups = format!("{JOINING},{JOINING}:{group}");
+    let object = object(id, secret, token.expires, (GROUP, group), &groups);
+    let apply = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
+    kubectl.run_with(&apply, object.to_string()).map(drop)
 }
 
-/// Whether the API knows these ids.
-pub(super) fn are_registered(kubectl: &Kubectl, group: &str, tokens: &GroupTokens) -> Result<bool> {
+/// Whether the API has this token, good for as long as its file says.
+pub(super) fn is_registered(kubectl: &Kubectl, group: &str, token: &GroupToken) -> Result<bool> {
     let selector = format!("--selector={GROUP}={group}");
-    let found = kubectl.run(&["get", "secret", "--namespace=kube-system", &selector, "--output=name"])?;
-    let is_there = |id: &String| found.lines().any(|line| line.trim() == format!("secret/bootstrap-token-{id}"));
-    Ok(tokens.ids(Timestamp::now()).iter().all(is_there))
+    let path = "--output=jsonpath={range .items[*]}{.metadata.name} {.data.expiration}{\"\\n\"}{end}";
+    let found = kubectl.run(&["get", "secret", "--namespace=kube-system", &selector, path])?;
+    let expiration = base64::engine::general_purpose::STANDARD.encode(token.expiration());
+    Ok(found.lines().any(|line| line.trim() == format!("bootstrap-token-{} {expiration}", token.id())))
 }
 
 /// Deletes the tokens of one host.
@@ -216,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_token_of_a_group_is_kept_until_two_thirds_are_over_and_then_both_are_good() {
+    fn the_token_of_a_group_stays_and_lives_on() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         store.create_dir("pki").unwrap();
@@ -224,20 +221,25 @@ mod tests {
         let at = |hours: i64| start + SignedDuration::from_hours(hours);
         let life = Duration::from_hours(90);
         let first = ensure_at(&store, "pool", life, start).unwrap();
-        assert_eq!(ensure_at(&store, "pool", life, at(59)).unwrap().current(), first.current());
+        assert_eq!((first.expires, first.id()), (at(90), &first.text()[..6]));
+        assert_eq!(ensure_at(&store, "pool", life, at(59)).unwrap().expires, at(90), "a third is left");
         let second = ensure_at(&store, "pool", life, at(61)).unwrap();
-        assert_ne!(second.current(), first.current());
-        assert_eq!(second.ids(at(61)), [&second.current()[..6], &first.current()[..6]]);
-        assert_ne!(ensure_at(&store, "other", life, start).unwrap().current(), first.current(), "each group its own");
-        assert_eq!(second.ids(at(91)), [&second.current()[..6]], "the old one has run out");
-        // Nobody came for a long time: the old one is over as well.
-        assert_eq!(ensure_at(&store, "pool", life, at(1000)).unwrap().ids(at(1000)).len(), 1);
+        assert_eq!((second.text(), second.expires, second.made), (first.text(), at(151), start));
+        assert_ne!(ensure_at(&store, "other", life, start).unwrap().text(), first.text(), "each group its own");
+        // Nobody came for a long time: machines still have the same one.
+        let late = ensure_at(&store, "pool", life, at(1000)).unwrap();
+        assert_eq!((late.text(), late.expires), (first.text(), at(1090)));
         let short = Duration::from_hours(1);
-        let third = ensure_at(&store, "pool", short, at(1001)).unwrap();
-        assert_eq!(third.current.expires, at(1002), "a shorter life counts at once");
+        assert_eq!(
+            ensure_at(&store, "pool", short, at(1001)).unwrap().expires,
+            at(1002),
+            "a shorter life counts at once"
+        );
         let mode = std::os::unix::fs::PermissionsExt::mode(
             &fs_err::metadata(store.path("pki/token-pool.json")).unwrap().permissions(),
         );
         assert_eq!(mode & 0o777, 0o600);
+        store.remove("pki/token-pool.json").unwrap();
+        assert_ne!(ensure_at(&store, "pool", life, at(1001)).unwrap().text(), first.text(), "the way to another one");
     }
 }

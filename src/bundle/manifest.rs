@@ -10,11 +10,12 @@ use crate::error::{Error, Result};
 /// Its name in the archive.
 pub(super) const FILE: &str = "MANIFEST.json";
 /// What is never taken, whatever is in it.
-const NEVER: [&str; 6] = [
+const NEVER: [&str; 7] = [
     "pki/: keys",
     "ssh/: keys",
     "kubeconfig: the administrator's key",
     "provision/: Terraform's variables and state",
+    "user-data/: the tokens with which workers join",
     "addons/ and validate/: manifests may hold Secrets",
     "hosts/: the disks of local hosts",
 ];
@@ -35,7 +36,7 @@ pub struct Manifest {
     /// What could not be had or did not fit, with the reason: hosts that do not answer, files that cannot be read.
     pub missing: Vec<(String, String)>,
     /// What of a cluster's directory is never taken.
-    pub never: [&'static str; 6],
+    pub never: [&'static str; 7],
     /// How many secrets of the configuration are too short to be searched for in texts.
     pub unsearchable: usize,
 }

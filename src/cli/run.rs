@@ -12,7 +12,7 @@ use crate::exec::signals;
 use crate::phase::{Bound, Cx, Engine, Phase, Summary, What, parse_duration};
 use crate::report::{Mode, Reporter};
 use crate::state::{Lock, Store};
-use crate::{addons, bootstrap, doctor, provision};
+use crate::{addons, bootstrap, doctor};
 
 use super::state::only_cluster;
 use super::{Global, Output};
@@ -45,7 +45,7 @@ impl PhaseName {
     /// The phase with its steps. The later phases know their hosts from the hand-off of the first.
     pub(super) fn load(self, cluster: &Arc<Cluster>) -> Result<Phase> {
         match self {
-            Self::Provision => provision::phase(cluster),
+            Self::Provision => bootstrap::provision_phase(cluster),
             Self::Bootstrap => bootstrap::phase(cluster),
             Self::Addons => addons::phase(cluster),
         }

@@ -93,21 +93,23 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     };
     settings.artifacts_url.clone_from(&args.artifacts_url);
     settings.token_lifetime = Duration::from_hours(args.token_hours);
-    settings.user.clone_from(&args.user);
-    settings.key_files.clone_from(&args.keys);
+    let form = settings.form;
+    cluster.settings.access.user.clone_from(&args.user);
+    cluster.settings.access.authorized_key_files = args.keys.iter().map(|file| cluster.work_dir.join(file)).collect();
     let group = Group {
         name: args.group.clone(),
         role: Role::Worker,
         labels: BTreeMap::from_iter(args.labels.clone()),
         taints: Vec::new(),
         max_pods: None,
+        kube_reserved: BTreeMap::new(),
     };
     user_data::require_own_labels(&group.name, group.labels.keys())?;
     let lock = cluster.store.lock("turnup user-data")?;
     lock.takeover().inspect(|message| printer.remark(message));
-    let text = user_data::render(&cluster, &cluster.obtained()?, &facts, &group, &handoff.api.host)?;
+    let text = user_data::render(&cluster, &cluster.obtained()?, &facts, &group, handoff.api.host_for_nodes())?;
     user_data::admit(&cluster, &group)?;
-    let file = user_data::file_of(&group.name, cluster.settings.user_data.form);
+    let file = form.file_of(&group.name);
     cluster.store.write_file(&file, text.as_bytes(), 0o600)?;
     drop(lock);
     printer.line(&cluster.store.path(file).display().to_string())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::config::Settings;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::provision::Role;
 
 /// `phase1.user_data` and what of `phase1.ssh` and `phase1.node_groups` goes with it.
@@ -22,10 +22,6 @@ pub struct UserDataSettings {
     pub token_lifetime: Duration,
     /// Parts of a person's own.
     pub parts: Vec<Part>,
-    /// The user that turnup logs in as.
-    pub user: String,
-    /// Files with further public keys.
-    pub key_files: Vec<String>,
     /// Groups of hosts as a person gave them; empty where there is one pool.
     pub groups: Vec<GroupRecord>,
 }
@@ -38,6 +34,18 @@ pub enum Form {
     CloudInit,
     /// Ignition, version 3.
     Ignition,
+}
+
+impl Form {
+    /// Where a group's user data lies below the cluster's directory.
+    #[must_use]
+    pub fn file_of(self, group: &str) -> String {
+        let ending = match self {
+            Self::CloudInit => "cloud-init",
+            Self::Ignition => "ign",
+        };
+        format!("user-data/{group}.{ending}")
+    }
 }
 
 /// One of `phase1.user_data.parts`.
@@ -87,6 +95,9 @@ pub struct GroupRecord {
     /// Its own limit of pods.
     #[serde(default)]
     pub max_pods: Option<u32>,
+    /// What kubelet keeps for itself and the container runtime.
+    #[serde(default)]
+    pub kube_reserved: BTreeMap<String, String>,
     /// Files with user data of its own.
     #[serde(default)]
     pub additional_user_data: Vec<String>,
@@ -115,9 +126,19 @@ impl UserDataSettings {
             artifacts_url: settings.get("phase1.user_data.artifacts_url")?,
             token_lifetime: settings.get_duration("phase1.user_data.token_lifetime")?.unwrap_or_default(),
             parts: settings.get_records("phase1.user_data.parts")?,
-            user: settings.get("phase1.ssh_user")?,
-            key_files: settings.get_list("phase1.ssh.authorized_key_files")?,
             groups: settings.get_records("phase1.node_groups")?,
         })
+    }
+
+    /// An error when hosts are to fetch what they need from nowhere. No default could be right, so an answer that is not given yet is no
+    /// mistake of a configuration before it is used.
+    pub fn require_source(&self) -> Result<()> {
+        if !self.pull || !self.artifacts_url.is_empty() {
+            return Ok(());
+        }
+        let name = "phase1.user_data.artifacts_url";
+        let message = format!("{name}: it is empty, and hosts must fetch turnup and the artifacts from somewhere");
+        let serve = "serve the directory of `turnup artifacts export DIR`";
+        Err(Error::config(message).hint(format!("{serve}, and: turnup config set {name}=URL")))
     }
 }

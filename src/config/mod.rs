@@ -40,6 +40,6 @@ pub use network::Network;
 pub(crate) use object::{render, show, write as object};
 pub use problem::{Level, Problem};
 pub use profile::Profile;
-pub use schema::{Effect, Rule, Schema};
+pub use schema::{Effect, Rule, Schema, TARGET, Unused};
 pub use settings::{Change, Setting, Settings};
 pub use source::TreeSource;

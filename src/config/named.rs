@@ -4,17 +4,29 @@
 use std::path::Path;
 
 use super::format::Format;
-use super::{Problem, Settings};
+use super::{Level, Problem, Settings};
+use crate::error::Error;
 
 impl Settings {
     /// A notice for each setting because of which `turnup up` of this version would refuse the configuration.
     #[must_use]
     pub fn check_unused(&self) -> Vec<Problem> {
+        let target = self.target();
         let refused = self.unused().into_iter().filter_map(|name| {
-            let why = self.schema().why_unused(self.schema().find(name).ok()?, &self.get(name).ok()?)?;
+            let why = self.schema().why_unused(self.schema().find(name).ok()?, &self.get(name).ok()?, &target)?;
             Some(self.located(Problem::notice(why).about(name)))
         });
         refused.collect()
+    }
+
+    /// What a phase would refuse, as a problem of the setting that its message begins with: an error where the value is wrong, a notice
+    /// where only an answer is missing. None when it begins with no setting of this tree.
+    #[must_use]
+    pub fn as_problem(&self, error: &Error, level: Level) -> Option<Problem> {
+        let hint = error.next().map(|hint| format!("; next: {hint}")).unwrap_or_default();
+        let problem = Problem { level, ..Problem::error(format!("{}{hint}", error.message())) };
+        let name = error.message().split(':').next().unwrap_or_default();
+        self.schema().find(name).is_ok().then(|| self.located(problem.about(name)))
     }
 
     /// What is wrong with the files that settings in force name; relative paths count from `dir`.

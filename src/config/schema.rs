@@ -46,14 +46,49 @@ pub struct Rule {
     pub effect: Option<Effect>,
     /// A value that would do.
     pub example: Option<String>,
-    /// It is asked for, but this version does nothing with it.
-    pub unused: bool,
-    /// Values with which this version does nothing yet.
-    pub unused_values: Vec<String>,
+    /// What is asked for, and this version does nothing with.
+    pub unused: Option<Unused>,
     /// The guided wizard asks it: a first cluster needs an answer, or is better for one.
     pub guided: bool,
     /// What it was called before.
     pub was: Vec<String>,
+}
+
+/// The symbol whose value is the target.
+pub const TARGET: &str = "phase1.cloud_provider";
+
+/// What this version does not act on yet: `unused = VALUE, … on TARGET, …`, where either part may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unused {
+    /// These values alone; all but the default when there are none.
+    pub values: Vec<String>,
+    /// On these targets alone; on all when there are none.
+    pub targets: Vec<String>,
+}
+
+impl Unused {
+    fn parse(text: &str) -> Self {
+        let words = |text: &str| -> Vec<String> {
+            text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        let spaced = format!(" {text} ");
+        let (values, targets) = spaced.split_once(" on ").unwrap_or((&spaced, ""));
+        Self { values: words(values), targets: words(targets) }
+    }
+
+    fn is_on(&self, target: &str) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|one| one == target)
+    }
+
+    fn is_all_on(&self, target: &str) -> bool {
+        self.values.is_empty() && self.is_on(target)
+    }
+
+    /// Whether this version does nothing with this value on this target.
+    #[must_use]
+    pub fn covers(&self, value: &str, target: &str) -> bool {
+        self.is_on(target) && (self.values.is_empty() || self.values.iter().any(|one| one == value))
+    }
 }
 
 /// The tree and its rules.
@@ -119,8 +154,7 @@ impl Schema {
             secret: false,
             effect: None,
             example: None,
-            unused: false,
-            unused_values: Vec::new(),
+            unused: None,
             guided: false,
             was: Vec::new(),
         };
@@ -139,23 +173,26 @@ impl Schema {
         self.foreign
     }
 
-    /// Whether this version acts on a setting at all.
+    /// Whether this version acts on a setting at all, on this target.
     #[must_use]
-    pub fn acts_on(&self, name: &str) -> bool {
-        self.tree.symbol(name).is_some_and(|symbol| !self.rule(symbol).unused)
+    pub fn acts_on(&self, name: &str, target: &str) -> bool {
+        let unused = |symbol| self.rule(symbol).unused.as_ref();
+        self.tree.symbol(name).is_some_and(|symbol| !unused(symbol).is_some_and(|unused| unused.is_all_on(target)))
     }
 
-    /// Why `turnup up` refuses a value that is not the default; nothing where this version acts on it.
+    /// Why `turnup up` refuses a value that is not the default, on this target; nothing where this version acts on it.
     #[must_use]
-    pub fn why_unused(&self, symbol: SymbolId, value: &str) -> Option<String> {
-        let (rule, name) = (self.rule(symbol), self.name(symbol));
-        if rule.unused {
+    pub fn why_unused(&self, symbol: SymbolId, value: &str, target: &str) -> Option<String> {
+        let unused = self.rule(symbol).unused.as_ref()?;
+        let name = self.name(symbol);
+        let place = if unused.targets.is_empty() { String::new() } else { format!(" on the target {target}") };
+        if unused.is_all_on(target) {
             return Some(format!(
-                "{name}: this version does not act on it yet, and refuses another value than the default"
+                "{name}: this version does not act on it{place} yet, and refuses another value than the default"
             ));
         }
-        let unused = rule.unused_values.iter().any(|unused| unused == value);
-        unused.then(|| format!("{name}: {value} can be configured, but not turned up by this version"))
+        let refused = unused.covers(value, target);
+        refused.then(|| format!("{name}: {value} can be configured, but not turned up{place} by this version"))
     }
 
     /// Every symbol once, in the order of the menus.
@@ -237,9 +274,8 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
     match annotation.key.as_str() {
         "format" => rule.format = Some(value.parse()?),
         "was" if !value.is_empty() => rule.was.push(value.to_owned()),
-        "unused" if value.is_empty() => rule.unused = true,
+        "unused" => rule.unused = Some(Unused::parse(value)),
         "guided" if value.is_empty() => rule.guided = true,
-        "unused" => rule.unused_values = value.split(',').map(|word| word.trim().to_owned()).collect(),
         "guided" => return Err(format!("`{}` takes no value", annotation.key)),
         "secret" if value.is_empty() => rule.secret = true,
         "secret" => return Err("`secret` takes no value".to_owned()),

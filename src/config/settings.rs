@@ -15,7 +15,7 @@ use super::file::{self, Privacy};
 use super::json;
 use super::object::{self, Places, Reading};
 use super::problem::Problem;
-use super::schema::Schema;
+use super::schema::{Schema, TARGET};
 use super::source::TreeSource;
 use crate::error::{Class, Error, Result};
 
@@ -275,13 +275,20 @@ impl Settings {
         self.places.contains_key(name)
     }
 
+    /// Where the hosts come from; empty in a tree of other people.
+    #[must_use]
+    pub fn target(&self) -> String {
+        self.get(TARGET).unwrap_or_default()
+    }
+
     /// The settings that this version does not act on and that are not at their defaults.
     #[must_use]
     pub fn unused(&self) -> Vec<&str> {
         let differs = |setting: &&Setting| setting.written && setting.value != setting.default;
+        let target = self.target();
         let refused = |setting: &&Setting| {
             let symbol = self.schema.tree().symbol(&setting.name);
-            symbol.is_some_and(|symbol| self.schema.why_unused(symbol, &setting.value).is_some())
+            symbol.is_some_and(|symbol| self.schema.why_unused(symbol, &setting.value, &target).is_some())
         };
         self.values.values().filter(differs).filter(refused).map(|setting| setting.name.as_str()).collect()
     }

@@ -1,8 +1,9 @@
 //! Commands on another host over the system's own ssh.
 //!
 //! The first command opens one connection, held by a master process that is our child and ends with us; every further one goes through its
-//! socket in some milliseconds. A `single` command has no further one behind it and does without the master. Host keys are the cluster's own (`known_hosts`), never asked about and never learnt. A command is an
-//! argument vector here and arrives as one there: it is quoted for the login shell that sshd insists on.
+//! socket in some milliseconds. A `single` command has no further one behind it and does without the master. Host keys are the cluster's own
+//! (`known_hosts`), never asked about, and learnt only by who says so (`learns`). A command is an argument vector here and arrives as one
+//! there: it is quoted for the login shell that sshd insists on.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ const BROKE_OFF: i32 = 75;
 
 /// One host, reached over one multiplexed connection. Clones share it.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "four choices that are independent of each other")]
+#[expect(clippy::struct_excessive_bools, reason = "choices that are independent of each other")]
 pub struct Ssh {
     user: String,
     address: String,
@@ -55,6 +56,7 @@ pub struct Ssh {
     single: bool,
     relays: bool,
     agent: bool,
+    learns: bool,
     patience: Duration,
     jump: Option<Jump>,
     master: Arc<Mutex<Option<Master>>>,
@@ -103,6 +105,7 @@ impl Ssh {
             single: false,
             relays: false,
             agent: false,
+            learns: false,
             patience: CONNECT,
             jump: None,
             master: Arc::default(),
@@ -113,6 +116,13 @@ impl Ssh {
     #[must_use]
     pub fn agent(mut self, agent: bool) -> Self {
         self.agent = agent;
+        self
+    }
+
+    /// Believes a host whose key is not known yet, and writes its key to the file of known hosts. One that is known must still be the same.
+    #[must_use]
+    pub fn learns(mut self) -> Self {
+        self.learns = true;
         self
     }
 
@@ -289,7 +299,8 @@ impl Ssh {
         words.extend(["-i".to_owned(), self.key.display().to_string()]);
         let settings = [
             "BatchMode=yes".to_owned(),
-            "StrictHostKeyChecking=yes".to_owned(),
+            format!("StrictHostKeyChecking={}", if self.learns { "accept-new" } else { "yes" }),
+            "HashKnownHosts=no".to_owned(),
             format!("UserKnownHostsFile={}", quote_option(&self.known_hosts)),
             "GlobalKnownHostsFile=/dev/null".to_owned(),
             "UpdateHostKeys=no".to_owned(),

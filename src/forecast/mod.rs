@@ -61,8 +61,9 @@ impl Forecast {
 
     fn foresee(cluster: Cluster, source: &TreeSource, state_dir: &Path, real: Store) -> Result<Self> {
         let cluster = Arc::new(cluster);
+        bootstrap::user_data::forecast(&cluster, &real)?;
         provision::forecast(&cluster, &real)?;
-        let mut phases = vec![provision::phase(&cluster)?];
+        let mut phases = vec![bootstrap::provision_phase(&cluster)?];
         // A module of somebody else's says which hosts there are only when it has made them.
         let handoff = cluster.find_handoff()?;
         if handoff.is_some() {

@@ -23,7 +23,7 @@ use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::phase::{Bound, Decision, Engine, Phase, Planned};
 use crate::state::State;
-use crate::{addons, bootstrap, provision};
+use crate::{addons, bootstrap};
 
 /// Name and version of the file's format. A file of another version is refused.
 pub const SCHEMA: &str = "turnup.plan/2";
@@ -31,7 +31,7 @@ pub const SCHEMA: &str = "turnup.plan/2";
 /// How a phase is made from a cluster.
 type Load = fn(&Arc<Cluster>) -> Result<Phase>;
 const PHASES: [(&str, Load); 3] =
-    [("provision", provision::phase), ("bootstrap", bootstrap::phase), ("addons", addons::phase)];
+    [("provision", bootstrap::provision_phase), ("bootstrap", bootstrap::phase), ("addons", addons::phase)];
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

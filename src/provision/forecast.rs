@@ -19,8 +19,8 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     if cluster.settings.target == "baremetal" {
         return cluster.write_handoff(&baremetal::read(cluster)?);
     }
-    if cluster.settings.target == "custom" {
-        return forecast_custom(cluster, real);
+    if cluster.settings.target == "custom" || cluster.settings.cloud.is_some() {
+        return forecast_elsewhere(cluster, real);
     }
     let store = &cluster.store;
     let planned_hosts = planned_hosts(cluster)?;
@@ -42,11 +42,16 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     })
 }
 
-/// The files of a module of one's own. Its hosts are those that it has made, and before it has made any nobody knows them.
-fn forecast_custom(cluster: &Cluster, real: &Store) -> Result<()> {
+/// The public half of the cluster's key in an imagined directory, where hosts are made that let it in.
+pub fn forecast_key(cluster: &Cluster, real: &Store) -> Result<()> {
     let key = format!("{SSH_KEY}.pub");
     let unknown = || format!("(made by provision: {key})").into_bytes();
-    cluster.store.write_file(&key, &real.read(&key)?.unwrap_or_else(unknown), 0o644)?;
+    cluster.store.write_file(&key, &real.read(&key)?.unwrap_or_else(unknown), 0o644)
+}
+
+/// The files of a cloud's module, or of one's own. Its hosts are those that it has made, and before it has made any nobody knows them.
+fn forecast_elsewhere(cluster: &Cluster, real: &Store) -> Result<()> {
+    forecast_key(cluster, real)?;
     for (path, text) in render::files(cluster)?.into_iter().chain(render::locks(cluster)?) {
         cluster.store.write_file(path, text.as_bytes(), 0o600)?;
     }
@@ -74,9 +79,18 @@ pub(super) fn address_of(host: &str) -> String {
 fn write_handoff(cluster: &Cluster, instance: impl Fn(&PlannedHost) -> Result<String>) -> Result<()> {
     let hosts = planned_hosts(cluster)?;
     let hosts = hosts.iter().map(|host| planned(cluster, host, instance(host)?)).collect::<Result<Vec<Host>>>()?;
-    let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port };
+    let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port, internal_host: None };
     let (schema, target) = (handoff::SCHEMA.into(), cluster.settings.target.clone());
-    cluster.write_handoff(&Handoff { schema, cluster: cluster.settings.name.clone(), target, api, hosts })
+    let name = cluster.settings.name.clone();
+    cluster.write_handoff(&Handoff {
+        schema,
+        cluster: name,
+        target,
+        api,
+        hosts,
+        groups: Vec::new(),
+        volumes: Vec::new(),
+    })
 }
 
 fn planned(cluster: &Cluster, host: &PlannedHost, instance: String) -> Result<Host> {

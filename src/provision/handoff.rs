@@ -29,8 +29,49 @@ pub struct Handoff {
     pub target: String,
     /// Where clients and nodes reach kube-apiserver.
     pub api: Endpoint,
-    /// All hosts, control plane first.
+    /// All hosts that are logged in to, control plane first.
     pub hosts: Vec<Host>,
+    /// Groups of hosts that come by themselves, and that nobody logs in to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<HostGroup>,
+    /// The volumes that hold etcd's data and outlive their hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<Volume>,
+}
+
+/// Hosts that are made alike, and join by what they are told at their first boot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostGroup {
+    /// Its name.
+    pub name: String,
+    /// What its hosts are for.
+    pub role: Role,
+    /// How many there are, or were at first where somebody else decides between two bounds.
+    pub size: u32,
+    /// The lower bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<u32>,
+    /// The upper bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
+}
+
+/// A volume of an etcd member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Volume {
+    /// Its name.
+    pub name: String,
+    /// Its failure domain; empty when there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub zone: String,
+    /// The etcd cluster: `main` or `events`.
+    pub etcd: String,
+    /// The member, a letter.
+    pub member: String,
+    /// As the cloud's API calls it.
+    pub id: String,
 }
 
 /// An address and a port.
@@ -41,6 +82,17 @@ pub struct Endpoint {
     pub host: String,
     /// The TCP port.
     pub port: u16,
+    /// Where nodes reach it, when that is not where clients do: an address or name inside of a cloud's network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internal_host: Option<String>,
+}
+
+impl Endpoint {
+    /// Where nodes and what runs on them reach it.
+    #[must_use]
+    pub fn host_for_nodes(&self) -> &str {
+        self.internal_host.as_deref().unwrap_or(&self.host)
+    }
 }
 
 /// One host.

@@ -7,6 +7,7 @@ use crate::change;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::{Context as _, Error, Result};
 
+use super::cloud::Spec;
 use super::custom;
 use super::handoff::Role;
 use super::local::{self, HostSpec, NetworkSpec};
@@ -16,6 +17,8 @@ use super::terraform::{self, Place};
 pub(super) const DIR: &str = "provision";
 /// Terraform's variables below the cluster's directory.
 pub(super) const VARIABLES: &str = "provision/terraform.tfvars.json";
+/// The variable of Terraform that holds secrets, apart from all others.
+const USER_DATA: &str = "provision/user-data.auto.tfvars.json";
 
 /// A host that the configuration asks for.
 pub(super) struct PlannedHost {
@@ -66,7 +69,10 @@ pub(super) fn public_key(cluster: &Cluster, key: &str) -> Result<String> {
 pub(super) fn files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let mut files = match cluster.settings.target.as_str() {
         "custom" => custom::files(cluster)?,
-        _ => local_files(cluster)?,
+        _ => match &cluster.settings.cloud {
+            Some(spec) => [module_files(cluster)?, cloud_variables(cluster, spec)?].concat(),
+            None => local_files(cluster)?,
+        },
     };
     if let Some(place) = Place::of(&cluster.settings.driver.backend, &cluster.settings.name) {
         files.push((format!("{DIR}/{}", terraform::BACKEND), place.render()));
@@ -116,7 +122,7 @@ pub(super) fn locks(cluster: &Cluster) -> Result<Vec<(String, String)>> {
 /// version of a module of one's own had.
 pub(super) fn find_strange(cluster: &Cluster, files: &[(String, String)]) -> Vec<String> {
     let own = [terraform::BACKEND, terraform::CLI_CONFIG].map(|name| format!("{DIR}/{name}"));
-    let is_ours = |path: &String| cluster.settings.target == "custom" || own.contains(path);
+    let is_ours = |path: &String| cluster.settings.target != "local" || own.contains(path);
     let strange = list_module(cluster).into_iter().filter(is_ours);
     strange.filter(|path| !files.iter().any(|(known, _)| known == path)).collect()
 }
@@ -129,8 +135,8 @@ pub(super) fn list_module(cluster: &Cluster) -> Vec<String> {
     files.map(|file| format!("{DIR}/{file}")).collect()
 }
 
-/// The module of the local target, its variables and the hosts' descriptions.
-fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
+/// The files of turnup's own module for this target.
+fn module_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     let module = format!("templates/provision/{}/", cluster.settings.target);
     for file in cluster.source.files(&module) {
@@ -139,6 +145,27 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
             files.push((format!("{DIR}/{name}"), cluster.source.read_text(&file)?));
         }
     }
+    Ok(files)
+}
+
+/// The variables of a cloud's module, by the paths of their files.
+pub(super) fn cloud_variables(cluster: &Cluster, spec: &Spec) -> Result<Vec<(String, String)>> {
+    let mut files = vec![(VARIABLES.to_owned(), pretty(&spec.variables(cluster.authorized_keys()?)?)?)];
+    let settings = &cluster.settings.user_data;
+    let mut texts = serde_json::Map::new();
+    for name in spec.hosts_alike().filter(|_| settings.pull) {
+        let file = settings.form.file_of(name);
+        let bytes = cluster.store.read(&file)?;
+        let bytes = bytes.ok_or_else(|| Error::permanent(format!("{file} is missing")).hint("turnup provision"))?;
+        texts.insert(name.to_owned(), String::from_utf8_lossy(&bytes).into());
+    }
+    files.push((USER_DATA.to_owned(), pretty(&json!({"user_data": texts}))?));
+    Ok(files)
+}
+
+/// The module of the local target, its variables and the hosts' descriptions.
+fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
+    let mut files = module_files(cluster)?;
     let network = network(cluster)?;
     let network_text = pretty(&network)?;
     let mut hosts = serde_json::Map::new();

@@ -17,8 +17,10 @@ use crate::state::Store;
 use super::adopt;
 use super::apply::{Apply, find_program};
 use super::baremetal;
+use super::cloud::Spec;
 use super::custom;
 use super::handoff::{self, Handoff};
+use super::host_keys;
 use super::local::{self, HostSpec, Status};
 use super::render::{self, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
 use super::terraform;
@@ -33,7 +35,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let shared = || Arc::clone(cluster);
     match cluster.settings.target.as_str() {
         "baremetal" => return Ok(baremetal::phase(cluster, manifest)),
-        "custom" => return Ok(custom(cluster, manifest)),
+        "custom" => return Ok(made_elsewhere(cluster, manifest)),
+        _ if cluster.settings.cloud.is_some() => return Ok(made_elsewhere(cluster, manifest)),
         _ => {}
     }
     let hosts = planned_hosts(cluster)?;
@@ -48,8 +51,9 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("handoff", Collect(shared())))
 }
 
-/// The phase for a module of one's own: which hosts there will be, only the module knows.
-fn custom(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {
+/// The phase for a cloud, and for a module of one's own: what the hosts will be, only Terraform's output says. Whoever makes user data
+/// adds the step for it.
+fn made_elsewhere(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {
     let shared = || Arc::clone(cluster);
     cluster
         .phase("provision", manifest, Vec::new())
@@ -197,9 +201,22 @@ impl Action for Root {
 /// The Terraform module, its variables and the hosts' descriptions, as files that a person can read before they are used.
 struct Render(Arc<Cluster>);
 
+impl Render {
+    /// What is rendered, of which each setting of a cloud is a part.
+    fn cloud_inputs(&self, spec: &Spec) -> Result<Inputs> {
+        let inputs = self.0.inputs(&["phase1.state", "phase1.terraform.provider_mirror"]);
+        let inputs = inputs.with("Terraform module", render::module_digest(&self.0)?);
+        let variables = render::cloud_variables(&self.0, spec)?.into_iter();
+        Ok(variables.fold(inputs, |inputs, (path, text)| inputs.with(path, text)))
+    }
+}
+
 impl Action for Render {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let cluster = &self.0;
+        if let Some(spec) = &cluster.settings.cloud {
+            return self.cloud_inputs(spec);
+        }
         let names = [
             "phase1.cluster_name",
             "phase1.num_nodes",
@@ -307,9 +324,14 @@ impl Action for Collect {
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let value = find_program(&self.0, cx)?.output("handoff")?;
         let missing = "the Terraform module has no output named handoff";
-        if self.0.settings.target != "custom" {
+        if self.0.settings.target == "local" {
             let value = value.ok_or_else(|| Error::bug(missing))?;
             return self.0.write_handoff(&Handoff::parse("terraform output handoff", &value.to_string())?);
+        }
+        if self.0.settings.cloud.is_some() {
+            let value = value.ok_or_else(|| Error::bug(missing))?;
+            let handoff = host_keys::complete(&self.0, value, cx)?;
+            return adopt::take(&self.0, &handoff, cx);
         }
         let value =
             value.ok_or_else(|| Error::config(missing).hint("docs/custom-module.md says what it has to give back"))?;

@@ -77,7 +77,7 @@ impl PhaseStatus {
 pub(super) fn judge(cluster: &Arc<Cluster>, quick: bool, away: bool, busy: bool) -> Result<Vec<PhaseStatus>> {
     let known = cluster.find_handoff()?.is_some();
     let mut all = vec![match provision::find_lender(cluster)? {
-        None => judge_one(cluster, &provision::phase(cluster)?, quick, away, busy)?,
+        None => judge_one(cluster, &bootstrap::provision_phase(cluster)?, quick, away, busy)?,
         // Its hosts are somebody else's: that phase never runs.
         Some(_) => PhaseStatus::new("provision", Vec::new(), busy),
     }];

@@ -10,7 +10,6 @@ use super::line_edit::LineEdit;
 use super::model::Model;
 use super::rows::{self, RowKind};
 use super::update::line_for;
-use crate::config::Schema;
 
 /// Where a person stands in the questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +109,7 @@ fn answer(model: &Model, node: NodeId) -> Answer {
             let current = model.config.value(symbol);
             let words = model.schema.rule(symbol).format.as_ref().and_then(|format| format.words());
             let Some(words) = words else { return Answer::Text(line_for(&model.schema, symbol, current)) };
-            words.iter().map(|word| option_of(&model.schema, symbol, word, current)).collect()
+            words.iter().map(|word| option_of(model, symbol, word, current)).collect()
         }
         RowKind::Menu | RowKind::Comment => return Answer::Nothing,
     };
@@ -119,8 +118,9 @@ fn answer(model: &Model, node: NodeId) -> Answer {
 }
 
 /// A possible answer, with a word about one that this version cannot do yet.
-pub(super) fn option_of(schema: &Schema, symbol: SymbolId, word: &str, current: &str) -> PickOption {
-    let unused = schema.rule(symbol).unused_values.iter().any(|value| value == word);
+pub(super) fn option_of(model: &Model, symbol: SymbolId, word: &str, current: &str) -> PickOption {
+    let unused = model.schema.rule(symbol).unused.as_ref();
+    let unused = unused.is_some_and(|unused| !unused.values.is_empty() && unused.covers(word, model.target()));
     let label = if unused { format!("{word} (this version cannot turn it up yet)") } else { word.to_owned() };
     PickOption { label, value: word.to_owned(), current: word == current }
 }
@@ -138,7 +138,7 @@ fn switch_option(tri: Tri, now: Tri) -> PickOption {
 pub(super) fn refusals(model: &Model) -> Vec<String> {
     let symbols = model.schema.tree().symbols().map(|(id, _)| id).filter(|id| model.config.is_written(*id));
     let changed = symbols.filter(|id| model.config.default_value(*id) != model.config.value(*id));
-    changed.filter_map(|id| model.schema.why_unused(id, model.config.value(id))).collect()
+    changed.filter_map(|id| model.schema.why_unused(id, model.config.value(id), model.target())).collect()
 }
 
 /// The questions with their answers, and what follows from them.

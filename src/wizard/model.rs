@@ -13,7 +13,7 @@ use super::history::History;
 use super::keymap::Context;
 use super::rows::{self, Row};
 use super::search::Index;
-use crate::config::{self, Problem, Schema};
+use crate::config::{self, Problem, Schema, TARGET};
 
 /// The whole state.
 #[derive(Debug)]
@@ -113,6 +113,11 @@ pub(super) struct Notice {
 }
 
 impl Model {
+    /// Where the hosts come from, as the answers are now; empty in a tree of other people.
+    pub(super) fn target(&self) -> &str {
+        self.schema.tree().symbol(TARGET).map_or("", |symbol| self.config.value(symbol))
+    }
+
     /// The wizard at the top of the tree; `saved` is what the file has.
     pub(super) fn new(
         schema: Arc<Schema>,

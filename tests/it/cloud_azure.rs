@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use turnup::provision::cloud::Spec;
+
 use crate::cloud_modules::live_through;
 use crate::cloud_support::{Module, profiles, settings};
 
@@ -68,27 +70,16 @@ fn a_new_template_waits_until_a_control_plane_host_is_replaced() {
     assert_eq!(before["volumes"], after["volumes"]);
 }
 
-/// Gives all hosts this user data, as a configuration with `phase1.user_data.method=pull` does.
-fn give_user_data(module: &Module, text: &str) {
-    let file = module.path("terraform.tfvars.json");
-    let mut variables: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
-    for of in ["control_plane", "groups"] {
-        for host in variables["cluster"][of].as_object_mut().unwrap().values_mut() {
-            host["user_data"] = text.into();
-        }
-    }
-    fs_err::write(&file, variables.to_string()).unwrap();
-}
-
 /// Another join token, with every `turnup up`, is no reason to make a host anew; and nobody reads it in a plan.
 #[test]
 fn new_user_data_is_for_new_hosts() {
     let config = &profiles("azure")["groups"];
     let module = Module::with_stub("azure", "azurerm", config);
-    give_user_data(&module, "#cloud-config\n# the first");
+    let spec = Spec::find(&settings(config)).unwrap().unwrap();
+    module.tell(&spec, "#cloud-config\n# the first");
     module.apply();
     assert_eq!(module.changes(), BTreeMap::new());
-    give_user_data(&module, "#cloud-config\n# the second");
+    module.tell(&spec, "#cloud-config\n# the second");
     let sets = [
         "linux_virtual_machine_scale_set.fixed[\"arm\"]",
         "linux_virtual_machine_scale_set.fixed[\"gpu\"]",

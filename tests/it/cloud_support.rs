@@ -79,8 +79,17 @@ impl Module {
     }
 
     pub(crate) fn configure(&self, settings: &Settings) {
-        let variables = cloud::variables(settings, vec![KEY.to_owned()]).unwrap();
+        let spec = cloud::Spec::find(settings).unwrap().unwrap();
+        let variables = spec.variables(vec![KEY.to_owned()]).unwrap();
         fs_err::write(self.path("terraform.tfvars.json"), format!("{variables:#}")).unwrap();
+        self.tell(&spec, "#cloud-config\n# the API is at @turnup:api@\n");
+    }
+
+    /// Gives all hosts this user data.
+    pub(crate) fn tell(&self, spec: &cloud::Spec, text: &str) {
+        let all: BTreeMap<&str, &str> = spec.hosts_alike().map(|name| (name, text)).collect();
+        let variables = serde_json::json!({"user_data": all});
+        fs_err::write(self.path("user-data.auto.tfvars.json"), variables.to_string()).unwrap();
     }
 
     /// Runs Terraform; its exit code and standard output.
@@ -142,4 +151,36 @@ pub(crate) fn profiles(target: &str) -> BTreeMap<String, PathBuf> {
         Some((name, path))
     });
     named.collect()
+}
+
+/// A directory from which Terraform installs the stub as if it were the real provider, whose addresses are all `address` where one is given.
+pub(crate) fn mirror(dir: &Path, target: &str, address: Option<&str>) {
+    let (name, version) = match target {
+        "gce" => ("google", "8.0.0"),
+        "aws" => ("aws", "6.0.0"),
+        _ => ("azurerm", "5.2.0"),
+    };
+    let package = dir.join(registry()).join(format!("hashicorp/{name}/{version}/linux_{}", architecture()));
+    fs_err::create_dir_all(&package).unwrap();
+    let address = address.map(|address| format!("TFSTUB_ADDRESS={address} ")).unwrap_or_default();
+    let schema = data(&format!("schemas/{name}.json"));
+    let script = format!("#!/bin/sh\n{address}TFSTUB_SCHEMA={} exec {} \"$@\"\n", schema.display(), STUB.display());
+    let file = package.join(format!("terraform-provider-{name}_v{version}"));
+    fs_err::write(&file, script).unwrap();
+    fs_err::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+fn architecture() -> &'static str {
+    if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" }
+}
+
+/// The registry that Terraform takes a provider without a host from, as it tells itself.
+fn registry() -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "terraform {\n  required_providers {\n    google = { source = \"hashicorp/google\" }\n  }\n}\n";
+    fs_err::write(dir.path().join("main.tf"), text).unwrap();
+    let told = Command::new("terraform").arg("providers").current_dir(dir.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let address = told.split_once("provider[").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
+    address.split('/').next().unwrap().to_owned()
 }

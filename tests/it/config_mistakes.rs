@@ -58,7 +58,9 @@ fn every_profile_is_right_and_as_short_as_can_be() {
         let written = desk.run(&["profile", name, "--force"]);
         assert_eq!(written.code, 0, "{name}: {}", written.err);
         let check = desk.run(&["check"]);
-        let honest = |line: &str| line.starts_with("notice: ") && line.contains("this version");
+        // Where hosts fetch from, no profile can know.
+        let told = ["this version", "phase1.user_data.artifacts_url: it is empty"];
+        let honest = |line: &str| line.starts_with("notice: ") && told.iter().any(|words| line.contains(words));
         assert!(check.code == 0 && check.out.lines().all(honest), "{name}: {}", check.out);
         let text =
             fs_err::read_to_string(format!("{}/phases/profiles/{name}.defconfig", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -83,7 +85,11 @@ fn configurations_of_kubernetes_anywhere_are_reported_value_by_value() {
         assert_eq!(outcome.out.lines().count(), values, "a line for each value");
         assert!(!outcome.out.contains("hunter2") && !outcome.out.contains("c$d"), "{}", outcome.out);
         assert!(!outcome.out.contains("nor turnup has such a setting"), "{}", outcome.out);
-        assert_eq!(desk.run(&["check"]).code, 0);
+        let check = desk.run(&["check"]);
+        // The machines that it chose in 2016 take no disk of the kind that etcd gets by default, and Azure would say so an hour later.
+        let old_size = check.out.contains("machines of the size Standard_D1_v2 take no Premium_LRS");
+        assert_eq!(check.code, if old_size { 3 } else { 0 }, "{name}: {}", check.out);
+        assert_eq!(old_size, name == "azure");
         let mode = fs_err::metadata(desk.path(".config.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0o044, "nothing secret is in it");
         write!(said, "{name}\n{}{}\n", outcome.out, outcome.err).unwrap();

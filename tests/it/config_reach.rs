@@ -113,6 +113,55 @@ fn where_names_exactly_the_files_that_change_on_bare_metal() {
     assert!(compare("baremetal") >= 12);
 }
 
+/// Which of these settings change no file of Terraform's and of user data with these answers.
+fn find_lost(answers: &[&str], names: BTreeSet<String>) -> BTreeSet<String> {
+    let desk = desk("local");
+    let first = ["phase1.cloud_provider=gce", "phase1.user_data.artifacts_url=https://example.com/a"];
+    desk.ok(&[&["config", "set"], &first[..], answers].concat());
+    let reaches = |name: &String| {
+        let files = texts(&ask(&desk, &["config", "where", name])["files"]);
+        files.iter().any(|file| file.starts_with("provision/") || file.starts_with("user-data/"))
+    };
+    names.into_iter().filter(|name| !reaches(name)).collect()
+}
+
+#[test]
+fn every_setting_of_google_reaches_its_module() {
+    let shared = [
+        "phase1.api.",
+        "phase1.dns.",
+        "phase1.etcd_volume.",
+        "phase1.tags",
+        "phase1.node_groups",
+        "phase1.ssh_user",
+        "phase1.ssh.port",
+        "phase1.ssh.allowed_cidrs",
+        "phase1.ssh.bastion",
+    ];
+    // What is for the way to the hosts or back, and what no other value is known of.
+    let elsewhere = ["etcd_volume.keep", "ssh.bastion_host", "ssh.bastion_port", "ssh.bastion_user"]
+        .into_iter()
+        .chain(["gce.zone", "gce.control_plane_instance_type"])
+        .map(|name| format!("phase1.{name}"))
+        .collect::<Vec<_>>();
+    let desk = desk("local");
+    desk.ok(&["config", "set", "phase1.cloud_provider=gce"]);
+    let is_its = |name: &String| name.starts_with("phase1.gce.") || shared.iter().any(|start| name.starts_with(start));
+    let acted_on = settings(&desk).into_iter().filter(|(_, acted_on)| *acted_on).map(|(name, _)| name);
+    let mut lost: BTreeSet<String> = acted_on.filter(is_its).collect();
+    // With the first answers, and what only the others let a person ask.
+    for answers in [
+        &[][..],
+        &["phase1.api.exposure=load-balancer", "phase1.ssh.bastion=create"],
+        &["phase1.gce.network=mine", "phase1.gce.public_addresses=n"],
+        &["phase1.api.exposure=dns", "phase1.dns.provider=clouddns", "phase1.dns.zone=z"],
+    ] {
+        lost = find_lost(answers, lost);
+    }
+    lost.retain(|name| !elsewhere.contains(name));
+    assert_eq!(lost, BTreeSet::new());
+}
+
 #[test]
 fn where_speaks_of_variables_files_flags_manifests_and_steps() {
     let desk = desk("local");
@@ -126,7 +175,8 @@ fn where_speaks_of_variables_files_flags_manifests_and_steps() {
     assert!(context.contains("changes with it: phase2.kube_context_name\n"), "{context}");
     let cloud = desk.run(&["config", "where", "phase1.gce.region", "--set", "phase1.cloud_provider=gce"]);
     assert!(cloud.out.contains("changes with it: phase1.gce.zone\n"), "{}", cloud.out);
-    assert!(cloud.err.contains("files and steps are not known: the target gce can be configured"), "{}", cloud.err);
+    assert!(cloud.out.contains("Terraform variable cluster.gce.region\n"), "{}", cloud.out);
+    assert!(cloud.out.ends_with("step provision/render\nstep provision/apply\n"), "{}", cloud.out);
     assert!(said("phase2.artifacts.mirror").lines().all(|line| !line.starts_with("step provision/")));
     assert!(!desk.path(".turnup").exists(), "a question leaves no directory behind");
 }

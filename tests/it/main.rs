@@ -14,8 +14,10 @@ mod cli_support;
 mod cloud_azure;
 mod cloud_emulators;
 mod cloud_modules;
+mod cloud_provision;
 mod cloud_support;
 mod cluster_bare;
+mod cluster_cloud;
 #[cfg(feature = "kill-points")]
 mod cluster_crash;
 mod cluster_faults;

@@ -65,11 +65,12 @@ fn render_all(form: Form, dir: &Path) -> Vec<PathBuf> {
         (Role::ControlPlane, "root", true),
         (Role::ControlPlane, "admin", false),
     ] {
-        cluster.settings.user_data.user = user.into();
+        cluster.settings.access.user = user.into();
         cluster.settings.user_data.parts = if with_parts { parts.clone() } else { Vec::new() };
         let labels = BTreeMap::from([("example.com/disk".to_owned(), "fast".to_owned())]);
         let name = format!("{}-{user}-{with_parts}", role.name());
-        let group = Group { name, role, labels, taints: vec!["gpu=yes:NoSchedule".into()], max_pods: Some(30) };
+        let taints = vec!["gpu=yes:NoSchedule".into()];
+        let group = Group { name, role, labels, taints, max_pods: Some(30), kube_reserved: BTreeMap::new() };
         let facts = user_data::image_facts();
         for api in [user_data::API_HOST, "10.0.0.1"] {
             let text = user_data::render(&cluster, &artifacts, &facts, &group, api).unwrap();

@@ -3,15 +3,12 @@
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::provision::Role;
-use crate::provision::cloud::WORKERS;
+use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
 
 use super::super::api::Kubectl;
 use super::super::outfit::Group;
 use super::super::steps::kubectl;
 use super::super::token;
-
-/// The control plane, where no group replaces it.
-const CONTROL_PLANE: &str = "control-plane";
 
 /// Every group whose hosts get user data, the control plane first; none where hosts are logged in to. A bastion gets none: it joins nothing.
 pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
@@ -33,6 +30,7 @@ pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
             labels: record.labels.clone(),
             taints: record.taints.clone(),
             max_pods: record.max_pods,
+            kube_reserved: record.kube_reserved.clone(),
         });
     }
     let plain = |name: &str, role| Group {
@@ -41,6 +39,7 @@ pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
         labels: std::collections::BTreeMap::new(),
         taints: Vec::new(),
         max_pods: None,
+        kube_reserved: std::collections::BTreeMap::new(),
     };
     if !groups.iter().any(|group| group.role == Role::ControlPlane) {
         groups.push(plain(CONTROL_PLANE, Role::ControlPlane));
@@ -76,8 +75,8 @@ fn workers(cluster: &Cluster) -> Result<Vec<Group>> {
 
 /// Lets the token of one group in, of machines that somebody makes by hand.
 pub fn admit(cluster: &Cluster, group: &Group) -> Result<()> {
-    let tokens = token::ensure_for_group(&cluster.store, &group.name, cluster.settings.user_data.token_lifetime)?;
-    token::register_for_group(&kubectl(cluster)?, &group.name, &tokens)
+    let token = token::ensure_for_group(&cluster.store, &group.name, cluster.settings.user_data.token_lifetime)?;
+    token::register_for_group(&kubectl(cluster)?, &group.name, &token)
 }
 
 /// Whether hosts come to this cluster by themselves: by its configuration, or because somebody made a token for them.
@@ -89,9 +88,8 @@ pub(in crate::bootstrap) fn has_comers(cluster: &Cluster) -> Result<bool> {
 pub(in crate::bootstrap) fn token_ids(cluster: &Cluster) -> Result<String> {
     let mut all = Vec::new();
     for group in workers(cluster)? {
-        let tokens = token::find_for_group(&cluster.store, &group.name)?;
-        let ids = tokens.map(|tokens| tokens.ids(jiff::Timestamp::now())).unwrap_or_default();
-        all.push(format!("{}: {}", group.name, ids.join(" ")));
+        let token = token::find_for_group(&cluster.store, &group.name)?;
+        all.push(format!("{}: {}", group.name, token.as_ref().map_or("", |token| token.id())));
     }
     Ok(all.join("; "))
 }
@@ -99,18 +97,20 @@ pub(in crate::bootstrap) fn token_ids(cluster: &Cluster) -> Result<String> {
 /// Lets the tokens of all groups in.
 pub(in crate::bootstrap) fn register_tokens(cluster: &Cluster, kubectl: &Kubectl) -> Result<()> {
     for group in workers(cluster)? {
-        let tokens = token::ensure_for_group(&cluster.store, &group.name, cluster.settings.user_data.token_lifetime)?;
-        token::register_for_group(kubectl, &group.name, &tokens)?;
+        let token = token::ensure_for_group(&cluster.store, &group.name, cluster.settings.user_data.token_lifetime)?;
+        token::register_for_group(kubectl, &group.name, &token)?;
     }
     Ok(())
 }
 
-/// A group of which the API does not know a token.
+/// A group of which the API does not know the token, or not for long enough.
 pub(in crate::bootstrap) fn find_unregistered(cluster: &Cluster, kubectl: &Kubectl) -> Result<Option<String>> {
     for group in workers(cluster)? {
         let is_known = match token::find_for_group(&cluster.store, &group.name)? {
-            Some(tokens) => token::are_registered(kubectl, &group.name, &tokens)?,
-            None => false,
+            Some(token) if token.is_fresh(cluster.settings.user_data.token_lifetime) => {
+                token::is_registered(kubectl, &group.name, &token)?
+            }
+            _ => false,
         };
         if !is_known {
             return Ok(Some(group.name));

@@ -7,6 +7,7 @@ mod cloud_init;
 mod groups;
 mod ignition;
 mod piece;
+mod step;
 
 use std::path::Path;
 
@@ -14,12 +15,13 @@ use zeroize::Zeroizing;
 
 use crate::artifacts::Obtained;
 use crate::cluster::user_data::{Form, Part, PartKind};
-use crate::cluster::{Cluster, SSH_KEY, find_document};
+use crate::cluster::{Cluster, find_document};
 use crate::document::{Document as _, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::node::Facts;
 use crate::node::boot::{self, Boot, Expected, Mark};
 use crate::provision::Role;
+use crate::state::Store;
 
 use super::forecast::usual_facts;
 use super::kubeconfig::{self, Identity};
@@ -31,16 +33,7 @@ use super::token;
 pub use groups::{admit, groups, require_own_labels};
 pub(super) use groups::{find_unregistered, has_comers, register_tokens, token_ids};
 use piece::{Guest, Login, Piece};
-
-/// Below the cluster's directory.
-#[must_use]
-pub fn file_of(group: &str, form: Form) -> String {
-    let ending = match form {
-        Form::CloudInit => "cloud-init",
-        Form::Ignition => "ign",
-    };
-    format!("user-data/{group}.{ending}")
-}
+pub use step::{forecast, provision_phase};
 
 /// What the images of clouds are: virtual machines with systemd and the unified hierarchy of cgroups. A host that is something else
 /// refuses its user data.
@@ -71,19 +64,63 @@ pub fn render(
     group: &Group,
     api_host: &str,
 ) -> Result<Zeroizing<String>> {
+    let pass = Pass::ensure(cluster, group)?;
+    render_with(cluster, artifacts, facts, group, api_host, pass.as_ref())
+}
+
+/// What lets the workers of a group in, and by what they know the API server.
+struct Pass {
+    authority: String,
+    token: Zeroizing<String>,
+}
+
+impl Pass {
+    /// None for the control plane, whose keys come over SSH.
+    fn ensure(cluster: &Cluster, group: &Group) -> Result<Option<Self>> {
+        if group.role != Role::Worker {
+            return Ok(None);
+        }
+        let pki = Pki::new(&cluster.store);
+        cluster.store.create_dir("pki")?;
+        pki.ensure_authority(Authority::Cluster, &cluster.settings.name)?;
+        let life = cluster.settings.user_data.token_lifetime;
+        let token = token::ensure_for_group(&cluster.store, &group.name, life)?;
+        Ok(Some(Self { authority: pki.text("ca", "crt")?, token: Zeroizing::new(token.text().to_owned()) }))
+    }
+
+    /// Only what is there already; of workers.
+    fn find(store: &Store, group: &Group) -> Result<Option<Self>> {
+        if group.role != Role::Worker {
+            return Ok(None);
+        }
+        let known = store.read("pki/ca.crt")?.zip(token::find_for_group(store, &group.name)?);
+        Ok(known.map(|(authority, token)| Self {
+            authority: String::from_utf8_lossy(&authority).into_owned(),
+            token: Zeroizing::new(token.text().to_owned()),
+        }))
+    }
+
+    /// In the place of what is not there yet.
+    fn blank(group: &Group) -> Option<Self> {
+        let token = || Zeroizing::new("(made by provision: token)".to_owned());
+        (group.role == Role::Worker)
+            .then(|| Self { authority: "(made by provision: authority)".into(), token: token() })
+    }
+}
+
+fn render_with(
+    cluster: &Cluster,
+    artifacts: &Obtained,
+    facts: &Facts,
+    group: &Group,
+    api_host: &str,
+    pass: Option<&Pass>,
+) -> Result<Zeroizing<String>> {
     let settings = &cluster.settings.user_data;
     let url = settings.artifacts_url.trim_end_matches('/');
-    if url.is_empty() {
-        return Err(Error::config(
-            "phase1.user_data.artifacts_url is empty, and hosts must fetch turnup from somewhere",
-        )
-        .hint(
-            "serve the directory of `turnup artifacts export DIR`; or: turnup config set phase1.user_data.method=push",
-        ));
-    }
     let guest = Guest {
-        pieces: pieces(cluster, artifacts, facts, group, url, api_host)?,
-        login: login(cluster)?,
+        pieces: pieces(cluster, &boot_of(cluster, artifacts, facts, group, url, pass)?, url, api_host)?,
+        login: Login { user: cluster.settings.access.user.clone(), keys: cluster.authorized_keys()? },
         parts: parts(cluster, group)?,
     };
     let text = match settings.form {
@@ -96,16 +133,8 @@ pub fn render(
 }
 
 /// The files of the host, and the unit.
-fn pieces(
-    cluster: &Cluster,
-    artifacts: &Obtained,
-    facts: &Facts,
-    group: &Group,
-    url: &str,
-    api_host: &str,
-) -> Result<Vec<Piece>> {
-    let boot = boot_of(cluster, artifacts, facts, group, url)?;
-    let boot = Zeroizing::new(serde_json::to_vec(&boot).context("what user data leaves on a host is no JSON")?);
+fn pieces(cluster: &Cluster, boot: &Boot, url: &str, api_host: &str) -> Result<Vec<Piece>> {
+    let boot = Zeroizing::new(serde_json::to_vec(boot).context("what user data leaves on a host is no JSON")?);
     let context = minijinja::context! {
         boot_file => boot::FILE,
         fetch_file => boot::FETCH_FILE,
@@ -142,24 +171,24 @@ fn pieces(
     ])
 }
 
-fn boot_of(cluster: &Cluster, artifacts: &Obtained, facts: &Facts, group: &Group, url: &str) -> Result<Boot> {
-    let pki = Pki::new(&cluster.store);
+fn boot_of(
+    cluster: &Cluster,
+    artifacts: &Obtained,
+    facts: &Facts,
+    group: &Group,
+    url: &str,
+    pass: Option<&Pass>,
+) -> Result<Boot> {
     let marked = marked(facts);
     let seat = Seat::of_group(group);
     let outfit = Outfit { cluster, artifacts, seat, facts: &marked, has_workers: true };
-    let (complete, bootstrap_kubeconfig) = match group.role {
-        // Its secrets come over SSH.
-        Role::ControlPlane => (outfit.machine()?, None),
-        Role::Worker => {
-            cluster.store.create_dir("pki")?;
-            pki.ensure_authority(Authority::Cluster, &cluster.settings.name)?;
-            let authority = pki.text("ca", "crt")?;
-            let token =
-                token::ensure_for_group(&cluster.store, &group.name, cluster.settings.user_data.token_lifetime)?;
+    let (complete, bootstrap_kubeconfig) = match pass {
+        None => (outfit.machine()?, None),
+        Some(pass) => {
             let server = format!("https://{API_HOST}:{}", cluster.settings.api_port);
-            let identity = Identity::Token(token.current());
-            let text = kubeconfig::render(&cluster.settings.name, &server, &authority, "bootstrap", &identity);
-            (outfit.worker(&authority)?, Some(Zeroizing::new(text)))
+            let identity = Identity::Token(&pass.token);
+            let text = kubeconfig::render(&cluster.settings.name, &server, &pass.authority, "bootstrap", &identity);
+            (outfit.worker(&pass.authority)?, Some(Zeroizing::new(text)))
         }
     };
     Ok(Boot {
@@ -172,21 +201,6 @@ fn boot_of(cluster: &Cluster, artifacts: &Obtained, facts: &Facts, group: &Group
     })
 }
 
-/// The user, and the keys that may log in: the cluster's own and those of people.
-fn login(cluster: &Cluster) -> Result<Login> {
-    let settings = &cluster.settings.user_data;
-    let mut keys = Vec::new();
-    if let Some(bytes) = cluster.store.read(format!("{SSH_KEY}.pub"))? {
-        keys.extend(piece::public_keys(&format!("{SSH_KEY}.pub"), &String::from_utf8_lossy(&bytes))?);
-    }
-    for file in &settings.key_files {
-        let text = read_file("phase1.ssh.authorized_key_files", &cluster.work_dir.join(file))?;
-        keys.extend(piece::public_keys(file, &String::from_utf8_lossy(&text))?);
-    }
-    let user = if settings.user.is_empty() { "root".to_owned() } else { settings.user.clone() };
-    Ok(Login { user, keys })
-}
-
 /// The parts of a person's own that are for this group, with what is in them.
 fn parts(cluster: &Cluster, group: &Group) -> Result<Vec<(Part, Vec<u8>)>> {
     let settings = &cluster.settings.user_data;
@@ -197,7 +211,22 @@ fn parts(cluster: &Cluster, group: &Group) -> Result<Vec<(Part, Vec<u8>)>> {
         require_kind(part, &bytes, settings.form)?;
         Ok((part.clone(), bytes))
     };
-    chosen.map(read).collect()
+    let own = settings.groups.iter().filter(|record| record.name == group.name);
+    let own = own.flat_map(|record| &record.additional_user_data).map(|file| own_part(cluster, file));
+    chosen.map(read).chain(own).collect()
+}
+
+/// A file of a group's own, which begins as what it is.
+fn own_part(cluster: &Cluster, file: &str) -> Result<(Part, Vec<u8>)> {
+    let bytes = read_file("phase1.node_groups: additional_user_data", &cluster.work_dir.join(file))?;
+    let kind = match bytes.as_slice() {
+        text if text.starts_with(b"#cloud-config") => PartKind::CloudConfig,
+        text if text.trim_ascii_start().starts_with(b"{") => PartKind::Ignition,
+        _ => PartKind::ShellScript,
+    };
+    let part = Part { name: file.to_owned(), file: file.to_owned(), kind, roles: Vec::new(), groups: Vec::new() };
+    require_kind(&part, &bytes, cluster.settings.user_data.form)?;
+    Ok((part, bytes))
 }
 
 fn read_file(setting: &str, path: &Path) -> Result<Vec<u8>> {
@@ -209,7 +238,8 @@ fn read_file(setting: &str, path: &Path) -> Result<Vec<u8>> {
 /// cloud-init knows a part by how it begins, and says nothing about one that it does not know.
 fn require_kind(part: &Part, bytes: &[u8], form: Form) -> Result<()> {
     let refuse = |why: &str, hint: &str| {
-        Err(Error::config(format!("phase1.user_data.parts: {} ({}) {why}", part.name, part.file)).hint(hint))
+        let file = if part.name == part.file { String::new() } else { format!(" ({})", part.file) };
+        Err(Error::config(format!("user data: {}{file} {why}", part.name)).hint(hint))
     };
     match (part.kind, form) {
         (PartKind::Ignition, Form::CloudInit) => refuse(
@@ -249,8 +279,7 @@ fn require_size(target: &str, group: &Group, guest: &Guest, size: usize) -> Resu
         .iter()
         .take(5)
         .fold(Error::config(message), |error, (name, size)| error.evidence(format!("{name}: {size} bytes of it")));
-    let hint = "make your parts smaller, for instance by fetching what they install; or: turnup config set phase1.user_data.method=push";
-    Err(error.hint(hint))
+    Err(error.hint("make your parts smaller, for instance by fetching what they install"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use flate2::{Compression, GzBuilder};
 use zeroize::Zeroizing;
 
 use crate::cluster::user_data::Part;
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Context as _, Result};
 
 /// Everything that one host is told.
 pub(super) struct Guest {
@@ -89,20 +89,4 @@ pub(super) fn pack(bytes: &[u8]) -> Result<String> {
     let mut encoder = GzBuilder::new().write(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;
     Ok(STANDARD.encode(encoder.finish()?))
-}
-
-/// The lines of a file of public keys. One that holds a private key was meant to stay where it is.
-pub(super) fn public_keys(file: &str, text: &str) -> Result<Vec<String>> {
-    if text.contains("PRIVATE KEY") {
-        return Err(Error::config(format!("{file} holds a private key, and user data can be read by many"))
-            .hint("name the public half of it, which ends in .pub"));
-    }
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let keys: Vec<String> = lines.map(str::to_owned).collect();
-    let is_key = |line: &String| line.split_whitespace().count() >= 2 && !line.chars().any(char::is_control);
-    match keys.iter().position(|line| !is_key(line)) {
-        Some(at) => Err(Error::config(format!("{file}: line {} of its keys is no public key", at + 1))
-            .hint("a line is: ssh-ed25519 AAAA… comment")),
-        None => Ok(keys),
-    }
 }

@@ -12,16 +12,18 @@ use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::piece::public_keys;
 use super::*;
 use crate::artifacts::Lock;
+use crate::cluster::SSH_KEY;
 use crate::config::{Settings, TreeSource};
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF admin@desk";
 
 fn group(name: &str, role: Role) -> Group {
     let labels = BTreeMap::from([("disk".to_owned(), "fast".to_owned()), ("team".to_owned(), "a".to_owned())]);
-    Group { name: name.into(), role, labels, taints: vec!["gpu=yes:NoSchedule".into()], max_pods: Some(50) }
+    let kube_reserved = BTreeMap::from([("memory".to_owned(), "300Mi".to_owned())]);
+    let taints = vec!["gpu=yes:NoSchedule".into()];
+    Group { name: name.into(), role, labels, taints, max_pods: Some(50), kube_reserved }
 }
 
 /// A cluster of a cloud with this form, in a directory of its own.
@@ -36,7 +38,7 @@ fn cluster(dir: &Path, form: Form) -> Cluster {
     user_data.form = form;
     user_data.artifacts_url = "https://example.com/it's mine/100%/".into();
     user_data.token_lifetime = Duration::from_hours(2160);
-    user_data.user = "turnup".into();
+    cluster.settings.access.user = "turnup".into();
     cluster.store.create_dir("ssh").unwrap();
     cluster.store.write_file(format!("{SSH_KEY}.pub"), KEY.as_bytes(), 0o644).unwrap();
     cluster
@@ -131,7 +133,7 @@ fn readable(cluster: &Cluster, form: Form, group: &Group) -> String {
         shown += &format!("\n--- {path}\n{content}");
     }
     if let Some(tokens) = token::find_for_group(&cluster.store, &group.name).unwrap() {
-        shown = shown.replace(tokens.current(), "TOKEN");
+        shown = shown.replace(tokens.text(), "TOKEN");
         let authority = Pki::new(&cluster.store).text("ca", "crt").unwrap();
         shown = shown
             .replace(&STANDARD.encode(&authority), "AUTHORITY")
@@ -165,7 +167,7 @@ fn secrets(cluster: &Cluster) -> Vec<(String, String)> {
             found.push((name, STANDARD.encode(&text)[..40].to_owned()));
         } else if name.starts_with("token-") {
             let value: Value = serde_json::from_str(&text).unwrap();
-            let (_, secret) = value["current"]["token"].as_str().unwrap().split_once('.').unwrap();
+            let (_, secret) = value["token"].as_str().unwrap().split_once('.').unwrap();
             found.push((name, secret.to_owned()));
         }
     }
@@ -235,8 +237,17 @@ fn parts_are_chosen_checked_and_kept_whole() {
     add_part(&mut cluster, "butane", PartKind::Ignition, "variant: fcos\n");
     said.push(refused(&cluster));
     cluster.settings.user_data.parts.clear();
-    cluster.settings.user_data.artifacts_url.clear();
+    fs_err::write(dir.path().join("own.sh"), "echo\n").unwrap();
+    cluster.settings.user_data.groups = vec![
+        serde_json::from_str(r#"{"name": "pool", "role": "worker", "additional_user_data": ["own.sh"]}"#).unwrap(),
+    ];
     said.push(refused(&cluster));
+    cluster.settings.user_data.form = Form::CloudInit;
+    said.push(refused(&cluster));
+    fs_err::write(dir.path().join("own.sh"), "#!/bin/sh\n").unwrap();
+    let text = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
+    assert!(text.contains("part-001-own.sh"), "{text}");
+    assert!(!render_for(&cluster, &group("other", Role::Worker)).unwrap().contains("own.sh"));
     insta::assert_snapshot!(said.join("\n"));
 }
 
@@ -261,19 +272,6 @@ fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
     cluster.settings.target = "aws".into();
     let size = render_for(&cluster, &workers).unwrap().len();
     assert!(size < 10_500, "{size} bytes with no parts leave no room for those of people");
-}
-
-#[test]
-fn a_file_of_keys_is_read_and_a_private_one_refused() {
-    let text = format!("# people\n\n{KEY}\n  ssh-rsa AAAA \"o'neill\" \n");
-    assert_eq!(public_keys("f", &text).unwrap(), [KEY, "ssh-rsa AAAA \"o'neill\""]);
-    for (text, expected) in [
-        ("-----BEGIN OPENSSH PRIVATE KEY-----\n", "holds a private key"),
-        ("ssh-ed25519\n", "line 1 of its keys is no public key"),
-    ] {
-        let error = public_keys("f", text).unwrap_err();
-        assert!(error.message().contains(expected), "{}", error.message());
-    }
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Desk;
-use crate::config::{Rule, Settings, Way};
+use crate::config::{Rule, Settings, Unused, Way};
 use crate::error::{Error, Result};
 use kconfig::explain::Reason;
 
@@ -20,7 +20,7 @@ pub(super) fn explain(desk: &Desk<'_>, name: &str) -> Result<()> {
         object["example"] = json!(rule.example);
         object["secret"] = json!(rule.secret);
         object["changes"] = json!(rule.effect);
-        object["unused"] = json!(rule.unused);
+        object["unused"] = json!(!settings.schema().acts_on(name, &settings.target()));
         return desk.printer.json(&object);
     }
     let mut text = explanation.to_string().trim_end().to_owned();
@@ -37,13 +37,20 @@ fn describe_rule(rule: &Rule, origin: &str) -> String {
     if rule.secret {
         lines.push("it is a secret: never shown, logged or exported".to_owned());
     }
-    if !rule.unused_values.is_empty() {
-        lines.push(format!("can be configured, but not turned up by this version: {}", rule.unused_values.join(", ")));
-    }
-    if rule.unused {
-        lines.push("this version does not act on it yet; turnup up refuses another value than the default".to_owned());
-    }
+    lines.extend(rule.unused.as_ref().map(describe_unused));
     lines.join("\n")
+}
+
+fn describe_unused(unused: &Unused) -> String {
+    let place = if unused.targets.is_empty() {
+        String::new()
+    } else {
+        format!(" on the targets {}", unused.targets.join(", "))
+    };
+    if unused.values.is_empty() {
+        return format!("this version does not act on it{place} yet; turnup up refuses another value than the default");
+    }
+    format!("can be configured, but not turned up{place} by this version: {}", unused.values.join(", "))
 }
 
 pub(super) fn why(desk: &Desk<'_>, name: &str) -> Result<()> {

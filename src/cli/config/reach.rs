@@ -89,7 +89,7 @@ pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
     let forecast = forecast(desk, &settings)?;
     let text = find_text(desk, &forecast, node)?;
     let mut trials = Vec::new();
-    let acted_on = |setting: &Setting| settings.schema().acts_on(&setting.name);
+    let acted_on = |setting: &Setting| settings.schema().acts_on(&setting.name, &settings.target());
     for setting in settings.list().into_iter().filter(acted_on) {
         let variants = settings.variants(&setting.name)?.into_iter();
         let others = variants.filter_map(|variant| forecast.with(&variant).ok());

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Desk;
 use super::answers::change_json;
+use crate::cluster::ClusterSettings;
 use crate::config::{Change, Form, Level, Problem, Profile, Schema, Setting, Settings, json_schema};
 use crate::error::{Class, Error, Result};
 use crate::state::Store;
@@ -97,7 +98,7 @@ fn setting_json(settings: &Settings, setting: &Setting) -> Value {
         "visible": setting.visible,
         "set_by_user": setting.from_user,
         "secret": setting.secret,
-        "unused": !settings.schema().acts_on(&setting.name),
+        "unused": !settings.schema().acts_on(&setting.name, &settings.target()),
     })
 }
 
@@ -110,6 +111,15 @@ pub(super) fn check(desk: &Desk<'_>) -> Result<()> {
     let mut problems = settings.check();
     problems.extend(settings.check_files(Path::new("")));
     problems.extend(settings.check_unused());
+    if problems.iter().all(|problem| problem.level != Level::Error) {
+        match ClusterSettings::read(&settings, Path::new("")) {
+            Err(error) => problems.extend(settings.as_problem(&error, Level::Error)),
+            Ok(typed) => {
+                let missing = typed.user_data.require_source().err();
+                problems.extend(missing.and_then(|error| settings.as_problem(&error, Level::Notice)));
+            }
+        }
+    }
     let errors = problems.iter().filter(|problem| problem.level == Level::Error).count();
     if printer.is_json() {
         let list: Vec<Value> = problems.iter().map(Problem::json).collect();

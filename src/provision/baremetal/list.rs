@@ -62,8 +62,10 @@ impl List<'_> {
             schema: handoff::SCHEMA.into(),
             cluster: self.cluster.to_owned(),
             target: "baremetal".into(),
-            api: Endpoint { host, port: self.api_port },
+            api: Endpoint { host, port: self.api_port, internal_host: None },
             hosts,
+            groups: Vec::new(),
+            volumes: Vec::new(),
         };
         Handoff::parse("phase1.baremetal.hosts", &serde_json::to_string(&handoff).unwrap_or_default())
     }

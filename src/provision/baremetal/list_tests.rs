@@ -13,6 +13,7 @@ fn access() -> Access {
         known_hosts: None,
         connect_timeout: Duration::from_secs(10),
         use_agent: false,
+        authorized_key_files: Vec::new(),
         bastion: None,
     }
 }

@@ -3,7 +3,6 @@
 //! Nothing here makes or changes a host; what is asked of one only reads.
 
 mod judge;
-mod known_hosts;
 mod list;
 mod look;
 mod probe;
@@ -17,6 +16,7 @@ use crate::phase::{Action, Cx, Inputs, Manifest, Phase, Proof};
 
 use super::adopt;
 use super::handoff::{Handoff, Host};
+use super::known_hosts;
 use super::steps::prove_handoff;
 
 pub use list::ListedHost;

@@ -8,7 +8,7 @@ fn spec(changes: &[(&str, &str)]) -> Result<Spec> {
     let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
     let all = [&[("phase1.cloud_provider", "aws")], changes].concat();
     settings.set_all(&all).unwrap();
-    Spec::read(&settings, Vec::new())
+    Spec::read(&settings)
 }
 
 fn wrong(changes: &[(&str, &str)]) -> String {

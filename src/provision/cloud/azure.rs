@@ -7,15 +7,14 @@ mod size;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::Path;
 
 use serde::Serialize;
 
 use crate::config::{Network, Settings};
-use crate::error::{Context as _, Result};
+use crate::error::Result;
 
 use self::size::Size;
-use super::{ControlPlaneHost, Defaults, Group, Spec, Target, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, Spec, Target, absolute, fit, refused, require_apart};
 
 /// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is `-control-plane-1`.
 const PREFIX: usize = 48;
@@ -128,7 +127,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         subscription_id: text("subscription_id")?,
         tenant_id: text("tenant_id")?,
         client_id: text("client_id")?,
-        client_secret_file: absolute(&text("client_secret_file")?)?,
+        client_secret_file: absolute("phase1.azure.client_secret_file", &text("client_secret_file")?)?,
         environment: text("environment")?,
         location: text("location")?,
         zones,
@@ -146,15 +145,6 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         names: Names::default(),
     };
     Ok((defaults, Target::Azure(Box::new(azure))))
-}
-
-/// Terraform works in another directory than the person who named the file.
-fn absolute(file: &str) -> Result<String> {
-    if file.is_empty() {
-        return Ok(String::new());
-    }
-    let path = std::path::absolute(Path::new(file)).context(format!("phase1.azure.client_secret_file: {file}"))?;
-    Ok(path.display().to_string())
 }
 
 impl Azure {
@@ -372,7 +362,8 @@ fn check_login(spec: &Spec) -> Result<()> {
         return Err(refused("phase1.ssh_user", format!("Azure makes no user {user:?} on a machine"))
             .hint("turnup config set phase1.ssh_user=turnup"));
     }
-    let taken = |key: &&String| key.starts_with("ssh-ed25519 ") || key.starts_with("ssh-rsa ");
+    // A bracket begins the mark of a key that is not made yet.
+    let taken = |key: &&String| ["ssh-ed25519 ", "ssh-rsa ", "("].iter().any(|start| key.starts_with(start));
     if let Some(key) = spec.ssh.authorized_keys.iter().find(|key| !taken(key)) {
         let kind = key.split_whitespace().next().unwrap_or_default();
         return Err(refused("phase1.ssh.authorized_key_files", format!("Azure takes no key of the kind {kind}"))
@@ -471,7 +462,8 @@ mod tests {
     }
 
     fn refusal(changes: &[(&str, &str)], key: &str) -> String {
-        let error = Spec::read(&settings(changes), vec![key.to_owned()]).unwrap_err();
+        let spec = Spec::read(&settings(changes));
+        let error = spec.and_then(|spec| spec.variables(vec![key.to_owned()])).unwrap_err();
         assert_eq!(error.class(), crate::error::Class::Config, "{error:?}");
         let hint = error.next().unwrap_or_default();
         format!("{}\n  {hint}", error.message())
@@ -530,7 +522,7 @@ mod tests {
             group("1"),
             group("2")
         );
-        let spec = Spec::read(&settings(&[("phase1.cluster_name", long), ("phase1.node_groups", &groups)]), vec![]);
+        let spec = Spec::read(&settings(&[("phase1.cluster_name", long), ("phase1.node_groups", &groups)]));
         let Target::Azure(azure) = spec.unwrap().target else { unreachable!("the target is azure") };
         let names = &azure.names;
         assert!(names.prefix.len() <= PREFIX && names.prefix.starts_with("a-cluster"), "{names:?}");

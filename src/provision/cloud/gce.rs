@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::config::Settings;
 use crate::error::Result;
 
-use super::{ControlPlaneHost, Defaults, Group, Spec, Target, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, Spec, Target, absolute, fit, refused, require_apart};
 
 /// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or `-control-plane-0` and five characters.
 const PREFIX: usize = 37;
@@ -92,7 +92,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         nat: flag("nat")?,
         network_tags: settings.get_list("phase1.gce.network_tags")?,
         disk_kms_key: text("disk_kms_key")?,
-        credentials_file: text("credentials_file")?,
+        credentials_file: absolute("phase1.gce.credentials_file", &text("credentials_file")?)?,
         control_plane_service_account: text("control_plane_service_account")?,
         node_service_account: text("node_service_account")?,
         os_login: flag("os_login")?,

@@ -9,6 +9,7 @@ mod azure;
 mod gce;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ use super::handoff::Role;
 
 /// The variable `cluster` of a module: `templates/provision/<target>/variables.tf` says what each field is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Spec {
+pub struct Spec {
     pub(crate) name: String,
     pub(crate) kubernetes_version: String,
     pub(crate) tags: BTreeMap<String, String>,
@@ -112,7 +113,6 @@ pub(crate) struct ControlPlaneHost {
     pub(crate) image: String,
     pub(crate) disk_gb: u32,
     pub(crate) disk_type: String,
-    pub(crate) user_data: String,
 }
 
 /// A group of hosts that are made alike.
@@ -134,7 +134,6 @@ pub(crate) struct Group {
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) max_unavailable: u32,
     pub(crate) max_surge: u32,
-    pub(crate) user_data: String,
     pub(crate) volumes: Vec<GroupVolume>,
 }
 
@@ -177,17 +176,32 @@ impl Target {
     }
 }
 
-/// The variables of the target's module as `terraform.tfvars.json` has them; `keys` are lines of `authorized_keys`.
-///
-/// An error names the setting that the cloud would refuse.
-pub fn variables(settings: &Settings, keys: Vec<String>) -> Result<serde_json::Value> {
-    let spec = Spec::read(settings, keys)?;
-    serde_json::to_value(BTreeMap::from([("cluster", spec)])).context("the variables of the module")
-}
+/// The targets that are clouds, each with a module in `templates/provision`.
+pub const TARGETS: [&str; 3] = ["gce", "aws", "azure"];
+/// The key of the control plane's user data; no group of workers may have this name.
+pub const CONTROL_PLANE: &str = "control-plane";
 
 impl Spec {
-    /// What the configuration asks of this cloud; `keys` are the public keys that may log in.
-    pub(crate) fn read(settings: &Settings, keys: Vec<String>) -> Result<Self> {
+    /// What the configuration asks of its target; none where that is no cloud. An error names the setting that the cloud would refuse.
+    pub fn find(settings: &Settings) -> Result<Option<Self>> {
+        let target = settings.get("phase1.cloud_provider")?;
+        TARGETS.contains(&target.as_str()).then(|| Self::read(settings)).transpose()
+    }
+
+    /// The variable `cluster` of the target's module, as a file of Terraform's variables has it; `keys` are lines of `authorized_keys`.
+    pub fn variables(&self, keys: Vec<String>) -> Result<serde_json::Value> {
+        let mut spec = self.clone();
+        spec.ssh.authorized_keys = keys;
+        spec.check()?;
+        serde_json::to_value(BTreeMap::from([("cluster", spec)])).context("the variables of the module")
+    }
+
+    /// The keys of the variable `user_data`: the control plane and each group.
+    pub fn hosts_alike(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(CONTROL_PLANE).chain(self.groups.keys().map(String::as_str))
+    }
+
+    fn read(settings: &Settings) -> Result<Self> {
         let name = settings.get("phase1.cluster_name")?;
         let (defaults, mut target) = match settings.get("phase1.cloud_provider")?.as_str() {
             "aws" => aws::read(settings)?,
@@ -206,7 +220,7 @@ impl Spec {
             kubernetes_version: settings.get("phase2.kubernetes_version")?,
             tags: settings.get_map("phase1.tags")?,
             api: api(settings, &name)?,
-            ssh: access(settings, keys)?,
+            ssh: access(settings)?,
             dns: dns(settings)?,
             etcd: Etcd {
                 clusters: etcd_clusters(settings)?,
@@ -246,6 +260,15 @@ impl Spec {
 /// A value that no module can use; the message begins with its key.
 pub(super) fn refused(key: &str, why: impl std::fmt::Display) -> Error {
     Error::config(format!("{key}: {why}"))
+}
+
+/// Terraform works in another directory than the person who named the file.
+pub(super) fn absolute(key: &str, file: &str) -> Result<String> {
+    if file.is_empty() {
+        return Ok(String::new());
+    }
+    let path = std::path::absolute(Path::new(file)).context(format!("{key}: {file}"))?;
+    Ok(path.display().to_string())
 }
 
 /// Refuses networks of hosts that share addresses with pods or Services.
@@ -331,7 +354,6 @@ fn control_plane(
             image: defaults.image.clone(),
             disk_gb: defaults.disk_gb,
             disk_type: defaults.disk_type.clone(),
-            user_data: String::new(),
         };
         (fit_host(cluster, index), machine)
     };
@@ -352,8 +374,11 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
         return Err(refused("phase1.node_groups", why)
             .hint("say how many control-plane hosts there are with phase1.control_plane.count, and a bastion with phase1.ssh.bastion"));
     }
-    if asked.is_empty() {
-        let size: u32 = settings.get_number("phase1.num_nodes")?;
+    if asked.iter().any(|group| group.name == CONTROL_PLANE) {
+        return Err(refused("phase1.node_groups", format!("no group of workers can be called {CONTROL_PLANE}")));
+    }
+    let size: u32 = settings.get_number("phase1.num_nodes")?;
+    if asked.is_empty() && size > 0 {
         asked = vec![
             serde_json::from_value(serde_json::json!({"name": WORKERS, "role": "worker", "size": size}))
                 .context("the group of all workers")?,
@@ -389,7 +414,6 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
             tags: one.tags,
             max_unavailable: one.max_unavailable.unwrap_or(1),
             max_surge: one.max_surge.unwrap_or(1),
-            user_data: String::new(),
             volumes: own.collect(),
         };
         (one.name, group)
@@ -416,12 +440,12 @@ fn api(settings: &Settings, cluster: &str) -> Result<Api> {
     })
 }
 
-fn access(settings: &Settings, authorized_keys: Vec<String>) -> Result<Access> {
+fn access(settings: &Settings) -> Result<Access> {
     Ok(Access {
         user: settings.get("phase1.ssh_user")?,
         port: settings.get_number("phase1.ssh.port")?,
         allowed_cidrs: settings.get_list("phase1.ssh.allowed_cidrs")?,
-        authorized_keys,
+        authorized_keys: Vec::new(),
         bastion: settings.get("phase1.ssh.bastion")? == "create",
         bastion_machine_type: settings.get("phase1.ssh.bastion_machine_type")?,
     })

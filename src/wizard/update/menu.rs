@@ -91,15 +91,16 @@ fn edit(model: &mut Model, row: &Row, symbol: SymbolId) {
     if !row.changeable {
         return explain(model, symbol);
     }
-    let dialog = editor(&model.schema, symbol, model.config.value(symbol), &row.prompt);
+    let dialog = editor(model, symbol, model.config.value(symbol), &row.prompt);
     model.dialogs.push(dialog);
 }
 
 /// The editor that fits the format of a text.
-pub(super) fn editor(schema: &Schema, symbol: SymbolId, current: &str, title: &str) -> Dialog {
+pub(super) fn editor(model: &Model, symbol: SymbolId, current: &str, title: &str) -> Dialog {
+    let schema = &model.schema;
     let format = schema.rule(symbol).format.as_ref();
     if let Some(words) = format.and_then(|format| format.words()) {
-        let options = words.iter().map(|word| option_of(schema, symbol, word, current)).collect();
+        let options = words.iter().map(|word| option_of(model, symbol, word, current)).collect();
         return Dialog::Pick(Pick::new(title, options, Target::Symbol(symbol)));
     }
     match format.filter(|_| !schema.rule(symbol).secret).and_then(|format| Items::open(symbol, format, current)) {
@@ -192,7 +193,7 @@ pub(super) fn give(model: &mut Model, answers: &[(SymbolId, String)]) -> bool {
         Ok(()) => {
             let why = answers.iter().find_map(|(symbol, value)| {
                 let custom = model.config.default_value(*symbol) != *value;
-                model.schema.why_unused(*symbol, value).filter(|_| custom)
+                model.schema.why_unused(*symbol, value, model.target()).filter(|_| custom)
             });
             model.say(why.unwrap_or_else(|| format!("as a command: {what}")));
         }

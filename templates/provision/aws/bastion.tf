@@ -33,7 +33,7 @@ resource "aws_launch_template" "bastion" {
   image_id               = local.images[local.bastion_image == "" ? local.architectures[var.cluster.ssh.bastion_machine_type] : local.bastion_image].id
   instance_type          = var.cluster.ssh.bastion_machine_type
   key_name               = local.key_pair
-  user_data              = local.user_data["bastion"]
+  user_data              = local.user_data[""]
   tags                   = merge(local.tags, { Name = each.key })
 
   network_interfaces {

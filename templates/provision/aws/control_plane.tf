@@ -12,10 +12,10 @@ locals {
 
   # What a machine is made of: when this changes, the next machine is another one.
   control_plane_templates = {
-    for name, host in var.cluster.control_plane : name => substr(sha256(jsonencode([
+    for name, host in var.cluster.control_plane : name => nonsensitive(substr(sha256(jsonencode([
       host.machine_type, local.images[host.image == "" ? local.architectures[host.machine_type] : host.image].id, host.disk_gb, host.disk_type,
-      local.user_data["host ${name}"], aws_network_interface.control_plane[name].id,
-    ])), 0, 12)
+      local.user_data["control-plane"], aws_network_interface.control_plane[name].id,
+    ])), 0, 12))
   }
 }
 
@@ -81,7 +81,7 @@ resource "aws_launch_template" "control_plane" {
   image_id                = local.images[each.value.image == "" ? local.architectures[each.value.machine_type] : each.value.image].id
   instance_type           = each.value.machine_type
   key_name                = local.key_pair
-  user_data               = local.user_data["host ${each.key}"]
+  user_data               = local.user_data["control-plane"]
   disable_api_termination = var.cluster.deletion_protection
   tags                    = merge(local.tags, { Name = each.key })
 
@@ -127,7 +127,7 @@ resource "aws_launch_template" "control_plane" {
 
   lifecycle {
     precondition {
-      condition     = local.user_data["host ${each.key}"] == null || length(coalesce(local.user_data["host ${each.key}"], "-")) <= local.longest_user_data
+      condition     = local.user_data["control-plane"] == null || length(coalesce(local.user_data["control-plane"], "-")) <= local.longest_user_data
       error_message = "The user data of ${each.key} is larger than EC2's 16 KiB."
     }
   }

@@ -4,12 +4,12 @@
 locals {
   # Only what a host is made of replaces hosts. Tags are not: the group keeps the version of the template that it has.
   group_templates = {
-    for name, group in var.cluster.groups : name => sha256(jsonencode([
+    for name, group in var.cluster.groups : name => nonsensitive(sha256(jsonencode([
       group.machine_type, local.images[group.image == "" ? local.architectures[group.machine_type] : group.image].id, group.disk_gb,
       group.disk_type, local.aws.disk_encrypted, local.aws.disk_kms_key, local.aws.disk_iops, group.spot, group.public_address, group.volumes,
-      local.user_data["group ${name}"], local.node_profile, local.key_pair, local.aws.security_groups, local.aws.cpu_credits,
+      local.user_data[name], local.node_profile, local.key_pair, local.aws.security_groups, local.aws.cpu_credits,
       local.aws.detailed_monitoring,
-    ]))
+    ])))
   }
 
   # Parts of a hundred of the group's hosts. Auto Scaling takes them at most a hundred apart.
@@ -42,7 +42,7 @@ resource "aws_launch_template" "group" {
   image_id               = local.images[each.value.image == "" ? local.architectures[each.value.machine_type] : each.value.image].id
   instance_type          = each.value.machine_type
   key_name               = local.key_pair
-  user_data              = local.user_data["group ${each.key}"]
+  user_data              = local.user_data[each.key]
   tags                   = merge(local.tags, each.value.tags, { Name = "${each.key}.${local.name}" })
 
   iam_instance_profile { name = local.node_profile }
@@ -107,7 +107,7 @@ resource "aws_launch_template" "group" {
 
   lifecycle {
     precondition {
-      condition     = local.user_data["group ${each.key}"] == null || length(coalesce(local.user_data["group ${each.key}"], "-")) <= local.longest_user_data
+      condition     = local.user_data[each.key] == null || length(coalesce(local.user_data[each.key], "-")) <= local.longest_user_data
       error_message = "The user data of the group ${each.key} is larger than EC2's 16 KiB."
     }
     precondition {

@@ -3,10 +3,11 @@
 locals {
   # Whoever logs in gets there by a key: the first by the key pair, all by cloud-init where nobody gave other user data.
   bare_user_data = length(var.cluster.ssh.authorized_keys) == 0 ? "" : "#cloud-config\n${jsonencode({ ssh_authorized_keys = var.cluster.ssh.authorized_keys })}\n"
+  told           = nonsensitive(keys(var.user_data))
   plain_user_data = merge(
-    { for name, host in var.cluster.control_plane : "host ${name}" => host.user_data == "" ? local.bare_user_data : host.user_data },
-    { for name, group in var.cluster.groups : "group ${name}" => group.user_data == "" ? local.bare_user_data : group.user_data },
-    { "bastion" = local.bare_user_data },
+    { for name in concat(["control-plane"], keys(var.cluster.groups)) : name => sensitive(contains(local.told, name) ? replace(var.user_data[name], "@turnup:api@", local.api_inner) : local.bare_user_data) },
+    # The bastion's.
+    { "" = sensitive(local.bare_user_data) },
   )
   user_data = {
     for who, text in local.plain_user_data : who => (

@@ -52,7 +52,6 @@ variable "cluster" {
       image        = string      # AMI; empty: the newest Debian 12 at the time of the first apply
       disk_gb      = number      # root disk
       disk_type    = string      # gp3, gp2 or io2
-      user_data    = string      # plain text; encoded here
     }))
     groups = map(object({                # by group name
       role            = string           # worker
@@ -71,7 +70,6 @@ variable "cluster" {
       tags            = map(string)
       max_unavailable = number # while a new template replaces hosts
       max_surge       = number
-      user_data       = string
       volumes = list(object({ # one more disk each, as /dev/sdf, /dev/sdg, …
         name      = string
         size_gb   = number
@@ -140,4 +138,12 @@ locals {
   # Amazon has three worlds with ARNs of their own.
   partition = startswith(local.aws.region, "cn-") ? "aws-cn" : startswith(local.aws.region, "us-gov-") ? "aws-us-gov" : "aws"
   services  = local.partition == "aws-cn" ? "amazonaws.com.cn" : "amazonaws.com"
+}
+
+# Apart from all others: Terraform shows nothing of it.
+variable "user_data" {
+  description = "What hosts are told at their first boot, as plain text: of each group by its name, of the control plane by control-plane. It holds the token with which workers join. @turnup:api@ stands in it for the API server's host."
+  type        = map(string)
+  default     = {}
+  sensitive   = true
 }

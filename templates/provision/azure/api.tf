@@ -19,12 +19,19 @@ locals {
     local.inner_balanced ? local.azure.master_private_ip :
     var.cluster.api.external ? local.public_addresses[local.first] : local.first_inner
   )
+  # Azure's inner balancer answers no host that stands behind it: a control-plane host that is alone is named itself.
+  alone = length(var.cluster.control_plane) == 1
   api_inner = (
     var.cluster.api.exposure == "dns" ? local.api_name :
+    local.alone ? local.first_inner :
     local.inner_balanced ? local.azure.master_private_ip :
     # The agent keeps the name in /etc/hosts of every host.
     local.balanced ? local.api_name : local.first_inner
   )
+
+  # What hosts are told, and which of them are told anything.
+  user_data = { for who, text in var.user_data : who => replace(text, "@turnup:api@", local.api_inner) }
+  told      = nonsensitive(keys(var.user_data))
 }
 
 data "azurerm_public_ip" "given" {

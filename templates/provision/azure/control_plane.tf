@@ -34,9 +34,9 @@ locals {
 
   # What a machine is made from. It changes nothing on a machine that is there.
   control_plane_template = {
-    for host, one in var.cluster.control_plane : host => substr(sha256(jsonencode([
-      one.machine_type, one.image, one.disk_gb, one.disk_type, one.user_data, var.cluster.ssh.user, local.azure.encryption_at_host
-    ])), 0, 16)
+    for host, one in var.cluster.control_plane : host => nonsensitive(substr(sha256(jsonencode([
+      one.machine_type, one.image, one.disk_gb, one.disk_type, lookup(local.user_data, "control-plane", ""), var.cluster.ssh.user, local.azure.encryption_at_host
+    ])), 0, 16))
   }
 }
 
@@ -137,7 +137,7 @@ resource "azurerm_linux_virtual_machine" "control_plane" {
   admin_username               = var.cluster.ssh.user
   encryption_at_host_enabled   = local.azure.encryption_at_host
   # Not user_data: every process of the machine can read that at the metadata service.
-  custom_data     = each.value.user_data == "" ? null : base64encode(each.value.user_data)
+  custom_data     = contains(local.told, "control-plane") ? base64encode(local.user_data["control-plane"]) : null
   source_image_id = startswith(each.value.image, "/") ? each.value.image : null
 
   tags = merge(local.tags, {

@@ -10,7 +10,7 @@ locals {
     for name, group in var.cluster.groups : name => merge(group, {
       resource = local.azure.names.groups[name]
       # Without user data somebody else makes a node of the host, and nobody can say when it should be well.
-      judged = group.user_data != ""
+      judged = contains(local.told, name)
       # How many percent may be away at once; Azure takes 5 to 100.
       batch = min(100, max(5, ceil(100 * max(group.max_surge, group.max_unavailable, 1) / max(group.size, 1))))
       tags = merge(local.tags, group.tags, {
@@ -49,7 +49,7 @@ resource "azurerm_linux_virtual_machine_scale_set" "fixed" {
   admin_username             = var.cluster.ssh.user
   encryption_at_host_enabled = local.azure.encryption_at_host
   # Not user_data: every process of the machine can read that at the metadata service. A change is for machines that are made from then on.
-  custom_data     = each.value.user_data == "" ? null : base64encode(each.value.user_data)
+  custom_data     = contains(local.told, each.key) ? base64encode(local.user_data[each.key]) : null
   source_image_id = startswith(each.value.image, "/") ? each.value.image : null
   # One host too many, made and taken away again, would be a node that comes and goes.
   overprovision = false
@@ -186,7 +186,7 @@ resource "azurerm_linux_virtual_machine_scale_set" "scaling" {
   admin_username             = var.cluster.ssh.user
   encryption_at_host_enabled = local.azure.encryption_at_host
   # Not user_data: every process of the machine can read that at the metadata service. A change is for machines that are made from then on.
-  custom_data     = each.value.user_data == "" ? null : base64encode(each.value.user_data)
+  custom_data     = contains(local.told, each.key) ? base64encode(local.user_data[each.key]) : null
   source_image_id = startswith(each.value.image, "/") ? each.value.image : null
   # One host too many, made and taken away again, would be a node that comes and goes.
   overprovision = false

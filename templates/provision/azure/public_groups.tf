@@ -33,7 +33,7 @@ resource "azurerm_orchestrated_virtual_machine_scale_set" "public_fixed" {
   }
 
   os_profile {
-    custom_data = each.value.user_data == "" ? null : base64encode(each.value.user_data)
+    custom_data = contains(local.told, each.key) ? base64encode(local.user_data[each.key]) : null
 
     linux_configuration {
       computer_name_prefix = "${each.value.resource}-"
@@ -162,7 +162,7 @@ resource "azurerm_orchestrated_virtual_machine_scale_set" "public_scaling" {
   }
 
   os_profile {
-    custom_data = each.value.user_data == "" ? null : base64encode(each.value.user_data)
+    custom_data = contains(local.told, each.key) ? base64encode(local.user_data[each.key]) : null
 
     linux_configuration {
       computer_name_prefix = "${each.value.resource}-"

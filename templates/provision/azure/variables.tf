@@ -52,7 +52,6 @@ variable "cluster" {
       image        = string # PUBLISHER:OFFER:SKU:VERSION, or a resource ID
       disk_gb      = number
       disk_type    = string
-      user_data    = string
     }))
     groups = map(object({ # by group name
       role            = string
@@ -71,7 +70,6 @@ variable "cluster" {
       tags            = map(string)
       max_unavailable = number
       max_surge       = number
-      user_data       = string
       volumes = list(object({
         name      = string
         size_gb   = number
@@ -136,4 +134,12 @@ locals {
 
   # An address is there as long as any zone is when it is in all three.
   all_zones = length(local.azure.zones) == 3 ? local.azure.zones : null
+}
+
+# Apart from all others: Terraform shows nothing of it.
+variable "user_data" {
+  description = "What hosts are told at their first boot, as plain text: of each group by its name, of the control plane by control-plane. It holds the token with which workers join. @turnup:api@ stands in it for the API server's host."
+  type        = map(string)
+  default     = {}
+  sensitive   = true
 }

@@ -19,10 +19,15 @@ locals {
     local.inner_balanced ? google_compute_forwarding_rule.api_inner[0].ip_address :
     var.cluster.api.external && local.public ? local.first_public : local.first_inner
   )
+  # The reserved address and not the rule's: the rule waits for the control-plane hosts, which are told this address.
   api_inner = (
     var.cluster.api.exposure == "dns" ? var.cluster.api.host :
-    local.inner_balanced ? google_compute_forwarding_rule.api_inner[0].ip_address : local.first_inner
+    local.inner_balanced ? google_compute_address.api_inner[0].address : local.first_inner
   )
+
+  # What hosts are told, and which of them are told anything.
+  user_data = { for who, text in var.user_data : who => replace(text, "@turnup:api@", local.api_inner) }
+  told      = nonsensitive(keys(var.user_data))
 }
 
 data "google_compute_address" "given" {

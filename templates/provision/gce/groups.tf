@@ -15,7 +15,7 @@ resource "google_compute_instance_template" "group" {
   can_ip_forward   = true
   tags             = concat([local.node_tag], local.gce.network_tags)
   labels           = merge(local.labels, each.value.tags, { "k8s-io-role-node" = "node", "k8s-io-group" = each.key })
-  metadata         = merge(local.metadata, each.value.user_data == "" ? {} : { "user-data" = each.value.user_data })
+  metadata         = merge(local.metadata, contains(local.told, each.key) ? { "user-data" = local.user_data[each.key] } : {})
 
   disk {
     source_image = each.value.image

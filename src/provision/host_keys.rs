@@ -1,0 +1,134 @@
+//! Host keys of machines that a cloud made: nobody knows them before the first contact, at which they are learnt; from then on they are
+//! believed and no other, as long as the machine is the same.
+//!
+//! It changes nothing on a host. A key that is known already is never learnt a second time.
+
+use serde_json::Value;
+
+use crate::cluster::{Bastion, Cluster};
+use crate::error::{Class, Context as _, Error, Result};
+use crate::phase::Cx;
+use crate::state::Store;
+
+use super::handoff::{Handoff, Host, JumpHost};
+use super::known_hosts;
+
+/// The hand-off with all host keys: those of hosts that are the same as before, and those that are learnt now. Waits for hosts that do
+/// not answer yet.
+pub(super) fn complete(cluster: &Cluster, output: Value, cx: &Cx) -> Result<Handoff> {
+    let shown = "the output handoff of the Terraform module";
+    let mut handoff: Handoff =
+        serde_json::from_value(output).map_err(|error| Error::bug(format!("{shown}: {error}")))?;
+    // One that is damaged is made anew, as if there were none.
+    let known = cluster.find_handoff().ok().flatten();
+    let known = known.map(|known| known.hosts).unwrap_or_default();
+    for host in &mut handoff.hosts {
+        if let Some(bastion) = &cluster.settings.access.bastion {
+            go_through(host, bastion);
+        }
+        if !remember(host, &known) {
+            learn(cluster, host, &known, cx)?;
+        }
+    }
+    handoff.require_cluster(shown, &cluster.settings.name, cluster.settings.api_port)?;
+    Ok(handoff.sorted())
+}
+
+/// A bastion that exists already passes connections on to the host's inner address.
+fn go_through(host: &mut Host, bastion: &Bastion) {
+    let (host_key, user) = (String::new(), bastion.user.clone());
+    host.ssh.jump = Some(JumpHost { host: bastion.host.clone(), user, port: bastion.port, host_key });
+    host.external_address = None;
+}
+
+/// Takes the keys over where the machine and the way to it are the same. Returns whether they are.
+fn remember(host: &mut Host, known: &[Host]) -> bool {
+    let way = |host: &Host| {
+        let jump = host.ssh.jump.as_ref().map(|jump| (jump.host.clone(), jump.port));
+        (host.name.clone(), host.instance.clone(), host.ssh_address(), host.ssh.port, jump)
+    };
+    let same = known.iter().find(|known| way(known) == way(host));
+    if let Some(same) = same {
+        host.ssh.clone_from(&same.ssh);
+    }
+    same.is_some()
+}
+
+fn learn(cluster: &Cluster, host: &mut Host, known: &[Host], cx: &Cx) -> Result<()> {
+    let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let file = scratch.path().join("known_hosts");
+    Store::at(scratch.path()).write_file("known_hosts", jump_lines(host, known).as_bytes(), 0o600)?;
+    cx.progress(format!("waiting until {} answers at {}", host.name, host.ssh_address()));
+    let ssh = cluster.first_ssh(host, &file).log(cx.log_path()).timeout(cx.remaining());
+    ssh.run(&["true"]).map_err(|error| still_boots(error, host))?;
+    let missing = |what: &str| Error::bug(format!("ssh reached {what} and left no host key of it"));
+    let address = host.ssh_address().to_string();
+    host.ssh.host_key = known_hosts::find(&file, &address, host.ssh.port)?.ok_or_else(|| missing(&address))?;
+    if let Some(jump) = &mut host.ssh.jump {
+        jump.host_key = known_hosts::find(&file, &jump.host, jump.port)?.ok_or_else(|| missing(&jump.host))?;
+    }
+    cx.progress(format!("{} has the host key {}", host.name, host.ssh.host_key));
+    Ok(())
+}
+
+/// The key of a bastion that some other host is reached through already.
+fn jump_lines(host: &Host, known: &[Host]) -> String {
+    let Some(jump) = &host.ssh.jump else { return String::new() };
+    let same = |known: &&Host| {
+        known.ssh.jump.as_ref().is_some_and(|known| (&known.host, known.port) == (&jump.host, jump.port))
+    };
+    // The line of the jump host is the first of the two.
+    known
+        .iter()
+        .find(same)
+        .and_then(|known| known.known_hosts().lines().next().map(|line| format!("{line}\n")))
+        .unwrap_or_default()
+}
+
+/// A machine that boots lets nobody in before its first user is made; it is a matter of time, as one that does not answer is.
+fn still_boots(error: Error, host: &Host) -> Error {
+    let refuses = error.evidence_lines().iter().any(|line| line.contains("Permission denied"));
+    if !refuses || error.class() != Class::Person {
+        return error;
+    }
+    let message = format!("{} does not let {} in", host.name, host.ssh.user);
+    Error::transient(message)
+        .source(error)
+        .hint("look at the console of the machine: has cloud-init made this user, with this key?")
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn host(instance: &str, key: &str) -> Host {
+        serde_json::from_value(json!({
+            "name": "c-control-plane-0", "role": "control-plane", "address": "10.0.0.2", "instance": instance,
+            "ssh": {"user": "turnup", "port": 22, "host_key": key,
+                "jump": {"host": "192.0.2.1", "user": "turnup", "port": 22, "host_key": if key.is_empty() { "" } else { "ssh-ed25519 JUMP" }}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_key_is_kept_for_the_same_machine_only() {
+        let known = [host("i-1", "ssh-ed25519 AAAA")];
+        let mut same = host("i-1", "");
+        assert!(remember(&mut same, &known));
+        assert_eq!(same.ssh, known[0].ssh);
+        let mut other = host("i-2", "");
+        assert!(!remember(&mut other, &known) && other.ssh.host_key.is_empty());
+        assert_eq!(jump_lines(&other, &known), "192.0.2.1 ssh-ed25519 JUMP\n", "the bastion is still the same");
+        let mut through = host("i-1", "");
+        through.external_address = Some("192.0.2.9".parse().unwrap());
+        go_through(&mut through, &Bastion { host: "door".into(), user: "passer".into(), port: 2200 });
+        assert_eq!(through.ssh_address(), through.address, "the bastion sees the inner one");
+        assert!(!remember(&mut through, &known), "another way");
+        let mut moved = host("i-1", "");
+        moved.external_address = Some("192.0.2.9".parse().unwrap());
+        assert!(!remember(&mut moved, &known), "somebody else may answer there");
+    }
+}

@@ -1,0 +1,212 @@
+//! The provision phase of each cloud as a person runs it: the whole program with real Terraform, a provider that makes nothing, and an ssh
+//! that finds a machine wherever it is sent.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli_support::{Desk, Outcome, finish};
+use crate::cloud_support::{mirror, profiles};
+use crate::driver_custom::has_terraform;
+
+/// Believes whom it is sent to, as ssh does that may, and says so where it was told to.
+const SSH: &str = r#"#!/bin/sh
+for word in "$@"; do
+  case "$word" in
+    UserKnownHostsFile=*) file=${word#*=} ;;
+    *@*) host=${word#*@} ;;
+  esac
+done
+if [ -z "$host" ]; then echo "OpenSSH_10.0p2" >&2; exit 0; fi
+if [ -e "$(dirname "$0")/silent" ]; then echo "ssh: connect to host $host port 22: Connection timed out" >&2; exit 255; fi
+file=$(echo "$file" | tr -d '"')
+grep -q "^$host " "$file" 2>/dev/null || echo "$host ssh-ed25519 KEYOF$host" >> "$file"
+"#;
+
+/// A desk with a configuration of this target and everything around it.
+struct Site {
+    desk: Desk,
+    name: String,
+}
+
+impl Site {
+    fn new(target: &str, profile: &str) -> Self {
+        let desk = Desk::new("");
+        desk.write(".config.json", &fs_err::read_to_string(&profiles(target)[profile]).unwrap());
+        desk.write("bin/ssh", SSH);
+        fs_err::set_permissions(desk.path("bin/ssh"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        mirror(&desk.path("mirror"), target, None);
+        let site = Self { desk, name: String::new() };
+        let url = "phase1.user_data.artifacts_url=https://mirror.example.com/turnup";
+        site.ok(&["config", "set", url, "phase1.terraform.provider_mirror=mirror"]);
+        let name = site.ok(&["config", "get", "phase1.cluster_name"]).out.trim().to_owned();
+        Self { name, ..site }
+    }
+
+    fn run(&self, args: &[&str]) -> Outcome {
+        let path = format!("{}:{}", self.desk.path("bin").display(), std::env::var("PATH").unwrap());
+        finish(self.desk.command(args).env("PATH", path))
+    }
+
+    #[track_caller]
+    fn ok(&self, args: &[&str]) -> Outcome {
+        let outcome = self.run(args);
+        assert_eq!(outcome.code, 0, "{args:?}: {}{}", outcome.out, outcome.err);
+        outcome
+    }
+
+    fn set(&self, value: &str) {
+        self.ok(&["config", "set", value]);
+    }
+
+    fn read(&self, rel: &str) -> String {
+        self.desk.read(&format!(".turnup/{}/{rel}", self.name))
+    }
+
+    fn json(&self, rel: &str) -> Value {
+        serde_json::from_str(&self.read(rel)).unwrap()
+    }
+
+    /// The resources that a plan would change.
+    fn planned(&self) -> BTreeSet<String> {
+        let plan = self.ok(&["plan", "provision"]).out;
+        let lines = plan.lines().filter_map(|line| line.trim_start().split_once("  resource "));
+        lines.map(|(sign, address)| format!("{} {address}", sign.trim())).collect()
+    }
+}
+
+/// Every file below a directory with its text.
+fn texts(dir: &Path) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for entry in fs_err::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(texts(&path));
+        } else {
+            all.push((path.display().to_string(), String::from_utf8_lossy(&fs_err::read(&path).unwrap()).into_owned()));
+        }
+    }
+    all
+}
+
+/// From nothing to hosts, again with nothing to do, one change, and back to nothing.
+fn live(target: &str, profile: &str, group: &str) {
+    let site = Site::new(target, profile);
+    site.ok(&["config", "check"]);
+    let plan = site.ok(&["plan"]);
+    assert!(plan.out.contains("unknown  bootstrap: known after provision/apply"), "{}", plan.out);
+    assert!(!site.desk.path(".turnup").exists(), "to plan leaves nothing behind");
+    let made = site.ok(&["provision"]);
+
+    let handoff = site.json("outputs/provision.json");
+    let host = &handoff["hosts"][0];
+    let address = host["external_address"].as_str().or(host["address"].as_str()).unwrap();
+    assert_eq!(host["ssh"]["host_key"], format!("ssh-ed25519 KEYOF{address}"), "{handoff:#}");
+    assert_eq!(handoff["groups"][0]["name"], "workers");
+    assert_eq!(handoff["volumes"][0]["etcd"], "main");
+    assert!(handoff["api"]["internal_host"].is_string(), "{handoff:#}");
+    let known = site.read("ssh/known_hosts");
+    assert_eq!(known, format!("{address} ssh-ed25519 KEYOF{address}\n"));
+
+    // What hosts are told has reached Terraform with the address of the API, and nothing of it is shown.
+    let state = site.read("provision/terraform.tfstate");
+    let token = site.json("pki/token-workers.json")["token"].as_str().unwrap().to_owned();
+    let told = site.json("provision/user-data.auto.tfvars.json");
+    let worker = told["user_data"]["workers"].as_str().unwrap();
+    assert!(worker.contains("@turnup:api@") && !worker.contains(&token), "the token is in what is packed");
+    if target == "gce" {
+        assert!(!state.contains("@turnup:api@"), "the mark is replaced by the address");
+        assert!(state.contains(&format!("{}\\\\n", handoff["api"]["internal_host"].as_str().unwrap())));
+    }
+    let shown = [plan.out, plan.err, made.out, made.err, site.ok(&["plan", "provision"]).out].concat();
+    let logs = texts(&site.desk.path(&format!(".turnup/{}/logs", site.name)));
+    let events = texts(&site.desk.path(&format!(".turnup/{}/events", site.name)));
+    let secret = worker.lines().map(str::trim).find(|line| line.starts_with("H4sI") || line.contains("H4sI")).unwrap();
+    let secret = &secret[secret.find("H4sI").unwrap()..][..200];
+    for (name, text) in logs.into_iter().chain(events).chain([("the terminal".into(), shown)]) {
+        assert!(!text.contains(&token) && !text.contains(secret), "{name} shows what hosts are told");
+    }
+
+    let again = site.ok(&["provision"]).err;
+    assert!(again.contains("0 ran"), "{again}");
+    assert_eq!(site.planned(), BTreeSet::new());
+    site.set("phase1.num_nodes=5");
+    assert_eq!(site.planned(), BTreeSet::from([format!("~ {group}")]), "scaling touches nothing else");
+    site.ok(&["provision"]);
+    assert_eq!(site.json("outputs/provision.json")["groups"][0]["size"], 5);
+    assert_eq!(site.json("outputs/provision.json")["hosts"], handoff["hosts"], "keys are kept");
+
+    site.ok(&["down", "--yes"]);
+    assert!(!site.desk.path(&format!(".turnup/{}", site.name)).exists());
+}
+
+#[test]
+fn gce_from_nothing_to_hosts_and_back() {
+    if has_terraform() {
+        live("gce", "single", "google_compute_region_instance_group_manager.fixed[\"workers\"]");
+    }
+}
+
+#[test]
+fn aws_from_nothing_to_hosts_and_back() {
+    if has_terraform() {
+        live("aws", "single", "aws_autoscaling_group.group[\"workers\"]");
+    }
+}
+
+#[test]
+fn azure_from_nothing_to_hosts_and_back() {
+    if has_terraform() {
+        live("azure", "single", "azurerm_orchestrated_virtual_machine_scale_set.public_fixed[\"workers\"]");
+    }
+}
+
+#[test]
+fn a_machine_that_does_not_answer_is_waited_for_and_named() {
+    if !has_terraform() {
+        return;
+    }
+    let site = Site::new("gce", "single");
+    site.desk.write("bin/silent", "");
+    site.set("phase1.ssh.connect_timeout=1s");
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/phases/provision/targets/gce/phase.toml");
+    let manifest = fs_err::read_to_string(manifest).unwrap().replace("budget = \"10m\"", "budget = \"3s\"");
+    // A tree of one's own, in which the step has less time.
+    for dir in ["phases", "templates"] {
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(dir), &site.desk.path(dir));
+    }
+    site.desk.write("phases/provision/targets/gce/phase.toml", &manifest);
+    let failed = site.run(&["provision"]);
+    assert_eq!(failed.code, 5, "{}", failed.err);
+    assert!(failed.err.contains("cannot reach turnup@192.0.2."), "{}", failed.err);
+    fs_err::remove_file(site.desk.path("bin/silent")).unwrap();
+    let done = site.ok(&["provision"]).err;
+    assert!(done.contains("1 ran"), "only the last step runs again: {done}");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs_err::create_dir_all(to).unwrap();
+    for entry in fs_err::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() { copy(&path, &to) } else { assert!(fs_err::copy(&path, &to).is_ok()) }
+    }
+}
+
+#[test]
+fn what_a_cloud_would_refuse_is_told_by_config_check_with_its_place() {
+    let site = Site::new("gce", "single");
+    site.set(r#"phase1.node_groups=[{"name": "masters", "role": "control-plane", "size": 1}]"#);
+    let refused = site.run(&["config", "check"]);
+    assert_eq!(refused.code, 3, "{}{}", refused.out, refused.err);
+    let told = refused.out + &refused.err;
+    assert!(told.contains(".config.json:") && told.contains("phase1.node_groups: the group masters"), "{told}");
+    let stopped = site.run(&["provision"]);
+    assert!(
+        stopped.code == 3 && !site.desk.path(&format!(".turnup/{}/provision", site.name)).exists(),
+        "{}",
+        stopped.err
+    );
+}

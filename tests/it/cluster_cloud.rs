@@ -1,0 +1,63 @@
+//! A cluster in a cloud that is only played: the module for Google with a provider that makes nothing and says that every address is the one
+//! of a host on this machine. From there on everything is real: ssh learns the host's key, the host becomes a node, the cluster works.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use serde_json::{Value, json};
+
+use crate::cloud_support::mirror;
+use crate::cluster_support::{Site, can_make_hosts};
+
+const ADDRESS: &str = "10.123.19.10";
+
+/// The configuration of the cloud's cluster, beside that of the cluster whose host plays the machine.
+fn configure(site: &Site) {
+    let key = site.path("ssh/id_ed25519");
+    let config = json!({"phase1": {
+        "cluster_name": "far", "cloud_provider": "gce", "num_nodes": 0, "gce": {"project": "a-project"},
+        "ssh_user": "root", "ssh": {"private_key_file": key}, "terraform": {"provider_mirror": "mirror"},
+        "user_data": {"artifacts_url": "https://mirror.example.com"},
+    }});
+    fs_err::write(site.dir.join("far.json"), config.to_string()).unwrap();
+    mirror(&site.dir.join("mirror"), "gce", Some(ADDRESS));
+}
+
+fn far(site: &Site, file: &str) -> Value {
+    site.json_of(&format!(".turnup/far/{file}"))
+}
+
+#[test]
+fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
+    if !can_make_hosts() {
+        return;
+    }
+    let mut site = Site::new("cloud");
+    site.configure("10.123.19.0/24", 0);
+    site.warm_cache();
+    site.ok(&["provision"]);
+    configure(&site);
+    site.env.insert("TURNUP_CONFIG".into(), "far.json".into());
+
+    let up = site.ok(&["up"]);
+    assert!(up.err.contains("far-control-plane-0 has the host key ssh-ed25519 "), "{up}");
+    let handoff = far(&site, "outputs/provision.json");
+    assert_eq!(handoff["api"], json!({"host": ADDRESS, "port": 6443, "internal_host": ADDRESS}));
+    let key = fs_err::read_to_string(site.path("ssh/hosts/it-control-plane-0.pub")).unwrap();
+    let key = key.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    assert_eq!(handoff["hosts"][0]["ssh"]["host_key"], key, "the real one, learnt by the real ssh");
+    site.ok(&["validate"]);
+
+    let again = site.ok(&["up"]);
+    assert!(again.err.contains("0 ran") && !again.err.contains(" begins"), "{again}");
+    assert!(site.ok(&["plan"]).out.contains("nothing to do"));
+    // A door more is a change of the firewall alone, and of no host.
+    site.ok(&["config", "set", "phase1.api.allowed_cidrs=203.0.113.0/24,198.51.100.0/24"]);
+    let plan = site.ok(&["plan"]).out;
+    let changed: Vec<&str> = plan.lines().filter(|line| line.contains("  resource ")).map(str::trim).collect();
+    assert_eq!(changed, ["~   resource google_compute_firewall.api[0]"], "{plan}");
+    site.ok(&["up"]);
+    site.ok(&["validate"]);
+    let refused = site.fails(4, &["down", "--yes"]);
+    assert!(refused.err.contains("google_compute_disk.etcd"), "the data is not lost by one word: {refused}");
+    site.ok(&["down", "--destroy-volumes", "--yes"]);
+    assert!(!site.dir.join(".turnup/far").exists());
+}
