@@ -91,6 +91,20 @@ fn texts(dir: &Path) -> Vec<(String, String)> {
     all
 }
 
+/// What a person does who has the rendered directory and no turnup; the output that comes of it.
+#[expect(clippy::disallowed_methods, reason = "it plays that person")]
+fn by_hand(dir: &Path) -> Value {
+    let mut told = Value::Null;
+    for words in [&["init", "-input=false"][..], &["apply", "-input=false", "-auto-approve"], &["output", "-json"]] {
+        let mut terraform = std::process::Command::new("terraform");
+        terraform.args(words).current_dir(dir).env("TF_CLI_CONFIG_FILE", dir.join("terraform.tfrc"));
+        let done = terraform.output().unwrap();
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        told = serde_json::from_slice(&done.stdout).unwrap_or_default();
+    }
+    told["handoff"]["value"].clone()
+}
+
 /// From nothing to hosts, again with nothing to do, one change, and back to nothing.
 fn live(target: &str, profile: &str, group: &str) {
     let site = Site::new(target, profile);
@@ -98,6 +112,8 @@ fn live(target: &str, profile: &str, group: &str) {
     let plan = site.ok(&["plan"]);
     assert!(plan.out.contains("unknown  bootstrap: known after provision/apply"), "{}", plan.out);
     assert!(!site.desk.path(".turnup").exists(), "to plan leaves nothing behind");
+    site.ok(&["render", "provision", "--to", "by-hand"]);
+    assert_eq!(by_hand(&site.desk.path("by-hand/provision"))["hosts"].as_array().unwrap().len(), 1);
     let made = site.ok(&["provision"]);
 
     let handoff = site.json("outputs/provision.json");
@@ -172,11 +188,13 @@ fn a_machine_that_does_not_answer_is_waited_for_and_named() {
     site.desk.write("bin/silent", "");
     site.set("phase1.ssh.connect_timeout=1s");
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/phases/provision/targets/gce/phase.toml");
-    let manifest = fs_err::read_to_string(manifest).unwrap().replace("budget = \"10m\"", "budget = \"3s\"");
+    let manifest = fs_err::read_to_string(manifest).unwrap().replace("budget = \"10m\"", "budget = \"4s\"");
     // A tree of one's own, in which the step has less time.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for dir in ["phases", "templates"] {
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(dir), &site.desk.path(dir));
+        copy(&root.join(dir), &site.desk.path(dir));
     }
+    assert!(fs_err::copy(root.join("Kconfig"), site.desk.path("Kconfig")).is_ok());
     site.desk.write("phases/provision/targets/gce/phase.toml", &manifest);
     let failed = site.run(&["provision"]);
     assert_eq!(failed.code, 5, "{}", failed.err);
