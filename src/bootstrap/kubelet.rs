@@ -11,6 +11,7 @@ use crate::node::Facts;
 use crate::node::complete::{BOOTSTRAP_KUBECONFIG, Unit};
 use crate::provision::Role;
 
+use super::comers::GROUP;
 use super::component::Flags;
 use super::outfit::Seat;
 
@@ -21,9 +22,6 @@ pub(super) const KUBECONFIG: &str = "/etc/kubernetes/kubelet-kubeconfig.json";
 
 /// The certificate with which kubelet serves, of a host for which one was made.
 const CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
-
-/// The label of a Node that came by itself, with its group: no hand-off names it.
-const OF_GROUP: &str = "turnup.dev/group";
 
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
@@ -109,7 +107,7 @@ impl Agents<'_> {
     /// Labels that a kubelet may give its own Node.
     fn labels(&self) -> String {
         let Some(group) = self.seat.group else { return String::new() };
-        let own = format!("{OF_GROUP}={}", group.name);
+        let own = format!("{GROUP}={}", group.name);
         let labels = group.labels.iter().map(|(key, value)| format!("{key}={value}"));
         labels.chain([own]).collect::<Vec<_>>().join(",")
     }

@@ -5,6 +5,7 @@
 
 mod access;
 mod api;
+mod comers;
 pub mod complete;
 mod component;
 mod control_plane;

@@ -19,6 +19,7 @@ use crate::provision::{Handoff, Host, Role};
 
 use super::access::Access;
 use super::api::{KUBECONFIG, Kubectl};
+use super::comers::Comers;
 use super::complete::{Completion, Secrets, file_of};
 use super::forecast::foresee_certificates;
 use super::kubeconfig::{self, Identity};
@@ -34,8 +35,11 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let handoff = cluster.handoff()?;
     let nodes = Arc::new(Nodes::default());
     let step = || Node { cluster: shared(), handoff: handoff.clone(), nodes: Arc::clone(&nodes) };
+    let mut manifest = cluster.manifest("bootstrap")?;
+    // Nobody waits for hosts of groups where there are none.
+    manifest.steps.retain(|step| step.name != GROUPS || !handoff.groups.is_empty());
     Ok(cluster
-        .phase("bootstrap", cluster.manifest("bootstrap")?, cluster.phase_hosts()?)
+        .phase("bootstrap", manifest, cluster.phase_hosts()?)
         .with("artifacts", Artifacts(step()))
         .with("pki", Certificates(step()))
         .with("inspect", Inspect(step()))
@@ -43,6 +47,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("control-plane", Up(step()))
         .with("api", Api(step()))
         .with("access", Access(step()))
+        .with(GROUPS, Comers(step()))
         .with("join", Join(step()))
         .with("register", Register(step()))
         .with("retire", Retire(step())))
@@ -79,6 +84,8 @@ fn admin() -> Leaf {
     Leaf { life: ADMIN_LIFE, ..leaf }
 }
 
+/// The step that waits for hosts of groups.
+const GROUPS: &str = "groups";
 const API_MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver.json";
 /// The label of nodes that turnup made, and may delete when their host is gone.
 const MANAGED: &str = "turnup.dev/managed";

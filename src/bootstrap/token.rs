@@ -15,6 +15,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::state::Store;
 
 use super::api::Kubectl;
+use super::comers::GROUP;
 use super::complete::TOKEN_LIFE;
 
 /// The group of every host that joins with a token; `templates/bootstrap/access.yaml` says what it may: ask for a kubelet's certificate.
@@ -58,9 +59,6 @@ fn object(id: &str, secret: &str, expires: Timestamp, label: (&str, &str), group
 fn rfc3339(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
-
-/// The label of a group's tokens.
-const GROUP: &str = "turnup.dev/group";
 
 /// The token of one group, below the cluster's `pki/`. It has no `Debug`: it is a secret.
 #[derive(Deserialize, Serialize)]

@@ -1,0 +1,139 @@
+//! The step `groups`: waits until as many hosts as were made have joined by themselves, and lets the API sign what their kubelets serve with.
+//!
+//! Nobody logs in to these hosts, so what is known of them is their Nodes. Where an autoscaler decides, its lower bound is enough.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::phase::{Action, Cx, Inputs, Proof};
+use crate::provision::handoff::HostGroup;
+
+use super::api::Kubectl;
+use super::serving;
+use super::steps::{Node, kubectl};
+
+/// The label of Nodes that came by themselves, with the name of their group.
+pub(super) const GROUP: &str = "turnup.dev/group";
+/// Between two looks.
+const PAUSE: Duration = Duration::from_secs(3);
+
+/// Groups of hosts that come by themselves.
+pub(super) struct Comers(pub(super) Node);
+
+/// How many Nodes a group has to have.
+const fn wanted(group: &HostGroup) -> u32 {
+    match (group.max, group.min) {
+        (None, _) => group.size,
+        (Some(_), Some(min)) => min,
+        (Some(_), None) => 0,
+    }
+}
+
+/// A line for each group that is not complete.
+fn find_missing(groups: &[HostGroup], nodes: &Value) -> Vec<String> {
+    let mut come = BTreeMap::<&str, u32>::new();
+    for node in nodes["items"].as_array().into_iter().flatten() {
+        *come.entry(node["metadata"]["labels"][GROUP].as_str().unwrap_or_default()).or_default() += 1;
+    }
+    let count = |group: &HostGroup| come.get(group.name.as_str()).copied().unwrap_or_default();
+    let missing = groups.iter().filter(|group| count(group) < wanted(group));
+    missing.map(|group| format!("{}: {} of {} hosts have joined", group.name, count(group), wanted(group))).collect()
+}
+
+/// What is still to be waited for; what waits for a word of ours gets it.
+fn look(kubectl: &Kubectl, groups: &[HostGroup]) -> Result<Vec<String>> {
+    serving::approve(kubectl, &serving::find_waiting(kubectl)?)?;
+    Ok(find_missing(groups, &kubectl.get(&["nodes", "--selector", GROUP])?))
+}
+
+impl Action for Comers {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let control_plane = self.0.handoff.control_plane()?;
+        let wanted: Vec<String> =
+            self.0.handoff.groups.iter().map(|group| format!("{} {}", group.name, wanted(group))).collect();
+        Ok(Inputs::new().with("host instance", &control_plane.instance).with("groups", wanted.join(", ")))
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let nodes = kubectl(&self.0.cluster)?.get(&["nodes", "--selector", GROUP])?;
+        let missing = find_missing(&self.0.handoff.groups, &nodes);
+        Ok(missing.into_iter().next().map_or(Proof::Holds, Proof::Gone))
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let kubectl = kubectl(&self.0.cluster)?.within(cx);
+        let mut told = Vec::new();
+        loop {
+            let missing = look(&kubectl, &self.0.handoff.groups)?;
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if cx.remaining() < PAUSE * 3 {
+                return Err(late(&missing));
+            }
+            if missing != told {
+                cx.progress(missing.join("; "));
+                told = missing;
+            }
+            cx.sleep(PAUSE)?;
+        }
+    }
+}
+
+fn late(missing: &[String]) -> Error {
+    let error = Error::transient("hosts that were to join by themselves have not come");
+    missing.iter().fold(error, Error::evidence).hint(
+        "look at the console of such a machine, or on it: journalctl -u turnup-node (it says what it cannot fetch or reach); then: turnup up",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn group(name: &str, size: u32, min: Option<u32>, max: Option<u32>) -> HostGroup {
+        HostGroup { name: name.into(), role: crate::provision::Role::Worker, size, min, max }
+    }
+
+    fn nodes(groups: &[&str]) -> Value {
+        let node = |group: &&str| json!({"metadata": {"labels": {GROUP: group}}});
+        json!({"items": groups.iter().map(node).collect::<Vec<_>>()})
+    }
+
+    #[test]
+    fn a_group_is_complete_when_its_hosts_are_nodes() {
+        let all = [group("web", 2, None, None), group("batch", 5, Some(1), Some(9)), group("spare", 3, None, Some(4))];
+        let missing = |come: &[&str]| find_missing(&all, &nodes(come));
+        assert_eq!(missing(&[]), ["web: 0 of 2 hosts have joined", "batch: 0 of 1 hosts have joined"]);
+        assert_eq!(missing(&["web", "batch", "other"]), ["web: 1 of 2 hosts have joined"]);
+        assert!(missing(&["web", "web", "batch"]).is_empty() && missing(&["web"; 9]).len() == 1);
+        let error = late(&missing(&["web"])).render();
+        assert!(
+            error.contains("  | web: 1 of 2 hosts have joined\n") && error.contains("journalctl -u turnup-node"),
+            "{error}"
+        );
+    }
+
+    /// A kubectl of few words, which writes down what it was asked.
+    #[test]
+    fn who_asks_for_a_certificate_gets_it_while_others_are_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "#!/bin/sh\necho \"$@\" >> \"$(dirname \"$0\")/asked\"\ncase \"$*\" in\n\
+            *certificatesigningrequests*) echo '{\"items\": []}' ;;\n\
+            *nodes*) echo '{\"items\": [{\"metadata\": {\"labels\": {\"turnup.dev/group\": \"web\"}}}]}' ;;\nesac\n";
+        let program = dir.path().join("kubectl");
+        fs_err::write(&program, script).unwrap();
+        fs_err::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let kubectl = Kubectl::new(program, dir.path().join("kubeconfig"));
+        assert_eq!(look(&kubectl, &[group("web", 2, None, None)]).unwrap(), ["web: 1 of 2 hosts have joined"]);
+        assert!(look(&kubectl, &[group("web", 1, None, None)]).unwrap().is_empty());
+        let asked = fs_err::read_to_string(dir.path().join("asked")).unwrap();
+        assert!(asked.lines().next().unwrap().contains("certificatesigningrequests"), "{asked}");
+    }
+}
