@@ -97,7 +97,7 @@ fn choose_volumes(cluster: &Cluster, made: &Made, destroy: bool) -> Result<Volum
         return Ok(Volumes::Keep);
     }
     // Before the second phase has begun there is nothing on them.
-    if !cluster.store.state()?.steps.keys().any(|step| step.starts_with("bootstrap/")) {
+    if !provision::hold_data(cluster)? {
         return Ok(Volumes::Destroy);
     }
     let error =

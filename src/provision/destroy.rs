@@ -12,11 +12,8 @@ use super::local::{self, HostSpec, NetworkSpec};
 use super::render::DIR;
 use super::steps::has_made;
 use super::terraform::{self, Terraform};
+use super::volumes::is_volume;
 
-/// What a module of one's own calls the resources that hold etcd's data, whatever their type.
-const VOLUMES: &str = "etcd_volume";
-/// What turnup's modules call them, of the types that are disks: other things are for etcd as well.
-const DISKS: [&str; 3] = ["google_compute_disk.etcd", "aws_ebs_volume.etcd", "azurerm_managed_disk.etcd"];
 /// So many leftovers are named.
 const NAMED: usize = 20;
 
@@ -81,16 +78,6 @@ fn list_local_state(cluster: &Cluster) -> Result<BTreeSet<String>> {
         }
     }
     Ok(made)
-}
-
-/// `google_compute_disk.etcd_volume["a-main"]` and the like, in any module.
-fn is_volume(address: &str) -> bool {
-    // A key may have dots and brackets of its own.
-    let name = address.strip_suffix(']').and_then(|rest| rest.rsplit_once('[')).map_or(address, |(start, _)| start);
-    name.rsplit('.').next() == Some(VOLUMES)
-        || DISKS
-            .iter()
-            .any(|disk| name.strip_suffix(disk).is_some_and(|module| module.is_empty() || module.ends_with('.')))
 }
 
 /// Destroys what Terraform made. Returns the addresses of the volumes that were kept.
@@ -159,31 +146,4 @@ fn remove_leftovers(cluster: &Cluster, cx: &Cx) -> Result<()> {
         local::delete_network(&NetworkSpec::read(&network)?)?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn volumes_of_etcd_are_known_by_their_name_in_the_module() {
-        for address in [
-            "google_compute_disk.etcd[\"main-1\"]",
-            "module.a.aws_ebs_volume.etcd[0]",
-            "module.x[\"eu.west\"].aws_ebs_volume.etcd_volume[0]",
-            "terraform_data.etcd_volume",
-            "terraform_data.etcd_volume[\"with.dot\"]",
-        ] {
-            assert!(is_volume(address), "{address}");
-        }
-        for address in [
-            "google_compute_disk.root",
-            "google_compute_firewall.etcd[\"peers\"]",
-            "etcd_volume.other",
-            "terraform_data.host[\"etcd_volume\"]",
-            "a.my_etcd_volume",
-        ] {
-            assert!(!is_volume(address), "{address}");
-        }
-    }
 }

@@ -18,11 +18,13 @@ mod render;
 mod steps;
 pub mod terraform;
 mod tfplan;
+mod volumes;
 
 pub use adopt::{Origin, adopt, find_lender};
-pub use apply::find_drift;
+pub use apply::{allow_losses, find_drift};
 pub use baremetal::ListedHost;
 pub use destroy::{Made, Volumes, destroy, list_made};
 pub use forecast::{forecast, forecast_key};
 pub use handoff::{Handoff, Host, Role, Taint};
 pub use steps::{has_made, phase};
+pub use volumes::hold_data;
