@@ -77,7 +77,7 @@ fn parse_count(text: &str) -> Result<usize, String> {
 
 /// What a person gives up in a run that makes hosts.
 #[derive(Clone, Debug, clap::Args)]
-pub struct LossArgs {
+pub(super) struct LossArgs {
     /// Let Terraform delete or replace this volume of etcd, with the data on it; once for each, by its address in Terraform
     #[arg(long, value_name = "ADDRESS")]
     lose_volume: Vec<String>,

@@ -168,7 +168,11 @@ fn way_out(refused: &[&Loss], applied: &Option<Settings>) -> String {
     }
     unknown.retain(|name| !known.contains_key(name));
     if !unknown.is_empty() {
-        ways.push(format!("{}set {} as it was", if known.is_empty() { "" } else { "and " }, unknown.into_iter().collect::<Vec<_>>().join(" or ")));
+        ways.push(format!(
+            "{}set {} as it was",
+            if known.is_empty() { "" } else { "and " },
+            unknown.into_iter().collect::<Vec<_>>().join(" or ")
+        ));
     }
     if ways.is_empty() {
         ways.push("set back what was changed in the configuration or in the module".to_owned());
@@ -178,10 +182,12 @@ fn way_out(refused: &[&Loss], applied: &Option<Settings>) -> String {
         .filter(|loss| loss.fate != Fate::Shrunk)
         .map(|loss| format!("{OPTION} {}", shell_words::quote(&loss.address)))
         .collect();
-    if !to_name.is_empty() {
-        ways.push(format!("if the data may go: turnup provision {}", to_name.join(" ")));
+    let back = ways.join("; ");
+    if to_name.is_empty() {
+        back
+    } else {
+        format!("{back}; or, if the data may go: turnup provision {}", to_name.join(" "))
     }
-    ways.join("; ")
 }
 
 /// The attributes that cannot be changed without another resource.

@@ -37,6 +37,7 @@ mod crash_chain;
 mod crash_picture;
 mod driver_custom;
 mod driver_state;
+mod driver_volumes;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_crash;
 mod engine_doctor;

@@ -1,0 +1,200 @@
+//! What an apply must not do to the volumes of etcd, and what `turnup down` leaves: turnup's own modules, by way of a module of one's own, with
+//! the real terraform and a provider that makes nothing and has the real one's rules.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use serde_json::{Value, json};
+
+use turnup::config::Settings;
+
+use crate::cli_support::Desk;
+use crate::cloud_support::{mirror_stub, module_files, profiles, settings_with, variables};
+use crate::driver_custom::{self, has_terraform};
+
+/// What the real providers do, as far as it is about disks of etcd and about protection.
+fn rules() -> Value {
+    json!({
+        "replace": {
+            "google_compute_disk": ["name", "type", "zone"],
+            "azurerm_managed_disk": ["name", "location", "resource_group_name", "zone"],
+            "aws_ebs_volume": ["availability_zone", "encrypted", "kms_key_id", "snapshot_id"],
+        },
+        "replace_smaller": {"google_compute_disk": ["size"]},
+        "protected": {"aws_lb": ["enable_deletion_protection"]},
+    })
+}
+
+/// Beside the module, so that a host on paper is handed over: who made the hosts is not what this is about.
+const HANDOFF: &str = r#"
+output "handoff" {
+  value = {
+    schema  = "turnup.provision/1"
+    cluster = var.cluster.name
+    target  = "custom"
+    api     = { host = "192.0.2.10", port = 6443 }
+    hosts = [{
+      name     = "${var.cluster.name}-control-plane-0"
+      role     = "control-plane"
+      address  = "192.0.2.10"
+      instance = "one"
+      ssh      = { user = "admin", port = 22, host_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE" }
+    }]
+  }
+}
+"#;
+
+/// A desk with the module of a cloud.
+struct CloudDesk {
+    desk: Desk,
+    target: &'static str,
+    profile: &'static str,
+}
+
+impl CloudDesk {
+    fn new(target: &'static str, provider: &str, version: &str, profile: &'static str) -> Self {
+        let cloud = Self { desk: Desk::new(""), target, profile };
+        let desk = &cloud.desk;
+        for path in module_files(target) {
+            let text = fs_err::read_to_string(&path).unwrap();
+            let text = text.replace("\"hashicorp/", "\"example.org/hashicorp/");
+            let text = text.replace("output \"handoff\"", "output \"made\"");
+            desk.write(&format!("module/{}", path.file_name().unwrap().to_str().unwrap()), &text);
+        }
+        desk.write("module/paper.tf", HANDOFF);
+        mirror_stub(&desk.path("mirror"), provider, version, &rules());
+        desk.ok(&[
+            "config",
+            "set",
+            "phase1.cloud_provider=custom",
+            "phase1.custom.module=module",
+            "phase1.cluster_name=own",
+            "phase2.api_port=6443",
+            "phase1.terraform.provider_mirror=mirror",
+        ]);
+        cloud.configure(&[]);
+        cloud
+    }
+
+    fn settings(&self, values: &[&str]) -> Settings {
+        let own = ["phase1.cluster_name=own", "phase2.api_port=6443", "phase2.etcd.events_cluster=n"];
+        settings_with(&profiles(self.target)[self.profile], &[&own, values].concat())
+    }
+
+    /// What the cloud's own configuration says from now on.
+    fn configure(&self, values: &[&str]) {
+        self.desk.write("module/mine.auto.tfvars.json", &variables(&self.settings(values)).to_string());
+    }
+
+    /// The addresses in the state that have this word.
+    fn made(&self, word: &str) -> Vec<String> {
+        let state = fs_err::read_to_string(self.desk.path(".turnup/own/provision/terraform.tfstate")).unwrap();
+        let state: Value = serde_json::from_str(&state).unwrap();
+        let mut found = Vec::new();
+        for resource in state["resources"].as_array().unwrap() {
+            for instance in resource["instances"].as_array().unwrap() {
+                found.push(format!(
+                    "{}.{}[{}]",
+                    resource["type"].as_str().unwrap(),
+                    resource["name"].as_str().unwrap(),
+                    instance["index_key"]
+                ));
+            }
+        }
+        found.retain(|address| address.contains(word));
+        found
+    }
+}
+
+const GCE_DISKS: [&str; 3] = [
+    "google_compute_disk.etcd[\"main-a\"]",
+    "google_compute_disk.etcd[\"main-b\"]",
+    "google_compute_disk.etcd[\"main-c\"]",
+];
+
+#[test]
+fn an_apply_takes_no_data_of_etcd_that_nobody_named() {
+    if !has_terraform() {
+        return;
+    }
+    let cloud = CloudDesk::new("gce", "google", "8.0.0", "ha-private");
+    let desk = &cloud.desk;
+    desk.ok(&["provision"]);
+    assert_eq!(cloud.made("google_compute_disk"), GCE_DISKS);
+    let state = desk.read(".turnup/own/provision/terraform.tfstate");
+
+    // Another type, and smaller: the real provider would make other, empty disks.
+    cloud.configure(&["phase1.gce.etcd_volume_type=pd-balanced", "phase1.etcd_volume.size_gb=10"]);
+    let plan = desk.ok(&["plan"]).out;
+    assert!(plan.contains("-/+ resource google_compute_disk.etcd[\"main-a\"]"), "{plan}");
+    assert!(plan.contains("! the data of etcd on it is lost: refused without --lose-volume"), "{plan}");
+    let refused = desk.ends(4, &["provision"]).err;
+    let told = refused[refused.find("error: ").unwrap()..].replace(&desk.path("").display().to_string(), "[desk]/");
+    insta::assert_snapshot!("replaced_volumes", told);
+    assert_eq!(desk.read(".turnup/own/provision/terraform.tfstate"), state, "nothing was applied");
+
+    // Fewer hosts.
+    cloud.configure(&["phase1.control_plane.count=1"]);
+    assert!(desk.ok(&["plan"]).out.contains("-   resource google_compute_disk.etcd[\"main-c\"]"));
+    let one = ["provision", "--lose-volume", GCE_DISKS[1]];
+    let refused = desk.ends(4, &one).err;
+    assert!(refused.contains("main-c") && refused.contains("phase1.control_plane.count"), "{refused}");
+    assert!(!refused.contains("etcd[\"main-b\"] would be"), "this one was named: {refused}");
+    assert_eq!(desk.read(".turnup/own/provision/terraform.tfstate"), state, "nothing was applied");
+    desk.ok(&[&one[..], &["--lose-volume", GCE_DISKS[2]]].concat());
+    assert_eq!(cloud.made("google_compute_disk"), [GCE_DISKS[0]]);
+
+    // Larger is no loss.
+    cloud.configure(&["phase1.control_plane.count=1", "phase1.etcd_volume.size_gb=400"]);
+    let plan = desk.ok(&["plan"]).out;
+    assert!(
+        plan.contains("~   resource google_compute_disk.etcd[\"main-a\"]") && !plan.contains("lose-volume"),
+        "{plan}"
+    );
+    desk.ok(&["provision"]);
+}
+
+#[test]
+fn a_volume_that_no_cloud_can_shrink_is_not_tried() {
+    if !has_terraform() {
+        return;
+    }
+    let cloud = CloudDesk::new("aws", "aws", "6.0.0", "single");
+    let desk = &cloud.desk;
+    desk.ok(&["provision"]);
+    cloud.configure(&["phase1.etcd_volume.size_gb=10"]);
+    let plan = desk.ok(&["plan"]).out;
+    assert!(plan.contains("~   resource aws_ebs_volume.etcd[\"main-a\"]"), "{plan}");
+    assert!(plan.contains("! no cloud makes a disk smaller: refused"), "{plan}");
+    for args in [&["provision"][..], &["provision", "--lose-volume", "aws_ebs_volume.etcd[\"main-a\"]"]] {
+        let refused = desk.ends(4, args).err;
+        assert!(refused.contains("volumes of etcd cannot be made smaller; nothing was applied"), "{refused}");
+        assert!(refused.contains("next: turnup config set phase1.etcd_volume.size_gb=20 (as it was)"), "{refused}");
+    }
+}
+
+/// A volume of somebody else's module; and a plan that was written down gives nobody leave to lose it.
+#[test]
+fn a_plan_that_was_looked_at_is_not_enough_to_lose_data() {
+    if !has_terraform() {
+        return;
+    }
+    let desk = driver_custom::desk();
+    let module = desk.read("module/main.tf");
+    let since = |word: &str| {
+        let resource = "resource \"terraform_data\" \"etcd_volume\" {";
+        desk.write(
+            "module/main.tf",
+            &module.replace(resource, &format!("{resource}\n  triggers_replace = \"{word}\"")),
+        );
+    };
+    since("the first");
+    desk.ok(&["provision"]);
+    since("another");
+    desk.ok(&["plan", "--out", "plan.json"]);
+    assert!(desk.read("plan.json").contains("the data of etcd on it is lost"));
+    let refused = desk.ends(4, &["up", "--plan", "plan.json"]).err;
+    let volume = "terraform_data.etcd_volume[\"own-control-plane-0\"]";
+    let why = format!("{volume} would be replaced by an empty one: triggers_replace \"the first\" -> \"another\"");
+    assert!(refused.contains(&why), "{refused}");
+    desk.ok(&["provision", "--lose-volume", volume]);
+    assert!(desk.ok(&["provision"]).err.contains("0 ran"));
+}
