@@ -49,7 +49,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     refuse_protected(&session.cluster, args.cluster.is_some())?;
     let made = removed_by_down(&session.cluster)?;
     let volumes = choose_volumes(&session.cluster, &made, args.destroy_volumes)?;
-    let kept = |line: &&String| volumes == Volumes::Keep && made.volumes.contains(*line);
+    let stays = |line: &String| made.volumes.contains(line) || made.housing.contains(line);
+    let kept = |line: &&String| volumes == Volumes::Keep && stays(line);
     tell(&session, printer, &made.things.iter().filter(|line| !kept(line)).cloned().collect::<Vec<_>>());
     if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"), "turnup down --yes")? {
         return Err(Error::usage("nothing was deleted").hint("turnup down --yes"));

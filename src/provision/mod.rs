@@ -18,6 +18,7 @@ mod render;
 mod steps;
 pub mod terraform;
 mod tfplan;
+mod tfstate;
 mod volumes;
 
 pub use adopt::{Origin, adopt, find_lender};

@@ -198,3 +198,34 @@ fn a_plan_that_was_looked_at_is_not_enough_to_lose_data() {
     desk.ok(&["provision", "--lose-volume", volume]);
     assert!(desk.ok(&["provision"]).err.contains("0 ran"));
 }
+
+/// Azure would delete the group with the volumes in it.
+#[test]
+fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
+    if !has_terraform() {
+        return;
+    }
+    let group = "azurerm_resource_group.cluster[0]";
+    for keep in [true, false] {
+        let cloud = CloudDesk::new("azure", "azurerm", "5.2.0", "single");
+        let desk = &cloud.desk;
+        desk.ok(&["provision"]);
+        if keep {
+            desk.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
+        }
+        let told = desk.ok(&["down", "--yes"]).err;
+        assert_eq!(
+            told.contains(&format!("kept, and from now on nobody's but yours: {group} (stub-id-")),
+            keep,
+            "{told}"
+        );
+        assert_eq!(
+            told.contains("nobody's but yours: azurerm_managed_disk.etcd[\"main-a\"] (stub-id-"),
+            keep,
+            "{told}"
+        );
+        assert_eq!(told.contains(&format!("to be removed: {group}")), !keep, "{told}");
+        assert_eq!(told.contains(&format!("{group}: delete")), !keep, "{told}");
+        assert!(told.contains("azurerm_subnet.hosts: delete"), "all else goes: {told}");
+    }
+}

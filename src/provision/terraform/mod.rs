@@ -242,7 +242,7 @@ impl Terraform {
     }
 
     /// The state as it is; none when there is none yet. It holds secrets.
-    fn pull(&self) -> Result<Option<String>> {
+    pub(super) fn pull(&self) -> Result<Option<String>> {
         let output = self.command("state").arg("pull").output().map_err(|failure| self.explain(failure))?;
         Ok(Some(output.stdout).filter(|text| !text.trim().is_empty()))
     }
