@@ -86,7 +86,7 @@ fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
     }
     let name = &cluster.settings.name;
     Err(Error::config(format!("the cluster {name} is protected from deletion (phase1.deletion_protection)"))
-        .hint("turnup config set phase1.deletion_protection=n, and turnup up where a cloud protects it as well"))
+        .hint("turnup config set phase1.deletion_protection=n, then turnup down"))
 }
 
 /// What becomes of the volumes of etcd. An error where they would be lost and nobody said so.

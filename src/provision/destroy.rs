@@ -9,6 +9,7 @@ use crate::phase::{Cx, Sink};
 
 use super::apply::find_program;
 use super::local::{self, HostSpec, NetworkSpec};
+use super::protection;
 use super::render::DIR;
 use super::steps::has_made;
 use super::terraform::{self, Terraform};
@@ -72,7 +73,7 @@ fn list_local_state(cluster: &Cluster) -> Result<Vec<Resource>> {
 }
 
 /// What is in the state, wherever that is.
-fn list_state(terraform: &Terraform) -> Result<Vec<Resource>> {
+pub(super) fn list_state(terraform: &Terraform) -> Result<Vec<Resource>> {
     Ok(Resource::parse_all(terraform.pull()?.unwrap_or_default().as_bytes()))
 }
 
@@ -97,6 +98,7 @@ pub fn destroy(cluster: &Cluster, volumes: Volumes, cx: &Cx) -> Result<BTreeSet<
     let terraform = find_program(cluster, cx)?.for_any_cloud();
     terraform.require_version()?;
     let terraform = terraform::ready_to_destroy(cluster, terraform, cx)?;
+    protection::lift(cluster, &terraform, cx)?;
     let kept = if volumes == Volumes::Keep { keep_volumes(cluster, &terraform, cx)? } else { BTreeSet::new() };
     if let Err(error) = terraform.destroy(cx) {
         return Err(name_leftovers(error, &terraform));

@@ -14,6 +14,7 @@ pub mod handoff;
 mod host_keys;
 mod known_hosts;
 pub mod local;
+mod protection;
 mod render;
 mod steps;
 pub mod terraform;

@@ -137,7 +137,12 @@ impl Module {
 
     /// What a plan would do, by address.
     pub(crate) fn changes(&self) -> BTreeMap<String, String> {
-        self.ok(&["plan", "-input=false", "-out=plan"]);
+        self.changes_with(&[])
+    }
+
+    /// The same of a plan with these options.
+    pub(crate) fn changes_with(&self, options: &[&str]) -> BTreeMap<String, String> {
+        self.ok(&[&["plan", "-input=false", "-out=plan"], options].concat());
         let plan: Value = serde_json::from_str(&self.ok(&["show", "-json", "plan"])).unwrap();
         let changes = plan["resource_changes"].as_array().into_iter().flatten();
         let actions =

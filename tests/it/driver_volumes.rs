@@ -229,3 +229,96 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
         assert!(told.contains("azurerm_subnet.hosts: delete"), "all else goes: {told}");
     }
 }
+
+/// A module with one thing that its cloud protects.
+fn protected_desk(provider: &str, version: &str, resource: &str) -> Desk {
+    let desk = Desk::new("");
+    mirror_stub(&desk.path("mirror"), provider, version, &rules());
+    let source = format!("{{ source = \"example.org/hashicorp/{provider}\", version = \"{version}\" }}");
+    let settings = format!("terraform {{\n  required_providers {{\n    {provider} = {source}\n  }}\n}}\n");
+    let block = if provider == "azurerm" { "\n  features {}\n" } else { "" };
+    let variable = "variable \"cluster\" {\n  type = object({ name = string, deletion_protection = bool })\n}\n";
+    desk.write(
+        "module/main.tf",
+        &format!("{settings}provider \"{provider}\" {{{block}}}\n{variable}{resource}\n{HANDOFF}"),
+    );
+    desk.ok(&[
+        "config",
+        "set",
+        "phase1.cloud_provider=custom",
+        "phase1.custom.module=module",
+        "phase1.cluster_name=own",
+        "phase1.terraform.provider_mirror=mirror",
+        "phase1.deletion_protection=y",
+    ]);
+    desk.ok(&["provision"]);
+    assert!(desk.ends(3, &["down", "--yes"]).err.contains("protected from deletion"));
+    desk.ok(&["config", "set", "phase1.deletion_protection=n"]);
+    desk
+}
+
+const BALANCER: &str = r#"
+resource "aws_lb" "api" {
+  name                       = var.cluster.name
+  enable_deletion_protection = var.cluster.deletion_protection
+}
+"#;
+
+const LOCKED_DISK: &str = r#"
+resource "azurerm_managed_disk" "etcd_volume" {
+  name                 = var.cluster.name
+  location             = "westeurope"
+  resource_group_name  = "somebody's"
+  create_option        = "Empty"
+  disk_size_gb         = 20
+  storage_account_type = "Premium_LRS"
+}
+
+resource "azurerm_management_lock" "etcd" {
+  count      = var.cluster.deletion_protection ? 1 : 0
+  name       = "etcd"
+  scope      = azurerm_managed_disk.etcd_volume.id
+  lock_level = "CanNotDelete"
+}
+"#;
+
+/// Whoever may take the cluster down need not know what the cloud was told.
+#[test]
+fn what_a_cloud_protects_is_let_go_before_it_is_destroyed() {
+    if !has_terraform() {
+        return;
+    }
+    let desk = protected_desk("aws", "6.0.0", BALANCER);
+    let down = desk.ok(&["down", "--yes"]).err;
+    let lifted = down.find("aws_lb.api: update").unwrap();
+    assert!(lifted < down.find("aws_lb.api: delete").unwrap(), "{down}");
+    assert!(down.contains("lifting the protection of aws_lb.api"), "{down}");
+
+    // Azure's locks hold for a while after they have gone: they go before anything else is tried.
+    let desk = protected_desk("azurerm", "5.2.0", LOCKED_DISK);
+    let down = desk.ok(&["down", "--yes"]).err;
+    let lifted = down.find("azurerm_management_lock.etcd[0]: delete").unwrap();
+    assert!(lifted < down.find("azurerm_managed_disk.etcd_volume: delete").unwrap(), "{down}");
+    assert!(down.contains("lifting the protection of azurerm_management_lock.etcd[0]"), "{down}");
+}
+
+#[test]
+fn what_the_module_itself_protects_is_not_half_destroyed() {
+    if !has_terraform() {
+        return;
+    }
+    let desk = protected_desk("aws", "6.0.0", &BALANCER.replace("var.cluster.deletion_protection", "true"));
+    let state = desk.read(".turnup/own/provision/terraform.tfstate");
+    let resources = |text: &str| serde_json::from_str::<Value>(text).unwrap()["resources"].clone();
+    let refused = desk.ends(4, &["down", "--yes"]).err;
+    assert!(
+        refused.contains("the module keeps protecting what is to be deleted; nothing was deleted\n  | aws_lb.api\n"),
+        "{refused}"
+    );
+    assert_eq!(resources(&desk.read(".turnup/own/provision/terraform.tfstate")), resources(&state));
+    // The way out that it names.
+    let module = desk.read("module/main.tf");
+    desk.write("module/main.tf", &module.replace("= true", "= var.cluster.deletion_protection"));
+    desk.ok(&["provision"]);
+    desk.ok(&["down", "--yes"]);
+}

@@ -193,6 +193,17 @@ impl Terraform {
         for address in replace {
             run = run.arg(format!("-replace={address}"));
         }
+        self.plan_as(run)
+    }
+
+    /// Plans for these resources alone, as the state has them, and returns what would change.
+    pub(super) fn plan_only(&self, targets: &BTreeSet<String>, log: &Path) -> Result<Vec<Change>> {
+        let run = self.limited("plan").args(["-input=false", "-json", "-refresh=false"]).arg(self.lock_timeout());
+        let run = run.args(targets.iter().map(|address| format!("-target={address}")));
+        self.plan_as(run.arg(format!("-out={PLAN_FILE}")).log(log))
+    }
+
+    fn plan_as(&self, run: Run) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         self.follow(run, |message| {
             if message["type"] == "planned_change" {
