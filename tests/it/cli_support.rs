@@ -26,11 +26,19 @@ pub(crate) fn finish(command: &mut Command) -> Outcome {
 pub(crate) struct Desk {
     pub dir: tempfile::TempDir,
     group: &'static str,
+    /// Where commands find other programs; none for where they are looked for without being told.
+    path: Option<String>,
 }
 
 impl Desk {
     pub(crate) fn new(group: &'static str) -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), group }
+        Self { dir: tempfile::tempdir().unwrap(), group, path: None }
+    }
+
+    /// The same, with another PATH.
+    pub(crate) fn with_path(mut self, path: &str) -> Self {
+        self.path = Some(path.to_owned());
+        self
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -50,6 +58,9 @@ impl Desk {
         let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
         command.args(Some(self.group).filter(|group| !group.is_empty())).args(args);
         command.current_dir(self.dir.path()).env_clear().env("TERM", "xterm-256color").env("HOME", self.dir.path());
+        if let Some(path) = &self.path {
+            command.env("PATH", path);
+        }
         command
     }
 

@@ -8,10 +8,10 @@ use turnup::config::Settings;
 
 use crate::cli_support::Desk;
 use crate::cloud_support::{mirror_stub, module_files, profiles, settings_with, variables};
-use crate::driver_custom::{self, has_terraform};
+use crate::driver_custom::{self, Program, each_program, has_terraform};
 
 /// What the real providers do, as far as it is about disks of etcd and about protection.
-fn rules() -> Value {
+fn rules(desk: &Desk) -> Value {
     json!({
         "replace": {
             "google_compute_disk": ["name", "type", "zone"],
@@ -20,6 +20,7 @@ fn rules() -> Value {
         },
         "replace_smaller": {"google_compute_disk": ["size"]},
         "protected": {"aws_lb": ["enable_deletion_protection"]},
+        "drift_in": desk.path("drift.json"),
     })
 }
 
@@ -50,8 +51,8 @@ struct CloudDesk {
 }
 
 impl CloudDesk {
-    fn new(target: &'static str, provider: &str, version: &str, profile: &'static str) -> Self {
-        let cloud = Self { desk: Desk::new(""), target, profile };
+    fn new(desk: Desk, target: &'static str, provider: &str, version: &str, profile: &'static str) -> Self {
+        let cloud = Self { desk, target, profile };
         let desk = &cloud.desk;
         for path in module_files(target) {
             let text = fs_err::read_to_string(&path).unwrap();
@@ -60,7 +61,7 @@ impl CloudDesk {
             desk.write(&format!("module/{}", path.file_name().unwrap().to_str().unwrap()), &text);
         }
         desk.write("module/paper.tf", HANDOFF);
-        mirror_stub(&desk.path("mirror"), provider, version, &rules());
+        mirror_stub(&desk.path("mirror"), provider, version, &rules(desk));
         desk.ok(&[
             "config",
             "set",
@@ -112,10 +113,10 @@ const GCE_DISKS: [&str; 3] = [
 
 #[test]
 fn an_apply_takes_no_data_of_etcd_that_nobody_named() {
-    if !has_terraform() {
-        return;
-    }
-    let cloud = CloudDesk::new("gce", "google", "8.0.0", "ha-private");
+    each_program(|program| takes_no_data(&CloudDesk::new(program.desk(), "gce", "google", "8.0.0", "ha-private")));
+}
+
+fn takes_no_data(cloud: &CloudDesk) {
     let desk = &cloud.desk;
     desk.ok(&["provision"]);
     assert_eq!(cloud.made("google_compute_disk"), GCE_DISKS);
@@ -157,7 +158,7 @@ fn a_volume_that_no_cloud_can_shrink_is_not_tried() {
     if !has_terraform() {
         return;
     }
-    let cloud = CloudDesk::new("aws", "aws", "6.0.0", "single");
+    let cloud = CloudDesk::new(Desk::new(""), "aws", "aws", "6.0.0", "single");
     let desk = &cloud.desk;
     desk.ok(&["provision"]);
     cloud.configure(&["phase1.etcd_volume.size_gb=10"]);
@@ -207,7 +208,7 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
     }
     let group = "azurerm_resource_group.cluster[0]";
     for keep in [true, false] {
-        let cloud = CloudDesk::new("azure", "azurerm", "5.2.0", "single");
+        let cloud = CloudDesk::new(Desk::new(""), "azure", "azurerm", "5.2.0", "single");
         let desk = &cloud.desk;
         desk.ok(&["provision"]);
         if keep {
@@ -231,9 +232,8 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
 }
 
 /// A module with one thing that its cloud protects.
-fn protected_desk(provider: &str, version: &str, resource: &str) -> Desk {
-    let desk = Desk::new("");
-    mirror_stub(&desk.path("mirror"), provider, version, &rules());
+fn protected_desk(desk: Desk, provider: &str, version: &str, resource: &str) -> Desk {
+    mirror_stub(&desk.path("mirror"), provider, version, &rules(&desk));
     let source = format!("{{ source = \"example.org/hashicorp/{provider}\", version = \"{version}\" }}");
     let settings = format!("terraform {{\n  required_providers {{\n    {provider} = {source}\n  }}\n}}\n");
     let block = if provider == "azurerm" { "\n  features {}\n" } else { "" };
@@ -285,17 +285,24 @@ resource "azurerm_management_lock" "etcd" {
 /// Whoever may take the cluster down need not know what the cloud was told.
 #[test]
 fn what_a_cloud_protects_is_let_go_before_it_is_destroyed() {
-    if !has_terraform() {
-        return;
-    }
-    let desk = protected_desk("aws", "6.0.0", BALANCER);
+    each_program(is_let_go);
+}
+
+fn is_let_go(program: &Program) {
+    let desk = protected_desk(program.desk(), "aws", "6.0.0", BALANCER);
+    assert!(desk.ok(&["plan", "provision"]).out.starts_with("outside of turnup nothing was changed\n"));
+    desk.write("drift.json", &json!({"aws_lb": {"name": "another"}}).to_string());
+    let drift = desk.ok(&["plan", "provision"]).out;
+    let told = "changed outside of turnup since the last apply:\n         ~   resource aws_lb.api\n               - name = \"own\"\n               + name = \"another\"\n";
+    assert!(drift.starts_with(told), "{drift}");
+    fs_err::remove_file(desk.path("drift.json")).unwrap();
     let down = desk.ok(&["down", "--yes"]).err;
     let lifted = down.find("aws_lb.api: update").unwrap();
     assert!(lifted < down.find("aws_lb.api: delete").unwrap(), "{down}");
     assert!(down.contains("lifting the protection of aws_lb.api"), "{down}");
 
     // Azure's locks hold for a while after they have gone: they go before anything else is tried.
-    let desk = protected_desk("azurerm", "5.2.0", LOCKED_DISK);
+    let desk = protected_desk(program.desk(), "azurerm", "5.2.0", LOCKED_DISK);
     let down = desk.ok(&["down", "--yes"]).err;
     let lifted = down.find("azurerm_management_lock.etcd[0]: delete").unwrap();
     assert!(lifted < down.find("azurerm_managed_disk.etcd_volume: delete").unwrap(), "{down}");
@@ -307,7 +314,8 @@ fn what_the_module_itself_protects_is_not_half_destroyed() {
     if !has_terraform() {
         return;
     }
-    let desk = protected_desk("aws", "6.0.0", &BALANCER.replace("var.cluster.deletion_protection", "true"));
+    let desk =
+        protected_desk(Desk::new(""), "aws", "6.0.0", &BALANCER.replace("var.cluster.deletion_protection", "true"));
     let state = desk.read(".turnup/own/provision/terraform.tfstate");
     let resources = |text: &str| serde_json::from_str::<Value>(text).unwrap()["resources"].clone();
     let refused = desk.ends(4, &["down", "--yes"]).err;
