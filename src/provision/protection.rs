@@ -32,7 +32,8 @@ pub(super) fn lift(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<
     if found.is_empty() {
         return Ok(());
     }
-    cx.progress(format!("lifting the protection of {}", Vec::from_iter(found.iter().cloned()).join(", ")));
+    let named: Vec<&str> = found.iter().map(String::as_str).collect();
+    cx.progress(format!("lifting the protection of {}", named.join(", ")));
     switch_off(cluster)?;
     let count = terraform.plan_only(&found, cx.log_path())?.len();
     let planned = terraform.show_plan()?.changes;
@@ -99,10 +100,8 @@ mod tests {
             one("azurerm_management_lock", json!({"lock_level": "CanNotDelete"})),
         ]});
         let found = protected(&Resource::parse_all(state.to_string().as_bytes()));
-        assert_eq!(
-            Vec::from_iter(&found),
-            ["aws_instance.x", "aws_lb.x", "azurerm_management_lock.x", "google_compute_instance.x"]
-        );
+        let shown: Vec<&String> = found.iter().collect();
+        assert_eq!(shown, ["aws_instance.x", "aws_lb.x", "azurerm_management_lock.x", "google_compute_instance.x"]);
         let change = |verb, name| Change::new(verb, "resource", name);
         assert!(lifts(&change(Verb::Update, "aws_lb.x"), &found));
         assert!(lifts(&change(Verb::Delete, "azurerm_management_lock.x"), &found));

@@ -143,7 +143,7 @@ pub(super) fn refuse_losses(losses: &[Loss], lose: &BTreeSet<String>, cluster: &
     };
     let error = Error::person(format!("{what}; nothing was applied"));
     let error = refused.iter().fold(error, |error, loss| error.evidence(loss.describe()));
-    Err(error.hint(way_out(&refused, &read_applied(cluster))))
+    Err(error.hint(way_out(&refused, read_applied(cluster).as_ref())))
 }
 
 /// What the cluster was turned up with, where that is known.
@@ -152,42 +152,42 @@ fn read_applied(cluster: &Cluster) -> Option<Settings> {
 }
 
 /// Back to what it was; or, said for each volume, on.
-fn way_out(refused: &[&Loss], applied: &Option<Settings>) -> String {
-    let (mut known, mut unknown) = (BTreeMap::new(), BTreeSet::new());
-    for (name, value) in refused.iter().flat_map(|loss| &loss.settings) {
-        let value = value.clone().or_else(|| applied.as_ref().and_then(|applied| applied.get(name).ok()));
-        match value {
-            Some(value) => drop(known.insert(*name, value)),
-            None => drop(unknown.insert(*name)),
-        }
-    }
-    let mut ways = Vec::new();
-    if !known.is_empty() {
-        let values = known.iter().map(|(name, value)| format!("{name}={}", shell_words::quote(value)));
-        ways.push(format!("turnup config set {} (as it was)", values.collect::<Vec<_>>().join(" ")));
-    }
-    unknown.retain(|name| !known.contains_key(name));
-    if !unknown.is_empty() {
-        ways.push(format!(
-            "{}set {} as it was",
-            if known.is_empty() { "" } else { "and " },
-            unknown.into_iter().collect::<Vec<_>>().join(" or ")
-        ));
-    }
-    if ways.is_empty() {
-        ways.push("set back what was changed in the configuration or in the module".to_owned());
-    }
+fn way_out(refused: &[&Loss], applied: Option<&Settings>) -> String {
+    let back = way_back(refused, applied);
     let to_name: Vec<String> = refused
         .iter()
         .filter(|loss| loss.fate != Fate::Shrunk)
         .map(|loss| format!("{OPTION} {}", shell_words::quote(&loss.address)))
         .collect();
-    let back = ways.join("; ");
     if to_name.is_empty() {
-        back
-    } else {
-        format!("{back}; or, if the data may go: turnup provision {}", to_name.join(" "))
+        return back;
     }
+    format!("{back}; or, if the data may go: turnup provision {}", to_name.join(" "))
+}
+
+/// The settings as they were: with the values that the plan tells, or those of the last complete run.
+fn way_back(refused: &[&Loss], applied: Option<&Settings>) -> String {
+    let (mut known, mut unknown) = (BTreeMap::new(), BTreeSet::new());
+    for (name, value) in refused.iter().flat_map(|loss| &loss.settings) {
+        match value.clone().or_else(|| applied.and_then(|applied| applied.get(name).ok())) {
+            Some(value) => drop(known.insert(*name, value)),
+            None => drop(unknown.insert(*name)),
+        }
+    }
+    unknown.retain(|name| !known.contains_key(name));
+    let mut ways = Vec::new();
+    if !known.is_empty() {
+        let values = known.iter().map(|(name, value)| format!("{name}={}", shell_words::quote(value)));
+        ways.push(format!("turnup config set {} (as it was)", values.collect::<Vec<_>>().join(" ")));
+    }
+    if !unknown.is_empty() {
+        let names = unknown.into_iter().collect::<Vec<_>>().join(" or ");
+        ways.push(format!("{}set {names} as it was", if known.is_empty() { "" } else { "and " }));
+    }
+    if ways.is_empty() {
+        ways.push("set back what was changed in the configuration or in the module".to_owned());
+    }
+    ways.join("; ")
 }
 
 /// The attributes that cannot be changed without another resource.
@@ -302,7 +302,7 @@ mod tests {
     fn told(losses: &[Loss]) -> String {
         let all: Vec<&Loss> = losses.iter().collect();
         let lines: Vec<String> = losses.iter().map(|loss| format!("{}\n  {}", loss.describe(), loss.mark())).collect();
-        format!("{}\nnext: {}", lines.join("\n"), way_out(&all, &None))
+        format!("{}\nnext: {}", lines.join("\n"), way_out(&all, None))
     }
 
     fn moved(address: &str, kind: &str, change: &Value, reason: &str) -> Value {
