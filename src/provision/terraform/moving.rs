@@ -12,7 +12,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::place::{Place, Saved};
-use super::{BACKEND, Init, Terraform};
+use super::{BACKEND, Init, Terraform, environment};
 use crate::change::{self, Change, Verb};
 use crate::cluster::{Backend, Cluster, find_document};
 use crate::document::{Document, Found};
@@ -219,7 +219,14 @@ struct Mover<'c> {
 impl<'c> Mover<'c> {
     fn new(cluster: &'c Cluster, terraform: Terraform, cx: &'c Cx) -> Result<Self> {
         let secret = read_secret(cluster)?;
-        let terraform = terraform.with_secret(secret.as_ref().map(|secret| secret.as_str()));
+        let mut terraform = terraform.with_secret(secret.as_ref().map(|secret| secret.as_str()));
+        // Where the state is now, or was to go, may be another cloud than the one that is configured.
+        let known = find(cluster)?;
+        let places = [known.place, known.moving.and_then(|moving| moving.to)];
+        for place in places.iter().flatten() {
+            let patterns = environment::of_place(&place.kind).iter().map(|pattern| (*pattern).to_owned());
+            terraform.options.inherit.extend(patterns);
+        }
         Ok(Self { cluster, terraform, cx, secret })
     }
 
