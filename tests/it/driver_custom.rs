@@ -36,7 +36,8 @@ impl Program {
 
     /// A desk whose commands use this program.
     pub(crate) fn desk(&self) -> Desk {
-        let desk = Desk::new("").with_path(&format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.dir.path().display()));
+        let desk =
+            Desk::new("").with_env("PATH", &format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.dir.path().display()));
         desk.ok(&["config", "set", &format!("phase1.terraform.program={}", self.name)]);
         desk
     }

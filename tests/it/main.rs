@@ -13,6 +13,7 @@ mod cli_status;
 mod cli_support;
 mod cloud_azure;
 mod cloud_emulators;
+mod cloud_emulators_state;
 mod cloud_modules;
 mod cloud_provision;
 mod cloud_support;
