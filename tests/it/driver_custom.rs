@@ -34,6 +34,10 @@ impl Program {
         Self { name, dir }
     }
 
+    pub(crate) fn file(&self) -> std::path::PathBuf {
+        self.dir.path().join(self.name)
+    }
+
     /// A desk whose commands use this program.
     pub(crate) fn desk(&self) -> Desk {
         let desk =
