@@ -193,3 +193,33 @@ fn azure_lives_in_an_emulator() {
         assert_eq!(module.ok(&["state", "list"]), "", "{name}");
     }
 }
+
+/// What the stub's rules in `driver_volumes` are taken from: what the real providers plan for a volume of etcd that is to be another one.
+#[test]
+#[ignore = "a part of make test-clouds"]
+fn what_providers_would_do_to_a_volume_of_etcd() {
+    let dir = tempfile::tempdir().unwrap();
+    make_certificate(dir.path());
+    let disk = |module: &Module, config: &Path, target: &str, values: &[&str]| {
+        module.configure(&settings_with(config, values));
+        let volume = if target == "gce" { "google_compute_disk" } else { "azurerm_managed_disk" };
+        module.changes().remove(&format!("{volume}.etcd[\"main-a\"]")).unwrap_or_default()
+    };
+    let (replace, update) = ("[\"delete\",\"create\"]", "[\"update\"]");
+
+    let config = &profiles("gce")["single"];
+    let emulator = Emulator::start("gce.py", &[]);
+    let module = Module::new("gce", "google", &build_provider(GOOGLE), config, google_environment(&emulator));
+    module.apply();
+    assert_eq!(disk(&module, config, "gce", &["phase1.etcd_volume.size_gb=10"]), replace);
+    assert_eq!(disk(&module, config, "gce", &["phase1.gce.etcd_volume_type=pd-balanced"]), replace);
+    assert_eq!(disk(&module, config, "gce", &["phase1.etcd_volume.size_gb=40"]), update);
+
+    let config = &profiles("azure")["single"];
+    let emulator = Emulator::start("arm.py", &[dir.path()]);
+    let environment = azure_environment(&emulator, dir.path());
+    let module = Module::new("azure", "azurerm", &build_provider(AZURERM), config, environment);
+    module.apply();
+    assert_eq!(disk(&module, config, "azure", &["phase1.etcd_volume.size_gb=40"]), update);
+    assert_eq!(disk(&module, config, "azure", &["phase1.etcd_volume.size_gb=10"]), update);
+}
