@@ -13,7 +13,7 @@ use crate::exec::signals;
 use crate::phase::{Bound, Cx, Engine, Phase, Summary, What, parse_duration};
 use crate::report::{Mode, Reporter};
 use crate::state::{Lock, Store};
-use crate::{addons, bootstrap, doctor};
+use crate::{addons, bootstrap, doctor, provision};
 
 use super::state::only_cluster;
 use super::{Global, Output};
