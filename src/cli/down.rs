@@ -49,7 +49,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     refuse_protected(&session.cluster, args.cluster.is_some())?;
     let made = removed_by_down(&session.cluster)?;
     let volumes = choose_volumes(&session.cluster, &made, args.destroy_volumes)?;
-    let kept = |line: &&String| volumes == Volumes::Keep && made.volumes.contains(*line);
+    let stays = |line: &String| made.volumes.contains(line) || made.housing.contains(line);
+    let kept = |line: &&String| volumes == Volumes::Keep && stays(line);
     tell(&session, printer, &made.things.iter().filter(|line| !kept(line)).cloned().collect::<Vec<_>>());
     if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"), "turnup down --yes")? {
         return Err(Error::usage("nothing was deleted").hint("turnup down --yes"));
@@ -85,7 +86,7 @@ fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
     }
     let name = &cluster.settings.name;
     Err(Error::config(format!("the cluster {name} is protected from deletion (phase1.deletion_protection)"))
-        .hint("turnup config set phase1.deletion_protection=n, and turnup up where a cloud protects it as well"))
+        .hint("turnup config set phase1.deletion_protection=n, then turnup down"))
 }
 
 /// What becomes of the volumes of etcd. An error where they would be lost and nobody said so.
@@ -97,7 +98,7 @@ fn choose_volumes(cluster: &Cluster, made: &Made, destroy: bool) -> Result<Volum
         return Ok(Volumes::Keep);
     }
     // Before the second phase has begun there is nothing on them.
-    if !cluster.store.state()?.steps.keys().any(|step| step.starts_with("bootstrap/")) {
+    if !provision::hold_data(cluster)? {
         return Ok(Volumes::Destroy);
     }
     let error =

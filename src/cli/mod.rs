@@ -140,7 +140,7 @@ pub enum Command {
     /// Turn the cluster up: provision, bootstrap, addons, validate; goes on where it stopped
     Up(up::Args),
     /// Phase 1 alone: hosts, made by Terraform
-    Provision(run::RunArgs),
+    Provision(up::ProvisionArgs),
     /// Phase 2 alone: hosts become nodes
     Bootstrap(bootstrap::Args),
     /// Phase 3 alone: what runs in the cluster from the start
@@ -189,7 +189,7 @@ impl Command {
             Self::Plan(args) => plan::run(&args, global, printer),
             Self::Render(args) => render::run(&args, global, printer),
             Self::Up(args) => up::run(&args, global, printer),
-            Self::Provision(args) => up::run_one(PhaseName::Provision, &args, global, printer),
+            Self::Provision(args) => up::provision(&args, global, printer),
             Self::Bootstrap(args) => bootstrap::run(&args, global, printer),
             Self::Addons(args) => up::run_one(PhaseName::Addons, &args, global, printer),
             Self::Validate(args) => validate::run(&args, global, printer),

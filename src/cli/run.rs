@@ -1,5 +1,6 @@
 //! What the commands that work on a cluster share: which cluster, its lock, its events, and the phases one after another.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use crate::exec::signals;
 use crate::phase::{Bound, Cx, Engine, Phase, Summary, What, parse_duration};
 use crate::report::{Mode, Reporter};
 use crate::state::{Lock, Store};
-use crate::{addons, bootstrap, doctor};
+use crate::{addons, bootstrap, doctor, provision};
 
 use super::state::only_cluster;
 use super::{Global, Output};
@@ -74,6 +75,14 @@ fn parse_count(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
+/// What a person gives up in a run that makes hosts.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct LossArgs {
+    /// Let Terraform delete or replace this volume of etcd, with the data on it; once for each, by its address in Terraform
+    #[arg(long, value_name = "ADDRESS")]
+    lose_volume: Vec<String>,
+}
+
 /// Opens the cluster that the configuration describes.
 pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
@@ -105,6 +114,8 @@ pub(super) struct Session {
     pub(super) reporter: Reporter,
     command: &'static str,
     budget: Option<Duration>,
+    /// The volumes of etcd whose data may go.
+    lose: BTreeSet<String>,
 }
 
 impl Session {
@@ -117,12 +128,18 @@ impl Session {
     pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
         let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name);
-        Self { cluster, reporter, command, budget: None }
+        Self { cluster, reporter, command, budget: None, lose: BTreeSet::new() }
     }
 
     /// Makes the run fail at its end when it took longer than this.
     pub(super) fn within(mut self, budget: Option<Duration>) -> Self {
         self.budget = budget;
+        self
+    }
+
+    /// Lets the run lose what a person has named.
+    pub(super) fn losing(mut self, losses: &LossArgs) -> Self {
+        self.lose = losses.lose_volume.iter().cloned().collect();
         self
     }
 
@@ -175,7 +192,11 @@ impl Session {
         engine = engine.max_failures(args.max_failures);
         let mut total = Summary::default();
         for name in phases {
-            let summary = engine.run(&name.load(&self.cluster)?)?;
+            let mut phase = name.load(&self.cluster)?;
+            if *name == PhaseName::Provision && !self.lose.is_empty() {
+                phase = provision::allow_losses(phase, &self.cluster, self.lose.clone())?;
+            }
+            let summary = engine.run(&phase)?;
             total.ran += summary.ran;
             total.skipped += summary.skipped;
             total.elapsed += summary.elapsed;

@@ -7,7 +7,7 @@ use crate::config::{Settings, TreeSource};
 use crate::error::{Context as _, Result};
 use crate::validate;
 
-use super::run::{PhaseName, RunArgs, Session};
+use super::run::{LossArgs, PhaseName, RunArgs, Session};
 use super::status::Overview;
 use super::{Global, Printer};
 
@@ -20,6 +20,9 @@ pub struct Args {
     /// What every run takes
     #[command(flatten)]
     run: RunArgs,
+    /// What may be lost
+    #[command(flatten)]
+    losses: LossArgs,
     /// Take the defaults when there is no configuration yet, and write them
     #[arg(long)]
     defaults: bool,
@@ -35,7 +38,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         Settings::defaults(&TreeSource::find(&work_dir))?.save(&global.config)?;
         printer.remark(&format!("wrote {} with all defaults", global.config.display()));
     }
-    let session = Session::start(global, "up")?.within(args.run.budget);
+    let session = Session::start(global, "up")?.within(args.run.budget).losing(&args.losses);
     let cluster = std::sync::Arc::clone(&session.cluster);
     session.finish(|session| {
         let summary = session.run_phases(&args.run, &PhaseName::ALL, |session| {
@@ -50,9 +53,30 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     Overview::read(&cluster)?.print(printer)
 }
 
+/// Options of `turnup provision`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ProvisionArgs {
+    /// What every run takes
+    #[command(flatten)]
+    run: RunArgs,
+    /// What may be lost
+    #[command(flatten)]
+    losses: LossArgs,
+}
+
+/// Phase 1 alone.
+pub(super) fn provision(args: &ProvisionArgs, global: &Global, printer: &Printer) -> Result<()> {
+    let phase = PhaseName::Provision;
+    run_in(Session::start(global, phase.name())?.losing(&args.losses), phase, &args.run, printer)
+}
+
 /// One phase alone.
 pub(super) fn run_one(phase: PhaseName, args: &RunArgs, global: &Global, printer: &Printer) -> Result<()> {
-    let session = Session::start(global, phase.name())?.within(args.budget);
+    run_in(Session::start(global, phase.name())?, phase, args, printer)
+}
+
+fn run_in(session: Session, phase: PhaseName, args: &RunArgs, printer: &Printer) -> Result<()> {
+    let session = session.within(args.budget);
     let summary = session.finish(|session| session.run_phases(args, &[phase], |_| Ok(None)))?;
     if summary.ran == 0 {
         printer.remark(&format!("{}: nothing to do", phase.name()));

@@ -11,7 +11,7 @@ use crate::artifacts::{Cache, Lock};
 use crate::change::{Change, Preview};
 use crate::cluster::{Cluster, Program};
 use crate::error::{Class, Context as _, Error, Result};
-use crate::phase::{Action, Cx, Inputs, Proof, Sink};
+use crate::phase::{Action, Cx, Inputs, Phase, Proof, Sink};
 use crate::state::Store;
 
 use super::forecast;
@@ -19,17 +19,31 @@ use super::local::{self, HostSpec, Status};
 use super::render::{self, DIR, VARIABLES, planned_hosts, spec_file};
 use super::terraform::{self, Mode, Terraform};
 use super::tfplan::Planned;
+use super::volumes::{self, is_volume};
 
 /// Terraform's plan and apply.
 pub(super) struct Apply {
     cluster: Arc<Cluster>,
     /// What Terraform would change; none when it is not at hand. Asked once.
     planned: OnceLock<Option<Planned>>,
+    /// The volumes of etcd whose data a person gives up in this run.
+    lose: BTreeSet<String>,
+}
+
+/// The phase with an apply that may take the data of etcd from these volumes, each by its address in Terraform.
+pub fn allow_losses(phase: Phase, cluster: &Arc<Cluster>, volumes: BTreeSet<String>) -> Result<Phase> {
+    if cluster.settings.target == "baremetal" {
+        return Err(Error::usage("--lose-volume is for hosts that Terraform makes, and these are not")
+            .hint("turnup provision without it"));
+    }
+    let mut apply = Apply::new(Arc::clone(cluster));
+    apply.lose = volumes;
+    Ok(phase.with("apply", apply))
 }
 
 impl Apply {
     pub(super) fn new(cluster: Arc<Cluster>) -> Self {
-        Self { cluster, planned: OnceLock::new() }
+        Self { cluster, planned: OnceLock::new(), lose: BTreeSet::new() }
     }
 
     fn is_local(&self) -> bool {
@@ -149,8 +163,11 @@ impl Action for Apply {
         let known = terraform.resources()?;
         let replace = self.vanished()?.intersection(&known).cloned().collect();
         let changes = terraform.plan(Mode::Apply, &replace, cx.log_path())?;
-        if cx.is_bound() {
-            cx.admit(&terraform.show_plan()?.changes)?;
+        let touches_volumes = changes.iter().any(|change| change.action != "create" && is_volume(&change.address));
+        if cx.is_bound() || touches_volumes {
+            let planned = terraform.show_plan()?;
+            cx.admit(&planned.changes)?;
+            volumes::refuse_losses(&planned.losses, &self.lose, &self.cluster)?;
         }
         for change in &changes {
             cx.progress(format!("{}: {}", change.address, change.action));

@@ -56,6 +56,7 @@ fn variables(cluster: &Cluster) -> Result<Value> {
         "networks": {"pods": settings.pod_cidr.to_string(), "services": settings.service_cidr.to_string()},
         "api": {"port": settings.api_port},
         "ssh": {"authorized_keys": [public_key(cluster, SSH_KEY)?]},
+        "deletion_protection": settings.driver.deletion_protection,
         "control_plane": {control_plane: {"member": "a"}},
         "groups": {WORKERS: {"role": "worker", "size": settings.num_nodes}},
     }}))

@@ -9,14 +9,13 @@ use crate::phase::{Cx, Sink};
 
 use super::apply::find_program;
 use super::local::{self, HostSpec, NetworkSpec};
+use super::protection;
 use super::render::DIR;
 use super::steps::has_made;
 use super::terraform::{self, Terraform};
+use super::tfstate::Resource;
+use super::volumes::is_volume;
 
-/// What a module of one's own calls the resources that hold etcd's data, whatever their type.
-const VOLUMES: &str = "etcd_volume";
-/// What turnup's modules call them, of the types that are disks: other things are for etcd as well.
-const DISKS: [&str; 3] = ["google_compute_disk.etcd", "aws_ebs_volume.etcd", "azurerm_managed_disk.etcd"];
 /// So many leftovers are named.
 const NAMED: usize = 20;
 
@@ -36,64 +35,62 @@ pub struct Made {
     pub things: Vec<String>,
     /// The addresses of the volumes.
     pub volumes: BTreeSet<String>,
+    /// The addresses of what has to stay where the volumes do.
+    pub housing: BTreeSet<String>,
 }
 
 /// What [`destroy`] would remove, as far as Terraform's state and the descriptions of local hosts tell.
 pub fn list_made(cluster: &Cluster) -> Result<Made> {
+    let mut made = Made::default();
     let resources = match terraform::remote(cluster)? {
         None => list_local_state(cluster)?,
         Some(place) => {
             let log = cluster.store.create_dir("logs")?.join("down.log");
             let cx = Cx::detached("down", Sink::null(), log, cluster.settings.driver.timeout);
             let terraform = find_program(cluster, &cx)?.for_any_cloud();
-            let terraform = terraform::ready_to_destroy(cluster, terraform, &cx)?;
-            let found = terraform.resources()?;
+            let found = list_state(&terraform::ready_to_destroy(cluster, terraform, &cx)?)?;
             if found.is_empty() {
-                BTreeSet::from([format!("nothing in the state at {}", place.describe())])
-            } else {
-                found
+                made.things.push(format!("nothing in the state at {}", place.describe()));
             }
+            found
         }
     };
-    let volumes = resources.iter().filter(|address| is_volume(address)).cloned().collect();
-    let mut things: Vec<String> = resources.into_iter().collect();
+    let address = |resource: &Resource| resource.address.clone();
+    made.things.extend(resources.iter().map(address));
+    made.volumes = volumes_of(&resources).map(address).collect();
+    made.housing = housing_of(&resources).map(address).collect();
     for entry in fs_err::read_dir(cluster.store.path(format!("{DIR}/hosts"))).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().trim_end_matches(".json").to_owned();
-        things.push(format!("the local host {name} with its disk"));
+        made.things.push(format!("the local host {name} with its disk"));
     }
-    things.sort();
-    Ok(Made { things, volumes })
-}
-
-/// The addresses in a state that is a file here.
-fn list_local_state(cluster: &Cluster) -> Result<BTreeSet<String>> {
-    let state = cluster.store.read(format!("{DIR}/terraform.tfstate"))?.unwrap_or_default();
-    // A state that does not read is Terraform's to complain about; this is only to be looked at.
-    let state: serde_json::Value = serde_json::from_slice(&state).unwrap_or_default();
-    let mut made = BTreeSet::new();
-    for resource in state["resources"].as_array().into_iter().flatten().filter(|one| one["mode"] == "managed") {
-        let module = resource["module"].as_str().map(|module| format!("{module}.")).unwrap_or_default();
-        let text = |name: &str| resource[name].as_str().unwrap_or_default();
-        let name = format!("{module}{}.{}", text("type"), text("name"));
-        for instance in resource["instances"].as_array().into_iter().flatten() {
-            let key = instance.get("index_key").map(|key| format!("[{key}]")).unwrap_or_default();
-            made.insert(format!("{name}{key}"));
-        }
-    }
+    made.things.sort();
     Ok(made)
 }
 
-/// `google_compute_disk.etcd_volume["a-main"]` and the like, in any module.
-fn is_volume(address: &str) -> bool {
-    // A key may have dots and brackets of its own.
-    let name = address.strip_suffix(']').and_then(|rest| rest.rsplit_once('[')).map_or(address, |(start, _)| start);
-    name.rsplit('.').next() == Some(VOLUMES)
-        || DISKS
-            .iter()
-            .any(|disk| name.strip_suffix(disk).is_some_and(|module| module.is_empty() || module.ends_with('.')))
+/// What is in a state that is a file here.
+fn list_local_state(cluster: &Cluster) -> Result<Vec<Resource>> {
+    Ok(Resource::parse_all(&cluster.store.read(format!("{DIR}/terraform.tfstate"))?.unwrap_or_default()))
 }
 
-/// Destroys what Terraform made. Returns the addresses of the volumes that were kept.
+/// What is in the state, wherever that is.
+pub(super) fn list_state(terraform: &Terraform) -> Result<Vec<Resource>> {
+    Ok(Resource::parse_all(terraform.pull()?.unwrap_or_default().as_bytes()))
+}
+
+fn volumes_of(resources: &[Resource]) -> impl Iterator<Item = &Resource> {
+    resources.iter().filter(|resource| is_volume(&resource.address))
+}
+
+/// What a volume cannot be without: Azure deletes a resource group with all that is in it.
+fn housing_of(resources: &[Resource]) -> impl Iterator<Item = &Resource> {
+    let names: BTreeSet<&str> = volumes_of(resources).filter_map(|volume| volume.text("resource_group_name")).collect();
+    let is_housing = move |resource: &&Resource| {
+        resource.kind == "azurerm_resource_group" && resource.text("name").is_some_and(|name| names.contains(name))
+    };
+    resources.iter().filter(is_housing)
+}
+
+/// Destroys what Terraform made. Returns what was kept: volumes and what they are in, each with its address and its cloud's name for it.
 pub fn destroy(cluster: &Cluster, volumes: Volumes, cx: &Cx) -> Result<BTreeSet<String>> {
     if !has_made(cluster)? {
         return Ok(BTreeSet::new());
@@ -101,6 +98,7 @@ pub fn destroy(cluster: &Cluster, volumes: Volumes, cx: &Cx) -> Result<BTreeSet<
     let terraform = find_program(cluster, cx)?.for_any_cloud();
     terraform.require_version()?;
     let terraform = terraform::ready_to_destroy(cluster, terraform, cx)?;
+    protection::lift(cluster, &terraform, cx)?;
     let kept = if volumes == Volumes::Keep { keep_volumes(cluster, &terraform, cx)? } else { BTreeSet::new() };
     if let Err(error) = terraform.destroy(cx) {
         return Err(name_leftovers(error, &terraform));
@@ -119,14 +117,16 @@ const KEPT: &str = "provision/kept.json";
 
 fn keep_volumes(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<BTreeSet<String>> {
     let mut kept: BTreeSet<String> = cluster.store.read_json(KEPT)?.unwrap_or_default();
-    let volumes: BTreeSet<String> = terraform.resources()?.into_iter().filter(|address| is_volume(address)).collect();
-    kept.extend(volumes.iter().cloned());
+    let resources = list_state(terraform)?;
+    let staying: Vec<&Resource> = volumes_of(&resources).chain(housing_of(&resources)).collect();
+    kept.extend(staying.iter().map(|resource| resource.describe()));
     // Named before they are forgotten.
     cluster.store.write_json(KEPT, &kept, 0o600)?;
-    for address in &volumes {
-        cx.progress(format!("{address} is kept"));
+    for resource in &staying {
+        cx.progress(format!("{} is kept", resource.address));
     }
-    terraform.forget(&volumes, cx)?;
+    // Together: a group that is alone in the state would be deleted with the volumes in it.
+    terraform.forget(&staying.iter().map(|resource| resource.address.clone()).collect(), cx)?;
     Ok(kept)
 }
 
@@ -159,31 +159,4 @@ fn remove_leftovers(cluster: &Cluster, cx: &Cx) -> Result<()> {
         local::delete_network(&NetworkSpec::read(&network)?)?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn volumes_of_etcd_are_known_by_their_name_in_the_module() {
-        for address in [
-            "google_compute_disk.etcd[\"main-1\"]",
-            "module.a.aws_ebs_volume.etcd[0]",
-            "module.x[\"eu.west\"].aws_ebs_volume.etcd_volume[0]",
-            "terraform_data.etcd_volume",
-            "terraform_data.etcd_volume[\"with.dot\"]",
-        ] {
-            assert!(is_volume(address), "{address}");
-        }
-        for address in [
-            "google_compute_disk.root",
-            "google_compute_firewall.etcd[\"peers\"]",
-            "etcd_volume.other",
-            "terraform_data.host[\"etcd_volume\"]",
-            "a.my_etcd_volume",
-        ] {
-            assert!(!is_volume(address), "{address}");
-        }
-    }
 }

@@ -227,6 +227,9 @@ impl Action for Render {
             "phase2.api_port",
         ];
         let blobs = Cache::locate()?.blobs_dir();
+        // The clouds protect what they have; hosts on this machine need nobody's leave.
+        let of_module = (cluster.settings.target == "custom").then_some("phase1.deletion_protection");
+        let names: Vec<&str> = names.into_iter().chain(of_module).collect();
         let inputs = cluster.inputs(&names).with("Terraform module", render::module_digest(cluster)?);
         Ok(inputs.with("cache", blobs.as_os_str().as_encoded_bytes()))
     }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::volumes::Loss;
 use crate::change::{self, Change, Verb};
 
 /// What a plan of Terraform would change.
@@ -17,6 +18,8 @@ pub struct Planned {
     pub changes: Vec<Change>,
     /// What somebody else changed since the last apply.
     pub drift: Vec<Change>,
+    /// The volumes of etcd whose data it takes.
+    pub(super) losses: Vec<Loss>,
     outputs_change: bool,
 }
 
@@ -24,7 +27,9 @@ impl Planned {
     pub(super) fn parse(plan: &Value) -> Self {
         let list = |name: &str| plan[name].as_array().into_iter().flatten().filter_map(parse_resource).collect();
         let outputs = plan["output_changes"].as_object().into_iter().flatten();
+        let resources = plan["resource_changes"].as_array().into_iter().flatten();
         Self {
+            losses: resources.filter_map(find_loss).collect(),
             changes: list("resource_changes"),
             drift: list("resource_drift"),
             outputs_change: outputs.map(|(_, change)| verb(&change["actions"])).any(|verb| verb.is_some()),
@@ -46,7 +51,13 @@ fn parse_resource(resource: &Value) -> Option<Change> {
     let change = &resource["change"];
     let verb = verb(&change["actions"])?;
     let address = resource["address"].as_str().unwrap_or_default();
-    Some(Change::new(verb, "resource", address).with_lines(attribute_lines(verb, change)))
+    let mark = Loss::find(resource, verb).map(|loss| loss.mark());
+    let lines = mark.into_iter().chain(attribute_lines(verb, change)).collect();
+    Some(Change::new(verb, "resource", address).with_lines(lines))
+}
+
+fn find_loss(resource: &Value) -> Option<Loss> {
+    Loss::find(resource, verb(&resource["change"]["actions"])?)
 }
 
 /// None for what stays, is only read, or is only forgotten.
@@ -56,7 +67,8 @@ fn verb(actions: &Value) -> Option<Verb> {
         ["create"] => Some(Verb::Create),
         ["update"] => Some(Verb::Update),
         ["delete"] => Some(Verb::Delete),
-        ["delete", "create"] | ["create", "delete"] => Some(Verb::Replace),
+        // The old one may also be left where it is and forgotten: the new one is empty all the same.
+        ["delete" | "forget", "create"] | ["create", "delete" | "forget"] => Some(Verb::Replace),
         _ => None,
     }
 }

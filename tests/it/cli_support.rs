@@ -26,11 +26,19 @@ pub(crate) fn finish(command: &mut Command) -> Outcome {
 pub(crate) struct Desk {
     pub dir: tempfile::TempDir,
     group: &'static str,
+    /// What commands have in their environment besides their home.
+    env: Vec<(&'static str, String)>,
 }
 
 impl Desk {
     pub(crate) fn new(group: &'static str) -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), group }
+        Self { dir: tempfile::tempdir().unwrap(), group, env: Vec::new() }
+    }
+
+    /// The same, with this in the environment of its commands.
+    pub(crate) fn with_env(mut self, name: &'static str, value: &str) -> Self {
+        self.env.push((name, value.to_owned()));
+        self
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -50,6 +58,7 @@ impl Desk {
         let mut command = Command::new(env!("CARGO_BIN_EXE_turnup"));
         command.args(Some(self.group).filter(|group| !group.is_empty())).args(args);
         command.current_dir(self.dir.path()).env_clear().env("TERM", "xterm-256color").env("HOME", self.dir.path());
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 

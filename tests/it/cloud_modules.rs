@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use turnup::config::Settings;
 
-use crate::cloud_support::{Module, data, profiles, settings};
+use crate::cloud_support::{Module, data, profiles, settings, settings_with};
 
 /// Every configuration of a target from nothing to nothing; returns what each hand-off says.
 pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Value> {
@@ -117,4 +117,24 @@ fn subnets_on_aws_go_where_nobody_is() {
     fs_err::create_dir(module.path("tests")).unwrap();
     fs_err::copy(data("aws/free_blocks.tftest.hcl"), module.path("tests/free_blocks.tftest.hcl")).unwrap();
     assert!(module.ok(&["test", "-no-color"]).contains("2 passed, 0 failed"));
+}
+
+/// What Terraform would do to what is protected, once it is not to be any more: `turnup down` begins with that and nothing else.
+#[test]
+fn protection_can_be_lifted_by_itself() {
+    for (target, provider, profile, protected, action) in [
+        ("aws", "aws", "ha-private", &["aws_lb.api[\"inner\"]"][..], "[\"update\"]"),
+        ("azure", "azurerm", "single", &["azurerm_management_lock.etcd[\"main-a\"]"], "[\"delete\"]"),
+    ] {
+        let config = &profiles(target)[profile];
+        let module = Module::with_stub(target, provider, config);
+        module.configure(&settings_with(config, &["phase1.deletion_protection=y"]));
+        module.apply();
+        module.configure(&settings_with(config, &["phase1.deletion_protection=n"]));
+        let targets: Vec<String> = protected.iter().map(|address| format!("-target={address}")).collect();
+        let mut options = vec!["-refresh=false"];
+        options.extend(targets.iter().map(String::as_str));
+        let wanted = protected.iter().map(|address| ((*address).to_owned(), action.to_owned())).collect();
+        assert_eq!(module.changes_with(&options), wanted, "{target}");
+    }
 }

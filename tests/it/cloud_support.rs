@@ -32,6 +32,29 @@ pub(crate) fn data(rel: &str) -> PathBuf {
     Path::new(ROOT).join("tests/terraform").join(rel)
 }
 
+/// A mirror of providers in this directory, with the stub in the place of one provider of the host `example.org`: it knows that one's
+/// schema, and of the real one's rules these.
+pub(crate) fn mirror_stub(dir: &Path, provider: &str, version: &str, rules: &Value) {
+    let machine = if cfg!(target_arch = "aarch64") { "linux_arm64" } else { "linux_amd64" };
+    let package = dir.join(format!("example.org/hashicorp/{provider}/{version}/{machine}"));
+    fs_err::create_dir_all(&package).unwrap();
+    fs_err::copy(&*STUB, package.join(format!("terraform-provider-{provider}_v{version}"))).unwrap();
+    fs_err::copy(data(&format!("schemas/{provider}.json")), package.join("schema.json")).unwrap();
+    fs_err::write(package.join("rules.json"), rules.to_string()).unwrap();
+}
+
+/// The variables of a target's module for these settings.
+pub(crate) fn variables(settings: &Settings) -> Value {
+    let spec = cloud::Spec::find(settings).unwrap().unwrap();
+    spec.variables(vec![KEY.to_owned()]).unwrap()
+}
+
+/// The files of a target's module.
+pub(crate) fn module_files(target: &str) -> Vec<PathBuf> {
+    let entries = fs_err::read_dir(Path::new(ROOT).join("templates/provision").join(target)).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
 /// A module in a directory of its own, with the variables of one configuration.
 pub(crate) struct Module {
     env: BTreeMap<String, String>,
@@ -60,8 +83,7 @@ impl Module {
         env: BTreeMap<String, String>,
     ) -> Self {
         let module = Self { env, dir: tempfile::tempdir().unwrap() };
-        for entry in fs_err::read_dir(Path::new(ROOT).join("templates/provision").join(target)).unwrap() {
-            let path = entry.unwrap().path();
+        for path in module_files(target) {
             fs_err::copy(&path, module.path(path.file_name().unwrap().to_str().unwrap())).unwrap();
         }
         let plugins = module.path("plugins");
@@ -80,8 +102,7 @@ impl Module {
 
     pub(crate) fn configure(&self, settings: &Settings) {
         let spec = cloud::Spec::find(settings).unwrap().unwrap();
-        let variables = spec.variables(vec![KEY.to_owned()]).unwrap();
-        fs_err::write(self.path("terraform.tfvars.json"), format!("{variables:#}")).unwrap();
+        fs_err::write(self.path("terraform.tfvars.json"), format!("{:#}", variables(settings))).unwrap();
         self.tell(&spec, "#cloud-config\n# the API is at @turnup:api@\n");
     }
 
@@ -116,7 +137,12 @@ impl Module {
 
     /// What a plan would do, by address.
     pub(crate) fn changes(&self) -> BTreeMap<String, String> {
-        self.ok(&["plan", "-input=false", "-out=plan"]);
+        self.changes_with(&[])
+    }
+
+    /// The same of a plan with these options.
+    pub(crate) fn changes_with(&self, options: &[&str]) -> BTreeMap<String, String> {
+        self.ok(&[&["plan", "-input=false", "-out=plan"], options].concat());
         let plan: Value = serde_json::from_str(&self.ok(&["show", "-json", "plan"])).unwrap();
         let changes = plan["resource_changes"].as_array().into_iter().flatten();
         let actions =

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use turnup::artifacts::{Cache, Lock};
+
 use crate::cli_support::Desk;
 
 /// The real program, when it is here.
@@ -17,9 +19,57 @@ pub(crate) fn has_terraform() -> bool {
     found
 }
 
+/// One of the programs that drive a module.
+pub(crate) struct Program {
+    /// `terraform` or `tofu`.
+    pub name: &'static str,
+    /// A directory with nothing but this program.
+    dir: tempfile::TempDir,
+}
+
+impl Program {
+    fn alone(name: &'static str, file: &Path) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(file, dir.path().join(name)).unwrap();
+        Self { name, dir }
+    }
+
+    pub(crate) fn file(&self) -> std::path::PathBuf {
+        self.dir.path().join(self.name)
+    }
+
+    /// A desk whose commands use this program.
+    pub(crate) fn desk(&self) -> Desk {
+        let desk =
+            Desk::new("").with_env("PATH", &format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.dir.path().display()));
+        desk.ok(&["config", "set", &format!("phase1.terraform.program={}", self.name)]);
+        desk
+    }
+}
+
+/// Does the same with Terraform and with `OpenTofu`, each where it is here: on PATH, and `OpenTofu` also among this user's artifacts.
+pub(crate) fn each_program(test: impl Fn(&Program)) {
+    let lock = Lock::embedded().unwrap();
+    let selection = lock.select(&lock.default).unwrap();
+    let cache = Cache::locate().unwrap();
+    let blob = selection.binary("tofu").ok().map(|tofu| cache.blob_path(&tofu.sha256)).filter(|blob| blob.exists());
+    let tofu = which::which("tofu").ok().or(blob);
+    let found = [("terraform", which::which("terraform").ok()), ("tofu", tofu)];
+    for (name, file) in found {
+        match file {
+            Some(file) => test(&Program::alone(name, &file)),
+            None => crate::cluster_support::say(&format!("skipped for {name}: it is not here")),
+        }
+    }
+}
+
 /// A desk with the module of the fixtures beside it, configured to use it.
 pub(crate) fn desk() -> Desk {
-    let desk = Desk::new("");
+    own_module(Desk::new(""))
+}
+
+/// The same at this desk.
+pub(crate) fn own_module(desk: Desk) -> Desk {
     let module = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/custom/main.tf");
     desk.write("module/main.tf", &fs_err::read_to_string(module).unwrap());
     desk.ok(&[
@@ -38,16 +88,19 @@ fn handoff(desk: &Desk) -> Value {
 
 #[test]
 fn a_module_of_ones_own_makes_the_hosts() {
-    if !has_terraform() {
-        return;
-    }
-    let desk = desk();
+    each_program(|program| {
+        makes_the_hosts(&own_module(program.desk()), program.name);
+    });
+}
+
+fn makes_the_hosts(desk: &Desk, program: &str) {
     let plan = desk.ok(&["plan"]).out;
     assert!(plan.contains("+   resource terraform_data.host[\"own-workers-0\"]"), "{plan}");
     assert!(plan.contains("unknown  bootstrap: known after provision/apply"), "{plan}");
     assert!(!desk.path(".turnup").exists(), "to plan leaves nothing behind");
     desk.ok(&["provision"]);
-    let made = handoff(&desk);
+    assert!(desk.read(".turnup/own/logs/provision-apply.log").contains(&format!("/{program} apply ")));
+    let made = handoff(desk);
     let names: Vec<&str> =
         made["hosts"].as_array().unwrap().iter().map(|host| host["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["own-control-plane-0", "own-workers-0"]);
@@ -59,12 +112,12 @@ fn a_module_of_ones_own_makes_the_hosts() {
     // Values of one's own beside the module, and a file that is not there any more.
     desk.write("module/mine.auto.tfvars", "network = \"198.51.100\"\n");
     desk.ok(&["provision"]);
-    assert_eq!(handoff(&desk)["api"]["host"], "198.51.100.10");
+    assert_eq!(handoff(desk)["api"]["host"], "198.51.100.10");
     fs_err::remove_file(desk.path("module/mine.auto.tfvars")).unwrap();
     desk.ok(&["config", "set", "phase1.num_nodes=2"]);
     desk.ok(&["provision"]);
-    assert_eq!(handoff(&desk)["api"]["host"], "192.0.2.10", "its values went with the file");
-    assert_eq!(handoff(&desk)["hosts"].as_array().unwrap().len(), 3);
+    assert_eq!(handoff(desk)["api"]["host"], "192.0.2.10", "its values went with the file");
+    assert_eq!(handoff(desk)["hosts"].as_array().unwrap().len(), 3);
 
     let told = desk.ok(&["plan", "provision"]).out;
     assert!(told.starts_with("outside of turnup nothing was changed\n"), "{told}");

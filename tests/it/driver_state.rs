@@ -9,7 +9,7 @@ use base64::Engine as _;
 use serde_json::Value;
 
 use crate::cli_support::{Desk, Outcome};
-use crate::driver_custom::{desk, has_terraform};
+use crate::driver_custom::{desk, each_program, has_terraform, own_module};
 use crate::state_server::StateServer;
 
 const PASSWORD: &str = "correct-horse-battery";
@@ -56,16 +56,16 @@ fn with_text(desk: &Desk, text: &str) -> Vec<String> {
 
 #[test]
 fn the_state_moves_with_the_configuration_and_nothing_is_lost() {
-    if !has_terraform() {
-        return;
-    }
-    let (desk, server) = (desk(), StateServer::start());
+    each_program(|program| moves(&own_module(program.desk()), &StateServer::start()));
+}
+
+fn moves(desk: &Desk, server: &StateServer) {
     desk.ok(&["provision"]);
-    let first = local_state(&desk);
+    let first = local_state(desk);
     let instances = desk.read(".turnup/own/outputs/provision.json");
 
-    to_server(&desk, &server);
-    with_password(&desk, &server, PASSWORD);
+    to_server(desk, server);
+    with_password(desk, server, PASSWORD);
     let plan = desk.ok(&["plan"]).out;
     assert!(plan.contains("~   Terraform state place"), "{plan}");
     assert!(
@@ -76,13 +76,13 @@ fn the_state_moves_with_the_configuration_and_nothing_is_lost() {
     assert!(server.content().requests.iter().all(|request| request.starts_with("GET")), "nor locks anything");
     desk.ok(&["provision"]);
     assert_eq!(server.state()["resources"], first["resources"]);
-    assert_eq!(resources(&local_state(&desk)), 0, "there is one state and not two");
+    assert_eq!(resources(&local_state(desk)), 0, "there is one state and not two");
     assert_eq!(desk.read(".turnup/own/outputs/provision.json"), instances, "no host is another one");
     assert_eq!(server.content().lock, None);
     assert!(desk.ok(&["provision"]).err.contains("0 ran"));
 
     // The password is where Terraform keeps it and nowhere else, and nobody else can come near that.
-    assert_eq!(with_text(&desk, PASSWORD), ["provision/.terraform/terraform.tfstate"]);
+    assert_eq!(with_text(desk, PASSWORD), ["provision/.terraform/terraform.tfstate"]);
     let mode = fs_err::metadata(desk.path(".turnup/own")).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0);
 
@@ -97,7 +97,7 @@ fn the_state_moves_with_the_configuration_and_nothing_is_lost() {
     // And back.
     desk.ok(&["config", "set", "phase1.state.backend=local"]);
     desk.ok(&["provision"]);
-    assert_eq!(local_state(&desk)["resources"], on_server["resources"]);
+    assert_eq!(local_state(desk)["resources"], on_server["resources"]);
     assert!(!desk.path(".turnup/own/provision/backend.tf.json").exists());
     assert!(desk.ok(&["provision"]).err.contains("0 ran"));
     desk.ok(&["down", "--yes"]);
@@ -105,12 +105,13 @@ fn the_state_moves_with_the_configuration_and_nothing_is_lost() {
 
 #[test]
 fn the_state_is_destroyed_where_it_is_whatever_the_configuration_says() {
-    if !has_terraform() {
-        return;
-    }
-    let (desk, server) = (desk(), StateServer::start());
-    to_server(&desk, &server);
-    with_password(&desk, &server, PASSWORD);
+    // Without the configuration nobody knows which program it was: any will do.
+    each_program(|program| is_destroyed(&own_module(program.desk()), &StateServer::start()));
+}
+
+fn is_destroyed(desk: &Desk, server: &StateServer) {
+    to_server(desk, server);
+    with_password(desk, server, PASSWORD);
     desk.ok(&["provision"]);
     assert_eq!(resources(&server.state()), 2);
     fs_err::remove_file(desk.path(".config.json")).unwrap();
@@ -173,16 +174,20 @@ fn locked_by(who: &str) -> Vec<u8> {
 
 #[test]
 fn whoever_has_the_lock_is_named_and_left_alone() {
-    if !has_terraform() {
-        return;
-    }
-    let (desk, server) = (desk(), StateServer::start());
-    to_server(&desk, &server);
+    each_program(|program| {
+        // Of a state on such a server Terraform tells the lock's ID alone.
+        let who = if program.name == "tofu" { "ann@elsewhere" } else { "somebody" };
+        is_named(&own_module(program.desk()), &StateServer::start(), who);
+    });
+}
+
+fn is_named(desk: &Desk, server: &StateServer, who: &str) {
+    to_server(desk, server);
     server.content().lock = Some(locked_by("ann@elsewhere"));
     let refused: Outcome = desk.run(&["provision"]);
     assert_eq!(refused.code, 6, "{}", refused.err);
-    // Of a state on such a server Terraform tells the lock's ID alone.
-    for word in ["the state is locked by somebody", "lock: 7b6c2d5e-0000-4000-8000-000000000000", "wait for them"] {
+    let message = format!("the state is locked by {who}");
+    for word in [message.as_str(), "lock: 7b6c2d5e-0000-4000-8000-000000000000", "wait for them"] {
         assert!(refused.err.contains(word), "{word}: {}", refused.err);
     }
     assert_eq!(server.content().lock, Some(locked_by("ann@elsewhere")));

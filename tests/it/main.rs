@@ -13,6 +13,7 @@ mod cli_status;
 mod cli_support;
 mod cloud_azure;
 mod cloud_emulators;
+mod cloud_emulators_state;
 mod cloud_modules;
 mod cloud_provision;
 mod cloud_support;
@@ -37,6 +38,7 @@ mod crash_chain;
 mod crash_picture;
 mod driver_custom;
 mod driver_state;
+mod driver_volumes;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod engine_crash;
 mod engine_doctor;

@@ -166,6 +166,17 @@ const TABLE: &[Known] = &[
         "the account lacks a permission: give it a role that has it (az role assignment create)",
         &[("perform action '", "'")],
     ),
+    // What must not be deleted.
+    known(
+        &[&["scopelocked"]],
+        Class::Person,
+        "a lock keeps it, which counts for a minute after it has gone: turnup down again; one of somebody else's: az lock list, az lock delete --ids <id>",
+    ),
+    known(
+        &[&["deletion protection is enabled"]],
+        Class::Person,
+        "it is protected from deletion: turnup config set phase1.deletion_protection=n, turnup provision, then turnup down",
+    ),
     // Somebody was here before.
     known(
         &[
@@ -293,6 +304,14 @@ mod tests {
         (
             "Azure/alzlib#168",
             "RESPONSE 429: 429 Too Many Requests ERROR CODE: ResourceRequestsThrottled Number of requests for Microsoft.Authorization exceeded the limit of '120' for time interval '00:01:00'.",
+        ),
+        (
+            "hashicorp/terraform-provider-azurerm#17478",
+            "waiting for deletion of Private Endpoint \"pep\" (Resource Group \"rsg\"): Code=\"ScopeLocked\" Message=\"Call to Microsoft.Storage/storageAccounts failed. Error message: The scope 'pep' cannot perform delete operation because following scope(s) are locked: 'account'. Please remove the lock and try again.\"",
+        ),
+        (
+            "rebuy-de/aws-nuke#1240",
+            "OperationNotPermitted: Load balancer 'arn:aws:elasticloadbalancing:us-east-1:accountid:loadbalancer/abcd' cannot be deleted because deletion protection is enabled",
         ),
         (
             "microsoft/azure-pipelines-terraform#254",

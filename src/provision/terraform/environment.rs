@@ -20,9 +20,9 @@ pub(super) fn patterns(target: &str, driver: &DriverSettings) -> Vec<String> {
         _ => &[],
     };
     let of_state = match driver.backend {
-        Backend::Gcs { .. } => GOOGLE,
-        Backend::S3 { .. } => AMAZON,
-        Backend::Azurerm { .. } => MICROSOFT,
+        Backend::Gcs { .. } => of_place("gcs"),
+        Backend::S3 { .. } => of_place("s3"),
+        Backend::Azurerm { .. } => of_place("azurerm"),
         Backend::Local | Backend::Http { .. } => &[],
     };
     let own = driver.custom_environment.iter().map(String::as_str);
@@ -30,6 +30,16 @@ pub(super) fn patterns(target: &str, driver: &DriverSettings) -> Vec<String> {
     all.sort();
     all.dedup();
     all
+}
+
+/// The patterns for a place of the state, by Terraform's name of its kind.
+pub(super) fn of_place(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "gcs" => GOOGLE,
+        "s3" => AMAZON,
+        "azurerm" => MICROSOFT,
+        _ => &[],
+    }
 }
 
 /// All of them: to remove what is left of a cluster whose configuration nobody has any more.

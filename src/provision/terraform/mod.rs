@@ -19,6 +19,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::tfplan;
+use super::tfstate::Resource;
 use crate::cluster::{Backend, Cluster, DriverSettings};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::{Failure, OnDeath, Run, Stream};
@@ -145,7 +146,7 @@ impl Terraform {
     /// The program's version, for the inputs of a step: an apply by another version is another apply.
     pub fn version(&self) -> Result<String> {
         let output = self.command("version").arg("-json").timeout(Duration::from_mins(1)).succeed()?;
-        let value: Value = serde_json::from_str(&output.stdout).context("terraform version did not print JSON")?;
+        let value: Value = self.parse("version", &output.stdout)?;
         Ok(text(&value["terraform_version"]))
     }
 
@@ -193,6 +194,17 @@ impl Terraform {
         for address in replace {
             run = run.arg(format!("-replace={address}"));
         }
+        self.plan_as(run)
+    }
+
+    /// Plans for these resources alone, as the state has them, and returns what would change.
+    pub(super) fn plan_only(&self, targets: &BTreeSet<String>, log: &Path) -> Result<Vec<Change>> {
+        let run = self.limited("plan").args(["-input=false", "-json", "-refresh=false"]).arg(self.lock_timeout());
+        let run = run.args(targets.iter().map(|address| format!("-target={address}")));
+        self.plan_as(run.arg(format!("-out={PLAN_FILE}")).log(log))
+    }
+
+    fn plan_as(&self, run: Run) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         self.follow(run, |message| {
             if message["type"] == "planned_change" {
@@ -206,7 +218,7 @@ impl Terraform {
     /// What the plan made last would change, with every attribute that it knows.
     pub fn show_plan(&self) -> Result<tfplan::Planned> {
         let output = self.command("show").args(["-json", "-no-color", PLAN_FILE]).succeed()?;
-        let value: Value = serde_json::from_str(&output.stdout).context("terraform show did not print JSON")?;
+        let value: Value = self.parse("show", &output.stdout)?;
         Ok(tfplan::Planned::parse(&value))
     }
 
@@ -222,14 +234,10 @@ impl Terraform {
         self.watch(run.log(cx.log_path()), 0, cx)
     }
 
-    /// The addresses of all resources in the state.
+    /// The addresses of all that is in the state because somebody made it.
     pub fn resources(&self) -> Result<BTreeSet<String>> {
-        match self.command("state").arg("list").output() {
-            Ok(output) => Ok(output.stdout.lines().map(str::to_owned).collect()),
-            // Before the first apply there is no state to list, which terraform calls a failure.
-            Err(failure) if failure.stderr().contains("No state file was found") => Ok(BTreeSet::new()),
-            Err(failure) => Err(self.explain(failure)),
-        }
+        let state = self.pull()?.unwrap_or_default();
+        Ok(Resource::parse_all(state.as_bytes()).into_iter().map(|resource| resource.address).collect())
     }
 
     /// Takes resources out of the state: they stay where they are, and Terraform knows them no more.
@@ -242,9 +250,9 @@ impl Terraform {
     }
 
     /// The state as it is; none when there is none yet. It holds secrets.
-    fn pull(&self) -> Result<Option<String>> {
+    pub(super) fn pull(&self) -> Result<Option<String>> {
         let output = self.command("state").arg("pull").output().map_err(|failure| self.explain(failure))?;
-        Ok(Some(output.stdout).filter(|text| !text.trim().is_empty()))
+        Ok(Some(json_part(&output.stdout).to_owned()).filter(|text| !text.is_empty()))
     }
 
     /// Writes a state from a file of the working directory to its place.
@@ -256,8 +264,13 @@ impl Terraform {
     /// The value of one output; none before the first apply.
     pub fn output(&self, name: &str) -> Result<Option<Value>> {
         let output = self.command("output").arg("-json").output().map_err(|failure| self.explain(failure))?;
-        let all: Value = serde_json::from_str(&output.stdout).context("terraform output did not print JSON")?;
+        let all: Value = self.parse("output", &output.stdout)?;
         Ok(all.get(name).and_then(|output| output.get("value")).cloned())
+    }
+
+    /// What a command printed.
+    fn parse(&self, command: &str, stdout: &str) -> Result<Value> {
+        serde_json::from_str(json_part(stdout)).context(format!("{} {command} did not print JSON", self.name()))
     }
 
     fn name(&self) -> String {
@@ -332,6 +345,24 @@ impl Terraform {
     }
 }
 
+/// The JSON that a command printed: what `OpenTofu` has to say of its own configuration comes before it, in words.
+fn json_part(stdout: &str) -> &str {
+    let start = if stdout.starts_with('{') { Some(0) } else { stdout.find("\n{").map(|at| at + 1) };
+    start.map_or("", |at| &stdout[at..])
+}
+
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_says_before_its_json_is_no_part_of_it() {
+        assert_eq!(json_part("{\n  \"a\": 1\n}\n"), "{\n  \"a\": 1\n}\n");
+        assert_eq!(json_part("\nWarning: Unable to open {x}\n\nIt does not exist.\n{\"a\": 1}\n"), "{\"a\": 1}\n");
+        assert_eq!(json_part("\nWarning: there is no state\n"), "");
+    }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::place::{Place, Saved};
-use super::{BACKEND, Init, Terraform};
+use super::{BACKEND, Init, Terraform, environment};
 use crate::change::{self, Change, Verb};
 use crate::cluster::{Backend, Cluster, find_document};
 use crate::document::{Document, Found};
@@ -171,16 +171,12 @@ pub(in crate::provision) fn ready(cluster: &Cluster, terraform: Terraform, cx: &
 
 /// Makes the working directory ready to destroy what is in the state, wherever that is: the configuration may say something else by now.
 pub(in crate::provision) fn ready_to_destroy(cluster: &Cluster, terraform: Terraform, cx: &Cx) -> Result<Terraform> {
-    let mover = Mover::new(cluster, terraform, cx)?;
+    let mut mover = Mover::new(cluster, terraform, cx)?;
     let known = mover.finish_begun(find(cluster)?)?;
-    match &known.place {
-        // Terraform knows the password from the last time, and the configuration may be gone.
-        Some(place) if mover.saved()?.is_some_and(|saved| place.is_saved_as(&saved)) && mover.secret.is_none() => {
-            mover.write_block(Some(&place.render()))?;
-            mover.terraform.init_as(Init::Plain, None, cx)?;
-        }
-        place => mover.init_at(place.as_ref())?,
+    if let Some(place) = known.place.as_ref().filter(|_| mover.secret.is_none()) {
+        mover.recall_secret(place)?;
     }
+    mover.init_at(known.place.as_ref())?;
     mover.recover()?;
     Ok(mover.terraform)
 }
@@ -223,8 +219,24 @@ struct Mover<'c> {
 impl<'c> Mover<'c> {
     fn new(cluster: &'c Cluster, terraform: Terraform, cx: &'c Cx) -> Result<Self> {
         let secret = read_secret(cluster)?;
-        let terraform = terraform.with_secret(secret.as_ref().map(|secret| secret.as_str()));
+        let mut terraform = terraform.with_secret(secret.as_ref().map(|secret| secret.as_str()));
+        // Where the state is now, or was to go, may be another cloud than the one that is configured.
+        let known = find(cluster)?;
+        let places = [known.place, known.moving.and_then(|moving| moving.to)];
+        for place in places.iter().flatten() {
+            let patterns = environment::of_place(&place.kind).iter().map(|pattern| (*pattern).to_owned());
+            terraform.options.inherit.extend(patterns);
+        }
         Ok(Self { cluster, terraform, cx, secret })
+    }
+
+    /// The password of the last time, as the program that ran then has kept it: the configuration may be gone, and this one need not be
+    /// the same program.
+    fn recall_secret(&mut self, place: &Place) -> Result<()> {
+        let Some(saved) = self.saved()?.filter(|saved| place.is_saved_as(saved)) else { return Ok(()) };
+        self.secret = saved.password().map(Zeroizing::new);
+        self.terraform.options.secret = self.secret.as_ref().map(|secret| secret.to_string());
+        Ok(())
     }
 
     fn path(file: &str) -> String {

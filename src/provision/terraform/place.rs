@@ -130,6 +130,11 @@ impl Saved {
     pub(super) fn render(&self) -> String {
         render(&self.kind, &self.config)
     }
+
+    /// The password that it was made ready with.
+    pub(super) fn password(&self) -> Option<String> {
+        self.config.get("password").and_then(Value::as_str).map(str::to_owned)
+    }
 }
 
 fn render(kind: &str, config: &Map<String, Value>) -> String {
