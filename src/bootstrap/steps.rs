@@ -37,7 +37,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let step = || Node { cluster: shared(), handoff: handoff.clone(), nodes: Arc::clone(&nodes) };
     let mut manifest = cluster.manifest("bootstrap")?;
     // Nobody waits for hosts of groups where there are none.
-    manifest.steps.retain(|step| step.name != GROUPS || !handoff.groups.is_empty());
+    manifest.steps.retain(|step| step.name != "groups" || !handoff.groups.is_empty());
     Ok(cluster
         .phase("bootstrap", manifest, cluster.phase_hosts()?)
         .with("artifacts", Artifacts(step()))
@@ -47,7 +47,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("control-plane", Up(step()))
         .with("api", Api(step()))
         .with("access", Access(step()))
-        .with(GROUPS, Comers(step()))
+        .with("groups", Comers(step()))
         .with("join", Join(step()))
         .with("register", Register(step()))
         .with("retire", Retire(step())))
@@ -84,8 +84,6 @@ fn admin() -> Leaf {
     Leaf { life: ADMIN_LIFE, ..leaf }
 }
 
-/// The step that waits for hosts of groups.
-const GROUPS: &str = "groups";
 const API_MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver.json";
 /// The label of nodes that turnup made, and may delete when their host is gone.
 const MANAGED: &str = "turnup.dev/managed";

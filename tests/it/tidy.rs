@@ -424,19 +424,23 @@ fn every_command_is_in_the_readme() {
 const HANDOFF: &str = r#"{"schema": "turnup.provision/1", "cluster": "kubernetes", "target": "any",
     "api": {"host": "10.0.0.1", "port": 6443},
     "hosts": [{"name": "one", "role": "control-plane", "address": "10.0.0.1", "instance": "1",
-        "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}]}"#;
+        "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}],
+    "groups": [{"name": "workers", "role": "worker", "size": 1}]}"#;
 
 #[test]
 fn every_step_has_an_action() {
     let dir = tempfile::tempdir().unwrap();
-    for target in ["local", "baremetal", "custom"] {
+    for target in ["local", "baremetal", "custom", "gce", "aws", "azure"] {
         let source = TreeSource::find(root());
         let mut settings = Settings::defaults(&source).unwrap();
         settings.set_all(&[("phase1.cloud_provider", target)]).unwrap();
+        if ["gce", "aws", "azure"].contains(&target) {
+            settings.set("phase1.user_data.artifacts_url", "https://example.com").unwrap();
+        }
         let cluster = Arc::new(Cluster::open(&settings, source, &dir.path().join(target)).unwrap());
         // The later phases know their hosts from the hand-off.
         cluster.store.write_file("outputs/provision.json", HANDOFF.as_bytes(), 0o600).unwrap();
-        let phases = [turnup::provision::phase, turnup::bootstrap::phase, turnup::addons::phase];
+        let phases = [turnup::bootstrap::provision_phase, turnup::bootstrap::phase, turnup::addons::phase];
         for phase in phases.map(|load| load(&cluster).unwrap()) {
             for step in &phase.manifest.steps {
                 let acts = phase.actions.contains_key(&step.name) || !step.run.is_empty();
