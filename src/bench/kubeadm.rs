@@ -132,6 +132,7 @@ fn nothing(machine: Complete) -> Complete {
     Complete {
         modules: Vec::new(),
         sysctls: std::collections::BTreeMap::new(),
+        mounts: Vec::new(),
         directories: Vec::new(),
         binaries: Vec::new(),
         files: Vec::new(),

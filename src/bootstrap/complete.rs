@@ -16,7 +16,7 @@ use crate::node::Facts;
 use crate::node::complete::{Complete, Content, Directory, File, Health, User};
 use crate::provision::{Handoff, Host, Role};
 
-use super::control_plane::{ControlPlane, ETCD_USER};
+use super::control_plane::{ControlPlane, ETCD_DIR, ETCD_USER};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::{self, Agents};
 use super::outfit::{Group, Outfit, Seat, node_directories};
@@ -98,8 +98,9 @@ impl Completion<'_> {
         let mut all = machine.files;
         all.extend(files.list);
         let mut dirs = machine.directories;
-        dirs.extend(directories(host.role));
-        let complete = Complete { users, directories: dirs, files: all, units: agents.units()?, health, ..machine };
+        dirs.extend(directories(host));
+        let (mounts, units) = (outfit.mounts(), agents.units()?);
+        let complete = Complete { users, mounts, directories: dirs, files: all, units, health, ..machine };
         Ok((complete, files.secrets))
     }
 
@@ -207,13 +208,16 @@ fn encryption_configuration(key: &str) -> String {
     format!("{config:#}\n")
 }
 
-fn directories(role: Role) -> Vec<Directory> {
+fn directories(host: &Host) -> Vec<Directory> {
     let directory = |path: &str, mode, owner| Directory { path: path.into(), mode, owner };
     let mut all = node_directories();
-    if role == Role::ControlPlane {
+    if host.role == Role::ControlPlane {
         all.push(directory("/etc/kubernetes/config", 0o700, 0));
         all.push(directory("/etc/kubernetes/pki/etcd", 0o755, 0));
-        all.push(directory("/var/lib/etcd", 0o700, ETCD_USER));
+        // The root of a disk is made what it should be when it is mounted.
+        if host.etcd_disk().is_none() {
+            all.push(directory(ETCD_DIR, 0o700, ETCD_USER));
+        }
         all.push(directory("/var/log/kubernetes", 0o700, 0));
     }
     all
@@ -345,6 +349,29 @@ mod tests {
                 text += &format!("--- unit {}\n{}", unit.name, unit.text);
             }
             insta::assert_snapshot!(text);
+        });
+    }
+
+    #[test]
+    fn a_disk_of_etcds_own_is_mounted_before_kubelet_and_nothing_else_changes() {
+        with_completion(&[("phase1.cluster_name", "a-long-name-of-a-cluster")], |completion| {
+            let host = &completion.handoff.hosts[0];
+            let (without, _) = completion.complete(host, &facts()).unwrap();
+            let with = Host { etcd_device: "/dev/disk/by-id/nvme-1".into(), ..host.clone() };
+            let (with, _) = completion.complete(&with, &facts()).unwrap();
+            assert!(without.mounts.is_empty() && !serde_json::to_string(&without).unwrap().contains("mounts"));
+            let mut text = serde_json::to_string_pretty(&with.mounts).unwrap() + "\n";
+            for unit in with.units.iter().filter(|unit| !without.units.contains(unit)) {
+                text += &format!("--- unit {}\n{}", unit.name, unit.text);
+            }
+            for path in with.files.iter().filter(|file| !without.files.contains(file)).map(|file| &file.path) {
+                text += &format!("--- file {path}\n{}", text_of(&with, path));
+            }
+            let gone = without.directories.iter().filter(|directory| !with.directories.contains(directory));
+            text += &format!("without {gone:?}\n", gone = gone.map(|gone| &gone.path).collect::<Vec<_>>());
+            insta::assert_snapshot!(text);
+            let names: Vec<&str> = with.units.iter().map(|unit| unit.name.as_str()).collect();
+            assert_eq!(names, ["containerd.service", "turnup-mounts.service", "kubelet.service"]);
         });
     }
 

@@ -10,6 +10,10 @@ use super::manifest::StaticPod;
 
 /// The system user and group of etcd on the host: its data and key are its own.
 pub(super) const ETCD_USER: u32 = 2379;
+/// Where etcd has its data on the host's own disk.
+pub(super) const ETCD_DIR: &str = "/var/lib/etcd";
+/// Where etcd's own disk is mounted. Another place than without one, so that data there is not hidden by the mount, nor taken for the disk's.
+pub(super) const ETCD_DISK: &str = "/var/lib/etcd-disk";
 /// How often the leader renews its lease and the others, or the first one before its rights are there, try to get it.
 const RETRY: &str = "1s";
 const PKI: &str = "/etc/kubernetes/pki";
@@ -32,9 +36,11 @@ impl ControlPlane<'_> {
     fn etcd(&self) -> crate::Result<StaticPod> {
         let address = self.host.address;
         let name = &self.host.name;
+        let dir = if self.host.etcd_disk().is_some() { ETCD_DISK } else { ETCD_DIR };
         let flags = Flags::new()
             .set("name", name)
-            .set("data-dir", "/var/lib/etcd/data")
+            // Below the root of the disk, which has a lost+found.
+            .set("data-dir", format!("{dir}/data"))
             .set("listen-client-urls", format!("https://127.0.0.1:2379,https://{address}:2379"))
             .set("advertise-client-urls", format!("https://{address}:2379"))
             .set("listen-peer-urls", format!("https://{address}:2380"))
@@ -60,7 +66,7 @@ impl ControlPlane<'_> {
             image: (self.image)("etcd")?,
             command: "etcd",
             flags,
-            mounts: vec![("/var/lib/etcd", false), ("/etc/kubernetes/pki/etcd", true)],
+            mounts: vec![(dir, false), ("/etc/kubernetes/pki/etcd", true)],
             probe: ("HTTP", "127.0.0.1".into(), 2381, "/livez"),
             cpu: "100m",
             user: Some(ETCD_USER),

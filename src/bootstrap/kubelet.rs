@@ -8,7 +8,8 @@ use crate::cluster::ClusterSettings;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Error, Result};
 use crate::node::Facts;
-use crate::node::complete::{BOOTSTRAP_KUBECONFIG, Unit};
+use crate::node::boot::TURNUP;
+use crate::node::complete::{BOOTSTRAP_KUBECONFIG, MOUNTS_UNIT, Unit};
 use crate::provision::Role;
 
 use super::comers::GROUP;
@@ -30,6 +31,8 @@ pub(super) struct Agents<'a> {
     pub(super) seat: Seat<'a>,
     pub(super) facts: &'a Facts,
     pub(super) pause: String,
+    /// Mount points of disks without which kubelet must not start.
+    pub(super) mounts: Vec<String>,
     /// Whether pods of users must stay off this node.
     pub(super) tainted: bool,
 }
@@ -132,21 +135,28 @@ impl Agents<'_> {
             .set("node-ip", self.seat.address)
             .set_if(!labels.is_empty(), "node-labels", labels)
             .set_if(self.seat.role == Role::Worker, "bootstrap-kubeconfig", BOOTSTRAP_KUBECONFIG);
-        let context = minijinja::context! { node => self.seat.name, flags => flags.render(),
-        lowers_oom_score => self.facts.lowers_oom_score };
+        let context = minijinja::context! {
+            node => self.seat.name,
+            turnup => TURNUP,
+            flags => flags.render(),
+            lowers_oom_score => self.facts.lowers_oom_score,
+            mounts => &self.mounts,
+            mounts_unit => MOUNTS_UNIT,
+        };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = self.render(&format!("templates/bootstrap/{name}"), &context)?;
             let restart_on = restart_on.iter().map(|path| (*path).to_owned()).collect();
             Ok(Unit { name: name.to_owned(), text, restart_on })
         };
         let tls = [CERTIFICATE, "/etc/kubernetes/pki/ca.crt"];
-        Ok(vec![
-            unit("containerd.service", &["/etc/containerd/config.toml", "/opt/turnup/bin/containerd"])?,
-            unit(
-                "kubelet.service",
-                &[CONFIG, KUBECONFIG, BOOTSTRAP_KUBECONFIG, "/opt/turnup/bin/kubelet", tls[0], tls[1]],
-            )?,
-        ])
+        let kubelet = [CONFIG, KUBECONFIG, BOOTSTRAP_KUBECONFIG, "/opt/turnup/bin/kubelet", tls[0], tls[1]];
+        let mut units =
+            vec![unit("containerd.service", &["/etc/containerd/config.toml", "/opt/turnup/bin/containerd"])?];
+        if !self.mounts.is_empty() {
+            units.push(unit(MOUNTS_UNIT, &[])?);
+        }
+        units.push(unit("kubelet.service", &kubelet)?);
+        Ok(units)
     }
 
     /// systemd manages the cgroups of a real host with the unified hierarchy; in all other cases kubelet does it alone.

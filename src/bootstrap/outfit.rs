@@ -4,15 +4,18 @@
 
 use std::collections::BTreeMap;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::artifacts::Obtained;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::node::Facts;
 use crate::node::boot::Mark;
-use crate::node::complete::{Binary, Complete, Content, Directory, File, HOST_BLOBS, Image, SCHEMA};
+use crate::node::complete::{Binary, Complete, Content, Directory, File, HOST_BLOBS, Image, Mount, SCHEMA};
 use crate::provision::{Host, Role, Taint};
 
 use super::complete::CONTAINERD;
+use super::control_plane::{self, ETCD_USER};
 use super::kubelet::{self, Agents};
 
 /// Hosts that are made alike and become nodes by themselves.
@@ -45,18 +48,28 @@ pub(super) struct Seat<'a> {
     pub(super) group: Option<&'a Group>,
     /// Taints of this one host.
     pub(super) taints: &'a [Taint],
+    /// The one host, of which more is known.
+    host: Option<&'a Host>,
 }
 
 impl<'a> Seat<'a> {
     /// One host; `address` is its own as text.
     pub(super) fn of_host(host: &'a Host, address: &'a str) -> Self {
-        Self { name: &host.name, address, role: host.role, blobs: &host.blobs, group: None, taints: &host.taints }
+        Self {
+            name: &host.name,
+            address,
+            role: host.role,
+            blobs: &host.blobs,
+            group: None,
+            taints: &host.taints,
+            host: Some(host),
+        }
     }
 
     /// Any host of a group.
     pub(super) const fn of_group(group: &'a Group) -> Self {
         let (name, address) = (Mark::Name.text(), Mark::Address.text());
-        Self { name, address, role: group.role, blobs: "", group: Some(group), taints: &[] }
+        Self { name, address, role: group.role, blobs: "", group: Some(group), taints: &[], host: None }
     }
 }
 
@@ -94,6 +107,7 @@ impl<'a> Outfit<'a> {
             modules: if self.facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
             sysctls: kubelet::sysctls(),
             pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
+            mounts: Vec::new(),
             directories: machine_directories(),
             binaries: self.binaries()?,
             files,
@@ -122,8 +136,23 @@ impl<'a> Outfit<'a> {
             seat: self.seat,
             facts: self.facts,
             pause: self.artifacts.reference("pause")?,
+            mounts: self.mounts().into_iter().map(|mount| mount.path).collect(),
             tainted: self.seat.role == Role::ControlPlane && self.has_workers,
         })
+    }
+
+    /// The disk of an etcd member on its host.
+    pub(super) fn mounts(&self) -> Vec<Mount> {
+        let disk = self.seat.host.and_then(Host::etcd_disk);
+        let mount = |disk| Mount {
+            disk,
+            path: control_plane::ETCD_DISK.into(),
+            mode: 0o700,
+            owner: ETCD_USER,
+            label: label_of(&self.cluster.settings.name),
+            instead_of: control_plane::ETCD_DIR.into(),
+        };
+        disk.map(mount).into_iter().collect()
     }
 
     fn binaries(&self) -> Result<Vec<Binary>> {
@@ -155,6 +184,16 @@ impl<'a> Outfit<'a> {
 /// The facts of a host of an image, with the mark of what its user data cannot know.
 pub(super) fn marked(facts: &Facts) -> Facts {
     Facts { resolv_conf: Mark::ResolvConf.text().into(), ..facts.clone() }
+}
+
+/// A label that no other cluster's disk has, within ext4's 16 bytes: the name, or its beginning and a digest of all of it.
+fn label_of(cluster: &str) -> String {
+    const LONGEST: usize = 16;
+    if cluster.len() <= LONGEST {
+        return cluster.to_owned();
+    }
+    let digest = &hex::encode(Sha256::digest(cluster))[..6];
+    format!("{}-{digest}", &cluster[..LONGEST - 1 - digest.len()])
 }
 
 fn text_file(path: &str, mode: u32, text: String) -> File {

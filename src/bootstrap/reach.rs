@@ -84,7 +84,7 @@ impl<'a> Reach<'a> {
         let on_line = |stream: Stream, line: &str| {
             if stream == Stream::Stdout {
                 match serde_json::from_str(line) {
-                    Ok(Report::Changed(what)) => cx.progress(what),
+                    Ok(Report::Changed(what) | Report::Waiting(what)) => cx.progress(what),
                     Ok(Report::Milestone(name)) => cx.milestone(name),
                     Ok(Report::Done(count)) => cx.progress(format!("{count} changes")),
                     Err(_) => cx.progress(line),

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Complete, Facts, boot, diff, down, up};
+use crate::node::{Complete, Facts, boot, diff, down, mounts, up};
 
 use super::Printer;
 
@@ -28,6 +28,8 @@ enum Command {
     Diff,
     /// Undo what `up` and the pods made on this host, and nothing else
     Down,
+    /// Mount the disks that `up` mounted last: what a unit does at every boot
+    Mount,
     /// Read a delivery and make this host what it says
     Up {
         /// Take it from what user data left on this host, and fetch what is missing
@@ -50,6 +52,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let complete = Complete::parse("standard input", &read_input()?)?;
             printer.json(&serde_json::to_value(diff::find_differences(&complete)?).context("cannot write a list")?)
         }
+        Command::Mount => mounts::run(&mut std::io::stdout().lock()),
         Command::Down => down::run(&mut std::io::stdout().lock()),
         Command::Up { boot: true } => boot::run(&mut std::io::stdout().lock()),
         Command::Up { boot: false } => {

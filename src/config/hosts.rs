@@ -42,11 +42,14 @@ pub(super) fn find_mistakes(text: &str, around: Around) -> Vec<String> {
     mistakes.extend(judge_roles(&hosts));
     for host in &hosts {
         let name = field(host, "name");
-        let judged = [judge_key(host, around), judge_jump(host, &hosts, around), judge_label(host), judge_taints(host)];
+        let judged = [
+            judge_key(host, around),
+            judge_jump(host, &hosts, around),
+            judge_label(host),
+            judge_taints(host),
+            judge_disk(host),
+        ];
         mistakes.extend(judged.into_iter().flatten().map(|why| format!("{name}: {why}")));
-        if !field(host, "etcd_device").is_empty() {
-            mistakes.push(format!("{name}: this version does not act on etcd_device yet: leave it out"));
-        }
     }
     mistakes
 }
@@ -152,6 +155,20 @@ fn judge_taints(host: &Value) -> Option<String> {
     None
 }
 
+/// Only where etcd runs, and a path that the host's kernel makes.
+fn judge_disk(host: &Value) -> Option<String> {
+    let device = field(host, "etcd_device");
+    if device.is_empty() {
+        return None;
+    }
+    if field(host, "role") != "control-plane" {
+        return Some("it has an etcd_device, but a worker runs no etcd; leave it out".to_owned());
+    }
+    let is_step = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(|byte| byte.is_ascii_graphic());
+    let fine = device.strip_prefix("/dev/").is_some_and(|rest| rest.split('/').all(is_step));
+    (!fine).then(|| format!("etcd_device {device} is no path of a disk, such as /dev/disk/by-id/…"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,6 +191,7 @@ mod tests {
         let known = Around { known_hosts: true, bastion: true };
         let rich = |hosts: &mut Value| {
             hosts[0]["ssh_jump"] = json!("none");
+            hosts[0]["etcd_device"] = json!("/dev/disk/by-id/nvme-eui.01");
             hosts[1]["ssh_jump"] = json!("m1");
             hosts[1]["labels"] = json!({"example.com/pool": "a"});
             hosts[1]["taints"] = json!(["a=b:NoSchedule", "a=b:NoExecute"]);
@@ -186,7 +204,7 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_said() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str); 13] = [
+        let cases: [(Change, &str); 16] = [
             (|hosts| hosts[2]["address"] = json!("192.0.2.11"), "m1 and w2 have the same address, 192.0.2.11"),
             (|hosts| hosts[2]["host_key"] = json!("ssh-ed25519 BBBB"), "w1 and w2 have the same host_key"),
             (|hosts| hosts[0]["role"] = json!("worker"), "no host has the role control-plane"),
@@ -205,6 +223,15 @@ mod tests {
             ),
             (|hosts| hosts[1]["labels"] = json!({ZONE: "a"}), "is the field `zone`"),
             (|hosts| hosts[1]["labels"] = json!({"kubernetes.io/os": "a"}), "is not a person's to give"),
+            (
+                |hosts| hosts[1]["etcd_device"] = json!("/dev/sdb"),
+                "w1: it has an etcd_device, but a worker runs no etcd",
+            ),
+            (|hosts| hosts[0]["etcd_device"] = json!("/sdb"), "m1: etcd_device /sdb is no path of a disk"),
+            (
+                |hosts| hosts[0]["etcd_device"] = json!("/dev/../sdb"),
+                "m1: etcd_device /dev/../sdb is no path of a disk",
+            ),
             (|hosts| hosts[1]["taints"] = json!(["a=b:NoSchedule", "a=c:NoSchedule"]), "two taints have the key a"),
         ];
         for (change, expected) in cases {
@@ -213,7 +240,5 @@ mod tests {
         }
         let behind = mistakes(|hosts| hosts[1]["ssh_jump"] = json!("m1"), Around { bastion: true, known_hosts: true });
         assert!(behind[0].contains("m1 is itself behind another host"), "{behind:?}");
-        let disk = mistakes(|hosts| hosts[0]["etcd_device"] = json!("/dev/sdb"), Around::default());
-        assert!(disk[0].contains("does not act on etcd_device yet"), "{disk:?}");
     }
 }

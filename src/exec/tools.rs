@@ -37,6 +37,8 @@ pub const TOOLS: &[Tool] = &[
     tool("iptables", "iptables", "iptables-nft", &["--version"]),
     tool("mount", "mount", "util-linux", &["--version"]),
     tool("losetup", "mount", "util-linux", &["--version"]),
+    tool("blkid", "util-linux", "util-linux", &["--version"]),
+    tool("fsck.ext4", "e2fsprogs", "e2fsprogs", &["-V"]),
     tool("mkfs.ext4", "e2fsprogs", "e2fsprogs", &["-V"]),
     tool("setpriv", "util-linux", "util-linux", &["--version"]),
     tool("nsenter", "util-linux", "util-linux", &["--version"]),

@@ -251,6 +251,7 @@ mod tests {
             modules: vec![],
             sysctls: BTreeMap::new(),
             pod_networks: vec![],
+            mounts: vec![],
             directories: vec![],
             binaries: vec![],
             files: vec![text("/etc/kubelet.json", "{\"resolvConf\": \"@turnup:resolv-conf@\"}")],

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::provision::Role;
+use crate::provision::{Disk, Role};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "turnup.complete/1";
@@ -16,6 +16,8 @@ pub const SCHEMA: &str = "turnup.complete/1";
 pub const HOST_FILE: &str = "/var/lib/turnup/complete.json";
 /// The kubeconfig with the join token, which a worker's first start uses.
 pub const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubeconfig.json";
+/// The unit that mounts [`Complete::mounts`] at every boot.
+pub const MOUNTS_UNIT: &str = "turnup-mounts.service";
 /// Where artifacts lie on a host that has none of its own; each file is named by its sha256.
 pub const HOST_BLOBS: &str = "/var/lib/turnup/blobs";
 
@@ -44,6 +46,9 @@ pub struct Complete {
     /// The networks of pods, in CIDR form: whatever leads into them is removed with the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pod_networks: Vec<String>,
+    /// Disks of the node's own and where they are mounted, before anything starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
     /// Directories with their modes.
     pub directories: Vec<Directory>,
     /// Binaries and where they go.
@@ -78,6 +83,24 @@ pub struct Directory {
     pub mode: u32,
     /// Numeric user and group.
     pub owner: u32,
+}
+
+/// A disk and where its file system is to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// What is mounted: ext4 with the label below. A blank one is formatted, one with anything else on it refused.
+    pub disk: Disk,
+    /// Absolute; nothing else lies there.
+    pub path: String,
+    /// Permission bits of its root, decimal in JSON.
+    pub mode: u32,
+    /// Numeric user and group of its root.
+    pub owner: u32,
+    /// The file system's label: another cluster's disk has another one. At most 16 bytes, as ext4 has them.
+    pub label: String,
+    /// The directory in which the same data lies on a node without the disk. While something is in it, an empty disk is refused.
+    pub instead_of: String,
 }
 
 /// A binary from the artifacts.

@@ -14,12 +14,12 @@ use crate::exec::Run;
 use super::complete::{Binary, Complete, Content, File, Unit};
 use super::inventory::unit_file;
 use super::static_pod::MANIFESTS;
-use super::task;
 use super::up::stamp;
+use super::{mounts, task};
 
 /// What differs, in the order in which `turnup node up` would mend it; nothing when there is nothing to do.
 pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
-    let mut changes = Vec::new();
+    let mut changes = mounts::find_differences(&complete.mounts)?;
     for (name, value) in &complete.sysctls {
         let found = task::read_sysctl(name)?;
         if found != *value {

@@ -15,7 +15,7 @@ use crate::exec::{OnDeath, Run};
 use super::boot;
 use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, Kept, mount_points, names_in, unit_file};
 use super::up::{LOCK, Report, take_turn};
-use super::{task, workload};
+use super::{mounts, task, workload};
 
 /// How long a unit may take to stop.
 const STOP: Duration = Duration::from_mins(2);
@@ -99,6 +99,9 @@ impl Down<'_> {
     /// What pods, addons and plugins made since: mounts, network, cgroups, and the directories that they filled.
     fn clear(&mut self, inventory: &Inventory) -> Result<()> {
         let before = inventory.mounts();
+        for (path, disk) in inventory.disks().filter(|(path, _)| !before.contains(*path)) {
+            mounts::release(path, disk, &mut |what| self.told(what))?;
+        }
         self.unmount(&before)?;
         inventory.network().restore(&inventory.pod_networks(), &mut |what| self.removed(what))?;
         if !before.contains("/run/netns")

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::Run;
+use crate::provision::Disk;
 
 use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE};
 use super::network::Network;
@@ -23,8 +24,10 @@ pub(super) const DIR: &str = "/var/lib/turnup";
 pub(super) const FILE: &str = "/var/lib/turnup/inventory.jsonl";
 /// Where files lie that were there before.
 pub(super) const KEPT: &str = "/var/lib/turnup/kept";
-/// The version that this turnup reads and writes.
-const VERSION: u32 = 1;
+/// The newest version that this turnup reads and writes.
+const VERSION: u32 = 2;
+/// The version of a host without disks of the node's own: older ones of turnup read it as well.
+const WITHOUT_DISKS: u32 = 1;
 /// Directories that kubelet, containerd, etcd, pods and CNI plugins fill. What they had at the first look stays.
 pub(super) const GROWN: [&str; 13] = [
     "/var/lib/containerd",
@@ -60,7 +63,7 @@ const CHANGED_BY_PODS: [&str; 2] = ["net.ipv4.conf.all.route_localnet", "net.ipv
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Entry {
-    /// The first line.
+    /// The first line, and another one before the first entry that older versions do not know.
     Version { version: u32 },
     /// What the network looked like before anything was done.
     Network { before: Network },
@@ -82,6 +85,8 @@ pub(super) enum Entry {
     Module { name: String },
     /// Networks of pods in CIDR form.
     Pods { network: String },
+    /// A disk of the node's own and where it is mounted; since version 2.
+    Disk { path: String, disk: Disk },
 }
 
 /// A file that was there.
@@ -137,7 +142,7 @@ impl Inventory {
         let Ok(text) = fs_err::read_to_string(HOST_FILE) else { return Ok(None) };
         let complete = Complete::parse(HOST_FILE, &text)?;
         let mut inventory = Self::default();
-        inventory.push(Entry::Version { version: VERSION });
+        inventory.push(Entry::Version { version: WITHOUT_DISKS });
         let files = complete.files.iter().map(|file| file.path.clone());
         let binaries = complete.binaries.iter().map(|binary| binary.path.clone());
         for path in files.chain(binaries) {
@@ -166,7 +171,7 @@ impl Inventory {
         fs_err::create_dir_all(KEPT)?;
         fs_err::set_permissions(DIR, std::fs::Permissions::from_mode(0o700))?;
         if first {
-            inventory.push(Entry::Version { version: VERSION });
+            inventory.push(Entry::Version { version: WITHOUT_DISKS });
             inventory.push(Entry::Network { before: Network::look()? });
             inventory.push(Entry::Mounts { before: mount_points()? });
         }
@@ -230,7 +235,22 @@ impl Inventory {
                 Ok(Some(Entry::Unit { name: unit.name.clone(), enabled: is("is-enabled"), active: is("is-active") }))
             })?;
         }
+        self.look_at_disks(complete)?;
         self.look_at_system(complete)
+    }
+
+    fn look_at_disks(&mut self, complete: &Complete) -> Result<()> {
+        for mount in &complete.mounts {
+            let knows = self.disks().any(|(path, _)| path == mount.path);
+            if !knows && self.disks().next().is_none() {
+                self.push(Entry::Version { version: VERSION });
+            }
+            self.look_at_parents(Path::new(&mount.path))?;
+            self.look_at_directory(Path::new(&mount.path))?;
+            let entry = || Entry::Disk { path: mount.path.clone(), disk: mount.disk.clone() };
+            self.note(&format!("disk {}", mount.path), || Ok(Some(entry())))?;
+        }
+        Ok(())
     }
 
     fn look_at_system(&mut self, complete: &Complete) -> Result<()> {
@@ -307,6 +327,7 @@ impl Entry {
             Self::Sysctl { name, .. } => format!("sysctl {name}"),
             Self::Module { name } => format!("module {name}"),
             Self::Pods { network } => format!("pods {network}"),
+            Self::Disk { path, .. } => format!("disk {path}"),
         }
     }
 }
@@ -388,6 +409,14 @@ impl Inventory {
             _ => None,
         });
         found.unwrap_or_default()
+    }
+
+    /// Disks of the node's own, with their mount points.
+    pub(super) fn disks(&self) -> impl Iterator<Item = (&str, &Disk)> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Disk { path, disk } => Some((path.as_str(), disk)),
+            _ => None,
+        })
     }
 
     /// The files that may be ours.

@@ -4,13 +4,16 @@
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in [`Complete`]. It speaks to no
 //! other host, but at a boot by user data to the place that has its artifacts, and it needs nothing on the host but Linux and systemd.
 
+mod attach;
 pub mod boot;
 pub mod complete;
 pub mod diff;
+mod disk;
 pub mod down;
 pub mod facts;
 mod fetch;
 mod inventory;
+pub mod mounts;
 mod network;
 mod static_pod;
 mod task;

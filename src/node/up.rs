@@ -16,8 +16,8 @@ use crate::kill_point;
 
 use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
 use super::inventory::{self, Inventory, unit_file};
-use super::static_pod;
 use super::task::{self, Secrets};
+use super::{mounts, static_pod};
 
 /// How long a health check of the host may take: etcd on a slow disk.
 const HEALTH: Duration = Duration::from_mins(3);
@@ -47,6 +47,8 @@ pub struct Delivery {
 pub enum Report {
     /// This was changed.
     Changed(String),
+    /// This is waited for.
+    Waiting(String),
     /// A milestone of the cluster was reached.
     Milestone(String),
     /// All is as it should be; so many things were changed.
@@ -93,6 +95,7 @@ impl Node<'_> {
         // Before the first effect: what there is to be put back.
         Inventory::record(self.complete)?;
         self.remove_halves()?;
+        self.mount_disks()?;
         self.prepare_host()?;
         self.place_files()?;
         let (containerd, others): (Vec<_>, Vec<_>) =
@@ -120,6 +123,14 @@ impl Node<'_> {
         let dirs = [task::USERS, UNITS, inventory::KEPT].map(|dir| Path::new(dir).join("any"));
         let paths = files.map(Path::new).chain(others).chain(dirs.iter().chain(&stamps).map(PathBuf::as_path));
         task::remove_temporary(paths)
+    }
+
+    /// First of all: a disk that is refused leaves the host as it is.
+    fn mount_disks(&mut self) -> Result<()> {
+        mounts::ensure(&self.complete.mounts, &mut |report| match report {
+            Report::Changed(what) => self.note(true, &what),
+            other => self.report(&other),
+        })
     }
 
     fn prepare_host(&mut self) -> Result<()> {

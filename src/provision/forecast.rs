@@ -107,5 +107,6 @@ fn planned(cluster: &Cluster, host: &PlannedHost, instance: String) -> Result<Ho
         labels: BTreeMap::new(),
         taints: Vec::new(),
         etcd_device: String::new(),
+        etcd_volume: None,
     })
 }

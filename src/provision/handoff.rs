@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::document::{self, Document};
 use crate::error::{Class, Error, Result};
 
+use super::volume::{Disk, Volume};
+
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "turnup.provision/1";
 /// Where the hand-off lies below the cluster's directory.
@@ -127,6 +129,9 @@ pub struct Host {
     /// A disk for etcd alone, as a path below `/dev` on the host; empty when etcd shares the host's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub etcd_device: String,
+    /// The same as a volume that the host attaches by its cloud's API; never both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd_volume: Option<Volume>,
 }
 
 /// What keeps pods off a node that do not tolerate it; in JSON a text: `KEY=VALUE:EFFECT` or `KEY:EFFECT`.
@@ -223,6 +228,13 @@ impl Host {
         let own = line(&self.ssh_address().to_string(), self.ssh.port, &self.ssh.host_key);
         let jump = self.ssh.jump.as_ref().map(|jump| line(&jump.host, jump.port, &jump.host_key));
         jump.unwrap_or_default() + &own
+    }
+
+    /// The disk of etcd's own; none where etcd shares the host's.
+    #[must_use]
+    pub fn etcd_disk(&self) -> Option<Disk> {
+        let device = (!self.etcd_device.is_empty()).then(|| Disk::Device(self.etcd_device.clone()));
+        self.etcd_volume.clone().map(Disk::Volume).or(device)
     }
 
     /// All labels that the Node is to have of the hand-off.
@@ -381,8 +393,23 @@ impl Host {
                     "zone is a field of its own; roles, names and platforms are labelled by turnup and the kubelet",
                 ));
         }
-        if !self.etcd_device.is_empty() && self.role != Role::ControlPlane {
-            return Err(Error::config(format!("{path}: host {name} has an etcd_device, but runs no etcd")));
+        self.check_disk(path)
+    }
+
+    fn check_disk(&self, path: &str) -> Result<()> {
+        let Some(disk) = self.etcd_disk() else { return Ok(()) };
+        let name = &self.name;
+        let field = if self.etcd_volume.is_some() { "etcd_volume" } else { "etcd_device" };
+        if self.role != Role::ControlPlane {
+            return Err(Error::config(format!("{path}: host {name} has an {field}, but runs no etcd"))
+                .hint(format!("leave {field} out")));
+        }
+        if self.etcd_volume.is_some() && !self.etcd_device.is_empty() {
+            return Err(Error::config(format!("{path}: host {name} has an etcd_device and an etcd_volume"))
+                .hint("leave etcd_device out: the device follows from the volume"));
+        }
+        if let Some(mistake) = disk.find_mistake() {
+            return Err(Error::config(format!("{path}: {field} of host {name}: {mistake}")));
         }
         Ok(())
     }
@@ -437,6 +464,23 @@ mod tests {
         )
     }
 
+    fn with(host: &str, field: &str) -> String {
+        host.replacen('{', &format!("{{{field},"), 1)
+    }
+
+    #[test]
+    fn a_disk_of_etcds_own_survives_the_way() {
+        let master = host("m", "control-plane", "10.0.0.10");
+        let disk = |host: &str| Handoff::parse("f", &text(host)).unwrap().hosts[0].etcd_disk();
+        assert_eq!(disk(&master), None);
+        assert_eq!(disk(&with(&master, r#""etcd_device":"/dev/sdb""#)), Some(Disk::Device("/dev/sdb".into())));
+        let handoff =
+            text(&with(&master, r#""etcd_volume":{"cloud":"gce","id":"projects/p/zones/z/disks/d","name":"d"}"#));
+        let handoff = Handoff::parse("f", &handoff).unwrap();
+        assert_eq!(Handoff::parse("f", &handoff.render().unwrap()).unwrap(), handoff);
+        assert_eq!(handoff.hosts[0].etcd_disk().unwrap().to_string(), "the volume d (projects/p/zones/z/disks/d)");
+    }
+
     #[test]
     fn control_plane_comes_first_and_text_survives() {
         let hosts = [host("w", "worker", "10.0.0.20"), host("m", "control-plane", "10.0.0.10")].join(",");
@@ -455,6 +499,19 @@ mod tests {
             (format!("{master},{}", host("W", "worker", "10.0.0.20")), "not an RFC 1123 label"),
             (master.replace("ssh-ed25519 AAAA", ""), "has no ssh.host_key"),
             (master.replace("\"instance\"", "\"instanec\""), "unknown field `instanec`"),
+            (with(&master, r#""etcd_device":"sdb""#), "etcd_device of host m: \"sdb\" is no path of a disk"),
+            (
+                with(&master, r#""etcd_volume":{"cloud":"aws","id":"x","name":"n"}"#),
+                "etcd_volume of host m: the volume's id",
+            ),
+            (
+                with(&master, r#""etcd_device":"/dev/sdb","etcd_volume":{"cloud":"aws","id":"vol-1","name":"n"}"#),
+                "has an etcd_device and an etcd_volume",
+            ),
+            (
+                format!("{master},{}", with(&host("w", "worker", "10.0.0.20"), r#""etcd_device":"/dev/sdb""#)),
+                "host w has an etcd_device, but runs no etcd",
+            ),
         ] {
             let error = Handoff::parse("f.json", &text(&hosts)).unwrap_err();
             assert!(error.message().contains(expected), "{} / {expected}", error.message());

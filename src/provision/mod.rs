@@ -21,6 +21,7 @@ pub mod terraform;
 mod tfplan;
 mod tfstate;
 mod volumes;
+pub mod volume;
 
 pub use adopt::{Origin, adopt, find_lender};
 pub use apply::{allow_losses, find_drift};
@@ -30,3 +31,4 @@ pub use forecast::{forecast, forecast_key};
 pub use handoff::{Handoff, Host, Role, Taint};
 pub use steps::{has_made, phase};
 pub use volumes::hold_data;
+pub use volume::Disk;

@@ -95,6 +95,7 @@ impl List<'_> {
             labels: listed.labels.clone(),
             taints: listed.taints.clone(),
             etcd_device: listed.etcd_device.clone(),
+            etcd_volume: None,
         })
     }
 

@@ -1,0 +1,312 @@
+//! What is on a disk, and may it be ours? Looks, checks and formats; never mounts, and never writes to what is not blank.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{major, minor};
+
+use crate::error::{Context as _, Error, Result};
+use crate::exec::{Failure, Run, signals};
+use crate::kill_point;
+
+use super::task;
+
+/// Where a run remembers which disk it began to format: gone with a restart of the host, after which the same name may be another disk.
+const BEGUN: &str = "/run/turnup-format";
+/// What has to be zero for a disk to count as blank, in bytes.
+const FIRST: usize = 1 << 20;
+/// A large disk with a broken journal takes its time.
+const CHECK: Duration = Duration::from_mins(30);
+/// Making a file system writes little, but on a slow disk.
+const FORMAT: Duration = Duration::from_mins(15);
+
+/// A block device that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Device {
+    /// As it was asked for.
+    pub(super) path: PathBuf,
+    /// The kernel's number of it: `MAJOR:MINOR`.
+    pub(super) number: String,
+}
+
+/// What was seen on a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    /// What blkid knows, by its names; nothing when it knows nothing.
+    known: BTreeMap<String, String>,
+    /// Whether it found the marks of several things.
+    ambivalent: bool,
+    /// Whether the kernel has partitions on it.
+    partitions: bool,
+    /// Whether the first MiB is all zero.
+    zero: bool,
+}
+
+/// What that means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// Nothing at all is on it.
+    Blank,
+    /// A file system with the label that was asked for; its UUID.
+    Ours(String),
+    /// Anything else, as a part of a sentence.
+    Other(String),
+}
+
+impl Device {
+    /// The device of this path once it is there, but not later than this.
+    pub(super) fn wait_for(path: &Path, patience: Duration) -> Result<Self> {
+        let since = Instant::now();
+        loop {
+            if let Some(device) = Self::find(path)? {
+                return Ok(device);
+            }
+            if since.elapsed() > patience {
+                return Err(missing(path, patience));
+            }
+            signals::sleep(Duration::from_millis(200))?;
+        }
+    }
+
+    /// The device of this path; none when nothing is there.
+    pub(super) fn find(path: &Path) -> Result<Option<Self>> {
+        let Ok(data) = fs_err::metadata(path) else { return Ok(None) };
+        if !data.file_type().is_block_device() {
+            return Err(Error::person(format!("{} is no disk", path.display())).hint("lsblk --paths (on the host)"));
+        }
+        let number = format!("{}:{}", major(data.rdev()), minor(data.rdev()));
+        Ok(Some(Self { path: path.to_owned(), number }))
+    }
+
+    /// What the kernel says of it.
+    fn sys(&self) -> PathBuf {
+        Path::new("/sys/dev/block").join(&self.number)
+    }
+
+    /// Whether somebody uses it: a mount, a volume group, an array.
+    fn is_in_use(&self) -> Result<bool> {
+        let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).unwrap_or_default();
+        match std::fs::OpenOptions::new().read(true).custom_flags(exclusive).open(&self.path) {
+            Ok(_) => Ok(false),
+            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => Ok(true),
+            Err(error) => Err(error).context(format!("cannot open {}", self.path.display())),
+        }
+    }
+
+    /// What is on it, seen by somebody who looks for a file system with this label.
+    pub(super) fn judge(&self, label: &str) -> Result<Judged> {
+        if self.is_in_use()? {
+            return Ok(Judged::Other(self.describe_use()));
+        }
+        Ok(judge(&self.look()?, label))
+    }
+
+    fn describe_use(&self) -> String {
+        let holders = names_in(&self.sys().join("holders"));
+        let mounted = mounts_of(&self.number).unwrap_or_default();
+        match (holders.is_empty(), mounted.is_empty()) {
+            (false, _) => format!("what {} uses", holders.join(", ")),
+            (true, false) => format!("a file system that is mounted at {}", mounted.join(", ")),
+            (true, true) => "something that is in use".to_owned(),
+        }
+    }
+
+    fn look(&self) -> Result<Seen> {
+        // Past the cache, which believes what it saw before.
+        let run = Run::new("blkid").args(["-p", "-o", "export"]).arg(&self.path).dir("/");
+        let (text, ambivalent) = match run.output() {
+            Ok(output) => (output.stdout, false),
+            Err(failure) if failure.code() == Some(2) => (String::new(), false),
+            Err(failure) if failure.code() == Some(8) => (String::new(), true),
+            Err(failure) => return Err(failure.into()),
+        };
+        let mut first = vec![0; FIRST];
+        let count = read_up_to(&mut fs_err::File::open(&self.path)?, &mut first)?;
+        let partitions = names_in(&self.sys()).iter().any(|name| self.sys().join(name).join("partition").exists());
+        let zero = count > 0 && first[..count].iter().all(|byte| *byte == 0);
+        Ok(Seen { known: parse(&text), ambivalent, partitions, zero })
+    }
+
+    /// Makes a file system with this label on a device that was judged to be blank.
+    pub(super) fn format(&self, label: &str) -> Result<()> {
+        kill_point::around(format_args!("format {}: begin", self.path.display()), || {
+            task::write_atomic(Path::new(BEGUN), self.identity()?.as_bytes(), 0o600, 0)
+        })?;
+        let run = Run::new("mkfs.ext4").args(["-q", "-F", "-m", "0", "-L", label]).arg(&self.path).dir("/");
+        run.timeout(FORMAT).succeed().map_err(|error| error.hint("turnup bootstrap (formats it anew)"))?;
+        fs_err::remove_file(BEGUN)?;
+        Ok(())
+    }
+
+    /// Whether a run of ours was killed while it formatted this very device: what is on it now is a half of our own.
+    pub(super) fn is_half_formatted(&self) -> Result<bool> {
+        let begun = fs_err::read_to_string(BEGUN);
+        Ok(match begun {
+            Ok(begun) => begun == self.identity()?,
+            Err(_) => false,
+        })
+    }
+
+    /// Number and size in sectors.
+    fn identity(&self) -> Result<String> {
+        Ok(format!("{} {}", self.number, fs_err::read_to_string(self.sys().join("size"))?.trim()))
+    }
+
+    /// Lets fsck mend what can be mended without a question; refuses a file system with anything else wrong. Whether it mended something.
+    pub(super) fn check(&self) -> Result<bool> {
+        let shown = self.path.display();
+        match Run::new("fsck.ext4").arg("-p").arg(&self.path).dir("/").timeout(CHECK).output() {
+            Ok(_) => Ok(false),
+            // Corrected; with 2 a root file system would want a restart, which this one is not.
+            Err(failure) if failure.code().is_some_and(|code| code & !3 == 0) => Ok(true),
+            Err(failure @ Failure::Exited { .. }) => {
+                let said = failure.ended().stdout.clone() + failure.stderr();
+                let error =
+                    Error::person(format!("the file system on {shown} is damaged, and fsck does not mend it alone"));
+                let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+                let last = &lines[lines.len().saturating_sub(6)..];
+                let error = last.iter().fold(error, |error, line| error.evidence(*line));
+                Err(error.hint(format!("look at it on the host (copy the disk first): fsck.ext4 {shown}")))
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// The refusal of a disk with something else on it.
+pub(super) fn refuse(path: &Path, label: &str, what: &str) -> Error {
+    let shown = path.display();
+    Error::person(format!("{shown} is to be this cluster's alone, and has on it {what}"))
+        .evidence(format!("this cluster's disk is ext4 with the label {label:?}, or blank; nothing on this one was changed"))
+        .hint(format!(
+            "name another disk; if nobody needs what is on it, on the host: wipefs --all {shown} && dd if=/dev/zero of={shown} bs=1M count=1"
+        ))
+}
+
+fn missing(path: &Path, patience: Duration) -> Error {
+    let error = Error::person(format!("the host has no disk {} after {} s", path.display(), patience.as_secs()));
+    let list =
+        Run::new("lsblk").args(["--paths", "--output", "NAME,SIZE,TYPE,FSTYPE,LABEL,MOUNTPOINT"]).dir("/").output();
+    let text = list.map(|output| output.stdout).unwrap_or_default();
+    text.lines().fold(error, Error::evidence).hint("ls -l /dev/disk/by-id (on the host), and name one that is there")
+}
+
+fn judge(seen: &Seen, label: &str) -> Judged {
+    let known = |name: &str| seen.known.get(name).map(String::as_str).unwrap_or_default();
+    if seen.ambivalent {
+        return Judged::Other("the marks of several things (wipefs lists them)".into());
+    }
+    if seen.partitions || !known("PTTYPE").is_empty() {
+        let kind = if known("PTTYPE").is_empty() { String::new() } else { format!(" ({})", known("PTTYPE")) };
+        return Judged::Other(format!("partitions{kind}"));
+    }
+    match (known("TYPE"), known("LABEL")) {
+        ("", _) if !seen.known.is_empty() => Judged::Other("something that blkid knows no name for".into()),
+        ("", _) if seen.zero => Judged::Blank,
+        ("", _) => Judged::Other("data of no known kind in its first MiB".into()),
+        ("ext4", found) if found == label => Judged::Ours(known("UUID").to_owned()),
+        (kind, "") => Judged::Other(format!("{kind} without a label")),
+        ("ext4", other) => Judged::Other(format!("ext4 with the label {other:?}, as another cluster's")),
+        (kind, other) => Judged::Other(format!("{kind} with the label {other:?}")),
+    }
+}
+
+/// `NAME=VALUE` a line; blkid escapes what a shell would not take, which no value that counts has.
+fn parse(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs
+        .filter(|(name, _)| *name != "DEVNAME")
+        .map(|(name, value)| (name.to_owned(), value.replace('\\', "")))
+        .collect()
+}
+
+/// The mount points of a device, the one that is seen last.
+pub(super) fn mounts_of(number: &str) -> Result<Vec<String>> {
+    Ok(mounted()?.into_iter().filter(|(found, _)| found == number).map(|(_, path)| path).collect())
+}
+
+/// The number of the device whose file system is seen at this path; none when nothing is mounted right there.
+pub(super) fn mounted_at(path: &str) -> Result<Option<String>> {
+    Ok(mounted()?.into_iter().rev().find(|(_, point)| point == path).map(|(number, _)| number))
+}
+
+/// Device and mount point of every mount of this process, in the order in which they were made (proc(5): fields three and five). What has a
+/// blank in its path is nobody's of ours.
+fn mounted() -> Result<Vec<(String, String)>> {
+    let text = fs_err::read_to_string("/proc/self/mountinfo")?;
+    let fields = |line: &str| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        Some(((*fields.get(2)?).to_owned(), (*fields.get(4)?).to_owned()))
+    };
+    Ok(text.lines().filter_map(fields).collect())
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// A small disk ends before the buffer does.
+fn read_up_to(file: &mut fs_err::File, buffer: &mut [u8]) -> Result<usize> {
+    let mut count = 0;
+    while count < buffer.len() {
+        match file.read(&mut buffer[count..])? {
+            0 => break,
+            more => count += more,
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(export: &str) -> Seen {
+        Seen { known: parse(export), zero: false, ..Seen::default() }
+    }
+
+    #[test]
+    fn only_nothing_at_all_is_blank() {
+        let blank = Seen { zero: true, ..Seen::default() };
+        assert_eq!(judge(&blank, "shelf"), Judged::Blank);
+        for other in [
+            Seen { zero: false, ..blank.clone() },
+            Seen { partitions: true, ..blank.clone() },
+            Seen { ambivalent: true, ..blank.clone() },
+            // Signatures that lie behind the first MiB: arrays, backups of partition tables.
+            Seen { zero: true, ..seen("DEVNAME=/dev/sdb\nTYPE=linux_raid_member\nUSAGE=raid\n") },
+            Seen { zero: true, ..seen("DEVNAME=/dev/sdb\nPTTYPE=gpt\n") },
+            Seen { zero: true, ..seen("DEVNAME=/dev/sdb\nUSAGE=crypto\n") },
+        ] {
+            assert!(matches!(judge(&other, "shelf"), Judged::Other(_)), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_on_a_disk_is_named() {
+        let ours = "DEVNAME=/dev/sdb\nLABEL=shelf\nUUID=8a-1\nBLOCK_SIZE=4096\nTYPE=ext4\nUSAGE=filesystem\n";
+        assert_eq!(judge(&seen(ours), "shelf"), Judged::Ours("8a-1".into()));
+        for (export, expected) in [
+            (ours.replace("=shelf", "=other"), "ext4 with the label \"other\", as another cluster's"),
+            (ours.replace("LABEL=shelf\n", ""), "ext4 without a label"),
+            (ours.replace("ext4", "xfs"), "xfs with the label \"shelf\""),
+            (ours.replace("ext4", "ext3"), "ext3 with the label \"shelf\""),
+            (format!("{ours}PTTYPE=dos\n"), "partitions (dos)"),
+            ("DEVNAME=/dev/sdb\n".to_owned(), "data of no known kind in its first MiB"),
+            ("TYPE=LVM2_member\n".to_owned(), "LVM2_member without a label"),
+        ] {
+            assert_eq!(judge(&seen(&export), "shelf"), Judged::Other(expected.into()), "{export}");
+        }
+        let partitions = Seen { partitions: true, ..seen(ours) };
+        assert_eq!(judge(&partitions, "shelf"), Judged::Other("partitions".into()));
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_there_and_the_way_out() {
+        insta::assert_snapshot!(refuse(Path::new("/dev/sdb"), "shelf", "xfs without a label").render());
+    }
+}

@@ -1,0 +1,234 @@
+//! Disks of the node's own: attached, checked, formatted when blank, mounted before anything starts, at every boot again, and let go of with
+//! the node. What is on them is never erased.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::change::{Change, Verb};
+use crate::error::{Context as _, Error, Result};
+use crate::kill_point;
+use crate::provision::Disk;
+
+use super::complete::{Directory, Mount};
+use super::disk::{Device, Judged, mounted_at, refuse};
+use super::up::Report;
+use super::{attach, task};
+
+/// What was mounted last, for the next boot; below turnup's own directory.
+const FILE: &str = "/var/lib/turnup/mounts.json";
+/// How long a disk that is named may take to appear.
+const APPEARS: Duration = Duration::from_mins(1);
+/// What an empty ext4 has in its root.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// Who hears what is done.
+pub(super) type Tell<'a> = &'a mut dyn FnMut(Report) -> Result<()>;
+
+/// What happens to a blank disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blank {
+    Format,
+    /// A disk was mounted there before: the one with the data is another one.
+    Refuse,
+}
+
+/// All mounts as they should be, now and at every boot.
+pub(super) fn ensure(mounts: &[Mount], tell: Tell<'_>) -> Result<()> {
+    let known = read()?;
+    if let Some(gone) = known.iter().find(|known| !mounts.iter().any(|mount| mount.path == known.path)) {
+        return Err(abandoned(gone));
+    }
+    for mount in mounts {
+        let is_known = known.iter().any(|known| known.path == mount.path);
+        ensure_mount(mount, if is_known { Blank::Refuse } else { Blank::Format }, tell)?;
+        require_moved(mount)?;
+    }
+    if known == mounts {
+        return Ok(());
+    }
+    let text = serde_json::to_string_pretty(mounts).context("cannot write the mounts")?;
+    task::write_atomic(Path::new(FILE), text.as_bytes(), 0o600, 0)
+}
+
+/// `turnup node mount`, which a unit runs at every boot: what was mounted last. Formats nothing; one [`Report`] a line goes to `out`.
+pub fn run(out: &mut dyn Write) -> Result<()> {
+    let mut tell = |report: Report| {
+        let line = serde_json::to_string(&report).context("cannot write a report")?;
+        Ok(writeln!(out, "{line}")?)
+    };
+    read()?.iter().try_for_each(|mount| ensure_mount(mount, Blank::Refuse, &mut tell))
+}
+
+/// What was mounted last; nothing on a host without such disks.
+fn read() -> Result<Vec<Mount>> {
+    if !Path::new(FILE).exists() {
+        return Ok(Vec::new());
+    }
+    let mounts = serde_json::from_str(&fs_err::read_to_string(FILE)?);
+    mounts.map_err(|error| Error::person(format!("{FILE} is damaged")).source(error).hint("turnup bootstrap"))
+}
+
+fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
+    let device = find_device(&mount.disk, tell)?;
+    if let Some(number) = mounted_at(&mount.path)? {
+        if number != device.number {
+            return Err(occupied(mount, &number));
+        }
+    } else {
+        require_bare(mount)?;
+        prepare(&device, mount, blank, tell)?;
+        if device.check()? {
+            tell(Report::Changed(format!("file system on {} mended by fsck", mount.disk)))?;
+        }
+        // Nobody but root writes there while the disk is away.
+        task::ensure_directory(&Directory { path: mount.path.clone(), mode: 0, owner: 0 })?;
+        kill_point::around(format_args!("mount {}", mount.path), || attach_tree(&device.path, &mount.path))?;
+        tell(Report::Changed(format!("mount {} of {}", mount.path, mount.disk)))?;
+    }
+    task::ensure_directory(&Directory { path: mount.path.clone(), mode: mount.mode, owner: mount.owner }).map(drop)
+}
+
+/// The disk's device, attached when it is a volume, once it is there.
+fn find_device(disk: &Disk, tell: Tell<'_>) -> Result<Device> {
+    let path = match disk {
+        Disk::Device(path) => PathBuf::from(path),
+        Disk::Volume(volume) => attach::attach(volume, tell)?,
+    };
+    if let Some(device) = Device::find(&path)? {
+        return Ok(device);
+    }
+    tell(Report::Waiting(format!("waiting up to {} s for {}", APPEARS.as_secs(), path.display())))?;
+    Device::wait_for(&path, APPEARS)
+}
+
+/// A file system of this cluster's on the device, formatted when that is allowed and nothing is lost by it.
+fn prepare(device: &Device, mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
+    let judged = match device.judge(&mount.label)? {
+        Judged::Other(_) if blank == Blank::Format && device.is_half_formatted()? => Judged::Blank,
+        judged => judged,
+    };
+    match judged {
+        Judged::Ours(_) => Ok(()),
+        Judged::Blank if blank == Blank::Format => {
+            tell(Report::Waiting(format!("{} is blank: making an ext4 on it", mount.disk)))?;
+            device.format(&mount.label)?;
+            tell(Report::Changed(format!("ext4 with the label {} on {}", mount.label, mount.disk)))
+        }
+        Judged::Blank => Err(lost(mount)),
+        Judged::Other(what) => Err(refuse(&device.path, &mount.label, &what)),
+    }
+}
+
+/// As strict as a database needs it: no programs, no devices, and nothing written any more once the file system is found to be broken.
+fn attach_tree(device: &Path, path: &str) -> Result<()> {
+    let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount(device, path, "ext4", flags, Some(c"errors=remount-ro")).map_err(|error| {
+        Error::person(format!("cannot mount {} at {path}", device.display()))
+            .source(std::io::Error::from(error))
+            .hint("dmesg | tail (on the host)")
+    })
+}
+
+/// Files that lie where the disk is to be would be hidden by it.
+fn require_bare(mount: &Mount) -> Result<()> {
+    let Some(name) = find_entry(Path::new(&mount.path)) else { return Ok(()) };
+    let path = &mount.path;
+    Err(Error::person(format!("{} is to be mounted at {path}, and files lie there", mount.disk))
+        .evidence(format!("{path}/{name}"))
+        .hint(format!("on the host: mv {path} {path}.old")))
+}
+
+/// An empty disk beside a directory full of data is a disk that was added later: an etcd that begins anew would forget the cluster.
+fn require_moved(mount: &Mount) -> Result<()> {
+    let (path, old) = (&mount.path, &mount.instead_of);
+    let Some(name) = find_entry(Path::new(old)).filter(|_| find_entry(Path::new(path)).is_none()) else {
+        return Ok(());
+    };
+    Err(Error::person(format!("data lies in {old} already, and {}, mounted at {path}, is empty", mount.disk))
+        .evidence(format!("{old}/{name}"))
+        .hint(format!(
+            "on the host: mv /etc/kubernetes/manifests/etcd.json /root/, wait until `pgrep -x etcd` finds nothing, cp -a {old}/. {path}/; \
+             then: turnup up; when all is well, on the host: rm -r {old}/{name}"
+        )))
+}
+
+fn find_entry(dir: &Path) -> Option<String> {
+    let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).find(|name| name != LOST_AND_FOUND)
+}
+
+fn abandoned(gone: &Mount) -> Error {
+    let Mount { disk, path, .. } = gone;
+    Error::person(format!(
+        "the data of this node is on {disk}, mounted at {path}, and its configuration has no such disk any more"
+    ))
+    .hint("give the host its etcd_device back; or make it anew, with an empty etcd: turnup reset HOST && turnup up")
+}
+
+fn occupied(mount: &Mount, number: &str) -> Error {
+    let Mount { disk, path, .. } = mount;
+    Error::person(format!("{disk} is to be mounted at {path}, and another one is mounted there: {}", name_of(number)))
+        .hint(format!("the disk with the data is the right one; see on the host: findmnt {path}"))
+}
+
+fn lost(mount: &Mount) -> Error {
+    let Mount { disk, path, label, .. } = mount;
+    Error::person(format!("{disk} is blank, and the disk that was mounted at {path} before was not")).hint(format!(
+        "find the one with the data on the host: lsblk --paths --output NAME,SIZE,FSTYPE,LABEL,SERIAL | grep {label}; \
+             if it is lost: turnup reset HOST && turnup up"
+    ))
+}
+
+/// `/dev/sdb` of `8:16`.
+fn name_of(number: &str) -> String {
+    let text = fs_err::read_to_string(format!("/sys/dev/block/{number}/uevent")).unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("DEVNAME="));
+    name.map_or_else(|| format!("the device {number}"), |name| format!("/dev/{name}"))
+}
+
+/// Unmounts what is at this path, with what may lie on it, and says what stays on the disk. Nothing of it is changed.
+pub(super) fn release(path: &str, disk: &Disk, told: &mut dyn FnMut(String) -> Result<()>) -> Result<()> {
+    while let Some(number) = mounted_at(path)? {
+        if unmount(path, UnmountFlags::empty()).is_err() {
+            // Whoever has it open still keeps it until it ends; nobody finds it here any more.
+            unmount(path, UnmountFlags::DETACH).context(format!("cannot unmount {path}"))?;
+        }
+        told(format!("unmounted {path}; its data stays on {disk} ({})", name_of(&number)))?;
+    }
+    Ok(())
+}
+
+/// What differs from these mounts on this host. Looks, and asks no cloud.
+pub(super) fn find_differences(mounts: &[Mount]) -> Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    for mount in mounts {
+        let device = match &mount.disk {
+            Disk::Device(path) => Device::find(Path::new(path))?,
+            Disk::Volume(volume) => attach::find_local(volume).map(|path| Device::find(&path)).transpose()?.flatten(),
+        };
+        let now = mounted_at(&mount.path)?;
+        let is_right = |number: &String| device.as_ref().is_none_or(|device| device.number == *number);
+        if now.as_ref().is_some_and(is_right) {
+            continue;
+        }
+        let verb = if now.is_some() { Verb::Update } else { Verb::Create };
+        let mut lines: Vec<String> = now.iter().map(|number| format!("- {}", name_of(number))).collect();
+        lines.push(format!("+ {} (ext4, label {})", mount.disk, mount.label));
+        lines.extend(foresee(device.as_ref(), mount)?);
+        changes.push(Change::new(verb, "mount", &mount.path).with_lines(lines));
+    }
+    Ok(changes)
+}
+
+/// What would become of the disk.
+fn foresee(device: Option<&Device>, mount: &Mount) -> Result<Option<String>> {
+    let Some(device) = device else { return Ok(Some("  the host has no such disk now".to_owned())) };
+    Ok(match device.judge(&mount.label)? {
+        Judged::Ours(_) => None,
+        Judged::Blank => Some("  it is blank, and will be formatted".to_owned()),
+        Judged::Other(what) => Some(format!("  it will be refused: on it is {what}")),
+    })
+}

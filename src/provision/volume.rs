@@ -1,0 +1,157 @@
+//! The disk of etcd's own that a control-plane host may have: one that is there, or a volume that the host attaches itself.
+//!
+//! Only what it is called; how it is attached and mounted is the node's matter.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A disk for one purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Disk {
+    /// A path below `/dev` that is there when the host has its disk.
+    Device(String),
+    /// A volume of the cloud that the host is in.
+    Volume(Volume),
+}
+
+/// A volume that outlives machines: whichever machine has its place attaches it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Volume {
+    /// Whose it is.
+    pub cloud: Cloud,
+    /// The cloud's own name of it: `projects/P/zones/Z/disks/NAME`, `vol-…`,
+    /// `/subscriptions/S/resourceGroups/G/providers/Microsoft.Compute/disks/NAME`.
+    pub id: String,
+    /// The name that people know it by.
+    pub name: String,
+}
+
+/// Who attaches volumes by an API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cloud {
+    /// Google Compute Engine.
+    Gce,
+    /// Amazon EC2.
+    Aws,
+    /// Microsoft Azure.
+    Azure,
+}
+
+impl Cloud {
+    /// The form of a volume's id there; `*` stands for one or more bytes that are no `/`.
+    const fn form(self) -> &'static str {
+        match self {
+            Self::Gce => "projects/*/zones/*/disks/*",
+            Self::Aws => "vol-*",
+            Self::Azure => "/subscriptions/*/resourceGroups/*/providers/Microsoft.Compute/disks/*",
+        }
+    }
+}
+
+impl Volume {
+    /// The parts of the id for which its form has a `*`; none when the id has another form. Azure does not tell cases apart.
+    #[must_use]
+    pub fn parts(&self) -> Option<Vec<&str>> {
+        let (form, id) = (self.cloud.form().split('/'), self.id.split('/'));
+        if form.clone().count() != id.clone().count() {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for (wanted, found) in form.zip(id) {
+            match wanted.strip_suffix('*') {
+                Some(prefix) => parts.push(found.strip_prefix(prefix).filter(|part| is_plain(part))?),
+                None => wanted.eq_ignore_ascii_case(found).then_some(())?,
+            }
+        }
+        Some(parts)
+    }
+}
+
+impl Disk {
+    /// What is wrong with it, in one sentence.
+    #[must_use]
+    pub fn find_mistake(&self) -> Option<String> {
+        match self {
+            Self::Device(path) => find_mistake(path),
+            Self::Volume(volume) if volume.parts().is_none() => {
+                Some(format!("the volume's id {:?} is not of the form {}", volume.id, volume.cloud.form()))
+            }
+            // It is a part of the device's path, and a word of a request.
+            Self::Volume(volume) if !is_plain(&volume.name) => {
+                Some(format!("the volume's name {:?} is none", volume.name))
+            }
+            Self::Volume(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(path) => f.write_str(path),
+            Self::Volume(volume) => write!(f, "the volume {} ({})", volume.name, volume.id),
+        }
+    }
+}
+
+fn find_mistake(device: &str) -> Option<String> {
+    let is_step = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(|byte| byte.is_ascii_graphic());
+    let fine = device.strip_prefix("/dev/").is_some_and(|rest| rest.split('/').all(is_step));
+    (!fine).then(|| format!("{device:?} is no path of a disk, such as /dev/disk/by-id/…"))
+}
+
+fn is_plain(text: &str) -> bool {
+    let fine = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-()".contains(&byte);
+    !text.is_empty() && text.bytes().all(fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(cloud: Cloud, id: &str) -> Volume {
+        Volume { cloud, id: id.into(), name: "shelf-etcd-main-a".into() }
+    }
+
+    #[test]
+    fn the_parts_of_an_id_are_those_of_its_form() {
+        let disk = "/subscriptions/s-1/resourcegroups/g_(x)/providers/microsoft.compute/disks/d";
+        for (cloud, id, parts) in [
+            (
+                Cloud::Gce,
+                "projects/example.com:p/zones/europe-west1-b/disks/d",
+                vec!["example.com:p", "europe-west1-b", "d"],
+            ),
+            (Cloud::Aws, "vol-0abc", vec!["0abc"]),
+            (Cloud::Azure, disk, vec!["s-1", "g_(x)", "d"]),
+        ] {
+            assert_eq!(volume(cloud, id).parts(), Some(parts), "{id}");
+        }
+        for (cloud, id) in [
+            (Cloud::Gce, "projects/p/zones/z/disks/"),
+            (Cloud::Gce, "projects/p/zones/z/disks/d/e"),
+            (Cloud::Gce, "projects/p/zones/z/disks/d?x=y"),
+            (Cloud::Gce, "https://www.googleapis.com/compute/v1/projects/p/zones/z/disks/d"),
+            (Cloud::Aws, "vol-"),
+            (Cloud::Aws, "snap-1"),
+            (Cloud::Azure, "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/snapshots/d"),
+        ] {
+            let found = Disk::Volume(volume(cloud, id)).find_mistake();
+            assert!(found.is_some_and(|mistake| mistake.contains("is not of the form")), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_device_is_a_path_below_dev() {
+        for fine in ["/dev/sdb", "/dev/disk/by-id/nvme-X_1", "/dev/disk/by-path/pci-0000:00:1f.2-ata-1"] {
+            assert_eq!(Disk::Device(fine.into()).find_mistake(), None, "{fine}");
+        }
+        for wrong in ["", "sdb", "/dev/", "/dev/../etc/passwd", "/dev//sdb", "/dev/a b", "/devices/x", "/dev/ä"] {
+            assert!(Disk::Device(wrong.into()).find_mistake().is_some(), "{wrong:?}");
+        }
+    }
+}
