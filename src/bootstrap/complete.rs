@@ -99,7 +99,7 @@ impl Completion<'_> {
         all.extend(files.list);
         let mut dirs = machine.directories;
         dirs.extend(directories(host));
-        let (mounts, units) = (outfit.mounts(), agents.units()?);
+        let (mounts, units) = (outfit.mounts(&files.pki.text("etcd-ca", "crt")?), agents.units()?);
         let complete = Complete { users, mounts, directories: dirs, files: all, units, health, ..machine };
         Ok((complete, files.secrets))
     }
@@ -360,12 +360,16 @@ mod tests {
             let with = Host { etcd_device: "/dev/disk/by-id/nvme-1".into(), ..host.clone() };
             let (with, _) = completion.complete(&with, &facts()).unwrap();
             assert!(without.mounts.is_empty() && !serde_json::to_string(&without).unwrap().contains("mounts"));
-            let mut text = serde_json::to_string_pretty(&with.mounts).unwrap() + "\n";
+            let mut mounts = with.mounts.clone();
+            let whose = mounts[0].belongs_to.split_off("a-long-name-of-a-cluster ".len());
+            assert_eq!(whose.len(), 64, "the digest of etcd's authority: {whose}");
+            let mut text = serde_json::to_string_pretty(&mounts).unwrap() + "\n";
             for unit in with.units.iter().filter(|unit| !without.units.contains(unit)) {
                 text += &format!("--- unit {}\n{}", unit.name, unit.text);
             }
             for path in with.files.iter().filter(|file| !without.files.contains(file)).map(|file| &file.path) {
-                text += &format!("--- file {path}\n{}", text_of(&with, path));
+                let lines = text_of(&with, path).lines().filter(|line| line.contains("etcd-disk"));
+                text += &format!("--- file {path}\n{}\n", lines.collect::<Vec<_>>().join("\n"));
             }
             let gone = without.directories.iter().filter(|directory| !with.directories.contains(directory));
             text += &format!("without {gone:?}\n", gone = gone.map(|gone| &gone.path).collect::<Vec<_>>());

@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::Obtained;
+use crate::change;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::node::Facts;
 use crate::node::boot::Mark;
 use crate::node::complete::{Binary, Complete, Content, Directory, File, HOST_BLOBS, Image, Mount, SCHEMA};
-use crate::provision::{Host, Role, Taint};
+use crate::provision::{Disk, Host, Role, Taint};
 
 use super::complete::CONTAINERD;
-use super::control_plane::{self, ETCD_USER};
+use super::control_plane::{ETCD_DIR, ETCD_DISK, ETCD_USER};
 use super::kubelet::{self, Agents};
 
 /// Hosts that are made alike and become nodes by themselves.
@@ -136,23 +137,32 @@ impl<'a> Outfit<'a> {
             seat: self.seat,
             facts: self.facts,
             pause: self.artifacts.reference("pause")?,
-            mounts: self.mounts().into_iter().map(|mount| mount.path).collect(),
+            mounts: self.etcd_disk().map(|_| ETCD_DISK.to_owned()).into_iter().collect(),
             tainted: self.seat.role == Role::ControlPlane && self.has_workers,
         })
     }
 
-    /// The disk of an etcd member on its host.
-    pub(super) fn mounts(&self) -> Vec<Mount> {
-        let disk = self.seat.host.and_then(Host::etcd_disk);
+    /// The disk of an etcd member on its host. `authority` is etcd's, in PEM.
+    pub(super) fn mounts(&self, authority: &str) -> Vec<Mount> {
+        let name = &self.cluster.settings.name;
         let mount = |disk| Mount {
             disk,
-            path: control_plane::ETCD_DISK.into(),
+            path: ETCD_DISK.into(),
             mode: 0o700,
             owner: ETCD_USER,
-            label: label_of(&self.cluster.settings.name),
-            instead_of: control_plane::ETCD_DIR.into(),
+            label: label_of(name),
+            // What is not known yet has no digest.
+            belongs_to: match change::is_unknown(authority) {
+                true => authority.to_owned(),
+                false => format!("{name} {}", hex::encode(Sha256::digest(authority))),
+            },
+            instead_of: ETCD_DIR.into(),
         };
-        disk.map(mount).into_iter().collect()
+        self.etcd_disk().map(mount).into_iter().collect()
+    }
+
+    fn etcd_disk(&self) -> Option<Disk> {
+        self.seat.host.and_then(Host::etcd_disk)
     }
 
     fn binaries(&self) -> Result<Vec<Binary>> {

@@ -99,6 +99,9 @@ pub struct Mount {
     pub owner: u32,
     /// The file system's label: another cluster's disk has another one. At most 16 bytes, as ext4 has them.
     pub label: String,
+    /// Whose data is on it, in one line: kept on the disk itself. Data of somebody else is refused, for a cluster of the same name is
+    /// another one once its keys are gone.
+    pub belongs_to: String,
     /// The directory in which the same data lies on a node without the disk. While something is in it, an empty disk is refused.
     pub instead_of: String,
 }

@@ -57,28 +57,30 @@ pub(super) enum Judged {
 }
 
 impl Device {
-    /// The device of this path once it is there, but not later than this.
-    pub(super) fn wait_for(path: &Path, patience: Duration) -> Result<Self> {
+    /// The first device of these paths once it is there, but not later than this.
+    pub(super) fn wait_for(paths: &[PathBuf], patience: Duration) -> Result<Self> {
         let since = Instant::now();
         loop {
-            if let Some(device) = Self::find(path)? {
+            if let Some(device) = Self::find(paths)? {
                 return Ok(device);
             }
             if since.elapsed() > patience {
-                return Err(missing(path, patience));
+                return Err(missing(paths, patience));
             }
             signals::sleep(Duration::from_millis(200))?;
         }
     }
 
-    /// The device of this path; none when nothing is there.
-    pub(super) fn find(path: &Path) -> Result<Option<Self>> {
-        let Ok(data) = fs_err::metadata(path) else { return Ok(None) };
+    /// The first device of these paths; none when nothing is there.
+    pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Self>> {
+        let Some((path, data)) = paths.iter().find_map(|path| Some((path, fs_err::metadata(path).ok()?))) else {
+            return Ok(None);
+        };
         if !data.file_type().is_block_device() {
             return Err(Error::person(format!("{} is no disk", path.display())).hint("lsblk --paths (on the host)"));
         }
         let number = format!("{}:{}", major(data.rdev()), minor(data.rdev()));
-        Ok(Some(Self { path: path.to_owned(), number }))
+        Ok(Some(Self { path: path.clone(), number }))
     }
 
     /// What the kernel says of it.
@@ -186,8 +188,9 @@ pub(super) fn refuse(path: &Path, label: &str, what: &str) -> Error {
         ))
 }
 
-fn missing(path: &Path, patience: Duration) -> Error {
-    let error = Error::person(format!("the host has no disk {} after {} s", path.display(), patience.as_secs()));
+fn missing(paths: &[PathBuf], patience: Duration) -> Error {
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let error = Error::person(format!("the host has no disk {} after {} s", names.join(" or "), patience.as_secs()));
     let list =
         Run::new("lsblk").args(["--paths", "--output", "NAME,SIZE,TYPE,FSTYPE,LABEL,MOUNTPOINT"]).dir("/").output();
     let text = list.map(|output| output.stdout).unwrap_or_default();

@@ -21,8 +21,10 @@ use super::{attach, task};
 const FILE: &str = "/var/lib/turnup/mounts.json";
 /// How long a disk that is named may take to appear.
 const APPEARS: Duration = Duration::from_mins(1);
-/// What an empty ext4 has in its root.
-const LOST_AND_FOUND: &str = "lost+found";
+/// On the disk: whose data is on it.
+const OWNER: &str = ".turnup-owner";
+/// What is in the root of a disk without data.
+const EMPTY: [&str; 2] = ["lost+found", OWNER];
 
 /// Who hears what is done.
 pub(super) type Tell<'a> = &'a mut dyn FnMut(Report) -> Result<()>;
@@ -86,22 +88,37 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
         // Nobody but root writes there while the disk is away.
         task::ensure_directory(&Directory { path: mount.path.clone(), mode: 0, owner: 0 })?;
         kill_point::around(format_args!("mount {}", mount.path), || attach_tree(&device.path, &mount.path))?;
+        if let Err(error) = claim(mount) {
+            unmount(mount.path.as_str(), UnmountFlags::DETACH).context(format!("cannot unmount {}", mount.path))?;
+            return Err(error);
+        }
         tell(Report::Changed(format!("mount {} of {}", mount.path, mount.disk)))?;
     }
+    claim(mount)?;
     task::ensure_directory(&Directory { path: mount.path.clone(), mode: mount.mode, owner: mount.owner }).map(drop)
+}
+
+/// The data on the disk is this cluster's, and says so.
+fn claim(mount: &Mount) -> Result<()> {
+    let (path, wanted) = (Path::new(&mount.path).join(OWNER), format!("{}\n", mount.belongs_to));
+    match fs_err::read_to_string(&path) {
+        Ok(found) if found == wanted => Ok(()),
+        Ok(found) if find_entry(Path::new(&mount.path)).is_some() => Err(inherited(mount, found.trim())),
+        _ => task::write_atomic(&path, wanted.as_bytes(), 0o600, 0),
+    }
 }
 
 /// The disk's device, attached when it is a volume, once it is there.
 fn find_device(disk: &Disk, tell: Tell<'_>) -> Result<Device> {
-    let path = match disk {
-        Disk::Device(path) => PathBuf::from(path),
+    let paths = match disk {
+        Disk::Device(path) => vec![PathBuf::from(path)],
         Disk::Volume(volume) => attach::attach(volume, tell)?,
     };
-    if let Some(device) = Device::find(&path)? {
+    if let Some(device) = Device::find(&paths)? {
         return Ok(device);
     }
-    tell(Report::Waiting(format!("waiting up to {} s for {}", APPEARS.as_secs(), path.display())))?;
-    Device::wait_for(&path, APPEARS)
+    tell(Report::Waiting(format!("waiting up to {} s for {disk}", APPEARS.as_secs())))?;
+    Device::wait_for(&paths, APPEARS)
 }
 
 /// A file system of this cluster's on the device, formatted when that is allowed and nothing is lost by it.
@@ -157,7 +174,7 @@ fn require_moved(mount: &Mount) -> Result<()> {
 
 fn find_entry(dir: &Path) -> Option<String> {
     let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).find(|name| name != LOST_AND_FOUND)
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).find(|name| !EMPTY.contains(&name.as_str()))
 }
 
 fn abandoned(gone: &Mount) -> Error {
@@ -166,6 +183,17 @@ fn abandoned(gone: &Mount) -> Error {
         "the data of this node is on {disk}, mounted at {path}, and its configuration has no such disk any more"
     ))
     .hint("give the host its etcd_device back; or make it anew, with an empty etcd: turnup reset HOST && turnup up")
+}
+
+fn inherited(mount: &Mount, found: &str) -> Error {
+    let disk = &mount.disk;
+    Error::person(format!("the data on {disk} is that of another cluster, or of one of this name whose keys are gone"))
+        .evidence(format!("on the disk: {found}"))
+        .evidence(format!("this cluster: {}", mount.belongs_to))
+        .hint(format!(
+            "bring back that cluster's pki/ (below .turnup/CLUSTER/) and run turnup up; or give up the data, on the host: wipefs --all {disk} && \
+             dd if=/dev/zero of={disk} bs=1M count=1"
+        ))
 }
 
 fn occupied(mount: &Mount, number: &str) -> Error {
@@ -206,8 +234,8 @@ pub(super) fn find_differences(mounts: &[Mount]) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     for mount in mounts {
         let device = match &mount.disk {
-            Disk::Device(path) => Device::find(Path::new(path))?,
-            Disk::Volume(volume) => attach::find_local(volume).map(|path| Device::find(&path)).transpose()?.flatten(),
+            Disk::Device(path) => Device::find(&[PathBuf::from(path)])?,
+            Disk::Volume(volume) => Device::find(&attach::find_local(volume))?,
         };
         let now = mounted_at(&mount.path)?;
         let is_right = |number: &String| device.as_ref().is_none_or(|device| device.number == *number);

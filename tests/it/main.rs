@@ -21,6 +21,7 @@ mod cluster_bare;
 mod cluster_cloud;
 #[cfg(feature = "kill-points")]
 mod cluster_crash;
+mod cluster_disk;
 mod cluster_faults;
 mod cluster_life;
 mod cluster_reset;

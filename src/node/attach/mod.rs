@@ -1,22 +1,143 @@
 //! Volumes that the host attaches to itself by its cloud's API, with the rights of its own identity.
 //!
-//! What is attached already is found without the API. A volume that another machine still has is waited for: that machine is dead, or
-//! nobody would have sent its data here.
+//! One loop for all clouds: look, ask once when the volume is free, look again. A volume that another machine has is waited for: that machine
+//! is dead, or nobody would have sent its data here. Nothing is ever taken from it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
-use crate::provision::volume::Volume;
+use crate::error::{Class, Error, Result};
+use crate::exec::signals;
+use crate::kill_point;
+use crate::provision::volume::{Cloud, Volume};
 
 use super::mounts::Tell;
+use super::up::Report;
 
-/// The device of the volume, attached to this host when it was not.
-pub(super) fn attach(volume: &Volume, _tell: Tell<'_>) -> Result<PathBuf> {
-    find_local(volume).ok_or_else(|| Error::person(format!("the volume {} is not attached", volume.name)))
+mod aws;
+mod azure;
+mod gce;
+mod http;
+mod sigv4;
+
+/// Where every cloud's metadata service answers its machines.
+const METADATA: &str = "http://169.254.169.254";
+
+/// How long what is waited for.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// Between two looks.
+    poll: Duration,
+    /// For the API to do what it was asked, and to answer at all.
+    attach: Duration,
+    /// For another machine to let go.
+    elsewhere: Duration,
 }
 
-/// The device of the volume where this host has it; asks nobody.
-pub(super) fn find_local(volume: &Volume) -> Option<PathBuf> {
-    let _ = volume;
-    None
+/// Within the budget of the step that makes a control plane.
+const PATIENCE: Patience =
+    Patience { poll: Duration::from_secs(5), attach: Duration::from_mins(3), elsewhere: Duration::from_mins(6) };
+
+/// Where a volume is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// At this host, as one of these devices.
+    Here(Vec<PathBuf>),
+    /// Nowhere.
+    Free,
+    /// On its way.
+    Moving(String),
+    /// At this other machine.
+    Elsewhere(String),
 }
+
+/// One cloud's API, for one volume.
+trait Api {
+    /// Where the volume is now.
+    fn look(&mut self) -> Result<State>;
+    /// Asks for it to be attached to this host. Another machine may have been faster: the next look tells.
+    fn attach(&mut self) -> Result<()>;
+}
+
+/// The devices as one of which the volume appears, attached to this host when it was not.
+pub(super) fn attach(volume: &Volume, tell: Tell<'_>) -> Result<Vec<PathBuf>> {
+    let local = find_local(volume);
+    if local.iter().any(|path| path.exists()) {
+        return Ok(local);
+    }
+    let mut api: Box<dyn Api> = match volume.cloud {
+        Cloud::Gce => Box::new(gce::Compute::new(volume, METADATA, gce::API)?),
+        Cloud::Aws => Box::new(aws::Ec2::new(volume, METADATA, None)?),
+        Cloud::Azure => Box::new(azure::Manager::new(volume, METADATA, None)?),
+    };
+    settle(api.as_mut(), volume, PATIENCE, tell)
+}
+
+/// The devices that the volume can only be once this host has it; asks nobody. None where only the API knows.
+pub(super) fn find_local(volume: &Volume) -> Vec<PathBuf> {
+    match volume.cloud {
+        Cloud::Gce => gce::devices(volume),
+        Cloud::Aws => aws::devices(volume, Path::new("/sys/block")),
+        Cloud::Azure => Vec::new(),
+    }
+}
+
+/// Looks and asks until the volume is here.
+fn settle(api: &mut dyn Api, volume: &Volume, patience: Patience, tell: Tell<'_>) -> Result<Vec<PathBuf>> {
+    let start = Instant::now();
+    let (mut said, mut asked_at, mut held_since, mut freed_at) = (String::new(), None::<Instant>, None, start);
+    loop {
+        let state = match api.look() {
+            Err(error) if error.class() == Class::Transient && start.elapsed() < patience.attach => {
+                State::Moving(format!("is not told of: {}", error.message()))
+            }
+            state => state?,
+        };
+        let doing = match state {
+            State::Here(devices) => return Ok(devices),
+            State::Free => {
+                if asked_at.is_none_or(|asked: Instant| asked.elapsed() > patience.attach / 2) {
+                    let point = format_args!("attach {}", volume.name);
+                    kill_point::around(point, || api.attach())?;
+                    asked_at = Some(Instant::now());
+                }
+                "is being attached".to_owned()
+            }
+            State::Moving(what) => what,
+            State::Elsewhere(who) => {
+                if held_since.get_or_insert_with(Instant::now).elapsed() > patience.elsewhere {
+                    return Err(held(volume, &who));
+                }
+                (freed_at, asked_at) = (Instant::now(), None);
+                format!("is still attached to {who}: waiting up to {} s", patience.elsewhere.as_secs())
+            }
+        };
+        if freed_at.elapsed() > patience.attach {
+            let message = format!("the volume {} did not come within {} s", volume.name, patience.attach.as_secs());
+            return Err(Error::transient(message).evidence(format!("the volume {doing}")).hint("turnup up"));
+        }
+        if doing != said {
+            tell(Report::Waiting(format!("the volume {} {doing}", volume.name)))?;
+            said = doing;
+        }
+        signals::sleep(patience.poll)?;
+    }
+}
+
+fn held(volume: &Volume, who: &str) -> Error {
+    let command = match volume.cloud {
+        Cloud::Gce => {
+            let zone = volume.parts().and_then(|parts| parts.get(1).copied()).unwrap_or("ZONE");
+            let name = who.rsplit('/').next().unwrap_or(who);
+            format!("gcloud compute instances detach-disk {name} --disk={} --zone={zone}", volume.name)
+        }
+        Cloud::Aws => format!("aws ec2 detach-volume --volume-id {}", volume.id),
+        Cloud::Azure => format!("az vm disk detach --ids {who} --name {}", volume.name),
+    };
+    Error::person(format!("the volume {} is attached to another machine, which does not let go: {who}", volume.name))
+        .evidence(format!("{} with etcd's data; two machines must never have it", volume.id))
+        .hint(format!("if that machine is dead: {command}; then: turnup up"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,8 @@ output "handoff" {
           address  = aws_network_interface.control_plane[name].private_ip
           zone     = host.zone
           instance = local.control_plane_templates[name]
+          # What the host attaches itself, with the rights of identity.tf.
+          etcd_volume = { cloud = "aws", id = aws_ebs_volume.etcd["main-${host.member}"].id, name = "${local.name}-etcd-main-${host.member}" }
           ssh = merge(
             { user = var.cluster.ssh.user, port = local.ssh_port, host_key = "" },
             var.cluster.ssh.bastion ? { jump = { host = one([for bastion in aws_eip_association.bastion : bastion.public_ip]), user = var.cluster.ssh.user, port = local.ssh_port, host_key = "" } } : {},

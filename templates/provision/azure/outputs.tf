@@ -14,6 +14,12 @@ output "handoff" {
           role     = "control-plane"
           address  = local.addresses[name]
           instance = azurerm_linux_virtual_machine.control_plane[name].virtual_machine_id
+          # What the host attaches itself, with the rights of identity.tf.
+          etcd_volume = {
+            cloud = "azure"
+            id    = azurerm_managed_disk.etcd["main-${host.member}"].id
+            name  = azurerm_managed_disk.etcd["main-${host.member}"].name
+          }
           ssh = merge(
             { user = var.cluster.ssh.user, port = var.cluster.ssh.port, host_key = "" },
             var.cluster.ssh.bastion ? {

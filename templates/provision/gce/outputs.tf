@@ -15,6 +15,12 @@ output "handoff" {
           address  = google_compute_address.control_plane[name].address
           zone     = host.zone
           instance = google_compute_instance_template.control_plane[name].id
+          # What the host attaches itself, with the rights of identity.tf.
+          etcd_volume = {
+            cloud = "gce"
+            id    = google_compute_disk.etcd["main-${host.member}"].id
+            name  = google_compute_disk.etcd["main-${host.member}"].name
+          }
           ssh = merge(
             { user = var.cluster.ssh.user, port = var.cluster.ssh.port, host_key = "" },
             var.cluster.ssh.bastion ? { jump = { host = google_compute_address.bastion[0].address, user = var.cluster.ssh.user, port = var.cluster.ssh.port, host_key = "" } } : {},

@@ -1,0 +1,114 @@
+//! Google Compute Engine: `instances.attachDisk`, with the token of the machine's service account.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::http::{self, Answer};
+use super::{Api, State};
+use crate::error::{Error, Result};
+use crate::exec::signals;
+use crate::provision::volume::Volume;
+
+/// The public API.
+pub(super) const API: &str = "https://compute.googleapis.com";
+/// How long an operation is followed; the volume's own state tells the rest.
+const OPERATION: Duration = Duration::from_mins(1);
+
+/// The API, asked for one disk by one instance.
+pub(super) struct Compute<'v> {
+    volume: &'v Volume,
+    api: String,
+    /// `projects/P/zones/Z` of the disk.
+    zone: String,
+    /// The instance's name; it is in the disk's zone, or nobody could attach it.
+    instance: String,
+    token: Zeroizing<String>,
+}
+
+/// The link that udev makes of the name under which the disk is attached.
+pub(super) fn devices(volume: &Volume) -> Vec<PathBuf> {
+    vec![format!("/dev/disk/by-id/google-{}", volume.name).into()]
+}
+
+impl<'v> Compute<'v> {
+    pub(super) fn new(volume: &'v Volume, metadata: &str, api: &str) -> Result<Self> {
+        let ask = |what: &str| {
+            let url = format!("{metadata}/computeMetadata/v1/{what}");
+            http::ask_metadata("GET", &url, &[("Metadata-Flavor", "Google")])
+        };
+        let instance = ask("instance/name")?.trim().to_owned();
+        let token = Zeroizing::new(ask("instance/service-accounts/default/token")?);
+        let token = http::parse(&token, "the metadata service")?;
+        let token = Zeroizing::new(token["access_token"].as_str().unwrap_or_default().to_owned());
+        let zone = volume.id.rsplit_once("/disks/").map(|(zone, _)| zone.to_owned()).unwrap_or_default();
+        Ok(Self { volume, api: api.to_owned(), zone, instance, token })
+    }
+
+    fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+        let authorization = Zeroizing::new(format!("Bearer {}", self.token.as_str()));
+        let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
+        let url = format!("{}/compute/v1/{path}", self.api);
+        let body = body.map(Value::to_string);
+        let answer = http::ask(method, &url, &headers, body.as_deref())?;
+        answer.require(|status, _| self.explain(status, &answer))?;
+        answer.json()
+    }
+
+    fn explain(&self, status: u16, answer: &Answer) -> Error {
+        let message = answer.json().ok().and_then(|value| Some(value["error"]["message"].as_str()?.to_owned()));
+        let said = message.unwrap_or_else(|| http::shorten(&answer.text));
+        let error =
+            Error::new(http::class_of(status), format!("Compute Engine answers {status} about {}", self.volume.name));
+        error.evidence(said).hint(
+            "the machine's service account needs roles/compute.viewer, and roles/compute.instanceAdmin.v1 for this disk and machine (docs/gce.md)",
+        )
+    }
+}
+
+impl Api for Compute<'_> {
+    fn look(&mut self) -> Result<State> {
+        let disk = self.call("GET", &self.volume.id, None)?;
+        let users = disk["users"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        // `https://www.googleapis.com/compute/v1/projects/P/zones/Z/instances/NAME`
+        let users: Vec<&str> = users.filter_map(|user| user.rsplit_once("/instances/").map(|(_, name)| name)).collect();
+        if users.contains(&self.instance.as_str()) {
+            return Ok(State::Here(devices(self.volume)));
+        }
+        let status = disk["status"].as_str().unwrap_or("READY");
+        Ok(match users.first() {
+            Some(user) => State::Elsewhere((*user).to_owned()),
+            None if status == "READY" => State::Free,
+            None => State::Moving(format!("is {}", status.to_lowercase())),
+        })
+    }
+
+    fn attach(&mut self) -> Result<()> {
+        let body = json!({
+            "source": self.volume.id,
+            "deviceName": self.volume.name,
+            "mode": "READ_WRITE",
+            "type": "PERSISTENT",
+            // The disk outlives its machines.
+            "autoDelete": false,
+        });
+        let path = format!("{}/instances/{}/attachDisk", self.zone, self.instance);
+        let mut operation = self.call("POST", &path, Some(&body))?;
+        let since = Instant::now();
+        while operation["status"] != "DONE" && since.elapsed() < OPERATION {
+            signals::sleep(Duration::from_millis(500))?;
+            let name = operation["name"].as_str().unwrap_or_default().to_owned();
+            operation = self.call("GET", &format!("{}/operations/{name}", self.zone), None)?;
+        }
+        let Some(error) = operation["error"]["errors"].get(0) else { return Ok(()) };
+        let (code, said) = (&error["code"], error["message"].as_str().unwrap_or_default());
+        // Somebody was faster, or the old machine is not gone yet: the next look says who.
+        if code == "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" || code == "RESOURCE_NOT_READY" {
+            return Ok(());
+        }
+        Err(Error::permanent(format!("Compute Engine does not attach {} to {}", self.volume.name, self.instance))
+            .evidence(format!("{}: {said}", code.as_str().unwrap_or_default())))
+    }
+}

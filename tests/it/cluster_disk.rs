@@ -1,0 +1,234 @@
+//! etcd on a disk of its own, on a real host: a loop device of this machine. What is on it outlives the node, and nothing but a blank disk is
+//! ever formatted.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![expect(clippy::disallowed_methods, reason = "the test looks at disks with the system's own tools")]
+
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::cluster_reset::{Look, assert_same, look, on_host, settle};
+use crate::cluster_support::{Done, Site, can_make_hosts, say, sh};
+
+const HOST: &str = "it-control-plane-0";
+/// The disk as the host has it.
+const DEVICE: &str = "/dev/etcd-disk";
+const MOUNT: &str = "/var/lib/etcd-disk";
+/// The configuration and the state of the cluster on the lent host.
+const SECOND: [&str; 4] = ["--config", "disk.json", "--state-dir", "second"];
+
+/// A file that is a disk. Dropped, or found by the next run, it is none any more.
+struct Disk {
+    device: String,
+    file: std::path::PathBuf,
+}
+
+impl Disk {
+    fn new(site: &Site) -> Self {
+        let file = site.dir.with_extension("img");
+        sh(&format!(
+            "losetup --noheadings --output NAME --associated '{}' | xargs -r losetup --detach",
+            file.display()
+        ));
+        drop(fs_err::remove_file(&file));
+        fs_err::File::create(&file).unwrap().set_len(512 << 20).unwrap();
+        let device = tool("losetup", &["--find", "--show", file.to_str().unwrap()]);
+        Self { device: device.trim().to_owned(), file }
+    }
+
+    /// A node for it on the host, as the host's kernel would make it: gone with a restart.
+    fn plug_in(&self, site: &Site) {
+        let number = tool("lsblk", &["--noheadings", "--nodeps", "--output", "MAJ:MIN", &self.device]);
+        let (major, minor) = number.trim().split_once(':').unwrap();
+        site.in_host(HOST, &format!("mknod -m 600 {DEVICE} b {major} {minor}"));
+    }
+
+    /// What blkid finds, past its cache.
+    fn look(&self, what: &str) -> String {
+        let output = Command::new("blkid").args(["-p", "-s", what, "-o", "value", &self.device]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn digest(&self) -> String {
+        tool("sh", &["-c", &format!("sha256sum <{}", self.device)])
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) {
+        let device = fs_err::OpenOptions::new().write(true).open(&self.device).unwrap();
+        device.file().write_all_at(bytes, at).unwrap();
+        device.sync_all().unwrap();
+    }
+
+    fn wipe(&self) {
+        tool("dd", &["if=/dev/zero", &format!("of={}", self.device), "bs=1M", "count=16", "conv=fsync"]);
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // What is still mounted goes with its last user.
+        sh(&format!("losetup --detach {}", self.device));
+        drop(fs_err::remove_file(&self.file));
+    }
+}
+
+fn tool(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output().unwrap();
+    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn run(site: &Site, args: &[&str]) -> Done {
+    site.start(&[&SECOND[..], args].concat()).wait(Duration::from_mins(8))
+}
+
+#[track_caller]
+fn ends(site: &Site, code: i32, args: &[&str]) -> Done {
+    let done = run(site, args);
+    assert_eq!(done.code, Some(code), "{done}");
+    done
+}
+
+#[track_caller]
+fn is_refused(site: &Site, words: &[&str]) {
+    let done = ends(site, 4, &["up"]);
+    for word in words {
+        assert!(done.err.contains(word), "{word}: {done}");
+    }
+}
+
+/// A host of the first directory, in the list of the second one; with or without its disk.
+fn configure(site: &Site, device: Option<&str>) {
+    let host = &site.hosts()[HOST];
+    let mut listed =
+        json!({"name": "m1", "address": host["address"], "role": "control-plane", "host_key": host["ssh"]["host_key"]});
+    if let Some(device) = device {
+        listed["etcd_device"] = json!(device);
+    }
+    let hosts = format!("phase1.baremetal.hosts={}", json!([listed]));
+    let key = format!("phase1.ssh.private_key_file={}", site.path("ssh/id_ed25519").display());
+    ends(site, 0, &["config", "set", "phase1.cloud_provider=baremetal", "phase1.cluster_name=shelf", &hosts, &key]);
+}
+
+fn kubectl(site: &Site, args: &[&str]) -> Value {
+    let program = site.ok(&["artifacts", "path", "kubectl"]).out;
+    let kubeconfig = format!("--kubeconfig={}", site.dir.join("second/shelf/kubeconfig").display());
+    let args = [&[kubeconfig.as_str(), "--output=json"], args].concat();
+    serde_json::from_str(&tool(program.trim(), &args)).unwrap()
+}
+
+/// The uid of an object that was made once: another etcd would know nothing of it.
+fn mark_of(site: &Site) -> String {
+    kubectl(site, &["get", "configmap", "mark"])["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+fn what_is_not_blank_is_refused(site: &Site, disk: &Disk) {
+    is_refused(site, &["the host has no disk /dev/etcd-disk", "ls -l /dev/disk/by-id"]);
+    disk.plug_in(site);
+    tool("mkfs.ext4", &["-q", "-L", "theirs", &disk.device]);
+    let before = disk.digest();
+    is_refused(
+        site,
+        &["ext4 with the label \"theirs\", as another cluster's", "nothing on this one was changed", "wipefs"],
+    );
+    disk.wipe();
+    // A master boot record with one partition for Linux, from sector 2048 on.
+    disk.write(446, &[0, 0x20, 0x21, 0, 0x83, 0x28, 0x20, 0x08, 0, 8, 0, 0, 0, 0, 4, 0]);
+    disk.write(510, &[0x55, 0xaa]);
+    let with_partitions = disk.digest();
+    is_refused(site, &["has on it partitions (dos)"]);
+    assert_eq!(disk.digest(), with_partitions);
+    assert_ne!(before, with_partitions);
+    disk.wipe();
+    disk.write(5000, b"data");
+    is_refused(site, &["data of no known kind in its first MiB"]);
+    disk.wipe();
+    let left =
+        on_host(site, HOST, &format!("findmnt --noheadings {MOUNT}; ls {MOUNT} /var/lib/etcd 2>/dev/null; true"));
+    assert!(!left.contains("data"), "etcd has begun: {left}");
+}
+
+/// The host restarts without its disk, which comes later.
+fn nothing_starts_on_the_bare_directory(site: &Site, disk: &Disk) {
+    kill_process(site.leader(HOST).unwrap(), Signal::KILL).unwrap();
+    while site.leader(HOST).is_some() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    site.ok(&["provision"]);
+    let since = Instant::now();
+    let state = "systemctl is-active turnup-mounts.service kubelet.service containerd.service; true";
+    while !on_host(site, HOST, state).lines().eq(["activating", "inactive", "active"]) {
+        assert!(
+            since.elapsed() < Duration::from_mins(2),
+            "{}",
+            on_host(site, HOST, "systemctl status turnup-mounts kubelet")
+        );
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let refused = on_host(
+        site,
+        HOST,
+        "systemctl start --no-block kubelet; sleep 3; systemctl is-active kubelet; pgrep -x etcd; true",
+    );
+    assert_eq!(refused.trim(), "inactive", "{refused}");
+    assert_eq!(on_host(site, HOST, &format!("ls -A {MOUNT}; stat -c '%a %u' {MOUNT}")).trim(), "0 0");
+    disk.plug_in(site);
+    ends(site, 0, &["bootstrap"]);
+}
+
+#[test]
+fn etcd_has_a_disk_of_its_own_that_outlives_the_node() {
+    if !can_make_hosts() {
+        return;
+    }
+    let site = Site::new("disk");
+    site.configure("10.123.32.0/24", 0);
+    site.warm_cache();
+    site.ok(&["provision"]);
+    settle(&site);
+    let before: Look = look(&site, HOST);
+    let disk = Disk::new(&site);
+    configure(&site, Some(DEVICE));
+    what_is_not_blank_is_refused(&site, &disk);
+    let start = Instant::now();
+    ends(&site, 0, &["up"]);
+    say(&format!("up with a disk of etcd's own: {:.1} s", start.elapsed().as_secs_f64()));
+    assert_eq!(disk.look("LABEL"), "shelf");
+    let uuid = disk.look("UUID");
+    let there = on_host(
+        &site,
+        HOST,
+        &format!("findmnt --noheadings --output FSTYPE,OPTIONS {MOUNT}; ls {MOUNT}/data; ls -A /var/lib/etcd"),
+    );
+    for word in ["ext4", "noexec", "member"] {
+        assert!(there.contains(word), "{word}: {there}");
+    }
+    assert_eq!(ends(&site, 0, &["plan"]).out.trim(), "nothing to do");
+    kubectl(&site, &["create", "configmap", "mark", "--from-literal=a=b"]);
+    let mark = mark_of(&site);
+    nothing_starts_on_the_bare_directory(&site, &disk);
+    assert_eq!((mark_of(&site), disk.look("UUID")), (mark.clone(), uuid.clone()), "after a restart");
+    configure(&site, None);
+    is_refused(&site, &["the data of this node is on /dev/etcd-disk", "no such disk any more"]);
+    configure(&site, Some(DEVICE));
+    let reset = ends(&site, 0, &["reset", "m1", "--yes"]);
+    assert!(reset.err.contains("unmounted /var/lib/etcd-disk; its data stays on /dev/etcd-disk"), "{reset}");
+    ends(&site, 0, &["up"]);
+    assert_eq!((mark_of(&site), disk.look("UUID")), (mark, uuid.clone()), "after a reset");
+    ends(&site, 0, &["down", "--yes"]);
+    on_host(&site, HOST, &format!("rm {DEVICE}"));
+    assert_same(&before, &look(&site, HOST), "after down");
+    assert_eq!(disk.look("UUID"), uuid, "nothing was erased");
+    disk.plug_in(&site);
+    is_refused(&site, &["of one of this name whose keys are gone", "on the disk: shelf "]);
+    assert_eq!(disk.look("UUID"), uuid, "nothing was formatted");
+    ends(&site, 0, &["down", "--yes"]);
+    let device = disk.device.clone();
+    site.ok(&["down", "--yes"]);
+    drop(disk);
+    assert!(!Path::new("/sys/block").join(device.trim_start_matches("/dev/")).join("loop/backing_file").exists());
+}
