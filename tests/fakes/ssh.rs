@@ -81,7 +81,7 @@ impl Host<'_> {
                 None => fail(&format!("sha256sum: {TURNUP}: No such file or directory"), 1),
             },
             ["sh", "-c", _, "receive", path, _mode, size] => self.receive(path, size),
-            ["sh", "-c", _, "look"] => self.look(),
+            ["sh", "-c", _, "look", _] => self.look(),
             [TURNUP, ..] if self.world.read(self.file("turnup")).is_none() => {
                 fail(&format!("bash: line 1: {TURNUP}: No such file or directory"), 127)
             }

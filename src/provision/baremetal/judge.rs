@@ -124,6 +124,10 @@ impl One<'_> {
             Some(_) => {}
             None => self.fault("it does not tell how much is free on /var (df -P -k /var)"),
         }
+        let disk = &self.host.etcd_device;
+        if !disk.is_empty() && !self.seen.etcd_disk {
+            self.fault(format!("it has no disk {disk} for etcd: ls -l /dev/disk/by-id /dev/disk/by-path"));
+        }
         let least = if self.host.role == Role::ControlPlane { GIB } else { GIB / 2 };
         let memory = self.seen.memory_kib.unwrap_or(0);
         // What the kernel keeps for itself is missing from the total.
@@ -233,7 +237,8 @@ fn packages(tools: &[String]) -> String {
             "nft" => "nftables",
             "ip" | "ss" => "iproute2",
             "modprobe" => "kmod",
-            "mount" => "util-linux",
+            "mount" | "blkid" => "util-linux",
+            "fsck.ext4" | "mkfs.ext4" => "e2fsprogs",
             other => other,
         }
         .to_owned()

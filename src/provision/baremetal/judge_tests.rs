@@ -54,8 +54,13 @@ fn hosts_as_they_should_be_have_no_findings() {
 #[test]
 fn each_fault_is_found_and_nothing_besides() {
     type Change = fn(&mut Host, &mut Seen);
-    let cases: [(Change, &str); 24] = [
+    let cases: [(Change, &str); 26] = [
         (|_, seen| seen.whole = false, "its answer broke off"),
+        (|host, _| host.etcd_device = "/dev/sdb".into(), "it has no disk /dev/sdb for etcd: ls -l /dev/disk/by-id"),
+        (
+            |_, seen| seen.lacks = vec!["fsck.ext4".into(), "mkfs.ext4".into()],
+            "it lacks fsck.ext4, mkfs.ext4: install e2fsprogs",
+        ),
         (|_, seen| seen.system = "FreeBSD".into(), "it runs FreeBSD, not Linux"),
         (|_, seen| seen.arch = "aarch64".into(), "its architecture is aarch64, and this turnup is made for x86_64"),
         (|_, seen| seen.release = "5.10.0-21".into(), "its kernel is 5.10.0-21; kube-proxy needs 5.13"),

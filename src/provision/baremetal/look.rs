@@ -34,7 +34,10 @@ pub(super) struct Hosts(pub(super) Arc<Inventory>);
 
 impl Action for Hosts {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let place = |host: &Host| format!("{} {} {} {:?}\n", host.name, host.role.name(), host.address, host.ssh);
+        let place = |host: &Host| {
+            let disk = if host.etcd_device.is_empty() { String::new() } else { format!(" {}", host.etcd_device) };
+            format!("{} {} {} {:?}{disk}\n", host.name, host.role.name(), host.address, host.ssh)
+        };
         let hosts: String = self.0.handoff()?.hosts.iter().map(place).collect();
         let settings = self.0.cluster.inputs(&["phase1.ssh", "phase2.api_port", "phase3.kube_proxy"]);
         Ok(settings.with("hosts and ways to them", hosts))
@@ -140,7 +143,7 @@ fn ask(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<Seen> {
     let limit = (cluster.settings.access.connect_timeout * 2 + ANSWER).min(cx.remaining());
     let ssh = cluster.ssh(host)?.log(cx.log_path()).timeout(limit).single();
     let before = Timestamp::now();
-    let output = ssh.run(&["sh", "-c", SCRIPT, "look"])?;
+    let output = ssh.run(&["sh", "-c", SCRIPT, "look", &host.etcd_device])?;
     Ok(Seen::parse(&output.stdout, before, Timestamp::now()))
 }
 

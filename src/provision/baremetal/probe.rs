@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-/// Prints one fact a line, the name first. POSIX sh and what every Linux has: turnup is not on the host yet.
+/// Prints one fact a line, the name first. Its argument is the disk that etcd is to have, or empty. POSIX sh and what every Linux has: turnup is not on the host yet.
 pub(super) const SCRIPT: &str = r#"PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
 export PATH LC_ALL
 echo "clock $(date +%s.%N)"
@@ -21,6 +21,10 @@ echo "memory $(grep '^MemTotal:' /proc/meminfo)"
 for dir in /sys/class/net/*; do echo "mac ${dir##*/} $(cat "$dir/address")"; done
 ip -o -4 addr show | sed 's/^/address /'
 for tool in runc iptables nft ip ss conntrack modprobe mount; do command -v $tool >/dev/null || echo "lacks $tool"; done
+if [ -n "$1" ]; then
+  [ ! -b "$1" ] || echo "etcd-disk yes"
+  for tool in blkid fsck.ext4 mkfs.ext4; do command -v $tool >/dev/null || echo "lacks $tool"; done
+fi
 [ ! -s /var/lib/turnup/inventory.jsonl ] || echo "taken yes"
 ss --no-header --listening --tcp --numeric --processes | sed 's/^/listens /'
 echo end
@@ -52,6 +56,8 @@ pub(super) struct Seen {
     pub(super) addresses: BTreeMap<String, String>,
     /// Programs that are not there.
     pub(super) lacks: Vec<String>,
+    /// Whether there is a disk where etcd is to have its own.
+    pub(super) etcd_disk: bool,
     /// Whether turnup has worked on this host before.
     pub(super) taken: bool,
     /// Ports that somebody listens on, and who.
@@ -95,6 +101,7 @@ impl Seen {
                 self.addresses.insert(address.to_owned(), word(1).to_owned());
             }
             "lacks" => self.lacks.push(rest.to_owned()),
+            "etcd-disk" => self.etcd_disk = true,
             "taken" => self.taken = true,
             "listens" => {
                 let port = word(3).rsplit(':').next().and_then(|port| port.parse().ok());
