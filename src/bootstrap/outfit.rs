@@ -152,9 +152,10 @@ impl<'a> Outfit<'a> {
             owner: ETCD_USER,
             label: label_of(name),
             // What is not known yet has no digest.
-            belongs_to: match change::is_unknown(authority) {
-                true => authority.to_owned(),
-                false => format!("{name} {}", hex::encode(Sha256::digest(authority))),
+            belongs_to: if change::is_unknown(authority) {
+                authority.to_owned()
+            } else {
+                format!("{name} {}", hex::encode(Sha256::digest(authority)))
             },
             instead_of: ETCD_DIR.into(),
         };

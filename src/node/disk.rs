@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{major, minor};
 
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Error, Result};
 use crate::exec::{Failure, Run, signals};
 use crate::kill_point;
 
@@ -91,10 +92,10 @@ impl Device {
     /// Whether somebody uses it: a mount, a volume group, an array.
     fn is_in_use(&self) -> Result<bool> {
         let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).unwrap_or_default();
-        match std::fs::OpenOptions::new().read(true).custom_flags(exclusive).open(&self.path) {
+        match fs_err::OpenOptions::new().read(true).custom_flags(exclusive).open(&self.path) {
             Ok(_) => Ok(false),
             Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => Ok(true),
-            Err(error) => Err(error).context(format!("cannot open {}", self.path.display())),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -42,8 +42,8 @@ impl Form<'_> {
             headers.push(("x-amz-security-token", credentials.session.clone()));
         }
         let names = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
-        let lines: Zeroizing<String> =
-            Zeroizing::new(headers.iter().map(|(name, value)| format!("{name}:{}\n", value.as_str())).collect());
+        let lines = headers.iter().map(|(name, value)| [*name, ":", value.as_str(), "\n"].concat());
+        let lines = Zeroizing::new(lines.collect::<String>());
         let digest = hex::encode(Sha256::digest(self.body));
         let canonical = Zeroizing::new(format!("POST\n/\n\n{}\n{names}\n{digest}", lines.as_str()));
         let scope = format!("{day}/{}/{}/aws4_request", self.region, self.service);

@@ -33,6 +33,7 @@ fn seen(index: u8) -> Seen {
         lacks: Vec::new(),
         taken: false,
         listens: BTreeMap::from([(22, "sshd".to_owned())]),
+        etcd_disk: false,
         whole: true,
     }
 }
