@@ -23,8 +23,8 @@ const FILE: &str = "/var/lib/turnup/mounts.json";
 const APPEARS: Duration = Duration::from_mins(1);
 /// On the disk: whose data is on it.
 const OWNER: &str = ".turnup-owner";
-/// What is in the root of a disk without data.
-const EMPTY: [&str; 2] = ["lost+found", OWNER];
+/// How the names begin that are in the root of a disk without data: what an ext4 has, and ours, also half written.
+const NO_DATA: [&str; 2] = ["lost+found", ".turnup-"];
 
 /// Who hears what is done.
 pub(super) type Tell<'a> = &'a mut dyn FnMut(Report) -> Result<()>;
@@ -174,7 +174,9 @@ fn require_moved(mount: &Mount) -> Result<()> {
 
 fn find_entry(dir: &Path) -> Option<String> {
     let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).find(|name| !EMPTY.contains(&name.as_str()))
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .find(|name| !NO_DATA.iter().any(|own| name.starts_with(own)))
 }
 
 fn abandoned(gone: &Mount) -> Error {
@@ -259,4 +261,73 @@ fn foresee(device: Option<&Device>, mount: &Mount) -> Result<Option<String>> {
         Judged::Blank => Some("  it is blank, and will be formatted".to_owned()),
         Judged::Other(what) => Some(format!("  it will be refused: on it is {what}")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::*;
+
+    /// A mount in this directory; what lies at its place was written by the test and not mounted.
+    fn mount_in(dir: &Path) -> Mount {
+        let path = |name: &str| dir.join(name).display().to_string();
+        fs_err::create_dir_all(dir.join("disk/lost+found")).unwrap();
+        fs_err::create_dir_all(dir.join("old")).unwrap();
+        Mount {
+            disk: Disk::Device("/dev/sdb".into()),
+            path: path("disk"),
+            mode: 0o700,
+            owner: rustix::process::geteuid().as_raw(),
+            label: "shelf".into(),
+            belongs_to: "shelf abc".into(),
+            instead_of: path("old"),
+        }
+    }
+
+    #[test]
+    fn data_beside_an_empty_disk_is_not_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let mount = mount_in(dir.path());
+        require_moved(&mount).unwrap();
+        fs_err::create_dir(dir.path().join("old/data")).unwrap();
+        fs_err::write(dir.path().join("disk/.turnup-owner"), "").unwrap();
+        fs_err::write(dir.path().join("disk/.turnup-Ab12"), "").unwrap();
+        let error = require_moved(&mount).unwrap_err();
+        assert!(error.message().contains("and /dev/sdb, mounted at"), "{}", error.message());
+        assert!(error.next().is_some_and(|next| next.contains("cp -a")));
+        fs_err::create_dir(dir.path().join("disk/data")).unwrap();
+        require_moved(&mount).unwrap();
+    }
+
+    #[test]
+    fn a_disk_belongs_to_whoever_put_data_on_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mount = mount_in(dir.path());
+        let other = Mount { belongs_to: "shelf def".into(), ..mount.clone() };
+        // Without data on it, it is the next one's.
+        claim(&other).unwrap();
+        claim(&mount).unwrap();
+        fs_err::create_dir(dir.path().join("disk/data")).unwrap();
+        claim(&mount).unwrap();
+        let error = claim(&other).unwrap_err();
+        assert_eq!(error.evidence_lines(), ["on the disk: shelf abc", "this cluster: shelf def"]);
+        claim(&mount).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_hidden_by_a_mount() {
+        let dir = tempfile::tempdir().unwrap();
+        let mount = mount_in(dir.path());
+        require_bare(&mount).unwrap();
+        fs_err::write(dir.path().join("disk/file"), "").unwrap();
+        assert!(require_bare(&mount).unwrap_err().message().ends_with("and files lie there"));
+    }
+
+    #[test]
+    fn what_is_on_this_machine_is_found_by_its_number() {
+        // Some file system is mounted at the root of every machine, and none at a file.
+        assert!(mounted_at("/").unwrap().is_some_and(|number| number.contains(':')));
+        assert_eq!(mounted_at("/etc/passwd/none").unwrap(), None);
+    }
 }

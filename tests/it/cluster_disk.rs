@@ -191,6 +191,11 @@ fn nothing_starts_on_the_bare_directory(site: &Site, disk: &Disk) {
     assert_eq!(refused.trim(), "inactive", "{refused}");
     assert_eq!(on_host(site, HOST, &format!("ls -A {MOUNT}; stat -c '%a %u' {MOUNT}")).trim(), "0 0");
     disk.plug_in(site);
+    let since = Instant::now();
+    while on_host(site, HOST, "systemctl is-active kubelet; true").trim() != "active" {
+        assert!(since.elapsed() < Duration::from_mins(2), "kubelet does not start by itself");
+        std::thread::sleep(Duration::from_secs(1));
+    }
     ends(site, 0, &["bootstrap"]);
 }
 
