@@ -167,8 +167,8 @@ fn require_moved(mount: &Mount) -> Result<()> {
     Err(Error::person(format!("data lies in {old} already, and {}, mounted at {path}, is empty", mount.disk))
         .evidence(format!("{old}/{name}"))
         .hint(format!(
-            "on the host: mv /etc/kubernetes/manifests/etcd.json /root/, wait until `pgrep -x etcd` finds nothing, cp -a {old}/. {path}/; \
-             then: turnup up; when all is well, on the host: rm -r {old}/{name}"
+            "on the host: mv /etc/kubernetes/manifests/etcd.json /etc/kubernetes/, wait until `pgrep -x etcd` finds nothing, cp -a {old}/. {path}/; \
+             then: turnup up; when all is well, on the host: rm -r {old}/{name} /etc/kubernetes/etcd.json"
         )))
 }
 
