@@ -501,7 +501,7 @@ mod tests {
             (master.replace("\"instance\"", "\"instanec\""), "unknown field `instanec`"),
             (with(&master, r#""etcd_device":"sdb""#), "etcd_device of host m: \"sdb\" is no path of a disk"),
             (
-                with(&master, r#""etcd_volume":{"cloud":"aws","id":"x","name":"n"}"#),
+                with(&master, r#""etcd_volume":{"cloud":"aws","id":"x y","name":"n"}"#),
                 "etcd_volume of host m: the volume's id",
             ),
             (

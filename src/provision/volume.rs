@@ -43,7 +43,8 @@ pub enum Cloud {
 
 impl Cloud {
     /// The form of a volume's id there; `*` stands for one or more bytes that are no `/`.
-    const fn form(self) -> &'static str {
+    #[must_use]
+    pub const fn form(self) -> &'static str {
         match self {
             Self::Gce => "projects/*/zones/*/disks/*",
             Self::Aws => "vol-*",
@@ -77,8 +78,9 @@ impl Disk {
     pub fn find_mistake(&self) -> Option<String> {
         match self {
             Self::Device(path) => find_mistake(path),
-            Self::Volume(volume) if volume.parts().is_none() => {
-                Some(format!("the volume's id {:?} is not of the form {}", volume.id, volume.cloud.form()))
+            // It becomes a part of an address; whether it has its cloud's form is for whoever asks that cloud.
+            Self::Volume(volume) if !volume.id.trim_start_matches('/').split('/').all(is_plain) => {
+                Some(format!("the volume's id {:?} is none, such as {}", volume.id, volume.cloud.form()))
             }
             // It is a part of the device's path, and a word of a request.
             Self::Volume(volume) if !is_plain(&volume.name) => {
@@ -140,9 +142,13 @@ mod tests {
             (Cloud::Aws, "snap-1"),
             (Cloud::Azure, "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/snapshots/d"),
         ] {
-            let found = Disk::Volume(volume(cloud, id)).find_mistake();
-            assert!(found.is_some_and(|mistake| mistake.contains("is not of the form")), "{id}");
+            assert_eq!(volume(cloud, id).parts(), None, "{id}");
         }
+        for wrong in ["", "/", "projects/p/zones/z/disks/d?x=y", "a b", "a//b", "vol-ä", "vol-1#x", "../x%2f"] {
+            let found = Disk::Volume(volume(Cloud::Aws, wrong)).find_mistake();
+            assert!(found.is_some_and(|mistake| mistake.contains("is none, such as vol-*")), "{wrong:?}");
+        }
+        assert_eq!(Disk::Volume(volume(Cloud::Azure, disk)).find_mistake(), None);
     }
 
     #[test]

@@ -65,6 +65,10 @@ pub(super) fn attach(volume: &Volume, tell: Tell<'_>) -> Result<Vec<PathBuf>> {
     if local.iter().any(|path| path.exists()) {
         return Ok(local);
     }
+    if volume.parts().is_none() {
+        let message = format!("the volume's id {:?} is not of the form {}", volume.id, volume.cloud.form());
+        return Err(Error::config(message).hint("correct etcd_volume in the hand-off"));
+    }
     let mut api: Box<dyn Api> = match volume.cloud {
         Cloud::Gce => Box::new(gce::Compute::new(volume, METADATA, gce::API)?),
         Cloud::Aws => Box::new(aws::Ec2::new(volume, METADATA, None)?),
