@@ -91,10 +91,11 @@ impl<'v> Ec2<'v> {
         let (code, said) = read_error(text);
         let class = if code == "RequestLimitExceeded" { crate::Class::Transient } else { http::class_of(status) };
         let error = Error::new(class, format!("EC2 refuses {action} of {}: {code}", self.volume.id));
-        error.evidence(said).hint(format!(
+        let rights = format!(
             "the machine's role needs ec2:DescribeVolumes, ec2:DescribeInstances, and ec2:AttachVolume on {} and on this machine (docs/aws.md)",
             self.volume.id
-        ))
+        );
+        error.evidence(said).hint(http::advise(status, rights))
     }
 
     /// The names that something of this machine has.

@@ -83,9 +83,8 @@ impl<'v> Manager<'v> {
             },
         );
         let error = Error::new(http::class_of(status), format!("Azure answers {status} about {}", self.volume.name));
-        error
-            .evidence(said)
-            .hint("the machine's identity needs the role that docs/azure.md names, on this disk and this machine")
+        let rights = "the machine's identity needs the role that docs/azure.md names, on this disk and this machine";
+        error.evidence(said).hint(http::advise(status, rights))
     }
 
     /// The data disks of this machine.

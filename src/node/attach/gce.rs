@@ -28,9 +28,11 @@ pub(super) struct Compute<'v> {
     token: Zeroizing<String>,
 }
 
-/// The link that udev makes of the name under which the disk is attached.
+/// The links that udev makes of the name under which the disk is attached: by Google's rules, and by everybody's.
 pub(super) fn devices(volume: &Volume) -> Vec<PathBuf> {
-    vec![format!("/dev/disk/by-id/google-{}", volume.name).into()]
+    ["google-", "scsi-0Google_PersistentDisk_"]
+        .map(|kind| format!("/dev/disk/by-id/{kind}{}", volume.name).into())
+        .into()
 }
 
 impl<'v> Compute<'v> {
@@ -62,9 +64,9 @@ impl<'v> Compute<'v> {
         let said = message.unwrap_or_else(|| http::shorten(&answer.text));
         let error =
             Error::new(http::class_of(status), format!("Compute Engine answers {status} about {}", self.volume.name));
-        error.evidence(said).hint(
-            "the machine's service account needs roles/compute.viewer, and roles/compute.instanceAdmin.v1 for this disk and machine (docs/gce.md)",
-        )
+        let rights = "the machine's service account needs roles/compute.viewer, and roles/compute.instanceAdmin.v1 for this disk and machine \
+            (docs/gce.md)";
+        error.evidence(said).hint(http::advise(status, rights))
     }
 }
 

@@ -79,6 +79,14 @@ pub(super) const fn class_of(status: u16) -> Class {
     }
 }
 
+/// The way out: the rights when they are missing, else the volume itself.
+pub(super) fn advise(status: u16, rights: impl Into<String>) -> String {
+    match status {
+        401 | 403 => rights.into(),
+        _ => "is the volume there, in the zone of this machine? If not, correct etcd_volume in the hand-off: turnup provision".into(),
+    }
+}
+
 fn send(agent: &ureq::Agent, method: &str, url: &str, headers: Headers<'_>, body: Option<&str>) -> Result<Answer> {
     let request = ureq::http::Request::builder().method(method).uri(url);
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));

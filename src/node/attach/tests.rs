@@ -357,6 +357,8 @@ fn a_refusal_says_what_the_cloud_said_and_which_right_is_missing() {
         let error = devices.unwrap_err();
         assert_eq!(error.class(), Class::Person);
         text += &(error.render() + "\n");
+        let (devices, _, _) = run(cloud, World { refuses: Some((404, "{}".into())), ..World::default() });
+        assert!(devices.unwrap_err().next().is_some_and(|next| next.starts_with("is the volume there")));
         // A server that is busy is asked again, and said to be busy when it stays so.
         let (devices, _, world) = run(cloud, World { refuses: Some((503, "busy".into())), ..World::default() });
         assert_eq!(devices.unwrap_err().class(), Class::Transient);
