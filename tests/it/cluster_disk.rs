@@ -154,6 +154,11 @@ fn data_is_moved_by_hand(site: &Site) {
         "mv /etc/kubernetes/manifests/etcd.json /etc/kubernetes/",
         "cp -a /var/lib/etcd/. /var/lib/etcd-disk/",
     ];
+    let plan = ends(site, 0, &["plan"]).out;
+    for word in ["mount /var/lib/etcd-disk", "/dev/etcd-disk (ext4, label shelf)", "it is blank, and will be formatted"]
+    {
+        assert!(plan.contains(word), "{word}: {plan}");
+    }
     is_refused(site, &moving);
     is_refused(site, &moving);
     on_host(
