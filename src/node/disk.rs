@@ -53,8 +53,22 @@ pub(super) enum Judged {
     Blank,
     /// A file system with the label that was asked for; its UUID.
     Ours(String),
+    /// Bytes that nobody knows, as a file system that was made by half would have.
+    Unknown,
     /// Anything else, as a part of a sentence.
     Other(String),
+}
+
+impl Judged {
+    /// What is on the disk, as a part of a sentence.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Blank => "nothing".to_owned(),
+            Self::Ours(uuid) => format!("this cluster's data ({uuid})"),
+            Self::Unknown => "data of no known kind in its first MiB".to_owned(),
+            Self::Other(what) => what.clone(),
+        }
+    }
 }
 
 impl Device {
@@ -140,8 +154,7 @@ impl Device {
         })?;
         let run = Run::new("mkfs.ext4").args(["-q", "-F", "-m", "0", "-L", label]).arg(&self.path).dir("/");
         run.timeout(FORMAT).succeed().map_err(|error| error.hint("turnup bootstrap (formats it anew)"))?;
-        fs_err::remove_file(BEGUN)?;
-        Ok(())
+        forget_begun()
     }
 
     /// Whether a run of ours was killed while it formatted this very device: what is on it now is a half of our own.
@@ -179,6 +192,14 @@ impl Device {
     }
 }
 
+/// Nothing is half formatted any more, or nobody wants to know.
+pub(super) fn forget_begun() -> Result<()> {
+    match fs_err::remove_file(BEGUN) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// The refusal of a disk with something else on it.
 pub(super) fn refuse(path: &Path, label: &str, what: &str) -> Error {
     let shown = path.display();
@@ -210,7 +231,7 @@ fn judge(seen: &Seen, label: &str) -> Judged {
     match (known("TYPE"), known("LABEL")) {
         ("", _) if !seen.known.is_empty() => Judged::Other("something that blkid knows no name for".into()),
         ("", _) if seen.zero => Judged::Blank,
-        ("", _) => Judged::Other("data of no known kind in its first MiB".into()),
+        ("", _) => Judged::Unknown,
         ("ext4", found) if found == label => Judged::Ours(known("UUID").to_owned()),
         (kind, "") => Judged::Other(format!("{kind} without a label")),
         ("ext4", other) => Judged::Other(format!("ext4 with the label {other:?}, as another cluster's")),
@@ -286,7 +307,7 @@ mod tests {
             Seen { zero: true, ..seen("DEVNAME=/dev/sdb\nPTTYPE=gpt\n") },
             Seen { zero: true, ..seen("DEVNAME=/dev/sdb\nUSAGE=crypto\n") },
         ] {
-            assert!(matches!(judge(&other, "shelf"), Judged::Other(_)), "{other:?}");
+            assert!(matches!(judge(&other, "shelf"), Judged::Other(_) | Judged::Unknown), "{other:?}");
         }
     }
 
@@ -300,11 +321,12 @@ mod tests {
             (ours.replace("ext4", "xfs"), "xfs with the label \"shelf\""),
             (ours.replace("ext4", "ext3"), "ext3 with the label \"shelf\""),
             (format!("{ours}PTTYPE=dos\n"), "partitions (dos)"),
-            ("DEVNAME=/dev/sdb\n".to_owned(), "data of no known kind in its first MiB"),
             ("TYPE=LVM2_member\n".to_owned(), "LVM2_member without a label"),
         ] {
             assert_eq!(judge(&seen(&export), "shelf"), Judged::Other(expected.into()), "{export}");
         }
+        // Only of that may a half of ours be made: what has a name is somebody's.
+        assert_eq!(judge(&seen("DEVNAME=/dev/sdb\n"), "shelf"), Judged::Unknown);
         let partitions = Seen { partitions: true, ..seen(ours) };
         assert_eq!(judge(&partitions, "shelf"), Judged::Other("partitions".into()));
     }

@@ -13,7 +13,7 @@ use crate::kill_point;
 use crate::provision::Disk;
 
 use super::complete::{Directory, Mount};
-use super::disk::{Device, Judged, mounted_at, refuse};
+use super::disk::{Device, Judged, forget_begun, mounted_at, refuse};
 use super::up::Report;
 use super::{attach, task};
 
@@ -124,18 +124,19 @@ fn find_device(disk: &Disk, tell: Tell<'_>) -> Result<Device> {
 /// A file system of this cluster's on the device, formatted when that is allowed and nothing is lost by it.
 fn prepare(device: &Device, mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
     let judged = match device.judge(&mount.label)? {
-        Judged::Other(_) if blank == Blank::Format && device.is_half_formatted()? => Judged::Blank,
+        Judged::Unknown if blank == Blank::Format && device.is_half_formatted()? => Judged::Blank,
         judged => judged,
     };
     match judged {
-        Judged::Ours(_) => Ok(()),
+        // A run that was killed right after it had formatted it.
+        Judged::Ours(_) => forget_begun(),
         Judged::Blank if blank == Blank::Format => {
             tell(Report::Waiting(format!("{} is blank: making an ext4 on it", mount.disk)))?;
             device.format(&mount.label)?;
             tell(Report::Changed(format!("ext4 with the label {} on {}", mount.label, mount.disk)))
         }
         Judged::Blank => Err(lost(mount)),
-        Judged::Other(what) => Err(refuse(&device.path, &mount.label, &what)),
+        other => Err(refuse(&device.path, &mount.label, &other.describe())),
     }
 }
 
@@ -228,7 +229,7 @@ pub(super) fn release(path: &str, disk: &Disk, told: &mut dyn FnMut(String) -> R
         }
         told(format!("unmounted {path}; its data stays on {disk} ({})", name_of(&number)))?;
     }
-    Ok(())
+    forget_begun()
 }
 
 /// What differs from these mounts on this host. Looks, and asks no cloud.
@@ -259,7 +260,7 @@ fn foresee(device: Option<&Device>, mount: &Mount) -> Result<Option<String>> {
     Ok(match device.judge(&mount.label)? {
         Judged::Ours(_) => None,
         Judged::Blank => Some("  it is blank, and will be formatted".to_owned()),
-        Judged::Other(what) => Some(format!("  it will be refused: on it is {what}")),
+        other => Some(format!("  it will be refused: on it is {}", other.describe())),
     })
 }
 
