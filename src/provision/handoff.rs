@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::{self, Document};
 use crate::error::{Class, Error, Result};
 
-use super::volume::{Disk, Volume};
+use super::volume::{self, Disk};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "turnup.provision/1";
@@ -131,7 +131,7 @@ pub struct Host {
     pub etcd_device: String,
     /// The same as a volume that the host attaches by its cloud's API; never both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub etcd_volume: Option<Volume>,
+    pub etcd_volume: Option<volume::Volume>,
 }
 
 /// What keeps pods off a node that do not tolerate it; in JSON a text: `KEY=VALUE:EFFECT` or `KEY:EFFECT`.

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::cloud_support::mirror;
+use crate::cluster_disk::Disk;
 use crate::cluster_support::{Site, can_make_hosts};
 
 const ADDRESS: &str = "10.123.19.10";
@@ -34,6 +35,9 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     site.configure("10.123.19.0/24", 0);
     site.warm_cache();
     site.ok(&["provision"]);
+    // The volume, as Google's machine has it once it is attached.
+    let disk = Disk::new(&site);
+    disk.plug_in_as(&site, "/dev/disk/by-id/google-far-etcd-main-a");
     configure(&site);
     site.env.insert("TURNUP_CONFIG".into(), "far.json".into());
 
@@ -45,6 +49,8 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     let key = key.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     assert_eq!(handoff["hosts"][0]["ssh"]["host_key"], key, "the real one, learnt by the real ssh");
     site.ok(&["validate"]);
+    assert_eq!(handoff["hosts"][0]["etcd_volume"]["name"], "far-etcd-main-a");
+    assert_eq!(disk.look("LABEL"), "far");
 
     let again = site.ok(&["up"]);
     assert!(again.err.contains("0 ran") && !again.err.contains(" begins"), "{again}");

@@ -22,13 +22,13 @@ const MOUNT: &str = "/var/lib/etcd-disk";
 const SECOND: [&str; 4] = ["--config", "disk.json", "--state-dir", "second"];
 
 /// A file that is a disk. Dropped, or found by the next run, it is none any more.
-struct Disk {
+pub(crate) struct Disk {
     device: String,
     file: std::path::PathBuf,
 }
 
 impl Disk {
-    fn new(site: &Site) -> Self {
+    pub(crate) fn new(site: &Site) -> Self {
         let file = site.dir.with_extension("img");
         sh(&format!(
             "losetup --noheadings --output NAME --associated '{}' | xargs -r losetup --detach",
@@ -40,15 +40,19 @@ impl Disk {
         Self { device: device.trim().to_owned(), file }
     }
 
-    /// A node for it on the host, as the host's kernel would make it: gone with a restart.
     fn plug_in(&self, site: &Site) {
+        self.plug_in_as(site, DEVICE);
+    }
+
+    /// A node for it on the host, as the host's kernel would make it: gone with a restart.
+    pub(crate) fn plug_in_as(&self, site: &Site, device: &str) {
         let number = tool("lsblk", &["--noheadings", "--nodeps", "--output", "MAJ:MIN", &self.device]);
         let (major, minor) = number.trim().split_once(':').unwrap();
-        site.in_host(HOST, &format!("mknod -m 600 {DEVICE} b {major} {minor}"));
+        site.in_host(HOST, &format!("mkdir -p $(dirname {device}) && mknod -m 600 {device} b {major} {minor}"));
     }
 
     /// What blkid finds, past its cache.
-    fn look(&self, what: &str) -> String {
+    pub(crate) fn look(&self, what: &str) -> String {
         let output = Command::new("blkid").args(["-p", "-s", what, "-o", "value", &self.device]).output().unwrap();
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
