@@ -20,8 +20,8 @@ mod steps;
 pub mod terraform;
 mod tfplan;
 mod tfstate;
-mod volumes;
 pub mod volume;
+mod volumes;
 
 pub use adopt::{Origin, adopt, find_lender};
 pub use apply::{allow_losses, find_drift};
@@ -30,5 +30,5 @@ pub use destroy::{Made, Volumes, destroy, list_made};
 pub use forecast::{forecast, forecast_key};
 pub use handoff::{Handoff, Host, Role, Taint};
 pub use steps::{has_made, phase};
-pub use volumes::hold_data;
 pub use volume::Disk;
+pub use volumes::hold_data;
