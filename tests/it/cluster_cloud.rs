@@ -2,6 +2,8 @@
 //! of a host on this machine. From there on everything is real: ssh learns the host's key, the host becomes a node, the cluster works.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::cloud_support::mirror;
@@ -24,6 +26,22 @@ fn configure(site: &Site) {
 
 fn far(site: &Site, file: &str) -> Value {
     site.json_of(&format!(".turnup/far/{file}"))
+}
+
+/// A Node that somebody writes stands for the host that joins by itself: no cloud makes one here.
+fn a_group_is_waited_for(site: &Site) {
+    site.ok(&["config", "set", "phase1.num_nodes=1"]);
+    site.ok(&["provision"]);
+    let mut waiting = site.start(&["bootstrap"]);
+    waiting.wait_for("workers: 0 of 1 hosts have joined");
+    fs_err::copy(site.dir.join(".turnup/far/kubeconfig"), site.path("kubeconfig")).unwrap();
+    let node = json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "far-workers-x1y2", "labels": {"turnup.dev/group": "workers"}}});
+    fs_err::write(site.dir.join("node.json"), node.to_string()).unwrap();
+    site.kubectl(&["create", "--filename", &site.dir.join("node.json").display().to_string()]);
+    let done = waiting.wait(Duration::from_mins(3));
+    assert_eq!(done.code, Some(0), "{done}");
+    assert!(site.ok(&["bootstrap"]).err.contains("0 ran"));
 }
 
 #[test]
@@ -62,6 +80,7 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     assert_eq!(changed, ["~   resource google_compute_firewall.api[0]"], "{plan}");
     site.ok(&["up"]);
     site.ok(&["validate"]);
+    a_group_is_waited_for(&site);
     let refused = site.fails(4, &["down", "--yes"]);
     assert!(refused.err.contains("google_compute_disk.etcd"), "the data is not lost by one word: {refused}");
     site.ok(&["down", "--destroy-volumes", "--yes"]);
