@@ -108,6 +108,7 @@ impl Values<'_> {
             replicas => settings.dns_replicas,
             api_host => self.api.host_for_nodes(),
             api_port => self.api.port,
+            flannel_backend => &settings.flannel_backend,
         };
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -139,7 +139,13 @@ impl Render {
 impl Action for Render {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let cluster = &self.0.cluster;
-        let settings = ["phase3.", "phase2.pod_cidr", "phase2.service_cidr", "phase2.cluster_domain"];
+        let settings = [
+            "phase3.",
+            "phase2.pod_cidr",
+            "phase2.service_cidr",
+            "phase2.cluster_domain",
+            "phase2.network.flannel_backend",
+        ];
         Ok(cluster
             .inputs(&settings)
             .with("API endpoint", format!("{:?}", self.0.handoff.api))

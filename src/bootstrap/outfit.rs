@@ -105,7 +105,7 @@ impl<'a> Outfit<'a> {
             ports: self.seat.role.ports(self.cluster.settings.api_port),
             users: Vec::new(),
             // A container's kernel is the machine's around it, which the doctor has looked at.
-            modules: if self.facts.container { Vec::new() } else { vec!["overlay".into(), "nf_tables".into()] },
+            modules: if self.facts.container { Vec::new() } else { self.modules() },
             sysctls: kubelet::sysctls(),
             pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
             mounts: Vec::new(),
@@ -116,6 +116,11 @@ impl<'a> Outfit<'a> {
             units: agents.units()?.into_iter().filter(|unit| unit.name == CONTAINERD).collect(),
             health: Vec::new(),
         })
+    }
+
+    fn modules(&self) -> Vec<String> {
+        let wraps = self.cluster.settings.flannel_backend == "vxlan";
+        ["overlay", "nf_tables"].into_iter().chain(wraps.then_some("vxlan")).map(Into::into).collect()
     }
 
     /// All of a worker that asks for its certificates itself: the machine, the cluster's authority and kubelet. `authority` is in PEM.

@@ -62,7 +62,9 @@ fn configure(site: &Site, list: &[Value], key: &str) {
     let hosts = format!("phase1.baremetal.hosts={}", json!(list));
     let mut set = vec!["config", "set", "phase1.cloud_provider=baremetal", "phase1.cluster_name=shelf", &hosts];
     let key = format!("phase1.ssh.private_key_file=keys/{key}");
-    set.extend([&key, "phase1.ssh.known_hosts_file=keys/known_hosts"]);
+    // The way between pods that clouds have; other clusters here have the other one.
+    let tunnel = "phase2.network.flannel_backend=vxlan";
+    set.extend([&key, "phase1.ssh.known_hosts_file=keys/known_hosts", tunnel]);
     ends(site, 0, &set);
 }
 
