@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::config::Settings;
 use crate::error::Result;
 
-use super::{ControlPlaneHost, Defaults, Group, Spec, Target, absolute, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, Spec, Target, WORKERS, absolute, fit, refused, require_apart};
 
 /// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or `-control-plane-0` and five characters.
 const PREFIX: usize = 37;
@@ -156,11 +156,13 @@ impl Gce {
                 &spec.etcd.volume.kind,
             )?;
         }
+        let images = spec.control_plane.values().map(|host| &host.image);
+        images.chain(spec.groups.values().map(|group| &group.image)).try_for_each(|image| check_image(image))?;
         for (name, group) in &spec.groups {
-            let key = if group.machine_type.is_empty() {
+            let key = if name == WORKERS {
                 "phase1.gce.instance_type".to_owned()
             } else {
-                format!("the machine type of the group {name}")
+                format!("phase1.node_groups: the group {name}")
             };
             check_machine(&key, &group.machine_type, "phase1.gce.disk_type", &group.disk_type)?;
             check_labels(&format!("phase1.node_groups: tags of {name}"), &group.tags)?;
@@ -185,12 +187,26 @@ impl Gce {
     }
 }
 
+/// Hosts become nodes by their user data, which Google's own images of Debian do not read: they have no cloud-init.
+fn check_image(image: &str) -> Result<()> {
+    if !image.contains("debian-cloud/") {
+        return Ok(());
+    }
+    let why = format!("{image} is an image of Debian by Google, which runs no cloud-init: its hosts would never join");
+    Err(refused("phase1.gce.os_image", why).hint(
+        "turnup config unset phase1.gce.os_image (Ubuntu 24.04), or name an image of your own that has cloud-init",
+    ))
+}
+
 /// A machine type has a family that exists, and the disk is one that it takes.
 fn check_machine(key: &str, machine: &str, disk_key: &str, disk: &str) -> Result<()> {
     let family = machine.split('-').next().unwrap_or_default();
     let known = FAMILIES.contains(&family) || machine.starts_with("custom-");
     if !known || !machine.contains('-') {
         let error = refused(key, format!("{machine} is no machine type of Compute Engine"));
+        if known {
+            return Err(error.hint(format!("a machine type has a size, such as {family}-standard-2")));
+        }
         return Err(match kconfig::suggest(family, FAMILIES.into_iter()) {
             Some(near) => error.hint(format!(
                 "did you mean {}? (gcloud compute machine-types list)",
@@ -220,3 +236,7 @@ fn check_labels(key: &str, labels: &BTreeMap<String, String>) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "gce_tests.rs"]
+mod tests;

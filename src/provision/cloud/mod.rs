@@ -375,7 +375,8 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
             .hint("say how many control-plane hosts there are with phase1.control_plane.count, and a bastion with phase1.ssh.bastion"));
     }
     if asked.iter().any(|group| group.name == CONTROL_PLANE) {
-        return Err(refused("phase1.node_groups", format!("no group of workers can be called {CONTROL_PLANE}")));
+        return Err(refused("phase1.node_groups", format!("no group of workers can be called {CONTROL_PLANE}"))
+            .hint("give the group another name"));
     }
     let size: u32 = settings.get_number("phase1.num_nodes")?;
     if asked.is_empty() && size > 0 {

@@ -1,0 +1,39 @@
+//! What Google would refuse is refused here, with its setting and the way out; what it would take is not.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use super::*;
+use crate::config::TreeSource;
+
+fn spec(changes: &[(&str, &str)]) -> Result<Spec> {
+    let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+    let all = [&[("phase1.cloud_provider", "gce"), ("phase1.gce.project", "a-project")], changes].concat();
+    settings.set_all(&all).unwrap();
+    Spec::read(&settings)
+}
+
+#[test]
+fn what_compute_engine_refuses_is_refused_with_its_setting() {
+    let cases: [&[(&str, &str)]; 7] = [
+        &[("phase1.gce.instance_type", "n2d")],
+        &[("phase1.gce.instance_type", "e3-standard-2")],
+        &[("phase1.gce.instance_type", "c4-standard-4")],
+        &[("phase1.gce.os_image", "projects/debian-cloud/global/images/family/debian-12")],
+        &[("phase1.tags", "Team=a")],
+        &[("phase1.node_groups", r#"[{"name": "far", "role": "worker", "size": 1, "zones": ["europe-west3-a"]}]"#)],
+        &[("phase1.node_groups", r#"[{"name": "control-plane", "role": "worker", "size": 1}]"#)],
+    ];
+    let told = cases.map(|changes| {
+        let error = spec(changes).unwrap_err();
+        assert_eq!(error.class(), crate::error::Class::Config, "{changes:?}");
+        error.render()
+    });
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn what_is_fine_is_taken() {
+    spec(&[]).unwrap();
+    spec(&[("phase1.gce.instance_type", "c4-standard-4"), ("phase1.gce.disk_type", "hyperdisk-balanced")]).unwrap();
+    spec(&[("phase1.gce.os_image", "projects/a-project/global/images/node-1")]).unwrap();
+    assert!(spec(&[("phase1.num_nodes", "0")]).unwrap().groups.is_empty());
+}
