@@ -21,7 +21,7 @@ const GOOGLE: &str = "github.com/hashicorp/terraform-provider-google@v1.20.1-0.2
 const AZURERM: &str = "github.com/hashicorp/terraform-provider-azurerm@v1.44.1-0.20260824201233-fae580791926";
 
 /// Of Azure's configurations those whose resources the emulator knows how to answer for.
-const AZURE_PROFILES: [&str; 1] = ["single"];
+const AZURE_PROFILES: [&str; 2] = ["single", "ha-private"];
 
 /// Where things are kept outside of the checkout.
 pub(crate) fn cache() -> PathBuf {
@@ -182,7 +182,9 @@ fn azure_lives_in_an_emulator() {
     let provider = build_provider(AZURERM);
     let dir = tempfile::tempdir().unwrap();
     make_certificate(dir.path());
-    for name in AZURE_PROFILES {
+    // `TURNUP_PROFILE=name` picks one while it is being worked on.
+    let picked = std::env::var("TURNUP_PROFILE").unwrap_or_default();
+    for name in AZURE_PROFILES.into_iter().filter(|name| picked.is_empty() || *name == picked) {
         let config = &profiles("azure")[name];
         let emulator = Emulator::start("arm.py", &[dir.path()]);
         let module = Module::new("azure", "azurerm", &provider, config, azure_environment(&emulator, dir.path()));
