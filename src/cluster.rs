@@ -62,6 +62,8 @@ pub struct ClusterSettings {
     pub target: String,
     pub num_nodes: u32,
     pub hosts_file: String,
+    /// What leads to all API servers of bare metal; empty where the one control-plane host does.
+    pub api_host: String,
     pub hosts: Vec<ListedHost>,
     pub access: Access,
     pub subnet: Network,
@@ -311,6 +313,7 @@ impl ClusterSettings {
             name: settings.get("phase1.cluster_name")?,
             num_nodes: settings.get_number("phase1.num_nodes")?,
             hosts_file: settings.get("phase1.baremetal.hosts_file")?,
+            api_host: settings.get("phase1.api.host")?,
             hosts: settings.get_records("phase1.baremetal.hosts")?,
             access: Access::read(settings, work_dir)?,
             subnet,

@@ -84,8 +84,8 @@ impl Room {
     }
 
     /// The cluster is another one when its control-plane host was made anew.
-    fn cluster_inputs(&self) -> Result<Inputs> {
-        Ok(Inputs::new().with("control-plane host", &self.handoff.control_plane()?.instance))
+    fn cluster_inputs(&self) -> Inputs {
+        Inputs::new().with("control-plane host", self.handoff.control_plane_instances())
     }
 
     fn hosts(&self) -> Vec<String> {
@@ -219,7 +219,7 @@ impl Apply {
 
 impl Action for Apply {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(self.0.manifest_inputs(self.0.cluster_inputs()?))
+        Ok(self.0.manifest_inputs(self.0.cluster_inputs()))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
@@ -243,7 +243,7 @@ impl Action for Apply {
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
-        if change::is_unknown(&self.0.handoff.control_plane()?.instance) {
+        if self.0.handoff.control_planes().any(|host| change::is_unknown(&host.instance)) {
             return Ok(Preview::after("bootstrap/api"));
         }
         match self.find_changes() {
@@ -293,7 +293,7 @@ struct Wait(Arc<Room>);
 impl Action for Wait {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let inputs =
-            self.0.manifest_inputs(self.0.cluster_inputs()?).with("network", self.0.cluster.settings.cni.to_string());
+            self.0.manifest_inputs(self.0.cluster_inputs()).with("network", self.0.cluster.settings.cni.to_string());
         let hosts = self.0.handoff.hosts.iter();
         Ok(hosts.fold(inputs, |inputs, host| inputs.with(format!("host {}", host.name), &host.instance)))
     }

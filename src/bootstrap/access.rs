@@ -11,9 +11,9 @@ pub(super) struct Access(pub(super) Node);
 
 impl Action for Access {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let control_plane = self.0.handoff.control_plane()?;
         let manifest = self.0.cluster.source.digest("templates/bootstrap/access.yaml");
-        let inputs = Inputs::new().with("host instance", &control_plane.instance).with("manifest", manifest);
+        let inputs =
+            Inputs::new().with("host instance", self.0.handoff.control_plane_instances()).with("manifest", manifest);
         let tokens = user_data::token_ids(&self.0.cluster)?;
         Ok(if tokens.is_empty() { inputs } else { inputs.with("tokens of groups", tokens) })
     }

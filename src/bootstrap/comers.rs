@@ -51,10 +51,11 @@ fn look(kubectl: &Kubectl, groups: &[HostGroup]) -> Result<Vec<String>> {
 
 impl Action for Comers {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let control_plane = self.0.handoff.control_plane()?;
         let wanted: Vec<String> =
             self.0.handoff.groups.iter().map(|group| format!("{} {}", group.name, wanted(group))).collect();
-        Ok(Inputs::new().with("host instance", &control_plane.instance).with("groups", wanted.join(", ")))
+        Ok(Inputs::new()
+            .with("host instance", self.0.handoff.control_plane_instances())
+            .with("groups", wanted.join(", ")))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {

@@ -16,9 +16,10 @@ use crate::node::Facts;
 use crate::node::complete::{Complete, Content, Directory, File, Health, User};
 use crate::provision::{Handoff, Host, Role};
 
-use super::control_plane::{ControlPlane, ETCD_DIR, ETCD_USER};
+use super::control_plane::{self, ControlPlane, ETCD_DIR, ETCD_USER};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::{self, Agents};
+use super::members::Members;
 use super::outfit::{Group, Outfit, Seat, node_directories};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
 use super::user_data;
@@ -48,25 +49,28 @@ pub struct Completion<'a> {
 impl Completion<'_> {
     /// Every certificate of the cluster.
     pub fn leaves(&self) -> Result<Vec<Leaf>> {
-        let control_plane = self.handoff.control_plane()?;
         let host_names = |host: &Host| vec![host.name.clone(), host.address.to_string()];
-        let mut etcd_names = host_names(control_plane);
-        etcd_names.extend(["localhost".into(), "127.0.0.1".into()]);
-        let etcd = |file: &str, name: &str| Leaf {
-            client: true,
-            ..Leaf::server(file, Authority::Etcd, name, etcd_names.clone())
-        };
         let cluster = Authority::Cluster;
         let mut leaves = vec![
-            Leaf::server("apiserver", cluster, "kube-apiserver", self.control_plane(control_plane).api_names()?),
             Leaf::client("apiserver-kubelet-client", cluster, "kube-apiserver-kubelet-client", None),
             Leaf::client("apiserver-etcd-client", Authority::Etcd, "kube-apiserver-etcd-client", None),
             Leaf::client("front-proxy-client", Authority::FrontProxy, "front-proxy-client", None),
             Leaf::client("controller-manager", cluster, "system:kube-controller-manager", None),
             Leaf::client("scheduler", cluster, "system:kube-scheduler", None),
-            etcd("etcd-server", &control_plane.name),
-            etcd("etcd-peer", &control_plane.name),
         ];
+        for host in self.handoff.control_planes() {
+            let name = &host.name;
+            let mut etcd_names = host_names(host);
+            etcd_names.extend(["localhost".into(), "127.0.0.1".into()]);
+            let etcd =
+                |file: String| Leaf { client: true, ..Leaf::server(&file, Authority::Etcd, name, etcd_names.clone()) };
+            let api_names = control_plane::api_names(&self.cluster.settings, &self.handoff.api, host)?;
+            leaves.extend([
+                Leaf::server(&format!("apiserver-{name}"), cluster, "kube-apiserver", api_names),
+                etcd(format!("etcd-server-{name}")),
+                etcd(format!("etcd-peer-{name}")),
+            ]);
+        }
         for host in &self.handoff.hosts {
             let user = format!("system:node:{}", host.name);
             let serving = Leaf::server(&format!("kubelet-{}", host.name), cluster, &user, host_names(host));
@@ -116,10 +120,6 @@ impl Completion<'_> {
         Outfit { cluster: self.cluster, artifacts: self.artifacts, seat, facts, has_workers }
     }
 
-    fn control_plane<'b>(&'b self, host: &'b Host) -> ControlPlane<'b> {
-        ControlPlane { settings: &self.cluster.settings, handoff: self.handoff, host, image: &|_| Ok(String::new()) }
-    }
-
     fn reference(&self, image: &str) -> Result<String> {
         self.artifacts.reference(image)
     }
@@ -147,26 +147,26 @@ impl Completion<'_> {
 
     fn control_plane_files(&self, host: &Host, files: &mut Contents<'_>) -> Result<()> {
         const PKI: &str = "/etc/kubernetes/pki";
-        for name in ["apiserver", "apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client"] {
-            files.public(&format!("{PKI}/{name}.crt"), &format!("{name}.crt"))?;
-            files.key(&format!("{PKI}/{name}.key"), &format!("{name}.key"), 0)?;
+        for name in ["apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client"] {
+            files.pair(&format!("{PKI}/{name}"), name, 0)?;
         }
+        files.pair(&format!("{PKI}/apiserver"), &format!("apiserver-{}", host.name), 0)?;
         files.key(&format!("{PKI}/ca.key"), "ca.key", 0)?;
         files.key(&format!("{PKI}/sa.key"), "sa.key", 0)?;
         files.public(&format!("{PKI}/sa.pub"), "sa.pub")?;
         files.public(&format!("{PKI}/front-proxy-ca.crt"), "front-proxy-ca.crt")?;
         files.public(&format!("{PKI}/etcd/ca.crt"), "etcd-ca.crt")?;
         for name in ["server", "peer"] {
-            files.public(&format!("{PKI}/etcd/{name}.crt"), &format!("etcd-{name}.crt"))?;
-            files.key(&format!("{PKI}/etcd/{name}.key"), &format!("etcd-{name}.key"), ETCD_USER)?;
+            files.pair(&format!("{PKI}/etcd/{name}"), &format!("etcd-{name}-{}", host.name), ETCD_USER)?;
         }
         self.component_kubeconfigs(files)?;
         let reference = |name: &str| self.reference(name);
-        let control_plane = ControlPlane { image: &reference, ..self.control_plane(host) };
+        let settings = &self.cluster.settings;
+        let members = Members::read(self.cluster, self.handoff)?;
+        let control_plane = ControlPlane { settings, host, member: members.get(&host.name)?, image: &reference };
         for (path, text) in control_plane.files() {
             files.text(path, text);
         }
-        let settings = &self.cluster.settings;
         if settings.audit {
             let policy = self.cluster.source.read_text("templates/bootstrap/audit-policy.json")?;
             files.text("/etc/kubernetes/config/audit-policy.json", policy);
@@ -248,6 +248,12 @@ impl Contents<'_> {
         let text = self.pki.text(name, ending)?;
         self.secret(path, file, text, owner);
         Ok(())
+    }
+
+    /// A certificate and its key, from `pki/` to where the path says, without their endings.
+    fn pair(&mut self, path: &str, name: &str, owner: u32) -> Result<()> {
+        self.public(&format!("{path}.crt"), &format!("{name}.crt"))?;
+        self.key(&format!("{path}.key"), &format!("{name}.key"), owner)
     }
 
     fn secret(&mut self, path: &str, name: &str, text: String, owner: u32) {

@@ -3,10 +3,12 @@
 use serde_json::json;
 
 use crate::cluster::ClusterSettings;
-use crate::provision::{Handoff, Host};
+use crate::provision::Host;
+use crate::provision::handoff::Endpoint;
 
 use super::component::Flags;
 use super::manifest::StaticPod;
+use super::members::Member;
 
 /// The system user and group of etcd on the host: its data and key are its own.
 pub(super) const ETCD_USER: u32 = 2379;
@@ -21,8 +23,9 @@ const PKI: &str = "/etc/kubernetes/pki";
 /// What the manifests are made from.
 pub(super) struct ControlPlane<'a> {
     pub(super) settings: &'a ClusterSettings,
-    pub(super) handoff: &'a Handoff,
     pub(super) host: &'a Host,
+    /// The host's member of etcd.
+    pub(super) member: &'a Member,
     /// Image references by component.
     pub(super) image: &'a dyn Fn(&str) -> crate::Result<String>,
 }
@@ -35,20 +38,19 @@ impl ControlPlane<'_> {
 
     fn etcd(&self) -> crate::Result<StaticPod> {
         let address = self.host.address;
-        let name = &self.host.name;
         let dir = if self.host.etcd_disk().is_some() { ETCD_DISK } else { ETCD_DIR };
         let flags = Flags::new()
-            .set("name", name)
+            .set("name", &self.host.name)
             // Below the root of the disk, which has a lost+found.
             .set("data-dir", format!("{dir}/data"))
             .set("listen-client-urls", format!("https://127.0.0.1:2379,https://{address}:2379"))
             .set("advertise-client-urls", format!("https://{address}:2379"))
             .set("listen-peer-urls", format!("https://{address}:2380"))
             .set("initial-advertise-peer-urls", format!("https://{address}:2380"))
-            .set("initial-cluster", format!("{name}=https://{address}:2380"))
+            .set("initial-cluster", self.member.first.join(","))
             .set("initial-cluster-token", format!("turnup-{}", self.settings.name))
             .set_all([
-                ("initial-cluster-state", "new"),
+                ("initial-cluster-state", self.member.cluster_state()),
                 ("listen-metrics-urls", "http://127.0.0.1:2381"),
                 ("client-cert-auth", "true"),
                 ("peer-client-cert-auth", "true"),
@@ -248,22 +250,21 @@ impl ControlPlane<'_> {
         }
         json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins})
     }
+}
 
-    /// The names and addresses at which clients reach the API server.
-    pub(super) fn api_names(&self) -> crate::Result<Vec<String>> {
-        let domain = &self.settings.cluster_domain;
-        let service = self.settings.service_cidr.address(1);
-        let service = service.ok_or_else(|| crate::Error::config("phase2.service_cidr is too small"))?;
-        let mut names: Vec<String> =
-            ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"].map(Into::into).into();
-        names.push(format!("kubernetes.default.svc.{domain}"));
-        names.extend([self.host.name.clone(), self.host.address.to_string(), service.to_string(), "127.0.0.1".into()]);
-        names.push(self.handoff.api.host.clone());
-        names.extend(self.handoff.api.internal_host.clone());
-        names.sort();
-        names.dedup();
-        Ok(names)
-    }
+/// The names and addresses at which clients reach the API server of one host.
+pub(super) fn api_names(settings: &ClusterSettings, api: &Endpoint, host: &Host) -> crate::Result<Vec<String>> {
+    let service = settings.service_cidr.address(1);
+    let service = service.ok_or_else(|| crate::Error::config("phase2.service_cidr is too small"))?;
+    let mut names: Vec<String> =
+        ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"].map(Into::into).into();
+    names.push(format!("kubernetes.default.svc.{}", settings.cluster_domain));
+    names.extend([host.name.clone(), host.address.to_string(), service.to_string(), "127.0.0.1".into()]);
+    names.push(api.host.clone());
+    names.extend(api.internal_host.clone());
+    names.sort();
+    names.dedup();
+    Ok(names)
 }
 
 /// What the API server writes down of every request, and how much of it is kept: 30 days, 10 files of 100 MB.

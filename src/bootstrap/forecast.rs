@@ -12,6 +12,7 @@ use crate::provision::{Handoff, handoff};
 use crate::state::Store;
 
 use super::complete::{Completion, file_of};
+use super::membership;
 use super::pki::{Authority, Leaf, Pki};
 use super::steps::facts_file;
 
@@ -24,6 +25,7 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
         _ => Obtained::pinned(&selection),
     };
     cluster.write_document(Obtained::FILE, &artifacts, 0o644)?;
+    membership::forecast(cluster, real, &handoff)?;
     let completion = Completion { cluster, handoff: &handoff, artifacts: &artifacts };
     write_certificates(store, &cluster.settings.name, &completion.leaves()?)?;
     let alike = known_facts(real)?.unwrap_or_else(usual_facts);

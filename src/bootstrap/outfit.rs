@@ -176,8 +176,9 @@ impl<'a> Outfit<'a> {
             Ok(Binary { name: name.into(), sha256: self.artifacts.sha256(name)?, path: format!("{dir}/{name}") })
         };
         let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet"];
+        let control: &[&str] = if self.seat.role == Role::ControlPlane { &["etcdctl"] } else { &[] };
         let plugins = ["bridge", "host-local", "loopback", "portmap"];
-        let tools = tools.into_iter().map(|name| place(name, "/opt/turnup/bin"));
+        let tools = tools.iter().chain(control).map(|name| place(name, "/opt/turnup/bin"));
         tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
     }
 

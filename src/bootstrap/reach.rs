@@ -112,6 +112,11 @@ impl<'a> Reach<'a> {
         Ok(count)
     }
 
+    /// Runs a program there; what it prints.
+    pub(super) fn run(&self, words: &[&str]) -> Result<String> {
+        Ok(self.ssh.run(words)?.stdout)
+    }
+
     /// Starts kubelet anew; pods run on.
     pub(super) fn restart_kubelet(&self) -> Result<()> {
         self.ssh.run(&["systemctl", "restart", "kubelet.service"])?;

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::phase::Cx;
 use crate::provision::{Host, Role};
 
+use super::membership;
 use super::reach::Reach;
 use super::steps::kubectl;
 
@@ -44,12 +45,20 @@ fn reset_host(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<Outcome> {
     reach.node_down(cx).map(Outcome::Clean)
 }
 
-/// Deletes the Node object of a worker, so that its pods go elsewhere; says when the API does not answer, which stops nobody.
-pub fn delete_node(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<()> {
+/// Tells the cluster that these hosts leave it: their Node objects go, so that their pods go elsewhere, and etcd forgets its members on
+/// them. An etcd that cannot be told is an error: what it still counts on must not lose its data.
+pub fn leave(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
+    let handoff = cluster.handoff()?;
+    let stays = handoff.control_planes().any(|host| hosts.iter().all(|gone| gone.name != host.name));
     // Without its control plane there is no API to ask.
-    if host.role == Role::ControlPlane {
-        return Ok(());
+    for host in hosts.iter().filter(|host| stays || host.role == Role::Worker) {
+        delete_node(cluster, host, cx)?;
     }
+    membership::take_out(cluster, hosts, cx)
+}
+
+/// Says when the API does not answer, which stops nobody.
+fn delete_node(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<()> {
     let client = kubectl(cluster).map(|client| client.within(cx));
     let deleted =
         client.and_then(|client| client.run(&["delete", "node", &host.name, "--ignore-not-found", "--wait=false"]));

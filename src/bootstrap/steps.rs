@@ -24,6 +24,8 @@ use super::complete::{Completion, Secrets, file_of};
 use super::forecast::foresee_certificates;
 use super::kubeconfig::{self, Identity};
 use super::machine;
+use super::members::{Member, Members};
+use super::membership::{self, Membership, Turns};
 use super::nodes::{self, Marks, Nodes};
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
@@ -33,8 +35,9 @@ use super::token;
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let shared = || Arc::clone(cluster);
     let handoff = cluster.handoff()?;
-    let nodes = Arc::new(Nodes::default());
-    let step = || Node { cluster: shared(), handoff: handoff.clone(), nodes: Arc::clone(&nodes) };
+    let (nodes, turns) = (Arc::new(Nodes::default()), Arc::new(Turns::default()));
+    let step =
+        || Node { cluster: shared(), handoff: handoff.clone(), nodes: Arc::clone(&nodes), turns: Arc::clone(&turns) };
     let mut manifest = cluster.manifest("bootstrap")?;
     // Nobody waits for hosts of groups where there are none.
     manifest.steps.retain(|step| step.name != "groups" || !handoff.groups.is_empty());
@@ -42,6 +45,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .phase("bootstrap", manifest, cluster.phase_hosts()?)
         .with("artifacts", Artifacts(step()))
         .with("pki", Certificates(step()))
+        .with("members", Membership(step()))
         .with("inspect", Inspect(step()))
         .with("complete", Compute(step()))
         .with("control-plane", Up(step()))
@@ -93,6 +97,7 @@ pub(super) struct Node {
     pub(super) cluster: Arc<Cluster>,
     pub(super) handoff: Handoff,
     nodes: Arc<Nodes>,
+    pub(super) turns: Arc<Turns>,
 }
 
 impl Node {
@@ -339,7 +344,12 @@ impl Action for Compute {
         // Of the other hosts only their number matters: whether the control plane is kept free of pods. Certificates are no input:
         // what they say follows from the rest, and `verify` sees one that was renewed.
         let workers = self.0.handoff.hosts.iter().any(|host| host.role == Role::Worker);
-        let this = if host.role == Role::ControlPlane { json!([host, workers]) } else { json!(host) };
+        let this = if host.role == Role::ControlPlane {
+            let members = Members::read(cluster, &self.0.handoff)?;
+            json!([host, workers, members.get(&host.name).map(Member::first_start).unwrap_or_default()])
+        } else {
+            json!(host)
+        };
         Ok(cluster
             .inputs(&["phase1.cluster_name", "phase2."])
             .with("host", this.to_string())
@@ -388,9 +398,10 @@ impl Action for Up {
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
-        let reach = Reach::new(&self.0.cluster, self.0.host(host)?, cx)?;
+        let host = self.0.host(host)?;
+        let reach = Reach::new(&self.0.cluster, host, cx)?;
         reach.copy_turnup(&self.0.cluster)?;
-        self.0.bring_up(&reach, None, cx)
+        membership::start(&self.0, host, cx, || self.0.bring_up(&reach, None, cx))
     }
 }
 
@@ -399,11 +410,14 @@ struct Api(Node);
 
 impl Action for Api {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let control_plane = self.0.handoff.control_plane()?;
         let endpoint = format!("{:?}", self.0.handoff.api);
-        let inputs = Inputs::new().with("host instance", &control_plane.instance).with("API endpoint", endpoint);
+        let instances = self.0.handoff.control_plane_instances();
+        let mut inputs = Inputs::new().with("host instance", instances).with("API endpoint", endpoint);
         // With another manifest the API server starts anew, and is to be waited for.
-        Ok(inputs.with("kube-apiserver", self.0.api_manifest(&control_plane.name)?))
+        for host in self.0.handoff.control_planes() {
+            inputs.insert(format!("kube-apiserver of {}", host.name), self.0.api_manifest(&host.name)?);
+        }
+        Ok(inputs)
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
@@ -426,8 +440,9 @@ impl Action for Api {
         if waited {
             // While there was no API server to talk to, kubelet's tries to register and to show its static pods have backed off to
             // seven seconds and a minute; a new start tries at once. The static pods run on.
-            let host = self.0.handoff.control_plane()?;
-            Reach::new(&self.0.cluster, host, cx)?.restart_kubelet()?;
+            for host in self.0.handoff.control_planes() {
+                Reach::new(&self.0.cluster, host, cx)?.restart_kubelet()?;
+            }
         }
         Ok(())
     }
@@ -475,8 +490,8 @@ struct Register(Node);
 impl Action for Register {
     fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
         let host = self.0.host(host)?;
-        let control_plane = self.0.handoff.control_plane()?;
-        let inputs = Inputs::new().with("host instance", &host.instance).with("cluster", &control_plane.instance);
+        let cluster = self.0.handoff.control_plane_instances();
+        let inputs = Inputs::new().with("host instance", &host.instance).with("cluster", cluster);
         Ok(inputs.with("labels and taints", format!("{:?}", marks(host))))
     }
 

@@ -40,8 +40,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     session.finish(|session| {
         let _lock = session.lock()?;
         let cx = session.context("reset", BUDGET)?;
-        // First the object: its pods go elsewhere, and a kubelet that still runs does not make it again.
-        hosts.iter().try_for_each(|host| reset::delete_node(&session.cluster, host, &cx))?;
+        // Before they are reset: pods go elsewhere, and a kubelet that still runs does not make its Node again.
+        reset::leave(&session.cluster, &hosts, &cx)?;
         reset_hosts(
             session,
             &hosts,

@@ -265,7 +265,9 @@ fn check_zones(facts: &Facts<'_, '_>) -> Vec<Problem> {
 fn check_hosts(facts: &Facts<'_, '_>) -> Vec<Problem> {
     let (name, bastion) = ("phase1.baremetal.hosts", facts.text("phase1.ssh.bastion") == Some("existing"));
     let known_hosts = facts.text("phase1.ssh.known_hosts_file").is_some_and(|file| !file.is_empty());
-    let mistakes = hosts::find_mistakes(facts.text(name).unwrap_or_default(), hosts::Around { known_hosts, bastion });
+    let api_host = facts.text("phase1.api.host").is_some_and(|host| !host.is_empty());
+    let around = hosts::Around { known_hosts, bastion, api_host };
+    let mistakes = hosts::find_mistakes(facts.text(name).unwrap_or_default(), around);
     mistakes.into_iter().map(|why| Problem::error(format!("{name}: {why}")).about(name)).collect()
 }
 

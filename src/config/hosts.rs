@@ -16,6 +16,9 @@ const KEYS: [&str; 7] = [
     "sk-ssh-ed25519@openssh.com",
     "sk-ecdsa-sha2-nistp256@openssh.com",
 ];
+/// What is missing where there are several control-plane hosts.
+const NO_API_HOST: &str = "several hosts have the role control-plane, and nothing leads to all of them; name the address or DNS name of a \
+                           load balancer before them in phase1.api.host";
 const ZONE: &str = "topology.kubernetes.io/zone";
 /// Labels that turnup or the kubelet decide.
 const RESERVED: [&str; 5] = [ZONE, "node-role.kubernetes.io/", "turnup.dev/", "kubernetes.io/", "beta.kubernetes.io/"];
@@ -27,6 +30,8 @@ pub(super) struct Around {
     pub(super) known_hosts: bool,
     /// Whether all hosts are behind a bastion.
     pub(super) bastion: bool,
+    /// Whether the API server has an address of its own.
+    pub(super) api_host: bool,
 }
 
 /// Everything that is wrong with the list, each in one sentence.
@@ -39,7 +44,7 @@ pub(super) fn find_mistakes(text: &str, around: Around) -> Vec<String> {
     for what in ["address", "host_key"] {
         mistakes.extend(find_twins(&hosts, what));
     }
-    mistakes.extend(judge_roles(&hosts));
+    mistakes.extend(judge_roles(&hosts, around));
     for host in &hosts {
         let name = field(host, "name");
         let judged = [
@@ -74,12 +79,25 @@ fn find_twins(hosts: &[Value], what: &str) -> Vec<String> {
     twins
 }
 
-fn judge_roles(hosts: &[Value]) -> Option<String> {
+fn judge_roles(hosts: &[Value], around: Around) -> Option<String> {
     match hosts.iter().filter(|host| field(host, "role") == "control-plane").count() {
-        1 => None,
         0 => Some("no host has the role control-plane; give it to one".to_owned()),
-        count => Some(format!("{count} hosts have the role control-plane; this version can do one")),
+        2.. if !around.api_host => Some(NO_API_HOST.to_owned()),
+        count => judge_control_planes(count),
     }
+}
+
+/// What is wrong with this number of control-plane hosts, each of which has a member of etcd. More than 7 only make etcd slower
+/// (etcd's FAQ, "What is maximum cluster size?").
+#[must_use]
+pub fn judge_control_planes(count: usize) -> Option<String> {
+    if count > 7 {
+        return Some(format!("{count} hosts have the role control-plane; etcd is made for 7 at most"));
+    }
+    let fewer = count.saturating_sub(1);
+    count.is_multiple_of(2).then(|| {
+        format!("{count} hosts have the role control-plane, which survive no more losses than {fewer}: etcd needs a majority")
+    })
 }
 
 fn judge_key(host: &Value, around: Around) -> Option<String> {
@@ -188,7 +206,7 @@ mod tests {
     fn a_good_list_has_no_mistakes() {
         let none: Vec<String> = Vec::new();
         assert_eq!(mistakes(|_| {}, Around::default()), none);
-        let known = Around { known_hosts: true, bastion: true };
+        let known = Around { known_hosts: true, bastion: true, api_host: false };
         let rich = |hosts: &mut Value| {
             hosts[0]["ssh_jump"] = json!("none");
             hosts[0]["etcd_device"] = json!("/dev/disk/by-id/nvme-eui.01");
@@ -208,7 +226,7 @@ mod tests {
             (|hosts| hosts[2]["address"] = json!("192.0.2.11"), "m1 and w2 have the same address, 192.0.2.11"),
             (|hosts| hosts[2]["host_key"] = json!("ssh-ed25519 BBBB"), "w1 and w2 have the same host_key"),
             (|hosts| hosts[0]["role"] = json!("worker"), "no host has the role control-plane"),
-            (|hosts| hosts[1]["role"] = json!("control-plane"), "2 hosts have the role control-plane"),
+            (|hosts| hosts[1]["role"] = json!("control-plane"), "nothing leads to all of them; name"),
             (|hosts| hosts[1]["host_key"] = Value::Null, "w1: it has no host_key, and phase1.ssh.known_hosts_file"),
             (|hosts| hosts[1]["host_key"] = json!("192.0.2.21 ssh-ed25519 DDDD"), "leave `192.0.2.21` out"),
             (|hosts| hosts[1]["host_key"] = json!("nonsense"), "w1: host_key is no public key"),
@@ -238,7 +256,8 @@ mod tests {
             let found = mistakes(change, Around::default());
             assert!(found.len() == 1 && found[0].contains(expected), "{expected}: {found:?}");
         }
-        let behind = mistakes(|hosts| hosts[1]["ssh_jump"] = json!("m1"), Around { bastion: true, known_hosts: true });
+        let behind =
+            mistakes(|hosts| hosts[1]["ssh_jump"] = json!("m1"), Around { bastion: true, ..Around::default() });
         assert!(behind[0].contains("m1 is itself behind another host"), "{behind:?}");
     }
 }

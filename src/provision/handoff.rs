@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config;
 use crate::document::{self, Document};
 use crate::error::{Class, Error, Result};
 
@@ -312,9 +313,20 @@ impl Handoff {
         Ok(())
     }
 
-    /// The one control-plane host.
+    /// The first control-plane host.
     pub fn control_plane(&self) -> Result<&Host> {
-        self.hosts.iter().find(|host| host.role == Role::ControlPlane).ok_or_else(|| no_control_plane("the hand-off"))
+        self.control_planes().next().ok_or_else(|| no_control_plane("the hand-off"))
+    }
+
+    /// The control-plane hosts, in the order in which they were named.
+    pub fn control_planes(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.iter().filter(|host| host.role == Role::ControlPlane)
+    }
+
+    /// Which machines the control plane is: with others it is another cluster, or has to be looked at anew.
+    #[must_use]
+    pub fn control_plane_instances(&self) -> String {
+        self.control_planes().map(|host| host.instance.as_str()).collect::<Vec<_>>().join(" ")
     }
 
     /// The host of this name.
@@ -335,12 +347,12 @@ impl Document for Handoff {
             return Err(Error::config(format!("{path}: api needs a host and a port"))
                 .hint("\"api\": {\"host\": \"<address of the control plane>\", \"port\": 6443}"));
         }
-        match self.hosts.iter().filter(|host| host.role == Role::ControlPlane).count() {
+        match self.control_planes().count() {
             0 => return Err(no_control_plane(path)),
-            1 => {}
             count => {
-                return Err(Error::config(format!("{path}: {count} hosts have the role control-plane"))
-                    .hint("give exactly one host this role: several control-plane hosts are not supported yet"));
+                if let Some(why) = config::judge_control_planes(count) {
+                    return Err(Error::config(format!("{path}: {why}")).hint("give an odd number of hosts this role"));
+                }
             }
         }
         let mut seen = BTreeSet::new();

@@ -1,6 +1,6 @@
 //! The provision phase of each cloud as a person runs it: the whole program with real Terraform, a provider that makes nothing, and an ssh
 //! that finds a machine wherever it is sent.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,16 +11,19 @@ use crate::cli_support::{Desk, Outcome, finish};
 use crate::cloud_support::{mirror, profiles};
 use crate::driver_custom::has_terraform;
 
-/// Believes whom it is sent to, as ssh does that may, and says so where it was told to.
+/// Believes whom it is sent to, as ssh does that may, and says so where it was told to; by way of a bastion too, which it meets first.
 const SSH: &str = r#"#!/bin/sh
 for word in "$@"; do
   case "$word" in
+    ProxyCommand=*) way=${word#*=} ;;
     UserKnownHostsFile=*) file=${word#*=} ;;
+    *=*) ;;
     *@*) host=${word#*@} ;;
   esac
 done
 if [ -z "$host" ]; then echo "OpenSSH_10.0p2" >&2; exit 0; fi
 if [ -e "$(dirname "$0")/silent" ]; then echo "ssh: connect to host $host port 22: Connection timed out" >&2; exit 255; fi
+if [ -n "$way" ]; then sh -c "exec $way" </dev/null || exit 255; fi
 file=$(echo "$file" | tr -d '"')
 grep -q "^$host " "$file" 2>/dev/null || echo "$host ssh-ed25519 KEYOF$host" >> "$file"
 "#;
@@ -176,6 +179,48 @@ fn aws_from_nothing_to_hosts_and_back() {
 fn azure_from_nothing_to_hosts_and_back() {
     if has_terraform() {
         live("azure", "single", "azurerm_orchestrated_virtual_machine_scale_set.public_fixed[\"workers\"]");
+    }
+}
+
+/// Hosts without public addresses behind a bastion and load balancers, as far as the hand-off.
+fn hand_over_three(target: &str) {
+    let site = Site::new(target, "ha-private");
+    site.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
+    site.ok(&["config", "check"]);
+    site.ok(&["provision"]);
+    let handoff = site.json("outputs/provision.json");
+    let of_each = |field: &str| -> BTreeSet<String> {
+        let hosts = handoff["hosts"].as_array().unwrap().iter();
+        hosts.map(|host| host.pointer(field).unwrap_or_else(|| panic!("{field}: {host:#}")).to_string()).collect()
+    };
+    assert_eq!(of_each("/role"), BTreeSet::from(["\"control-plane\"".to_owned()]));
+    for field in ["/name", "/address", "/instance", "/zone", "/etcd_volume/id", "/ssh/host_key"] {
+        assert_eq!(of_each(field).len(), 3, "{field}: {handoff:#}");
+    }
+    assert_eq!(of_each("/ssh/jump/host_key").len(), 1, "one bastion: {handoff:#}");
+    assert!(handoff["api"]["internal_host"].is_string(), "the inner load balancer: {handoff:#}");
+    let again = site.ok(&["provision"]).err;
+    assert!(again.contains("0 ran"), "{again}");
+}
+
+#[test]
+fn gce_hands_three_control_planes_over() {
+    if has_terraform() {
+        hand_over_three("gce");
+    }
+}
+
+#[test]
+fn aws_hands_three_control_planes_over() {
+    if has_terraform() {
+        hand_over_three("aws");
+    }
+}
+
+#[test]
+fn azure_hands_three_control_planes_over() {
+    if has_terraform() {
+        hand_over_three("azure");
     }
 }
 

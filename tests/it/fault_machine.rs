@@ -71,11 +71,11 @@ fn files() -> Vec<Fault> {
         cut("the kubeconfig is half-written", "kubeconfig").recovers(&["bootstrap/api begins"]),
         cut("the administrator's certificate is damaged or expired", "pki/admin.crt")
             .recovers(&["bootstrap/api begins"]),
-        cut("a certificate of the cluster is damaged or expired", "pki/apiserver.crt")
+        cut("a certificate of the cluster is damaged or expired", "pki/apiserver-h0.crt")
             .recovers(&["bootstrap/pki begins"]),
-        cut("a key of the cluster is damaged", "pki/apiserver.key")
-            .healed(|simulation| drop(fs_err::remove_file(simulation.state("pki/apiserver.key"))))
-            .fails(Class::Person, &["pki/apiserver.key", "is not a private key"]),
+        cut("a key of the cluster is damaged", "pki/apiserver-h0.key")
+            .healed(|simulation| drop(fs_err::remove_file(simulation.state("pki/apiserver-h0.key"))))
+            .fails(Class::Person, &["pki/apiserver-h0.key", "is not a private key"]),
         Fault::new("a manifest was edited by hand")
             .when_up()
             .made(|simulation| append(simulation, "addons/coredns.yaml", "# mine\n"))

@@ -24,6 +24,7 @@ mod cluster_crash;
 mod cluster_disk;
 mod cluster_faults;
 mod cluster_life;
+mod cluster_members;
 mod cluster_reset;
 mod cluster_static;
 mod cluster_status;

@@ -39,6 +39,8 @@ pub struct ListedHost {
 pub(super) struct List<'a> {
     pub(super) cluster: &'a str,
     pub(super) api_port: u16,
+    /// What leads to the API servers; empty where the one control-plane host does.
+    pub(super) api_host: &'a str,
     pub(super) hosts: &'a [ListedHost],
     pub(super) access: &'a Access,
     /// The public key of the host at this address and port, from a person's own file.
@@ -57,7 +59,8 @@ impl List<'_> {
             return Err(self.without_keys(&missing));
         }
         let control_plane = hosts.iter().find(|host| host.role == Role::ControlPlane);
-        let host = control_plane.map(|host| host.address.to_string()).unwrap_or_default();
+        let own = control_plane.map(|host| host.address.to_string()).unwrap_or_default();
+        let host = if self.api_host.is_empty() { own } else { self.api_host.to_owned() };
         let handoff = Handoff {
             schema: handoff::SCHEMA.into(),
             cluster: self.cluster.to_owned(),

@@ -27,7 +27,7 @@ fn handoff(hosts: &[ListedHost], access: &Access, known: &[(&str, u16, &str)]) -
         let found = known.iter().find(|one| one.0 == address && one.1 == port);
         Ok(found.map(|one| one.2.to_owned()))
     };
-    List { cluster: "shelf", api_port: 6443, hosts, access, find_key: &find_key }.handoff()
+    List { cluster: "shelf", api_port: 6443, api_host: "", hosts, access, find_key: &find_key }.handoff()
 }
 
 const RICH: &str = r#"[

@@ -39,8 +39,8 @@ pub(super) fn read(cluster: &Cluster) -> Result<Handoff> {
     let file = settings.access.known_hosts.as_deref();
     let find_key = |address: &str, port: u16| file.map_or(Ok(None), |file| known_hosts::find(file, address, port));
     let (hosts, access) = (settings.hosts.as_slice(), &settings.access);
-    let list = list::List { cluster: &settings.name, api_port: settings.api_port, hosts, access, find_key: &find_key };
-    list.handoff()
+    let (cluster, api_host, api_port) = (&settings.name, &settings.api_host, settings.api_port);
+    list::List { cluster, api_port, api_host, hosts, access, find_key: &find_key }.handoff()
 }
 
 fn read_file(cluster: &Cluster) -> Result<Handoff> {

@@ -1,0 +1,211 @@
+//! What etcd is asked and told about its members: by etcdctl on a control-plane host, with that host's own certificate.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::error::{Context as _, Error, Result};
+use crate::phase::Cx;
+use crate::provision::{Handoff, Host};
+
+use super::members::{Member, Members, Start};
+use super::reach::Reach;
+
+/// Where etcdctl lies on a control-plane host.
+const PROGRAM: &str = "/opt/turnup/bin/etcdctl";
+/// Who it is, whom it believes, and how long it may take.
+const FLAGS: [&str; 6] = [
+    "--cacert=/etc/kubernetes/pki/etcd/ca.crt",
+    "--cert=/etc/kubernetes/pki/etcd/server.crt",
+    "--key=/etc/kubernetes/pki/etcd/server.key",
+    "--dial-timeout=3s",
+    "--command-timeout=10s",
+    "--write-out=json",
+];
+
+/// The etcd of the host itself.
+const OWN: &str = "https://127.0.0.1:2379";
+/// How long the members may take to come together again.
+const TOGETHER: Duration = Duration::from_secs(40);
+
+/// A member as etcd knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Listed {
+    #[serde(rename = "ID")]
+    id: u64,
+    /// Empty until it has started for the first time, where it came as one more.
+    #[serde(default)]
+    name: String,
+    #[serde(rename = "peerURLs", default)]
+    peer_urls: Vec<String>,
+    /// None until it has started.
+    #[serde(rename = "clientURLs", default)]
+    client_urls: Vec<String>,
+}
+
+impl Listed {
+    fn is(&self, member: &Member) -> bool {
+        self.name == member.name || self.peer_urls == [member.peer_url()]
+    }
+}
+
+/// etcd, asked on one of its hosts.
+pub(super) struct Etcdctl<'a> {
+    reach: Reach<'a>,
+    cx: &'a Cx,
+}
+
+impl<'a> Etcdctl<'a> {
+    /// On the first host of these members whose etcd answers, which it does only as part of a majority.
+    pub(super) fn find(cluster: &Cluster, handoff: &'a Handoff, members: &Members, cx: &'a Cx) -> Result<Self> {
+        let mut error = Error::transient("no member of etcd answers, so none can come or go");
+        let counts = |host: &&Host| members.get(&host.name).is_ok_and(|member| member.start != Start::Joining);
+        for host in handoff.control_planes().filter(counts) {
+            match Self::at(cluster, host, cx) {
+                Ok(etcd) => return Ok(etcd),
+                Err(why) => error = error.evidence(format!("{}: {}", host.name, why.message())),
+            }
+            cx.check()?;
+        }
+        Err(error.hint("start the hosts of the control plane again, more than half of them; then: turnup up"))
+    }
+
+    fn at(cluster: &Cluster, host: &'a Host, cx: &'a Cx) -> Result<Self> {
+        let etcd = Self { reach: Reach::new(cluster, host, cx)?, cx };
+        etcd.list().map(|_| etcd)
+    }
+
+    fn run(&self, words: &[&str]) -> Result<String> {
+        self.run_at(OWN, words)
+    }
+
+    fn run_at(&self, url: &str, words: &[&str]) -> Result<String> {
+        self.reach.run(&[&[PROGRAM, "--endpoints", url], &FLAGS[..], words].concat())
+    }
+
+    /// Changes who is a member. etcd refuses that until all who count have been together for some seconds, which they are soon after the
+    /// change before (`ErrUnhealthy`, `ErrNotEnoughStartedMembers` of its `api/v3rpc/rpctypes`).
+    fn change(&self, words: &[&str]) -> Result<()> {
+        let since = Instant::now();
+        loop {
+            match self.run(&[&["member"], words].concat()) {
+                Err(error) if says(&error, "unhealthy cluster") || says(&error, "not enough started members") => {
+                    if since.elapsed() > TOGETHER {
+                        return Err(Error::transient("the members of etcd do not come together").source(error));
+                    }
+                }
+                other => return other.map(drop),
+            }
+            self.cx.sleep(Duration::from_millis(500))?;
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Listed>> {
+        parse(&self.run(&["member", "list"])?)
+    }
+
+    /// Takes these out; those whom etcd does not know are out already.
+    pub(super) fn remove(&self, gone: &[Member]) -> Result<()> {
+        let mut all = self.list()?;
+        all.retain(|listed| gone.iter().any(|member| listed.is(member)));
+        self.take_lead_from(&all)?;
+        for listed in all {
+            self.cx.progress(format!("taking {} out of etcd", listed.name));
+            self.change(&["remove", &format!("{:x}", listed.id)])?;
+        }
+        Ok(())
+    }
+
+    /// A leader that is removed may be gone before the last one that is left has heard of it, which then waits for it for ever.
+    fn take_lead_from(&self, gone: &[Listed]) -> Result<()> {
+        let status: Value =
+            serde_json::from_str(&self.run(&["endpoint", "status"])?).context("etcdctl does not answer with JSON")?;
+        let id = |pointer: &str| status.pointer(pointer).and_then(Value::as_u64);
+        let leader = gone.iter().find(|listed| Some(listed.id) == id("/0/Status/leader"));
+        if let (Some(leader), Some(own)) = (leader, id("/0/Status/header/member_id")) {
+            self.run_at(&leader.client_urls.join(","), &["move-leader", &format!("{own:x}")])?;
+        }
+        Ok(())
+    }
+
+    /// Tells the others where a member is, when it is elsewhere than it was.
+    pub(super) fn settle(&self, members: &Members) -> Result<()> {
+        for listed in self.list()? {
+            let known = members.all.iter().find(|member| member.name == listed.name);
+            if let Some(member) = known.filter(|member| listed.peer_urls != [member.peer_url()]) {
+                let url = format!("--peer-urls={}", member.peer_url());
+                self.change(&["update", &format!("{:x}", listed.id), &url])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one more in, whom etcd does not count until it has all data; its id.
+    pub(super) fn admit(&self, member: &Member) -> Result<u64> {
+        if self.find_id(member)?.is_none() {
+            let url = format!("--peer-urls={}", member.peer_url());
+            self.change(&["add", &member.name, &url, "--learner"])?;
+        }
+        self.find_id(member)?.ok_or_else(|| Error::transient(format!("etcd has not taken {} in", member.name)))
+    }
+
+    fn find_id(&self, member: &Member) -> Result<Option<u64>> {
+        Ok(self.list()?.iter().find(|listed| listed.is(member)).map(|listed| listed.id))
+    }
+
+    /// From now on it counts; false as long as it has not all data yet.
+    pub(super) fn promote(&self, id: u64) -> Result<bool> {
+        match self.run(&["member", "promote", &format!("{id:x}")]) {
+            Ok(_) => Ok(true),
+            // etcd's words (api/v3rpc/rpctypes): ErrLearnerNotReady, and ErrMemberNotLearner, which is said of one that was promoted.
+            Err(error) if says(&error, "in sync with leader") => Ok(false),
+            Err(error) if says(&error, "can only promote a learner member") => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn says(error: &Error, words: &str) -> bool {
+    error.message().contains(words) || error.evidence_lines().iter().any(|line| line.contains(words))
+}
+
+fn parse(answer: &str) -> Result<Vec<Listed>> {
+    let mut answer: Value = serde_json::from_str(answer).context("etcdctl does not answer with JSON")?;
+    serde_json::from_value(answer["members"].take()).context("etcdctl does not answer with members")
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    /// What etcdctl 3.6 prints: one member runs, one was taken in and has not started.
+    const LIST: &str = r#"{"header": {"cluster_id": 1, "member_id": 2, "raft_term": 3}, "members": [
+        {"ID": 16104538364210341, "name": "a", "peerURLs": ["https://10.0.0.1:2380"], "clientURLs": ["https://10.0.0.1:2379"]},
+        {"ID": 17446744073709551615, "peerURLs": ["https://10.0.0.2:2380"], "isLearner": true}]}"#;
+
+    fn member(name: &str, address: &str) -> Member {
+        let (name, address) = (name.into(), address.parse().unwrap());
+        Member { name, address, instance: String::new(), start: Start::Joining, first: Vec::new() }
+    }
+
+    #[test]
+    fn a_member_is_known_by_its_name_or_before_it_has_started_by_its_address() {
+        let listed = parse(LIST).unwrap();
+        assert_eq!(listed[1].id, 17_446_744_073_709_551_615, "all 64 bits");
+        let known = |member: &Member| listed.iter().map(|listed| listed.is(member)).collect::<Vec<_>>();
+        assert_eq!(known(&member("a", "10.0.0.9")), [true, false]);
+        assert_eq!(known(&member("b", "10.0.0.2")), [false, true]);
+        assert_eq!(known(&member("b", "10.0.0.3")), [false, false]);
+        assert!(parse("{}").is_err() && parse("Error: no").is_err());
+    }
+
+    #[test]
+    fn etcds_words_are_found_wherever_they_are() {
+        let error = Error::transient("ssh failed")
+            .evidence("etcdserver: can only promote a learner member which is in sync with leader");
+        assert!(says(&error, "in sync with leader") && !says(&error, "not found"));
+    }
+}

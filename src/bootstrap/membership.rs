@@ -1,0 +1,232 @@
+//! The step `members`, which decides who the members of etcd are, and what starting one of their hosts means for etcd.
+//!
+//! At first all start at once, because none is ready before a majority is. Later they take turns: while one starts anew, the others go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use crate::change::{self, Change, Preview, Verb};
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
+use crate::phase::{Action, Cx, Inputs, Proof};
+use crate::provision::{Handoff, Host};
+use crate::state::Store;
+
+use super::complete::file_of;
+use super::control_plane::ETCD_DIR;
+use super::etcdctl::Etcdctl;
+use super::members::{FILE, Member, Members, Stage, Start};
+use super::reach::Reach;
+use super::steps::Node;
+
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Who the members are.
+pub(super) struct Membership(pub(super) Node);
+
+impl Membership {
+    /// What is to be written down, and who has to go before.
+    fn plan(&self, has_data: &dyn Fn(&Host) -> Result<bool>) -> Result<(Members, Vec<Member>)> {
+        let Node { cluster, handoff, .. } = &self.0;
+        let known = match Members::find(&cluster.store)? {
+            Some(known) => known,
+            None => Members::found_again(handoff, &self.find_data(has_data)?),
+        };
+        known.plan(handoff, has_data)
+    }
+
+    /// Hosts with etcd's data, of those on which etcd may have been started.
+    fn find_data(&self, has_data: &dyn Fn(&Host) -> Result<bool>) -> Result<Vec<&str>> {
+        let mut found = Vec::new();
+        for host in self.0.handoff.control_planes() {
+            if self.0.cluster.store.read(file_of(&host.name))?.is_some() && has_data(host)? {
+                found.push(host.name.as_str());
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Action for Membership {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let host = |host: &Host| (format!("host {}", host.name), format!("{} {}", host.address, host.instance));
+        let mut inputs = Inputs::new();
+        inputs.extend(self.0.handoff.control_planes().map(host));
+        Ok(inputs)
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        let known = Members::find(&self.0.cluster.store)?;
+        let gone = |why: &str| Ok(Proof::Gone(format!("{FILE} {why}")));
+        match known {
+            None => gone("is missing"),
+            // No other machine than the known ones is here, so nobody needs to be asked.
+            Some(known) if self.plan(&|_| Ok(false))?.0 != known => gone("has other members than the hand-off"),
+            Some(_) => Ok(Proof::Holds),
+        }
+    }
+
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        let known = Members::find(&self.0.cluster.store)?;
+        let (next, left) = self.plan(&|host| has_data(&Reach::for_proof(&self.0.cluster, host)?, host))?;
+        let is_known = |member: &&Member| known.iter().flat_map(|known| &known.all).any(|old| old == *member);
+        let change = |verb, member: &Member| Change::new(verb, "etcd member", &member.name);
+        let gone = left.iter().map(|member| change(Verb::Delete, member));
+        let come = next.all.iter().filter(|member| !is_known(member)).map(|member| change(Verb::Create, member));
+        Ok(gone.chain(come).collect::<Vec<_>>().into())
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let Node { cluster, handoff, .. } = &self.0;
+        let (next, left) = self.plan(&|host| has_data(&Reach::new(cluster, host, cx)?, host))?;
+        if !left.is_empty() {
+            Etcdctl::find(cluster, handoff, &next, cx)?.remove(&left)?;
+        }
+        write(cluster, &next)
+    }
+
+    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+        let (next, _) = self.plan(&|host| Ok(came_along(host)))?;
+        write(&self.0.cluster, &next).map(|()| true)
+    }
+}
+
+/// The file in an imagined directory, from what is known and what is wanted.
+pub(super) fn forecast(cluster: &Cluster, real: &Store, handoff: &Handoff) -> Result<()> {
+    let known = Members::find(real)?.unwrap_or_else(|| Members::all_at_once(handoff));
+    write(cluster, &known.plan(handoff, &|host| Ok(came_along(host)))?.0)
+}
+
+/// Whether the data of a member is on a disk of its own, which is where its host is.
+fn came_along(host: &Host) -> bool {
+    host.etcd_disk().is_some()
+}
+
+fn write(cluster: &Cluster, members: &Members) -> Result<()> {
+    cluster.write_document(FILE, members, 0o644)
+}
+
+/// The same, asked on the host where it may be there although it is taken for another machine, because of another SSH key.
+fn has_data(reach: &Reach<'_>, host: &Host) -> Result<bool> {
+    if came_along(host) || change::is_unknown(&host.instance) {
+        return Ok(came_along(host));
+    }
+    let question = format!("test -d {ETCD_DIR}/data/member && echo yes || echo no");
+    Ok(reach.run(&["sh", "-c", &question])?.trim() == "yes")
+}
+
+/// Takes the members on these hosts out, which are to be reset; the others go on. Where none is left, there is nobody to be told.
+pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
+    let (Some(mut members), handoff) = (Members::find(&cluster.store)?, cluster.handoff()?) else { return Ok(()) };
+    let goes = |member: &Member| hosts.iter().any(|host| host.name == member.name);
+    let (left, stay): (Vec<Member>, _) = members.all.into_iter().partition(goes);
+    members.all = stay;
+    if members.stage == Stage::Founded && !left.is_empty() && !members.all.is_empty() {
+        Etcdctl::find(cluster, &handoff, &members, cx)?.remove(&left)?;
+    }
+    if left.is_empty() { Ok(()) } else { write(cluster, &members) }
+}
+
+/// The turns that hosts of the control plane take, and the file in which they write what became of them.
+#[derive(Default)]
+pub(super) struct Turns {
+    turn: Mutex<()>,
+    file: Mutex<()>,
+}
+
+impl Turns {
+    fn change(&self, cluster: &Cluster, change: impl FnOnce(&mut Members)) -> Result<()> {
+        let _alone = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut members) = Members::find(&cluster.store)? else {
+            return Err(Error::bug(format!("{FILE} is missing")));
+        };
+        let before = members.clone();
+        change(&mut members);
+        if members == before { Ok(()) } else { write(cluster, &members) }
+    }
+
+    /// Waits until no other host is starting anew, and all who come before this one have joined.
+    fn take(&self, cluster: &Cluster, name: &str, cx: &Cx) -> Result<MutexGuard<'_, ()>> {
+        loop {
+            let members = Members::find(&cluster.store)?.map(|members| members.all).unwrap_or_default();
+            let joining = members.iter().find(|member| member.start == Start::Joining);
+            let is_next = joining.is_none_or(|first| first.name == name)
+                || members.iter().any(|member| member.name == name && member.start != Start::Joining);
+            match self.turn.try_lock() {
+                Ok(turn) if is_next => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) if is_next => return Ok(turn.into_inner()),
+                _ => {}
+            }
+            if cx.remaining() < PAUSE * 4 {
+                let first = joining.map_or("another host", |member| &member.name);
+                return Err(Error::transient(format!(
+                    "{first} has to be a member of etcd before {name}, and is not yet"
+                )));
+            }
+            cx.sleep(PAUSE)?;
+        }
+    }
+}
+
+/// Starts etcd's host as its member's history demands it.
+pub(super) fn start(node: &Node, host: &Host, cx: &Cx, bring_up: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+    let (cluster, turns) = (&*node.cluster, &*node.turns);
+    let members = Members::read(cluster, &node.handoff)?;
+    if members.stage != Stage::Founded {
+        turns.change(cluster, |members| members.stage = members.stage.max(Stage::Begun))?;
+        bring_up()?;
+        return turns.change(cluster, |members| members.stage = Stage::Founded);
+    }
+    if members.all.len() == 1 {
+        return bring_up();
+    }
+    let _turn = turns.take(cluster, &host.name, cx)?;
+    let members = Members::read(cluster, &node.handoff)?;
+    let member = members.get(&host.name)?;
+    let others = members.without(&host.name);
+    let etcd = Etcdctl::find(cluster, &node.handoff, &others, cx);
+    if member.start != Start::Joining {
+        match etcd {
+            Ok(etcd) => etcd.settle(&members)?,
+            // It may be the very one that the others wait for.
+            Err(error) => cx.progress(error.message()),
+        }
+        return bring_up();
+    }
+    let etcd = etcd?;
+    etcd.settle(&members)?;
+    join(&etcd, member, cx, bring_up)?;
+    cx.progress(format!("{} is a member of etcd", member.name));
+    turns.change(cluster, |members| {
+        if let Some(member) = members.all.iter_mut().find(|member| member.name == host.name) {
+            member.start = Start::Joined;
+        }
+    })
+}
+
+/// One more member. It is healthy only when it counts, and counts only when it runs and has all data: both go on side by side.
+fn join(etcd: &Etcdctl<'_>, member: &Member, cx: &Cx, bring_up: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+    let id = etcd.admit(member)?;
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let promoting = scope.spawn(|| {
+            loop {
+                let is_last = is_over.load(Ordering::SeqCst);
+                match etcd.promote(id) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) if is_last => {
+                        return Err(Error::transient(format!("{} has not all data of etcd yet", member.name)));
+                    }
+                    Err(error) if is_last => return Err(error),
+                    _ => cx.sleep(PAUSE)?,
+                }
+            }
+        });
+        let up = bring_up();
+        is_over.store(true, Ordering::SeqCst);
+        let promoted = promoting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        up.and(promoted)
+    })
+}

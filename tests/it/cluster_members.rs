@@ -1,0 +1,186 @@
+//! Three control-plane hosts behind a load balancer, on real hosts that another directory lends: all at once, two of them lost and made
+//! anew, each changed in its turn, and down again.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![expect(clippy::disallowed_methods, reason = "the test looks at the cluster with the cluster's own tools")]
+
+use std::io::copy;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cluster_reset::{assert_same, look, on_host, settle};
+use crate::cluster_support::{Done, Site, can_make_hosts, say};
+
+/// The lent hosts behind the names of this cluster.
+const HOSTS: [(&str, &str); 4] =
+    [("m1", "it-control-plane-0"), ("m2", "it-worker-0"), ("m3", "it-worker-1"), ("w1", "it-worker-2")];
+const SUBNET: &str = "10.123.64.0/24";
+/// This machine, as the hosts see it.
+const GATEWAY: &str = "10.123.64.1";
+const PORT: u16 = 6443;
+const OWN: [&str; 4] = ["--config", "three.json", "--state-dir", "second"];
+
+#[track_caller]
+fn ends(site: &Site, code: i32, args: &[&str]) -> Done {
+    let done = site.start(&[&OWN[..], args].concat()).wait(Duration::from_mins(9));
+    assert_eq!(done.code, Some(code), "{done}");
+    done
+}
+
+/// A load balancer of few words: each connection goes to the next server that takes it.
+fn balance(servers: Vec<SocketAddr>) {
+    let listener = TcpListener::bind((GATEWAY, PORT)).unwrap();
+    let next = AtomicUsize::new(0);
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let first = next.fetch_add(1, Ordering::Relaxed);
+            let mut in_turn = servers.iter().cycle().skip(first % servers.len()).take(servers.len());
+            let server = in_turn.find_map(|address| TcpStream::connect_timeout(address, Duration::from_secs(1)).ok());
+            if let Some(server) = server {
+                pass(&client, &server);
+            }
+        }
+    });
+}
+
+fn pass(client: &TcpStream, server: &TcpStream) {
+    for (from, to) in [(client, server), (server, client)] {
+        let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+        std::thread::spawn(move || {
+            copy(&mut from, &mut to).ok();
+            to.shutdown(Shutdown::Write).ok();
+        });
+    }
+}
+
+fn prepare() -> (Site, Value) {
+    let site = Site::new("three");
+    site.configure(SUBNET, 3);
+    site.warm_cache();
+    site.ok(&["provision"]);
+    settle(&site);
+    let lent = site.hosts();
+    let field = |host: &str, pointer: &str| lent[host].pointer(pointer).unwrap().as_str().unwrap().to_owned();
+    let listed = |(name, host): &(&str, &str)| {
+        let role = if name.starts_with('m') { "control-plane" } else { "worker" };
+        json!({"name": name, "address": field(host, "/address"), "role": role, "host_key": field(host, "/ssh/host_key")})
+    };
+    let list = HOSTS.iter().map(listed).collect();
+    let address = |host: &str| SocketAddr::new(field(host, "/address").parse().unwrap(), PORT);
+    balance(HOSTS[..3].iter().map(|(_, host)| address(host)).collect());
+    (site, list)
+}
+
+fn kubectl(site: &Site, args: &[&str]) -> std::process::Output {
+    let program = site.ok(&["artifacts", "path", "kubectl"]).out;
+    let kubeconfig = site.dir.join("second/three/kubeconfig");
+    Command::new(program.trim()).env("KUBECONFIG", kubeconfig).args(args).output().unwrap()
+}
+
+#[track_caller]
+fn kubectl_ok(site: &Site, args: &[&str]) -> String {
+    let output = kubectl(site, args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The members of etcd and whether each counts, asked on the first host.
+fn members(site: &Site) -> Vec<(String, bool)> {
+    let pki = "/etc/kubernetes/pki/etcd";
+    let command = format!(
+        "/opt/turnup/bin/etcdctl --cacert={pki}/ca.crt --cert={pki}/server.crt --key={pki}/server.key --write-out=json member list"
+    );
+    let list: Value = serde_json::from_str(&on_host(site, HOSTS[0].1, &command)).unwrap();
+    let member = |member: &Value| (member["name"].as_str().unwrap().to_owned(), member["isLearner"] != true);
+    let mut members: Vec<_> = list["members"].as_array().unwrap().iter().map(member).collect();
+    members.sort();
+    members
+}
+
+fn three() -> Vec<(String, bool)> {
+    ["m1", "m2", "m3"].map(|name| (name.to_owned(), true)).into()
+}
+
+fn timed<R>(what: &str, act: impl FnOnce() -> R) -> R {
+    let start = Instant::now();
+    let result = act();
+    say(&format!("{what}: {:.1} s", start.elapsed().as_secs_f64()));
+    result
+}
+
+/// How often the API server was asked while this was done, and how often it did not answer twice in a row.
+fn asked_meanwhile(site: &Site, act: impl FnOnce()) -> (usize, usize) {
+    let program = site.ok(&["artifacts", "path", "kubectl"]).out.trim().to_owned();
+    let kubeconfig = site.dir.join("second/three/kubeconfig");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let asking = std::thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            let ask = || {
+                let words = ["get", "configmap", "kept", "--request-timeout=5s"];
+                Command::new(&program).env("KUBECONFIG", &kubeconfig).args(words).output().unwrap().status.success()
+            };
+            let (mut asked, mut failed) = (0, 0);
+            while !is_over.load(Ordering::SeqCst) {
+                asked += 1;
+                if !ask() {
+                    std::thread::sleep(Duration::from_secs(1));
+                    failed += usize::from(!ask());
+                }
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            (asked, failed)
+        }
+    });
+    act();
+    is_over.store(true, Ordering::SeqCst);
+    asking.join().unwrap()
+}
+
+#[test]
+fn three_control_planes_live_through_what_one_of_them_does_not() {
+    if !can_make_hosts() {
+        return;
+    }
+    let (site, list) = prepare();
+    let before = look(&site, HOSTS[1].1);
+    let hosts = format!("phase1.baremetal.hosts={list}");
+    let key = format!("phase1.ssh.private_key_file={}", site.path("ssh/id_ed25519").display());
+    let set = ["config", "set", "phase1.cloud_provider=baremetal", "phase1.cluster_name=three", &key, &hosts];
+    ends(&site, 0, &[&set[..], &["phase1.api.host=10.123.64.1", "phase2.network.flannel_backend=vxlan"]].concat());
+
+    timed("three control-plane hosts and a worker", || ends(&site, 0, &["up"]));
+    assert_eq!(members(&site), three());
+    assert_eq!(ends(&site, 0, &["plan"]).out.trim(), "nothing to do");
+    kubectl_ok(&site, &["create", "configmap", "kept", "--from-literal=word=kept"]);
+
+    timed("two of them lost", || ends(&site, 0, &["reset", "m2", "m3", "--yes"]));
+    assert_eq!(members(&site), [("m1".to_owned(), true)]);
+    assert_same(&before, &look(&site, HOSTS[1].1), "m2 after reset");
+    assert_eq!(kubectl_ok(&site, &["get", "configmap", "kept", "--output=jsonpath={.data.word}"]), "kept");
+    let planned = ends(&site, 0, &["plan"]).out;
+    for line in ["+   etcd member m2", "+   etcd member m3"] {
+        assert!(planned.contains(line), "{line}: {planned}");
+    }
+    let (asked, failed) = asked_meanwhile(&site, || {
+        timed("two that join again", || ends(&site, 0, &["up"]));
+    });
+    assert_eq!((failed, asked > 3), (0, true), "of {asked} questions {failed} had no answer");
+    assert_eq!(members(&site), three());
+    assert_eq!(ends(&site, 0, &["plan"]).out.trim(), "nothing to do");
+
+    ends(&site, 0, &["config", "set", "phase2.security.audit=false"]);
+    let (asked, failed) = asked_meanwhile(&site, || {
+        timed("each API server anew, in its turn", || ends(&site, 0, &["up"]));
+    });
+    assert_eq!((failed, asked > 3), (0, true), "of {asked} questions {failed} had no answer");
+    assert_eq!(kubectl_ok(&site, &["get", "configmap", "kept", "--output=jsonpath={.data.word}"]), "kept");
+
+    ends(&site, 0, &["down", "--yes"]);
+    assert_same(&before, &look(&site, HOSTS[1].1), "m2 after down");
+    site.ok(&["down", "--yes"]);
+}
