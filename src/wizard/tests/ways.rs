@@ -121,7 +121,7 @@ fn loading_is_one_change() {
         panic!("it says what this version refuses")
     };
     assert!(
-        lines.iter().any(|line| line.starts_with("phase1.control_plane.count: this version does not act on it")),
+        lines.iter().any(|line| line.starts_with("phase3.metrics_server: this version does not act on it")),
         "{lines:?}"
     );
     let session = session.press("<Esc>");
