@@ -74,6 +74,8 @@ pub struct ClusterSettings {
     pub cluster_domain: String,
     pub api_port: u16,
     pub max_pods: u32,
+    /// Further names in the certificate of the API server.
+    pub extra_sans: Vec<String>,
     pub audit: bool,
     pub encryption_at_rest: bool,
     pub tls13: bool,
@@ -324,6 +326,7 @@ impl ClusterSettings {
             cluster_domain: settings.get("phase2.cluster_domain")?,
             api_port: settings.get_number("phase2.api_port")?,
             max_pods: settings.get_number("phase2.max_pods")?,
+            extra_sans: settings.get_list("phase2.apiserver.extra_sans")?,
             audit: settings.get_bool("phase2.security.audit")?,
             encryption_at_rest: settings.get_bool("phase2.security.encryption_at_rest")?,
             tls13: settings.get_bool("phase2.security.tls13")?,

@@ -261,7 +261,7 @@ pub(super) fn api_names(settings: &ClusterSettings, api: &Endpoint, host: &Host)
     names.push(format!("kubernetes.default.svc.{}", settings.cluster_domain));
     names.extend([host.name.clone(), host.address.to_string(), service.to_string(), "127.0.0.1".into()]);
     names.push(api.host.clone());
-    names.extend(api.internal_host.clone());
+    names.extend(api.internal_host.iter().chain(&settings.extra_sans).cloned());
     names.sort();
     names.dedup();
     Ok(names)

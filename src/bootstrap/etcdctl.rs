@@ -151,6 +151,11 @@ impl<'a> Etcdctl<'a> {
         self.find_id(member)?.ok_or_else(|| Error::transient(format!("etcd has not taken {} in", member.name)))
     }
 
+    /// Whether it was taken in already.
+    pub(super) fn knows(&self, member: &Member) -> Result<bool> {
+        self.find_id(member).map(|id| id.is_some())
+    }
+
     fn find_id(&self, member: &Member) -> Result<Option<u64>> {
         Ok(self.list()?.iter().find(|listed| listed.is(member)).map(|listed| listed.id))
     }

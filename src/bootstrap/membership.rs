@@ -14,7 +14,7 @@ use crate::provision::{Handoff, Host};
 use crate::state::Store;
 
 use super::complete::file_of;
-use super::control_plane::ETCD_DIR;
+use super::control_plane::{ETCD_DIR, ETCD_DISK};
 use super::etcdctl::Etcdctl;
 use super::members::{FILE, Member, Members, Stage, Start};
 use super::reach::Reach;
@@ -113,8 +113,22 @@ fn has_data(reach: &Reach<'_>, host: &Host) -> Result<bool> {
     if came_along(host) || change::is_unknown(&host.instance) {
         return Ok(came_along(host));
     }
-    let question = format!("test -d {ETCD_DIR}/data/member && echo yes || echo no");
-    Ok(reach.run(&["sh", "-c", &question])?.trim() == "yes")
+    holds_data(reach)
+}
+
+/// Whether the host's etcd has ever started, as far as its disk is mounted.
+fn holds_data(reach: &Reach<'_>) -> Result<bool> {
+    let question = format!("ls -d {ETCD_DIR}/data/member {ETCD_DISK}/data/member 2>/dev/null || true");
+    Ok(!reach.run(&["sh", "-c", &question])?.trim().is_empty())
+}
+
+/// etcd never takes a member back that it has forgotten.
+fn forgotten(host: &str) -> Error {
+    Error::person(format!("{host} has the data of a member that etcd has forgotten"))
+        .evidence("it was off the list of hosts for a while, and the others went on without it")
+        .hint(format!(
+            "turnup reset {host}; then: turnup up (what is on a disk of etcd's own has to be erased by hand)"
+        ))
 }
 
 /// Takes the members on these hosts out, which are to be reset; the others go on. Where none is left, there is nobody to be told.
@@ -197,6 +211,9 @@ pub(super) fn start(node: &Node, host: &Host, cx: &Cx, bring_up: impl FnOnce() -
     }
     let etcd = etcd?;
     etcd.settle(&members)?;
+    if !etcd.knows(member)? && holds_data(&Reach::new(cluster, host, cx)?)? {
+        return Err(forgotten(&host.name));
+    }
     join(&etcd, member, cx, bring_up)?;
     cx.progress(format!("{} is a member of etcd", member.name));
     turns.change(cluster, |members| {

@@ -268,7 +268,9 @@ fn check_hosts(facts: &Facts<'_, '_>) -> Vec<Problem> {
     let api_host = facts.text("phase1.api.host").is_some_and(|host| !host.is_empty());
     let around = hosts::Around { known_hosts, bastion, api_host };
     let mistakes = hosts::find_mistakes(facts.text(name).unwrap_or_default(), around);
-    mistakes.into_iter().map(|why| Problem::error(format!("{name}: {why}")).about(name)).collect()
+    let problems = mistakes.into_iter().map(|why| Problem::error(format!("{name}: {why}")).about(name));
+    let doubt = hosts::find_doubt(facts.text(name).unwrap_or_default());
+    problems.chain(doubt.map(|why| Problem::notice(format!("{name}: {why}")).about(name))).collect()
 }
 
 /// A bastion that has no name is nowhere.

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config;
+use crate::config::MOST_CONTROL_PLANES;
 use crate::document::{self, Document};
 use crate::error::{Class, Error, Result};
 
@@ -349,11 +349,12 @@ impl Document for Handoff {
         }
         match self.control_planes().count() {
             0 => return Err(no_control_plane(path)),
-            count => {
-                if let Some(why) = config::judge_control_planes(count) {
-                    return Err(Error::config(format!("{path}: {why}")).hint("give an odd number of hosts this role"));
-                }
+            count if count > MOST_CONTROL_PLANES => {
+                let message = format!("{path}: {count} hosts have the role control-plane");
+                return Err(Error::config(message)
+                    .hint(format!("give it to {MOST_CONTROL_PLANES} at most, and to an odd number")));
             }
+            _ => {}
         }
         let mut seen = BTreeSet::new();
         for host in &self.hosts {
@@ -506,7 +507,13 @@ mod tests {
         let master = host("m", "control-plane", "10.0.0.10");
         for (hosts, expected) in [
             (host("w", "worker", "10.0.0.20"), "no host has the role control-plane"),
-            (format!("{master},{}", host("n", "control-plane", "10.0.0.11")), "2 hosts have the role"),
+            (
+                (1..=8)
+                    .map(|at| host(&format!("m{at}"), "control-plane", &format!("10.0.0.{at}")))
+                    .collect::<Vec<_>>()
+                    .join(","),
+                "8 hosts have the role control-plane",
+            ),
             (format!("{master},{}", host("w", "worker", "10.0.0.10")), "repeats a name or an address"),
             (format!("{master},{}", host("W", "worker", "10.0.0.20")), "not an RFC 1123 label"),
             (master.replace("ssh-ed25519 AAAA", ""), "has no ssh.host_key"),

@@ -141,6 +141,33 @@ fn asked_meanwhile(site: &Site, act: impl FnOnce()) -> (usize, usize) {
     asking.join().unwrap()
 }
 
+/// One dies: the others are changed all the same, it is taken off the list, and comes back as a stranger.
+fn without_a_dead_one(site: &Site, list: &Value) {
+    let (dead, hosts) = (HOSTS[1].1, |list: &Value| format!("phase1.baremetal.hosts={list}"));
+    site.in_host(dead, "ip link set host0 down");
+    ends(site, 0, &["config", "set", "phase2.max_pods=60"]);
+    let failed = timed("a change while one is dead", || ends(site, 5, &["up"]));
+    assert!(failed.err.contains("m2: ") && !failed.err.contains("not begun because of it"), "{failed}");
+    let pods = ["get", "node", "w1", "m3", "--output=jsonpath={.items[*].status.capacity.pods}"];
+    assert_eq!(kubectl_ok(site, &pods), "60 60");
+
+    let mut others = list.clone();
+    others.as_array_mut().unwrap().remove(1);
+    let set = ends(site, 0, &["config", "set", &hosts(&others)]);
+    assert!(set.err.contains("survive no more losses than 1"), "{set}");
+    timed("it is taken out", || ends(site, 0, &["up"]));
+    assert_eq!(members(site), [("m1".to_owned(), true), ("m3".to_owned(), true)]);
+    assert!(!kubectl(site, &["get", "node", "m2"]).status.success());
+
+    site.in_host(dead, "ip link set host0 up");
+    ends(site, 0, &["config", "set", &hosts(list)]);
+    let refused = ends(site, 4, &["up"]);
+    assert!(refused.err.contains("m2 has the data of a member that etcd has forgotten"), "{refused}");
+    ends(site, 0, &["reset", "m2", "--yes"]);
+    timed("it comes back", || ends(site, 0, &["up"]));
+    assert_eq!(members(site), three());
+}
+
 #[test]
 fn three_control_planes_live_through_what_one_of_them_does_not() {
     if !can_make_hosts() {
@@ -172,6 +199,8 @@ fn three_control_planes_live_through_what_one_of_them_does_not() {
     assert_eq!((failed, asked > 3), (0, true), "of {asked} questions {failed} had no answer");
     assert_eq!(members(&site), three());
     assert_eq!(ends(&site, 0, &["plan"]).out.trim(), "nothing to do");
+
+    without_a_dead_one(&site, &list);
 
     ends(&site, 0, &["config", "set", "phase2.security.audit=false"]);
     let (asked, failed) = asked_meanwhile(&site, || {
