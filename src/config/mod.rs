@@ -37,7 +37,7 @@ pub use hosts::MOST_CONTROL_PLANES;
 pub use import::{Fate, Imported, import_anywhere};
 pub use json::Position;
 pub use json_schema::json_schema;
-pub use network::Network;
+pub use network::{Network, Network6};
 pub(crate) use object::{render, show, write as object};
 pub use problem::{Level, Problem};
 pub use profile::Profile;

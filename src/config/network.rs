@@ -1,7 +1,8 @@
-//! IPv4 networks: parsing with advice, containment and overlap. Pure arithmetic; it must not look at this machine's interfaces.
+//! Networks of IPv4 and of IPv6: parsing with advice, and of IPv4 containment and overlap. Pure arithmetic; it must not look at this machine's
+//! interfaces.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// An IPv4 network in CIDR notation whose host bits are zero.
@@ -79,26 +80,78 @@ impl FromStr for Network {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some((address, prefix)) = text.split_once('/') else {
-            return Err("a network needs a prefix length, as in 10.1.0.0/16".to_owned());
-        };
+        let (address, prefix) = split(text, "10.1.0.0/16")?;
         if address.contains(':') {
-            return Err("IPv6 networks are not supported yet".to_owned());
+            return Err(format!("`{text}` is an IPv6 network, and only an IPv4 one can stand here"));
         }
         let parsed: Ipv4Addr =
             address.parse().map_err(|_| format!("`{address}` is not an IPv4 address (four numbers from 0 to 255)"))?;
-        let digits = !prefix.is_empty() && prefix.len() <= 2 && prefix.bytes().all(|byte| byte.is_ascii_digit());
-        let length = prefix.parse::<u8>().ok().filter(|length| digits && *length <= 32);
-        let Some(length) = length else {
-            return Err(format!("`{prefix}` is not a prefix length from 0 to 32"));
-        };
-        let network = Self::containing(parsed, length);
-        if u32::from(parsed) == network.base {
-            Ok(network)
-        } else {
-            Err(format!("{text} is an address inside the network {network}; write the network itself"))
-        }
+        let network = Self::containing(parsed, length(prefix, 32)?);
+        if u32::from(parsed) == network.base { Ok(network) } else { Err(inside(text, network)) }
     }
+}
+
+/// An IPv6 network in CIDR notation whose host bits are zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network6 {
+    base: u128,
+    prefix: u8,
+}
+
+impl Network6 {
+    /// The network of this prefix length that contains the address.
+    #[must_use]
+    pub fn containing(address: Ipv6Addr, prefix: u8) -> Self {
+        let prefix = prefix.min(128);
+        let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+        Self { base: u128::from(address) & mask, prefix }
+    }
+
+    /// The number of leading bits that all addresses share.
+    #[must_use]
+    pub const fn prefix(self) -> u8 {
+        self.prefix
+    }
+
+    /// The network's own, first address.
+    #[must_use]
+    pub fn first(self) -> Ipv6Addr {
+        Ipv6Addr::from(self.base)
+    }
+}
+
+impl fmt::Display for Network6 {
+    /// As clouds write it: RFC 5952.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first(), self.prefix)
+    }
+}
+
+impl FromStr for Network6 {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, prefix) = split(text, "2001:db8::/32")?;
+        let parsed: Ipv6Addr =
+            address.parse().map_err(|_| format!("`{address}` is not an IPv6 address such as 2001:db8::"))?;
+        let network = Self::containing(parsed, length(prefix, 128)?);
+        if parsed == network.first() { Ok(network) } else { Err(inside(text, network)) }
+    }
+}
+
+/// The address and the prefix length, as they are written.
+fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String> {
+    text.split_once('/').ok_or_else(|| format!("a network needs a prefix length, as in {example}"))
+}
+
+fn length(text: &str, longest: u8) -> Result<u8, String> {
+    let digits = !text.is_empty() && text.len() <= 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let length = text.parse().ok().filter(|length| digits && *length <= longest);
+    length.ok_or_else(|| format!("`{text}` is not a prefix length from 0 to {longest}"))
+}
+
+fn inside(text: &str, network: impl fmt::Display) -> String {
+    format!("{text} is an address inside the network {network}; write the network itself")
 }
 
 #[cfg(test)]
@@ -129,7 +182,22 @@ mod tests {
         assert_eq!(advice("10.0.0.0/33"), "`33` is not a prefix length from 0 to 32");
         assert_eq!(advice("10.0.0.0/+8"), "`+8` is not a prefix length from 0 to 32");
         assert_eq!(advice("10.0.0.0/"), "`` is not a prefix length from 0 to 32");
-        assert_eq!(advice("fd00::/8"), "IPv6 networks are not supported yet");
+        assert_eq!(advice("fd00::/8"), "`fd00::/8` is an IPv6 network, and only an IPv4 one can stand here");
+    }
+
+    #[test]
+    fn networks_of_ipv6_are_written_in_one_way() {
+        let shown = |text: &str| text.parse::<Network6>().map(|network| network.to_string());
+        assert_eq!(shown("2001:DB8:0:0::/32").unwrap(), "2001:db8::/32");
+        assert_eq!(shown("::/0").unwrap(), "::/0");
+        assert_eq!(shown("fd00::1/128").unwrap(), "fd00::1/128");
+        assert_eq!(
+            shown("2001:db8::1/64").unwrap_err(),
+            "2001:db8::1/64 is an address inside the network 2001:db8::/64; write the network itself"
+        );
+        assert_eq!(shown("fd00::").unwrap_err(), "a network needs a prefix length, as in 2001:db8::/32");
+        assert_eq!(shown("10.0.0.0/8").unwrap_err(), "`10.0.0.0` is not an IPv6 address such as 2001:db8::");
+        assert_eq!(shown("fd00::/129").unwrap_err(), "`129` is not a prefix length from 0 to 128");
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn updates<'a>(addresses: impl IntoIterator<Item = &'a str>) -> BTreeMap<String,
 #[test]
 fn azure_in_every_profile() {
     let handoffs = live_through("azure", "azurerm");
-    assert_eq!(handoffs.len(), 10, "{:?}", handoffs.keys());
+    assert_eq!(handoffs.len(), 12, "{:?}", handoffs.keys());
     insta::assert_snapshot!("azure_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
 }
 

@@ -21,7 +21,7 @@ const GOOGLE: &str = "github.com/hashicorp/terraform-provider-google@v1.20.1-0.2
 const AZURERM: &str = "github.com/hashicorp/terraform-provider-azurerm@v1.44.1-0.20260824201233-fae580791926";
 
 /// Of Azure's configurations those whose resources the emulator knows how to answer for.
-const AZURE_PROFILES: [&str; 2] = ["single", "ha-private"];
+const AZURE_PROFILES: [&str; 4] = ["single", "ha-private", "dual-stack", "dual-stack-private"];
 
 /// Where things are kept outside of the checkout.
 pub(crate) fn cache() -> PathBuf {
@@ -120,7 +120,8 @@ fn gce_lives_in_an_emulator() {
             "existing-network" => {
                 let network = compute("host-project/global/networks");
                 emulator.seed(&network, &json!({"name": "corporate"}));
-                let subnetwork = json!({"name": "kubernetes", "ipCidrRange": "10.9.0.0/20", "network": format!("{network}/corporate")});
+                let subnetwork = json!({"name": "kubernetes", "ipCidrRange": "10.9.0.0/20", "network": format!("{network}/corporate"),
+                    "stackType": "IPV4_IPV6", "ipv6AccessType": "EXTERNAL"});
                 emulator.seed(&compute("host-project/regions/us-central1/subnetworks"), &subnetwork);
                 let address = json!({"name": "api-of-shared", "address": "192.0.2.77"});
                 emulator.seed(&compute("a-project/regions/us-central1/addresses"), &address);
@@ -145,6 +146,17 @@ fn gce_lives_in_an_emulator() {
             );
             module.apply();
             assert_eq!(module.changes(), BTreeMap::new());
+        }
+        // Hosts get what a subnetwork that exists has, by templates of their own; nothing else is another one.
+        if name == "existing-network" {
+            module.configure(&settings_with(&config, &["phase1.network.ipv6=y"]));
+            module.apply();
+            assert_eq!(module.changes(), BTreeMap::new());
+            let state = module.ok(&["show", "-json"]);
+            assert!(
+                state.contains(r#""stack_type":"IPV4_IPV6""#) && state.contains(r#""network_tier":"PREMIUM""#),
+                "{state}"
+            );
         }
         module.ok(&["destroy", "-auto-approve"]);
         assert_eq!(module.ok(&["state", "list"]), "", "{name}");

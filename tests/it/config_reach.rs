@@ -130,6 +130,7 @@ fn every_setting_of_google_reaches_its_module() {
     let shared = [
         "phase1.api.",
         "phase1.dns.",
+        "phase1.network.",
         "phase1.etcd_volume.",
         "phase1.tags",
         "phase1.node_groups",
@@ -195,6 +196,8 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
         "what no setting decides says nothing: {text}"
     );
     assert!(text.contains("\ndirectory /var/lib/turnup mode = 0700\n"), "{text}");
+    // A host that forwards IPv6 takes no router's word for its own addresses any more, which it has from there in a cloud.
+    assert!(!text.contains("kernel setting net.ipv6"), "{text}");
     let said = ask(&desk, &["config", "complete", "kubernetes-control-plane-0"]);
     let origin = &said["origins"]["flag kube-apiserver --service-cluster-ip-range"];
     assert_eq!(origin, &serde_json::json!({"phase2.service_cidr": "default, as in .config.json:42:21"}));

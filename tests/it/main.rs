@@ -12,6 +12,7 @@ mod bench_cli;
 mod cli_status;
 mod cli_support;
 mod cloud_azure;
+mod cloud_dual;
 mod cloud_emulators;
 mod cloud_emulators_state;
 mod cloud_modules;

@@ -32,6 +32,8 @@ pub enum Format {
     Ipv4,
     /// An IPv4 network whose prefix length lies between the two bounds.
     Cidr(u8, u8),
+    /// An IPv6 network whose prefix length lies between the two bounds.
+    Cidr6(u8, u8),
     /// An IPv4 address or a DNS name.
     Host,
     /// A version: MAJOR.MINOR.PATCH.
@@ -82,6 +84,7 @@ impl Format {
             Self::UserName => expect(text::is_user_name(text), text, self),
             Self::Ipv4 => expect(text.parse::<std::net::Ipv4Addr>().is_ok(), text, self),
             Self::Cidr(shortest, longest) => text::validate_network(text, *shortest, *longest),
+            Self::Cidr6(shortest, longest) => text::validate_network6(text, *shortest, *longest),
             Self::Host => text::validate_host(text),
             Self::Semver => text::validate_version(text),
             Self::Path | Self::File => text::validate_path(text),
@@ -129,6 +132,10 @@ impl fmt::Display for Format {
                     "an IPv4 network from /{shortest} to /{longest}, such as 10.1.0.0/{}",
                     (*longest).min(16).max(*shortest)
                 )
+            }
+            Self::Cidr6(0, 128) => f.write_str("an IPv6 network such as 2001:db8::/32"),
+            Self::Cidr6(shortest, longest) => {
+                write!(f, "an IPv6 network from /{shortest} to /{longest}, such as 2001:db8::/{longest}")
             }
             Self::Host => f.write_str("an IPv4 address or a DNS name"),
             Self::Semver => f.write_str("a version such as 1.2.3"),

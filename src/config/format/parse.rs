@@ -35,7 +35,9 @@ fn parse_one(text: &str) -> Result<Format, String> {
         ("user-name", None) => Format::UserName,
         ("ipv4", None) => Format::Ipv4,
         ("cidr", None) => Format::Cidr(0, 32),
-        ("cidr", Some([bounds])) => parse_bounds(bounds.trim())?,
+        ("cidr", Some([bounds])) => parse_bounds(bounds.trim(), 32).map(|(low, high)| Format::Cidr(low, high))?,
+        ("cidr6", None) => Format::Cidr6(0, 128),
+        ("cidr6", Some([bounds])) => parse_bounds(bounds.trim(), 128).map(|(low, high)| Format::Cidr6(low, high))?,
         ("host", None) => Format::Host,
         ("host-list", None) => Format::List(Box::new(Format::Host)),
         ("semver", None) => Format::Semver,
@@ -56,7 +58,7 @@ fn parse_one(text: &str) -> Result<Format, String> {
         ("enum", Some(words)) => Format::Enum(words.iter().map(|word| word.trim().to_owned()).collect()),
         ("list", Some([element])) => Format::List(Box::new(element.parse()?)),
         ("map", Some([key, value])) => Format::Map(Box::new(key.parse()?), Box::new(value.parse()?)),
-        ("list" | "map" | "enum" | "cidr" | "int", _) => {
+        ("list" | "map" | "enum" | "cidr" | "cidr6" | "int", _) => {
             return Err(format!("`{text}` has the wrong number of arguments"));
         }
         (_, Some(_)) => return Err(format!("`{name}` takes no arguments, or is no format")),
@@ -73,6 +75,7 @@ fn unknown_format(name: &str) -> String {
         "user-name",
         "ipv4",
         "cidr",
+        "cidr6",
         "host",
         "host-list",
         "semver",
@@ -99,9 +102,9 @@ fn unknown_format(name: &str) -> String {
     }
 }
 
-fn parse_bounds(text: &str) -> Result<Format, String> {
+fn parse_bounds(text: &str, longest: u8) -> Result<(u8, u8), String> {
     match parse_range(text) {
-        Some((low, high)) if high <= 32 => Ok(Format::Cidr(low, high)),
+        Some((low, high)) if high <= longest => Ok((low, high)),
         _ => Err(format!("`{text}` are no prefix lengths; write cidr(8..24)")),
     }
 }

@@ -14,6 +14,10 @@ impl Format {
                 // The lowest bits of these are those of the network alone, whatever the prefix.
                 ["64.0.0.0", "128.0.0.0"].map(|network| format!("{network}/{prefix}")).into()
             }
+            Self::Cidr6(_, longest) => {
+                let prefix = (*longest).min(64);
+                ["8000::", "4000::"].map(|network| format!("{network}/{prefix}")).into()
+            }
             Self::Enum(words) => words.clone(),
             Self::List(element) => element.samples(),
             Self::Map(key, value) => {

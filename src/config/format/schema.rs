@@ -51,6 +51,11 @@ impl Format {
                 let lengths: Vec<String> = (*low..=*high).map(|length| length.to_string()).collect();
                 format!("^{}/({})$", ipv4(), lengths.join("|"))
             }
+            // The many ways to shorten an address are left to `validate`.
+            Self::Cidr6(low, high) => {
+                let lengths: Vec<String> = (*low..=*high).map(|length| length.to_string()).collect();
+                format!("^[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*/({})$", lengths.join("|"))
+            }
             Self::Host => format!("^{}$", host()),
             Self::Semver => SEMVER.to_owned(),
             Self::Path | Self::File => format!("^(?!~)(?!.*://){PRINTABLE}+$"),

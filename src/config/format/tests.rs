@@ -35,6 +35,9 @@ fn each_format_takes_and_refuses() {
         ("ipv4", &["10.0.0.1", "255.255.255.255"], &["", "10.0.0", "10.0.0.256", "010.0.0.1", "::1", " 10.0.0.1"]),
         ("cidr", &["10.0.0.0/8", "0.0.0.0/0"], &["", "10.0.0.0", "10.0.0.1/8", "10.0.0.0/33", "fd00::/8"]),
         ("cidr(8..24)", &["10.0.0.0/8", "10.0.0.0/24"], &["0.0.0.0/0", "10.0.0.0/25"]),
+        ("cidr6", &["fd00::/8", "::/0", "2001:db8::/32"], &["", "fd00::", "fd00::1/8", "::/129", "10.0.0.0/8", ":/0"]),
+        ("cidr6(48..64)", &["fd00::/48", "fd00::/64"], &["fd00::/47", "fd00::/65"]),
+        ("list(cidr or cidr6)", &["", "10.0.0.0/8,fd00::/8"], &["10.0.0.0/8,fd00::1/8", "fd00::"]),
         ("host", &["10.0.0.1", "node-1.example"], &["", "10.0.0", "a b", "a/b"]),
         ("host-list", &["", "a", "a,10.0.0.1", "a, b"], &["a,", "a,,b", "a;b"]),
         ("semver", &["1.36.3", "1.0.0-rc.1"], &["", "1.36", "v1.36.3", "latest", "01.2.3"]),
@@ -74,6 +77,15 @@ fn messages_say_what_would_do() {
     assert_eq!(says("enum(local, baremetal)", "zzz"), "`zzz` is none of local or baremetal");
     assert_eq!(says("semver", "v1.36.3"), "`v1.36.3` begins with a v; write 1.36.3");
     assert_eq!(says("cidr(8..24)", "10.0.0.0/28"), "10.0.0.0/28 is too small; the prefix length must be at most /24");
+    assert_eq!(says("cidr6(48..64)", "fd00::/8"), "fd00::/8 is too large; the prefix length must be at least /48");
+    assert_eq!(
+        says("cidr or cidr6", "fd00::1/8"),
+        "fd00::1/8 is an address inside the network fd00::/8; write the network itself"
+    );
+    assert_eq!(
+        says("cidr or cidr6", "10.0.0.1/8"),
+        "10.0.0.1/8 is an address inside the network 10.0.0.0/8; write the network itself"
+    );
     assert_eq!(says("path", "~/m"), "`~` is not expanded; write the whole path instead of `~/m`");
     assert_eq!(
         says("url", "http://u:p@h"),
@@ -95,6 +107,7 @@ fn the_language_of_formats_is_checked() {
     assert_eq!(wrong("enum"), "`enum` has the wrong number of arguments");
     assert_eq!(wrong("map(path)"), "`map(path)` has the wrong number of arguments");
     assert_eq!(wrong("ipv4(4)"), "`ipv4` takes no arguments, or is no format");
+    assert_eq!(wrong("cidr6(48..129)"), "`48..129` are no prefix lengths; write cidr(8..24)");
     assert_eq!(wrong("cidr(24..8)"), "`24..8` are no prefix lengths; write cidr(8..24)");
     assert_eq!(format("enum(1.36.3, 1.35.4)").words().unwrap(), ["1.36.3", "1.35.4"]);
     assert_eq!(
@@ -118,6 +131,8 @@ fn every_sample_is_valid() {
         Format::Ipv4,
         Format::Cidr(0, 32),
         Format::Cidr(8, 12),
+        Format::Cidr6(0, 128),
+        Format::Cidr6(48, 64),
         Format::Host,
         Format::Semver,
         Format::Path,

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{Format, join_words};
-use crate::config::Network;
+use crate::config::{Network, Network6};
 
 pub(super) fn expect(holds: bool, text: &str, format: &Format) -> Result<(), String> {
     match (holds, text) {
@@ -58,10 +58,22 @@ pub(super) fn validate_network(text: &str, shortest: u8, longest: u8) -> Result<
         return expect(false, text, &Format::Cidr(shortest, longest));
     }
     let network: Network = text.parse()?;
-    if network.prefix() < shortest {
+    validate_length(text, network.prefix(), shortest, longest)
+}
+
+pub(super) fn validate_network6(text: &str, shortest: u8, longest: u8) -> Result<(), String> {
+    if text.is_empty() {
+        return expect(false, text, &Format::Cidr6(shortest, longest));
+    }
+    let network: Network6 = text.parse()?;
+    validate_length(text, network.prefix(), shortest, longest)
+}
+
+fn validate_length(text: &str, prefix: u8, shortest: u8, longest: u8) -> Result<(), String> {
+    if prefix < shortest {
         return Err(format!("{text} is too large; the prefix length must be at least /{shortest}"));
     }
-    if network.prefix() > longest {
+    if prefix > longest {
         return Err(format!("{text} is too small; the prefix length must be at most /{longest}"));
     }
     Ok(())
@@ -187,7 +199,8 @@ pub(super) fn validate_any(text: &str, formats: &[Format]) -> Result<(), String>
     // The alternative that the text most looks like says best what is wrong with it.
     let near = formats.iter().find(|format| match format {
         Format::Url => text.contains("://"),
-        Format::Cidr(..) => text.contains('/') && !text.contains("://"),
+        Format::Cidr(..) => text.contains('/') && !text.contains(':'),
+        Format::Cidr6(..) => text.contains("::") || text.matches(':').count() > 1,
         Format::Path => text.starts_with(['/', '.', '~']),
         _ => false,
     });

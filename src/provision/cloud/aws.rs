@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::config::{Network, Settings};
 use crate::error::{Error, Result};
 
-use super::{Defaults, Spec, Target, fit, refused, require_apart};
+use super::{Defaults, IPV6, Spec, Target, fit, refused, require_apart};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer wants free.
 const KEPT: u64 = 13;
@@ -233,6 +233,11 @@ impl Aws {
 
     fn check_network(&self, spec: &Spec) -> Result<()> {
         if !self.vpc_id.is_empty() {
+            if spec.ipv6 && self.subnet_ids.is_empty() {
+                let why = format!("the subnets that turnup makes in {} have IPv4 alone", self.vpc_id);
+                return Err(refused(IPV6, why)
+                    .hint("name subnets that have IPv6: turnup config set phase1.aws.subnet_ids=ZONE=subnet-…"));
+            }
             return Ok(());
         }
         let key = "phase1.aws.vpc_cidr";

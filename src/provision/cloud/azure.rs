@@ -6,15 +6,16 @@
 mod size;
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
 
-use crate::config::{Network, Settings};
+use crate::artifacts::Digest;
+use crate::config::{Network, Network6, Settings};
 use crate::error::Result;
 
 use self::size::Size;
-use super::{ControlPlaneHost, Defaults, Group, Spec, Target, absolute, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, IPV6, Spec, Target, absolute, fit, refused, require_apart};
 
 /// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is `-control-plane-1`.
 const PREFIX: usize = 48;
@@ -83,6 +84,8 @@ pub(crate) struct Azure {
     vnet_id: String,
     vnet_cidr: String,
     subnet_cidr: String,
+    ipv6_cidr: String,
+    subnet_ipv6_cidr: String,
     master_private_ip: String,
     public_addresses: bool,
     nat_gateway: bool,
@@ -111,6 +114,8 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
     let parts = ["image_publisher", "image_offer", "image_sku", "image_version"].map(text);
     let [publisher, offer, edition, version] = parts;
     let own_image = text("image_id")?;
+    let ipv6 = ipv6_network(settings)?;
+    let shown = |network: Option<Network6>| network.map(|network| network.to_string()).unwrap_or_default();
     let urn = [publisher?, offer?, edition?, version?].join(":");
     let defaults = Defaults {
         image: if own_image.is_empty() { urn } else { own_image },
@@ -135,6 +140,8 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         vnet_id: text("vnet_id")?,
         vnet_cidr: text("vnet_cidr")?,
         subnet_cidr: text("subnet_cidr")?,
+        ipv6_cidr: shown(ipv6),
+        subnet_ipv6_cidr: shown(ipv6.map(|network| Network6::containing(network.first(), 64))),
         master_private_ip: text("master_private_ip")?,
         public_addresses: public,
         nat_gateway: flag("nat_gateway")?,
@@ -145,6 +152,31 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         names: Names::default(),
     };
     Ok((defaults, Target::Azure(Box::new(azure))))
+}
+
+/// The virtual network's IPv6 addresses, or those of the hosts' subnet in one that exists; none without IPv6.
+fn ipv6_network(settings: &Settings) -> Result<Option<Network6>> {
+    const KEY: &str = "phase1.azure.ipv6_cidr";
+    if !settings.get_bool(IPV6)? {
+        return Ok(None);
+    }
+    let (text, existing) = (settings.get(KEY)?, settings.get("phase1.azure.vnet_id")?);
+    let given = Some(text.as_str()).filter(|text| !text.is_empty());
+    let given: Option<Network6> = given.map(str::parse).transpose().map_err(|why| refused(KEY, why))?;
+    if !existing.is_empty() && given.is_none_or(|network| network.prefix() != 64) {
+        let why = "in a virtual network that exists, the /64 of the hosts' subnet must be named";
+        return Err(refused(KEY, why).hint(format!(
+            "turnup config set {KEY}=…/64, a free one of the network (az network vnet show --ids {existing} --query addressSpace)"
+        )));
+    }
+    Ok(Some(given.unwrap_or(own_network(&settings.get("phase1.cluster_name")?))))
+}
+
+/// A private network of the cluster's own (RFC 4193): 40 bits that others hardly have, but the same at every run.
+fn own_network(cluster: &str) -> Network6 {
+    let digest = Digest::of(cluster.as_bytes()).to_string();
+    let bits = u128::from_str_radix(&digest[..10], 16).unwrap_or_default();
+    Network6::containing(Ipv6Addr::from((0xfd << 120) | (bits << 80)), 48)
 }
 
 impl Azure {
@@ -453,6 +485,7 @@ mod tests {
     use super::*;
 
     const KEY: &str = "ssh-ed25519 AAAA person";
+    const NETWORK: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n";
 
     fn settings(changes: &[(&str, &str)]) -> Settings {
         let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
@@ -488,6 +521,12 @@ mod tests {
             &[("phase1.azure.master_private_ip", "10.240.0.3")],
             &[("phase1.control_plane.count", "3"), ("phase1.azure.master_private_ip", "10.240.63.253")],
             &[("phase1.azure.vnet_id", "corporate")],
+            &[("phase1.azure.vnet_id", NETWORK), ("phase1.network.ipv6", "y")],
+            &[
+                ("phase1.azure.vnet_id", NETWORK),
+                ("phase1.network.ipv6", "y"),
+                ("phase1.azure.ipv6_cidr", "fd5a:2f19:7c03::/48"),
+            ],
             &[(
                 "phase1.api.static_address",
                 "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/n",
@@ -511,6 +550,30 @@ mod tests {
         let mut told: Vec<String> = wrong.iter().map(|changes| refusal(changes, KEY)).collect();
         told.push(refusal(&[], "ecdsa-sha2-nistp256 AAAA"));
         insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn a_cluster_has_an_ipv6_network_of_its_own() {
+        let networks = |changes: &[(&str, &str)]| {
+            let Target::Azure(azure) = Spec::read(&settings(changes)).unwrap().target else {
+                unreachable!("the target is azure")
+            };
+            (azure.ipv6_cidr, azure.subnet_ipv6_cidr)
+        };
+        let of = |name: &str| networks(&[("phase1.network.ipv6", "y"), ("phase1.cluster_name", name)]);
+        let (whole, hosts) = of("prod");
+        let whole: Network6 = whole.parse().unwrap();
+        assert!(whole.prefix() == 48 && whole.first().is_unique_local(), "{whole}");
+        assert_eq!(hosts, format!("{}/64", whole.first()));
+        assert_eq!(of("prod"), of("prod"));
+        assert_ne!(of("prod"), of("staging"));
+        assert_eq!(networks(&[]), (String::new(), String::new()));
+        let given = [
+            ("phase1.azure.vnet_id", NETWORK),
+            ("phase1.network.ipv6", "y"),
+            ("phase1.azure.ipv6_cidr", "FD5A:2f19::/64"),
+        ];
+        assert_eq!(networks(&given).1, "fd5a:2f19::/64");
     }
 
     #[test]

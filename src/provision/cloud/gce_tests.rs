@@ -13,13 +13,15 @@ fn spec(changes: &[(&str, &str)]) -> Result<Spec> {
 
 #[test]
 fn what_compute_engine_refuses_is_refused_with_its_setting() {
-    let cases: [&[(&str, &str)]; 7] = [
+    let cases: [&[(&str, &str)]; 9] = [
         &[("phase1.gce.instance_type", "n2d")],
         &[("phase1.gce.instance_type", "e3-standard-2")],
         &[("phase1.gce.instance_type", "c4-standard-4")],
         &[("phase1.gce.os_image", "projects/debian-cloud/global/images/family/debian-12")],
         &[("phase1.tags", "Team=a")],
         &[("phase1.node_groups", r#"[{"name": "far", "role": "worker", "size": 1, "zones": ["europe-west3-a"]}]"#)],
+        &[("phase1.ssh.allowed_cidrs", "203.0.113.0/24,2001:db8::/32")],
+        &[("phase1.api.allowed_cidrs", "::/0")],
         &[("phase1.node_groups", r#"[{"name": "control-plane", "role": "worker", "size": 1}]"#)],
     ];
     let told = cases.map(|changes| {
@@ -35,5 +37,7 @@ fn what_is_fine_is_taken() {
     spec(&[]).unwrap();
     spec(&[("phase1.gce.instance_type", "c4-standard-4"), ("phase1.gce.disk_type", "hyperdisk-balanced")]).unwrap();
     spec(&[("phase1.gce.os_image", "projects/a-project/global/images/node-1")]).unwrap();
+    let both = spec(&[("phase1.network.ipv6", "y"), ("phase1.ssh.allowed_cidrs", "203.0.113.0/24,2001:DB8:0::/32")]);
+    assert_eq!(both.unwrap().ssh.allowed_cidrs, ["203.0.113.0/24", "2001:db8::/32"], "as Google itself writes it");
     assert!(spec(&[("phase1.num_nodes", "0")]).unwrap().groups.is_empty());
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::artifacts::Digest;
-use crate::config::{Network, Settings};
+use crate::config::{Network, Network6, Settings};
 use crate::error::{Context as _, Error, Result};
 
 use super::handoff::Role;
@@ -26,6 +26,8 @@ pub struct Spec {
     pub(crate) kubernetes_version: String,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) networks: Networks,
+    /// Hosts have IPv6 beside IPv4; pods and Services do not.
+    pub(crate) ipv6: bool,
     pub(crate) api: Api,
     pub(crate) ssh: Access,
     pub(crate) dns: Dns,
@@ -178,6 +180,8 @@ impl Target {
 
 /// The targets that are clouds, each with a module in `templates/provision`.
 pub const TARGETS: [&str; 3] = ["gce", "aws", "azure"];
+/// Whether hosts have IPv6 too.
+pub(super) const IPV6: &str = "phase1.network.ipv6";
 /// The key of the control plane's user data; no group of workers may have this name.
 pub const CONTROL_PLANE: &str = "control-plane";
 
@@ -217,6 +221,7 @@ impl Spec {
                 pods: settings.get("phase2.pod_cidr")?,
                 services: settings.get("phase2.service_cidr")?,
             },
+            ipv6: settings.get_bool(IPV6)?,
             kubernetes_version: settings.get("phase2.kubernetes_version")?,
             tags: settings.get_map("phase1.tags")?,
             api: api(settings, &name)?,
@@ -242,8 +247,24 @@ impl Spec {
         Ok(spec)
     }
 
+    /// Nobody comes by IPv6 to hosts that have none.
+    fn check_families(&self) -> Result<()> {
+        let lists = [
+            ("phase1.ssh.allowed_cidrs", &self.ssh.allowed_cidrs),
+            ("phase1.api.allowed_cidrs", &self.api.allowed_cidrs),
+        ];
+        for (key, list) in lists {
+            if let Some(range) = list.iter().find(|range| range.contains(':') && !self.ipv6) {
+                return Err(refused(key, format!("{range} is an IPv6 network, and the hosts have IPv4 alone"))
+                    .hint(format!("turnup config set {IPV6}=y, or leave {range} out")));
+            }
+        }
+        Ok(())
+    }
+
     /// What every cloud refuses.
     fn check(&self) -> Result<()> {
+        self.check_families()?;
         match &self.target {
             Target::Aws(aws) => aws.check(self)?,
             Target::Azure(azure) => azure.check(self)?,
@@ -255,6 +276,15 @@ impl Spec {
         }
         Ok(())
     }
+}
+
+/// The ranges of a setting, each in the one way in which clouds write it.
+fn ranges(settings: &Settings, key: &str) -> Result<Vec<String>> {
+    let one = |text: String| match text.parse::<Network6>() {
+        Ok(network) => network.to_string(),
+        Err(_) => text,
+    };
+    Ok(settings.get_list(key)?.into_iter().map(one).collect())
 }
 
 /// A value that no module can use; the message begins with its key.
@@ -435,7 +465,7 @@ fn api(settings: &Settings, cluster: &str) -> Result<Api> {
         exposure: settings.get("phase1.api.exposure")?,
         host: host.unwrap_or_else(|| format!("api.{cluster}.{domain}")),
         external: settings.get_bool("phase1.api.external")?,
-        allowed_cidrs: settings.get_list("phase1.api.allowed_cidrs")?,
+        allowed_cidrs: ranges(settings, "phase1.api.allowed_cidrs")?,
         static_address: settings.get("phase1.api.static_address")?,
         internal_load_balancer: settings.get_bool("phase1.api.internal_load_balancer")?,
     })
@@ -445,7 +475,7 @@ fn access(settings: &Settings) -> Result<Access> {
     Ok(Access {
         user: settings.get("phase1.ssh_user")?,
         port: settings.get_number("phase1.ssh.port")?,
-        allowed_cidrs: settings.get_list("phase1.ssh.allowed_cidrs")?,
+        allowed_cidrs: ranges(settings, "phase1.ssh.allowed_cidrs")?,
         authorized_keys: Vec::new(),
         bastion: settings.get("phase1.ssh.bastion")? == "create",
         bastion_machine_type: settings.get("phase1.ssh.bastion_machine_type")?,

@@ -5,11 +5,12 @@ locals {
 }
 
 resource "aws_network_interface" "bastion" {
-  for_each        = local.bastions
-  description     = "Bastion of ${local.name}"
-  subnet_id       = local.door_subnets[each.value]
-  security_groups = [aws_security_group.role["bastion"].id]
-  tags            = merge(local.tags, { Name = each.key })
+  for_each           = local.bastions
+  description        = "Bastion of ${local.name}"
+  subnet_id          = local.door_subnets[each.value]
+  security_groups    = [aws_security_group.role["bastion"].id]
+  ipv6_address_count = var.cluster.ipv6 ? 1 : 0
+  tags               = merge(local.tags, { Name = each.key })
 }
 
 resource "aws_eip" "bastion" {
@@ -94,7 +95,7 @@ resource "aws_autoscaling_group" "bastion" {
   }
 
   depends_on = [
-    aws_eip_association.bastion, aws_route.public, aws_route_table_association.doors, aws_route_table_association.hosts,
+    aws_eip_association.bastion, aws_route.public, aws_route.public_ipv6, aws_route_table_association.doors, aws_route_table_association.hosts,
     aws_vpc_security_group_egress_rule.hosts, aws_vpc_security_group_ingress_rule.allowed,
   ]
 }

@@ -56,7 +56,9 @@ resource "aws_network_interface" "control_plane" {
   description     = "Control-plane host ${each.key}"
   subnet_id       = local.host_subnets[each.value.zone]
   security_groups = concat([local.masters], local.aws.security_groups)
-  tags            = merge(local.tags, local.control_plane_tags, { Name = each.key })
+  # It stays with the interface, as the inner address does.
+  ipv6_address_count = var.cluster.ipv6 ? 1 : 0
+  tags               = merge(local.tags, local.control_plane_tags, { Name = each.key })
 }
 
 # And its public one, where hosts have such.
@@ -166,7 +168,7 @@ resource "aws_autoscaling_group" "control_plane" {
   # A machine finds its way out, its rights, its volume and its address when it starts.
   depends_on = [
     aws_iam_role_policy.control_plane, aws_ebs_volume.etcd, aws_eip_association.control_plane, aws_route.public, aws_route.nat,
-    aws_route_table_association.hosts, aws_vpc_dhcp_options_association.cluster, aws_vpc_security_group_egress_rule.hosts,
-    aws_vpc_security_group_ingress_rule.allowed,
+    aws_route.public_ipv6, aws_route.egress_ipv6, aws_route_table_association.hosts, aws_vpc_dhcp_options_association.cluster,
+    aws_vpc_security_group_egress_rule.hosts, aws_vpc_security_group_ingress_rule.allowed,
   ]
 }

@@ -4,13 +4,16 @@
 locals {
   # Only what a host is made of replaces hosts. Tags are not: the group keeps the version of the template that it has.
   group_templates = {
-    for name, group in var.cluster.groups : name => nonsensitive(sha256(jsonencode([
+    for name, group in var.cluster.groups : name => nonsensitive(sha256(jsonencode(concat([
       group.machine_type, local.images[group.image == "" ? local.architectures[group.machine_type] : group.image].id, group.disk_gb,
       group.disk_type, local.aws.disk_encrypted, local.aws.disk_kms_key, local.aws.disk_iops, group.spot, group.public_address, group.volumes,
       local.user_data[name], local.node_profile, local.key_pair, local.aws.security_groups, local.aws.cpu_credits,
       local.aws.detailed_monitoring,
-    ])))
+    ], local.group_ipv6[name] ? ["ipv6"] : []))))
   }
+
+  # In public subnets an IPv6 address would be a public one: a group that shall have none has none of IPv6 either.
+  group_ipv6 = { for name, group in var.cluster.groups : name => var.cluster.ipv6 && (group.public_address || !local.public) }
 
   # Parts of a hundred of the group's hosts. Auto Scaling takes them at most a hundred apart.
   healthy = {
@@ -50,6 +53,7 @@ resource "aws_launch_template" "group" {
   network_interfaces {
     device_index                = 0
     associate_public_ip_address = tostring(each.value.public_address)
+    ipv6_address_count          = local.group_ipv6[each.key] ? 1 : null
     security_groups             = concat([local.nodes], local.aws.security_groups)
     delete_on_termination       = "true"
   }
@@ -167,7 +171,7 @@ resource "aws_autoscaling_group" "group" {
   lifecycle { ignore_changes = [desired_capacity] }
 
   depends_on = [
-    aws_iam_role_policy.node, aws_route.public, aws_route.nat, aws_route_table_association.hosts,
+    aws_iam_role_policy.node, aws_route.public, aws_route.nat, aws_route.public_ipv6, aws_route.egress_ipv6, aws_route_table_association.hosts,
     aws_vpc_dhcp_options_association.cluster, aws_vpc_security_group_egress_rule.hosts, aws_vpc_security_group_ingress_rule.allowed,
   ]
 }

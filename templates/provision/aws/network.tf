@@ -23,6 +23,11 @@ locals {
     local.own_vpc ? { for zone, subnet in aws_subnet.doors : zone => subnet.id } : local.aws.public_subnet_ids
   )
 
+  # Each subnet that is made has a /64 of the VPC's /56: hosts those of the zones' letters, doors the eight behind them. Private hosts go out
+  # by IPv6 where they go out at all, and nobody comes in.
+  own_ipv6 = local.own_vpc && var.cluster.ipv6
+  egress   = local.own_ipv6 && !local.public && local.aws.nat_gateways != "none"
+
   nat_zones = (
     !local.own_vpc || local.public || local.aws.nat_gateways == "none" ? [] :
     local.aws.nat_gateways == "one" ? slice(local.zones, 0, 1) : local.zones
@@ -30,11 +35,12 @@ locals {
 }
 
 resource "aws_vpc" "cluster" {
-  count                = local.own_vpc ? 1 : 0
-  cidr_block           = local.aws.vpc_cidr
-  enable_dns_support   = true
-  enable_dns_hostnames = true
-  tags                 = merge(local.tags, { Name = local.name })
+  count                            = local.own_vpc ? 1 : 0
+  cidr_block                       = local.aws.vpc_cidr
+  assign_generated_ipv6_cidr_block = var.cluster.ipv6
+  enable_dns_support               = true
+  enable_dns_hostnames             = true
+  tags                             = merge(local.tags, { Name = local.name })
 }
 
 resource "aws_vpc_dhcp_options" "cluster" {
@@ -56,11 +62,34 @@ resource "aws_internet_gateway" "cluster" {
   tags   = merge(local.tags, { Name = local.name })
 }
 
+resource "aws_egress_only_internet_gateway" "cluster" {
+  count  = local.egress ? 1 : 0
+  vpc_id = local.vpc
+  tags   = merge(local.tags, { Name = local.name })
+}
+
+# Of subnets that exist, those in which something shall get an IPv6 address.
+data "aws_subnet" "given" {
+  for_each = local.own_vpc || !var.cluster.ipv6 ? {} : merge(
+    { for zone, subnet in local.aws.subnet_ids : zone => subnet if contains(local.zones, zone) },
+    { for name, zone in local.bastions : name => local.aws.public_subnet_ids[zone] if !local.public },
+  )
+  id = each.value
+
+  lifecycle {
+    postcondition {
+      condition     = self.ipv6_cidr_block != ""
+      error_message = "The subnet ${each.value} (${each.key}) has no IPv6 addresses: aws ec2 associate-subnet-cidr-block, or set phase1.network.ipv6=n."
+    }
+  }
+}
+
 resource "aws_subnet" "hosts" {
   for_each          = length(local.aws.subnet_ids) > 0 ? {} : { for zone in local.zones : zone => zone }
   vpc_id            = local.vpc
   availability_zone = each.key
   cidr_block        = local.host_cidrs[each.key]
+  ipv6_cidr_block   = local.own_ipv6 ? cidrsubnet(aws_vpc.cluster[0].ipv6_cidr_block, 8, local.own_zones[each.key] + 1) : null
   # Who gets a public address is said by host and group, not by the subnet.
   map_public_ip_on_launch = false
   tags = merge(local.tags, {
@@ -74,6 +103,7 @@ resource "aws_subnet" "doors" {
   vpc_id                  = local.vpc
   availability_zone       = each.key
   cidr_block              = cidrsubnet(cidrsubnet(local.aws.vpc_cidr, 3, 0), 3, each.value + 1)
+  ipv6_cidr_block         = local.own_ipv6 ? cidrsubnet(aws_vpc.cluster[0].ipv6_cidr_block, 8, each.value + 9) : null
   map_public_ip_on_launch = false
   tags                    = merge(local.tags, { Name = "${local.name}-doors-${each.key}", "kubernetes.io/role/elb" = "1" })
 }
@@ -90,6 +120,13 @@ resource "aws_route" "public" {
   route_table_id         = aws_route_table.public[0].id
   destination_cidr_block = "0.0.0.0/0"
   gateway_id             = aws_internet_gateway.cluster[0].id
+}
+
+resource "aws_route" "public_ipv6" {
+  count                       = local.own_ipv6 ? 1 : 0
+  route_table_id              = aws_route_table.public[0].id
+  destination_ipv6_cidr_block = "::/0"
+  gateway_id                  = aws_internet_gateway.cluster[0].id
 }
 
 resource "aws_route_table" "private" {
@@ -118,6 +155,14 @@ resource "aws_route" "nat" {
   route_table_id         = aws_route_table.private[each.key].id
   destination_cidr_block = "0.0.0.0/0"
   nat_gateway_id         = aws_nat_gateway.cluster[local.aws.nat_gateways == "one" ? local.nat_zones[0] : each.key].id
+}
+
+# An address of IPv6 is one of the internet: this gateway lets hosts out and nobody in.
+resource "aws_route" "egress_ipv6" {
+  for_each                    = local.egress ? local.door_zones : {}
+  route_table_id              = aws_route_table.private[each.key].id
+  destination_ipv6_cidr_block = "::/0"
+  egress_only_gateway_id      = aws_egress_only_internet_gateway.cluster[0].id
 }
 
 resource "aws_route_table_association" "hosts" {

@@ -28,6 +28,9 @@ locals {
       "nodeports-udp" = { to = ["node"], from = ["control-plane", "node"], protocol = "udp", ports = [30000, 32767], why = "Node ports among hosts" }
       "icmp"          = { to = ["control-plane", "node"], from = ["control-plane", "node"], protocol = "icmp", ports = [-1, -1], why = "Path MTU and reachability among hosts" }
     },
+    var.cluster.ipv6 ? {
+      "icmpv6" = { to = ["control-plane", "node"], from = ["control-plane", "node"], protocol = "icmpv6", ports = [-1, -1], why = "Path MTU and reachability among hosts" }
+    } : {},
     contains(var.cluster.etcd.clusters, "events") ? {
       "etcd-events" = { to = ["control-plane"], from = ["control-plane"], protocol = "tcp", ports = [2381, 2382], why = "etcd of events, clients and members" }
     } : {},
@@ -56,9 +59,10 @@ locals {
         to = pair[0], group = null, cidr = pair[1], protocol = "tcp", ports = [local.ssh_port, local.ssh_port], why = "SSH from networks that may log in"
       }
     },
+    # The load balancers have IPv4 alone: by IPv6 one comes to the hosts themselves.
     {
-      for cidr in distinct(local.api_cidrs) : "api: ${cidr} to ${local.api_door}" => {
-        to = local.api_door, group = null, cidr = cidr, protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server from networks that may use it"
+      for cidr in distinct(local.api_cidrs) : "api: ${cidr} to ${strcontains(cidr, ":") ? "control-plane" : local.api_door}" => {
+        to = strcontains(cidr, ":") ? "control-plane" : local.api_door, group = null, cidr = cidr, protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server from networks that may use it"
       }
     },
   )
@@ -79,7 +83,8 @@ resource "aws_vpc_security_group_ingress_rule" "allowed" {
   security_group_id            = aws_security_group.role[each.value.to].id
   description                  = each.value.why
   referenced_security_group_id = each.value.group == null ? null : aws_security_group.role[each.value.group].id
-  cidr_ipv4                    = each.value.cidr
+  cidr_ipv4                    = strcontains(coalesce(each.value.cidr, "-"), ":") ? null : each.value.cidr
+  cidr_ipv6                    = strcontains(coalesce(each.value.cidr, "-"), ":") ? each.value.cidr : null
   ip_protocol                  = each.value.protocol
   from_port                    = each.value.ports[0]
   to_port                      = each.value.ports[1]
@@ -92,6 +97,15 @@ resource "aws_vpc_security_group_egress_rule" "hosts" {
   security_group_id = aws_security_group.role[each.key].id
   description       = "Out to anywhere"
   cidr_ipv4         = "0.0.0.0/0"
+  ip_protocol       = "-1"
+  tags              = local.tags
+}
+
+resource "aws_vpc_security_group_egress_rule" "hosts_ipv6" {
+  for_each          = var.cluster.ipv6 ? aws_vpc_security_group_egress_rule.hosts : {}
+  security_group_id = each.value.security_group_id
+  description       = "Out to anywhere"
+  cidr_ipv6         = "::/0"
   ip_protocol       = "-1"
   tags              = local.tags
 }

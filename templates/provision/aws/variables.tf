@@ -10,6 +10,7 @@ variable "cluster" {
       pods     = string # CIDR of pods
       services = string # CIDR of Services
     })
+    ipv6 = optional(bool, false) # phase1.network.ipv6: hosts have IPv6 beside IPv4
     api = object({
       port                   = number       # of the API server and of its load balancers
       exposure               = string       # static-address, dns or load-balancer

@@ -11,6 +11,18 @@ resource "azurerm_public_ip" "bastion" {
   tags                = local.tags
 }
 
+resource "azurerm_public_ip" "bastion_ipv6" {
+  count               = var.cluster.ssh.bastion && var.cluster.ipv6 ? 1 : 0
+  name                = "${local.prefix}-bastion-ipv6"
+  resource_group_name = local.group
+  location            = local.location
+  allocation_method   = "Static"
+  sku                 = "Standard"
+  ip_version          = "IPv6"
+  zones               = local.all_zones
+  tags                = local.tags
+}
+
 resource "azurerm_network_interface" "bastion" {
   count               = var.cluster.ssh.bastion ? 1 : 0
   name                = "${local.prefix}-bastion"
@@ -20,9 +32,22 @@ resource "azurerm_network_interface" "bastion" {
 
   ip_configuration {
     name                          = "host"
+    primary                       = true
     subnet_id                     = azurerm_subnet.hosts.id
     private_ip_address_allocation = "Dynamic"
     public_ip_address_id          = azurerm_public_ip.bastion[0].id
+  }
+
+  dynamic "ip_configuration" {
+    for_each = local.host_ipv6
+    content {
+      name                          = ip_configuration.value
+      subnet_id                     = azurerm_subnet.hosts.id
+      private_ip_address_version    = "IPv6"
+      private_ip_address_allocation = "Static"
+      private_ip_address            = local.bastion_ipv6
+      public_ip_address_id          = azurerm_public_ip.bastion_ipv6[0].id
+    }
   }
 
   depends_on = [azurerm_network_interface.control_plane, azurerm_subnet_network_security_group_association.hosts, azurerm_lb.api_inner]
@@ -73,6 +98,8 @@ resource "azurerm_linux_virtual_machine" "bastion" {
 }
 
 locals {
+  # Before those of control-plane hosts, of which there are never so many.
+  bastion_ipv6 = var.cluster.ipv6 ? cidrhost(local.ipv6_cidr, -100) : ""
   # The image of the first control-plane host.
   bastion_image = var.cluster.control_plane[local.first].image
 }

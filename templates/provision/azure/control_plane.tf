@@ -10,6 +10,9 @@ locals {
     )
   }
 
+  # Fixed as well, for rules name them: the groups of the firewall hold a machine's IPv4 addresses alone.
+  ipv6_addresses = { for host in local.control_plane_names : host => cidrhost(local.ipv6_cidr, -2 - tonumber(regex("[0-9]+$", host))) if var.cluster.ipv6 }
+
   # With a load balancer, or for nobody outside, hosts need no public address to be found.
   public_hosts = local.azure.public_addresses || (var.cluster.api.external && !local.balanced) ? toset(local.control_plane_names) : toset([])
   given_host   = local.given && var.cluster.api.exposure == "static-address" ? local.first : ""
@@ -84,6 +87,18 @@ resource "azurerm_public_ip" "control_plane" {
   tags                = local.tags
 }
 
+resource "azurerm_public_ip" "control_plane_ipv6" {
+  for_each            = var.cluster.ipv6 ? local.public_hosts : toset([])
+  name                = "${each.key}-ipv6"
+  resource_group_name = local.group
+  location            = local.location
+  allocation_method   = "Static"
+  sku                 = "Standard"
+  ip_version          = "IPv6"
+  zones               = var.cluster.control_plane[each.key].zone == "" ? null : [var.cluster.control_plane[each.key].zone]
+  tags                = local.tags
+}
+
 resource "azurerm_network_interface" "control_plane" {
   for_each                       = var.cluster.control_plane
   name                           = each.key
@@ -101,6 +116,18 @@ resource "azurerm_network_interface" "control_plane" {
     private_ip_address_allocation = "Static"
     private_ip_address            = local.addresses[each.key]
     public_ip_address_id          = lookup(local.public_ids, each.key, null)
+  }
+
+  dynamic "ip_configuration" {
+    for_each = local.host_ipv6
+    content {
+      name                          = ip_configuration.value
+      subnet_id                     = azurerm_subnet.hosts.id
+      private_ip_address_version    = "IPv6"
+      private_ip_address_allocation = "Static"
+      private_ip_address            = local.ipv6_addresses[each.key]
+      public_ip_address_id          = contains(local.public_hosts, each.key) ? azurerm_public_ip.control_plane_ipv6[each.key].id : null
+    }
   }
 
   # No host stands in the subnet before it is closed, nor without a way out.

@@ -7,14 +7,28 @@ locals {
   only_nodes = [azurerm_application_security_group.node.id]
   bastion    = var.cluster.ssh.bastion ? [azurerm_application_security_group.bastion[0].id] : []
 
-  # In the order in which Azure looks at them. `from` is either networks, roles, or one of Azure's own tags.
+  # A rule has networks of one family alone. By IPv6 a host is known by its address, not by its role: only the role of IPv4 addresses can be
+  # said of a machine.
+  ssh_networks      = [for network in var.cluster.ssh.allowed_cidrs : network if !strcontains(network, ":")]
+  ssh_networks_ipv6 = [for network in var.cluster.ssh.allowed_cidrs : network if strcontains(network, ":")]
+  api_networks      = [for network in var.cluster.api.allowed_cidrs : network if var.cluster.api.external && !strcontains(network, ":")]
+  api_networks_ipv6 = [for network in var.cluster.api.allowed_cidrs : network if var.cluster.api.external && strcontains(network, ":")]
+
+  # In the order in which Azure looks at them. `from` is either networks, roles, or one of Azure's own tags; to roles, or to addresses.
   rules = merge(
-    length(var.cluster.ssh.allowed_cidrs) == 0 ? {} : {
+    length(local.ssh_networks) == 0 ? {} : {
       # The door for SSH: the bastion where there is one, else the hosts themselves.
       ssh = {
         priority = 100, protocol = "Tcp", ports = [var.cluster.ssh.port]
-        from     = { networks = var.cluster.ssh.allowed_cidrs }
+        from     = { networks = local.ssh_networks }
         to       = var.cluster.ssh.bastion ? local.bastion : local.every_host
+      }
+    },
+    length(local.ssh_networks_ipv6) == 0 ? {} : {
+      ssh-ipv6 = {
+        priority  = 105, protocol = "Tcp", ports = [var.cluster.ssh.port]
+        from      = { networks = local.ssh_networks_ipv6 }
+        addresses = [var.cluster.ssh.bastion ? local.bastion_ipv6 : local.ipv6_cidr]
       }
     },
     !var.cluster.ssh.bastion ? {} : {
@@ -22,9 +36,15 @@ locals {
         priority = 110, protocol = "Tcp", ports = [var.cluster.ssh.port], from = { roles = local.bastion }, to = local.every_host
       }
     },
-    !var.cluster.api.external || length(var.cluster.api.allowed_cidrs) == 0 ? {} : {
+    length(local.api_networks) == 0 ? {} : {
       api = {
-        priority = 120, protocol = "Tcp", ports = [var.cluster.api.port], from = { networks = var.cluster.api.allowed_cidrs }, to = local.only_cp
+        priority = 120, protocol = "Tcp", ports = [var.cluster.api.port], from = { networks = local.api_networks }, to = local.only_cp
+      }
+    },
+    length(local.api_networks_ipv6) == 0 ? {} : {
+      api-ipv6 = {
+        priority  = 122, protocol = "Tcp", ports = [var.cluster.api.port], from = { networks = local.api_networks_ipv6 }
+        addresses = values(local.ipv6_addresses)
       }
     },
     # Without a public address kubectl comes from the virtual network, or over a VPN or peering that leads into it.
@@ -110,7 +130,8 @@ resource "azurerm_network_security_rule" "allow" {
   source_address_prefix                      = try(each.value.from.tag, null)
   source_address_prefixes                    = try(each.value.from.networks, null)
   source_application_security_group_ids      = try(each.value.from.roles, null)
-  destination_application_security_group_ids = each.value.to
+  destination_application_security_group_ids = try(each.value.to, null)
+  destination_address_prefixes               = try(each.value.addresses, null)
 }
 
 resource "azurerm_network_security_rule" "deny" {

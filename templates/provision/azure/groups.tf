@@ -109,6 +109,15 @@ resource "azurerm_linux_virtual_machine_scale_set" "fixed" {
       subnet_id                      = azurerm_subnet.hosts.id
       application_security_group_ids = [azurerm_application_security_group.node.id]
     }
+
+    dynamic "ip_configuration" {
+      for_each = local.host_ipv6
+      content {
+        name      = ip_configuration.value
+        subnet_id = azurerm_subnet.hosts.id
+        version   = "IPv6"
+      }
+    }
   }
 
   identity {
@@ -245,6 +254,15 @@ resource "azurerm_linux_virtual_machine_scale_set" "scaling" {
       primary                        = true
       subnet_id                      = azurerm_subnet.hosts.id
       application_security_group_ids = [azurerm_application_security_group.node.id]
+    }
+
+    dynamic "ip_configuration" {
+      for_each = local.host_ipv6
+      content {
+        name      = ip_configuration.value
+        subnet_id = azurerm_subnet.hosts.id
+        version   = "IPv6"
+      }
     }
   }
 

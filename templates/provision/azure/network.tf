@@ -11,7 +11,11 @@ locals {
   network_parts = split("/", local.azure.vnet_id)
   network_name  = local.own_network ? azurerm_virtual_network.cluster[0].name : data.azurerm_virtual_network.existing[0].name
   network_group = local.own_network ? local.group : data.azurerm_virtual_network.existing[0].resource_group_name
-  network_id    = local.own_network ? azurerm_virtual_network.cluster[0].id : data.azurerm_virtual_network.existing[0].id
+  # Each host has a second address of this network.
+  ipv6_cidr = var.cluster.ipv6 ? local.azure.subnet_ipv6_cidr : ""
+  host_ipv6 = toset(var.cluster.ipv6 ? ["host-ipv6"] : [])
+
+  network_id = local.own_network ? azurerm_virtual_network.cluster[0].id : data.azurerm_virtual_network.existing[0].id
 }
 
 resource "azurerm_resource_group" "cluster" {
@@ -31,7 +35,7 @@ resource "azurerm_virtual_network" "cluster" {
   name                = local.prefix
   resource_group_name = local.group
   location            = local.location
-  address_space       = [local.azure.vnet_cidr]
+  address_space       = concat([local.azure.vnet_cidr], var.cluster.ipv6 ? [local.azure.ipv6_cidr] : [])
   tags                = local.tags
 }
 
@@ -39,13 +43,20 @@ data "azurerm_virtual_network" "existing" {
   count               = local.own_network ? 0 : 1
   name                = local.network_parts[8]
   resource_group_name = local.network_parts[4]
+
+  lifecycle {
+    postcondition {
+      condition     = !var.cluster.ipv6 || anytrue([for range in self.address_space : strcontains(range, ":")])
+      error_message = "The virtual network ${local.azure.vnet_id} has no IPv6 addresses: az network vnet update --address-prefixes, or set phase1.network.ipv6=n."
+    }
+  }
 }
 
 resource "azurerm_subnet" "hosts" {
   name                 = "${local.prefix}-hosts"
   resource_group_name  = local.network_group
   virtual_network_name = local.network_name
-  address_prefixes     = [local.azure.subnet_cidr]
+  address_prefixes     = concat([local.azure.subnet_cidr], compact([local.ipv6_cidr]))
   # With a NAT gateway nobody goes out by another way.
   default_outbound_access_enabled = !local.azure.nat_gateway
 }

@@ -83,6 +83,21 @@ resource "azurerm_orchestrated_virtual_machine_scale_set" "public_fixed" {
         sku_name = "Standard_Regional"
       }
     }
+
+    dynamic "ip_configuration" {
+      for_each = local.host_ipv6
+      content {
+        name      = ip_configuration.value
+        subnet_id = azurerm_subnet.hosts.id
+        version   = "IPv6"
+
+        public_ip_address {
+          name     = ip_configuration.value
+          sku_name = "Standard_Regional"
+          version  = "IPv6"
+        }
+      }
+    }
   }
 
   identity {
@@ -210,6 +225,21 @@ resource "azurerm_orchestrated_virtual_machine_scale_set" "public_scaling" {
       public_ip_address {
         name     = "host"
         sku_name = "Standard_Regional"
+      }
+    }
+
+    dynamic "ip_configuration" {
+      for_each = local.host_ipv6
+      content {
+        name      = ip_configuration.value
+        subnet_id = azurerm_subnet.hosts.id
+        version   = "IPv6"
+
+        public_ip_address {
+          name     = ip_configuration.value
+          sku_name = "Standard_Regional"
+          version  = "IPv6"
+        }
       }
     }
   }

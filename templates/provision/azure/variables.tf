@@ -10,6 +10,7 @@ variable "cluster" {
       pods     = string # CIDR of pods
       services = string # CIDR of Services
     })
+    ipv6 = optional(bool, false) # phase1.network.ipv6: hosts have IPv6 beside IPv4
     api = object({
       port                   = number
       exposure               = string       # static-address, dns or load-balancer
@@ -84,12 +85,14 @@ variable "cluster" {
       client_secret_file     = string # path of a file; empty: ARM_CLIENT_SECRET
       environment            = string # public, usgovernment or china
       location               = string
-      zones                  = list(string) # empty: the location has none
-      resource_group         = string       # empty: make one
-      vnet_id                = string       # empty: make one
-      vnet_cidr              = string       # of the one that is made
-      subnet_cidr            = string       # of the hosts; their subnet is always made
-      master_private_ip      = string       # inner address of the API server; empty with exposure dns
+      zones                  = list(string)         # empty: the location has none
+      resource_group         = string               # empty: make one
+      vnet_id                = string               # empty: make one
+      vnet_cidr              = string               # of the one that is made
+      subnet_cidr            = string               # of the hosts; their subnet is always made
+      ipv6_cidr              = optional(string, "") # IPv6 addresses of the virtual network that is made
+      subnet_ipv6_cidr       = optional(string, "") # a /64 of the hosts
+      master_private_ip      = string               # inner address of the API server; empty with exposure dns
       public_addresses       = bool
       nat_gateway            = bool
       accelerated_networking = bool

@@ -18,7 +18,13 @@ resource "google_compute_instance_template" "bastion" {
 
   network_interface {
     subnetwork = local.subnetwork
+    stack_type = local.public_stack
     access_config { nat_ip = google_compute_address.bastion[0].address }
+
+    dynamic "ipv6_access_config" {
+      for_each = local.public_ipv6
+      content { network_tier = ipv6_access_config.value }
+    }
   }
 
   shielded_instance_config {

@@ -80,10 +80,15 @@ resource "google_compute_instance_template" "control_plane" {
   network_interface {
     subnetwork = local.subnetwork
     network_ip = google_compute_address.control_plane[each.key].address
+    stack_type = local.public ? local.public_stack : local.inner_stack
 
     dynamic "access_config" {
       for_each = local.public ? [google_compute_address.control_plane_public[each.key].address] : []
       content { nat_ip = local.first == each.key && local.first_address != "" ? local.first_address : access_config.value }
+    }
+    dynamic "ipv6_access_config" {
+      for_each = local.public ? local.public_ipv6 : []
+      content { network_tier = ipv6_access_config.value }
     }
   }
 

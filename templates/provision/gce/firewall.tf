@@ -5,15 +5,35 @@ locals {
   google_probes = ["35.191.0.0/16", "130.211.0.0/22", "209.85.152.0/22", "209.85.204.0/22"]
   # Doors for SSH: the bastion where there is one, else the hosts themselves.
   ssh_door = var.cluster.ssh.bastion ? [local.bastion_tag] : local.host_tags
+  # A rule has ranges of one family alone.
+  ssh_ranges      = [for range in var.cluster.ssh.allowed_cidrs : range if !strcontains(range, ":")]
+  ssh_ranges_ipv6 = [for range in var.cluster.ssh.allowed_cidrs : range if strcontains(range, ":")]
+  api_ranges      = [for range in var.cluster.api.allowed_cidrs : range if var.cluster.api.external && !strcontains(range, ":")]
+  api_ranges_ipv6 = [for range in var.cluster.api.allowed_cidrs : range if var.cluster.api.external && strcontains(range, ":")]
 }
 
 resource "google_compute_firewall" "ssh" {
-  count         = length(var.cluster.ssh.allowed_cidrs) > 0 ? 1 : 0
+  count         = length(local.ssh_ranges) > 0 ? 1 : 0
   name          = "${local.prefix}-ssh"
   description   = "SSH from the networks that may log in"
   project       = local.network_project
   network       = local.network
-  source_ranges = var.cluster.ssh.allowed_cidrs
+  source_ranges = local.ssh_ranges
+  target_tags   = local.ssh_door
+
+  allow {
+    protocol = "tcp"
+    ports    = [var.cluster.ssh.port]
+  }
+}
+
+resource "google_compute_firewall" "ssh_ipv6" {
+  count         = length(local.ssh_ranges_ipv6) > 0 ? 1 : 0
+  name          = "${local.prefix}-ssh-ipv6"
+  description   = "SSH from the IPv6 networks that may log in"
+  project       = local.network_project
+  network       = local.network
+  source_ranges = local.ssh_ranges_ipv6
   target_tags   = local.ssh_door
 
   allow {
@@ -38,12 +58,28 @@ resource "google_compute_firewall" "ssh_from_bastion" {
 }
 
 resource "google_compute_firewall" "api" {
-  count         = var.cluster.api.external && length(var.cluster.api.allowed_cidrs) > 0 ? 1 : 0
+  count         = length(local.api_ranges) > 0 ? 1 : 0
   name          = "${local.prefix}-api"
   description   = "API server from the networks that may connect"
   project       = local.network_project
   network       = local.network
-  source_ranges = var.cluster.api.allowed_cidrs
+  source_ranges = local.api_ranges
+  target_tags   = [local.control_plane_tag]
+
+  allow {
+    protocol = "tcp"
+    ports    = [var.cluster.api.port]
+  }
+}
+
+# The load balancers have IPv4 alone: these come to the hosts themselves.
+resource "google_compute_firewall" "api_ipv6" {
+  count         = length(local.api_ranges_ipv6) > 0 ? 1 : 0
+  name          = "${local.prefix}-api-ipv6"
+  description   = "API server from the IPv6 networks that may connect"
+  project       = local.network_project
+  network       = local.network
+  source_ranges = local.api_ranges_ipv6
   target_tags   = [local.control_plane_tag]
 
   allow {
@@ -132,6 +168,11 @@ resource "google_compute_firewall" "pods" {
   }
   allow {
     protocol = "icmp"
+  }
+  # ICMPv6, which has no name here.
+  dynamic "allow" {
+    for_each = var.cluster.ipv6 ? ["58"] : []
+    content { protocol = allow.value }
   }
 }
 

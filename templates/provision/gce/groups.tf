@@ -44,10 +44,15 @@ resource "google_compute_instance_template" "group" {
 
   network_interface {
     subnetwork = local.subnetwork
+    stack_type = each.value.public_address ? local.public_stack : local.inner_stack
 
     dynamic "access_config" {
       for_each = each.value.public_address ? [true] : []
       content {}
+    }
+    dynamic "ipv6_access_config" {
+      for_each = each.value.public_address ? local.public_ipv6 : []
+      content { network_tier = ipv6_access_config.value }
     }
   }
 

@@ -9,6 +9,16 @@ locals {
   subnetwork = local.own_subnetwork ? google_compute_subnetwork.hosts[0].id : data.google_compute_subnetwork.existing[0].id
   # Where the hosts' own addresses come from.
   hosts_cidr = local.own_subnetwork ? local.gce.subnet_cidr : data.google_compute_subnetwork.existing[0].ip_cidr_range
+
+  # Which IPv6 addresses the subnetwork has: those of the internet (EXTERNAL), of the network alone (INTERNAL), or none.
+  ipv6_access = (
+    !var.cluster.ipv6 ? "" :
+    local.own_subnetwork ? (local.public ? "EXTERNAL" : "INTERNAL") : data.google_compute_subnetwork.existing[0].ipv6_access_type
+  )
+  # What hosts have of them. A host that shall not be reached from the internet gets no address of the internet.
+  public_stack = local.ipv6_access == "" ? "IPV4_ONLY" : "IPV4_IPV6"
+  inner_stack  = contains(["", "EXTERNAL"], local.ipv6_access) ? "IPV4_ONLY" : "IPV4_IPV6"
+  public_ipv6  = local.ipv6_access == "EXTERNAL" ? ["PREMIUM"] : []
 }
 
 resource "google_compute_network" "cluster" {
@@ -17,22 +27,33 @@ resource "google_compute_network" "cluster" {
   description             = "Kubernetes cluster ${var.cluster.name}"
   auto_create_subnetworks = false
   routing_mode            = "REGIONAL"
+  # IPv6 addresses that only this network knows.
+  enable_ula_internal_ipv6 = local.ipv6_access == "INTERNAL"
 }
 
 data "google_compute_network" "existing" {
   count   = local.own_network ? 0 : 1
   name    = local.gce.network
   project = local.network_project
+
+  lifecycle {
+    postcondition {
+      condition     = !local.own_subnetwork || local.ipv6_access != "INTERNAL" || self.internal_ipv6_range != ""
+      error_message = "The network ${local.gce.network} has no inner IPv6 addresses: gcloud compute networks update ${local.gce.network} --enable-ula-internal-ipv6, or set phase1.network.ipv6=n."
+    }
+  }
 }
 
 resource "google_compute_subnetwork" "hosts" {
-  count         = local.own_subnetwork ? 1 : 0
-  name          = "${local.prefix}-hosts"
-  description   = "Hosts of the Kubernetes cluster ${var.cluster.name}"
-  project       = local.network_project
-  network       = local.network
-  region        = local.region
-  ip_cidr_range = local.gce.subnet_cidr
+  count            = local.own_subnetwork ? 1 : 0
+  name             = "${local.prefix}-hosts"
+  description      = "Hosts of the Kubernetes cluster ${var.cluster.name}"
+  project          = local.network_project
+  network          = local.network
+  region           = local.region
+  ip_cidr_range    = local.gce.subnet_cidr
+  stack_type       = local.public_stack
+  ipv6_access_type = local.ipv6_access == "" ? null : local.ipv6_access
   # Google's own services are reached without a public address.
   private_ip_google_access = true
 }
@@ -42,6 +63,13 @@ data "google_compute_subnetwork" "existing" {
   name    = local.gce.subnetwork
   region  = local.region
   project = local.network_project
+
+  lifecycle {
+    postcondition {
+      condition     = !var.cluster.ipv6 || self.stack_type == "IPV4_IPV6"
+      error_message = "The subnetwork ${local.gce.subnetwork} has no IPv6 addresses: gcloud compute networks subnets update ${local.gce.subnetwork} --stack-type=IPV4_IPV6 --ipv6-access-type=…, or set phase1.network.ipv6=n."
+    }
+  }
 }
 
 resource "google_compute_router" "nat" {
