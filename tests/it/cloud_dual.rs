@@ -57,7 +57,7 @@ fn nothing_of_ipv6_is_there_unasked() {
 
 #[test]
 fn google_has_both_families_apart() {
-    let mut told = String::new();
+    let mut told = Vec::new();
     for profile in ["dual-stack", "dual-stack-private"] {
         let resources = planned("gce", profile);
         for (name, rule) in of_type(&resources, "google_compute_firewall") {
@@ -71,37 +71,37 @@ fn google_has_both_families_apart() {
             let protocols: Vec<&str> =
                 rule["allow"].as_array().unwrap().iter().filter_map(|allow| allow["protocol"].as_str()).collect();
             if of_ipv6 > 0 || protocols.contains(&"58") {
-                told += &format!(
-                    "{profile} {name}: {} to {}: {protocols:?}\n",
+                told.push(format!(
+                    "{profile} {name}: {} to {}: {protocols:?}",
                     words(&rule["source_ranges"]),
                     words(&rule["target_tags"])
-                );
+                ));
             }
         }
         for (name, network) in of_type(&resources, "google_compute_network") {
-            told += &format!("{profile} {name}: inner IPv6 {}\n", network["enable_ula_internal_ipv6"]);
+            told.push(format!("{profile} {name}: inner IPv6 {}", network["enable_ula_internal_ipv6"]));
         }
         for (name, subnetwork) in of_type(&resources, "google_compute_subnetwork") {
-            told += &format!("{profile} {name}: {} {}\n", subnetwork["stack_type"], subnetwork["ipv6_access_type"]);
+            told.push(format!("{profile} {name}: {} {}", subnetwork["stack_type"], subnetwork["ipv6_access_type"]));
         }
         for (name, template) in of_type(&resources, "google_compute_instance_template") {
             let interface = &template["network_interface"][0];
             let public = interface["ipv6_access_config"].as_array().is_some_and(|list| !list.is_empty());
-            told += &format!("{profile} {name}: {} public by IPv6: {public}\n", interface["stack_type"]);
+            told.push(format!("{profile} {name}: {} public by IPv6: {public}", interface["stack_type"]));
         }
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(told.join("\n"));
 }
 
 #[test]
 fn amazon_lets_private_hosts_out_and_nobody_in() {
-    let mut told = String::new();
+    let mut told = Vec::new();
     for profile in ["dual-stack", "dual-stack-private"] {
         let resources = planned("aws", profile);
         for (name, rule) in of_type(&resources, "aws_vpc_security_group_ingress_rule") {
             if rule["cidr_ipv6"].is_string() || rule["ip_protocol"] == "icmpv6" {
                 assert!(rule["cidr_ipv6"] != "::/0" && rule["cidr_ipv4"].is_null(), "{name}: {rule}");
-                told += &format!("{profile} {name}: {}\n", rule["cidr_ipv6"]);
+                told.push(format!("{profile} {name}: {}", rule["cidr_ipv6"]));
             }
         }
         for (name, route) in of_type(&resources, "aws_route") {
@@ -109,45 +109,45 @@ fn amazon_lets_private_hosts_out_and_nobody_in() {
                 // The gateway's identifier is not known yet: its field is not among the values then.
                 let fields = ["gateway_id", "egress_only_gateway_id"];
                 let by: Vec<&str> = fields.into_iter().filter(|field| route.get(*field).is_none()).collect();
-                told += &format!("{profile} {name}: {to} by {by:?}\n");
+                told.push(format!("{profile} {name}: {to} by {by:?}"));
             }
         }
         for (name, vpc) in of_type(&resources, "aws_vpc") {
-            told += &format!("{profile} {name}: {}\n", vpc["assign_generated_ipv6_cidr_block"]);
+            told.push(format!("{profile} {name}: {}", vpc["assign_generated_ipv6_cidr_block"]));
         }
         for (name, subnet) in of_type(&resources, "aws_subnet") {
             assert!(subnet["assign_ipv6_address_on_creation"] != true, "hosts and groups say so, not subnets: {name}");
         }
         for (name, _) in of_type(&resources, "aws_egress_only_internet_gateway") {
-            told += &format!("{profile} {name}\n");
+            told.push(format!("{profile} {name}"));
         }
         for (name, interface) in of_type(&resources, "aws_network_interface") {
-            told += &format!("{profile} {name}: {}\n", interface["ipv6_address_count"]);
+            told.push(format!("{profile} {name}: {}", interface["ipv6_address_count"]));
         }
         for (name, template) in of_type(&resources, "aws_launch_template") {
             let count = &template["network_interfaces"][0]["ipv6_address_count"];
-            told += &format!("{profile} {name}: {count}\n");
+            told.push(format!("{profile} {name}: {count}"));
         }
         for (name, rule) in of_type(&resources, "aws_vpc_security_group_egress_rule") {
-            told += &format!("{profile} {name}: {} {}\n", rule["cidr_ipv4"], rule["cidr_ipv6"]);
+            told.push(format!("{profile} {name}: {} {}", rule["cidr_ipv4"], rule["cidr_ipv6"]));
         }
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(told.join("\n"));
 }
 
 #[test]
 fn azure_knows_hosts_by_their_ipv6_addresses() {
-    let mut told = String::new();
+    let mut told = Vec::new();
     for profile in ["dual-stack", "dual-stack-private"] {
         let resources = planned("azure", profile);
         for (name, network) in of_type(&resources, "azurerm_virtual_network") {
-            told += &format!("{profile} {name}: {}\n", words(&network["address_space"]));
+            told.push(format!("{profile} {name}: {}", words(&network["address_space"])));
         }
         for (name, subnet) in of_type(&resources, "azurerm_subnet") {
-            told += &format!("{profile} {name}: {}\n", words(&subnet["address_prefixes"]));
+            told.push(format!("{profile} {name}: {}", words(&subnet["address_prefixes"])));
         }
         for (name, address) in of_type(&resources, "azurerm_public_ip") {
-            told += &format!("{profile} {name}: {}\n", address["ip_version"]);
+            told.push(format!("{profile} {name}: {}", address["ip_version"]));
         }
         for (name, rule) in of_type(&resources, "azurerm_network_security_rule") {
             let sources = texts(&rule["source_address_prefixes"]);
@@ -159,7 +159,7 @@ fn azure_knows_hosts_by_their_ipv6_addresses() {
             assert!(!sources.contains("::/0"), "nobody asked for that: {name}");
             if of_ipv6 > 0 {
                 let to = words(&rule["destination_address_prefixes"]);
-                told += &format!("{profile} {name}: {} to {to}\n", words(&rule["source_address_prefixes"]));
+                told.push(format!("{profile} {name}: {} to {to}", words(&rule["source_address_prefixes"])));
             }
         }
         let versions = |list: &Value, field: &str| {
@@ -170,17 +170,17 @@ fn azure_knows_hosts_by_their_ipv6_addresses() {
         };
         for (name, interface) in of_type(&resources, "azurerm_network_interface") {
             let all = versions(&interface["ip_configuration"], "private_ip_address_version");
-            told += &format!("{profile} {name}: {all}\n");
+            told.push(format!("{profile} {name}: {all}"));
         }
         for kind in ["azurerm_linux_virtual_machine_scale_set", "azurerm_orchestrated_virtual_machine_scale_set"] {
             for (name, set) in of_type(&resources, kind) {
                 let configurations = &set["network_interface"][0]["ip_configuration"];
                 let public = words(&configurations[1]["public_ip_address"]);
-                told += &format!("{profile} {name}: {} public: {public}\n", versions(configurations, "version"));
+                told.push(format!("{profile} {name}: {} public: {public}", versions(configurations, "version")));
             }
         }
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(told.join("\n"));
 }
 
 #[test]
@@ -194,4 +194,22 @@ fn a_network_that_exists_must_have_ipv6_itself() {
         let (code, _, err) = module.run(&["plan", "-input=false", "-no-color"]);
         assert!(code == 1 && err.contains("has no IPv6 addresses"), "{target}: {err}");
     }
+}
+
+/// Every subnet in which something gets an address is looked at, the bastion's too.
+#[test]
+fn subnets_of_amazon_that_exist_are_asked_for_ipv6() {
+    let config = &profiles("aws")["existing-network"];
+    let module = Module::with_stub("aws", "aws", config);
+    module.configure(&settings_with(config, &["phase1.network.ipv6=y"]));
+    let changes = module.changes();
+    let made = ["aws_egress_only_internet_gateway", "aws_route.", "aws_subnet.", "aws_vpc."];
+    let strange: Vec<&String> =
+        changes.keys().filter(|address| made.iter().any(|start| address.starts_with(start))).collect();
+    assert!(strange.is_empty(), "the network is its owner's: {strange:?}");
+    let plan: Value = serde_json::from_str(&module.ok(&["show", "-json", "plan"])).unwrap();
+    let looked_at = plan["prior_state"]["values"]["root_module"]["resources"].as_array().unwrap();
+    let subnets: Vec<&str> =
+        of_type(looked_at, "aws_subnet").map(|(_, subnet)| subnet["id"].as_str().unwrap()).collect();
+    assert_eq!(subnets, ["subnet-0ddd", "subnet-0aaa", "subnet-0bbb", "subnet-0ccc"]);
 }
