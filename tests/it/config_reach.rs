@@ -1,6 +1,6 @@
 //! `where` and `complete NODE` name exactly what a setting reaches: for every setting of the tree what they say is compared with the
 //! files that really are other ones when it has another value.
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -113,11 +113,35 @@ fn where_names_exactly_the_files_that_change_on_bare_metal() {
     assert!(compare("baremetal") >= 12);
 }
 
-/// Which of these settings change no file of Terraform's and of user data with these answers.
-fn find_lost(answers: &[&str], names: BTreeSet<String>) -> BTreeSet<String> {
+/// What all clouds' modules are given besides their own settings.
+const SHARED: [&str; 10] = [
+    "phase1.api.",
+    "phase1.dns.",
+    "phase1.network.",
+    "phase1.etcd_volume.",
+    "phase1.tags",
+    "phase1.node_groups",
+    "phase1.ssh_user",
+    "phase1.ssh.port",
+    "phase1.ssh.allowed_cidrs",
+    "phase1.ssh.bastion",
+];
+/// Of these, what is for the way to the hosts or back.
+const ELSEWHERE: [&str; 4] =
+    ["phase1.etcd_volume.keep", "phase1.ssh.bastion_host", "phase1.ssh.bastion_port", "phase1.ssh.bastion_user"];
+
+/// A cloud's configuration with these answers.
+fn cloud_desk(target: &str, answers: &[&str]) -> Desk {
     let desk = desk("local");
-    let first = ["phase1.cloud_provider=gce", "phase1.user_data.artifacts_url=https://example.com/a"];
-    desk.ok(&[&["config", "set"], &first[..], answers].concat());
+    let target = format!("phase1.cloud_provider={target}");
+    let first = ["config", "set", &target, "phase1.user_data.artifacts_url=https://example.com/a"];
+    desk.ok(&[&first[..], answers].concat());
+    desk
+}
+
+/// Which of these settings change no file of Terraform's and of user data with these answers.
+fn find_lost(target: &str, answers: &[&str], names: BTreeSet<String>) -> BTreeSet<String> {
+    let desk = cloud_desk(target, answers);
     let reaches = |name: &String| {
         let files = texts(&ask(&desk, &["config", "where", name])["files"]);
         files.iter().any(|file| file.starts_with("provision/") || file.starts_with("user-data/"))
@@ -125,42 +149,104 @@ fn find_lost(answers: &[&str], names: BTreeSet<String>) -> BTreeSet<String> {
     names.into_iter().filter(|name| !reaches(name)).collect()
 }
 
+/// Values of a form that `where` does not think of: with these answers this setting has this value.
+type Known<'k> = (&'k [&'k str], &'k str, &'k str);
+
+/// Every setting of a cloud reaches its module: with the first answers, with others that let a person ask for more, or with a value that is
+/// known here.
+fn every_setting_reaches(target: &str, rounds: &[&[&str]], known: &[Known<'_>]) {
+    let own = format!("phase1.{target}.");
+    let is_its = |name: &String| name.starts_with(&own) || SHARED.iter().any(|start| name.starts_with(start));
+    let acted_on = settings(&cloud_desk(target, &[])).into_iter().filter(|(_, acted_on)| *acted_on);
+    let mut lost: BTreeSet<String> = acted_on.map(|(name, _)| name).filter(is_its).collect();
+    for answers in rounds {
+        lost = find_lost(target, answers, lost);
+    }
+    lost.retain(|name| !ELSEWHERE.contains(&name.as_str()));
+    assert_eq!(lost, known.iter().map(|(_, name, _)| (*name).to_owned()).collect());
+    for (answers, name, value) in known {
+        let desk = cloud_desk(target, answers);
+        desk.write("secret", "s");
+        let (before, after) = (render(&desk, None).unwrap(), render(&desk, Some((name, value))));
+        let files = different(&before, &after.unwrap_or_else(|| panic!("{name}={value} is refused")));
+        assert!(files.contains("provision/terraform.tfvars.json"), "{name}={value}: {files:?}");
+    }
+}
+
+const ONE_GROUP: &str = r#"[{"name": "web", "role": "worker", "size": 1}]"#;
+
 #[test]
 fn every_setting_of_google_reaches_its_module() {
-    let shared = [
-        "phase1.api.",
-        "phase1.dns.",
-        "phase1.network.",
-        "phase1.etcd_volume.",
-        "phase1.tags",
-        "phase1.node_groups",
-        "phase1.ssh_user",
-        "phase1.ssh.port",
-        "phase1.ssh.allowed_cidrs",
-        "phase1.ssh.bastion",
-    ];
-    // What is for the way to the hosts or back, and what no other value is known of.
-    let elsewhere = ["etcd_volume.keep", "ssh.bastion_host", "ssh.bastion_port", "ssh.bastion_user"]
-        .into_iter()
-        .chain(["gce.zone", "gce.control_plane_instance_type"])
-        .map(|name| format!("phase1.{name}"))
-        .collect::<Vec<_>>();
-    let desk = desk("local");
-    desk.ok(&["config", "set", "phase1.cloud_provider=gce"]);
-    let is_its = |name: &String| name.starts_with("phase1.gce.") || shared.iter().any(|start| name.starts_with(start));
-    let acted_on = settings(&desk).into_iter().filter(|(_, acted_on)| *acted_on).map(|(name, _)| name);
-    let mut lost: BTreeSet<String> = acted_on.filter(is_its).collect();
-    // With the first answers, and what only the others let a person ask.
-    for answers in [
-        &[][..],
+    let rounds: [&[&str]; 4] = [
+        &[],
         &["phase1.api.exposure=load-balancer", "phase1.ssh.bastion=create"],
         &["phase1.gce.network=mine", "phase1.gce.public_addresses=n"],
         &["phase1.api.exposure=dns", "phase1.dns.provider=clouddns", "phase1.dns.zone=z"],
-    ] {
-        lost = find_lost(answers, lost);
-    }
-    lost.retain(|name| !elsewhere.contains(name));
-    assert_eq!(lost, BTreeSet::new());
+    ];
+    let known: [Known<'_>; 2] =
+        [(&[], "phase1.gce.control_plane_instance_type", "n2-standard-2"), (&[], "phase1.gce.zone", "us-central1-c")];
+    every_setting_reaches("gce", &rounds, &known);
+}
+
+#[test]
+fn every_setting_of_amazon_reaches_its_module() {
+    let rounds: [&[&str]; 4] = [
+        &[],
+        &["phase1.api.exposure=load-balancer", "phase1.aws.topology=private"],
+        &[
+            "phase1.aws.vpc_id=vpc-1",
+            "phase1.aws.topology=private",
+            "phase1.api.external=n",
+            "phase1.aws.subnet_ids=us-east-1a=subnet-1,us-east-1b=subnet-2,us-east-1c=subnet-3",
+        ],
+        &["phase1.api.exposure=dns", "phase1.dns.provider=route53", "phase1.dns.zone=z"],
+    ];
+    let key = "arn:aws:kms:us-east-1:123456789012:key/k";
+    let known: [Known<'_>; 9] = [
+        (&[], "phase1.api.static_address", "eipalloc-0123456789abcdef0"),
+        (&[], "phase1.aws.control_plane_instance_type", "m7i.large"),
+        (&[], "phase1.aws.disk_iops", "4000"),
+        (&[], "phase1.aws.disk_kms_key", key),
+        (&[], "phase1.aws.etcd_volume_iops", "4000"),
+        (&[], "phase1.aws.zones", "us-east-1a"),
+        (&[], "phase1.etcd_volume.kms_key", key),
+        (&[], "phase1.node_groups", ONE_GROUP),
+        (&["phase1.ssh.bastion=create"], "phase1.ssh.bastion_machine_type", "t3.small"),
+    ];
+    every_setting_reaches("aws", &rounds, &known);
+}
+
+#[test]
+fn every_setting_of_azure_reaches_its_module() {
+    let id = |kind: &str| format!("/subscriptions/s/resourceGroups/g/providers/{kind}/example.com");
+    let zone = format!("phase1.dns.zone={}", id("Microsoft.Network/dnsZones"));
+    let named = ["phase1.api.exposure=dns", "phase1.dns.provider=azuredns", "phase1.dns.domain=example.com"];
+    let rounds: [&[&str]; 4] = [
+        &["phase1.network.ipv6=y"],
+        &["phase1.api.exposure=load-balancer", "phase1.ssh.bastion=create"],
+        &["phase1.azure.public_addresses=n"],
+        &[&named[..], &[&zone]].concat(),
+    ];
+    // A private zone of Azure's is another zone than a public one, so no answer but both can change: one cloud further it can.
+    let private = [&named[..], &["phase1.dns.private_zone=y"]].concat();
+    let identity = id("Microsoft.ManagedIdentity/userAssignedIdentities");
+    let known: [Known<'_>; 14] = [
+        (&[], "phase1.api.static_address", &id("Microsoft.Network/publicIPAddresses")),
+        (&["phase1.azure.client_id=c"], "phase1.azure.client_secret_file", "secret"),
+        (&[], "phase1.azure.control_plane_identity", &identity),
+        (&[], "phase1.azure.image_id", &id("Microsoft.Compute/images")),
+        (&[], "phase1.azure.master_private_ip", "10.240.2.4"),
+        (&[], "phase1.azure.master_vm_size", "Standard_D4s_v5"),
+        (&[], "phase1.azure.node_identity", &identity),
+        (&[], "phase1.azure.subnet_cidr", "10.240.0.0/20"),
+        (&[], "phase1.azure.vnet_cidr", "10.240.0.0/17"),
+        (&[], "phase1.azure.vnet_id", &id("Microsoft.Network/virtualNetworks")),
+        (&["phase1.dns.provider=route53"], "phase1.dns.private_zone", "y"),
+        (&private, "phase1.dns.zone", &id("Microsoft.Network/privateDnsZones")),
+        (&[], "phase1.etcd_volume.kms_key", &id("Microsoft.Compute/diskEncryptionSets")),
+        (&[], "phase1.node_groups", ONE_GROUP),
+    ];
+    every_setting_reaches("azure", &rounds, &known);
 }
 
 #[test]
