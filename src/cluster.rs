@@ -94,10 +94,7 @@ pub struct ClusterSettings {
 impl Cluster {
     /// The cluster that the configuration describes; its state lies below `state_dir`.
     pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
-        require_files(settings)?;
-        let cluster = Self::with_store(settings, source, state_dir, Store::open)?;
-        cluster.settings.user_data.require_source()?;
-        Ok(cluster)
+        Self::with_all(settings, source, state_dir, Store::open)
     }
 
     /// The same only to look at: nothing is made where it is not there yet.
@@ -112,8 +109,18 @@ impl Cluster {
 
     /// The cluster as it would become: its directory is read, and what is written stays in memory.
     pub fn shadow(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+        Self::with_all(settings, source, state_dir, |dir| Ok(Store::shadow(dir)))
+    }
+
+    /// With all that a run needs of a person: files, and where hosts fetch from.
+    fn with_all(
+        settings: &Settings,
+        source: TreeSource,
+        state_dir: &Path,
+        store: impl FnOnce(PathBuf) -> Result<Store>,
+    ) -> Result<Self> {
         require_files(settings)?;
-        let cluster = Self::with_store(settings, source, state_dir, |dir| Ok(Store::shadow(dir)))?;
+        let cluster = Self::with_store(settings, source, state_dir, store)?;
         cluster.settings.user_data.require_source()?;
         Ok(cluster)
     }
@@ -232,9 +239,8 @@ impl Cluster {
         // Each is a process with open files: those that nobody uses end before there are a thousand.
         let idle = if connections.len() < MOST_CONNECTIONS { BTreeMap::new() } else { take_idle(&mut connections) };
         let identity = format!("{} {} {}", host.name, host.instance, host.address);
-        let known_hosts = || self.store.path(KNOWN_HOSTS);
-        let ssh = connections.entry(identity).or_insert_with(|| self.ssh_with(host, &known_hosts()));
-        let ssh = ssh.clone();
+        let make = || self.ssh_with(host, &self.store.path(KNOWN_HOSTS));
+        let ssh = connections.entry(identity).or_insert_with(make).clone();
         drop(connections);
         // Ending takes a moment, and nobody has to wait for it.
         drop(idle);

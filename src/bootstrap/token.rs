@@ -78,7 +78,8 @@ impl Document for GroupToken {
 
     fn check(&self, path: &str) -> Result<()> {
         let part = |text: &str, length| text.len() == length && text.bytes().all(|byte| ALPHABET.contains(&byte));
-        if self.token.split_once('.').is_some_and(|(id, secret)| part(id, 6) && part(secret, 16)) {
+        let (id, secret) = self.halves();
+        if part(id, 6) && part(secret, 16) {
             return Ok(());
         }
         Err(Error::person(format!("{path}: the token has not the form of one")).hint(Self::REMEDY))
@@ -93,7 +94,11 @@ impl GroupToken {
 
     /// Its first half: no secret, but the name of an object.
     pub(super) fn id(&self) -> &str {
-        self.token.split_once('.').map_or("", |(id, _)| id)
+        self.halves().0
+    }
+
+    fn halves(&self) -> (&str, &str) {
+        self.token.split_once('.').unwrap_or_default()
     }
 
     /// Whether more than a third of this life is left, and not more than all of it: it may have been made when tokens lived longer.
@@ -104,10 +109,6 @@ impl GroupToken {
     fn is_fresh_at(&self, life: SignedDuration, now: Timestamp) -> bool {
         let left = self.expires.duration_since(now);
         left > life / 3 && left <= life
-    }
-
-    fn expiration(&self) -> String {
-        rfc3339(self.expires)
     }
 }
 
@@ -168,7 +169,7 @@ pub(super) fn register_for_group(kubectl: &Kubectl, group: &str, token: &GroupTo
     for name in found.lines().map(str::trim).filter(|name| !name.is_empty() && *name != own) {
         kubectl.run(&["delete", "--namespace=kube-system", name, "--ignore-not-found"])?;
     }
-    let (id, secret) = token.token.split_once('.').unwrap_or_default();
+    let (id, secret) = token.halves();
     // The second group says in the audit log whose token it was, and could be bound by itself.
     let groups = format!("{JOINING},{JOINING}:{group}");
     let object = object(id, secret, token.expires, (GROUP, group), &groups);
@@ -181,7 +182,7 @@ pub(super) fn is_registered(kubectl: &Kubectl, group: &str, token: &GroupToken) 
     let selector = format!("--selector={GROUP}={group}");
     let path = "--output=jsonpath={range .items[*]}{.metadata.name} {.data.expiration}{\"\\n\"}{end}";
     let found = kubectl.run(&["get", "secret", "--namespace=kube-system", &selector, path])?;
-    let expiration = base64::engine::general_purpose::STANDARD.encode(token.expiration());
+    let expiration = base64::engine::general_purpose::STANDARD.encode(rfc3339(token.expires));
     Ok(found.lines().any(|line| line.trim() == format!("bootstrap-token-{} {expiration}", token.id())))
 }
 

@@ -184,9 +184,14 @@ fn judge_disk(host: &Value) -> Option<String> {
     if field(host, "role") != "control-plane" {
         return Some("it has an etcd_device, but a worker runs no etcd; leave it out".to_owned());
     }
+    (!is_disk(device)).then(|| format!("etcd_device {device} is no path of a disk, such as /dev/disk/by-id/…"))
+}
+
+/// Whether it can be the path of a disk: plain, and below `/dev`.
+#[must_use]
+pub fn is_disk(path: &str) -> bool {
     let is_step = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(|byte| byte.is_ascii_graphic());
-    let fine = device.strip_prefix("/dev/").is_some_and(|rest| rest.split('/').all(is_step));
-    (!fine).then(|| format!("etcd_device {device} is no path of a disk, such as /dev/disk/by-id/…"))
+    path.strip_prefix("/dev/").is_some_and(|rest| rest.split('/').all(is_step))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub use explain::Way;
 pub use export::Form;
 pub(crate) use file::{Privacy, read as read_file, replace as replace_file};
 pub use given::Given;
-pub use hosts::MOST_CONTROL_PLANES;
+pub use hosts::{MOST_CONTROL_PLANES, is_disk};
 pub use import::{Fate, Imported, import_anywhere};
 pub use json::Position;
 pub use json_schema::json_schema;

@@ -9,6 +9,7 @@ use kconfig::{Annotation, Config, Env, NodeId, SymbolId, Tree};
 
 use super::format::{Field, Format};
 use super::source::TreeSource;
+use super::typed::words;
 use crate::error::{Error, Result};
 
 /// What altering a setting does to a cluster that runs.
@@ -68,9 +69,6 @@ pub struct Unused {
 
 impl Unused {
     fn parse(text: &str) -> Self {
-        let words = |text: &str| -> Vec<String> {
-            text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-        };
         let spaced = format!(" {text} ");
         let (values, targets) = spaced.split_once(" on ").unwrap_or((&spaced, ""));
         Self { values: words(values), targets: words(targets) }

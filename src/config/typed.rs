@@ -11,6 +11,11 @@ use super::format::parse_duration;
 use super::settings::Settings;
 use crate::error::{Context as _, Error, Result};
 
+/// The words of a list, `a, b`.
+pub(super) fn words(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
 impl Settings {
     /// The number in a type of the caller's; 0 for one that does not count now.
     pub fn get_number<N: TryFrom<i64>>(&self, name: &str) -> Result<N>
@@ -22,8 +27,7 @@ impl Settings {
 
     /// The words of a list, `a,b`; none for one that does not count now.
     pub fn get_list(&self, name: &str) -> Result<Vec<String>> {
-        let text = self.get(name)?;
-        Ok(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
+        Ok(words(&self.get(name)?))
     }
 
     /// The pairs of a map, `a=1,b=2`; none for one that does not count now.

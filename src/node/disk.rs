@@ -269,7 +269,8 @@ fn mounted() -> Result<Vec<(String, String)>> {
     Ok(text.lines().filter_map(fields).collect())
 }
 
-fn names_in(dir: &Path) -> Vec<String> {
+/// What is in a directory; nothing where there is none.
+pub(super) fn names_in(dir: &Path) -> Vec<String> {
     let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }

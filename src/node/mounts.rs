@@ -13,7 +13,7 @@ use crate::kill_point;
 use crate::provision::Disk;
 
 use super::complete::{Directory, Mount};
-use super::disk::{Device, Judged, forget_begun, mounted_at, refuse};
+use super::disk::{Device, Judged, forget_begun, mounted_at, names_in, refuse};
 use super::up::Report;
 use super::{attach, task};
 
@@ -79,6 +79,7 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
         if number != device.number {
             return Err(occupied(mount, &number));
         }
+        claim(mount)?;
     } else {
         require_bare(mount)?;
         prepare(&device, mount, blank, tell)?;
@@ -94,7 +95,6 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
         }
         tell(Report::Changed(format!("mount {} of {}", mount.path, mount.disk)))?;
     }
-    claim(mount)?;
     task::ensure_directory(&Directory { path: mount.path.clone(), mode: mount.mode, owner: mount.owner }).map(drop)
 }
 
@@ -174,10 +174,7 @@ fn require_moved(mount: &Mount) -> Result<()> {
 }
 
 fn find_entry(dir: &Path) -> Option<String> {
-    let entries = fs_err::read_dir(dir).into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .find(|name| !NO_DATA.iter().any(|own| name.starts_with(own)))
+    names_in(dir).into_iter().find(|name| !NO_DATA.iter().any(|own| name.starts_with(own)))
 }
 
 fn abandoned(gone: &Mount) -> Error {

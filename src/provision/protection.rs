@@ -66,8 +66,9 @@ fn switch_off(cluster: &Cluster) -> Result<()> {
 
 fn protected(resources: &[Resource]) -> BTreeSet<String> {
     let protects = |resource: &Resource| {
-        let of_it = ATTRIBUTES.iter().filter(|(kind, _)| kind.is_none_or(|kind| kind == resource.kind));
-        resource.kind == LOCK || of_it.into_iter().any(|(_, attribute)| resource.is(attribute))
+        let says =
+            |kind: Option<&str>, attribute| kind.is_none_or(|kind| kind == resource.kind) && resource.is(attribute);
+        resource.kind == LOCK || ATTRIBUTES.iter().any(|(kind, attribute)| says(*kind, attribute))
     };
     resources.iter().filter(|resource| protects(resource)).map(|resource| resource.address.clone()).collect()
 }

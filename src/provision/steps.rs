@@ -35,8 +35,9 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let shared = || Arc::clone(cluster);
     match cluster.settings.target.as_str() {
         "baremetal" => return Ok(baremetal::phase(cluster, manifest)),
-        "custom" => return Ok(made_elsewhere(cluster, manifest)),
-        _ if cluster.settings.cloud.is_some() => return Ok(made_elsewhere(cluster, manifest)),
+        target if target == "custom" || cluster.settings.cloud.is_some() => {
+            return Ok(made_elsewhere(cluster, manifest));
+        }
         _ => {}
     }
     let hosts = planned_hosts(cluster)?;
@@ -325,21 +326,22 @@ impl Action for Collect {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let value = find_program(&self.0, cx)?.output("handoff")?;
-        let missing = "the Terraform module has no output named handoff";
-        if self.0.settings.target == "local" {
-            let value = value.ok_or_else(|| Error::bug(missing))?;
-            return self.0.write_handoff(&Handoff::parse("terraform output handoff", &value.to_string())?);
+        let cluster = &self.0;
+        let (target, is_cloud) = (cluster.settings.target.as_str(), cluster.settings.cloud.is_some());
+        let missing = || {
+            let message = "the Terraform module has no output named handoff";
+            match target {
+                "custom" => Error::config(message).hint("docs/custom-module.md says what it has to give back"),
+                _ => Error::bug(message),
+            }
+        };
+        let value = find_program(cluster, cx)?.output("handoff")?.ok_or_else(missing)?;
+        if target == "local" {
+            return cluster.write_handoff(&Handoff::parse("terraform output handoff", &value.to_string())?);
         }
-        if self.0.settings.cloud.is_some() {
-            let value = value.ok_or_else(|| Error::bug(missing))?;
-            let handoff = host_keys::complete(&self.0, value, cx)?;
-            return adopt::take(&self.0, &handoff, cx);
-        }
-        let value =
-            value.ok_or_else(|| Error::config(missing).hint("docs/custom-module.md says what it has to give back"))?;
-        let handoff = custom::parse_handoff(&self.0, &value)?;
-        adopt::take(&self.0, &handoff, cx)
+        let handoff =
+            if is_cloud { host_keys::complete(cluster, value, cx)? } else { custom::parse_handoff(cluster, &value)? };
+        adopt::take(cluster, &handoff, cx)
     }
 }
 

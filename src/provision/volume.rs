@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::is_disk;
+
 /// A disk for one purpose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,7 +79,9 @@ impl Disk {
     #[must_use]
     pub fn find_mistake(&self) -> Option<String> {
         match self {
-            Self::Device(path) => find_mistake(path),
+            Self::Device(path) => {
+                (!is_disk(path)).then(|| format!("{path:?} is no path of a disk, such as /dev/disk/by-id/…"))
+            }
             // It becomes a part of an address; whether it has its cloud's form is for whoever asks that cloud.
             Self::Volume(volume) if !volume.id.trim_start_matches('/').split('/').all(is_plain) => {
                 Some(format!("the volume's id {:?} is none, such as {}", volume.id, volume.cloud.form()))
@@ -98,12 +102,6 @@ impl fmt::Display for Disk {
             Self::Volume(volume) => write!(f, "the volume {} ({})", volume.name, volume.id),
         }
     }
-}
-
-fn find_mistake(device: &str) -> Option<String> {
-    let is_step = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(|byte| byte.is_ascii_graphic());
-    let fine = device.strip_prefix("/dev/").is_some_and(|rest| rest.split('/').all(is_step));
-    (!fine).then(|| format!("{device:?} is no path of a disk, such as /dev/disk/by-id/…"))
 }
 
 fn is_plain(text: &str) -> bool {

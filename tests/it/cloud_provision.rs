@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cli_support::{Desk, Outcome, finish};
 use crate::cloud_support::{mirror, profiles};
-use crate::driver_custom::has_terraform;
+use crate::driver_custom::{by_hand, has_terraform};
 
 /// Believes whom it is sent to, as ssh does that may, and says so where it was told to; by way of a bastion too, which it meets first.
 const SSH: &str = r#"#!/bin/sh
@@ -92,20 +92,6 @@ fn texts(dir: &Path) -> Vec<(String, String)> {
         }
     }
     all
-}
-
-/// What a person does who has the rendered directory and no turnup; the output that comes of it.
-#[expect(clippy::disallowed_methods, reason = "it plays that person")]
-fn by_hand(dir: &Path) -> Value {
-    let mut told = Value::Null;
-    for words in [&["init", "-input=false"][..], &["apply", "-input=false", "-auto-approve"], &["output", "-json"]] {
-        let mut terraform = std::process::Command::new("terraform");
-        terraform.args(words).current_dir(dir).env("TF_CLI_CONFIG_FILE", dir.join("terraform.tfrc"));
-        let done = terraform.output().unwrap();
-        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
-        told = serde_json::from_slice(&done.stdout).unwrap_or_default();
-    }
-    told["handoff"]["value"].clone()
 }
 
 /// From nothing to hosts, again with nothing to do, one change, and back to nothing.

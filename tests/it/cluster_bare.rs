@@ -3,35 +3,20 @@
 #![expect(clippy::disallowed_methods, reason = "the test looks at the cluster with the cluster's own tools")]
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::cluster_reset::{Look, assert_same, look, on_host, settle};
-use crate::cluster_support::{Done, Site, can_make_hosts, say};
+use crate::cluster_support::{Site, say};
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
-/// The configuration and the state of the cluster on lent hosts.
-const BARE: [&str; 4] = ["--config", "bare.json", "--state-dir", "second"];
-
-fn run(site: &Site, args: &[&str]) -> Done {
-    site.start(&[&BARE[..], args].concat()).wait(Duration::from_mins(8))
-}
-
-#[track_caller]
-fn ends(site: &Site, code: i32, args: &[&str]) -> Done {
-    let done = run(site, args);
-    assert_eq!(done.code, Some(code), "{done}");
-    done
-}
 
 /// Two hosts that let a key of a person's own in, and the list of them: the worker is reached through the control plane, and its host key is
 /// in a file of known hosts, hashed.
-fn prepare() -> (Site, Vec<Value>) {
-    let site = Site::new("bare");
-    site.configure("10.123.16.0/24", 1);
-    site.warm_cache();
+fn prepare() -> Option<(Site, Vec<Value>)> {
+    let site = Site::of_cluster("bare", "10.123.16.0/24", 1)?;
     site.ok(&["provision"]);
     let shell = |script: &str| {
         let status = Command::new("sh").args(["-c", script]).current_dir(&site.dir).status().unwrap();
@@ -55,7 +40,7 @@ fn prepare() -> (Site, Vec<Value>) {
         json!({"name": "w1", "address": field(WORKER, "/address"), "role": "worker", "ssh_jump": "m1", "zone": "rack-1",
             "labels": {"example.com/pool": "fast"}, "taints": ["example.com/busy=a:PreferNoSchedule"]}),
     ];
-    (site, list)
+    Some((site, list))
 }
 
 fn configure(site: &Site, list: &[Value], key: &str) {
@@ -65,7 +50,7 @@ fn configure(site: &Site, list: &[Value], key: &str) {
     // The way between pods that clouds have; other clusters here have the other one.
     let tunnel = "phase2.network.flannel_backend=vxlan";
     set.extend([&key, "phase1.ssh.known_hosts_file=keys/known_hosts", tunnel]);
-    ends(site, 0, &set);
+    site.lent(0, &set);
 }
 
 fn kubectl(site: &Site, args: &[&str]) -> Value {
@@ -79,7 +64,7 @@ fn kubectl(site: &Site, args: &[&str]) -> Value {
 /// What keeps hosts out is said, with the host and the way in, before anything is changed on any.
 fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     configure(site, list, "stranger");
-    let refused = ends(site, 4, &["up"]);
+    let refused = site.lent(4, &["up"]);
     for word in ["2 of 2 hosts cannot become nodes", "m1: cannot reach root@", "Permission denied", "ssh-copy-id"] {
         assert!(refused.err.contains(word), "{word}: {refused}");
     }
@@ -87,7 +72,7 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     let other = fs_err::read_to_string(site.dir.join("keys/stranger.pub")).unwrap();
     wrong[0]["host_key"] = json!(other.split_whitespace().take(2).collect::<Vec<_>>().join(" "));
     configure(site, &wrong, "person");
-    let refused = ends(site, 4, &["up"]);
+    let refused = site.lent(4, &["up"]);
     for word in ["m1: cannot reach root@", "Host key verification failed", "look who answers at"] {
         assert!(refused.err.contains(word), "{word}: {refused}");
     }
@@ -96,7 +81,7 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     let put = |id: &str| site.in_host(WORKER, &format!("echo {} >/etc/machine-id", id.trim()));
     put(&twin);
     configure(site, list, "person");
-    let refused = ends(site, 4, &["up"]);
+    let refused = site.lent(4, &["up"]);
     put(&machine_id);
     assert!(refused.err.contains("w1: it has the machine-id of m1"), "{refused}");
     assert!(!site.dir.join("second/shelf/outputs/provision.json").exists(), "nothing was handed over");
@@ -104,15 +89,12 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
 
 #[test]
 fn a_listed_host_behind_another_one_becomes_a_node_and_what_it_was() {
-    if !can_make_hosts() {
-        return;
-    }
-    let (site, mut list) = prepare();
+    let Some((site, mut list)) = prepare() else { return };
     settle(&site);
     let before: Vec<Look> = [CONTROL_PLANE, WORKER].iter().map(|host| look(&site, host)).collect();
     what_is_wrong_is_said_first(&site, &list);
     let start = Instant::now();
-    ends(&site, 0, &["up"]);
+    site.lent(0, &["up"]);
     say(&format!("up from a list, one host behind the other: {:.1} s", start.elapsed().as_secs_f64()));
     let handoff: Value =
         serde_json::from_str(&fs_err::read_to_string(site.dir.join("second/shelf/outputs/provision.json")).unwrap())
@@ -123,18 +105,18 @@ fn a_listed_host_behind_another_one_becomes_a_node_and_what_it_was() {
     assert_eq!(node["metadata"]["labels"]["example.com/pool"], "fast");
     let taints = node["spec"]["taints"].to_string();
     assert!(taints.contains("example.com/busy"), "{taints}");
-    let again = ends(&site, 0, &["plan"]);
+    let again = site.lent(0, &["plan"]);
     assert_eq!(again.out.trim(), "nothing to do", "{again}");
     list[1]["labels"] = json!({"example.com/pool": "slow"});
     list[1]["taints"] = json!([]);
     list[1]["zone"] = json!("");
     configure(&site, &list, "person");
-    ends(&site, 0, &["up"]);
+    site.lent(0, &["up"]);
     let node = kubectl(&site, &["node", "w1"]);
     let labels = &node["metadata"]["labels"];
     assert_eq!((&labels["example.com/pool"], &labels["topology.kubernetes.io/zone"]), (&json!("slow"), &Value::Null));
     assert!(!node["spec"]["taints"].to_string().contains("busy"), "{node:#}");
-    ends(&site, 0, &["down", "--yes"]);
+    site.lent(0, &["down", "--yes"]);
     assert!(!site.dir.join("second/shelf").exists());
     for (host, before) in [CONTROL_PLANE, WORKER].iter().zip(&before) {
         assert_same(before, &look(&site, host), &format!("{host} after down"));

@@ -12,14 +12,12 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::cluster_reset::{Look, assert_same, look, on_host, settle};
-use crate::cluster_support::{Done, Site, can_make_hosts, say, sh};
+use crate::cluster_support::{Site, say, sh};
 
 const HOST: &str = "it-control-plane-0";
 /// The disk as the host has it.
 const DEVICE: &str = "/dev/etcd-disk";
 const MOUNT: &str = "/var/lib/etcd-disk";
-/// The configuration and the state of the cluster on the lent host.
-const SECOND: [&str; 4] = ["--config", "disk.json", "--state-dir", "second"];
 
 /// A file that is a disk. Dropped, or found by the next run, it is none any more.
 pub(crate) struct Disk {
@@ -86,20 +84,9 @@ fn tool(program: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn run(site: &Site, args: &[&str]) -> Done {
-    site.start(&[&SECOND[..], args].concat()).wait(Duration::from_mins(8))
-}
-
-#[track_caller]
-fn ends(site: &Site, code: i32, args: &[&str]) -> Done {
-    let done = run(site, args);
-    assert_eq!(done.code, Some(code), "{done}");
-    done
-}
-
 #[track_caller]
 fn is_refused(site: &Site, words: &[&str]) {
-    let done = ends(site, 4, &["up"]);
+    let done = site.lent(4, &["up"]);
     for word in words {
         assert!(done.err.contains(word), "{word}: {done}");
     }
@@ -115,7 +102,7 @@ fn configure(site: &Site, device: Option<&str>) {
     }
     let hosts = format!("phase1.baremetal.hosts={}", json!([listed]));
     let key = format!("phase1.ssh.private_key_file={}", site.path("ssh/id_ed25519").display());
-    ends(site, 0, &["config", "set", "phase1.cloud_provider=baremetal", "phase1.cluster_name=shelf", &hosts, &key]);
+    site.lent(0, &["config", "set", "phase1.cloud_provider=baremetal", "phase1.cluster_name=shelf", &hosts, &key]);
 }
 
 fn kubectl(site: &Site, args: &[&str]) -> Value {
@@ -158,7 +145,7 @@ fn data_is_moved_by_hand(site: &Site) {
         "mv /etc/kubernetes/manifests/etcd.json /etc/kubernetes/",
         "cp -a /var/lib/etcd/. /var/lib/etcd-disk/",
     ];
-    let plan = ends(site, 0, &["plan"]).out;
+    let plan = site.lent(0, &["plan"]).out;
     for word in ["mount /var/lib/etcd-disk", "/dev/etcd-disk (ext4, label shelf)", "it is blank, and will be formatted"]
     {
         assert!(plan.contains(word), "{word}: {plan}");
@@ -171,7 +158,7 @@ fn data_is_moved_by_hand(site: &Site) {
         "mv /etc/kubernetes/manifests/etcd.json /etc/kubernetes/ && while pgrep -x etcd; do sleep 0.5; done && \
          cp -a /var/lib/etcd/. /var/lib/etcd-disk/",
     );
-    ends(site, 0, &["up"]);
+    site.lent(0, &["up"]);
     on_host(site, HOST, "rm -r /var/lib/etcd/data /etc/kubernetes/etcd.json");
 }
 
@@ -205,23 +192,18 @@ fn nothing_starts_on_the_bare_directory(site: &Site, disk: &Disk) {
         assert!(since.elapsed() < Duration::from_mins(2), "kubelet does not start by itself");
         std::thread::sleep(Duration::from_secs(1));
     }
-    ends(site, 0, &["bootstrap"]);
+    site.lent(0, &["bootstrap"]);
 }
 
 #[test]
 fn etcd_has_a_disk_of_its_own_that_outlives_the_node() {
-    if !can_make_hosts() {
-        return;
-    }
-    let site = Site::new("disk");
-    site.configure("10.123.32.0/24", 0);
-    site.warm_cache();
+    let Some(site) = Site::of_cluster("disk", "10.123.32.0/24", 0) else { return };
     site.ok(&["provision"]);
     settle(&site);
     let before = quiet_look(&site);
     let disk = Disk::new(&site);
     configure(&site, None);
-    ends(&site, 0, &["up"]);
+    site.lent(0, &["up"]);
     kubectl(&site, &["create", "configmap", "mark", "--from-literal=a=b"]);
     let mark = mark_of(&site);
     configure(&site, Some(DEVICE));
@@ -236,17 +218,17 @@ fn etcd_has_a_disk_of_its_own_that_outlives_the_node() {
     for word in ["ext4", "noexec", "member"] {
         assert!(there.contains(word), "{word}: {there}");
     }
-    assert_eq!(ends(&site, 0, &["plan"]).out.trim(), "nothing to do");
+    assert_eq!(site.lent(0, &["plan"]).out.trim(), "nothing to do");
     nothing_starts_on_the_bare_directory(&site, &disk);
     assert_eq!((mark_of(&site), disk.look("UUID")), (mark.clone(), uuid.clone()), "after a restart");
     configure(&site, None);
     is_refused(&site, &["the data of this node is on /dev/etcd-disk", "no such disk any more"]);
     configure(&site, Some(DEVICE));
-    let reset = ends(&site, 0, &["reset", "m1", "--yes"]);
+    let reset = site.lent(0, &["reset", "m1", "--yes"]);
     assert!(reset.err.contains("unmounted /var/lib/etcd-disk; its data stays on /dev/etcd-disk"), "{reset}");
-    ends(&site, 0, &["up"]);
+    site.lent(0, &["up"]);
     assert_eq!((mark_of(&site), disk.look("UUID")), (mark, uuid.clone()), "after a reset");
-    ends(&site, 0, &["down", "--yes"]);
+    site.lent(0, &["down", "--yes"]);
     on_host(&site, HOST, &format!("rm {DEVICE}"));
     assert_same(&before, &quiet_look(&site), "after down");
     assert_eq!(disk.look("UUID"), uuid, "nothing was erased");
@@ -269,10 +251,10 @@ fn another_cluster_of_the_name(site: &Site, disk: &Disk, uuid: &str) {
     let begun = on_host(site, HOST, &format!("lsblk --noheadings --nodeps --output MAJ:MIN {DEVICE}"));
     on_host(site, HOST, &format!("printf '%s' '{} {sectors}' >/run/turnup-format", begun.trim()));
     let start = Instant::now();
-    ends(site, 0, &["up"]);
+    site.lent(0, &["up"]);
     say(&format!("up with a disk of etcd's own: {:.1} s", start.elapsed().as_secs_f64()));
     assert_ne!(disk.look("UUID"), uuid);
-    ends(site, 0, &["down", "--yes"]);
+    site.lent(0, &["down", "--yes"]);
 }
 
 /// The host restarts in between, and sshd with it.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::cluster_support::{Events, Site, can_make_hosts, names_in, remove_cgroups, say, sh};
+use crate::cluster_support::{Events, Site, names_in, remove_cgroups, say, sh};
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const FIRST: &str = "it-worker-0";
@@ -18,12 +18,7 @@ type Chapter = fn(&Site);
 
 #[test]
 fn a_cluster_lives_and_leaves_nothing() {
-    if !can_make_hosts() {
-        return;
-    }
-    let site = Site::new("life");
-    site.configure("10.121.1.0/24", 1);
-    site.warm_cache();
+    let Some(site) = Site::of_cluster("life", "10.121.1.0/24", 1) else { return };
     let before = site.look_around();
     let story: [(&str, Chapter); 12] = [
         ("up", turned_up_it_says_what_it_did),

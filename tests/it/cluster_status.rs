@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use crate::cluster_support::{Done, Site, can_make_hosts, say, sh};
+use crate::cluster_support::{Done, Site, say, sh};
 use crate::engine_steps::documented;
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
@@ -19,12 +19,7 @@ const WORKER: &str = "it-worker-0";
 
 #[test]
 fn its_own_steps_its_status_and_what_is_sent_to_others() {
-    if !can_make_hosts() {
-        return;
-    }
-    let site = Site::new("status");
-    site.configure("10.124.1.0/24", 1);
-    site.warm_cache();
+    let Some(site) = Site::of_cluster("status", "10.124.1.0/24", 1) else { return };
     add_the_documented_steps(&site);
     the_steps_run_at_their_places(&site);
     the_status_of_a_whole_cluster(&site);

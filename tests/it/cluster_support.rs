@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_mins(5);
 const COLD_CACHE: Duration = Duration::from_hours(1);
 /// Terraform finishes its resource after the death of turnup; nobody else may take as long.
 const LAST_BREATH: Duration = Duration::from_secs(40);
+/// The configuration and the state of a second cluster, on hosts of the first.
+const LENT: [&str; 4] = ["--config", "lent.json", "--state-dir", "second"];
 /// Programs without which no local host can be made.
 const TOOLS: [&str; 8] = ["ip", "mount", "nsenter", "setpriv", "setsid", "ssh", "systemd-nspawn", "unshare"];
 
@@ -94,7 +96,17 @@ impl Site {
         site
     }
 
-    /// A configuration with this number of workers in a subnet of its own, and everything in the cache that a cluster needs.
+    /// The site of a cluster whose artifacts are all here; none where no hosts can be made.
+    pub(crate) fn of_cluster(name: &str, subnet: &str, workers: u32) -> Option<Self> {
+        can_make_hosts().then(|| {
+            let site = Self::new(name);
+            site.configure(subnet, workers);
+            site.warm_cache();
+            site
+        })
+    }
+
+    /// A configuration with this number of workers in a subnet of its own.
     pub(crate) fn configure(&self, subnet: &str, workers: u32) {
         let subnet = format!("phase1.local.subnet={subnet}");
         let workers = format!("phase1.num_nodes={workers}");
@@ -138,9 +150,8 @@ impl Site {
         let mut words = self.wrapper.clone();
         words.push(env!("CARGO_BIN_EXE_turnup").to_owned());
         words.extend(args.iter().map(|arg| (*arg).to_owned()));
-        let mut path = std::env::join_paths(&self.fakes).unwrap();
-        path.push(if self.fakes.is_empty() { "" } else { ":" });
-        path.push(std::env::var_os("PATH").unwrap());
+        let usual = std::env::var_os("PATH").unwrap();
+        let path = std::env::join_paths(self.fakes.iter().cloned().chain(std::env::split_paths(&usual))).unwrap();
         let mut command = Command::new("setsid");
         command.args(&words).current_dir(&self.dir).env("PATH", path).stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", file("run")).env("TMPDIR", file("tmp"));
@@ -163,14 +174,20 @@ impl Site {
 
     /// Runs what must work.
     pub(crate) fn ok(&self, args: &[&str]) -> Done {
+        self.fails(0, args)
+    }
+
+    /// Runs what must end with this exit code.
+    pub(crate) fn fails(&self, code: i32, args: &[&str]) -> Done {
         let done = self.run(args);
-        assert_eq!(done.code, Some(0), "{done}");
+        assert_eq!(done.code, Some(code), "{done}");
         done
     }
 
-    /// Runs what must fail with this exit code.
-    pub(crate) fn fails(&self, code: i32, args: &[&str]) -> Done {
-        let done = self.run(args);
+    /// Runs what must end with this exit code, with the other configuration and state: those of a cluster on lent hosts.
+    #[track_caller]
+    pub(crate) fn lent(&self, code: i32, args: &[&str]) -> Done {
+        let done = self.start(&[&LENT[..], args].concat()).wait(Duration::from_mins(8));
         assert_eq!(done.code, Some(code), "{done}");
         done
     }
@@ -210,9 +227,7 @@ impl Site {
     }
 
     pub(crate) fn get(&self, what: &[&str]) -> Vec<Value> {
-        let mut args = vec!["get", "--output=json"];
-        args.extend(what);
-        let list: Value = serde_json::from_str(&self.kubectl(&args)).unwrap();
+        let list: Value = serde_json::from_str(&self.kubectl(&[&["get", "--output=json"], what].concat())).unwrap();
         list["items"].as_array().unwrap().clone()
     }
 
@@ -329,11 +344,10 @@ impl Site {
         for point in points.filter(|point| Path::new(point).starts_with(&self.dir)) {
             sh(&format!("umount --lazy '{point}'"));
         }
-        for name in names_in(Path::new("/run/netns")).iter().filter(|name| name.contains(&id)) {
-            sh(&format!("ip netns delete {name}"));
-        }
-        for name in names_in(Path::new("/sys/class/net")).iter().filter(|name| name.contains(&id)) {
-            sh(&format!("ip link delete {name} 2>/dev/null"));
+        for (dir, delete) in [("/run/netns", "ip netns delete"), ("/sys/class/net", "ip link delete")] {
+            for name in names_in(Path::new(dir)).iter().filter(|name| name.contains(&id)) {
+                sh(&format!("{delete} {name} 2>/dev/null"));
+            }
         }
         remove_cgroups(&id);
         for dir in [&self.dir, &self.scratch] {

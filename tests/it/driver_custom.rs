@@ -72,14 +72,14 @@ pub(crate) fn desk() -> Desk {
 pub(crate) fn own_module(desk: Desk) -> Desk {
     let module = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/custom/main.tf");
     desk.write("module/main.tf", &fs_err::read_to_string(module).unwrap());
-    desk.ok(&[
-        "config",
-        "set",
-        "phase1.cloud_provider=custom",
-        "phase1.custom.module=module",
-        "phase1.cluster_name=own",
-    ]);
+    use_module(&desk, &[]);
     desk
+}
+
+/// Configures the module of this desk, and these settings.
+pub(crate) fn use_module(desk: &Desk, settings: &[&str]) {
+    let own = ["phase1.cloud_provider=custom", "phase1.custom.module=module", "phase1.cluster_name=own"];
+    desk.ok(&[&["config", "set"], &own[..], settings].concat());
 }
 
 fn handoff(desk: &Desk) -> Value {
@@ -133,20 +133,23 @@ fn what_is_rendered_needs_no_turnup() {
     }
     let desk = desk();
     desk.ok(&["render", "provision", "--to", "out"]);
-    let terraform = which::which("terraform").or_else(|_| which::which("tofu")).unwrap();
-    for words in [&["init", "-input=false"][..], &["apply", "-input=false", "-auto-approve"], &["output", "-json"]] {
-        let done = run(&terraform, words, &desk.path("out/provision"));
-        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
-        if words[0] == "output" {
-            let outputs: Value = serde_json::from_slice(&done.stdout).unwrap();
-            assert_eq!(outputs["handoff"]["value"]["hosts"][1]["name"], "own-workers-0");
-        }
-    }
+    assert_eq!(by_hand(&desk.path("out/provision"))["hosts"][1]["name"], "own-workers-0");
 }
 
-#[expect(clippy::disallowed_methods, reason = "it plays a person who has no turnup")]
-fn run(program: &Path, words: &[&str], dir: &Path) -> std::process::Output {
-    Command::new(program).args(words).current_dir(dir).env("CHECKPOINT_DISABLE", "1").output().unwrap()
+/// What a person does who has a rendered directory and no turnup; the hand-off that comes of it.
+#[expect(clippy::disallowed_methods, reason = "it plays that person")]
+pub(crate) fn by_hand(dir: &Path) -> Value {
+    let program = which::which("terraform").or_else(|_| which::which("tofu")).unwrap();
+    let mirror = Some(dir.join("terraform.tfrc")).filter(|file| file.exists());
+    let mut told = Value::Null;
+    for words in [&["init", "-input=false"][..], &["apply", "-input=false", "-auto-approve"], &["output", "-json"]] {
+        let mut terraform = Command::new(&program);
+        terraform.args(words).current_dir(dir).env("CHECKPOINT_DISABLE", "1");
+        let done = terraform.envs(mirror.iter().map(|file| ("TF_CLI_CONFIG_FILE", file))).output().unwrap();
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        told = serde_json::from_slice(&done.stdout).unwrap_or_default();
+    }
+    told["handoff"]["value"].clone()
 }
 
 #[test]

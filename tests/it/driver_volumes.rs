@@ -8,7 +8,7 @@ use turnup::config::Settings;
 
 use crate::cli_support::Desk;
 use crate::cloud_support::{mirror_stub, module_files, profiles, settings_with, variables};
-use crate::driver_custom::{self, Program, each_program, has_terraform};
+use crate::driver_custom::{self, Program, each_program, has_terraform, use_module};
 
 /// What the real providers do, as far as it is about disks of etcd and about protection.
 fn rules(desk: &Desk) -> Value {
@@ -62,15 +62,7 @@ impl CloudDesk {
         }
         desk.write("module/paper.tf", HANDOFF);
         mirror_stub(&desk.path("mirror"), provider, version, &rules(desk));
-        desk.ok(&[
-            "config",
-            "set",
-            "phase1.cloud_provider=custom",
-            "phase1.custom.module=module",
-            "phase1.cluster_name=own",
-            "phase2.api_port=6443",
-            "phase1.terraform.provider_mirror=mirror",
-        ]);
+        use_module(desk, &["phase2.api_port=6443", "phase1.terraform.provider_mirror=mirror"]);
         cloud.configure(&[]);
         cloud
     }
@@ -242,15 +234,7 @@ fn protected_desk(desk: Desk, provider: &str, version: &str, resource: &str) -> 
         "module/main.tf",
         &format!("{settings}provider \"{provider}\" {{{block}}}\n{variable}{resource}\n{HANDOFF}"),
     );
-    desk.ok(&[
-        "config",
-        "set",
-        "phase1.cloud_provider=custom",
-        "phase1.custom.module=module",
-        "phase1.cluster_name=own",
-        "phase1.terraform.provider_mirror=mirror",
-        "phase1.deletion_protection=y",
-    ]);
+    use_module(&desk, &["phase1.terraform.provider_mirror=mirror", "phase1.deletion_protection=y"]);
     desk.ok(&["provision"]);
     assert!(desk.ends(3, &["down", "--yes"]).err.contains("protected from deletion"));
     desk.ok(&["config", "set", "phase1.deletion_protection=n"]);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::cluster_support::{Site, can_make_hosts, say};
+use crate::cluster_support::{Site, say};
 
 const HOST: &str = "it-pool-0";
 /// What cloud-init is told that the host is called.
@@ -160,12 +160,7 @@ fn local(site: &Site, verb: &str, spec: &Path) {
 
 #[test]
 fn a_host_joins_by_its_user_data_alone() {
-    if !can_make_hosts() {
-        return;
-    }
-    let site = Site::new("userdata");
-    site.configure("10.123.18.0/24", 0);
-    site.warm_cache();
+    let Some(site) = Site::of_cluster("userdata", "10.123.18.0/24", 0) else { return };
     let made = site.start(&["artifacts", "host-root", "bookworm", "--with", PACKAGES]).wait(COLD_CACHE);
     assert_eq!(made.code, Some(0), "{made}");
     site.up();

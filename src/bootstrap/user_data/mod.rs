@@ -28,7 +28,7 @@ use super::kubeconfig::{self, Identity};
 use super::outfit::{Group, Outfit, Seat, marked};
 use super::pki::{Authority, Pki};
 use super::steps::facts_file;
-use super::token;
+use super::token::{self, GroupToken};
 
 pub use groups::{admit, groups, require_own_labels};
 pub(super) use groups::{find_unregistered, has_comers, register_tokens, token_ids};
@@ -85,7 +85,7 @@ impl Pass {
         pki.ensure_authority(Authority::Cluster, &cluster.settings.name)?;
         let life = cluster.settings.user_data.token_lifetime;
         let token = token::ensure_for_group(&cluster.store, &group.name, life)?;
-        Ok(Some(Self { authority: pki.text("ca", "crt")?, token: Zeroizing::new(token.text().to_owned()) }))
+        Ok(Some(Self::of(pki.text("ca", "crt")?, &token)))
     }
 
     /// Only what is there already; of workers.
@@ -94,10 +94,11 @@ impl Pass {
             return Ok(None);
         }
         let known = store.read("pki/ca.crt")?.zip(token::find_for_group(store, &group.name)?);
-        Ok(known.map(|(authority, token)| Self {
-            authority: String::from_utf8_lossy(&authority).into_owned(),
-            token: Zeroizing::new(token.text().to_owned()),
-        }))
+        Ok(known.map(|(authority, token)| Self::of(String::from_utf8_lossy(&authority).into_owned(), &token)))
+    }
+
+    fn of(authority: String, token: &GroupToken) -> Self {
+        Self { authority, token: Zeroizing::new(token.text().to_owned()) }
     }
 
     /// In the place of what is not there yet.

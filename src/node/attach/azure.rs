@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::http::{self, Answer};
+use super::http::{self, Answer, Bearer};
 use super::{Api, State};
 use crate::error::{Error, Result};
 use crate::provision::volume::Volume;
@@ -23,7 +23,7 @@ pub(super) struct Manager<'v> {
     api: String,
     /// The machine's id.
     machine: String,
-    token: Zeroizing<String>,
+    bearer: Bearer,
 }
 
 /// The links of Azure's udev rules: of `azure-vm-utils`, of the older agent.
@@ -51,20 +51,16 @@ impl<'v> Manager<'v> {
         let resource = public.replace(':', "%3A").replace('/', "%2F");
         let token =
             Zeroizing::new(ask(&format!("identity/oauth2/token?api-version=2018-02-01&resource={resource}%2F"))?);
-        let token = http::parse(&token, "the metadata service")?;
         Ok(Self {
             volume,
             api: api.unwrap_or(public).to_owned(),
             machine: compute["resourceId"].as_str().unwrap_or_default().to_owned(),
-            token: Zeroizing::new(token["access_token"].as_str().unwrap_or_default().to_owned()),
+            bearer: Bearer::parse(&token)?,
         })
     }
 
     fn call(&self, method: &str, path: &str, version: &str, body: Option<&Value>) -> Result<Answer> {
-        let authorization = Zeroizing::new(format!("Bearer {}", self.token.as_str()));
-        let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
-        let url = format!("{}{path}?api-version={version}", self.api);
-        http::ask(method, &url, &headers, body.map(Value::to_string).as_deref())
+        self.bearer.ask(method, &format!("{}{path}?api-version={version}", self.api), body)
     }
 
     fn get(&self, path: &str, version: &str) -> Result<Value> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::http::{self, Answer};
+use super::http::{self, Answer, Bearer};
 use super::{Api, State};
 use crate::error::{Error, Result};
 use crate::exec::signals;
@@ -25,7 +25,7 @@ pub(super) struct Compute<'v> {
     zone: String,
     /// The instance's name; it is in the disk's zone, or nobody could attach it.
     instance: String,
-    token: Zeroizing<String>,
+    bearer: Bearer,
 }
 
 /// The links that udev makes of the name under which the disk is attached: by Google's rules, and by everybody's.
@@ -43,18 +43,12 @@ impl<'v> Compute<'v> {
         };
         let instance = ask("instance/name")?.trim().to_owned();
         let token = Zeroizing::new(ask("instance/service-accounts/default/token")?);
-        let token = http::parse(&token, "the metadata service")?;
-        let token = Zeroizing::new(token["access_token"].as_str().unwrap_or_default().to_owned());
         let zone = volume.id.rsplit_once("/disks/").map(|(zone, _)| zone.to_owned()).unwrap_or_default();
-        Ok(Self { volume, api: api.to_owned(), zone, instance, token })
+        Ok(Self { volume, api: api.to_owned(), zone, instance, bearer: Bearer::parse(&token)? })
     }
 
     fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
-        let authorization = Zeroizing::new(format!("Bearer {}", self.token.as_str()));
-        let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
-        let url = format!("{}/compute/v1/{path}", self.api);
-        let body = body.map(Value::to_string);
-        let answer = http::ask(method, &url, &headers, body.as_deref())?;
+        let answer = self.bearer.ask(method, &format!("{}/compute/v1/{path}", self.api), body)?;
         answer.require(|status, _| self.explain(status, &answer))?;
         answer.json()
     }

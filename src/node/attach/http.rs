@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use crate::error::{Class, Context as _, Error, Result};
 
@@ -51,6 +52,24 @@ pub(super) fn ask_metadata(method: &str, url: &str, headers: Headers<'_>) -> Res
 /// Asks an API.
 pub(super) fn ask(method: &str, url: &str, headers: Headers<'_>, body: Option<&str>) -> Result<Answer> {
     send(&AGENT, method, url, headers, body)
+}
+
+/// What a machine shows an API: the token that the metadata service lent it.
+pub(super) struct Bearer(Zeroizing<String>);
+
+impl Bearer {
+    /// From the metadata service's answer.
+    pub(super) fn parse(lent: &str) -> Result<Self> {
+        let lent = parse(lent, "the metadata service")?;
+        Ok(Self(Zeroizing::new(lent["access_token"].as_str().unwrap_or_default().to_owned())))
+    }
+
+    /// Asks an API that speaks JSON.
+    pub(super) fn ask(&self, method: &str, url: &str, body: Option<&Value>) -> Result<Answer> {
+        let authorization = Zeroizing::new(format!("Bearer {}", self.0.as_str()));
+        let headers = [("Authorization", authorization.as_str()), ("Content-Type", "application/json")];
+        ask(method, url, &headers, body.map(Value::to_string).as_deref())
+    }
 }
 
 impl Answer {

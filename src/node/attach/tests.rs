@@ -59,6 +59,10 @@ impl World {
 
 type Handler = fn(&mut World, &Request) -> (u16, String);
 
+fn ok(value: &Value) -> (u16, String) {
+    (200, value.to_string())
+}
+
 /// A server for as long as the test goes on; its address.
 fn serve(world: &Arc<Mutex<World>>, handler: Handler) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -150,13 +154,12 @@ const CLOUDS: [Cloud; 3] = [Cloud::Gce, Cloud::Aws, Cloud::Azure];
 fn compute(world: &mut World, request: &Request) -> (u16, String) {
     let own = own_name(Cloud::Gce);
     let path = request.line.as_str();
-    let ok = |value: Value| (200, value.to_string());
     if path.contains("computeMetadata") {
         assert!(request.headers.contains("metadata-flavor: google"), "{request:?}");
         return match path {
             "GET /computeMetadata/v1/instance/name" => (200, own.to_owned()),
             "GET /computeMetadata/v1/instance/service-accounts/default/token" => {
-                ok(json!({"access_token": "t0ken", "expires_in": 3000, "token_type": "Bearer"}))
+                ok(&json!({"access_token": "t0ken", "expires_in": 3000, "token_type": "Bearer"}))
             }
             other => panic!("{other}"),
         };
@@ -167,12 +170,12 @@ fn compute(world: &mut World, request: &Request) -> (u16, String) {
         let holder = world.look();
         let user = format!("https://www.googleapis.com/compute/v1/projects/p/zones/z-b/instances/{holder}");
         let users = if holder.is_empty() { json!(null) } else { json!([user]) };
-        return ok(json!({"name": "shelf-etcd-main-a", "status": "READY", "users": users}));
+        return ok(&json!({"name": "shelf-etcd-main-a", "status": "READY", "users": users}));
     }
     if path == format!("GET {zone}/operations/op-1") {
         let in_use = json!({"errors": [{"code": "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE", "message": "The disk resource is already being used"}]});
         let won = world.holder == own;
-        return ok(json!({"name": "op-1", "status": "DONE", "error": if won { json!(null) } else { in_use }}));
+        return ok(&json!({"name": "op-1", "status": "DONE", "error": if won { json!(null) } else { in_use }}));
     }
     assert_eq!(path, format!("POST {zone}/instances/{own}/attachDisk"));
     let body: Value = serde_json::from_str(&request.body).unwrap();
@@ -181,7 +184,7 @@ fn compute(world: &mut World, request: &Request) -> (u16, String) {
         return refusal;
     }
     world.give(own);
-    ok(json!({"name": "op-1", "status": "RUNNING"}))
+    ok(&json!({"name": "op-1", "status": "RUNNING"}))
 }
 
 fn ec2(world: &mut World, request: &Request) -> (u16, String) {
@@ -249,14 +252,13 @@ fn ec2(world: &mut World, request: &Request) -> (u16, String) {
 fn manager(world: &mut World, request: &Request) -> (u16, String) {
     let own = own_name(Cloud::Azure);
     let path = request.line.as_str();
-    let ok = |value: Value| (200, value.to_string());
     if path.contains("/metadata/") {
         assert!(request.headers.contains("metadata: true"), "{request:?}");
         return if path.contains("/metadata/instance/compute?") {
-            ok(json!({"resourceId": own, "azEnvironment": "AzurePublicCloud"}))
+            ok(&json!({"resourceId": own, "azEnvironment": "AzurePublicCloud"}))
         } else {
             assert!(path.ends_with("&resource=https%3A%2F%2Fmanagement.azure.com%2F"), "{path}");
-            ok(json!({"access_token": "t0ken"}))
+            ok(&json!({"access_token": "t0ken"}))
         };
     }
     assert!(request.headers.contains("authorization: bearer t0ken"), "{request:?}");
@@ -267,11 +269,11 @@ fn manager(world: &mut World, request: &Request) -> (u16, String) {
             // Azure writes ids in whatever case it likes.
             disks.push(json!({"lun": 1, "managedDisk": {"id": volume.id.to_uppercase()}}));
         }
-        return ok(json!({"properties": {"storageProfile": {"dataDisks": disks}}}));
+        return ok(&json!({"properties": {"storageProfile": {"dataDisks": disks}}}));
     }
     if path.starts_with(&format!("GET {}?api-version=", volume.id)) {
         let holder = world.look();
-        return ok(if holder.is_empty() {
+        return ok(&if holder.is_empty() {
             json!({"properties": {"diskState": "Unattached"}})
         } else {
             json!({"managedBy": holder, "properties": {"diskState": "Attached"}})
