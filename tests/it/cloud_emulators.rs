@@ -8,11 +8,14 @@ use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::cloud_emulators_state::moto;
 use crate::cloud_support::{Module, data, profiles, settings_with};
+use crate::cluster_support::say;
 
 /// Google's provider 8.0.0: the one version that can be had as a Go module.
 const GOOGLE: &str = "github.com/hashicorp/terraform-provider-google@v1.20.1-0.20260828184646-f3721fb45fa3";
@@ -20,8 +23,11 @@ const GOOGLE: &str = "github.com/hashicorp/terraform-provider-google@v1.20.1-0.2
 /// Azure's provider 5.2.0, likewise.
 const AZURERM: &str = "github.com/hashicorp/terraform-provider-azurerm@v1.44.1-0.20260824201233-fae580791926";
 
-/// Of Azure's configurations those whose resources the emulator knows how to answer for.
-const AZURE_PROFILES: [&str; 4] = ["single", "ha-private", "dual-stack", "dual-stack-private"];
+/// Amazon's provider 6.48.0, likewise; it takes most of an hour, and nine gigabytes of memory.
+const AWS: &str = "github.com/hashicorp/terraform-provider-aws@v1.60.1-0.20260602190131-5f2286d6d836";
+
+/// So many configurations at a time, where a provider waits more than it works.
+const SIDE_BY_SIDE: usize = 4;
 
 /// Where things are kept outside of the checkout.
 pub(crate) fn cache() -> PathBuf {
@@ -129,38 +135,86 @@ fn gce_lives_in_an_emulator() {
             _ => {}
         }
         let module = Module::new("gce", "google", &provider, &config, google_environment(&emulator));
-        module.ok(&["validate"]);
-        module.apply();
-        assert_eq!(module.changes(), BTreeMap::new(), "{name}: the second plan is not empty");
-        // One more worker, and larger disks for etcd: nothing else changes, and nothing is made anew.
-        if name == "single" {
-            module.configure(&settings_with(&config, &["phase1.num_nodes=5", "phase1.etcd_volume.size_gb=40"]));
-            let changes = module.changes();
-            let wanted = [
-                "google_compute_disk.etcd[\"main-a\"]",
-                "google_compute_region_instance_group_manager.fixed[\"workers\"]",
-            ];
-            assert_eq!(
-                changes.into_iter().collect::<Vec<_>>(),
-                wanted.map(|address| (address.to_owned(), "[\"update\"]".to_owned()))
-            );
-            module.apply();
-            assert_eq!(module.changes(), BTreeMap::new());
-        }
         // Hosts get what a subnetwork that exists has, by templates of their own; nothing else is another one.
         if name == "existing-network" {
+            module.apply();
             module.configure(&settings_with(&config, &["phase1.network.ipv6=y"]));
             module.apply();
-            assert_eq!(module.changes(), BTreeMap::new());
             let state = module.ok(&["show", "-json"]);
             assert!(
                 state.contains(r#""stack_type":"IPV4_IPV6""#) && state.contains(r#""network_tier":"PREMIUM""#),
                 "{state}"
             );
         }
-        module.ok(&["destroy", "-auto-approve"]);
-        assert_eq!(module.ok(&["state", "list"]), "", "{name}");
+        let grown =
+            ["google_compute_disk.etcd[\"main-a\"]", "google_compute_region_instance_group_manager.fixed[\"workers\"]"];
+        live(&name, &module, &config, grown);
     }
+}
+
+/// From nothing to nothing. The smallest one grows in between: more workers and larger disks for etcd, which are these resources, and
+/// nothing else changes or is made anew.
+fn live(name: &str, module: &Module, config: &Path, grown: [&str; 2]) {
+    module.ok(&["validate"]);
+    module.apply();
+    assert_eq!(module.changes(), BTreeMap::new(), "{name}: the second plan is not empty");
+    if name == "single" {
+        module.configure(&settings_with(config, &["phase1.num_nodes=5", "phase1.etcd_volume.size_gb=40"]));
+        let wanted = grown.map(|address| (address.to_owned(), "[\"update\"]".to_owned()));
+        assert_eq!(module.changes(), wanted.into());
+        module.apply();
+        assert_eq!(module.changes(), BTreeMap::new(), "{name}: the plan after growing is not empty");
+    }
+    module.ok(&["destroy", "-auto-approve"]);
+    assert_eq!(module.ok(&["state", "list"]), "", "{name}");
+}
+
+/// Every configuration of a target, or the one that `TURNUP_PROFILE` names while it is being worked on; several at a time.
+fn side_by_side(target: &str, live: impl Fn(&str, &Path) + Sync) {
+    let mut all: Vec<(String, PathBuf)> = profiles(target).into_iter().collect();
+    if let Ok(picked) = std::env::var("TURNUP_PROFILE") {
+        all.retain(|(name, _)| *name == picked);
+    }
+    let next = Mutex::new(all.into_iter());
+    let work = || {
+        // The turn is over before the work begins.
+        while let Some((name, config)) = take(&next) {
+            let start = Instant::now();
+            live(&name, &config);
+            say(&format!("{target} {name}: {:.0} s", start.elapsed().as_secs_f64()));
+        }
+    };
+    std::thread::scope(|scope| (0..SIDE_BY_SIDE).for_each(|_| drop(scope.spawn(work))));
+}
+
+fn take<T>(from: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
+    from.lock().unwrap().next()
+}
+
+fn aws_environment(emulator: &Emulator, dir: &Path) -> BTreeMap<String, String> {
+    let keys = "aws_access_key_id = k\naws_secret_access_key = s\n";
+    fs_err::write(dir.join("config"), format!("[default]\n{keys}[profile staging]\n{keys}")).unwrap();
+    let variables = [
+        ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", emulator.port)),
+        ("AWS_CONFIG_FILE", dir.join("config").display().to_string()),
+        ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
+    ];
+    variables.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+#[test]
+#[ignore = "a part of make test-clouds"]
+fn aws_lives_in_an_emulator() {
+    let provider = build_provider(AWS);
+    let dir = tempfile::tempdir().unwrap();
+    side_by_side("aws", |name, config| {
+        let mut moto = Command::new(moto().join("python"));
+        moto.arg(data("emulators/aws.py"));
+        let emulator = Emulator::listen(moto, &[], &[]);
+        let module = Module::new("aws", "aws", &provider, config, aws_environment(&emulator, dir.path()));
+        let grown = ["aws_autoscaling_group.group[\"workers\"]", "aws_ebs_volume.etcd[\"main-a\"]"];
+        live(name, &module, config, grown);
+    });
 }
 
 fn azure_environment(emulator: &Emulator, dir: &Path) -> BTreeMap<String, String> {
@@ -194,18 +248,15 @@ fn azure_lives_in_an_emulator() {
     let provider = build_provider(AZURERM);
     let dir = tempfile::tempdir().unwrap();
     make_certificate(dir.path());
-    // `TURNUP_PROFILE=name` picks one while it is being worked on.
-    let picked = std::env::var("TURNUP_PROFILE").unwrap_or_default();
-    for name in AZURE_PROFILES.into_iter().filter(|name| picked.is_empty() || *name == picked) {
-        let config = &profiles("azure")[name];
+    side_by_side("azure", |name, config| {
         let emulator = Emulator::start("arm.py", &[dir.path()]);
         let module = Module::new("azure", "azurerm", &provider, config, azure_environment(&emulator, dir.path()));
-        module.ok(&["validate"]);
-        module.apply();
-        assert_eq!(module.changes(), BTreeMap::new(), "{name}: the second plan is not empty");
-        module.ok(&["destroy", "-auto-approve"]);
-        assert_eq!(module.ok(&["state", "list"]), "", "{name}");
-    }
+        let grown = [
+            "azurerm_managed_disk.etcd[\"main-a\"]",
+            "azurerm_orchestrated_virtual_machine_scale_set.public_fixed[\"workers\"]",
+        ];
+        live(name, &module, config, grown);
+    });
 }
 
 /// What the stub's rules in `driver_volumes` are taken from: what the real providers plan for a volume of etcd that is to be another one.

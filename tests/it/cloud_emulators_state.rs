@@ -50,23 +50,23 @@ fn lives(desk: &Desk, place: &[&str], told: &str, mut lock: impl FnMut(bool)) {
     desk.ok(&["down", "--yes"]);
 }
 
-/// An emulator of S3 from Python's registry, installed once.
-fn moto() -> PathBuf {
+/// An emulator of Amazon's APIs from Python's registry, installed once: the directory of its programs.
+pub(crate) fn moto() -> PathBuf {
     let dir = cache().join("turnup-providers/moto-5.2.5");
-    let server = dir.join("bin/moto_server");
-    if !server.exists() {
+    let programs = dir.join("bin");
+    if !programs.join("moto_server").exists() {
         assert!(Command::new("python3").args(["-m", "venv"]).arg(&dir).status().unwrap().success());
         let pip = ["install", "--quiet", "moto[server]==5.2.5"];
-        assert!(Command::new(dir.join("bin/pip")).args(pip).status().unwrap().success());
+        assert!(Command::new(programs.join("pip")).args(pip).status().unwrap().success());
     }
-    server
+    programs
 }
 
 #[test]
 #[ignore = "a part of make test-clouds"]
 fn a_state_lives_in_s3() {
     each_program(|program| {
-        let emulator = Emulator::listen(Command::new(moto()), &["-p"], &[]);
+        let emulator = Emulator::listen(Command::new(moto().join("moto_server")), &["-p"], &[]);
         let address = format!("http://127.0.0.1:{}", emulator.port);
         ureq::put(format!("{address}/states")).header("Authorization", SIGNED).send_empty().unwrap();
         let desk = program.desk().with_env("AWS_ACCESS_KEY_ID", "k").with_env("AWS_SECRET_ACCESS_KEY", "s");

@@ -1,0 +1,71 @@
+"""moto (an emulator of Amazon's APIs) with an account that is not empty: images, and what the configurations name as existing: `aws.py PORT`, with
+the Python that moto is installed in.
+"""
+
+import json, os, sys, tempfile
+from unittest.mock import patch
+
+IMAGES = {
+    "ami-00000000000000a64": ("debian-12-amd64-20260101-0000", "x86_64", "136693071363"),
+    "ami-00000000000000b64": ("debian-12-arm64-20260101-0000", "arm64", "136693071363"),
+    "ami-0123456789abcdef0": ("somebody-s-own", "x86_64", "123456789012"),
+}
+images = tempfile.NamedTemporaryFile("w", suffix=".json")
+json.dump(
+    [
+        {
+            "ami_id": id,
+            "name": name,
+            "description": name,
+            "owner_id": owner,
+            "public": True,
+            "virtualization_type": "hvm",
+            "architecture": architecture,
+            "state": "available",
+            "image_type": "machine",
+            "hypervisor": "xen",
+            "root_device_name": "/dev/xvda",
+            "root_device_type": "ebs",
+            "creation_date": "2026-01-01T00:00:00.000Z",
+        }
+        for id, (name, architecture, owner) in IMAGES.items()
+    ],
+    images,
+)
+images.flush()
+# moto reads it when it is imported.
+os.environ["MOTO_AMIS_PATH"] = images.name
+
+from moto.ec2 import ec2_backends
+from moto.iam import iam_backends
+from moto.route53 import route53_backends
+from moto.server import main
+
+ACCOUNT = "123456789012"
+ec2 = ec2_backends[ACCOUNT]["us-east-1"]
+
+
+def named(where, id, make):
+    """What `make` makes, under this identifier."""
+    with patch(f"moto.ec2.models.{where}", lambda: id):
+        return make()
+
+
+vpc = named("vpcs.random_vpc_id", "vpc-0123456789abcdef0", lambda: ec2.create_vpc("10.9.0.0/16"))
+for place, end in enumerate(["aaa", "bbb", "ccc", "ddd", "eee", "fff"]):
+    zone = "us-east-1" + "abc"[place % 3]
+    make = lambda: ec2.create_subnet(vpc.id, f"10.9.{place * 16}.0/20", availability_zone=zone)
+    named("subnets.random_subnet_id", f"subnet-0{end}", make)
+make = lambda: ec2.create_security_group("further", "of all hosts", vpc_id=vpc.id)
+named("security_groups.random_security_group_id", "sg-0123456789abcdef0", make)
+make = lambda: ec2.allocate_address("vpc")
+named("elastic_ip_addresses.random_eip_allocation_id", "eipalloc-0123456789abcdef0", make)
+ec2.create_key_pair("ops", "ed25519", {})
+for name in ["kubernetes-masters", "kubernetes-nodes"]:
+    iam_backends[ACCOUNT]["aws"].create_instance_profile(name, "/", [])
+names = route53_backends[ACCOUNT]["aws"]
+names.create_hosted_zone("k8s.example.com.", private_zone=False)
+with patch("moto.route53.models.create_route53_zone_id", lambda **_: "Z0123456789ABCDEFGHIJ"):
+    names.create_hosted_zone("k8s.example.com.", private_zone=True, vpcid=vpc.id, vpcregion="us-east-1")
+
+main(["-H", "127.0.0.1", "-p", sys.argv[1]])
