@@ -73,7 +73,7 @@ impl Emulator {
         let emulator = Self { child, port };
         let start = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(20), "{command:?} does not answer");
+            assert!(start.elapsed() < Duration::from_mins(1), "{command:?} does not answer");
             std::thread::sleep(Duration::from_millis(50));
         }
         emulator
