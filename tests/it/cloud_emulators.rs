@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cloud_emulators_state::moto;
 use crate::cloud_support::{Module, data, profiles, settings_with};
@@ -82,9 +82,20 @@ impl Emulator {
 
 impl Emulator {
     /// Makes what was there before the cluster.
-    fn seed(&self, path: &str, body: &serde_json::Value) {
+    fn seed(&self, path: &str, body: &Value) {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         ureq::post(&url).send(body.to_string().as_bytes()).unwrap();
+    }
+}
+
+impl Emulator {
+    /// How many things of each kind moto has.
+    fn count_things(&self) -> BTreeMap<String, usize> {
+        let url = format!("http://127.0.0.1:{}/moto-api/data.json", self.port);
+        let text = ureq::get(&url).call().unwrap().body_mut().read_to_string().unwrap();
+        let all: BTreeMap<String, BTreeMap<String, Vec<Value>>> = serde_json::from_str(&text).unwrap();
+        let counted = all.into_values().flatten().map(|(kind, things)| (kind, things.len()));
+        counted.filter(|(_, count)| *count > 0).collect()
     }
 }
 
@@ -157,16 +168,21 @@ fn gce_lives_in_an_emulator() {
 fn live(name: &str, module: &Module, config: &Path, grown: [&str; 2]) {
     module.ok(&["validate"]);
     module.apply();
-    assert_eq!(module.changes(), BTreeMap::new(), "{name}: the second plan is not empty");
+    assert_settled(name, module);
     if name == "single" {
         module.configure(&settings_with(config, &["phase1.num_nodes=5", "phase1.etcd_volume.size_gb=40"]));
         let wanted = grown.map(|address| (address.to_owned(), "[\"update\"]".to_owned()));
         assert_eq!(module.changes(), wanted.into());
         module.apply();
-        assert_eq!(module.changes(), BTreeMap::new(), "{name}: the plan after growing is not empty");
+        assert_settled(name, module);
     }
     module.ok(&["destroy", "-auto-approve"]);
     assert_eq!(module.ok(&["state", "list"]), "", "{name}");
+}
+
+fn assert_settled(name: &str, module: &Module) {
+    let is_settled = module.changes().is_empty();
+    assert!(is_settled, "{name}: the plan after an apply is not empty: {}", module.ok(&["show", "-no-color", "plan"]));
 }
 
 /// Every configuration of a target, or the one that `TURNUP_PROFILE` names while it is being worked on; several at a time.
@@ -211,9 +227,11 @@ fn aws_lives_in_an_emulator() {
         let mut moto = Command::new(moto().join("python"));
         moto.arg(data("emulators/aws.py"));
         let emulator = Emulator::listen(moto, &[], &[]);
+        let before = emulator.count_things();
         let module = Module::new("aws", "aws", &provider, config, aws_environment(&emulator, dir.path()));
         let grown = ["aws_autoscaling_group.group[\"workers\"]", "aws_ebs_volume.etcd[\"main-a\"]"];
         live(name, &module, config, grown);
+        assert_eq!(emulator.count_things(), before, "{name}");
     });
 }
 

@@ -36,7 +36,12 @@ images.flush()
 # moto reads it when it is imported.
 os.environ["MOTO_AMIS_PATH"] = images.name
 
+from moto.autoscaling.models import AutoScalingBackend
+from moto.autoscaling.responses import AutoScalingResponse
 from moto.ec2 import ec2_backends
+from moto.ec2.models import EC2Backend
+from moto.ec2.models.security_groups import SecurityGroupRule
+from moto.ec2.responses.dhcp_options import DHCPOptions
 from moto.iam import iam_backends
 from moto.route53 import route53_backends
 from moto.server import main
@@ -67,5 +72,75 @@ names = route53_backends[ACCOUNT]["aws"]
 names.create_hosted_zone("k8s.example.com.", private_zone=False)
 with patch("moto.route53.models.create_route53_zone_id", lambda **_: "Z0123456789ABCDEFGHIJ"):
     names.create_hosted_zone("k8s.example.com.", private_zone=True, vpcid=vpc.id, vpcregion="us-east-1")
+
+
+# What moto does otherwise than Amazon, each in the place of what it stands for.
+
+
+def keeping(act):
+    """moto forgets this part of a group."""
+
+    def call(self):
+        result = act(self)
+        policy = self._get_param("InstanceMaintenancePolicy")
+        if policy:
+            name = self._get_param("AutoScalingGroupName")
+            self.autoscaling_backend.autoscaling_groups[name].instance_maintenance_policy = policy
+        return result
+
+    return call
+
+
+def apart(make):
+    """moto takes a template's own tags for a part of what is in it."""
+
+    def call(self, name, description, data, tags):
+        data["TagSpecifications"] = [one for one in data["TagSpecifications"] if one["ResourceType"] != "launch-template"]
+        return make(self, name, description, data, tags)
+
+    return call
+
+
+def tagged(make):
+    """moto forgets the first tags of these."""
+
+    def call(self):
+        result = make(self)
+        result.result["DhcpOptions"].add_tags(self._parse_tag_specification().get("dhcp-options", {}))
+        return result
+
+    return call
+
+
+def quick(make):
+    """moto forgets how quick a machine's own volumes are to be, and then wants to know."""
+
+    def call(self, *positional, **named):
+        if named.get("volume_type") in ("io1", "io2"):
+            named["iops"] = named.get("iops") or 3000
+        return make(self, *positional, **named)
+
+    return call
+
+
+def silent(make):
+    """moto tells of a queue that nobody named."""
+
+    def call(self, *positional, **named):
+        hook = make(self, *positional, **named)
+        hook.notification_target_arn = None
+        return hook
+
+    return call
+
+
+for act in ["create_auto_scaling_group", "update_auto_scaling_group"]:
+    setattr(AutoScalingResponse, act, keeping(getattr(AutoScalingResponse, act)))
+AutoScalingBackend.create_lifecycle_hook = silent(AutoScalingBackend.create_lifecycle_hook)
+DHCPOptions.create_dhcp_options = tagged(DHCPOptions.create_dhcp_options)
+EC2Backend.create_launch_template = apart(EC2Backend.create_launch_template)
+EC2Backend.create_volume = quick(EC2Backend.create_volume)
+# A rule that names a group says why as well.
+SecurityGroupRule.description = property(lambda self: {**self.source_group, **self.ip_range}.get("Description"))
 
 main(["-H", "127.0.0.1", "-p", sys.argv[1]])
