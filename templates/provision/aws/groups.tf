@@ -15,6 +15,12 @@ locals {
   # In public subnets an IPv6 address would be a public one: a group that shall have none has none of IPv6 either.
   group_ipv6 = { for name, group in var.cluster.groups : name => var.cluster.ipv6 && (group.public_address || !local.public) }
 
+  # The provider takes 125 characters, and two long names with the dot have 127.
+  template_names = {
+    for name in keys(var.cluster.groups) : name => length("${name}.${local.name}") <= 125 ? "${name}.${local.name}" :
+    "${substr("${name}.${local.name}", 0, 118)}-${substr(sha256("${name}.${local.name}"), 0, 6)}"
+  }
+
   # Parts of a hundred of the group's hosts. Auto Scaling takes them at most a hundred apart.
   healthy = {
     for name, group in var.cluster.groups : name => {
@@ -39,7 +45,7 @@ locals {
 
 resource "aws_launch_template" "group" {
   for_each               = var.cluster.groups
-  name                   = "${each.key}.${local.name}"
+  name                   = local.template_names[each.key]
   description            = "Hosts of the group ${each.key}, Kubernetes ${var.cluster.kubernetes_version}"
   update_default_version = true
   image_id               = local.images[each.value.image == "" ? local.architectures[each.value.machine_type] : each.value.image].id

@@ -42,6 +42,7 @@ from moto.ec2 import ec2_backends
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.security_groups import SecurityGroupRule
 from moto.ec2.responses.dhcp_options import DHCPOptions
+from moto.elbv2.models import AvailabilityZone, ELBv2Backend, FakeLoadBalancer
 from moto.iam import iam_backends
 from moto.route53 import route53_backends
 from moto.server import main
@@ -124,14 +125,33 @@ def quick(make):
 
 
 def silent(make):
-    """moto tells of a queue that nobody named."""
+    """moto tells of a queue and a role that nobody named."""
 
     def call(self, *positional, **named):
         hook = make(self, *positional, **named)
-        hook.notification_target_arn = None
+        hook.notification_target_arn = hook.role_arn = None
         return hook
 
     return call
+
+
+def addressed(make):
+    """moto forgets the elastic addresses of a load balancer."""
+
+    def call(self, **named):
+        balancer = make(self, **named)
+        balancer.given = {one["SubnetId"]: one["AllocationId"] for one in named["subnet_mappings"] if "AllocationId" in one}
+        return balancer
+
+    return call
+
+
+def places(balancer):
+    zones = [AvailabilityZone(subnet) for subnet in balancer.subnets]
+    for zone in zones:
+        if zone.subnet_id in balancer.given:
+            zone.load_balancer_addresses = [{"AllocationId": balancer.given[zone.subnet_id]}]
+    return zones
 
 
 for act in ["create_auto_scaling_group", "update_auto_scaling_group"]:
@@ -139,6 +159,8 @@ for act in ["create_auto_scaling_group", "update_auto_scaling_group"]:
 AutoScalingBackend.create_lifecycle_hook = silent(AutoScalingBackend.create_lifecycle_hook)
 DHCPOptions.create_dhcp_options = tagged(DHCPOptions.create_dhcp_options)
 EC2Backend.create_launch_template = apart(EC2Backend.create_launch_template)
+ELBv2Backend.create_load_balancer = addressed(ELBv2Backend.create_load_balancer)
+FakeLoadBalancer.availability_zones = property(places)
 EC2Backend.create_volume = quick(EC2Backend.create_volume)
 # A rule that names a group says why as well.
 SecurityGroupRule.description = property(lambda self: {**self.source_group, **self.ip_range}.get("Description"))
