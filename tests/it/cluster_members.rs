@@ -141,16 +141,10 @@ fn asked_meanwhile(site: &Site, act: impl FnOnce()) -> (usize, usize) {
     asking.join().unwrap()
 }
 
-/// One dies: the others are changed all the same, it is taken off the list, and comes back as a stranger.
+/// One dies: it is taken off the list while nobody reaches it, and comes back as a stranger.
 fn without_a_dead_one(site: &Site, list: &Value) {
     let (dead, hosts) = (HOSTS[1].1, |list: &Value| format!("phase1.baremetal.hosts={list}"));
     site.in_host(dead, "ip link set host0 down");
-    ends(site, 0, &["config", "set", "phase2.max_pods=60"]);
-    let failed = timed("a change while one is dead", || ends(site, 5, &["up"]));
-    assert!(failed.err.contains("m2: ") && !failed.err.contains("not begun because of it"), "{failed}");
-    let pods = ["get", "node", "w1", "m3", "--output=jsonpath={.items[*].status.capacity.pods}"];
-    assert_eq!(kubectl_ok(site, &pods), "60 60");
-
     let mut others = list.clone();
     others.as_array_mut().unwrap().remove(1);
     let set = ends(site, 0, &["config", "set", &hosts(&others)]);
