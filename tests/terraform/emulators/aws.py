@@ -39,6 +39,7 @@ os.environ["MOTO_AMIS_PATH"] = images.name
 from moto.autoscaling.models import AutoScalingBackend
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.ec2 import ec2_backends
+from moto.ec2.models.subnets import Subnet
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.security_groups import SecurityGroupRule
 from moto.ec2.responses.dhcp_options import DHCPOptions
@@ -154,6 +155,12 @@ def places(balancer):
     return zones
 
 
+def blocks(self):
+    """moto writes the state of a subnet's IPv6 addresses so that no client can read it."""
+    all = [one for one in self.ipv6_cidr_block_associations.values() if one["ipv6CidrBlockState"]["State"] == "associated"]
+    return [dict(one, ipv6CidrBlockState={"state": "associated"}) for one in all]
+
+
 for act in ["create_auto_scaling_group", "update_auto_scaling_group"]:
     setattr(AutoScalingResponse, act, keeping(getattr(AutoScalingResponse, act)))
 AutoScalingBackend.create_lifecycle_hook = silent(AutoScalingBackend.create_lifecycle_hook)
@@ -164,5 +171,6 @@ FakeLoadBalancer.availability_zones = property(places)
 EC2Backend.create_volume = quick(EC2Backend.create_volume)
 # A rule that names a group says why as well.
 SecurityGroupRule.description = property(lambda self: {**self.source_group, **self.ip_range}.get("Description"))
+Subnet.ipv6_cidr_block_association_set = property(blocks)
 
 main(["-H", "127.0.0.1", "-p", sys.argv[1]])
