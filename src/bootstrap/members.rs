@@ -163,6 +163,11 @@ impl Members {
                 _ => {}
             }
         }
+        let is_known = |host: &Host| self.find_member(&host.name).is_some();
+        if self.stage == Stage::Founded && !self.all.is_empty() && !handoff.control_planes().any(is_known) {
+            return Err(self.strangers(handoff));
+        }
+        // A machine that was installed anew has nothing of the cluster, nor has any other one.
         if self.stage == Stage::Planned || stay.is_empty() {
             return Ok((Self::all_at_once(handoff), Vec::new()));
         }
@@ -189,17 +194,30 @@ impl Members {
 
     /// Without a majority nobody can be taken in or left out.
     fn unfinished(&self, handoff: &Handoff) -> Error {
-        let names = |names: Vec<&str>| names.join(", ");
-        let first = names(self.all.iter().map(|member| member.name.as_str()).collect());
-        let wanted = names(handoff.control_planes().map(|host| host.name.as_str()).collect());
+        let first = self.names().join(" ");
         Error::config("the control-plane hosts were changed before etcd had a majority of them")
-            .evidence(format!("its first start was begun with: {first}"))
-            .evidence(format!("the hand-off has: {wanted}; or one of them is another machine by now"))
+            .evidence(format!("its first start was begun with: {}", self.names().join(", ")))
+            .evidence(format!("the hand-off has: {}; or one of them is another machine by now", wanted(handoff)))
             .hint(format!(
-                "put the first ones back until `turnup up` has ended; or, with them back, begin anew: turnup reset {}",
-                first.replace(", ", " ")
+                "put the first ones back until `turnup up` has ended; or, with them back, begin anew: turnup reset {first}"
             ))
     }
+
+    /// With none of those who have the data nobody has it.
+    fn strangers(&self, handoff: &Handoff) -> Error {
+        Error::config("none of the control-plane hosts has been one before, so all data of etcd would be lost")
+            .evidence(format!("it is on: {}", self.names().join(", ")))
+            .evidence(format!("the hand-off has: {}", wanted(handoff)))
+            .hint("keep one of the old ones on the list until the new ones have joined; or give the data up: turnup down (with the old list)")
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.all.iter().map(|member| member.name.as_str()).collect()
+    }
+}
+
+fn wanted(handoff: &Handoff) -> String {
+    handoff.control_planes().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn name_and_url(host: &Host) -> String {
@@ -272,6 +290,18 @@ mod tests {
         let others = THREE.map(|(name, address, _)| (name, address, "2"));
         let (anew, left) = plan(begun, &others, &[]).unwrap();
         assert_eq!((anew.stage, left.len()), (Stage::Planned, 0), "nothing is left of the first start");
+    }
+
+    #[test]
+    fn data_is_not_left_behind() {
+        let founded = Members { stage: Stage::Founded, ..members(&THREE) };
+        let strangers =
+            THREE.map(|(name, address, _)| (["x", "y", "z"][usize::from(name.as_bytes()[0] - b'a')], address, "1"));
+        insta::assert_snapshot!(plan(founded.clone(), &strangers, &[]).unwrap_err().render());
+        let anew = THREE.map(|(name, address, _)| (name, address, "2"));
+        assert_eq!(plan(founded.clone(), &anew, &[]).unwrap().0.stage, Stage::Planned, "all were installed anew");
+        let reset = Members { all: Vec::new(), ..founded };
+        assert_eq!(plan(reset, &strangers, &[]).unwrap().0.all.len(), 3, "all were reset");
     }
 
     #[test]

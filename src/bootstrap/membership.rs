@@ -62,7 +62,7 @@ impl Action for Membership {
         let gone = |why: &str| Ok(Proof::Gone(format!("{FILE} {why}")));
         match known {
             None => gone("is missing"),
-            // No other machine than the known ones is here, so nobody needs to be asked.
+            // A machine that is not known makes another plan, whatever it would answer: nobody needs to be asked.
             Some(known) if self.plan(&|_| Ok(false))?.0 != known => gone("has other members than the hand-off"),
             Some(_) => Ok(Proof::Holds),
         }
@@ -104,10 +104,6 @@ fn came_along(host: &Host) -> bool {
     host.etcd_disk().is_some()
 }
 
-fn write(cluster: &Cluster, members: &Members) -> Result<()> {
-    cluster.write_document(FILE, members, 0o644)
-}
-
 /// The same, asked on the host where it may be there although it is taken for another machine, because of another SSH key.
 fn has_data(reach: &Reach<'_>, host: &Host) -> Result<bool> {
     if came_along(host) || change::is_unknown(&host.instance) {
@@ -120,6 +116,10 @@ fn has_data(reach: &Reach<'_>, host: &Host) -> Result<bool> {
 fn holds_data(reach: &Reach<'_>) -> Result<bool> {
     let question = format!("ls -d {ETCD_DIR}/data/member {ETCD_DISK}/data/member 2>/dev/null || true");
     Ok(!reach.run(&["sh", "-c", &question])?.trim().is_empty())
+}
+
+fn write(cluster: &Cluster, members: &Members) -> Result<()> {
+    cluster.write_document(FILE, members, 0o644)
 }
 
 /// etcd never takes a member back that it has forgotten.

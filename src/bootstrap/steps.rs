@@ -441,11 +441,7 @@ impl Action for Api {
             // While there was no API server to talk to, kubelet's tries to register and to show its static pods have backed off to
             // seven seconds and a minute; a new start tries at once. The static pods run on.
             for host in self.0.handoff.control_planes() {
-                if let Err(error) = Reach::new(&self.0.cluster, host, cx)?.restart_kubelet() {
-                    cx.check()?;
-                    // Not all of them need to be there.
-                    cx.progress(error.message());
-                }
+                Reach::new(&self.0.cluster, host, cx)?.restart_kubelet()?;
             }
         }
         Ok(())

@@ -411,8 +411,6 @@ struct Board<'t> {
     /// For each task those that wait for it.
     dependents: Vec<Vec<usize>>,
     waiting: Vec<usize>,
-    /// For each task, how many it has lost of those of which a majority is enough.
-    lost: Vec<usize>,
     ready: VecDeque<usize>,
     ran: usize,
     skipped: usize,
@@ -435,7 +433,6 @@ impl<'t> Board<'t> {
             moved: vec![moved; tasks.len()],
             dependents: dependents(tasks),
             waiting,
-            lost: vec![0; tasks.len()],
             ready,
             ran: 0,
             skipped: 0,
@@ -475,8 +472,11 @@ impl<'t> Board<'t> {
                     Ended::Ran => self.ran += 1,
                     Ended::Skipped => self.skipped += 1,
                 }
-                for next in 0..self.dependents[at].len() {
-                    self.need_less(self.dependents[at][next]);
+                for next in &self.dependents[at] {
+                    self.waiting[*next] -= 1;
+                    if self.waiting[*next] == 0 {
+                        self.ready.push_back(*next);
+                    }
                 }
                 Vec::new()
             }
@@ -493,28 +493,6 @@ impl<'t> Board<'t> {
                 blocked
             }
         }
-    }
-
-    /// One of those that a task waits for waits no longer in its way.
-    fn need_less(&mut self, at: usize) {
-        self.waiting[at] -= 1;
-        if self.waiting[at] == 0 {
-            self.ready.push_back(at);
-        }
-    }
-
-    /// Whether a task can do without this one of those that it waits for.
-    fn can_lose(&mut self, at: usize, need: usize) -> bool {
-        let task = &self.tasks[at];
-        if self.is_blocked[at] || !task.majority_of.contains(&need) {
-            return false;
-        }
-        self.lost[at] += 1;
-        let can = self.lost[at] * 2 < task.majority_of.len();
-        if can {
-            self.need_less(at);
-        }
-        can
     }
 
     /// Blocks every step of a host that has not begun, and what waits for it.
@@ -540,53 +518,16 @@ impl<'t> Board<'t> {
         let mut blocked = Vec::new();
         let mut roots = vec![at];
         while let Some(root) = roots.pop() {
-            for next in 0..self.dependents[root].len() {
-                let next = self.dependents[root][next];
-                if !self.can_lose(next, root) && !std::mem::replace(&mut self.is_blocked[next], true) {
-                    let id = &self.tasks[next].id;
+            for next in &self.dependents[root] {
+                if !std::mem::replace(&mut self.is_blocked[*next], true) {
+                    let id = &self.tasks[*next].id;
                     self.blocked.push(id.clone());
                     self.left -= 1;
                     blocked.push((id.clone(), because.to_owned()));
-                    roots.push(next);
+                    roots.push(*next);
                 }
             }
         }
         blocked
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-    use super::*;
-    use crate::phase::{Host, Manifest};
-
-    /// What is ready and what is blocked when these hosts of three have failed, and the others have not.
-    fn board_after(failed: &[&str]) -> (Vec<String>, Vec<String>) {
-        let text =
-            "[[step]]\nname = \"up\"\nscope = \"host\"\n[[step]]\nname = \"api\"\nafter = [\"up\"]\nmajority = true\n";
-        let hosts = ["a", "b", "c"].map(|name| Host { name: name.into(), role: "control-plane".into() });
-        let phase = Phase::new("p", Manifest::parse("x", text).unwrap(), hosts.into());
-        let tasks = expand(&phase);
-        let mut board = Board::new(&tasks, false, None);
-        board.ready.clear();
-        for (at, host) in ["a", "b", "c"].into_iter().enumerate() {
-            let error = || {
-                let (id, host) = (tasks[at].id.clone(), Some(host.to_owned()));
-                Box::new(Failed { id, step: "up".into(), host, error: Error::permanent("gone"), log: None })
-            };
-            drop(board.settle(at, if failed.contains(&host) { Err(error()) } else { Ok(Ended::Ran) }));
-        }
-        let ready = board.ready.iter().map(|at| tasks[*at].id.clone()).collect();
-        (ready, board.blocked.clone())
-    }
-
-    #[test]
-    fn of_a_majority_less_than_half_may_fail() {
-        let (api, none) = (vec!["p/api".to_owned()], Vec::<String>::new());
-        assert_eq!(board_after(&[]), (api.clone(), none.clone()));
-        assert_eq!(board_after(&["b"]), (api.clone(), none.clone()));
-        assert_eq!(board_after(&["a", "c"]), (none.clone(), api.clone()));
-        assert_eq!(board_after(&["a", "b", "c"]), (none, api));
     }
 }

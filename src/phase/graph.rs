@@ -16,8 +16,6 @@ pub(super) struct Task {
     pub(super) host: Option<String>,
     /// Indices of the tasks that must have ended well before.
     pub(super) needs: Vec<usize>,
-    /// Of these, those on hosts of which more than half are enough.
-    pub(super) majority_of: Vec<usize>,
 }
 
 /// All tasks of a phase, in the order of the file and of the hosts.
@@ -46,14 +44,10 @@ pub(super) fn expand(phase: &Phase) -> Vec<Task> {
         }
         of_step.push(StepTasks { all: first..tasks.len(), of_host });
     }
-    let is_on_host: Vec<bool> = tasks.iter().map(|task| task.host.is_some()).collect();
     for task in &mut tasks {
         let mut needs = Vec::new();
         for name in &steps[task.step].after {
             collect(steps, &of_step, name, task.host.as_deref(), &mut needs);
-        }
-        if steps[task.step].majority {
-            task.majority_of = needs.iter().copied().filter(|need| is_on_host[*need]).collect();
         }
         for hook in hooks_of(steps, task.step) {
             needs.extend(held_up_by(&of_step[hook], &of_step[task.step], task.host.as_deref()));
@@ -86,7 +80,7 @@ fn task(phase: &Phase, step: usize, host: Option<&Host>) -> Task {
     let name = &phase.manifest.steps[step].name;
     let id =
         host.map_or_else(|| format!("{}/{name}", phase.name), |host| format!("{}/{name}@{}", phase.name, host.name));
-    Task { id, step, host: host.map(|host| host.name.clone()), needs: Vec::new(), majority_of: Vec::new() }
+    Task { id, step, host: host.map(|host| host.name.clone()), needs: Vec::new() }
 }
 
 fn hosts_of<'h>(step: &Step, hosts: &'h [Host]) -> impl Iterator<Item = &'h Host> {

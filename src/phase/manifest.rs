@@ -16,7 +16,7 @@ use crate::{Class, Error, Result};
 const BUDGET: Duration = Duration::from_mins(10);
 const KEYS: &[&str] = &[
     "name", "summary", "scope", "roles", "after", "budget", "retry", "run", "inputs", "before", "outputs", "where",
-    "hosts", "majority",
+    "hosts",
 ];
 /// In the outputs of a step that runs here for each host, this stands for the host's name.
 pub(super) const HOST: &str = "{host}";
@@ -52,8 +52,6 @@ pub struct Step {
     pub roles: Vec<String>,
     /// Steps that must have ended well before.
     pub after: Vec<String>,
-    /// Of the hosts of a step before it, more than half are enough.
-    pub majority: bool,
     /// Time for all tries together.
     pub budget: Duration,
     /// Classes of errors after which it is tried again: transient or none. What is permanent never is.
@@ -80,7 +78,6 @@ impl Step {
             scope: Scope::Once,
             roles: Vec::new(),
             after: Vec::new(),
-            majority: false,
             budget: BUDGET,
             retry: vec![Class::Transient],
             run: Vec::new(),
@@ -241,7 +238,6 @@ impl Reader<'_> {
             "roles" => step.roles = self.role_names(value),
             "after" => step.after = self.step_names(value, places),
             "before" => step.before = self.step_names(value, places),
-            "majority" => step.majority = self.yes_or_no(value),
             "budget" => step.budget = self.duration(value),
             "retry" => step.retry = self.classes(value),
             "run" => step.run = self.plain_strings(value),
@@ -251,7 +247,7 @@ impl Reader<'_> {
                 step.outputs = places.outputs.iter().map(|(path, _)| path.clone()).collect();
             }
             "where" => step.place = self.place(value),
-            // The one of KEYS that is left.
+            // The last one of KEYS.
             _ => step.hosts = self.plain_strings(value),
         }
     }
@@ -284,11 +280,6 @@ impl Reader<'_> {
                 let what = format!("step `{}` has `{key}`, so it needs scope = \"host\"", step.name);
                 self.mistake(places.name.clone(), what);
             }
-        }
-        if step.scope == Scope::Host
-            && let Some(at) = places.of.get("majority")
-        {
-            self.mistake(at.clone(), "a step on hosts waits for its own host; `majority` is for a step that runs once");
         }
         if !places.of.contains_key("run") {
             for key in ["inputs", "before", "outputs", "where", "hosts"] {
@@ -384,14 +375,6 @@ impl Reader<'_> {
 
     fn plain_strings(&mut self, value: &Spanned<DeValue<'_>>) -> Vec<String> {
         self.strings(value).into_iter().map(|(text, _)| text).collect()
-    }
-
-    fn yes_or_no(&mut self, value: &Spanned<DeValue<'_>>) -> bool {
-        if let DeValue::Boolean(yes) = value.get_ref() {
-            return *yes;
-        }
-        self.mistake(value.span(), "true or false is needed here");
-        false
     }
 
     fn scope(&mut self, value: &Spanned<DeValue<'_>>) -> Scope {

@@ -206,7 +206,7 @@ fn a_host_joins_by_its_user_data_alone() {
     // Nothing was left to be done but what lives in memory alone.
     site.in_host(
         HOST,
-        "journalctl --no-pager -b -u turnup-node -o cat | tee /dev/stderr | grep -q '{\"done\":[0-9]*}'",
+        "journalctl --no-pager -b -u turnup-node -o cat | tee --append /dev/stderr | grep -q '{\"done\":[0-9]*}'",
     );
 
     local(&site, "delete", &spec);
@@ -225,7 +225,10 @@ fn a_host_joins_by_its_user_data_alone() {
 
 /// What is on the host, and what is not.
 fn looks_as_it_should(site: &Site) {
-    site.in_host(HOST, "timeout 120 cloud-init status --wait --long | tee /dev/stderr | grep -q 'status: done'");
+    site.in_host(
+        HOST,
+        "timeout 120 cloud-init status --wait --long | tee --append /dev/stderr | grep -q 'status: done'",
+    );
     site.in_host(HOST, "test \"$(stat -c %a /var/lib/turnup/boot.json /var/lib/turnup)\" = \"600\n700\"");
     site.in_host(
         HOST,
