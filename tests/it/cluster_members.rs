@@ -154,7 +154,8 @@ fn without_a_dead_one(site: &Site, list: &Value) {
     assert_eq!(members(site), [("m1".to_owned(), true), ("m3".to_owned(), true)]);
     assert!(!kubectl(site, &["get", "node", "m2"]).status.success());
 
-    site.in_host(dead, "ip link set host0 up");
+    // The route went with the link.
+    site.in_host(dead, &format!("ip link set host0 up && ip route add default via {GATEWAY} dev host0"));
     ends(site, 0, &["config", "set", &hosts(list)]);
     let refused = ends(site, 4, &["up"]);
     assert!(refused.err.contains("m2 has the data of a member that etcd has forgotten"), "{refused}");
