@@ -144,19 +144,13 @@ impl<'a> Etcdctl<'a> {
 
     /// Takes one more in, whom etcd does not count until it has all data; its id.
     pub(super) fn admit(&self, member: &Member) -> Result<u64> {
-        if self.find_id(member)?.is_none() {
-            let url = format!("--peer-urls={}", member.peer_url());
-            self.change(&["add", &member.name, &url, "--learner"])?;
-        }
+        let url = format!("--peer-urls={}", member.peer_url());
+        self.change(&["add", &member.name, &url, "--learner"])?;
         self.find_id(member)?.ok_or_else(|| Error::transient(format!("etcd has not taken {} in", member.name)))
     }
 
-    /// Whether it was taken in already.
-    pub(super) fn knows(&self, member: &Member) -> Result<bool> {
-        self.find_id(member).map(|id| id.is_some())
-    }
-
-    fn find_id(&self, member: &Member) -> Result<Option<u64>> {
+    /// The id of one that was taken in already.
+    pub(super) fn find_id(&self, member: &Member) -> Result<Option<u64>> {
         Ok(self.list()?.iter().find(|listed| listed.is(member)).map(|listed| listed.id))
     }
 

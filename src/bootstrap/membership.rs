@@ -28,13 +28,17 @@ pub(super) struct Membership(pub(super) Node);
 
 impl Membership {
     /// What is to be written down, and who has to go before.
-    fn plan(&self, has_data: &dyn Fn(&Host) -> Result<bool>) -> Result<(Members, Vec<Member>)> {
-        let Node { cluster, handoff, .. } = &self.0;
-        let known = match Members::find(&cluster.store)? {
+    fn plan(&self, known: Option<Members>, has_data: &dyn Fn(&Host) -> Result<bool>) -> Result<(Members, Vec<Member>)> {
+        let handoff = &self.0.handoff;
+        let known = match known {
             Some(known) => known,
             None => Members::found_again(handoff, &self.find_data(has_data)?),
         };
         known.plan(handoff, has_data)
+    }
+
+    fn known(&self) -> Result<Option<Members>> {
+        Members::find(&self.0.cluster.store)
     }
 
     /// Hosts with etcd's data, of those on which etcd may have been started.
@@ -58,19 +62,21 @@ impl Action for Membership {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        let known = Members::find(&self.0.cluster.store)?;
         let gone = |why: &str| Ok(Proof::Gone(format!("{FILE} {why}")));
-        match known {
+        match self.known()? {
             None => gone("is missing"),
             // A machine that is not known makes another plan, whatever it would answer: nobody needs to be asked.
-            Some(known) if self.plan(&|_| Ok(false))?.0 != known => gone("has other members than the hand-off"),
+            Some(known) if self.plan(Some(known.clone()), &|_| Ok(false))?.0 != known => {
+                gone("has other members than the hand-off")
+            }
             Some(_) => Ok(Proof::Holds),
         }
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
-        let known = Members::find(&self.0.cluster.store)?;
-        let (next, left) = self.plan(&|host| has_data(&Reach::for_proof(&self.0.cluster, host)?, host))?;
+        let known = self.known()?;
+        let (next, left) =
+            self.plan(known.clone(), &|host| has_data(&Reach::for_proof(&self.0.cluster, host)?, host))?;
         let is_known = |member: &&Member| known.iter().flat_map(|known| &known.all).any(|old| old == *member);
         let change = |verb, member: &Member| Change::new(verb, "etcd member", &member.name);
         let gone = left.iter().map(|member| change(Verb::Delete, member));
@@ -80,7 +86,7 @@ impl Action for Membership {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let Node { cluster, handoff, .. } = &self.0;
-        let (next, left) = self.plan(&|host| has_data(&Reach::new(cluster, host, cx)?, host))?;
+        let (next, left) = self.plan(self.known()?, &|host| has_data(&Reach::new(cluster, host, cx)?, host))?;
         if !left.is_empty() {
             Etcdctl::find(cluster, handoff, &next, cx)?.remove(&left)?;
         }
@@ -88,7 +94,7 @@ impl Action for Membership {
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        let (next, _) = self.plan(&|host| Ok(came_along(host)))?;
+        let (next, _) = self.plan(self.known()?, &|host| Ok(came_along(host)))?;
         write(&self.0.cluster, &next).map(|()| true)
     }
 }
@@ -211,10 +217,12 @@ pub(super) fn start(node: &Node, host: &Host, cx: &Cx, bring_up: impl FnOnce() -
     }
     let etcd = etcd?;
     etcd.settle(&members)?;
-    if !etcd.knows(member)? && holds_data(&Reach::new(cluster, host, cx)?)? {
-        return Err(forgotten(&host.name));
-    }
-    join(&etcd, member, cx, bring_up)?;
+    let id = match etcd.find_id(member)? {
+        Some(id) => id,
+        None if holds_data(&Reach::new(cluster, host, cx)?)? => return Err(forgotten(&host.name)),
+        None => etcd.admit(member)?,
+    };
+    join(&etcd, member, id, cx, bring_up)?;
     cx.progress(format!("{} is a member of etcd", member.name));
     turns.change(cluster, |members| {
         if let Some(member) = members.all.iter_mut().find(|member| member.name == host.name) {
@@ -224,8 +232,13 @@ pub(super) fn start(node: &Node, host: &Host, cx: &Cx, bring_up: impl FnOnce() -
 }
 
 /// One more member. It is healthy only when it counts, and counts only when it runs and has all data: both go on side by side.
-fn join(etcd: &Etcdctl<'_>, member: &Member, cx: &Cx, bring_up: impl FnOnce() -> Result<()> + Send) -> Result<()> {
-    let id = etcd.admit(member)?;
+fn join(
+    etcd: &Etcdctl<'_>,
+    member: &Member,
+    id: u64,
+    cx: &Cx,
+    bring_up: impl FnOnce() -> Result<()> + Send,
+) -> Result<()> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let promoting = scope.spawn(|| {

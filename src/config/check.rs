@@ -267,9 +267,10 @@ fn check_hosts(facts: &Facts<'_, '_>) -> Vec<Problem> {
     let known_hosts = facts.text("phase1.ssh.known_hosts_file").is_some_and(|file| !file.is_empty());
     let api_host = facts.text("phase1.api.host").is_some_and(|host| !host.is_empty());
     let around = hosts::Around { known_hosts, bastion, api_host };
-    let mistakes = hosts::find_mistakes(facts.text(name).unwrap_or_default(), around);
+    let list = facts.text(name).unwrap_or_default();
+    let mistakes = hosts::find_mistakes(list, around);
     let problems = mistakes.into_iter().map(|why| Problem::error(format!("{name}: {why}")).about(name));
-    let doubt = hosts::find_doubt(facts.text(name).unwrap_or_default());
+    let doubt = hosts::find_doubt(list);
     problems.chain(doubt.map(|why| Problem::notice(format!("{name}: {why}")).about(name))).collect()
 }
 

@@ -80,7 +80,7 @@ fn find_twins(hosts: &[Value], what: &str) -> Vec<String> {
 }
 
 fn judge_roles(hosts: &[Value], around: Around) -> Option<String> {
-    match hosts.iter().filter(|host| field(host, "role") == "control-plane").count() {
+    match count_control_planes(hosts) {
         0 => Some("no host has the role control-plane; give it to one".to_owned()),
         2.. if !around.api_host => Some(NO_API_HOST.to_owned()),
         count => (count > MOST_CONTROL_PLANES).then(|| {
@@ -95,11 +95,15 @@ pub const MOST_CONTROL_PLANES: usize = 7;
 /// What is to be said of a list that is right: an even number of control-plane hosts is what is left when one of them has died.
 pub(super) fn find_doubt(text: &str) -> Option<String> {
     let hosts: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
-    let count = hosts.iter().filter(|host| field(host, "role") == "control-plane").count();
+    let count = count_control_planes(&hosts);
     let fewer = count.checked_sub(1).filter(|_| count.is_multiple_of(2))?;
     Some(format!(
         "{count} hosts with the role control-plane survive no more losses than {fewer}: etcd needs a majority"
     ))
+}
+
+fn count_control_planes(hosts: &[Value]) -> usize {
+    hosts.iter().filter(|host| field(host, "role") == "control-plane").count()
 }
 
 fn judge_key(host: &Value, around: Around) -> Option<String> {

@@ -54,9 +54,7 @@ fn configure(site: &Site, list: &[Value], key: &str) {
 }
 
 fn kubectl(site: &Site, args: &[&str]) -> Value {
-    let program = site.ok(&["artifacts", "path", "kubectl"]).out;
-    let kubeconfig = format!("--kubeconfig={}", site.dir.join("second/shelf/kubeconfig").display());
-    let output = Command::new(program.trim()).args([&kubeconfig, "get", "--output=json"]).args(args).output().unwrap();
+    let output = site.lent_kubectl("shelf").args(["get", "--output=json"]).args(args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -1,11 +1,10 @@
 //! Three control-plane hosts behind a load balancer, on real hosts that another directory lends: all at once, two of them lost and made
 //! anew, each changed in its turn, and down again.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![expect(clippy::disallowed_methods, reason = "the test looks at the cluster with the cluster's own tools")]
 
 use std::io::copy;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
+use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cluster_reset::{assert_same, look, on_host, settle};
-use crate::cluster_support::{Done, Site, can_make_hosts, say};
+use crate::cluster_support::{Site, say};
 
 /// The lent hosts behind the names of this cluster.
 const HOSTS: [(&str, &str); 4] =
@@ -22,14 +21,6 @@ const SUBNET: &str = "10.123.64.0/24";
 /// This machine, as the hosts see it.
 const GATEWAY: &str = "10.123.64.1";
 const PORT: u16 = 6443;
-const OWN: [&str; 4] = ["--config", "three.json", "--state-dir", "second"];
-
-#[track_caller]
-fn ends(site: &Site, code: i32, args: &[&str]) -> Done {
-    let done = site.start(&[&OWN[..], args].concat()).wait(Duration::from_mins(9));
-    assert_eq!(done.code, Some(code), "{done}");
-    done
-}
 
 /// A load balancer of few words: each connection goes to the next server that takes it.
 fn balance(servers: Vec<SocketAddr>) {
@@ -57,10 +48,8 @@ fn pass(client: &TcpStream, server: &TcpStream) {
     }
 }
 
-fn prepare() -> (Site, Value) {
-    let site = Site::new("three");
-    site.configure(SUBNET, 3);
-    site.warm_cache();
+fn prepare() -> Option<(Site, Value)> {
+    let site = Site::of_cluster("three", SUBNET, 3)?;
     site.ok(&["provision"]);
     settle(&site);
     let lent = site.hosts();
@@ -72,13 +61,11 @@ fn prepare() -> (Site, Value) {
     let list = HOSTS.iter().map(listed).collect();
     let address = |host: &str| SocketAddr::new(field(host, "/address").parse().unwrap(), PORT);
     balance(HOSTS[..3].iter().map(|(_, host)| address(host)).collect());
-    (site, list)
+    Some((site, list))
 }
 
-fn kubectl(site: &Site, args: &[&str]) -> std::process::Output {
-    let program = site.ok(&["artifacts", "path", "kubectl"]).out;
-    let kubeconfig = site.dir.join("second/three/kubeconfig");
-    Command::new(program.trim()).env("KUBECONFIG", kubeconfig).args(args).output().unwrap()
+fn kubectl(site: &Site, args: &[&str]) -> Output {
+    site.lent_kubectl("three").args(args).output().unwrap()
 }
 
 #[track_caller]
@@ -114,16 +101,13 @@ fn timed<R>(what: &str, act: impl FnOnce() -> R) -> R {
 
 /// How often the API server was asked while this was done, and how often it did not answer twice in a row.
 fn asked_meanwhile(site: &Site, act: impl FnOnce()) -> (usize, usize) {
-    let program = site.ok(&["artifacts", "path", "kubectl"]).out.trim().to_owned();
-    let kubeconfig = site.dir.join("second/three/kubeconfig");
+    let mut kubectl = site.lent_kubectl("three");
+    kubectl.args(["get", "configmap", "kept", "--request-timeout=5s"]);
     let is_over = Arc::new(AtomicBool::new(false));
     let asking = std::thread::spawn({
         let is_over = Arc::clone(&is_over);
         move || {
-            let ask = || {
-                let words = ["get", "configmap", "kept", "--request-timeout=5s"];
-                Command::new(&program).env("KUBECONFIG", &kubeconfig).args(words).output().unwrap().status.success()
-            };
+            let mut ask = || kubectl.output().unwrap().status.success();
             let (mut asked, mut failed) = (0, 0);
             while !is_over.load(Ordering::SeqCst) {
                 asked += 1;
@@ -147,65 +131,62 @@ fn without_a_dead_one(site: &Site, list: &Value) {
     site.in_host(dead, "ip link set host0 down");
     let mut others = list.clone();
     others.as_array_mut().unwrap().remove(1);
-    ends(site, 0, &["config", "set", &hosts(&others)]);
-    let check = ends(site, 0, &["config", "check"]);
+    site.lent(0, &["config", "set", &hosts(&others)]);
+    let check = site.lent(0, &["config", "check"]);
     assert!([&*check.out, &*check.err].concat().contains("survive no more losses than 1"), "{check}");
-    timed("it is taken out", || ends(site, 0, &["up"]));
+    timed("it is taken out", || site.lent(0, &["up"]));
     assert_eq!(members(site), [("m1".to_owned(), true), ("m3".to_owned(), true)]);
     assert!(!kubectl(site, &["get", "node", "m2"]).status.success());
 
     // The route went with the link.
     site.in_host(dead, &format!("ip link set host0 up && ip route add default via {GATEWAY} dev host0"));
-    ends(site, 0, &["config", "set", &hosts(list)]);
-    let refused = ends(site, 4, &["up"]);
+    site.lent(0, &["config", "set", &hosts(list)]);
+    let refused = site.lent(4, &["up"]);
     assert!(refused.err.contains("m2 has the data of a member that etcd has forgotten"), "{refused}");
-    ends(site, 0, &["reset", "m2", "--yes"]);
-    timed("it comes back", || ends(site, 0, &["up"]));
+    site.lent(0, &["reset", "m2", "--yes"]);
+    timed("it comes back", || site.lent(0, &["up"]));
     assert_eq!(members(site), three());
 }
 
 #[test]
 fn three_control_planes_live_through_what_one_of_them_does_not() {
-    if !can_make_hosts() {
-        return;
-    }
-    let (site, list) = prepare();
+    let Some((site, list)) = prepare() else { return };
     let before = look(&site, HOSTS[1].1);
     let hosts = format!("phase1.baremetal.hosts={list}");
     let key = format!("phase1.ssh.private_key_file={}", site.path("ssh/id_ed25519").display());
     let set = ["config", "set", "phase1.cloud_provider=baremetal", "phase1.cluster_name=three", &key, &hosts];
-    ends(&site, 0, &[&set[..], &["phase1.api.host=10.123.64.1", "phase2.network.flannel_backend=vxlan"]].concat());
+    site.lent(0, &[&set[..], &["phase1.api.host=10.123.64.1", "phase2.network.flannel_backend=vxlan"]].concat());
 
-    timed("three control-plane hosts and a worker", || ends(&site, 0, &["up"]));
+    timed("three control-plane hosts and a worker", || site.lent(0, &["up"]));
     assert_eq!(members(&site), three());
-    assert_eq!(ends(&site, 0, &["plan"]).out.trim(), "nothing to do");
+    assert_eq!(site.lent(0, &["plan"]).out.trim(), "nothing to do");
     kubectl_ok(&site, &["create", "configmap", "kept", "--from-literal=word=kept"]);
 
-    timed("two of them lost", || ends(&site, 0, &["reset", "m2", "m3", "--yes"]));
+    timed("two of them lost", || site.lent(0, &["reset", "m2", "m3", "--yes"]));
     assert_eq!(members(&site), [("m1".to_owned(), true)]);
     assert_same(&before, &look(&site, HOSTS[1].1), "m2 after reset");
     assert_eq!(kubectl_ok(&site, &["get", "configmap", "kept", "--output=jsonpath={.data.word}"]), "kept");
-    let planned = ends(&site, 0, &["plan"]).out;
+    let planned = site.lent(0, &["plan"]).out;
     for line in ["+   etcd member m2", "+   etcd member m3"] {
         assert!(planned.contains(line), "{line}: {planned}");
     }
     let (asked, failed) = asked_meanwhile(&site, || {
-        timed("two that join again", || ends(&site, 0, &["up"]));
+        timed("two that join again", || site.lent(0, &["up"]));
     });
     assert_eq!((failed, asked > 3), (0, true), "of {asked} questions {failed} had no answer");
     assert_eq!(members(&site), three());
-    assert_eq!(ends(&site, 0, &["plan"]).out.trim(), "nothing to do");
+    assert_eq!(site.lent(0, &["plan"]).out.trim(), "nothing to do");
 
     without_a_dead_one(&site, &list);
 
-    ends(&site, 0, &["config", "set", "phase2.security.audit=false"]);
+    site.lent(0, &["config", "set", "phase2.security.audit=false"]);
     let (asked, failed) = asked_meanwhile(&site, || {
-        timed("each API server anew, in its turn", || ends(&site, 0, &["up"]));
+        timed("each API server anew, in its turn", || site.lent(0, &["up"]));
     });
     assert_eq!((failed, asked > 3), (0, true), "of {asked} questions {failed} had no answer");
     assert_eq!(kubectl_ok(&site, &["get", "configmap", "kept", "--output=jsonpath={.data.word}"]), "kept");
 
-    ends(&site, 0, &["down", "--yes"]);
+    site.lent(0, &["down", "--yes"]);
     assert_same(&before, &look(&site, HOSTS[1].1), "m2 after down");
     site.ok(&["down", "--yes"]);
 }

@@ -192,6 +192,13 @@ impl Site {
         done
     }
 
+    /// kubectl for the cluster of this name on lent hosts.
+    pub(crate) fn lent_kubectl(&self, cluster: &str) -> Command {
+        let mut kubectl = Command::new(self.ok(&["artifacts", "path", "kubectl"]).out.trim());
+        kubectl.env("KUBECONFIG", self.dir.join(format!("second/{cluster}/kubeconfig")));
+        kubectl
+    }
+
     /// `turnup up --output json`, which must work; the events.
     pub(crate) fn up(&self) -> Events {
         Events::parse(&self.ok(&["up", "--output", "json"]).out)
