@@ -3,6 +3,7 @@
 //! The settings are read once; nothing here decides anything about a node (that is `bootstrap::complete`).
 
 mod access;
+pub mod assets;
 mod driver;
 mod own_steps;
 pub mod user_data;
@@ -23,6 +24,7 @@ use crate::provision::cloud::Spec;
 use crate::provision::{Handoff, Host, ListedHost, Role, handoff};
 use crate::state::Store;
 
+use assets::AssetSettings;
 use user_data::UserDataSettings;
 
 pub use access::{Access, Bastion};
@@ -88,6 +90,7 @@ pub struct ClusterSettings {
     pub sources: Sources,
     pub driver: DriverSettings,
     pub user_data: UserDataSettings,
+    pub assets: AssetSettings,
     pub cloud: Option<Spec>,
 }
 
@@ -345,6 +348,7 @@ impl ClusterSettings {
             sources: sources(settings)?,
             driver: DriverSettings::read(settings)?,
             user_data: UserDataSettings::read(settings)?,
+            assets: AssetSettings::read(settings)?,
             cloud: Spec::find(settings)?,
             target,
         })

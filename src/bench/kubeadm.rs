@@ -144,13 +144,7 @@ fn nothing(machine: Complete) -> Complete {
 
 /// Kernel settings, directories and files, but neither binaries nor images, and nothing started.
 fn surroundings(machine: &Complete, config: &str) -> Complete {
-    let file = |path: &str, text: &str| File {
-        path: path.into(),
-        mode: 0o600,
-        owner: 0,
-        content: Content::Text(text.into()),
-        initial: false,
-    };
+    let file = |path: &str, text: &str| File::new(path, 0o600, 0, Content::Text(text.into()));
     let mut files = machine.files.clone();
     files
         .extend(machine.units.iter().map(|Unit { name, text, .. }| file(&format!("/etc/systemd/system/{name}"), text)));

@@ -24,9 +24,6 @@ use super::outfit::{Group, Outfit, Seat, node_directories};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
 use super::user_data;
 
-/// The one unit that needs nothing of the cluster.
-pub(super) const CONTAINERD: &str = "containerd.service";
-
 /// Secrets of a node by name.
 pub type Secrets = BTreeMap<String, Zeroizing<String>>;
 
@@ -103,8 +100,9 @@ impl Completion<'_> {
         all.extend(files.list);
         let mut dirs = machine.directories;
         dirs.extend(directories(host));
-        let (mounts, units) = (outfit.mounts(&files.pki.text("etcd-ca", "crt")?), agents.units()?);
+        let (mounts, units) = (outfit.mounts(&files.pki.text("etcd-ca", "crt")?), outfit.units(&agents)?);
         let complete = Complete { users, mounts, directories: dirs, files: all, units, health, ..machine };
+        outfit.require_own_places(&complete)?;
         Ok((complete, files.secrets))
     }
 
@@ -264,7 +262,7 @@ impl Contents<'_> {
     }
 
     fn push(&mut self, path: &str, mode: u32, owner: u32, content: Content) {
-        self.list.push(File { path: path.to_owned(), mode, owner, content, initial: false });
+        self.list.push(File::new(path, mode, owner, content));
     }
 }
 
@@ -333,7 +331,7 @@ mod tests {
         let file = complete.files.iter().find(|file| file.path == path).unwrap();
         match &file.content {
             Content::Text(text) => text,
-            Content::Secret { .. } => panic!("{path} is a secret"),
+            other => panic!("{path} is {other:?}"),
         }
     }
 
@@ -348,6 +346,7 @@ mod tests {
                     Content::Text(_) if file.path.ends_with("kubelet-kubeconfig.json") => "(kubeconfig)\n",
                     Content::Text(text) => text,
                     Content::Secret { name, .. } => &format!("(secret {name})\n"),
+                    other => panic!("{} is {other:?}", file.path),
                 };
                 text += &format!("--- {} {:o} {}\n{content}", file.path, file.mode, file.owner);
             }

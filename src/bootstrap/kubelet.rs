@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::ClusterSettings;
 use crate::config::TreeSource;
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Error, Result};
 use crate::node::Facts;
 use crate::node::boot::TURNUP;
 use crate::node::complete::{BOOTSTRAP_KUBECONFIG, MOUNTS_UNIT, Unit};
@@ -15,6 +15,7 @@ use crate::provision::Role;
 use super::comers::GROUP;
 use super::component::Flags;
 use super::outfit::Seat;
+use super::template;
 
 /// kubelet's configuration file on the host.
 pub(super) const CONFIG: &str = "/etc/kubernetes/kubelet.json";
@@ -122,7 +123,7 @@ impl Agents<'_> {
             lowers_oom_score => self.facts.lowers_oom_score,
             systemd_cgroup => self.uses_systemd_cgroups(),
         };
-        self.render("templates/bootstrap/containerd.toml", &context)
+        template::render(self.source, "templates/bootstrap/containerd.toml", &context)
     }
 
     /// The units in the order to start them.
@@ -144,7 +145,7 @@ impl Agents<'_> {
             mounts_unit => MOUNTS_UNIT,
         };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
-            let text = self.render(&format!("templates/bootstrap/{name}"), &context)?;
+            let text = template::render(self.source, &format!("templates/bootstrap/{name}"), &context)?;
             let restart_on = restart_on.iter().map(|path| (*path).to_owned()).collect();
             Ok(Unit { name: name.to_owned(), text, restart_on })
         };
@@ -162,14 +163,6 @@ impl Agents<'_> {
     /// systemd manages the cgroups of a real host with the unified hierarchy; in all other cases kubelet does it alone.
     const fn uses_systemd_cgroups(&self) -> bool {
         self.facts.cgroup == 2
-    }
-
-    fn render(&self, path: &str, context: &minijinja::Value) -> Result<String> {
-        let mut environment = minijinja::Environment::new();
-        environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
-        let text = self.source.read_text(path)?;
-        // The engine drops the newline at the end.
-        Ok(environment.render_str(&text, context).context(format!("cannot render {path}"))? + "\n")
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod access;
 mod api;
+mod assets;
 mod comers;
 pub mod complete;
 mod component;
@@ -24,6 +25,7 @@ mod reach;
 pub mod reset;
 mod serving;
 mod steps;
+mod template;
 mod token;
 pub mod user_data;
 

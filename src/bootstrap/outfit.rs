@@ -12,10 +12,12 @@ use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::node::Facts;
 use crate::node::boot::Mark;
-use crate::node::complete::{Binary, Complete, Content, Directory, File, HOST_BLOBS, Image, Mount, SCHEMA};
+use crate::node::complete::{
+    Binary, Complete, Content, Directory, File, HOST_BLOBS, Image, Mount, SCHEMA, Unit, count_early,
+};
 use crate::provision::{Disk, Host, Role, Taint};
 
-use super::complete::CONTAINERD;
+use super::assets::{self, Assets};
 use super::control_plane::{ETCD_DIR, ETCD_DISK, ETCD_USER};
 use super::kubelet::{self, Agents};
 
@@ -92,10 +94,13 @@ impl<'a> Outfit<'a> {
         let agents = self.agents()?;
         // For the next boot; `turnup node up` sets them now.
         let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
-        let files = vec![
+        let mut files = vec![
             text_file("/etc/containerd/config.toml", 0o600, agents.containerd_config()?),
             text_file("/etc/sysctl.d/90-turnup.conf", 0o600, settings.collect()),
         ];
+        let mut units = self.units(&agents)?;
+        files.extend(self.assets()?.files_beside(&units));
+        units.truncate(count_early(&units));
         Ok(Complete {
             schema: SCHEMA.into(),
             node: self.seat.name.into(),
@@ -113,9 +118,23 @@ impl<'a> Outfit<'a> {
             binaries: self.binaries()?,
             files,
             images: self.images()?,
-            units: agents.units()?.into_iter().filter(|unit| unit.name == CONTAINERD).collect(),
+            units,
             health: Vec::new(),
         })
+    }
+
+    /// All units in the order to start them, those of a person's own among them.
+    pub(super) fn units(&self, agents: &Agents<'_>) -> Result<Vec<Unit>> {
+        self.assets()?.arrange(agents.units()?)
+    }
+
+    /// An error when a file of a person's own is one that turnup writes itself.
+    pub(super) fn require_own_places(&self, complete: &Complete) -> Result<()> {
+        assets::require_own_places(complete, &self.assets()?.files)
+    }
+
+    fn assets(&self) -> Result<Assets> {
+        Assets::find(self.cluster, &self.seat)
     }
 
     fn modules(&self) -> Vec<String> {
@@ -132,7 +151,9 @@ impl<'a> Outfit<'a> {
         files.push(text_file(kubelet::CONFIG, 0o600, agents.kubelet_config()?));
         let mut directories = machine.directories;
         directories.extend(node_directories());
-        Ok(Complete { files, directories, units: agents.units()?, ..machine })
+        let complete = Complete { files, directories, units: self.units(&agents)?, ..machine };
+        self.require_own_places(&complete)?;
+        Ok(complete)
     }
 
     pub(super) fn agents(&self) -> Result<Agents<'a>> {
@@ -214,7 +235,7 @@ fn label_of(cluster: &str) -> String {
 }
 
 fn text_file(path: &str, mode: u32, text: String) -> File {
-    File { path: path.into(), mode, owner: 0, content: Content::Text(text), initial: false }
+    File::new(path, mode, 0, Content::Text(text))
 }
 
 fn machine_directories() -> Vec<Directory> {

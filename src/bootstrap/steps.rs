@@ -19,6 +19,7 @@ use crate::provision::{Handoff, Host, Role};
 
 use super::access::Access;
 use super::api::{KUBECONFIG, Kubectl};
+use super::assets::Assets;
 use super::comers::Comers;
 use super::complete::{Completion, Secrets, file_of};
 use super::forecast::foresee_certificates;
@@ -27,6 +28,7 @@ use super::machine;
 use super::members::{Member, Members};
 use super::membership::{self, Membership, Turns};
 use super::nodes::{self, Marks, Nodes};
+use super::outfit::Seat;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::token;
@@ -352,6 +354,7 @@ impl Action for Compute {
         };
         Ok(cluster
             .inputs(&["phase1.cluster_name", "phase2."])
+            .with("files and programs", format!("{:?}", Assets::find(cluster, &Seat::of_host(host, ""))?))
             .with("host", this.to_string())
             .with("API endpoint", format!("{:?}", self.0.handoff.api))
             .with("templates", cluster.source.digest("templates/bootstrap"))

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use crate::config::Settings;
 use crate::error::{Error, Result};
-use crate::provision::Role;
 
 /// `phase1.user_data` and what of `phase1.ssh` and `phase1.node_groups` goes with it.
 #[derive(Clone, Debug, Default)]
@@ -101,15 +100,6 @@ pub struct GroupRecord {
     /// Files with user data of its own.
     #[serde(default)]
     pub additional_user_data: Vec<String>,
-}
-
-impl Part {
-    /// Whether a host of this group and role gets it.
-    #[must_use]
-    pub fn is_for(&self, group: &str, role: Role) -> bool {
-        let among = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
-        among(&self.groups, group) && among(&self.roles, role.name())
-    }
 }
 
 impl UserDataSettings {

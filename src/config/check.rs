@@ -4,10 +4,10 @@
 
 use kconfig::{Config, SymbolType, Tri};
 
-use super::hosts;
 use super::network::Network;
 use super::problem::Problem;
-use super::schema::Schema;
+use super::schema::{Schema, suggestion};
+use super::{assets, hosts};
 
 /// Ports of a control-plane host that its own components use.
 const TAKEN_PORTS: &[(std::ops::RangeInclusive<i64>, &str)] = &[
@@ -39,6 +39,8 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_hosts(&facts));
     problems.extend(check_bastion(&facts));
     problems.extend(check_groups(&facts));
+    problems.extend(check_assets(&facts));
+    problems.extend(check_chosen_groups(&facts));
     problems
 }
 
@@ -302,4 +304,35 @@ fn check_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
         Some(Problem::error(message).about(name))
     };
     groups.into_iter().flatten().filter_map(judge).collect()
+}
+
+const FILES: &str = "phase2.host.file_assets";
+const HOOKS: &str = "phase2.host.hooks";
+const PARTS: &str = "phase1.user_data.parts";
+
+fn check_assets(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let files = assets::find_mistakes_in_files(facts.text(FILES).unwrap_or_default());
+    let hooks = assets::find_mistakes_in_hooks(facts.text(HOOKS).unwrap_or_default());
+    let problem = |name: &'static str| move |why: String| Problem::error(format!("{name}: {why}")).about(name);
+    files.into_iter().map(problem(FILES)).chain(hooks.into_iter().map(problem(HOOKS))).collect()
+}
+
+/// Groups that an entry is for and that there are none of: it would reach no host.
+fn check_chosen_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let groups =
+        facts.text("phase1.node_groups").and_then(|text| serde_json::from_str::<Vec<serde_json::Value>>(text).ok());
+    let mut known = vec!["control-plane".to_owned(), "workers".to_owned()];
+    let names = groups.iter().flatten().filter_map(|group| group.get("name")?.as_str());
+    known.extend(names.map(str::to_owned));
+    let mut problems = Vec::new();
+    for name in [FILES, HOOKS, PARTS] {
+        for (entry, group) in assets::groups_named(facts.text(name).unwrap_or_default()) {
+            if !known.contains(&group) {
+                let near = suggestion(&group, known.iter().map(String::as_str));
+                let message = format!("{name}: {entry}: there is no group `{group}`{near}");
+                problems.push(Problem::error(message).about(name));
+            }
+        }
+    }
+    problems
 }

@@ -8,6 +8,7 @@
 //!
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
 
+mod assets;
 mod check;
 mod explain;
 mod export;
@@ -32,6 +33,7 @@ pub use check::{check, judge};
 pub use explain::Way;
 pub use export::Form;
 pub(crate) use file::{Privacy, read as read_file, replace as replace_file};
+pub use format::parse_duration;
 pub use given::Given;
 pub use hosts::{MOST_CONTROL_PLANES, is_disk};
 pub use import::{Fate, Imported, import_anywhere};

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::format::Format;
 use super::{Level, Problem, Settings};
 use crate::error::Error;
@@ -37,7 +39,7 @@ impl Settings {
             let Ok(symbol) = self.schema().find(&setting.name) else { continue };
             let files = self.schema().rule(symbol).format.iter().flat_map(|format| files(format, &setting.value));
             for file in files.filter(|file| !dir.join(file).is_file()) {
-                let shown = if setting.secret { "the file that it names" } else { file };
+                let shown = if setting.secret { "the file that it names" } else { &file };
                 let message = format!("{}: {shown} is not there, or no file", setting.name);
                 problems.push(self.located(Problem::error(message).about(&setting.name)));
             }
@@ -47,13 +49,20 @@ impl Settings {
 }
 
 /// The parts of a text that are names of files.
-fn files<'t>(format: &Format, text: &'t str) -> Vec<&'t str> {
+fn files(format: &Format, text: &str) -> Vec<String> {
     match format {
-        Format::File => vec![text],
+        Format::File => vec![text.to_owned()],
         Format::List(element) => text.split(',').flat_map(|part| files(element, part.trim())).collect(),
         Format::Any(formats) => {
             let fitting = formats.iter().find(|format| format.validate(text).is_ok());
             fitting.map_or_else(Vec::new, |format| files(format, text))
+        }
+        Format::Records(fields) => {
+            let records: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
+            let values = records
+                .iter()
+                .flat_map(|record| fields.iter().filter_map(|field| Some((&field.format, record.get(&field.name)?))));
+            values.flat_map(|(format, value)| files(format, &format.from_json(value).unwrap_or_default())).collect()
         }
         _ => Vec::new(),
     }

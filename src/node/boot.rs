@@ -116,7 +116,7 @@ pub fn run(out: &mut dyn Write) -> Result<()> {
     fetch::fetch_missing(&find_delivery(&boot)?.complete, &boot.artifacts_url, out)?;
     let _turn = up::take_turn()?;
     // Somebody may have logged in and brought another one meanwhile; what that needs, it brought along.
-    up::run_alone(find_delivery(&boot)?, out)
+    up::run_alone(find_delivery(&boot)?, up::Past::Keep, out)
 }
 
 /// What was applied last counts more than what the host began with.
@@ -233,13 +233,7 @@ mod tests {
     use crate::provision::Role;
 
     fn boot() -> Boot {
-        let text = |path: &str, text: &str| File {
-            path: path.into(),
-            mode: 0o600,
-            owner: 0,
-            content: Content::Text(text.into()),
-            initial: false,
-        };
+        let text = |path: &str, text: &str| File::new(path, 0o600, 0, Content::Text(text.into()));
         let complete = Complete {
             schema: SCHEMA.into(),
             node: Mark::Name.text().into(),

@@ -3,7 +3,7 @@
 //! `bootstrap` computes it, `complete/<node>.json` keeps it for a person to read, `turnup node up` applies it. Secrets are named in it
 //! with their digest; their bytes travel apart from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,8 @@ pub const HOST_FILE: &str = "/var/lib/turnup/complete.json";
 pub const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubeconfig.json";
 /// The unit that mounts [`Complete::mounts`] at every boot.
 pub const MOUNTS_UNIT: &str = "turnup-mounts.service";
+/// The container runtime: the one unit of turnup's that needs nothing of the cluster.
+pub const CONTAINERD: &str = "containerd.service";
 /// Where artifacts lie on a host that has none of its own; each file is named by its sha256.
 pub const HOST_BLOBS: &str = "/var/lib/turnup/blobs";
 
@@ -128,11 +130,25 @@ pub struct File {
     pub mode: u32,
     /// Numeric user and group.
     pub owner: u32,
+    /// A user of the host by name, in place of that number, with its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// What is in it.
     pub content: Content,
     /// Written only when it is missing: from then on the host itself changes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub initial: bool,
+    /// Units of somebody else that are restarted when it changes, if they run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restarts: Vec<String>,
+}
+
+impl File {
+    /// One that turnup writes and keeps as it is.
+    #[must_use]
+    pub fn new(path: &str, mode: u32, owner: u32, content: Content) -> Self {
+        Self { path: path.to_owned(), mode, owner, user: None, content, initial: false, restarts: Vec::new() }
+    }
 }
 
 /// What is in a file.
@@ -141,6 +157,15 @@ pub struct File {
 pub enum Content {
     /// This text.
     Text(String),
+    /// These bytes, which are no text, in base64.
+    Base64(String),
+    /// What the host itself fetches.
+    Url {
+        /// `http://` or `https://`.
+        url: String,
+        /// The sha256 that it must have.
+        sha256: String,
+    },
     /// A secret that is sent apart.
     Secret {
         /// Its name among the secrets.
@@ -193,6 +218,12 @@ impl Unit {
     }
 }
 
+/// How many of these units need nothing of the cluster: containerd, and what it waits for.
+#[must_use]
+pub fn count_early(units: &[Unit]) -> usize {
+    units.iter().position(|unit| unit.name == CONTAINERD).map_or(0, |at| at + 1)
+}
+
 impl Complete {
     /// Parses one; `path` is only for the message.
     pub fn parse(path: &str, text: &str) -> Result<Self> {
@@ -205,6 +236,23 @@ impl Complete {
             )));
         }
         Ok(complete)
+    }
+
+    /// The paths of files and binaries that are not the same in both configurations, or only in one of them.
+    #[must_use]
+    pub fn find_changed<'c>(&'c self, other: &'c Self) -> BTreeSet<&'c str> {
+        let one_way = |from: &'c Self, to: &'c Self| {
+            let files = from.files.iter().filter(|file| !to.files.contains(file)).map(|file| file.path.as_str());
+            let binaries = from.binaries.iter().filter(|binary| !to.binaries.contains(binary));
+            files.chain(binaries.map(|binary| binary.path.as_str())).collect::<Vec<_>>()
+        };
+        one_way(self, other).into_iter().chain(one_way(other, self)).collect()
+    }
+
+    /// Those units that are not turnup's own and have to start anew after these changes.
+    pub fn find_restarts(&self, is_changed: impl Fn(&str) -> bool) -> BTreeSet<&str> {
+        let changed = self.files.iter().filter(|file| is_changed(&file.path));
+        changed.flat_map(|file| &file.restarts).map(String::as_str).collect()
     }
 
     /// Whether an artifact lies on this host.

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::exec::Run;
 
 use super::complete::{Binary, Complete, Content, File, Unit};
-use super::inventory::unit_file;
+use super::inventory::{Entry, Inventory, unit_file};
 use super::static_pod::MANIFESTS;
 use super::up::stamp;
 use super::{mounts, task};
@@ -28,7 +28,7 @@ pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
         }
     }
     for directory in &complete.directories {
-        changes.extend(attributes("directory", &directory.path, directory.mode, directory.owner));
+        changes.extend(attributes("directory", &directory.path, directory.mode, (directory.owner, directory.owner)));
     }
     for (binary, verb) in complete.binaries.iter().zip(binaries(&complete.binaries)?) {
         changes.extend(verb.map(|verb| Change::new(verb, "binary", &binary.path)));
@@ -36,7 +36,12 @@ pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
     for file in &complete.files {
         changes.extend(file_difference(file)?);
     }
+    changes.extend(superseded(complete)?);
     let touched: BTreeSet<String> = changes.iter().map(|change| change.name.clone()).collect();
+    let others = complete.find_restarts(|path| touched.contains(path));
+    changes.extend(
+        others.into_iter().filter(|unit| is_active(unit)).map(|unit| Change::new(Verb::Restart, "service", unit)),
+    );
     for unit in &complete.units {
         changes.extend(unit_differences(unit, &touched));
     }
@@ -48,19 +53,34 @@ pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
 /// The services and static pods that would stop and start if a host of the first configuration got the second one.
 #[must_use]
 pub fn foresee_restarts(before: &Complete, after: &Complete) -> Vec<String> {
-    let mut changed: BTreeSet<&str> = BTreeSet::new();
-    let kept = |path: &str| before.files.iter().find(|file| file.path == path);
-    changed.extend(after.files.iter().filter(|file| kept(&file.path) != Some(file)).map(|file| file.path.as_str()));
-    let placed = |path: &str| before.binaries.iter().find(|binary| binary.path == path);
-    let other = |binary: &&Binary| placed(&binary.path) != Some(binary);
-    changed.extend(after.binaries.iter().filter(other).map(|binary| binary.path.as_str()));
+    let changed = before.find_changed(after);
+    let is_changed = |path: &str| changed.contains(path);
     let services = after.units.iter().filter_map(|unit| {
         let known = before.units.iter().find(|known| known.name == unit.name)?;
-        let stale = known.text != unit.text || unit.depends_on_any(|file| changed.contains(file));
+        let stale = known.text != unit.text || [known, unit].iter().any(|unit| unit.depends_on_any(is_changed));
         stale.then(|| unit.name.clone())
     });
-    let pods = changed.iter().filter(|path| kept(path).is_some()).filter_map(|path| path.strip_prefix(MANIFESTS));
-    services.chain(pods.map(|pod| format!("static pod {}", pod.trim_end_matches(".json")))).collect()
+    let others = [before, after].map(|complete| complete.find_restarts(is_changed)).into_iter().flatten();
+    let others = others.collect::<BTreeSet<&str>>().into_iter().map(str::to_owned);
+    let was_there = |path: &&&str| before.files.iter().any(|file| file.path == **path);
+    let pods = changed.iter().filter(was_there).filter_map(|path| path.strip_prefix(MANIFESTS));
+    services.chain(others).chain(pods.map(|pod| format!("static pod {}", pod.trim_end_matches(".json")))).collect()
+}
+
+/// What an earlier configuration made and this one has no more.
+fn superseded(complete: &Complete) -> Result<Vec<Change>> {
+    let inventory = Inventory::read()?.unwrap_or_default();
+    let gone = inventory.find_superseded(complete).into_iter().filter_map(|entry| match entry {
+        Entry::File { path, before: None } => Some(Change::new(Verb::Delete, "file", path)),
+        Entry::File { path, .. } => Some(Change::new(Verb::Update, "file", path)),
+        Entry::Unit { name, .. } => Some(Change::new(Verb::Delete, "service", name)),
+        _ => None,
+    });
+    Ok(gone.collect())
+}
+
+fn is_active(unit: &str) -> bool {
+    Run::new("systemctl").args(["is-active", "--quiet", unit]).dir("/").output().is_ok()
 }
 
 /// The unit's own file, and what becomes of the unit when that or what it depends on changes.
@@ -73,9 +93,7 @@ fn unit_differences(unit: &Unit, touched: &BTreeSet<String>) -> Vec<Change> {
         Ok(text) => changes.push(Change::new(Verb::Update, "unit", &unit.name).with_lines(line_diff(text, &unit.text))),
         Err(_) => changes.push(Change::new(Verb::Create, "unit", &unit.name)),
     }
-    let active =
-        text.is_ok() && Run::new("systemctl").args(["is-active", "--quiet", &unit.name]).dir("/").output().is_ok();
-    if !active {
+    if text.is_err() || !is_active(&unit.name) {
         changes.push(Change::new(Verb::Start, "service", &unit.name));
     } else if !changes.is_empty() || unit.depends_on_any(|file| touched.contains(file)) {
         changes.push(Change::new(Verb::Restart, "service", &unit.name));
@@ -110,13 +128,14 @@ fn file_difference(file: &File) -> Result<Option<Change>> {
     if file.initial {
         return Ok(None);
     }
-    if task::digest_of(path)? == task::wanted_digest(file) {
-        return Ok(attributes(kind, &file.path, file.mode, file.owner));
+    if task::digest_of(path)? == task::wanted_digest(file)? {
+        return Ok(attributes(kind, &file.path, file.mode, task::owner_of(file)?));
     }
     let lines = match &file.content {
         Content::Text(text) => line_diff(&String::from_utf8_lossy(&fs_err::read(path)?), text),
         // Neither the one nor the other is anybody's business.
         Content::Secret { .. } => vec!["(secret)".to_owned()],
+        Content::Base64(_) | Content::Url { .. } => vec!["(other bytes)".to_owned()],
     };
     Ok(Some(Change::new(Verb::Update, kind, name).with_lines(lines)))
 }
@@ -135,13 +154,13 @@ fn line_diff(before: &str, after: &str) -> Vec<String> {
     change::shorten(changed.collect())
 }
 
-fn attributes(kind: &str, path: &str, mode: u32, owner: u32) -> Option<Change> {
+fn attributes(kind: &str, path: &str, mode: u32, owner: (u32, u32)) -> Option<Change> {
     let Ok(found) = fs_err::metadata(path) else { return Some(Change::new(Verb::Create, kind, path)) };
     let (has, user) = (found.mode() & 0o7777, found.uid());
-    if has == mode && user == owner && found.gid() == owner {
+    if has == mode && (user, found.gid()) == owner {
         return None;
     }
-    let lines = vec![format!("- mode {has:o} of user {user}"), format!("+ mode {mode:o} of user {owner}")];
+    let lines = vec![format!("- mode {has:o} of user {user}"), format!("+ mode {mode:o} of user {}", owner.0)];
     Some(Change::new(Verb::Update, kind, path).with_lines(lines))
 }
 

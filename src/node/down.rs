@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
 
 use rustix::mount::{UnmountFlags, unmount};
 
@@ -13,12 +12,11 @@ use crate::error::{Context as _, Error, Result};
 use crate::exec::{OnDeath, Run};
 
 use super::boot;
-use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, Kept, mount_points, names_in, unit_file};
+use super::complete::CONTAINERD;
+use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, mount_points, names_in, unit_file};
+use super::undo::{self, systemctl};
 use super::up::{LOCK, Report, take_turn};
 use super::{mounts, task, workload};
-
-/// How long a unit may take to stop.
-const STOP: Duration = Duration::from_mins(2);
 
 /// Undoes everything, writing one [`Report`] a line to `out`.
 pub fn run(out: &mut dyn Write) -> Result<()> {
@@ -70,30 +68,16 @@ impl Down<'_> {
                 _ => None,
             })
             .collect();
-        let (last, first): (Vec<&str>, Vec<&str>) = units.into_iter().partition(|name| *name == "containerd.service");
+        let (last, first): (Vec<&str>, Vec<&str>) = units.into_iter().partition(|name| *name == CONTAINERD);
         for unit in first {
-            self.stop_unit(unit, inventory)?;
+            undo::stop_unit(unit, inventory, &mut |what| self.told(what))?;
         }
         let ended = workload::stop_containers()?;
         for unit in last {
-            self.stop_unit(unit, inventory)?;
+            undo::stop_unit(unit, inventory, &mut |what| self.told(what))?;
         }
         let ended = ended + workload::stop_programs()? + workload::stop_containers()?;
         if ended > 0 { self.removed(format_args!("{ended} processes")) } else { Ok(()) }
-    }
-
-    /// Only a unit whose file is ours: where a crash came before it was written, the one that is there is somebody else's.
-    fn stop_unit(&mut self, name: &str, inventory: &Inventory) -> Result<()> {
-        let file = unit_file(name);
-        if !Path::new(&file).exists() || inventory.kept(&file).is_some_and(|kept| is_put_back(&file, kept)) {
-            return Ok(());
-        }
-        let stopped = systemctl(&["stop", name]);
-        if stopped.is_err() {
-            systemctl(&["kill", "--signal=KILL", name])?;
-        }
-        systemctl(&["disable", "--quiet", name])?;
-        self.removed(name)
     }
 
     /// What pods, addons and plugins made since: mounts, network, cgroups, and the directories that they filled.
@@ -178,25 +162,12 @@ impl Down<'_> {
                 self.remove_user(name, *user, *group)?;
             }
         }
-        let mut units = Vec::new();
         for entry in inventory.entries.iter().rev() {
-            match entry {
-                Entry::File { path, before } => self.put_file_back(path, before.as_ref())?,
-                Entry::Unit { name, enabled, active } => units.push((name, *enabled, *active)),
-                _ => {}
+            if let Entry::File { path, before } = entry {
+                undo::put_file_back(path, before.as_ref(), &mut |what| self.told(what))?;
             }
         }
-        systemctl(&["daemon-reload"])?;
-        for (name, enabled, active) in units {
-            // What failed on its way down would be shown as failed for ever.
-            drop(Run::new("systemctl").args(["reset-failed", name]).dir("/").output());
-            if enabled {
-                systemctl(&["enable", "--quiet", name])?;
-            }
-            if active {
-                systemctl(&["start", name])?;
-            }
-        }
+        undo::revive_units(inventory.entries.iter().rev().filter_map(Entry::as_unit))?;
         // What a killed run had not finished lies beside its place.
         task::remove_temporary(inventory.files())?;
         self.put_directories_back(inventory)?;
@@ -230,27 +201,6 @@ impl Down<'_> {
             self.removed(format_args!("group {name}"))?;
         }
         Ok(())
-    }
-
-    fn put_file_back(&mut self, path: &str, before: Option<&Kept>) -> Result<()> {
-        let Some(kept) = before else {
-            if fs_err::symlink_metadata(path).is_ok_and(|data| !data.is_dir()) {
-                fs_err::remove_file(path)?;
-                self.removed(path)?;
-            }
-            return Ok(());
-        };
-        if is_put_back(path, kept) {
-            return Ok(());
-        }
-        if let Some(target) = &kept.link {
-            drop(fs_err::remove_file(path));
-            fs_err::os::unix::fs::symlink(target, path)?;
-        } else if let Some(copy) = kept.path() {
-            task::write_atomic(Path::new(path), &fs_err::read(copy)?, kept.mode, kept.user)?;
-            std::os::unix::fs::chown(path, Some(kept.user), Some(kept.group))?;
-        }
-        self.told(format!("put back {path}"))
     }
 
     /// The longest path first, so that each is empty when it is its turn; one with anything of others in it stays.
@@ -321,20 +271,7 @@ fn remove_any(path: &Path) -> Result<()> {
     Ok(if is_directory { fs_err::remove_dir_all(path) } else { fs_err::remove_file(path) }?)
 }
 
-/// Whether what was there before has its place again, or never lost it.
-fn is_put_back(path: &str, kept: &Kept) -> bool {
-    if let Some(target) = &kept.link {
-        return fs_err::read_link(path).is_ok_and(|now| now == *target);
-    }
-    let copy = kept.path().and_then(|copy| task::digest_of(&copy).ok());
-    copy.is_some() && task::digest_of(Path::new(path)).ok() == copy && !Path::new(path).is_symlink()
-}
-
 /// Killed with us, shadow's tools would leave their lock files in /etc for ever; they end by themselves in no time.
 fn remove_account(program: &str, name: &str) -> Result<()> {
     Run::new(program).arg(name).dir("/").on_death(OnDeath::Nothing).succeed().map(drop)
-}
-
-fn systemctl(args: &[&str]) -> Result<()> {
-    Run::new("systemctl").args(args.iter().copied()).dir("/").timeout(STOP).succeed().map(drop)
 }

@@ -10,13 +10,16 @@ use crate::crowd;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
 
-use super::complete::{Complete, HOST_BLOBS};
+use super::complete::{Complete, Content, File, HOST_BLOBS};
+use super::task;
 use super::up::Report;
 
 /// At a time: the servers of a whole group that boots share one place.
 const AT_ONCE: usize = 4;
 /// How long one boot keeps trying; the unit then begins anew.
 const BUDGET: Duration = Duration::from_mins(30);
+/// How long files of a person's own are tried for: a step waits for them.
+const FILES_BUDGET: Duration = Duration::from_mins(5);
 /// Between two tries: twice as long each time, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_mins(1);
@@ -26,27 +29,62 @@ pub(super) fn fetch_missing(complete: &Complete, url: &str, out: &mut dyn Write)
     let mut missing: Vec<&str> = complete.artifacts().filter(|sha256| !complete.has_blob(sha256)).collect();
     missing.sort_unstable();
     missing.dedup();
+    let wanted = |sha256: &str| Wanted {
+        name: name_of(complete, sha256).to_owned(),
+        url: format!("{}/sha256/{sha256}", url.trim_end_matches('/')),
+        sha256: sha256.to_owned(),
+    };
+    let missing: Vec<Wanted> = missing.into_iter().map(wanted).collect();
+    let hint = "turnup artifacts export DIR, and serve that directory at phase1.user_data.artifacts_url";
+    fetch_all(&missing, &Place { dir: HOST_BLOBS.into(), since: Instant::now(), budget: BUDGET, hint }, out)
+}
+
+/// Fetches the files of a person's own that this host lacks, each from its own URL, writing a [`Report`] a line to `out`.
+pub(super) fn fetch_files(complete: &Complete, out: &mut dyn Write) -> Result<()> {
+    let wanted = complete.files.iter().filter_map(|file| match &file.content {
+        Content::Url { url, sha256 } => Some((file, url, sha256)),
+        _ => None,
+    });
+    let is_missing = |file: &File, sha256: &String| {
+        !complete.has_blob(sha256) && !task::digest_of(Path::new(&file.path)).is_ok_and(|found| found == *sha256)
+    };
+    let missing: Vec<Wanted> = wanted
+        .filter(|(file, _, sha256)| is_missing(file, sha256))
+        .map(|(file, url, sha256)| Wanted { name: file.path.clone(), url: url.clone(), sha256: sha256.clone() })
+        .collect();
+    let hint = "look at its url and sha256 in phase2.host.file_assets";
+    fetch_all(&missing, &Place { dir: HOST_BLOBS.into(), since: Instant::now(), budget: FILES_BUDGET, hint }, out)
+}
+
+fn fetch_all(missing: &[Wanted], place: &Place, out: &mut dyn Write) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let place = Place { url, dir: HOST_BLOBS.into(), since: Instant::now(), budget: BUDGET };
     fs_err::create_dir_all(&place.dir)?;
-    let fetched = crowd::map(&missing, AT_ONCE, |sha256| place.fetch(sha256));
+    let fetched = crowd::map(missing, AT_ONCE, |wanted| place.fetch(wanted));
     // Every one that fails is named: a mirror that lacks one usually lacks several.
     let mut failed: Option<Error> = None;
-    for (sha256, result) in missing.iter().zip(fetched) {
+    for (wanted, result) in missing.iter().zip(fetched) {
         match result {
             Ok(()) => {
-                let line = serde_json::to_string(&Report::Changed(format!("{HOST_BLOBS}/{sha256}")));
+                let line = serde_json::to_string(&Report::Changed(format!("{HOST_BLOBS}/{}", wanted.sha256)));
                 writeln!(out, "{}", line.context("cannot write a report")?)?;
             }
             Err(error) => {
-                let more = format!("{}: {}", name_of(complete, sha256), error.message());
+                let more = format!("{}: {}", wanted.name, error.message());
                 failed = Some(failed.unwrap_or(error).evidence(more));
             }
         }
     }
     failed.map_or(Ok(()), Err)
+}
+
+/// What is to be fetched.
+struct Wanted {
+    /// For messages.
+    name: String,
+    url: String,
+    sha256: String,
 }
 
 fn name_of<'c>(complete: &'c Complete, sha256: &str) -> &'c str {
@@ -55,22 +93,22 @@ fn name_of<'c>(complete: &'c Complete, sha256: &str) -> &'c str {
     binary.or_else(image).unwrap_or_default()
 }
 
-/// Where artifacts come from and go to.
-struct Place<'a> {
-    url: &'a str,
+/// Where what was fetched goes.
+struct Place {
     dir: PathBuf,
     since: Instant,
     budget: Duration,
+    /// What a person does about other bytes than expected.
+    hint: &'static str,
 }
 
-impl Place<'_> {
-    fn fetch(&self, sha256: &str) -> Result<()> {
+impl Place {
+    fn fetch(&self, Wanted { url, sha256, .. }: &Wanted) -> Result<()> {
         let wanted: Digest = sha256.parse().context("the complete configuration names an artifact by no sha256")?;
-        let url = format!("{}/sha256/{sha256}", self.url.trim_end_matches('/'));
         let part = self.dir.join(format!(".part-{sha256}"));
         let mut pause = FIRST_PAUSE;
         loop {
-            match fetch_once(&url, &wanted, &part) {
+            match fetch_once(url, &wanted, &part, self.hint) {
                 Ok(()) => break,
                 Err(error) if error.class() != Class::Transient || self.since.elapsed() + pause > self.budget => {
                     return Err(error);
@@ -87,7 +125,7 @@ impl Place<'_> {
 }
 
 /// One try. A file that was gone on with and is wrong may have been wrong before, so it is begun anew.
-fn fetch_once(url: &str, wanted: &Digest, part: &Path) -> Result<()> {
+fn fetch_once(url: &str, wanted: &Digest, part: &Path, hint: &str) -> Result<()> {
     let (found, there) = resume_url(url, part, &Quiet)?;
     if found == *wanted {
         return Ok(());
@@ -96,7 +134,7 @@ fn fetch_once(url: &str, wanted: &Digest, part: &Path) -> Result<()> {
     let class = if there > 0 { Class::Transient } else { Class::Permanent };
     Err(Error::new(class, format!("{url} has other bytes than those with this sha256"))
         .evidence(format!("they have {found}"))
-        .hint("turnup artifacts export DIR, and serve that directory at phase1.user_data.artifacts_url"))
+        .hint(hint))
 }
 
 #[cfg(test)]
@@ -156,8 +194,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (url, asked) = serve(b"kubelet".to_vec(), turns);
         let sha256 = hex::encode(Sha256::digest("kubelet"));
-        let place = Place { url: &url, dir: dir.path().into(), since: Instant::now(), budget };
-        let result = place.fetch(&sha256);
+        let place = Place { dir: dir.path().into(), since: Instant::now(), budget, hint: "" };
+        let result = place.fetch(&Wanted { name: String::new(), url, sha256: sha256.clone() });
         let names: Vec<String> = fs_err::read_dir(dir.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -214,14 +214,7 @@ impl Inventory {
             self.look_at_parents(Path::new(&directory.path))?;
             self.look_at_directory(Path::new(&directory.path))?;
         }
-        let units: Vec<String> = complete.units.iter().map(|unit| unit_file(&unit.name)).collect();
-        let users = complete.users.iter().map(|user| task::sysusers_file(&user.name));
-        let files = complete.files.iter().map(|file| file.path.clone());
-        let binaries = complete.binaries.iter().map(|binary| binary.path.clone());
-        let beside = BESIDE.iter().map(|path| (*path).to_owned());
-        let all =
-            files.chain(binaries).chain(units).chain(users).chain(beside).chain([BOOTSTRAP_KUBECONFIG.to_owned()]);
-        for path in all {
+        for path in files_of(complete) {
             self.look_at_file(&path)?;
         }
         self.look_at_parents(Path::new("/run/netns/any"))?;
@@ -313,7 +306,25 @@ impl Inventory {
     }
 }
 
+/// The files that a node of this configuration has from us, and those that programs make beside them.
+fn files_of(complete: &Complete) -> impl Iterator<Item = String> {
+    let units = complete.units.iter().map(|unit| unit_file(&unit.name));
+    let users = complete.users.iter().map(|user| task::sysusers_file(&user.name));
+    let files = complete.files.iter().map(|file| file.path.clone());
+    let binaries = complete.binaries.iter().map(|binary| binary.path.clone());
+    let beside = BESIDE.iter().map(|path| (*path).to_owned());
+    files.chain(binaries).chain(units).chain(users).chain(beside).chain([BOOTSTRAP_KUBECONFIG.to_owned()])
+}
+
 impl Entry {
+    /// A unit's name, and whether one of that name was enabled and active before.
+    pub(super) fn as_unit(&self) -> Option<(&str, bool, bool)> {
+        match self {
+            Self::Unit { name, enabled, active } => Some((name, *enabled, *active)),
+            _ => None,
+        }
+    }
+
     fn key(&self) -> String {
         match self {
             Self::Version { .. } => "version".into(),
@@ -384,6 +395,25 @@ fn newer(version: u32) -> Error {
 }
 
 impl Inventory {
+    /// The files and units that an earlier configuration made here, and that this one does not name.
+    pub(super) fn find_superseded(&self, complete: &Complete) -> Vec<&Entry> {
+        let files: BTreeSet<String> = files_of(complete).collect();
+        let is_superseded = |entry: &&Entry| match entry {
+            Entry::File { path, .. } => !files.contains(path),
+            Entry::Unit { name, .. } => !complete.units.iter().any(|unit| unit.name == *name),
+            _ => false,
+        };
+        self.entries.iter().filter(is_superseded).collect()
+    }
+
+    /// Knows nothing any more of what was put back: whatever has its name from now on is not ours.
+    pub(super) fn forget_superseded(&mut self, complete: &Complete) -> Result<()> {
+        let gone: BTreeSet<String> = self.find_superseded(complete).into_iter().map(Entry::key).collect();
+        self.entries.retain(|entry| !gone.contains(&entry.key()));
+        self.known.retain(|key| !gone.contains(key));
+        task::write_atomic(Path::new(FILE), self.render()?.as_bytes(), 0o600, 0)
+    }
+
     /// Networks of pods in CIDR form.
     pub(super) fn pod_networks(&self) -> Vec<&str> {
         let networks = self.entries.iter().filter_map(|entry| match entry {

@@ -17,6 +17,7 @@ pub mod mounts;
 mod network;
 mod static_pod;
 mod task;
+mod undo;
 pub mod up;
 mod workload;
 

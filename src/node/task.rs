@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
@@ -73,22 +74,22 @@ pub(super) fn ensure_directory(directory: &Directory) -> Result<bool> {
     if !path.exists() {
         kill_point::around(format_args!("directory {}", directory.path), || fs_err::create_dir_all(path))?;
     }
-    ensure_attributes(path, directory.mode, directory.owner)
+    ensure_attributes(path, directory.mode, (directory.owner, directory.owner))
 }
 
 /// Puts a binary in place, its bytes verified on the way.
 pub(super) fn ensure_binary(complete: &Complete, binary: &Binary) -> Result<bool> {
     let path = Path::new(&binary.path);
     if path.exists() && digest_of(path)? == binary.sha256 {
-        return ensure_attributes(path, 0o755, 0);
+        return ensure_attributes(path, 0o755, (0, 0));
     }
     let blob = find_blob(complete, &binary.sha256).ok_or_else(|| missing(&binary.name, &binary.sha256, complete))?;
-    copy_verified(&blob, binary)?;
+    copy_verified(&blob, binary, 0o755)?;
     Ok(true)
 }
 
 /// Copies an artifact beside its place, and puts it there only when its bytes are the right ones.
-fn copy_verified(blob: &Path, binary: &Binary) -> Result<()> {
+fn copy_verified(blob: &Path, binary: &Binary, mode: u32) -> Result<()> {
     let path = Path::new(&binary.path);
     let dir = path.parent().unwrap_or(Path::new("/"));
     kill_point::pass(format_args!("binary {}: before", binary.path));
@@ -100,7 +101,7 @@ fn copy_verified(blob: &Path, binary: &Binary) -> Result<()> {
             .evidence(format!("expected {} in {}", binary.sha256, blob.display()))
             .hint("turnup artifacts verify"));
     }
-    fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(0o755))?;
+    fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(mode))?;
     kill_point::pass(format_args!("binary {}: half", binary.path));
     temporary.persist(path).map_err(|error| Error::from(error.error))?;
     kill_point::pass(format_args!("binary {}: after", binary.path));
@@ -108,28 +109,57 @@ fn copy_verified(blob: &Path, binary: &Binary) -> Result<()> {
 }
 
 /// Writes a file when its content differs, and sets its mode and owner.
-pub(super) fn ensure_file(file: &File, secrets: &Secrets) -> Result<bool> {
+pub(super) fn ensure_file(complete: &Complete, file: &File, secrets: &Secrets) -> Result<bool> {
     let path = Path::new(&file.path);
     if file.initial && path.exists() {
         return Ok(false);
     }
-    if path.exists() && digest_of(path)? == wanted_digest(file) {
-        return ensure_attributes(path, file.mode, file.owner);
+    let owner = owner_of(file)?;
+    if path.exists() && digest_of(path)? == wanted_digest(file)? {
+        return ensure_attributes(path, file.mode, owner);
     }
-    let bytes = match &file.content {
-        Content::Text(text) => text.as_bytes(),
-        Content::Secret { name, .. } => secrets.get(name).ok_or_else(|| unsent(&file.path, name))?.as_slice(),
-    };
-    write_atomic(path, bytes, file.mode, file.owner)?;
+    match &file.content {
+        Content::Text(text) => write_atomic(path, text.as_bytes(), file.mode, owner.0)?,
+        Content::Base64(text) => write_atomic(path, &decode(file, text)?, file.mode, owner.0)?,
+        Content::Secret { name, .. } => {
+            let bytes = secrets.get(name).ok_or_else(|| unsent(&file.path, name))?;
+            write_atomic(path, bytes, file.mode, owner.0)?;
+        }
+        Content::Url { url, sha256 } => {
+            let blob = find_blob(complete, sha256).ok_or_else(|| missing(url, sha256, complete))?;
+            let fetched = Binary { name: url.clone(), sha256: sha256.clone(), path: file.path.clone() };
+            copy_verified(&blob, &fetched, file.mode)?;
+        }
+    }
+    // A group of another number than its user's is set now; what was fetched is root's until now.
+    ensure_attributes(path, file.mode, owner)?;
     Ok(true)
 }
 
+/// The numbers of a file's user and group on this host.
+pub(super) fn owner_of(file: &File) -> Result<(u32, u32)> {
+    let Some(user) = &file.user else { return Ok((file.owner, file.owner)) };
+    let users = fs_err::read_to_string("/etc/passwd")?;
+    let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|fields| fields[0] == user);
+    let number = |at: usize| fields.as_ref().and_then(|fields| fields.get(at)?.parse().ok());
+    number(2).zip(number(3)).ok_or_else(|| {
+        let message = format!("{} is to belong to {user}, and this host has no user of this name", file.path);
+        Error::person(message).hint("make the user on the host, or name another owner in phase2.host.file_assets")
+    })
+}
+
+fn decode(file: &File, text: &str) -> Result<Vec<u8>> {
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+    bytes.map_err(|error| Error::permanent(format!("the content of {} is not base64", file.path)).source(error))
+}
+
 /// The sha256 that a file's content must have.
-pub(super) fn wanted_digest(file: &File) -> String {
-    match &file.content {
+pub(super) fn wanted_digest(file: &File) -> Result<String> {
+    Ok(match &file.content {
         Content::Text(text) => hex::encode(Sha256::digest(text)),
-        Content::Secret { sha256, .. } => sha256.clone(),
-    }
+        Content::Base64(text) => hex::encode(Sha256::digest(decode(file, text)?)),
+        Content::Secret { sha256, .. } | Content::Url { sha256, .. } => sha256.clone(),
+    })
 }
 
 /// Loads a kernel module unless it is loaded or built in.
@@ -212,7 +242,7 @@ pub(super) fn remove_temporary<'p>(files: impl Iterator<Item = &'p Path>) -> Res
     Ok(())
 }
 
-fn ensure_attributes(path: &Path, mode: u32, owner: u32) -> Result<bool> {
+fn ensure_attributes(path: &Path, mode: u32, (user, group): (u32, u32)) -> Result<bool> {
     let found = fs_err::metadata(path)?;
     let mut changed = false;
     if found.mode() & 0o7777 != mode {
@@ -220,9 +250,9 @@ fn ensure_attributes(path: &Path, mode: u32, owner: u32) -> Result<bool> {
         kill_point::around(point, || fs_err::set_permissions(path, PermissionsExt::from_mode(mode)))?;
         changed = true;
     }
-    if found.uid() != owner || found.gid() != owner {
+    if (found.uid(), found.gid()) != (user, group) {
         let point = format_args!("owner of {}", path.display());
-        kill_point::around(point, || std::os::unix::fs::chown(path, Some(owner), Some(owner)))?;
+        kill_point::around(point, || std::os::unix::fs::chown(path, Some(user), Some(group)))?;
         changed = true;
     }
     Ok(changed)
@@ -269,8 +299,22 @@ mod tests {
         rustix::process::geteuid().as_raw()
     }
 
+    fn ensure(file: &File, secrets: &Secrets) -> Result<bool> {
+        ensure_file(&complete(Path::new("/nowhere")), file, secrets)
+    }
+
+    /// A node with nothing; its artifacts would lie there.
+    fn complete(blobs: &Path) -> Complete {
+        let complete = serde_json::json!({
+            "schema": crate::node::complete::SCHEMA, "node": "a", "role": "worker", "kubernetes_version": "1.36.3",
+            "blobs": [blobs], "users": [], "ports": [], "modules": [], "sysctls": {}, "directories": [], "binaries": [],
+            "files": [], "images": [], "units": [], "health": [],
+        });
+        serde_json::from_value(complete).unwrap()
+    }
+
     fn file(path: &Path, content: Content) -> File {
-        File { path: path.display().to_string(), mode: 0o600, owner: owner(), content, initial: false }
+        File::new(&path.display().to_string(), 0o600, owner(), content)
     }
 
     #[test]
@@ -278,13 +322,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b.json");
         let wanted = file(&path, Content::Text("one".into()));
-        assert!(ensure_file(&wanted, &Secrets::new()).unwrap());
-        assert!(!ensure_file(&wanted, &Secrets::new()).unwrap(), "nothing to do");
+        assert!(ensure(&wanted, &Secrets::new()).unwrap());
+        assert!(!ensure(&wanted, &Secrets::new()).unwrap(), "nothing to do");
         fs_err::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
-        assert!(ensure_file(&wanted, &Secrets::new()).unwrap(), "the mode was changed");
+        assert!(ensure(&wanted, &Secrets::new()).unwrap(), "the mode was changed");
         assert_eq!(fs_err::metadata(&path).unwrap().mode() & 0o777, 0o600);
         fs_err::write(&path, "two").unwrap();
-        assert!(ensure_file(&wanted, &Secrets::new()).unwrap(), "the content was changed");
+        assert!(ensure(&wanted, &Secrets::new()).unwrap(), "the content was changed");
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "one");
         assert_eq!(fs_err::read_dir(dir.path().join("a")).unwrap().count(), 1, "no temporary file is left");
     }
@@ -294,9 +338,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("client.pem");
         let wanted = File { initial: true, ..file(&path, Content::Text("first".into())) };
-        assert!(ensure_file(&wanted, &Secrets::new()).unwrap());
+        assert!(ensure(&wanted, &Secrets::new()).unwrap());
         fs_err::write(&path, "renewed by kubelet").unwrap();
-        assert!(!ensure_file(&wanted, &Secrets::new()).unwrap());
+        assert!(!ensure(&wanted, &Secrets::new()).unwrap());
         assert_eq!(fs_err::read_to_string(&path).unwrap(), "renewed by kubelet");
     }
 
@@ -306,12 +350,42 @@ mod tests {
         let path = dir.path().join("ca.key");
         let sha256 = hex::encode(Sha256::digest("key"));
         let wanted = file(&path, Content::Secret { name: "ca.key".into(), sha256 });
-        let error = ensure_file(&wanted, &Secrets::new()).unwrap_err();
+        let error = ensure(&wanted, &Secrets::new()).unwrap_err();
         assert!(error.message().contains("ca.key was not sent"), "{}", error.message());
         assert!(!path.exists());
         let secrets = Secrets::from([("ca.key".to_owned(), Zeroizing::new(b"key".to_vec()))]);
-        assert!(ensure_file(&wanted, &secrets).unwrap());
-        assert!(!ensure_file(&wanted, &Secrets::new()).unwrap());
+        assert!(ensure(&wanted, &secrets).unwrap());
+        assert!(!ensure(&wanted, &Secrets::new()).unwrap());
+    }
+
+    #[test]
+    fn bytes_come_along_or_from_what_was_fetched() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tool");
+        let wanted = file(&path, Content::Base64("/wA=".into()));
+        assert!(ensure(&wanted, &Secrets::new()).unwrap() && !ensure(&wanted, &Secrets::new()).unwrap());
+        assert_eq!(fs_err::read(&path).unwrap(), [0xff, 0]);
+        let sha256 = hex::encode(Sha256::digest("fetched"));
+        let fetched = Content::Url { url: "https://example.com/tool".into(), sha256: sha256.clone() };
+        let wanted = File { mode: 0o755, ..file(&path, fetched) };
+        let complete = complete(dir.path());
+        let error = ensure_file(&complete, &wanted, &Secrets::new()).unwrap_err();
+        assert!(error.message().starts_with("https://example.com/tool ("), "{}", error.message());
+        fs_err::write(dir.path().join(&sha256), "fetched").unwrap();
+        assert!(ensure_file(&complete, &wanted, &Secrets::new()).unwrap());
+        assert!(!ensure_file(&complete, &wanted, &Secrets::new()).unwrap());
+        assert_eq!(fs_err::read(&path).unwrap(), b"fetched");
+        assert_eq!(fs_err::metadata(&path).unwrap().mode() & 0o7777, 0o755);
+    }
+
+    #[test]
+    fn a_user_is_found_by_name_with_its_group() {
+        let of = |user: &str| {
+            owner_of(&File { user: Some(user.into()), ..file(Path::new("/a"), Content::Text(String::new())) })
+        };
+        assert_eq!(of("root").unwrap(), (0, 0));
+        let error = of("nobody-here").unwrap_err();
+        assert_eq!(error.message(), "/a is to belong to nobody-here, and this host has no user of this name");
     }
 
     #[test]
@@ -321,7 +395,7 @@ mod tests {
         fs_err::write(dir.path().join(&sha256), "kubelEt").unwrap();
         let place = dir.path().join("bin/kubelet");
         let binary = Binary { name: "kubelet".into(), sha256, path: place.display().to_string() };
-        let error = copy_verified(&dir.path().join(&binary.sha256), &binary).unwrap_err();
+        let error = copy_verified(&dir.path().join(&binary.sha256), &binary, 0o755).unwrap_err();
         assert!(error.message().contains("kubelet on this host has the sha256"), "{}", error.message());
         assert!(!place.exists());
         assert_eq!(fs_err::read_dir(dir.path().join("bin")).unwrap().count(), 0);

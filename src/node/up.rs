@@ -14,10 +14,10 @@ use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
 use crate::kill_point;
 
-use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit};
-use super::inventory::{self, Inventory, unit_file};
+use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit, count_early};
+use super::inventory::{self, Entry, Inventory, unit_file};
 use super::task::{self, Secrets};
-use super::{mounts, static_pod};
+use super::{fetch, mounts, static_pod, undo};
 
 /// How long a health check of the host may take: etcd on a slow disk.
 const HEALTH: Duration = Duration::from_mins(3);
@@ -58,11 +58,20 @@ pub enum Report {
 /// Applies the delivery, writing one [`Report`] a line to `out`.
 pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
     let _turn = take_turn()?;
-    run_alone(delivery, out)
+    run_alone(delivery, Past::Supersede, out)
+}
+
+/// What becomes of things that an earlier configuration made and this one has no more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Past {
+    /// They go.
+    Supersede,
+    /// They stay: what a host begins with at a boot knows nothing of what was brought to it since.
+    Keep,
 }
 
 /// The same for whoever has this host's turn.
-pub(super) fn run_alone(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
+pub(super) fn run_alone(delivery: Delivery, past: Past, out: &mut dyn Write) -> Result<()> {
     let mut secrets = Secrets::new();
     for (name, text) in delivery.secrets {
         let bytes =
@@ -70,7 +79,13 @@ pub(super) fn run_alone(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
         secrets.insert(name, Zeroizing::new(bytes));
     }
     let token = delivery.bootstrap_kubeconfig;
-    Node { complete: &delivery.complete, secrets, token, changed: BTreeSet::new(), out }.apply()
+    let complete = &delivery.complete;
+    // One of another turnup tells nothing.
+    let before = fs_err::read_to_string(HOST_FILE).ok().and_then(|text| Complete::parse(HOST_FILE, &text).ok());
+    // A run that was killed between a change and the restart that it needs has not said so in that file.
+    let stale = before.as_ref().map(|before| before.find_changed(complete).into_iter().map(str::to_owned).collect());
+    let stale = stale.unwrap_or_default();
+    Node { complete, before: before.as_ref(), secrets, token, changed: BTreeSet::new(), stale, out }.apply(past)
 }
 
 /// The lock of this host: a run whose operator was killed goes on until it next reports, and two at once would undo each other's work.
@@ -84,23 +99,31 @@ pub(super) fn take_turn() -> Result<fs_err::File> {
 
 struct Node<'a> {
     complete: &'a Complete,
+    /// What was applied to the end last.
+    before: Option<&'a Complete>,
     secrets: Secrets,
     token: Option<Zeroizing<String>>,
+    /// What this run has changed.
     changed: BTreeSet<String>,
+    /// What is another one than it was when a run last came to its end.
+    stale: BTreeSet<String>,
     out: &'a mut dyn Write,
 }
 
 impl Node<'_> {
-    fn apply(mut self) -> Result<()> {
+    fn apply(mut self, past: Past) -> Result<()> {
         // Before the first effect: what there is to be put back.
         Inventory::record(self.complete)?;
         self.remove_halves()?;
         self.mount_disks()?;
         self.prepare_host()?;
         self.place_files()?;
-        let (containerd, others): (Vec<_>, Vec<_>) =
-            self.complete.units.iter().partition(|unit| unit.name == "containerd.service");
-        for unit in containerd {
+        if past == Past::Supersede {
+            self.remove_superseded()?;
+        }
+        self.restart_others()?;
+        let (early, others) = self.complete.units.split_at(count_early(&self.complete.units));
+        for unit in early {
             self.start_unit(unit)?;
         }
         let (first, later): (Vec<_>, Vec<_>) = self.complete.images.iter().partition(|image| image.first);
@@ -158,11 +181,12 @@ impl Node<'_> {
     }
 
     fn place_files(&mut self) -> Result<()> {
+        fetch::fetch_files(self.complete, self.out)?;
         for (binary, changed) in self.place_binaries()? {
             self.note(changed, &binary)?;
         }
         for file in &self.complete.files {
-            let changed = task::ensure_file(file, &self.secrets)?;
+            let changed = task::ensure_file(self.complete, file, &self.secrets)?;
             self.note(changed, &file.path)?;
         }
         if let Some(token) = &self.token {
@@ -185,6 +209,49 @@ impl Node<'_> {
         })
     }
 
+    /// What an earlier configuration had and this one has not is put back as it was.
+    fn remove_superseded(&mut self) -> Result<()> {
+        let Some(mut inventory) = Inventory::read()? else { return Ok(()) };
+        let old: Vec<Entry> = inventory.find_superseded(self.complete).into_iter().cloned().collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+        let mut tell = |what: String| self.report(&Report::Changed(what));
+        for (name, ..) in old.iter().filter_map(Entry::as_unit) {
+            undo::stop_unit(name, &inventory, &mut tell)?;
+        }
+        let mut gone = Vec::new();
+        for entry in &old {
+            if let Entry::File { path, before } = entry {
+                undo::put_file_back(path, before.as_ref(), &mut tell)?;
+                gone.push(path.clone());
+            }
+        }
+        self.changed.extend(gone);
+        undo::revive_units(old.iter().filter_map(Entry::as_unit))?;
+        inventory.forget_superseded(self.complete)
+    }
+
+    /// Units of somebody else that read files of ours; one that does not run reads them when it starts.
+    fn restart_others(&mut self) -> Result<()> {
+        let both = self.before.into_iter().chain([self.complete]);
+        let units: BTreeSet<&str> =
+            both.flat_map(|complete| complete.find_restarts(|path| self.is_changed(path))).collect();
+        if units.is_empty() {
+            return Ok(());
+        }
+        systemctl(&["daemon-reload"])?;
+        for unit in units {
+            systemctl(&["try-restart", unit])?;
+            self.report(&Report::Changed(format!("restarted {unit}")))?;
+        }
+        Ok(())
+    }
+
+    fn is_changed(&self, path: &str) -> bool {
+        self.changed.contains(path) || self.stale.contains(path)
+    }
+
     fn start_unit(&mut self, unit: &Unit) -> Result<()> {
         let path = unit_file(&unit.name);
         let known = fs_err::read_to_string(&path).is_ok_and(|text| text == unit.text);
@@ -194,7 +261,10 @@ impl Node<'_> {
         }
         systemctl(&["daemon-reload"])?;
         systemctl(&["enable", "--quiet", &unit.name])?;
-        let stale = self.changed.contains(&path) || unit.depends_on_any(|file| self.changed.contains(file));
+        let before = self.before.and_then(|before| before.units.iter().find(|before| before.name == unit.name));
+        let depends = |unit: &Unit| unit.depends_on_any(|file| self.is_changed(file));
+        let is_other = before.is_some_and(|before| before.text != unit.text);
+        let stale = is_other || self.changed.contains(&path) || before.into_iter().chain([unit]).any(depends);
         systemctl(&[if stale { "restart" } else { "start" }, &unit.name])
     }
 

@@ -18,6 +18,7 @@ mod cloud_emulators_state;
 mod cloud_modules;
 mod cloud_provision;
 mod cloud_support;
+mod cluster_assets;
 mod cluster_bare;
 mod cluster_cloud;
 #[cfg(feature = "kill-points")]

@@ -14,6 +14,7 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 use crate::artifacts::Obtained;
+use crate::cluster::assets::is_meant;
 use crate::cluster::user_data::{Form, Part, PartKind};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document as _, Found};
@@ -28,6 +29,7 @@ use super::kubeconfig::{self, Identity};
 use super::outfit::{Group, Outfit, Seat, marked};
 use super::pki::{Authority, Pki};
 use super::steps::facts_file;
+use super::template;
 use super::token::{self, GroupToken};
 
 pub use groups::{admit, groups, require_own_labels};
@@ -145,12 +147,8 @@ fn pieces(cluster: &Cluster, boot: &Boot, url: &str, api_host: &str) -> Result<V
         sha256 => cluster.version(),
         url => shell_words::quote(&format!("{url}/sha256/{}", cluster.version())),
     };
-    let template = |name: &str| -> Result<Zeroizing<Vec<u8>>> {
-        let path = format!("templates/bootstrap/{name}");
-        let mut environment = minijinja::Environment::new();
-        environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
-        let text = cluster.source.read_text(&path)?;
-        let text = environment.render_str(&text, &context).context(format!("cannot render {path}"))? + "\n";
+    let script = |name: &str| -> Result<Zeroizing<Vec<u8>>> {
+        let text = template::render(&cluster.source, &format!("templates/bootstrap/{name}"), &context)?;
         Ok(Zeroizing::new(text.into_bytes()))
     };
     Ok(vec![
@@ -161,14 +159,9 @@ fn pieces(cluster: &Cluster, boot: &Boot, url: &str, api_host: &str) -> Result<V
             0o644,
             Zeroizing::new(format!("{api_host}\n").into_bytes()),
         ),
-        Piece::packed("the script that fetches turnup", boot::FETCH_FILE, 0o700, template("fetch-turnup.sh")?),
-        Piece::packed(
-            "the script that installs packages",
-            boot::PACKAGES_FILE,
-            0o700,
-            template("install-packages.sh")?,
-        ),
-        Piece::unit("the unit", boot::UNIT, template(boot::UNIT)?),
+        Piece::packed("the script that fetches turnup", boot::FETCH_FILE, 0o700, script("fetch-turnup.sh")?),
+        Piece::packed("the script that installs packages", boot::PACKAGES_FILE, 0o700, script("install-packages.sh")?),
+        Piece::unit("the unit", boot::UNIT, script(boot::UNIT)?),
     ])
 }
 
@@ -205,7 +198,7 @@ fn boot_of(
 /// The parts of a person's own that are for this group, with what is in them.
 fn parts(cluster: &Cluster, group: &Group) -> Result<Vec<(Part, Vec<u8>)>> {
     let settings = &cluster.settings.user_data;
-    let chosen = settings.parts.iter().filter(|part| part.is_for(&group.name, group.role));
+    let chosen = settings.parts.iter().filter(|part| is_meant(&part.roles, &part.groups, group.role, &group.name));
     let read = |part: &Part| -> Result<(Part, Vec<u8>)> {
         let setting = format!("phase1.user_data.parts: {}", part.name);
         let bytes = read_file(&setting, &cluster.work_dir.join(&part.file))?;

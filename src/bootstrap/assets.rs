@@ -1,0 +1,354 @@
+//! Files and programs of a person's own on a host: what of the configuration is for this host, as files and units of its complete
+//! configuration, and in which order all units start.
+//!
+//! Reads the files that the configuration names; asks no host.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+
+use crate::cluster::Cluster;
+use crate::cluster::assets::{FileAsset, Hook, When, is_meant};
+use crate::config::parse_duration;
+use crate::error::{Error, Result};
+use crate::node::complete::{Complete, Content, File, Unit};
+use crate::provision::Role;
+use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
+
+use super::outfit::Seat;
+use super::template;
+
+const FILES: &str = "phase2.host.file_assets";
+const HOOKS: &str = "phase2.host.hooks";
+/// What is larger has no place in a text that a person reads.
+const LARGEST: usize = 1 << 20;
+/// Permission bits of a file of which nothing else is said: as kops has them.
+const MODE: u32 = 0o440;
+/// How long a program may take of which nothing else is said: less than the step that waits for it.
+const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// What of it is for one host.
+#[derive(Debug)]
+pub(super) struct Assets {
+    /// Files.
+    pub(super) files: Vec<File>,
+    /// Units of programs.
+    hooks: Vec<Unit>,
+}
+
+impl Assets {
+    /// Those for the host of this seat.
+    pub(super) fn find(cluster: &Cluster, seat: &Seat<'_>) -> Result<Self> {
+        let assets = &cluster.settings.assets;
+        let group = group_of(seat);
+        let files = assets.files.iter().filter(|file| is_meant(&file.roles, &file.groups, seat.role, group));
+        let files = choose(&files.collect::<Vec<_>>())?.into_iter().map(|file| file_of(cluster, file));
+        let hooks = assets.hooks.iter().filter(|hook| !hook.disabled);
+        let hooks = hooks.filter(|hook| is_meant(&hook.roles, &hook.groups, seat.role, group));
+        Ok(Self {
+            files: files.collect::<Result<_>>()?,
+            hooks: hooks.map(|hook| unit_of(cluster, hook)).collect::<Result<_>>()?,
+        })
+    }
+
+    /// These units and those of programs, in the order to start them.
+    pub(super) fn arrange(&self, mut units: Vec<Unit>) -> Result<Vec<Unit>> {
+        units.splice(0..0, self.hooks.iter().cloned());
+        for unit in &mut units {
+            let files = self.files.iter().filter(|file| file.restarts.contains(&unit.name));
+            unit.restart_on.extend(files.map(|file| file.path.clone()));
+        }
+        order(units)
+    }
+
+    /// The files, with those units to be restarted that are not turnup's own: it knows when to restart these.
+    pub(super) fn files_beside(&self, units: &[Unit]) -> Vec<File> {
+        let mut files = self.files.clone();
+        for file in &mut files {
+            file.restarts.retain(|name| !units.iter().any(|unit| unit.name == *name));
+        }
+        files
+    }
+}
+
+/// An error when a file of a person's own is one that turnup writes itself.
+pub(super) fn require_own_places(complete: &Complete, own: &[File]) -> Result<()> {
+    for file in own {
+        let is_here = |path: &str| path == file.path;
+        let files = complete.files.iter().filter(|other| is_here(&other.path)).count();
+        let binary = complete.binaries.iter().any(|binary| is_here(&binary.path));
+        let unit = complete.units.iter().any(|unit| is_here(&format!("/etc/systemd/system/{}", unit.name)));
+        if files > 1 || binary || unit {
+            return Err(Error::config(format!("{FILES}: turnup writes {} itself", file.path))
+                .hint("leave that file out; what it should say may have a setting: turnup config list"));
+        }
+    }
+    Ok(())
+}
+
+/// The name by which entries mean the host: its group's, or on targets without groups that of all hosts of its role.
+fn group_of<'s>(seat: &Seat<'s>) -> &'s str {
+    seat.group.map_or(if seat.role == Role::ControlPlane { CONTROL_PLANE } else { WORKERS }, |group| &group.name)
+}
+
+/// Of those with one path the one that says most exactly for whom it is: for groups, for roles, for all.
+fn choose<'f>(files: &[&'f FileAsset]) -> Result<Vec<&'f FileAsset>> {
+    let exactness = |file: &FileAsset| (!file.groups.is_empty(), !file.roles.is_empty());
+    let mut chosen: Vec<&FileAsset> = Vec::new();
+    for file in files {
+        let Some(other) = chosen.iter_mut().find(|other| other.path == file.path) else {
+            chosen.push(file);
+            continue;
+        };
+        if exactness(other) == exactness(file) {
+            let message = format!("{FILES}: {} and {} both are {} of the same hosts", other.name, file.name, file.path);
+            return Err(Error::config(message).hint("give each other roles or groups, or leave one out"));
+        }
+        if exactness(other) < exactness(file) {
+            *other = file;
+        }
+    }
+    Ok(chosen)
+}
+
+fn file_of(cluster: &Cluster, asset: &FileAsset) -> Result<File> {
+    let content = match (&asset.file, &asset.url, &asset.content) {
+        (Some(file), ..) => content_of(&read(cluster, FILES, &asset.name, file)?),
+        (_, Some(url), _) => Content::Url { url: url.clone(), sha256: asset.sha256.clone().unwrap_or_default() },
+        (.., line) => Content::Text(line.as_ref().map(|line| format!("{line}\n")).unwrap_or_default()),
+    };
+    let mode = asset.mode.as_ref().map(|mode| u32::from_str_radix(mode, 8));
+    let mode =
+        mode.transpose().map_err(|_| Error::config(format!("{FILES}: {}: its mode is not octal", asset.name)))?;
+    Ok(File {
+        user: asset.owner.clone(),
+        restarts: asset.restarts.clone(),
+        ..File::new(&asset.path, mode.unwrap_or(MODE), 0, content)
+    })
+}
+
+/// Bytes that are no text are written so that JSON can hold them.
+fn content_of(bytes: &[u8]) -> Content {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Content::Text(text.to_owned()),
+        Err(_) => Content::Base64(base64::engine::general_purpose::STANDARD.encode(bytes)),
+    }
+}
+
+fn read(cluster: &Cluster, setting: &str, name: &str, file: &str) -> Result<Vec<u8>> {
+    let path = cluster.work_dir.join(Path::new(file));
+    let bytes = fs_err::read(&path).map_err(|error| {
+        let message = format!("{setting}: {name}: {} cannot be read", path.display());
+        Error::config(message).source(error).hint("turnup config check")
+    })?;
+    if bytes.len() > LARGEST {
+        let message =
+            format!("{setting}: {name}: {file} has {} bytes, and at most {LARGEST} can go along", bytes.len());
+        return Err(Error::config(message).hint("give a url and a sha256 in place of the file: hosts fetch it then"));
+    }
+    Ok(bytes)
+}
+
+fn unit_of(cluster: &Cluster, hook: &Hook) -> Result<Unit> {
+    let text = match &hook.unit_file {
+        Some(file) => {
+            let text = String::from_utf8(read(cluster, HOOKS, &hook.name, file)?);
+            text.map_err(|_| Error::config(format!("{HOOKS}: {}: {file} is no text", hook.name)))?
+        }
+        None => render_unit(cluster, hook)?,
+    };
+    Ok(Unit { name: format!("turnup-hook-{}.service", hook.name), text, restart_on: Vec::new() })
+}
+
+fn render_unit(cluster: &Cluster, hook: &Hook) -> Result<String> {
+    let timeout = hook.timeout.as_deref().and_then(parse_duration).unwrap_or(TIMEOUT);
+    // With the node it goes as well: turnup's own directory.
+    let stamp = format!("/var/lib/turnup/hook-{}.done", hook.name);
+    let context = minijinja::context! {
+        name => &hook.name,
+        command => quote(hook.command.as_deref().unwrap_or_default()),
+        before => hook.before.join(" "),
+        after => hook.after.join(" "),
+        requires => hook.requires.join(" "),
+        always => hook.run == When::Always,
+        stamp => if hook.run == When::Once { &stamp } else { "" },
+        timeout => format!("{}ms", timeout.as_millis()),
+    };
+    template::render(&cluster.source, "templates/bootstrap/hook.service", &context)
+}
+
+/// One word of a command line of systemd, which has its own quotes, variables and specifiers (systemd.service(5), "Command lines").
+fn quote(text: &str) -> String {
+    let escaped = text.replace('\\', r"\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    format!("\"{escaped}\"")
+}
+
+/// Each unit after those that it names in `After=` and `Requires=`, and that name it in `Before=`; else as they are.
+fn order(mut units: Vec<Unit>) -> Result<Vec<Unit>> {
+    let mut ordered: Vec<Unit> = Vec::new();
+    while !units.is_empty() {
+        let is_free = |unit: &Unit| !units.iter().any(|other| other.name != unit.name && waits(unit, other));
+        let Some(next) = units.iter().position(is_free) else {
+            let names: BTreeSet<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Error::config(format!("{HOOKS}: these units wait for each other: {names}"))
+                .hint("look at before, after and requires of the hooks among them"));
+        };
+        ordered.push(units.remove(next));
+    }
+    Ok(ordered)
+}
+
+fn waits(unit: &Unit, other: &Unit) -> bool {
+    names(&unit.text, &["After", "Requires"]).any(|name| name == other.name)
+        || names(&other.text, &["Before"]).any(|name| name == unit.name)
+}
+
+/// The words behind these keys of a unit.
+fn names<'t>(text: &'t str, keys: &'t [&str]) -> impl Iterator<Item = &'t str> {
+    let values = text.lines().filter_map(|line| line.split_once('=')).filter(|(key, _)| keys.contains(&key.trim()));
+    values.flat_map(|(_, value)| value.split_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config::{Settings, TreeSource};
+    use crate::provision::Host;
+
+    fn cluster(dir: &Path, files: &Value, hooks: &Value) -> Cluster {
+        let source = TreeSource::embedded();
+        let mut settings = Settings::defaults(&source).unwrap();
+        settings.set_all(&[(FILES, &files.to_string()), (HOOKS, &hooks.to_string())]).unwrap();
+        let mut cluster = Cluster::open(&settings, source, dir).unwrap();
+        cluster.work_dir = dir.to_owned();
+        cluster
+    }
+
+    fn host(role: &str) -> Host {
+        let ssh = json!({"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"});
+        let host = json!({"name": "a", "role": role, "address": "192.0.2.1", "instance": "1", "ssh": ssh});
+        serde_json::from_value(host).unwrap()
+    }
+
+    fn find(files: &Value, hooks: &Value, role: &str) -> Result<Assets> {
+        let dir = tempfile::tempdir().unwrap();
+        Assets::find(&cluster(dir.path(), files, hooks), &Seat::of_host(&host(role), "192.0.2.1"))
+    }
+
+    fn unit(name: &str, text: &str) -> Unit {
+        Unit { name: name.into(), text: text.into(), restart_on: Vec::new() }
+    }
+
+    /// turnup's own as they name each other.
+    fn own() -> Vec<Unit> {
+        vec![unit("containerd.service", ""), unit("kubelet.service", "After=containerd.service\n")]
+    }
+
+    fn started(hooks: &Value) -> Result<Vec<String>> {
+        let units = find(&json!([]), hooks, "worker")?.arrange(own())?;
+        Ok(units.into_iter().map(|unit| unit.name.trim_start_matches("turnup-hook-").to_owned()).collect())
+    }
+
+    #[test]
+    fn every_kind_of_program_becomes_a_unit() {
+        let hooks = json!([
+            {"name": "disk", "command": "echo \"100%\" of $HOME \\ done", "run": "once", "before": ["containerd.service"]},
+            {"name": "late", "command": "true", "after": ["kubelet.service", "a.mount"], "requires": ["a.mount"], "timeout": "1m30s"},
+            {"name": "agent", "command": "exec agent", "run": "always"},
+            {"name": "never", "command": "false", "disabled": true},
+        ]);
+        let units = find(&json!([]), &hooks, "worker").unwrap().arrange(own()).unwrap();
+        let hooks = units.iter().filter(|unit| unit.name.starts_with("turnup-hook-"));
+        let texts: Vec<String> = hooks.map(|unit| format!("--- {}\n{}", unit.name, unit.text)).collect();
+        insta::assert_snapshot!(texts.concat());
+    }
+
+    #[test]
+    fn programs_start_where_they_ask_for_it_and_first_of_all_where_they_do_not() {
+        let order = started(&json!([
+            {"name": "last", "command": "a", "after": ["kubelet.service"]},
+            {"name": "between", "command": "a", "after": ["containerd.service"], "before": ["kubelet.service"]},
+            {"name": "second", "command": "a", "requires": ["turnup-hook-first.service"]},
+            {"name": "first", "command": "a"},
+        ]));
+        let services =
+            ["first", "second", "containerd", "between", "kubelet", "last"].map(|name| format!("{name}.service"));
+        assert_eq!(order.unwrap(), services);
+        let circle = started(&json!([
+            {"name": "a", "command": "a", "after": ["kubelet.service"]},
+            {"name": "b", "command": "b", "after": ["turnup-hook-a.service"], "before": ["containerd.service"]},
+        ]));
+        let error = circle.unwrap_err();
+        assert!(
+            error.message().contains("wait for each other: containerd.service, kubelet.service, turnup-hook-a"),
+            "{error:?}"
+        );
+    }
+
+    #[test]
+    fn a_file_is_for_whom_it_says_and_the_most_exact_one_counts() {
+        let file = |name: &str, further: Value| {
+            let mut file = json!({"name": name, "path": "/etc/motd", "content": name});
+            file.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
+            file
+        };
+        let files = json!([
+            file("group", json!({"groups": ["workers"], "mode": "0600", "owner": "daemon"})),
+            file("all", json!({})),
+            file("role", json!({"roles": ["control-plane", "worker"]})),
+            file("other", json!({"path": "/etc/other", "roles": ["control-plane"]})),
+        ]);
+        let text = |role: &str| {
+            let assets = find(&files, &json!([]), role).unwrap();
+            assets.files.iter().map(|file| (file.path.clone(), file.mode, file.content.clone())).collect::<Vec<_>>()
+        };
+        let line = |line: &str| Content::Text(format!("{line}\n"));
+        assert_eq!(text("worker"), [("/etc/motd".to_owned(), 0o600, line("group"))]);
+        let control_plane = text("control-plane");
+        assert_eq!(
+            control_plane,
+            [("/etc/motd".to_owned(), 0o440, line("role")), ("/etc/other".to_owned(), 0o440, line("other"))]
+        );
+        let twins =
+            json!([file("a", json!({"roles": ["worker"]})), file("b", json!({"roles": ["worker", "control-plane"]}))]);
+        let error = find(&twins, &json!([]), "worker").unwrap_err();
+        assert!(error.message().contains("a and b both are /etc/motd of the same hosts"), "{}", error.message());
+        assert!(find(&twins, &json!([]), "control-plane").is_ok());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_go_along_and_what_is_too_large_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let asset = |file: &str| json!([{"name": "a", "path": "/etc/a", "file": file}]);
+        let content = |file: &str| {
+            let cluster = cluster(dir.path(), &json!([]), &json!([]));
+            let asset: Vec<FileAsset> = serde_json::from_value(asset(file)).unwrap();
+            file_of(&cluster, &asset[0]).map(|file| file.content)
+        };
+        fs_err::write(dir.path().join("text"), "a\nb").unwrap();
+        fs_err::write(dir.path().join("bytes"), [0xff, 0x00]).unwrap();
+        fs_err::write(dir.path().join("large"), vec![b'a'; LARGEST + 1]).unwrap();
+        assert_eq!(content("text").unwrap(), Content::Text("a\nb".into()));
+        assert_eq!(content("bytes").unwrap(), Content::Base64("/wA=".into()));
+        let error = content("large").unwrap_err();
+        assert!(error.message().contains("has 1048577 bytes, and at most 1048576 can go along"), "{}", error.message());
+        assert!(content("missing").unwrap_err().message().contains("cannot be read"));
+    }
+
+    #[test]
+    fn turnups_own_units_know_the_files_and_others_are_told() {
+        let files = json!([{"name": "a", "path": "/etc/a", "content": "a",
+            "restarts": ["containerd.service", "ssh.service"]}]);
+        let assets = find(&files, &json!([]), "worker").unwrap();
+        let units = assets.arrange(own()).unwrap();
+        assert_eq!(units[0].restart_on, ["/etc/a"]);
+        assert_eq!(assets.files_beside(&units)[0].restarts, ["ssh.service"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! Files and programs of a person's own on hosts: what no single field of their records tells.
+//!
+//! Pure: it judges the texts of `phase2.host.file_assets` and `phase2.host.hooks`, whose single values are right already.
+
+use serde_json::Value;
+
+/// Where only turnup itself writes.
+const OWN: [&str; 3] = ["/var/lib/turnup/", "/opt/turnup/", "/etc/systemd/system/turnup-"];
+/// Fields of a hook that a unit file says itself.
+const SAID_BY_UNIT: [&str; 5] = ["before", "after", "requires", "run", "timeout"];
+
+/// Everything that is wrong with the files, each in one sentence.
+pub(super) fn find_mistakes_in_files(text: &str) -> Vec<String> {
+    judge_each(text, |file| {
+        [judge_source(file), judge_path(text_of(file, "path")), judge_mode(file), judge_units(file, &["restarts"])]
+    })
+}
+
+/// Everything that is wrong with the programs, each in one sentence.
+pub(super) fn find_mistakes_in_hooks(text: &str) -> Vec<String> {
+    judge_each(text, |hook| {
+        [
+            judge_program(hook),
+            judge_unit_file(hook),
+            judge_service(hook),
+            judge_units(hook, &["before", "after", "requires"]),
+        ]
+    })
+}
+
+/// The names of groups that an entry is for, with the entry's own.
+pub(super) fn groups_named(text: &str) -> Vec<(String, String)> {
+    let pairs = |entry: &Value| {
+        let name = text_of(entry, "name").to_owned();
+        list_of(entry, "groups").into_iter().map(move |group| (name.clone(), group.to_owned())).collect::<Vec<_>>()
+    };
+    records(text).iter().flat_map(pairs).collect()
+}
+
+fn records(text: &str) -> Vec<Value> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn judge_each<const N: usize>(text: &str, judge: impl Fn(&Value) -> [Option<String>; N]) -> Vec<String> {
+    let all = records(text).into_iter().flat_map(|entry| {
+        let name = text_of(&entry, "name").to_owned();
+        judge(&entry).into_iter().flatten().map(move |why| format!("{name}: {why}")).collect::<Vec<_>>()
+    });
+    all.collect()
+}
+
+fn text_of<'v>(entry: &'v Value, name: &str) -> &'v str {
+    entry.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list_of<'v>(entry: &'v Value, name: &str) -> Vec<&'v str> {
+    entry.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn judge_source(file: &Value) -> Option<String> {
+    let given: Vec<&str> = ["file", "url", "content"].into_iter().filter(|name| file.get(name).is_some()).collect();
+    match given.as_slice() {
+        [] => return Some("it has no content; give it one of file, url and content".to_owned()),
+        [_] => {}
+        [first, second, ..] => return Some(format!("it has both {first} and {second}; leave one out")),
+    }
+    let (url, sha256) = (text_of(file, "url"), file.get("sha256").map(|_| text_of(file, "sha256")));
+    let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    match (url, sha256) {
+        ("", None) => None,
+        ("", Some(_)) => Some("sha256 is the hash of what a url gives; leave it out".to_owned()),
+        (url, None) => Some(format!("{url} needs its sha256; look with: curl --location {url} | sha256sum")),
+        (_, Some(sha256)) => (!is_digest(sha256)).then(|| format!("{sha256} is no sha256: 64 digits, 0-9 and a-f")),
+    }
+}
+
+fn judge_path(path: &str) -> Option<String> {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
+    if !path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_plain)) {
+        return Some(format!("{path} is not the absolute path of a file"));
+    }
+    OWN.iter().any(|own| path.starts_with(own)).then(|| format!("{path} is a place of turnup's own"))
+}
+
+fn judge_mode(file: &Value) -> Option<String> {
+    let mode = file.get("mode").map(|_| text_of(file, "mode"))?;
+    let is_octal = matches!(mode.len(), 3 | 4) && mode.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+    (!is_octal).then(|| format!("the mode {mode} is not three or four octal digits, such as 0644"))
+}
+
+/// Their names are said in full: systemd would take one without an ending for a service here and for an error there.
+fn judge_units(entry: &Value, fields: &[&str]) -> Option<String> {
+    const ENDINGS: [&str; 6] = [".service", ".socket", ".timer", ".mount", ".target", ".path"];
+    let units = fields.iter().flat_map(|field| list_of(entry, field).into_iter().map(move |unit| (field, unit)));
+    let (field, unit) = units.into_iter().find(|(_, unit)| !ENDINGS.iter().any(|ending| unit.ends_with(ending)))?;
+    Some(format!("{unit} in {field} is no unit of systemd, such as {unit}.service"))
+}
+
+fn judge_program(hook: &Value) -> Option<String> {
+    match (hook.get("command").is_some(), hook.get("unit_file").is_some()) {
+        (false, false) => Some("it has no program; give it a command or a unit_file".to_owned()),
+        (true, true) => Some("it has both a command and a unit_file; leave one out".to_owned()),
+        _ => None,
+    }
+}
+
+fn judge_unit_file(hook: &Value) -> Option<String> {
+    hook.get("unit_file")?;
+    let twice = SAID_BY_UNIT.iter().find(|name| hook.get(**name).is_some())?;
+    Some(format!("a unit file says {twice} itself; leave it out here"))
+}
+
+fn judge_service(hook: &Value) -> Option<String> {
+    let is_service = text_of(hook, "run") == "always";
+    (is_service && hook.get("timeout").is_some())
+        .then(|| "a program that always runs has no timeout; leave it out".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn good_files_and_programs_have_no_mistakes() {
+        let sha256 = "0".repeat(64);
+        let files = json!([
+            {"name": "motd", "path": "/etc/motd", "content": "Hello", "mode": "0644", "restarts": ["ssh.service"]},
+            {"name": "ca", "path": "/etc/ca.crt", "file": "ca.crt", "mode": "444", "owner": "root"},
+            {"name": "tool", "path": "/usr/local/bin/tool", "url": "https://example.com/tool", "sha256": sha256},
+        ]);
+        let hooks = json!([
+            {"name": "disk", "command": "disk-setup", "before": ["containerd.service"], "run": "once", "timeout": "5m"},
+            {"name": "agent", "command": "agent", "run": "always"},
+            {"name": "own", "unit_file": "own.service", "disabled": true},
+        ]);
+        let none: Vec<String> = Vec::new();
+        assert_eq!(find_mistakes_in_files(&files.to_string()), none);
+        assert_eq!(find_mistakes_in_hooks(&hooks.to_string()), none);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_with_a_file_is_said() {
+        let cases = [
+            (json!({}), "it has no content; give it one of file, url and content"),
+            (json!({"content": "a", "file": "b"}), "it has both file and content; leave one out"),
+            (json!({"url": "https://example.com/a"}), "needs its sha256; look with: curl"),
+            (json!({"url": "https://example.com/a", "sha256": "AB"}), "AB is no sha256"),
+            (json!({"content": "a", "sha256": "ab"}), "sha256 is the hash of what a url gives"),
+            (json!({"content": "a", "path": "etc/motd"}), "etc/motd is not the absolute path of a file"),
+            (json!({"content": "a", "path": "/etc/"}), "/etc/ is not the absolute path"),
+            (json!({"content": "a", "path": "/etc/../motd"}), "is not the absolute path"),
+            (json!({"content": "a", "path": "/var/lib/turnup/a"}), "is a place of turnup's own"),
+            (json!({"content": "a", "mode": "0888"}), "the mode 0888 is not three or four octal digits"),
+            (
+                json!({"content": "a", "restarts": ["ssh"]}),
+                "ssh in restarts is no unit of systemd, such as ssh.service",
+            ),
+        ];
+        for (change, why) in cases {
+            let mut file = json!({"name": "a", "path": "/etc/a"});
+            file.as_object_mut()
+                .into_iter()
+                .for_each(|file| file.extend(change.as_object().cloned().unwrap_or_default()));
+            let mistakes = find_mistakes_in_files(&json!([file]).to_string());
+            assert!(mistakes.iter().any(|mistake| mistake.starts_with("a: ") && mistake.contains(why)), "{mistakes:?}");
+            assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+        }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_with_a_program_is_said() {
+        let cases = [
+            (json!({"name": "a"}), "it has no program; give it a command or a unit_file"),
+            (json!({"name": "a", "command": "b", "unit_file": "c"}), "it has both a command and a unit_file"),
+            (json!({"name": "a", "unit_file": "c", "run": "boot"}), "a unit file says run itself"),
+            (json!({"name": "a", "command": "b", "run": "always", "timeout": "5m"}), "has no timeout"),
+            (json!({"name": "a", "command": "b", "before": ["kubelet"]}), "kubelet in before is no unit of systemd"),
+        ];
+        for (hook, why) in cases {
+            let mistakes = find_mistakes_in_hooks(&json!([hook]).to_string());
+            assert!(mistakes.len() == 1 && mistakes[0].contains(why), "{mistakes:?}");
+        }
+    }
+
+    #[test]
+    fn groups_are_named_with_who_names_them() {
+        let text = json!([{"name": "a", "groups": ["x", "y"]}, {"name": "b"}]).to_string();
+        let pair = |name: &str, group: &str| (name.to_owned(), group.to_owned());
+        assert_eq!(groups_named(&text), [pair("a", "x"), pair("a", "y")]);
+    }
+}

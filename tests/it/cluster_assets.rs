@@ -1,0 +1,158 @@
+//! Files and programs of a person's own on a real host: written, run, changed and gone, and nothing of them left on the host.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::cluster_reset::{assert_same, look, on_host, settle};
+use crate::cluster_support::Site;
+
+const HOST: &str = "it-control-plane-0";
+const SUBNET: &str = "10.123.20.0/24";
+/// This machine, as the host sees it.
+const SERVER: (&str, u16) = ("10.123.20.1", 8099);
+const TOOL: &str = "#!/bin/sh\necho fetched >>/root/agent\nexec sleep infinity\n";
+
+/// Serves the one file for as long as the test goes on.
+fn serve() {
+    let listener = TcpListener::bind(SERVER).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let head = BufReader::new(&stream).lines().map_while(Result::ok);
+            assert!(head.take_while(|line| !line.is_empty()).count() > 0);
+            let length = TOOL.len();
+            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{TOOL}").unwrap();
+        }
+    });
+}
+
+/// The unit of somebody else that reads a file of ours.
+const READER: &str = "systemd-journald.service";
+
+fn files(motd: &str) -> Value {
+    json!([
+        {"name": "motd", "path": "/etc/motd", "content": motd, "mode": "0644"},
+        {"name": "script", "path": "/usr/local/bin/count", "file": "count.sh", "mode": "0755"},
+        {"name": "journal", "path": "/etc/systemd/journald.conf.d/own.conf", "file": format!("{motd}.conf"), "mode": "0644",
+         "owner": "daemon", "restarts": [READER]},
+        {"name": "tool", "path": "/usr/local/bin/agent", "url": format!("http://{}:{}/agent", SERVER.0, SERVER.1),
+         "sha256": hex::encode(Sha256::digest(TOOL)), "mode": "0755", "restarts": ["turnup-hook-agent.service"]},
+        {"name": "elsewhere", "path": "/etc/elsewhere", "content": "a worker's", "roles": ["worker"]},
+    ])
+}
+
+fn hooks(first: &str) -> Value {
+    json!([
+        {"name": "late", "command": "systemctl is-active kubelet >>/root/late", "after": ["kubelet.service"]},
+        {"name": "once", "command": "count once", "run": "once", "before": ["containerd.service"], "requires": ["turnup-hook-first.service"]},
+        {"name": "first", "command": first, "timeout": "30s"},
+        {"name": "agent", "command": "exec /usr/local/bin/agent", "run": "always"},
+        {"name": "own", "unit_file": "own.service"},
+        {"name": "asleep", "command": "count asleep", "disabled": true},
+    ])
+}
+
+fn configure(site: &Site, files: &Value, hooks: &Value) {
+    let set = [format!("phase2.host.file_assets={files}"), format!("phase2.host.hooks={hooks}")];
+    site.ok(&["config", "set", &set[0], &set[1]]);
+}
+
+#[test]
+fn files_and_programs_of_ones_own_come_change_and_go() {
+    let Some(site) = Site::of_cluster("assets", SUBNET, 0) else { return };
+    let write = |name: &str, text: &str| fs_err::write(site.dir.join(name), text).unwrap();
+    write("count.sh", "#!/bin/sh\necho \"$1 $(systemctl is-active containerd)\" >>/root/count\n");
+    write(
+        "own.service",
+        "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/local/bin/count own\n[Install]\nWantedBy=multi-user.target\n",
+    );
+    write("Hello.conf", "[Journal]\nSystemMaxUse=20M\n");
+    write("Changed.conf", "[Journal]\nSystemMaxUse=21M\n");
+    site.ok(&["provision"]);
+    settle(&site);
+    on_host(&site, HOST, "echo before >/etc/motd");
+    let before = look(&site, HOST);
+    serve();
+    what_turnup_writes_itself_is_refused(&site);
+    what_fails_stops_the_host_and_says_so(&site);
+    let ran = |script: &str| on_host(&site, HOST, script);
+    configure(&site, &files("Hello"), &hooks("count first"));
+    site.ok(&["up"]);
+    assert_eq!(
+        ran("cat /etc/motd; stat --format=%a:%U:%G /etc/systemd/journald.conf.d/own.conf"),
+        "Hello\n644:daemon:daemon\n"
+    );
+    assert_eq!(
+        ran("cat /root/count"),
+        "first inactive\nonce inactive\nown inactive\n",
+        "before anything else, each after whom it needs"
+    );
+    assert_eq!(
+        ran("cat /root/late; cat /root/agent; ls /etc/elsewhere 2>&1 || true"),
+        "active\nfetched\nls: cannot access '/etc/elsewhere': No such file or directory\n"
+    );
+    assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
+    site.ok(&["up"]);
+    assert_eq!(ran("wc -l </root/count").trim(), "3", "a second run starts nothing anew");
+    a_change_reaches_what_it_is_for(&site);
+    what_is_gone_is_put_back(&site);
+    on_host(&site, HOST, "rm /root/count /root/late /root/agent");
+    site.ok(&["reset", HOST, "--yes"]);
+    assert_same(&before, &look(&site, HOST), "the host after reset");
+    site.ok(&["down", "--yes"]);
+}
+
+fn what_turnup_writes_itself_is_refused(site: &Site) {
+    configure(site, &json!([{"name": "own", "path": "/etc/containerd/config.toml", "content": "a"}]), &json!([]));
+    let refused = site.fails(3, &["up"]);
+    assert!(
+        refused.err.contains("phase2.host.file_assets: turnup writes /etc/containerd/config.toml itself"),
+        "{refused}"
+    );
+}
+
+fn what_fails_stops_the_host_and_says_so(site: &Site) {
+    configure(site, &files("Hello"), &hooks("echo the disk is on fire; exit 7"));
+    let failed = site.run(&["up"]);
+    assert_eq!(failed.code, Some(1), "{failed}");
+    for words in ["turnup-hook-first.service", "the disk is on fire"] {
+        assert!(failed.err.contains(words), "{words}: {failed}");
+    }
+    assert_eq!(on_host(site, HOST, "systemctl is-active containerd kubelet || true"), "inactive\ninactive\n");
+    on_host(site, HOST, "rm -f /root/count /root/agent");
+}
+
+fn a_change_reaches_what_it_is_for(site: &Site) {
+    let started = || on_host(site, HOST, &format!("systemctl show --property=ActiveEnterTimestampMonotonic {READER}"));
+    let before = started();
+    configure(site, &files("Changed"), &hooks("count again"));
+    let plan = site.ok(&["plan"]).out;
+    for words in ["/etc/motd", "turnup-hook-first.service", READER] {
+        assert!(plan.contains(words), "{words}: {plan}");
+    }
+    site.ok(&["up"]);
+    assert_ne!(started(), before, "{READER} reads its file anew");
+    assert_eq!(
+        on_host(site, HOST, "cat /etc/motd; tail -n 1 /root/count; wc -l </root/count"),
+        "Changed\nagain active\n4\n"
+    );
+}
+
+fn what_is_gone_is_put_back(site: &Site) {
+    configure(site, &json!([]), &json!([]));
+    let plan = site.ok(&["plan"]).out;
+    assert!(plan.contains("turnup-hook-agent.service") && plan.contains("/usr/local/bin/agent"), "{plan}");
+    site.ok(&["up"]);
+    let script = "cat /etc/motd; ls /usr/local/bin/agent /etc/systemd/system/turnup-hook-agent.service 2>/dev/null; systemctl is-active turnup-hook-agent || true";
+    assert_eq!(on_host(site, HOST, script), "before\ninactive\n");
+    assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
+    // Whatever comes to its place now is somebody else's.
+    on_host(site, HOST, "echo mine >/etc/motd");
+    site.ok(&["up"]);
+    assert_eq!(on_host(site, HOST, "cat /etc/motd"), "mine\n");
+    on_host(site, HOST, "echo before >/etc/motd");
+}
