@@ -3,6 +3,7 @@
 //! The result is a pure function of its inputs: the same inputs give the same bytes. It writes nothing and asks no host.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
@@ -115,7 +116,15 @@ impl Completion<'_> {
         let is_worker = |group: &Group| group.role == Role::Worker;
         let come_alone = user_data::groups(self.cluster).is_ok_and(|groups| groups.iter().any(is_worker));
         let has_workers = come_alone || self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
-        Outfit { cluster: self.cluster, artifacts: self.artifacts, seat, facts, has_workers }
+        let api_here = self.find_api_here(seat.role);
+        Outfit { cluster: self.cluster, artifacts: self.artifacts, seat, facts, has_workers, api_here }
+    }
+
+    /// Where one of several control-plane hosts is to find its own API server: at the address before all of them. A name may stand for
+    /// other addresses tomorrow, and clouds that give one lead a host back to itself.
+    fn find_api_here(&self, role: Role) -> Option<Ipv4Addr> {
+        let is_one_of_several = role == Role::ControlPlane && self.handoff.control_planes().count() > 1;
+        self.handoff.api.host_for_nodes().parse().ok().filter(|_| is_one_of_several)
     }
 
     fn reference(&self, image: &str) -> Result<String> {
@@ -279,6 +288,7 @@ mod tests {
     use crate::artifacts::{Lock, Obtained};
     use crate::config::{Settings, TreeSource};
     use crate::document::Document as _;
+    use crate::node::complete::API_UNIT;
 
     const HANDOFF: &str = r#"{
         "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
@@ -381,6 +391,33 @@ mod tests {
             insta::assert_snapshot!(text);
             let names: Vec<&str> = with.units.iter().map(|unit| unit.name.as_str()).collect();
             assert_eq!(names, ["containerd.service", "turnup-mounts.service", "kubelet.service"]);
+        });
+    }
+
+    #[test]
+    fn each_of_several_control_plane_hosts_reaches_its_own_api_server() {
+        let names = |completion: &Completion<'_>, host: usize| {
+            let (complete, _) = completion.complete(&completion.handoff.hosts[host], &facts()).unwrap();
+            complete.units
+        };
+        with_completion(&[], |completion| {
+            let alone = names(completion, 0);
+            assert!(!alone.iter().any(|unit| unit.name == API_UNIT), "the one host is the address");
+            let mut handoff = completion.handoff.clone();
+            handoff.hosts[1].role = Role::ControlPlane;
+            handoff.api.internal_host = Some("10.117.0.99".into());
+            let several = Completion { handoff: &handoff, ..*completion };
+            let pki = Pki::new(&several.cluster.store);
+            for leaf in several.leaves().unwrap() {
+                pki.ensure_leaf(&leaf).unwrap();
+            }
+            let units = names(&several, 0);
+            let order: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
+            assert_eq!(order, ["containerd.service", API_UNIT, "kubelet.service"]);
+            insta::assert_snapshot!(units[1].text);
+            handoff.api.internal_host = Some("api.example.com".into());
+            let named = Completion { handoff: &handoff, ..*completion };
+            assert_eq!(names(&named, 0).len(), 2);
         });
     }
 

@@ -1,6 +1,7 @@
 //! What kubelet and containerd need on every node: configuration files, units, kernel settings.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use crate::config::TreeSource;
 use crate::error::{Error, Result};
 use crate::node::Facts;
 use crate::node::boot::TURNUP;
-use crate::node::complete::{BOOTSTRAP_KUBECONFIG, MOUNTS_UNIT, Unit};
+use crate::node::complete::{API_UNIT, BOOTSTRAP_KUBECONFIG, MOUNTS_UNIT, Unit};
 use crate::provision::Role;
 
 use super::comers::GROUP;
@@ -34,6 +35,8 @@ pub(super) struct Agents<'a> {
     pub(super) pause: String,
     /// Mount points of disks without which kubelet must not start.
     pub(super) mounts: Vec<String>,
+    /// The address of all API servers, where this host is to reach its own.
+    pub(super) api_here: Option<Ipv4Addr>,
     /// Whether pods of users must stay off this node.
     pub(super) tainted: bool,
 }
@@ -143,6 +146,8 @@ impl Agents<'_> {
             lowers_oom_score => self.facts.lowers_oom_score,
             mounts => &self.mounts,
             mounts_unit => MOUNTS_UNIT,
+            api_here => self.api_here.map(|address| address.to_string()),
+            api_port => self.settings.api_port,
         };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = template::render(self.source, &format!("templates/bootstrap/{name}"), &context)?;
@@ -155,6 +160,9 @@ impl Agents<'_> {
             vec![unit("containerd.service", &["/etc/containerd/config.toml", "/opt/turnup/bin/containerd"])?];
         if !self.mounts.is_empty() {
             units.push(unit(MOUNTS_UNIT, &[])?);
+        }
+        if self.api_here.is_some() {
+            units.push(unit(API_UNIT, &[])?);
         }
         units.push(unit("kubelet.service", &kubelet)?);
         Ok(units)

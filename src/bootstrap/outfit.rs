@@ -3,6 +3,7 @@
 //! No certificate of a host's own and no secret is in it. A pure function, as `complete` is; it writes nothing and asks no host.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use sha2::{Digest as _, Sha256};
 
@@ -85,6 +86,8 @@ pub(super) struct Outfit<'a> {
     pub(super) facts: &'a Facts,
     /// Whether there are workers: the control plane is kept free of pods of users then.
     pub(super) has_workers: bool,
+    /// The address of all API servers, where the host is to reach its own.
+    pub(super) api_here: Option<Ipv4Addr>,
 }
 
 impl<'a> Outfit<'a> {
@@ -164,6 +167,7 @@ impl<'a> Outfit<'a> {
             facts: self.facts,
             pause: self.artifacts.reference("pause")?,
             mounts: self.etcd_disk().map(|_| ETCD_DISK.to_owned()).into_iter().collect(),
+            api_here: self.api_here,
             tainted: self.seat.role == Role::ControlPlane && self.has_workers,
         })
     }

@@ -92,6 +92,16 @@ fn three() -> Vec<(String, bool)> {
     ["m1", "m2", "m3"].map(|name| (name.to_owned(), true)).into()
 }
 
+/// Each control-plane host asks its own API server at the balancer's address; the worker asks the balancer.
+fn each_asks_its_own(site: &Site) {
+    for (name, host) in HOSTS {
+        let counted = on_host(site, host, "nft list table ip turnup-api 2>/dev/null || true");
+        let packets = counted.split("counter packets ").nth(1).and_then(|rest| rest.split(' ').next());
+        let packets = packets.map(|packets| packets.parse::<u32>().unwrap());
+        assert_eq!(packets.is_some_and(|packets| packets > 0), name != "w1", "{name}: {counted}");
+    }
+}
+
 fn timed<R>(what: &str, act: impl FnOnce() -> R) -> R {
     let start = Instant::now();
     let result = act();
@@ -159,6 +169,7 @@ fn three_control_planes_live_through_what_one_of_them_does_not() {
 
     timed("three control-plane hosts and a worker", || site.lent(0, &["up"]));
     assert_eq!(members(&site), three());
+    each_asks_its_own(&site);
     assert_eq!(site.lent(0, &["plan"]).out.trim(), "nothing to do");
     kubectl_ok(&site, &["create", "configmap", "kept", "--from-literal=word=kept"]);
 

@@ -175,7 +175,7 @@ fn boot_of(
 ) -> Result<Boot> {
     let marked = marked(facts);
     let seat = Seat::of_group(group);
-    let outfit = Outfit { cluster, artifacts, seat, facts: &marked, has_workers: true };
+    let outfit = Outfit { cluster, artifacts, seat, facts: &marked, has_workers: true, api_here: None };
     let (complete, bootstrap_kubeconfig) = match pass {
         None => (outfit.machine()?, None),
         Some(pass) => {
