@@ -96,19 +96,17 @@ fn group_of<'s>(seat: &Seat<'s>) -> &'s str {
 /// Of those with one path the one that says most exactly for whom it is: for groups, for roles, for all.
 fn choose<'f>(files: &[&'f FileAsset]) -> Result<Vec<&'f FileAsset>> {
     let exactness = |file: &FileAsset| (!file.groups.is_empty(), !file.roles.is_empty());
-    let mut chosen: Vec<&FileAsset> = Vec::new();
+    let mut chosen = Vec::new();
     for file in files {
-        let Some(other) = chosen.iter_mut().find(|other| other.path == file.path) else {
-            chosen.push(file);
+        let rivals = || files.iter().filter(|other| other.path == file.path && other.name != file.name);
+        if rivals().any(|other| exactness(other) > exactness(file)) {
             continue;
-        };
-        if exactness(other) == exactness(file) {
-            let message = format!("{FILES}: {} and {} both are {} of the same hosts", other.name, file.name, file.path);
+        }
+        if let Some(other) = rivals().find(|other| exactness(other) == exactness(file)) {
+            let message = format!("{FILES}: {} and {} both are {} of the same hosts", file.name, other.name, file.path);
             return Err(Error::config(message).hint("give each other roles or groups, or leave one out"));
         }
-        if exactness(other) < exactness(file) {
-            *other = file;
-        }
+        chosen.push(*file);
     }
     Ok(chosen)
 }
@@ -321,6 +319,8 @@ mod tests {
         let error = find(&twins, &json!([]), "worker").unwrap_err();
         assert!(error.message().contains("a and b both are /etc/motd of the same hosts"), "{}", error.message());
         assert!(find(&twins, &json!([]), "control-plane").is_ok());
+        let overruled = json!([twins[0], twins[1], files[0]]);
+        assert_eq!(find(&overruled, &json!([]), "worker").unwrap().files.len(), 1, "nobody gets either of them");
     }
 
     #[test]

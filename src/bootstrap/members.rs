@@ -116,6 +116,12 @@ impl Members {
         Ok(Self::find(&cluster.store)?.unwrap_or_else(|| Self::all_at_once(handoff)))
     }
 
+    /// How many members have to start side by side: as long as they were no majority once, none is ready before more than half of them are.
+    pub(super) fn count_at_once(store: &Store, handoff: &Handoff) -> Result<usize> {
+        let is_founded = Self::find(store)?.is_some_and(|known| known.stage == Stage::Founded);
+        Ok(if is_founded { 1 } else { handoff.control_planes().count() / 2 + 1 })
+    }
+
     /// All control-plane hosts of the hand-off, none of which has an etcd yet.
     pub(super) fn all_at_once(handoff: &Handoff) -> Self {
         let first: Vec<String> = handoff.control_planes().map(name_and_url).collect();
@@ -267,6 +273,19 @@ mod tests {
         assert_eq!((planned.all.len(), left.len()), (1, 0));
         assert_eq!(planned.all[0].first, ["a=https://10.0.0.1:2380"]);
         assert_eq!(planned.all[0].cluster_state(), "new");
+    }
+
+    #[test]
+    fn they_start_side_by_side_until_they_were_a_majority() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let count = || Members::count_at_once(&store, &handoff_of(&THREE)).unwrap();
+        assert_eq!((count(), Members::count_at_once(&store, &handoff_of(&THREE[..1])).unwrap()), (2, 1));
+        for (stage, expected) in [(Stage::Begun, 2), (Stage::Founded, 1)] {
+            let known = Members { stage, ..members(&THREE) };
+            store.write_file(FILE, crate::document::render(FILE, &known).unwrap().as_bytes(), 0o600).unwrap();
+            assert_eq!(count(), expected);
+        }
     }
 
     #[test]

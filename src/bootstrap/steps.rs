@@ -43,8 +43,9 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let mut manifest = cluster.manifest("bootstrap")?;
     // Nobody waits for hosts of groups where there are none.
     manifest.steps.retain(|step| step.name != "groups" || !handoff.groups.is_empty());
-    Ok(cluster
-        .phase("bootstrap", manifest, cluster.phase_hosts()?)
+    let mut phase = cluster.phase("bootstrap", manifest, cluster.phase_hosts()?);
+    phase.at_once = Members::count_at_once(&cluster.store, &handoff)?;
+    Ok(phase
         .with("artifacts", Artifacts(step()))
         .with("pki", Certificates(step()))
         .with("members", Membership(step()))

@@ -53,6 +53,8 @@ pub struct Phase {
     pub settings: Inputs,
     /// What custom steps may know and use of the cluster.
     pub surroundings: Option<Arc<dyn Surroundings>>,
+    /// How many of its tasks must run side by side, because each waits for the others; 1 where none does.
+    pub at_once: usize,
 }
 
 impl Phase {
@@ -67,6 +69,7 @@ impl Phase {
             work_dir: ".".into(),
             settings: Inputs::new(),
             surroundings: None,
+            at_once: 1,
         }
     }
 
@@ -200,6 +203,7 @@ impl<'a> Engine<'a> {
     pub fn run(&mut self, phase: &Phase) -> Result<Summary> {
         let start = Instant::now();
         signals::check()?;
+        self.require_room(phase)?;
         let actions = phase.all_actions(self.store)?;
         let tasks = expand(phase);
         let state = self.forget_gone(phase)?;
@@ -222,6 +226,17 @@ impl<'a> Engine<'a> {
         }
         let full = self.max_failures.filter(|_| board.is_full());
         Err(failure::into_error(&phase.name, board.failures, &board.blocked, board.left, full, &self.next_command))
+    }
+
+    /// What waits for each other would wait for ever when it may not run side by side.
+    fn require_room(&self, phase: &Phase) -> Result<()> {
+        if phase.at_once <= self.parallel {
+            return Ok(());
+        }
+        let (needed, name) = (phase.at_once, &phase.name);
+        let message =
+            format!("{needed} steps of the phase {name} wait for each other, and --parallel is {}", self.parallel);
+        Err(Error::usage(message).hint(format!("{} --parallel {needed}", self.next_command)))
     }
 
     /// Drops the records of hosts and steps that are gone; returns the state from which this run sets out. Each task is judged once and

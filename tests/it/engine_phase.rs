@@ -122,6 +122,22 @@ fn a_plan_says_what_and_why() {
 }
 
 #[test]
+fn what_waits_for_each_other_is_not_begun_one_after_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (knob(&[]), knob(&[]));
+    let phase = Phase { at_once: 2, ..phase(&["h0", "h1"], &one, &two) };
+    let run = |parallel| {
+        let store = Store::open(dir.path()).unwrap();
+        let lock = store.lock("test").unwrap();
+        Engine::new(&store, &lock, Sink::null()).parallel(parallel).run(&phase)
+    };
+    let error = run(1).unwrap_err();
+    assert_eq!(error.message(), "2 steps of the phase p wait for each other, and --parallel is 1");
+    assert_eq!((error.next(), one.runs.load(Ordering::SeqCst)), (Some("turnup up --parallel 2"), 0));
+    assert_eq!(run(2).unwrap().ran, 3);
+}
+
+#[test]
 fn a_second_run_does_nothing_and_a_gone_host_is_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let (one, two) = (knob(&[]), knob(&[]));
