@@ -14,7 +14,7 @@ fn list(count: usize) -> Vec<Value> {
         json!({
             "name": format!("h{index}"),
             "role": if index == 0 { "control-plane" } else { "worker" },
-            "address": format!("10.125.0.{}", index + 1),
+            "address": format!("10.125.{}.{}", index / 250, index % 250 + 1),
             "host_key": format!("ssh-ed25519 AAAA{index}"),
         })
     };
@@ -71,6 +71,36 @@ fn only_hosts_that_cannot_be_reached_are_asked_again() {
     let ended = simulation.ok(&["provision"]);
     assert!(ended.err.contains("1 of 4 hosts cannot be reached: tried again in 2 s"), "{ended}");
     assert!(ended.err.contains("4 hosts can become nodes"), "{ended}");
+}
+
+#[test]
+fn a_thousand_hosts_are_looked_at_in_one_run_and_the_wrong_ones_named() {
+    let simulation = Simulation::new(1);
+    // More than one argument of a command holds.
+    let file = simulation.path("work/.config.json");
+    let mut config: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
+    config["phase1"]["baremetal"]["hosts"] = json!(list(1000));
+    fs_err::write(&file, config.to_string()).unwrap();
+    let no_root = "sudo: a password is required\n";
+    let denied = "root@10.125.3.250: Permission denied (publickey).\n";
+    simulation.script(&[
+        json!({"tool": "ssh", "when": ["10.125.2.17 ", "look"], "exit": 1, "stderr": no_root}),
+        json!({"tool": "ssh", "when": ["10.125.3.250 "], "exit": 255, "stderr": denied}),
+    ]);
+    let ended = simulation.run(&["provision"]);
+    assert_eq!(ended.code, 4, "{ended}");
+    for words in ["2 of 1000 hosts cannot become nodes", "h516: ", "h999: cannot reach root@10.125.3.250"] {
+        assert!(ended.err.contains(words), "{words}: {ended}");
+    }
+    assert!(!simulation.state("outputs/provision.json").exists(), "nothing was handed over");
+    simulation.script(&[]);
+    let ended = simulation.ok(&["provision"]);
+    assert!(ended.err.contains("1000 hosts can become nodes"), "{ended}");
+    let handoff: Value =
+        serde_json::from_str(&fs_err::read_to_string(simulation.state("outputs/provision.json")).unwrap()).unwrap();
+    assert_eq!(handoff["hosts"].as_array().unwrap().len(), 1000);
+    let lines = ended.err.lines().count();
+    assert!(lines < 60, "{lines} lines for a thousand hosts:\n{ended}");
 }
 
 #[test]

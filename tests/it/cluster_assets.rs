@@ -14,7 +14,7 @@ const HOST: &str = "it-control-plane-0";
 const SUBNET: &str = "10.123.20.0/24";
 /// This machine, as the host sees it.
 const SERVER: (&str, u16) = ("10.123.20.1", 8099);
-const TOOL: &str = "#!/bin/sh\necho fetched >>/root/agent\nexec sleep infinity\n";
+const TOOL: &str = "#!/bin/sh\necho fetched >>/srv/agent\nexec sleep infinity\n";
 
 /// Serves the one file for as long as the test goes on.
 fn serve() {
@@ -47,7 +47,7 @@ fn files(motd: &str) -> Value {
 
 fn hooks(first: &str) -> Value {
     json!([
-        {"name": "late", "command": "systemctl is-active kubelet >>/root/late", "after": ["kubelet.service"]},
+        {"name": "late", "command": "systemctl is-active kubelet >>/srv/late", "after": ["kubelet.service"]},
         {"name": "once", "command": "count once", "run": "once", "before": ["containerd.service"], "requires": ["turnup-hook-first.service"]},
         {"name": "first", "command": first, "timeout": "30s"},
         {"name": "agent", "command": "exec /usr/local/bin/agent", "run": "always"},
@@ -65,7 +65,7 @@ fn configure(site: &Site, files: &Value, hooks: &Value) {
 fn files_and_programs_of_ones_own_come_change_and_go() {
     let Some(site) = Site::of_cluster("assets", SUBNET, 0) else { return };
     let write = |name: &str, text: &str| fs_err::write(site.dir.join(name), text).unwrap();
-    write("count.sh", "#!/bin/sh\necho \"$1 $(systemctl is-active containerd)\" >>/root/count\n");
+    write("count.sh", "#!/bin/sh\necho \"$1 $(systemctl is-active containerd)\" >>/srv/count\n");
     write(
         "own.service",
         "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/local/bin/count own\n[Install]\nWantedBy=multi-user.target\n",
@@ -87,20 +87,20 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
         "Hello\n644:daemon:daemon\n"
     );
     assert_eq!(
-        ran("cat /root/count"),
+        ran("cat /srv/count"),
         "first inactive\nonce inactive\nown inactive\n",
         "before anything else, each after whom it needs"
     );
     assert_eq!(
-        ran("cat /root/late; cat /root/agent; ls /etc/elsewhere 2>&1 || true"),
+        ran("cat /srv/late; cat /srv/agent; ls /etc/elsewhere 2>&1 || true"),
         "active\nfetched\nls: cannot access '/etc/elsewhere': No such file or directory\n"
     );
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
     site.ok(&["up"]);
-    assert_eq!(ran("wc -l </root/count").trim(), "3", "a second run starts nothing anew");
+    assert_eq!(ran("wc -l </srv/count").trim(), "3", "a second run starts nothing anew");
     a_change_reaches_what_it_is_for(&site);
     what_is_gone_is_put_back(&site);
-    on_host(&site, HOST, "rm /root/count /root/late /root/agent");
+    on_host(&site, HOST, "rm /srv/count /srv/late /srv/agent");
     site.ok(&["reset", HOST, "--yes"]);
     assert_same(&before, &look(&site, HOST), "the host after reset");
     site.ok(&["down", "--yes"]);
@@ -123,7 +123,7 @@ fn what_fails_stops_the_host_and_says_so(site: &Site) {
         assert!(failed.err.contains(words), "{words}: {failed}");
     }
     assert_eq!(on_host(site, HOST, "systemctl is-active containerd kubelet || true"), "inactive\ninactive\n");
-    on_host(site, HOST, "rm -f /root/count /root/agent");
+    on_host(site, HOST, "rm -f /srv/count /srv/agent");
 }
 
 fn a_change_reaches_what_it_is_for(site: &Site) {
@@ -137,7 +137,7 @@ fn a_change_reaches_what_it_is_for(site: &Site) {
     site.ok(&["up"]);
     assert_ne!(started(), before, "{READER} reads its file anew");
     assert_eq!(
-        on_host(site, HOST, "cat /etc/motd; tail -n 1 /root/count; wc -l </root/count"),
+        on_host(site, HOST, "cat /etc/motd; tail -n 1 /srv/count; wc -l </srv/count"),
         "Changed\nagain active\n4\n"
     );
 }

@@ -24,8 +24,6 @@ const PATIENCE: Duration = Duration::from_mins(5);
 const COLD_CACHE: Duration = Duration::from_hours(1);
 /// Terraform finishes its resource after the death of turnup; nobody else may take as long.
 const LAST_BREATH: Duration = Duration::from_secs(40);
-/// The configuration and the state of a second cluster, on hosts of the first.
-const LENT: [&str; 4] = ["--config", "lent.json", "--state-dir", "second"];
 /// Programs without which no local host can be made.
 const TOOLS: [&str; 8] = ["ip", "mount", "nsenter", "setpriv", "setsid", "ssh", "systemd-nspawn", "unshare"];
 
@@ -182,21 +180,6 @@ impl Site {
         let done = self.run(args);
         assert_eq!(done.code, Some(code), "{done}");
         done
-    }
-
-    /// Runs what must end with this exit code, with the other configuration and state: those of a cluster on lent hosts.
-    #[track_caller]
-    pub(crate) fn lent(&self, code: i32, args: &[&str]) -> Done {
-        let done = self.start(&[&LENT[..], args].concat()).wait(Duration::from_mins(8));
-        assert_eq!(done.code, Some(code), "{done}");
-        done
-    }
-
-    /// kubectl for the cluster of this name on lent hosts.
-    pub(crate) fn lent_kubectl(&self, cluster: &str) -> Command {
-        let mut kubectl = Command::new(self.ok(&["artifacts", "path", "kubectl"]).out.trim());
-        kubectl.env("KUBECONFIG", self.dir.join(format!("second/{cluster}/kubeconfig")));
-        kubectl
     }
 
     /// `turnup up --output json`, which must work; the events.

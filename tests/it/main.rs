@@ -25,6 +25,7 @@ mod cluster_cloud;
 mod cluster_crash;
 mod cluster_disk;
 mod cluster_faults;
+mod cluster_lent;
 mod cluster_life;
 mod cluster_members;
 mod cluster_reset;
