@@ -35,10 +35,12 @@ fn texts(value: &Value) -> BTreeSet<String> {
     value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// All files that `render` writes for the configuration with this change; none when it cannot be turned up.
-fn render(desk: &Desk, change: Option<(&str, &str)>) -> Option<BTreeMap<String, String>> {
+/// All files that `render` writes for the configuration with these changes; none when it cannot be turned up.
+fn render(desk: &Desk, changes: &[(&str, &str)]) -> Option<BTreeMap<String, String>> {
     let before = desk.read(".config.json");
-    let is_set = change.is_none_or(|(name, value)| desk.run(&["config", "set", &format!("{name}={value}")]).code == 0);
+    let changes: Vec<String> = changes.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let set: Vec<&str> = ["config", "set"].into_iter().chain(changes.iter().map(String::as_str)).collect();
+    let is_set = changes.is_empty() || desk.run(&set).code == 0;
     let to = tempfile::tempdir_in(desk.dir.path()).unwrap();
     let rendered = is_set && desk.run(&["render", "--to", to.path().to_str().unwrap()]).code == 0;
     desk.write(".config.json", &before);
@@ -74,7 +76,7 @@ fn settings(desk: &Desk) -> Vec<(String, bool)> {
 /// What one target's rendered files say, compared with `where` for each setting; returns how many reach a file.
 fn compare(target: &str) -> usize {
     let desk = desk(target);
-    let base = render(&desk, None).unwrap();
+    let base = render(&desk, &[]).unwrap();
     let mut reaching = 0;
     for (name, acted_on) in settings(&desk) {
         // The directory that everything is named by is another one then. What no target acts on is asked once.
@@ -88,10 +90,10 @@ fn compare(target: &str) -> usize {
             continue;
         }
         let tried = texts(&said["tried"]);
-        let rendered = tried.iter().filter_map(|value| render(&desk, Some((&name, value))));
+        let rendered = tried.iter().filter_map(|value| render(&desk, &[(&name, value)]));
         let found: BTreeSet<String> = rendered.flat_map(|after| different(&base, &after)).collect();
         // `where` also tries what the present answers do not let a person set.
-        let complete = tried.iter().all(|value| render(&desk, Some((&name, value))).is_some());
+        let complete = tried.iter().all(|value| render(&desk, &[(&name, value)]).is_some());
         assert!(found.is_subset(&files) && (!complete || found == files), "{target} {name}: {found:?}, said {files:?}");
         if said["unknown_because"].is_string() {
             assert!(said["places"].is_null() && said["steps"].is_null(), "not known is not none: {said:#}");
@@ -130,6 +132,9 @@ const SHARED: [&str; 10] = [
 const ELSEWHERE: [&str; 4] =
     ["phase1.etcd_volume.keep", "phase1.ssh.bastion_host", "phase1.ssh.bastion_port", "phase1.ssh.bastion_user"];
 
+/// What no answer changes alone: a private zone of Azure's is another zone than a public one.
+const TOGETHER: [(&str, &str); 1] = [("azure", "phase1.dns.private_zone")];
+
 /// A cloud's configuration with these answers.
 fn cloud_desk(target: &str, answers: &[&str]) -> Desk {
     let desk = desk("local");
@@ -162,12 +167,12 @@ fn every_setting_reaches(target: &str, rounds: &[&[&str]], known: &[Known<'_>]) 
     for answers in rounds {
         lost = find_lost(target, answers, lost);
     }
-    lost.retain(|name| !ELSEWHERE.contains(&name.as_str()));
+    lost.retain(|name| !ELSEWHERE.contains(&name.as_str()) && !TOGETHER.contains(&(target, name.as_str())));
     assert_eq!(lost, known.iter().map(|(_, name, _)| (*name).to_owned()).collect());
     for (answers, name, value) in known {
         let desk = cloud_desk(target, answers);
         desk.write("secret", "s");
-        let (before, after) = (render(&desk, None).unwrap(), render(&desk, Some((name, value))));
+        let (before, after) = (render(&desk, &[]).unwrap(), render(&desk, &[(name, value)]));
         let files = different(&before, &after.unwrap_or_else(|| panic!("{name}={value} is refused")));
         assert!(files.contains("provision/terraform.tfvars.json"), "{name}={value}: {files:?}");
     }
@@ -180,11 +185,14 @@ fn every_setting_of_google_reaches_its_module() {
     let rounds: [&[&str]; 4] = [
         &[],
         &["phase1.api.exposure=load-balancer", "phase1.ssh.bastion=create"],
-        &["phase1.gce.network=mine", "phase1.gce.public_addresses=n"],
+        &["phase1.gce.network=mine", "phase1.gce.public_addresses=n", "phase1.api.external=n"],
         &["phase1.api.exposure=dns", "phase1.dns.provider=clouddns", "phase1.dns.zone=z"],
     ];
-    let known: [Known<'_>; 2] =
-        [(&[], "phase1.gce.control_plane_instance_type", "n2-standard-2"), (&[], "phase1.gce.zone", "us-central1-c")];
+    let known: [Known<'_>; 3] = [
+        (&["phase1.dns.provider=clouddns", "phase1.dns.zone=z"], "phase1.dns.provider", "hosts"),
+        (&[], "phase1.gce.control_plane_instance_type", "n2-standard-2"),
+        (&[], "phase1.gce.zone", "us-central1-c"),
+    ];
     every_setting_reaches("gce", &rounds, &known);
 }
 
@@ -227,9 +235,16 @@ fn every_setting_of_azure_reaches_its_module() {
         &["phase1.azure.public_addresses=n"],
         &[&named[..], &[&zone]].concat(),
     ];
-    // A private zone of Azure's is another zone than a public one, so no answer but both can change: one cloud further it can.
     let private = [&named[..], &["phase1.dns.private_zone=y"]].concat();
+    let desk = cloud_desk("azure", &[&named[..], &[&zone]].concat());
+    let inner = id("Microsoft.Network/privateDnsZones");
+    let is_private = |changes: &[(&str, &str)]| {
+        let variables = &render(&desk, changes).unwrap()["provision/terraform.tfvars.json"];
+        serde_json::from_str::<Value>(variables).unwrap()["cluster"]["dns"]["private"] == true
+    };
+    assert!(!is_private(&[]) && is_private(&[(TOGETHER[0].1, "y"), ("phase1.dns.zone", &inner)]));
     let identity = id("Microsoft.ManagedIdentity/userAssignedIdentities");
+    let in_zone = ["phase1.dns.provider=azuredns", "phase1.dns.domain=example.com", &zone];
     let known: [Known<'_>; 14] = [
         (&[], "phase1.api.static_address", &id("Microsoft.Network/publicIPAddresses")),
         (&["phase1.azure.client_id=c"], "phase1.azure.client_secret_file", "secret"),
@@ -241,8 +256,8 @@ fn every_setting_of_azure_reaches_its_module() {
         (&[], "phase1.azure.subnet_cidr", "10.240.0.0/20"),
         (&[], "phase1.azure.vnet_cidr", "10.240.0.0/17"),
         (&[], "phase1.azure.vnet_id", &id("Microsoft.Network/virtualNetworks")),
-        (&["phase1.dns.provider=route53"], "phase1.dns.private_zone", "y"),
-        (&private, "phase1.dns.zone", &id("Microsoft.Network/privateDnsZones")),
+        (&in_zone, "phase1.dns.provider", "hosts"),
+        (&private, "phase1.dns.zone", &inner),
         (&[], "phase1.etcd_volume.kms_key", &id("Microsoft.Compute/diskEncryptionSets")),
         (&[], "phase1.node_groups", ONE_GROUP),
     ];

@@ -287,13 +287,6 @@ impl Aws {
             return Err(refused(&in_group("public_address", name), "private subnets have no way in from the internet")
                 .hint("leave it out, or turnup config set phase1.aws.topology=public"));
         }
-        if !spec.api.external && !spec.api.static_address.is_empty() {
-            return Err(refused(
-                "phase1.api.static_address",
-                "an elastic address is a public one, and the API server has none",
-            )
-            .hint("turnup config unset phase1.api.static_address, or turnup config set phase1.api.external=y"));
-        }
         let outer = spec.api.exposure == "load-balancer" && spec.api.external;
         if self.vpc_id.is_empty() || public || !(outer || spec.ssh.bastion) {
             return Ok(());

@@ -55,6 +55,7 @@ fn what_amazon_would_refuse_is_refused_with_its_setting() {
         wrong(&[private, own, ("phase1.api.external", "n"), ("phase1.ssh.bastion", "create")]),
         wrong(&[own, ("phase1.network.ipv6", "y")]),
         wrong(&[three, ("phase1.api.external", "n"), ("phase1.api.static_address", "eipalloc-0123456789abcdef0")]),
+        wrong(&[("phase1.dns.provider", "azuredns")]),
         wrong(&[("phase1.aws.instance_type", "mm7i.large")]),
         wrong(&[("phase1.aws.instance_type", "m7i.larg")]),
         wrong(&[("phase1.aws.instance_type", "m7i")]),

@@ -531,6 +531,7 @@ mod tests {
                 "phase1.api.static_address",
                 "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/n",
             )],
+            &[("phase1.dns.provider", "clouddns"), ("phase1.dns.zone", "k8s-example-com")],
             &[("phase1.dns.provider", "azuredns")],
             &[("phase1.dns.provider", "azuredns"), ("phase1.dns.zone", "example.com")],
             &[

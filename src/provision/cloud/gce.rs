@@ -136,6 +136,7 @@ impl Gce {
         if self.subnetwork.is_empty() {
             require_apart("phase1.gce.subnet_cidr", &self.subnet_cidr, &spec.networks)?;
         }
+        self.check_ways_in(spec)?;
         let of_groups =
             spec.groups.iter().flat_map(|(name, group)| group.zones.iter().map(move |zone| (name.as_str(), zone)));
         let of_masters = spec.control_plane.values().map(|host| ("", &host.zone));
@@ -168,6 +169,21 @@ impl Gce {
             check_labels(&format!("phase1.node_groups: tags of {name}"), &group.tags)?;
         }
         check_labels("phase1.tags", &spec.tags)
+    }
+
+    /// Whether what should be reached from outside can be, and by the name that it has.
+    fn check_ways_in(&self, spec: &Spec) -> Result<()> {
+        if !self.public_addresses && spec.api.external && spec.api.exposure != "load-balancer" {
+            let why = format!("{} leads to hosts, and they have no public address", spec.api.exposure);
+            return Err(refused("phase1.api.exposure", why).hint(
+                "turnup config set phase1.api.exposure=load-balancer, phase1.gce.public_addresses=y, or phase1.api.external=n for inside the network only",
+            ));
+        }
+        if spec.dns.provider == "clouddns" && spec.dns.zone.is_empty() {
+            return Err(refused("phase1.dns.zone", "Cloud DNS finds a zone by its name, and none is given")
+                .hint("turnup config set phase1.dns.zone=… (gcloud dns managed-zones list: NAME, not DNS_NAME)"));
+        }
+        Ok(())
     }
 
     fn check_zone(&self, group: &str, zone: &str) -> Result<()> {

@@ -13,7 +13,7 @@ fn spec(changes: &[(&str, &str)]) -> Result<Spec> {
 
 #[test]
 fn what_compute_engine_refuses_is_refused_with_its_setting() {
-    let cases: [&[(&str, &str)]; 9] = [
+    let cases: [&[(&str, &str)]; 14] = [
         &[("phase1.gce.instance_type", "n2d")],
         &[("phase1.gce.instance_type", "e3-standard-2")],
         &[("phase1.gce.instance_type", "c4-standard-4")],
@@ -23,6 +23,11 @@ fn what_compute_engine_refuses_is_refused_with_its_setting() {
         &[("phase1.ssh.allowed_cidrs", "203.0.113.0/24,2001:db8::/32")],
         &[("phase1.api.allowed_cidrs", "::/0")],
         &[("phase1.node_groups", r#"[{"name": "control-plane", "role": "worker", "size": 1}]"#)],
+        &[("phase1.gce.public_addresses", "n")],
+        &[("phase1.api.external", "n"), ("phase1.api.static_address", "mine")],
+        &[("phase1.dns.provider", "route53"), ("phase1.dns.zone", "example.com")],
+        &[("phase1.dns.provider", "clouddns")],
+        &[("phase1.api.exposure", "dns")],
     ];
     let told = cases.map(|changes| {
         let error = spec(changes).unwrap_err();
@@ -35,6 +40,10 @@ fn what_compute_engine_refuses_is_refused_with_its_setting() {
 #[test]
 fn what_is_fine_is_taken() {
     spec(&[]).unwrap();
+    spec(&[("phase1.gce.public_addresses", "n"), ("phase1.api.external", "n")]).unwrap();
+    spec(&[("phase1.gce.public_addresses", "n"), ("phase1.api.exposure", "load-balancer")]).unwrap();
+    spec(&[("phase1.dns.provider", "clouddns"), ("phase1.dns.zone", "k8s-example-com")]).unwrap();
+    spec(&[("phase1.api.exposure", "dns"), ("phase1.api.host", "k8s.example.com")]).unwrap();
     spec(&[("phase1.gce.instance_type", "c4-standard-4"), ("phase1.gce.disk_type", "hyperdisk-balanced")]).unwrap();
     spec(&[("phase1.gce.os_image", "projects/a-project/global/images/node-1")]).unwrap();
     let both = spec(&[("phase1.network.ipv6", "y"), ("phase1.ssh.allowed_cidrs", "203.0.113.0/24,2001:DB8:0::/32")]);

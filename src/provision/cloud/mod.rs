@@ -182,6 +182,8 @@ impl Target {
 pub const TARGETS: [&str; 3] = ["gce", "aws", "azure"];
 /// Whether hosts have IPv6 too.
 pub(super) const IPV6: &str = "phase1.network.ipv6";
+/// The word for names that are in no zone.
+const NO_ZONE: &str = "hosts";
 /// The key of the control plane's user data; no group of workers may have this name.
 pub const CONTROL_PLANE: &str = "control-plane";
 
@@ -262,9 +264,29 @@ impl Spec {
         Ok(())
     }
 
+    /// A zone of another cloud would be left as it is, and the name would lead nowhere.
+    fn check_names(&self) -> Result<()> {
+        const KEY: &str = "phase1.dns.provider";
+        let (target, own) = match self.target {
+            Target::Aws(_) => ("aws", "route53"),
+            Target::Azure(_) => ("azure", "azuredns"),
+            Target::Gce(_) => ("gce", "clouddns"),
+        };
+        if [NO_ZONE, own].contains(&self.dns.provider.as_str()) {
+            return Ok(());
+        }
+        let why =
+            format!("{} is no zone of the target {target}, which makes records in its own alone", self.dns.provider);
+        Err(refused(KEY, why).hint(format!(
+            "turnup config set {KEY}={own}, or {KEY}={NO_ZONE} and a record of your own for {}",
+            self.api.host
+        )))
+    }
+
     /// What every cloud refuses.
     fn check(&self) -> Result<()> {
         self.check_families()?;
+        self.check_names()?;
         match &self.target {
             Target::Aws(aws) => aws.check(self)?,
             Target::Azure(azure) => azure.check(self)?,
@@ -273,6 +295,10 @@ impl Spec {
         if self.api.exposure == "static-address" && self.control_plane.len() > 1 {
             return Err(refused("phase1.api.exposure", "one address cannot lead to several control-plane hosts")
                 .hint("turnup config set phase1.api.exposure=load-balancer"));
+        }
+        if !self.api.external && !self.api.static_address.is_empty() {
+            return Err(refused("phase1.api.static_address", "it is a public address, and the API server has none")
+                .hint("turnup config unset phase1.api.static_address, or turnup config set phase1.api.external=y"));
         }
         Ok(())
     }
@@ -459,11 +485,19 @@ fn etcd_clusters(settings: &Settings) -> Result<Vec<String>> {
 
 fn api(settings: &Settings, cluster: &str) -> Result<Api> {
     let domain = settings.get("phase1.dns.domain")?;
-    let host = Some(settings.get("phase1.api.host")?).filter(|host| !host.is_empty());
+    let given = Some(settings.get("phase1.api.host")?).filter(|host| !host.is_empty());
+    let exposure = settings.get("phase1.api.exposure")?;
+    let is_kept = given.is_some() || settings.get("phase1.dns.provider")? != NO_ZONE;
+    let host = given.unwrap_or_else(|| format!("api.{cluster}.{domain}"));
+    if exposure == "dns" && !is_kept {
+        return Err(refused("phase1.dns.provider", format!("{host} would lead nowhere: no zone has it")).hint(
+            "name a zone of the cloud, or the name that a record of your own has: turnup config set phase1.api.host=…",
+        ));
+    }
     Ok(Api {
         port: settings.get_number("phase2.api_port")?,
-        exposure: settings.get("phase1.api.exposure")?,
-        host: host.unwrap_or_else(|| format!("api.{cluster}.{domain}")),
+        exposure,
+        host,
         external: settings.get_bool("phase1.api.external")?,
         allowed_cidrs: ranges(settings, "phase1.api.allowed_cidrs")?,
         static_address: settings.get("phase1.api.static_address")?,

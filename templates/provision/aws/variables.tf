@@ -29,7 +29,7 @@ variable "cluster" {
       bastion_machine_type = string       # t3.micro does
     })
     dns = object({
-      provider = string # hosts, or route53 for a zone of this account
+      provider = string # hosts for none, or route53 for a zone of this account
       domain   = string # names are <what>.<cluster>.<domain>
       zone     = string # identifier or name of the hosted zone; empty: the zone with the domain's own name
       private  = bool   # the zone is a private one
@@ -111,6 +111,11 @@ variable "cluster" {
       })
     })
   })
+
+  validation {
+    condition     = contains(["hosts", "route53"], var.cluster.dns.provider)
+    error_message = "dns.provider is hosts or route53."
+  }
 }
 
 locals {

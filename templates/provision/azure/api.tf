@@ -24,9 +24,7 @@ locals {
   api_inner = (
     var.cluster.api.exposure == "dns" ? local.api_name :
     local.alone ? local.first_inner :
-    local.inner_balanced ? local.azure.master_private_ip :
-    # The agent keeps the name in /etc/hosts of every host.
-    local.balanced ? local.api_name : local.first_inner
+    local.inner_balanced ? local.azure.master_private_ip : local.first_inner
   )
 
   # What hosts are told, and which of them are told anything.

@@ -29,7 +29,7 @@ variable "cluster" {
       bastion_machine_type = string
     })
     dns = object({
-      provider = string # hosts, or azuredns for a zone of Azure DNS
+      provider = string # hosts for none, or azuredns for a zone of Azure DNS
       domain   = string
       zone     = string # resource ID of the zone; empty with private: make one for the domain
       private  = bool
@@ -119,6 +119,10 @@ variable "cluster" {
   validation {
     condition     = var.cluster.api.exposure != "static-address" || length(var.cluster.control_plane) == 1
     error_message = "api.exposure static-address is for one control-plane host: take load-balancer or dns."
+  }
+  validation {
+    condition     = contains(["hosts", "azuredns"], var.cluster.dns.provider)
+    error_message = "dns.provider is hosts or azuredns."
   }
 }
 

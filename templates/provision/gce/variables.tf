@@ -29,7 +29,7 @@ variable "cluster" {
       bastion_machine_type = string
     })
     dns = object({
-      provider = string # hosts, or clouddns for a zone in this project
+      provider = string # hosts for none, or clouddns for a zone in this project
       domain   = string
       zone     = string # name of the managed zone
       private  = bool
@@ -105,6 +105,11 @@ variable "cluster" {
       })
     })
   })
+
+  validation {
+    condition     = var.cluster.dns.provider == "hosts" || var.cluster.dns.provider == "clouddns" && var.cluster.dns.zone != ""
+    error_message = "dns.provider is hosts, or clouddns with the name of its zone in dns.zone."
+  }
 }
 
 locals {
