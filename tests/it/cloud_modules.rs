@@ -22,7 +22,11 @@ pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Val
         module.apply();
         assert_eq!(module.changes(), BTreeMap::new(), "{target} {name}: the second plan is not empty");
         let output: Value = serde_json::from_str(&module.ok(&["output", "-json"])).unwrap();
-        handoffs.insert(name.clone(), output["handoff"]["value"].clone());
+        let handoff = &output["handoff"]["value"];
+        // turnup logs in at the address outside when there is one, and where a bastion is, nobody else is let in.
+        let is_reached_twice = |host: &Value| host["ssh"]["jump"].is_object() && host["external_address"].is_string();
+        assert!(!handoff["hosts"].as_array().unwrap().iter().any(is_reached_twice), "{target} {name}: {handoff:#}");
+        handoffs.insert(name.clone(), handoff.clone());
         module.ok(&["destroy", "-auto-approve"]);
         let left: Value = serde_json::from_str(&module.ok(&["show", "-json"])).unwrap();
         assert!(left["values"]["root_module"]["resources"].is_null(), "{target} {name}: {left}");

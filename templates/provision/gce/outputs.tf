@@ -26,7 +26,8 @@ output "handoff" {
             var.cluster.ssh.bastion ? { jump = { host = google_compute_address.bastion[0].address, user = var.cluster.ssh.user, port = var.cluster.ssh.port, host_key = "" } } : {},
           )
         },
-        local.public ? { external_address = name == local.first ? local.first_public : google_compute_address.control_plane_public[name].address } : {},
+        # With a bastion nobody logs in at the public address.
+        local.public && !var.cluster.ssh.bastion ? { external_address = name == local.first ? local.first_public : google_compute_address.control_plane_public[name].address } : {},
       )
     ]
     groups = [
