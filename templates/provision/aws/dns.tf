@@ -1,15 +1,14 @@
-# Names in a zone of Route 53: the API server's and those of etcd's members. They are right from the start; afterwards turnup's agent keeps
-# them, so nothing here puts them back. They go with the cluster.
+# Names in a zone of Route 53: the API server's and those of etcd's members. All that they name is reserved: with another control plane or
+# another exposure, the next apply writes other addresses. They go with the cluster.
 
 locals {
   has_zone      = var.cluster.dns.provider == "route53"
   zone_is_id    = length(regexall("^Z[0-9A-Z]{7,31}$", var.cluster.dns.zone)) > 0
   zone_id       = !local.has_zone ? "" : local.zone_is_id ? var.cluster.dns.zone : data.aws_route53_zone.named[0].zone_id
   member_names  = { for name, host in var.cluster.control_plane : name => "etcd-${host.member}.${local.name}.${var.cluster.dns.domain}" }
-  own_names     = sort(concat([var.cluster.api.host], values(local.member_names)))
   shows_inner   = var.cluster.dns.private || !var.cluster.api.external || !local.public
   api_addresses = local.shows_inner ? [for interface in aws_network_interface.control_plane : interface.private_ip] : values(local.public_ips)
-  named         = local.outer_balanced ? ["outer"] : local.balanced ? ["inner"] : []
+  named         = local.outer_balanced && !var.cluster.dns.private ? ["outer"] : local.inner_balanced ? ["inner"] : []
 }
 
 data "aws_route53_zone" "named" {
@@ -30,8 +29,8 @@ resource "aws_route53_record" "api" {
   zone_id = local.zone_id
   name    = var.cluster.api.host
   type    = "A"
-  ttl     = local.balanced ? null : var.cluster.dns.ttl
-  records = local.balanced ? null : local.api_addresses
+  ttl     = length(local.named) > 0 ? null : var.cluster.dns.ttl
+  records = length(local.named) > 0 ? null : local.api_addresses
 
   dynamic "alias" {
     for_each = local.named
@@ -41,8 +40,6 @@ resource "aws_route53_record" "api" {
       evaluate_target_health = false
     }
   }
-
-  lifecycle { ignore_changes = [records] }
 }
 
 resource "aws_route53_record" "member" {
@@ -52,6 +49,4 @@ resource "aws_route53_record" "member" {
   type     = "A"
   ttl      = var.cluster.dns.ttl
   records  = [aws_network_interface.control_plane[each.key].private_ip]
-
-  lifecycle { ignore_changes = [records] }
 }

@@ -17,8 +17,7 @@ locals {
 
   control_plane_statements = concat(
     [
-      # Finds its etcd volume by tags, and the machines of the cluster when a new host says who it is. EC2 knows no narrower right to
-      # look than a region.
+      # Where its etcd volume is, and which names of devices the machine has left. EC2 knows no narrower right to look than a region.
       {
         Sid       = "Look"
         Effect    = "Allow"
@@ -26,18 +25,19 @@ locals {
         Resource  = "*"
         Condition = { StringEquals = { "aws:RequestedRegion" = local.aws.region } }
       },
-      # Attaches and detaches exactly the etcd volumes of this cluster, by their identifiers, …
+      # Attaches exactly the etcd volumes of this cluster, by their identifiers, …
       {
         Sid      = "EtcdVolumes"
         Effect   = "Allow"
-        Action   = ["ec2:AttachVolume", "ec2:DetachVolume"]
+        Action   = "ec2:AttachVolume"
         Resource = [for key in sort(keys(local.volumes)) : "${local.ec2}:volume/${aws_ebs_volume.etcd[key].id}"]
       },
-      # … to and from control-plane machines of this cluster only. Nobody here may change tags, so none can make itself one.
+      # … to control-plane machines of this cluster only. Nobody here may change tags, so none can make itself one. None is ever taken
+      # from a machine: whoever does that has looked first whether it is dead.
       {
         Sid      = "EtcdHosts"
         Effect   = "Allow"
-        Action   = ["ec2:AttachVolume", "ec2:DetachVolume"]
+        Action   = "ec2:AttachVolume"
         Resource = "${local.ec2}:instance/*"
         Condition = { StringEquals = {
           "aws:ResourceTag/KubernetesCluster"         = local.name
@@ -62,28 +62,6 @@ locals {
         Condition = { StringEquals = { "kms:ViaService" = "ec2.${local.aws.region}.${local.services}" } }
       },
     ] : statement if var.cluster.etcd.volume.kms_key != ""],
-    # Keeps the names of the API server and of etcd's members, and no other name in that zone.
-    [for statement in [
-      {
-        Sid      = "Names"
-        Effect   = "Allow"
-        Action   = "route53:ChangeResourceRecordSets"
-        Resource = "arn:${local.partition}:route53:::hostedzone/${local.zone_id}"
-        Condition = {
-          "ForAllValues:StringEquals" = { "route53:ChangeResourceRecordSetsNormalizedRecordNames" = local.own_names, "route53:ChangeResourceRecordSetsRecordTypes" = ["A"] }
-          # ForAllValues is also true of nothing.
-          Null = { "route53:ChangeResourceRecordSetsNormalizedRecordNames" = "false" }
-        }
-      },
-      {
-        Sid      = "ReadNames"
-        Effect   = "Allow"
-        Action   = "route53:ListResourceRecordSets"
-        Resource = "arn:${local.partition}:route53:::hostedzone/${local.zone_id}"
-      },
-      # Whether a change has reached all name servers; a change's identifier is known only to who made it.
-      { Sid = "NameChanges", Effect = "Allow", Action = "route53:GetChange", Resource = "arn:${local.partition}:route53:::change/*" },
-    ] : statement if local.has_zone],
     # Reads which machines Amazon takes back, and says when their pods have moved.
     [for statement in [
       { Sid = "TerminationQueue", Effect = "Allow", Action = ["sqs:ReceiveMessage", "sqs:DeleteMessage"], Resource = one(aws_sqs_queue.termination[*].arn) },

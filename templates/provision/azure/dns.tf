@@ -1,4 +1,5 @@
-# The names of the API server in a zone of Azure DNS. The record is for the start: afterwards turnup's agent keeps it where the hosts are.
+# The name of the API server in a zone of Azure DNS. All that it names is reserved: with another control plane or another exposure, the next
+# apply writes other addresses.
 
 locals {
   in_zone = var.cluster.dns.provider == "azuredns"
@@ -7,7 +8,6 @@ locals {
   own_zone   = local.in_zone && var.cluster.dns.zone == ""
   zone_id    = local.own_zone ? azurerm_private_dns_zone.cluster[0].id : var.cluster.dns.zone
   zone_name  = local.own_zone ? var.cluster.dns.domain : try(local.zone_parts[8], "")
-  zone_scope = local.own_zone ? local.group_id : join("/", slice(concat(local.zone_parts, ["", "", "", "", ""]), 0, 5))
   # The name without the zone's own part.
   record = local.api_name == local.zone_name ? "@" : trimsuffix(local.api_name, ".${local.zone_name}")
 
@@ -53,7 +53,6 @@ resource "azurerm_dns_a_record" "api" {
   tags                = local.tags
 
   lifecycle {
-    ignore_changes = [records]
     precondition {
       condition     = endswith(local.api_name, local.zone_name)
       error_message = "The API server's name ${local.api_name} does not end in the zone's name ${local.zone_name}."
@@ -70,7 +69,6 @@ resource "azurerm_private_dns_a_record" "api" {
   tags                = local.tags
 
   lifecycle {
-    ignore_changes = [records]
     precondition {
       condition     = endswith(local.api_name, local.zone_name)
       error_message = "The API server's name ${local.api_name} does not end in the zone's name ${local.zone_name}."

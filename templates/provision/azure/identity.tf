@@ -39,8 +39,8 @@ resource "azurerm_role_definition" "volumes" {
   permissions {
     actions = [
       "Microsoft.Compute/virtualMachines/read",                         # which disks are attached where
-      "Microsoft.Compute/virtualMachines/attachDetachDataDisks/action", # attach one, or take it from a machine that died
-      "Microsoft.Compute/disks/read",                                   # find the volume by its tags
+      "Microsoft.Compute/virtualMachines/attachDetachDataDisks/action", # attach one; Azure has one right for both
+      "Microsoft.Compute/disks/read",                                   # whether the volume is free
       "Microsoft.Compute/disks/write",                                  # Azure asks for it on the disk that is attached
     ]
   }
@@ -59,38 +59,6 @@ resource "azurerm_role_assignment" "machines" {
   for_each           = local.own_identity ? azurerm_linux_virtual_machine.control_plane : {}
   scope              = each.value.id
   role_definition_id = azurerm_role_definition.volumes[0].role_definition_resource_id
-  principal_id       = azurerm_user_assigned_identity.control_plane[0].principal_id
-  principal_type     = "ServicePrincipal"
-}
-
-# Keeps the names of the API server and of etcd's members where the machines are. Only with a zone: without one nothing is changed there.
-resource "azurerm_role_definition" "names" {
-  count             = local.own_identity && local.in_zone ? 1 : 0
-  name              = "turnup ${local.prefix} names ${local.scope_digest}"
-  description       = "Keeps the addresses of the Kubernetes cluster ${var.cluster.name} in its zone"
-  scope             = local.zone_scope
-  assignable_scopes = [local.zone_scope]
-
-  permissions {
-    # Address records and nothing else of the zone: not its delegation, not its mail.
-    actions = var.cluster.dns.private ? [
-      "Microsoft.Network/privateDnsZones/read",
-      "Microsoft.Network/privateDnsZones/A/read",
-      "Microsoft.Network/privateDnsZones/A/write",
-      "Microsoft.Network/privateDnsZones/A/delete",
-      ] : [
-      "Microsoft.Network/dnsZones/read",
-      "Microsoft.Network/dnsZones/A/read",
-      "Microsoft.Network/dnsZones/A/write",
-      "Microsoft.Network/dnsZones/A/delete",
-    ]
-  }
-}
-
-resource "azurerm_role_assignment" "names" {
-  count              = local.own_identity && local.in_zone ? 1 : 0
-  scope              = local.zone_id
-  role_definition_id = azurerm_role_definition.names[0].role_definition_resource_id
   principal_id       = azurerm_user_assigned_identity.control_plane[0].principal_id
   principal_type     = "ServicePrincipal"
 }

@@ -135,19 +135,17 @@ resource "google_compute_forwarding_rule" "api_inner" {
   backend_service       = google_compute_region_backend_service.api_inner[0].id
 }
 
-# For the start: afterwards turnup's agent keeps the record where the hosts are.
+# All that it names is reserved: with another control plane or another exposure, the next apply writes other addresses.
 resource "google_dns_record_set" "api" {
-  count        = var.cluster.dns.provider == "clouddns" && var.cluster.dns.zone != "" ? 1 : 0
+  count        = var.cluster.dns.provider == "clouddns" ? 1 : 0
   name         = "${var.cluster.api.host}."
   managed_zone = var.cluster.dns.zone
   type         = "A"
   ttl          = var.cluster.dns.ttl
   rrdatas = (
-    local.outer_balanced ? [google_compute_forwarding_rule.api[0].ip_address] :
+    local.outer_balanced && !var.cluster.dns.private ? [google_compute_forwarding_rule.api[0].ip_address] :
     local.inner_balanced ? [google_compute_forwarding_rule.api_inner[0].ip_address] :
-    var.cluster.dns.private || !local.public ? [for address in google_compute_address.control_plane : address.address] :
-    [for address in google_compute_address.control_plane_public : address.address]
+    var.cluster.dns.private || !var.cluster.api.external || !local.public ? [for address in google_compute_address.control_plane : address.address] :
+    [for host in sort(keys(var.cluster.control_plane)) : host == local.first ? local.first_public : google_compute_address.control_plane_public[host].address]
   )
-
-  lifecycle { ignore_changes = [rrdatas] }
 }
