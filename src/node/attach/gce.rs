@@ -17,6 +17,10 @@ pub(super) const API: &str = "https://compute.googleapis.com";
 /// How long an operation is followed; the volume's own state tells the rest.
 const OPERATION: Duration = Duration::from_mins(1);
 
+/// What the machine must be allowed to do.
+const RIGHTS: &str = "the machine's service account needs compute.disks.get and compute.disks.use on this disk, compute.instances.attachDisk on \
+    this machine, compute.zoneOperations.get, and roles/iam.serviceAccountUser on itself (docs/gce.md)";
+
 /// The API, asked for one disk by one instance.
 pub(super) struct Compute<'v> {
     volume: &'v Volume,
@@ -58,9 +62,7 @@ impl<'v> Compute<'v> {
         let said = message.unwrap_or_else(|| http::shorten(&answer.text));
         let error =
             Error::new(http::class_of(status), format!("Compute Engine answers {status} about {}", self.volume.name));
-        let rights = "the machine's service account needs roles/compute.viewer, and roles/compute.instanceAdmin.v1 for this disk and machine \
-            (docs/gce.md)";
-        error.evidence(said).hint(http::advise(status, rights))
+        error.evidence(said).hint(http::advise(status, RIGHTS))
     }
 }
 
@@ -104,7 +106,11 @@ impl Api for Compute<'_> {
         if code == "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" || code == "RESOURCE_NOT_READY" {
             return Ok(());
         }
-        Err(Error::permanent(format!("Compute Engine does not attach {} to {}", self.volume.name, self.instance))
-            .evidence(format!("{}: {said}", code.as_str().unwrap_or_default())))
+        let message = format!("Compute Engine does not attach {} to {}", self.volume.name, self.instance);
+        let evidence = format!("{}: {said}", code.as_str().unwrap_or_default());
+        // Whether a machine may be its own account is asked only when it is done.
+        let is_denied = code == "SERVICE_ACCOUNT_ACCESS_DENIED";
+        let error = if is_denied { Error::person(message).hint(RIGHTS) } else { Error::permanent(message) };
+        Err(error.evidence(evidence))
     }
 }

@@ -369,6 +369,18 @@ fn a_refusal_says_what_the_cloud_said_and_which_right_is_missing() {
     insta::assert_snapshot!(text);
 }
 
+/// Google asks it when the attachment is under way, and then the operation fails, not the request.
+#[test]
+fn an_account_that_may_not_be_itself_is_told_so() {
+    let denied =
+        json!({"code": "SERVICE_ACCOUNT_ACCESS_DENIED", "message": "The user does not have access to service account"});
+    let operation = json!({"name": "op-1", "status": "DONE", "error": {"errors": [denied]}}).to_string();
+    let (devices, _, _) = run(Cloud::Gce, World { refuses: Some((200, operation)), ..World::default() });
+    let error = devices.unwrap_err();
+    assert_eq!(error.class(), Class::Person);
+    assert!(error.next().is_some_and(|next| next.contains("roles/iam.serviceAccountUser on itself")), "{error:?}");
+}
+
 #[test]
 fn the_serial_number_of_a_disk_finds_it_without_udev() {
     let dir = tempfile::tempdir().unwrap();

@@ -5,10 +5,6 @@ locals {
   node_account          = local.gce.node_service_account != "" ? local.gce.node_service_account : google_service_account.node[0].email
   # The roles are given in the project of the accounts.
   project = length(google_service_account.control_plane) > 0 ? google_service_account.control_plane[0].project : one(google_service_account.node[*].project)
-
-  # Both ends of an attachment: the cluster's own etcd disks, and its own control-plane machines.
-  own_disks    = "resource.type == 'compute.googleapis.com/Disk' && resource.name.extract('/disks/{name}').startsWith('${local.prefix}-etcd-')"
-  own_machines = "resource.type == 'compute.googleapis.com/Instance' && resource.name.extract('/instances/{name}').startsWith('${local.prefix}-control-plane-')"
 }
 
 resource "google_service_account" "control_plane" {
@@ -23,34 +19,70 @@ resource "google_service_account" "node" {
   display_name = "Workers of ${var.cluster.name}"
 }
 
-# Finds the machines and disks of the cluster: the agent looks for its volume by labels, and for the other members.
-resource "google_project_iam_member" "control_plane_viewer" {
-  count   = length(google_service_account.control_plane)
-  project = local.project
-  role    = "roles/compute.viewer"
-  member  = "serviceAccount:${local.control_plane_account}"
+# Google's own roles would let a control-plane host also delete disks and change machines. Google keeps the identifier of a role that was
+# deleted for weeks, so a cluster that is made again has others: those of its account.
+resource "google_project_iam_custom_role" "volumes" {
+  count       = length(google_service_account.control_plane)
+  role_id     = "turnup_volumes_${google_service_account.control_plane[0].unique_id}"
+  title       = "${local.prefix} etcd volumes"
+  description = "Attaches the etcd volumes of the Kubernetes cluster ${var.cluster.name}"
+  permissions = [
+    "compute.disks.get",            # who has the volume
+    "compute.disks.use",            # Google asks for it on the disk that is attached
+    "compute.instances.attachDisk", # and for this on the machine
+  ]
 }
 
-# Attaches the etcd disks of this cluster to its own control-plane machines, and nothing else to anything else.
-resource "google_project_iam_member" "control_plane_disks" {
-  count   = length(google_service_account.control_plane)
-  project = local.project
-  role    = "roles/compute.instanceAdmin.v1"
-  member  = "serviceAccount:${local.control_plane_account}"
+# Both ends of an attachment: only this cluster's volumes, …
+resource "google_project_iam_member" "volumes" {
+  for_each = length(google_service_account.control_plane) == 0 ? {} : local.volumes
+  project  = local.project
+  role     = google_project_iam_custom_role.volumes[0].name
+  member   = "serviceAccount:${local.control_plane_account}"
 
   condition {
-    title       = "${local.prefix}-etcd-disks"
-    description = "Only the etcd disks and control-plane machines of this cluster"
-    expression  = "(${local.own_disks}) || (${local.own_machines})"
+    title       = google_compute_disk.etcd[each.key].name
+    description = "Only this volume"
+    expression  = "resource.type == 'compute.googleapis.com/Disk' && resource.name.endsWith('/zones/${each.value.zone}/disks/${google_compute_disk.etcd[each.key].name}')"
   }
 }
 
-# Keeps the names of the API server and of etcd's members where the machines are. Only with a zone: without one nothing is changed there.
-resource "google_project_iam_member" "control_plane_dns" {
-  count   = var.cluster.dns.provider == "clouddns" ? length(google_service_account.control_plane) : 0
+# … and only its own control-plane machines, whose names end in something of Google's.
+resource "google_project_iam_member" "machines" {
+  count   = length(google_service_account.control_plane)
   project = local.project
-  role    = "roles/dns.admin"
+  role    = google_project_iam_custom_role.volumes[0].name
   member  = "serviceAccount:${local.control_plane_account}"
+
+  condition {
+    title       = "${local.prefix}-control-plane"
+    description = "Only the control-plane machines of this cluster"
+    expression  = "resource.type == 'compute.googleapis.com/Instance' && resource.name.extract('/instances/{name}').startsWith('${local.prefix}-control-plane-')"
+  }
+}
+
+# Whether an attachment that was asked for is done. Conditions know no operations, so this is apart from the others.
+resource "google_project_iam_custom_role" "operations" {
+  count       = length(google_service_account.control_plane)
+  role_id     = "turnup_operations_${google_service_account.control_plane[0].unique_id}"
+  title       = "${local.prefix} operations"
+  description = "Follows what the Kubernetes cluster ${var.cluster.name} has asked for"
+  permissions = ["compute.zoneOperations.get"]
+}
+
+resource "google_project_iam_member" "operations" {
+  count   = length(google_service_account.control_plane)
+  project = local.project
+  role    = google_project_iam_custom_role.operations[0].name
+  member  = "serviceAccount:${local.control_plane_account}"
+}
+
+# A disk is attached to a machine that runs as an account only by who may be that account, and nobody may so unasked: not even the account.
+resource "google_service_account_iam_member" "control_plane" {
+  count              = length(google_service_account.control_plane)
+  service_account_id = google_service_account.control_plane[0].name
+  role               = "roles/iam.serviceAccountUser"
+  member             = "serviceAccount:${local.control_plane_account}"
 }
 
 # Both write their logs and metrics, and read images of the project's registry.
