@@ -1,11 +1,13 @@
 # Control-plane hosts: each an Auto Scaling group of size 1 in its zone, which makes a machine that died anew behind the same network
-# interface; and the volumes of etcd, made apart from the machines. turnup's agent on the host attaches them.
+# interface; and the volumes of etcd, made apart from the machines. `turnup node up` on the host attaches them.
 
 locals {
   # One volume a member and etcd cluster: a machine with more than one of a kind could not say which is its own.
   volumes = merge([
     for name in var.cluster.etcd.clusters : {
-      for host, one in var.cluster.control_plane : "${name}-${one.member}" => { etcd = name, member = one.member, zone = one.zone }
+      for host, one in var.cluster.control_plane : "${name}-${one.member}" => {
+        etcd = name, member = one.member, zone = one.zone, name = "${one.member}.etcd-${name}.${local.name}"
+      }
     }
   ]...)
   members = join(",", sort(var.cluster.etcd.members))
@@ -28,7 +30,7 @@ resource "aws_ebs_volume" "etcd" {
   encrypted         = var.cluster.etcd.volume.encrypted
   kms_key_id        = var.cluster.etcd.volume.kms_key == "" ? null : var.cluster.etcd.volume.kms_key
   tags = merge(local.tags, local.control_plane_tags, {
-    Name                             = "${local.name}-etcd-${each.key}"
+    Name                             = each.value.name
     "k8s.io/etcd/${each.value.etcd}" = "${each.value.member}/${local.members}"
   })
 

@@ -16,7 +16,7 @@ output "handoff" {
           zone     = host.zone
           instance = local.control_plane_templates[name]
           # What the host attaches itself, with the rights of identity.tf.
-          etcd_volume = { cloud = "aws", id = aws_ebs_volume.etcd["main-${host.member}"].id, name = "${local.name}-etcd-main-${host.member}" }
+          etcd_volume = { cloud = "aws", id = aws_ebs_volume.etcd["main-${host.member}"].id, name = local.volumes["main-${host.member}"].name }
           ssh = merge(
             { user = var.cluster.ssh.user, port = local.ssh_port, host_key = "" },
             var.cluster.ssh.bastion ? { jump = { host = one([for bastion in aws_eip_association.bastion : bastion.public_ip]), user = var.cluster.ssh.user, port = local.ssh_port, host_key = "" } } : {},
@@ -35,7 +35,7 @@ output "handoff" {
     ]
     volumes = [
       for key, volume in local.volumes : {
-        name   = "${local.name}-etcd-${key}"
+        name   = volume.name
         zone   = volume.zone
         etcd   = volume.etcd
         member = volume.member

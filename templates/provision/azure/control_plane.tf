@@ -58,7 +58,7 @@ resource "azurerm_managed_disk" "etcd" {
   public_network_access_enabled = false
 
   tags = merge(local.tags, {
-    "Name"                           = "${var.cluster.name}-etcd-${each.key}"
+    "Name"                           = "${each.value.member}.etcd-${each.value.etcd}.${var.cluster.name}"
     "k8s.io_role_master"             = "1"
     "k8s.io_role_control_plane"      = "1"
     "k8s.io_etcd_${each.value.etcd}" = "${each.value.member}/${local.members}"
