@@ -110,8 +110,7 @@ fn a_control_plane_host_cannot_leave_the_zone_of_its_volume() {
 #[test]
 fn doors_are_those_that_were_asked_for() {
     let (module, _) = standing("ha-private");
-    let state: Value = serde_json::from_str(&module.ok(&["show", "-json"])).unwrap();
-    let resources = state["values"]["root_module"]["resources"].as_array().unwrap();
+    let resources = module.resources();
     let rules = resources.iter().filter(|resource| resource["type"] == "azurerm_network_security_rule");
     let lines: Vec<String> = rules
         .map(|rule| {

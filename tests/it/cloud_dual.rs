@@ -5,29 +5,27 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::cloud_support::{Module, profiles, settings_with};
+use crate::cloud_support::{Module, profiles, provider, settings_with};
 
 /// What a profile is planned to be, with the stub in the place of the provider.
-fn planned(target: &str, profile: &str) -> Vec<Value> {
-    let provider = if target == "gce" { "google" } else { "azurerm" };
-    let provider = if target == "aws" { "aws" } else { provider };
-    let module = Module::with_stub(target, provider, &profiles(target)[profile]);
+pub(crate) fn planned(target: &str, profile: &str) -> Vec<Value> {
+    let module = Module::with_stub(target, provider(target), &profiles(target)[profile]);
     module.ok(&["plan", "-input=false", "-out=plan"]);
     let plan: Value = serde_json::from_str(&module.ok(&["show", "-json", "plan"])).unwrap();
     plan["planned_values"]["root_module"]["resources"].as_array().unwrap().clone()
 }
 
-fn address(resource: &Value) -> String {
+pub(crate) fn address(resource: &Value) -> String {
     resource["address"].as_str().unwrap().to_owned()
 }
 
 /// The values of all resources of a type, by their addresses.
-fn of_type<'r>(resources: &'r [Value], kind: &'r str) -> impl Iterator<Item = (String, &'r Value)> {
+pub(crate) fn of_type<'r>(resources: &'r [Value], kind: &'r str) -> impl Iterator<Item = (String, &'r Value)> {
     resources.iter().filter(move |one| one["type"] == kind).map(|one| (address(one), &one["values"]))
 }
 
 /// Every text in a value.
-fn texts(value: &Value) -> BTreeSet<&str> {
+pub(crate) fn texts(value: &Value) -> BTreeSet<&str> {
     match value {
         Value::String(text) => [text.as_str()].into(),
         Value::Array(items) => items.iter().flat_map(texts).collect(),

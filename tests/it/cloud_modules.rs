@@ -48,6 +48,25 @@ fn aws_in_every_profile() {
     insta::assert_snapshot!("aws_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
 }
 
+#[test]
+fn a_change_on_gce_touches_what_it_is_about() {
+    let config = &profiles("gce")["groups"];
+    let module = Module::with_stub("gce", "google", config);
+    module.apply();
+    let change = |name: &str, value: &str| {
+        let mut changed = settings(config);
+        changed.set(name, value).unwrap();
+        module.configure(&changed);
+        module.changes()
+    };
+    let update = |address: &str| BTreeMap::from([(address.to_owned(), "[\"update\"]".to_owned())]);
+    let scaled = change("phase1.node_groups", &resized(&settings(config), "web", 5));
+    assert_eq!(scaled, update("google_compute_region_instance_group_manager.fixed[\"web\"]"));
+    // The autoscaler's.
+    assert_eq!(change("phase1.node_groups", &resized(&settings(config), "batch", 7)), BTreeMap::new());
+    assert_eq!(change("phase1.etcd_volume.size_gb", "40"), update("google_compute_disk.etcd[\"main-a\"]"));
+}
+
 /// One group with this size.
 fn resized(settings: &Settings, group: &str, size: u32) -> String {
     let mut groups: Value = serde_json::from_str(&settings.get("phase1.node_groups").unwrap()).unwrap();

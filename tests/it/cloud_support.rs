@@ -150,6 +150,12 @@ impl Module {
         changes.map(actions).filter(|(_, actions)| actions != "[\"no-op\"]" && actions != "[\"read\"]").collect()
     }
 
+    /// All that there is after an apply.
+    pub(crate) fn resources(&self) -> Vec<Value> {
+        let state: Value = serde_json::from_str(&self.ok(&["show", "-json"])).unwrap();
+        state["values"]["root_module"]["resources"].as_array().unwrap().clone()
+    }
+
     pub(crate) fn apply(&self) {
         self.ok(&["apply", "-input=false", "-auto-approve"]);
     }
@@ -179,12 +185,22 @@ pub(crate) fn profiles(target: &str) -> BTreeMap<String, PathBuf> {
     named.collect()
 }
 
+/// The provider of a target's module.
+pub(crate) fn provider(target: &str) -> &str {
+    match target {
+        "gce" => "google",
+        "azure" => "azurerm",
+        other => other,
+    }
+}
+
 /// A directory from which Terraform installs the stub as if it were the real provider, whose addresses are all `address` where one is given.
 pub(crate) fn mirror(dir: &Path, target: &str, address: Option<&str>) {
-    let (name, version) = match target {
-        "gce" => ("google", "8.0.0"),
-        "aws" => ("aws", "6.0.0"),
-        _ => ("azurerm", "5.2.0"),
+    let name = provider(target);
+    let version = match target {
+        "gce" => "8.0.0",
+        "aws" => "6.0.0",
+        _ => "5.2.0",
     };
     let package = dir.join(registry()).join(format!("hashicorp/{name}/{version}/linux_{}", architecture()));
     fs_err::create_dir_all(&package).unwrap();

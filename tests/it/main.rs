@@ -16,6 +16,7 @@ mod cloud_dual;
 mod cloud_emulators;
 mod cloud_emulators_state;
 mod cloud_modules;
+mod cloud_promises;
 mod cloud_provision;
 mod cloud_support;
 mod cluster_assets;

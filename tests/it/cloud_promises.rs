@@ -1,0 +1,238 @@
+//! What the clouds' modules promise about the volumes of etcd, the doors of the hosts, their rights and the API server's name, with real
+//! Terraform and a provider that makes nothing.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::cloud_dual::{address, of_type, planned, texts};
+use crate::cloud_support::{Module, profiles, provider, settings_with};
+
+/// Everything of a profile that has been made.
+fn made(target: &str, profile: &str) -> Vec<Value> {
+    let module = Module::with_stub(target, provider(target), &profiles(target)[profile]);
+    module.apply();
+    module.resources()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn sorted(mut lines: Vec<String>) -> String {
+    lines.sort();
+    lines.join("\n")
+}
+
+/// By these turnup, kops and a person find a volume and know whose it is.
+#[test]
+fn volumes_of_etcd_say_what_they_are() {
+    let mut told = Vec::new();
+    for (target, kind, field) in [
+        ("gce", "google_compute_disk", "labels"),
+        ("aws", "aws_ebs_volume", "tags"),
+        ("azure", "azurerm_managed_disk", "tags"),
+    ] {
+        for profile in ["single", "ha-private"] {
+            let resources = planned(target, profile);
+            for (name, volume) in of_type(&resources, kind) {
+                told.push(format!("{target} {profile} {name} {}", text(&volume["name"])));
+                let labels = volume[field].as_object().unwrap().iter();
+                told.extend(labels.map(|(key, value)| format!("    {key} = {}", text(value))));
+            }
+        }
+    }
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+/// From where to where, by which protocol, on the ports from the first to the last.
+struct Door {
+    from: String,
+    to: String,
+    protocol: String,
+    ports: (u64, u64),
+}
+
+impl Door {
+    fn leads_to(&self, protocol: &str, first: u64, last: u64) -> bool {
+        ([protocol, "all", "-1"].contains(&self.protocol.as_str())) && self.ports.0 <= last && first <= self.ports.1
+    }
+
+    fn line(&self) -> String {
+        format!("to {} from {}: {} {}-{}", self.to, self.from, self.protocol, self.ports.0, self.ports.1)
+    }
+}
+
+fn ports(range: &str) -> (u64, u64) {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    (first.parse().unwrap(), last.parse().unwrap())
+}
+
+fn doors_of_google(resources: &[Value]) -> Vec<Door> {
+    let mut doors = Vec::new();
+    for (_, rule) in of_type(resources, "google_compute_firewall") {
+        for allow in rule["allow"].as_array().unwrap() {
+            let ranges = allow["ports"].as_array().filter(|ports| !ports.is_empty());
+            let ranges = ranges.map_or(vec![(0, 65535)], |all| all.iter().map(|range| ports(text(range))).collect());
+            for (from, to) in [&rule["source_tags"], &rule["source_ranges"]]
+                .into_iter()
+                .flat_map(texts)
+                .flat_map(|from| texts(&rule["target_tags"]).into_iter().map(move |to| (from, to)))
+            {
+                let door =
+                    |ports| Door { from: from.into(), to: to.into(), protocol: text(&allow["protocol"]).into(), ports };
+                doors.extend(ranges.iter().copied().map(door));
+            }
+        }
+    }
+    doors
+}
+
+fn doors_of_amazon(resources: &[Value]) -> Vec<Door> {
+    let group = |id: &Value| {
+        let mut groups = of_type(resources, "aws_security_group").filter(|(_, group)| group["id"] == *id);
+        groups.next().map_or_else(|| text(id).to_owned(), |(_, group)| text(&group["name"]).to_owned())
+    };
+    let door = |rule: &Value| Door {
+        from: [text(&rule["cidr_ipv4"]), text(&rule["cidr_ipv6"]), &group(&rule["referenced_security_group_id"])]
+            .concat(),
+        to: group(&rule["security_group_id"]),
+        protocol: text(&rule["ip_protocol"]).to_owned(),
+        // ICMP has kinds in their place.
+        ports: (rule["from_port"].as_u64().unwrap_or(0), rule["to_port"].as_u64().unwrap_or(65535)),
+    };
+    of_type(resources, "aws_vpc_security_group_ingress_rule").map(|(_, rule)| door(rule)).collect()
+}
+
+/// Nobody but the bastion is asked for SSH from outside, the API server answers whom it was told, and nobody but the control plane reaches
+/// etcd.
+#[test]
+fn doors_are_those_that_were_asked_for() {
+    for (target, read) in [("gce", doors_of_google as fn(&[Value]) -> Vec<Door>), ("aws", doors_of_amazon)] {
+        for (profile, cluster) in [("ha-private", "prod"), ("single", "one")] {
+            let doors = read(&made(target, profile));
+            let control_plane = format!("{cluster}-control-plane");
+            for door in &doors {
+                let to_etcd = door.to == control_plane && door.leads_to("tcp", 2379, 2382);
+                assert!(!to_etcd || door.from == control_plane, "{target} {profile}: {}", door.line());
+                let from_outside = door.from.contains('/') && door.leads_to("tcp", 22, 22);
+                let pods = door.from == "10.244.0.0/16";
+                let is_asked_for = if profile == "single" { "0.0.0.0/0" } else { "203.0.113.0/24" };
+                let fine = pods || door.from == is_asked_for && (profile == "single" || door.to == "prod-bastion");
+                assert!(!from_outside || fine, "{target} {profile}: {}", door.line());
+            }
+            insta::assert_snapshot!(
+                format!("doors_{target}_{profile}"),
+                sorted(doors.iter().map(Door::line).collect())
+            );
+        }
+    }
+}
+
+/// What was made up by the stub, by the name of whose it is.
+fn named(resources: &[Value], told: &str) -> String {
+    let mut told = told.to_owned();
+    // What one resource refers to is another one's.
+    for resource in resources.iter().filter(|one| one["type"] != "azurerm_role_assignment") {
+        for (field, value) in resource["values"].as_object().unwrap() {
+            if text(value).starts_with("stub-") && !["etag", "region"].contains(&field.as_str()) {
+                told = told.replace(text(value), &format!("({}.{field})", address(resource).replace('"', "'")));
+            }
+        }
+    }
+    told
+}
+
+fn rights(target: &str, profile: &str, kinds: &[&str], fields: &[&str]) -> String {
+    let resources = made(target, profile);
+    let mut told = vec![format!("# {target} {profile}")];
+    for (name, values) in kinds.iter().flat_map(|kind| of_type(&resources, kind)) {
+        told.push(name);
+        for field in fields {
+            let value = &values[*field];
+            let parsed = serde_json::from_str::<Value>(text(value)).unwrap_or_else(|_| value.clone());
+            let empty = parsed.is_null() || parsed.as_array().is_some_and(Vec::is_empty);
+            told.extend((!empty).then(|| format!("  {field}: {parsed:#}")));
+        }
+    }
+    told.push(String::new());
+    named(&resources, &told.join("\n"))
+}
+
+/// A right more is one that somebody has to mean.
+#[test]
+fn hosts_may_do_what_is_written_here_and_nothing_else() {
+    let google = [
+        "google_project_iam_custom_role",
+        "google_project_iam_member",
+        "google_service_account_iam_member",
+        "google_dns_managed_zone_iam_member",
+    ];
+    let of_google = ["permissions", "role", "member", "service_account_id", "condition"];
+    let told = ["ha-private", "dns", "existing-network"].map(|profile| rights("gce", profile, &google, &of_google));
+    insta::assert_snapshot!("rights_gce", told.join("\n"));
+
+    let amazon = ["aws_iam_role", "aws_iam_role_policy", "aws_iam_role_policy_attachment"];
+    let of_amazon = ["assume_role_policy", "permissions_boundary", "role", "policy", "policy_arn"];
+    let told = ["ha-private", "ha-strict", "groups", "dns"].map(|profile| rights("aws", profile, &amazon, &of_amazon));
+    insta::assert_snapshot!("rights_aws", told.join("\n"));
+
+    let azure = ["azurerm_role_definition", "azurerm_role_assignment"];
+    let of_azure = ["scope", "assignable_scopes", "permissions", "role_definition_id", "principal_id"];
+    let told = ["ha-private", "dns", "dns-private"].map(|profile| rights("azure", profile, &azure, &of_azure));
+    insta::assert_snapshot!("rights_azure", told.join("\n"));
+}
+
+/// The name leads to all control-plane hosts that there are, and to the load balancer when there is one.
+#[test]
+fn the_record_of_the_api_server_follows_the_control_plane() {
+    for (target, record, field) in [
+        ("gce", "google_dns_record_set.api[0]", "rrdatas"),
+        ("aws", "aws_route53_record.api[0]", "records"),
+        ("azure", "azurerm_dns_a_record.api[0]", "records"),
+    ] {
+        let config = &profiles(target)["dns"];
+        let module = Module::with_stub(target, provider(target), config);
+        let be = |count: &str, exposure: &str| {
+            let values = [format!("phase1.control_plane.count={count}"), format!("phase1.api.exposure={exposure}")];
+            module.configure(&settings_with(config, &[&values[0], &values[1]]));
+        };
+        let follows = |hosts: usize| {
+            let resources = module.resources();
+            let one = resources.iter().find(|one| one["address"] == record).unwrap();
+            let output: Value = serde_json::from_str(&module.ok(&["output", "-json", "handoff"])).unwrap();
+            let outside = output["hosts"].as_array().unwrap().iter().map(|host| text(&host["external_address"]));
+            let outside: BTreeSet<&str> = outside.collect();
+            assert!(outside.len() == hosts && texts(&one["values"][field]) == outside, "{target}: {one:#} {output:#}");
+        };
+        be("1", "dns");
+        module.apply();
+        follows(1);
+        be("3", "dns");
+        let changes = module.changes();
+        let update = Some("[\"update\"]");
+        assert_eq!(changes.get(record).map(String::as_str), update, "{target}");
+        assert!(!changes.values().any(|actions| actions.contains("delete")), "{target}: {changes:?}");
+        module.apply();
+        follows(3);
+        be("3", "load-balancer");
+        assert_eq!(module.changes().get(record).map(String::as_str), update, "{target}");
+        module.apply();
+        assert_eq!(module.changes().get(record), None, "{target}");
+    }
+}
+
+/// Whoever applies a module by hand is told as well that it makes no record of that kind.
+#[test]
+fn a_zone_of_another_cloud_is_refused_by_the_module_too() {
+    for (target, wrong) in [("gce", "route53"), ("aws", "azuredns"), ("azure", "clouddns")] {
+        let module = Module::with_stub(target, provider(target), &profiles(target)["dns"]);
+        let file = module.path("terraform.tfvars.json");
+        let mut variables: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
+        variables["cluster"]["dns"]["provider"] = wrong.into();
+        fs_err::write(&file, variables.to_string()).unwrap();
+        let (code, _, error) = module.run(&["plan", "-input=false"]);
+        assert!(code == 1 && error.contains("dns.provider is hosts"), "{target}: {error}");
+    }
+}
