@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cloud_emulators_state::moto;
 use crate::cloud_support::{Module, data, profiles, settings_with};
@@ -80,11 +80,23 @@ impl Emulator {
     }
 }
 
+/// Whoever answers on loopback is believed.
+fn credulous() -> ureq::Agent {
+    let tls = ureq::tls::TlsConfig::builder().disable_verification(true).build();
+    ureq::Agent::config_builder().tls_config(tls).build().into()
+}
+
 impl Emulator {
     /// Makes what was there before the cluster.
-    fn seed(&self, path: &str, body: &serde_json::Value) {
+    fn seed(&self, path: &str, body: &Value) {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         ureq::post(&url).send(body.to_string().as_bytes()).unwrap();
+    }
+
+    /// All that there is, as the emulator itself knows it.
+    fn left(&self, scheme: &str) -> Value {
+        let mut answer = credulous().get(format!("{scheme}://127.0.0.1:{}/left", self.port)).call().unwrap();
+        serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
     }
 }
 
@@ -134,7 +146,13 @@ fn gce_lives_in_an_emulator() {
             }
             _ => {}
         }
+        let before = emulator.left("http");
         let module = Module::new("gce", "google", &provider, &config, google_environment(&emulator));
+        if name == "dns" {
+            module.apply();
+            module.configure(&settings_with(&config, &["phase1.control_plane.count=3", "phase1.api.exposure=dns"]));
+            assert_eq!(module.changes()["google_dns_record_set.api[0]"], "[\"update\"]", "the record follows");
+        }
         // Hosts get what a subnetwork that exists has, by templates of their own; nothing else is another one.
         if name == "existing-network" {
             module.apply();
@@ -149,6 +167,7 @@ fn gce_lives_in_an_emulator() {
         let grown =
             ["google_compute_disk.etcd[\"main-a\"]", "google_compute_region_instance_group_manager.fixed[\"workers\"]"];
         live(&name, &module, &config, grown);
+        assert_eq!(emulator.left("http"), before, "{name}");
     }
 }
 
@@ -261,7 +280,71 @@ fn azure_lives_in_an_emulator() {
             "azurerm_orchestrated_virtual_machine_scale_set.public_fixed[\"workers\"]",
         ];
         live(name, &module, config, grown);
+        assert_eq!(emulator.left("https"), json!([]), "{name}");
     });
+}
+
+/// What a `destroy` is held to: an emulator tells of everything that somebody made there and nobody deleted.
+#[test]
+fn emulators_tell_what_is_left() {
+    let emulator = Emulator::start("gce.py", &[]);
+    let url = |path: &str| format!("http://127.0.0.1:{}{path}", emulator.port);
+    assert_eq!(emulator.left("http"), json!([]));
+    let account = "projects/p/serviceAccounts/cp@p.iam.gserviceaccount.com";
+    let policy = |member: &str| json!({"policy": {"bindings": [{"role": "r", "members": [member]}]}});
+    let role = json!({"roleId": "volumes", "role": {"title": "t", "includedPermissions": ["compute.disks.use"]}});
+    emulator.seed("/iam/v1/projects/p/roles", &role);
+    emulator.seed("/iam/v1/projects/p/serviceAccounts", &json!({"accountId": "cp"}));
+    emulator.seed(&format!("/iam/v1/{account}:setIamPolicy"), &policy("itself"));
+    emulator.seed("/crm/v1/projects/p:setIamPolicy", &policy("somebody"));
+    emulator.seed("/compute/v1/projects/p/zones/z/disks", &json!({"name": "d"}));
+    emulator.seed("/dns/v1/projects/p/managedZones", &json!({"name": "zone", "dnsName": "example.com."}));
+    emulator
+        .seed("/dns/v1/projects/p/managedZones/zone/changes", &json!({"additions": [{"name": "api.", "type": "A"}]}));
+    let all = json!([
+        "/compute/v1/projects/p/zones/z/disks/d",
+        "iam/projects/p/roles/volumes",
+        "p r somebody",
+        "sa/cp@p.iam.gserviceaccount.com",
+        "sa/cp@p.iam.gserviceaccount.com r itself",
+        "z/zone",
+        "zone api. A",
+    ]);
+    assert_eq!(emulator.left("http"), all);
+    emulator
+        .seed("/dns/v1/projects/p/managedZones/zone/changes", &json!({"deletions": [{"name": "api.", "type": "A"}]}));
+    emulator.seed("/crm/v1/projects/p:setIamPolicy", &json!({"policy": {}}));
+    let gone = [
+        "/iam/v1/projects/p/roles/volumes",
+        "/compute/v1/projects/p/zones/z/disks/d",
+        "/dns/v1/projects/p/managedZones/zone",
+    ];
+    for path in gone.into_iter().map(str::to_owned).chain([format!("/iam/v1/{account}")]) {
+        ureq::delete(url(&path)).call().unwrap();
+    }
+    assert_eq!(emulator.left("http"), json!([]));
+    // Google keeps the identifier of a role for weeks.
+    let again = ureq::post(url("/iam/v1/projects/p/roles")).send(role.to_string().as_bytes());
+    assert!(again.unwrap_err().to_string().contains("409"));
+
+    let dir = tempfile::tempdir().unwrap();
+    make_certificate(dir.path());
+    let emulator = Emulator::start("arm.py", &[dir.path()]);
+    let agent = credulous();
+    let group = format!("https://127.0.0.1:{}/subscriptions/s/resourceGroups/", emulator.port);
+    let network = format!("{group}net/providers/Microsoft.Network/virtualNetworks/corporate");
+    agent.get(&network).call().unwrap();
+    assert_eq!(emulator.left("https"), json!([]), "somebody else's");
+    agent.put(format!("{network}/subnets/hosts")).send("{}").unwrap();
+    agent.put(format!("{group}one")).send("{}").unwrap();
+    let all = json!([
+        "/subscriptions/s/resourcegroups/net/providers/microsoft.network/virtualnetworks/corporate/subnets/hosts",
+        "/subscriptions/s/resourcegroups/one"
+    ]);
+    assert_eq!(emulator.left("https"), all);
+    agent.delete(format!("{network}/subnets/hosts")).call().unwrap();
+    agent.delete(format!("{group}one")).call().unwrap();
+    assert_eq!(emulator.left("https"), json!([]));
 }
 
 /// What the stub's rules in `driver_volumes` are taken from: what the real providers plan for a volume of etcd that is to be another one.
