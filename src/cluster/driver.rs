@@ -90,10 +90,16 @@ impl DriverSettings {
 impl Backend {
     fn read(settings: &Settings) -> Result<Self> {
         let get = |name: &str| settings.get(&format!("phase1.state.{name}"));
+        let own = |name: &str, example: &str| require_own(&format!("phase1.state.{name}"), get(name)?, example);
         Ok(match get("backend")?.as_str() {
-            "gcs" => Self::Gcs { bucket: get("gcs.bucket")?, prefix: get("gcs.prefix")? },
+            "gcs" => Self::Gcs { bucket: own("gcs.bucket", EXAMPLE_BUCKET)?, prefix: get("gcs.prefix")? },
             "s3" => Self::S3 {
-                bucket: get("s3.bucket")?,
+                // A server of one's own may well have a bucket of this name.
+                bucket: if get("s3.endpoint")?.is_empty() {
+                    own("s3.bucket", EXAMPLE_BUCKET)?
+                } else {
+                    get("s3.bucket")?
+                },
                 prefix: get("s3.prefix")?,
                 region: get("s3.region")?,
                 endpoint: get("s3.endpoint")?,
@@ -101,7 +107,7 @@ impl Backend {
             },
             "azurerm" => Self::Azurerm {
                 resource_group: get("azurerm.resource_group")?,
-                storage_account: get("azurerm.storage_account")?,
+                storage_account: own("azurerm.storage_account", EXAMPLE_ACCOUNT)?,
                 container: get("azurerm.container")?,
             },
             "http" => {
@@ -123,6 +129,18 @@ impl Backend {
     }
 }
 
+/// What the Kconfig tree says where nobody has: names that whole clouds share, so they are somebody else's.
+const EXAMPLE_BUCKET: &str = "terraform-state";
+const EXAMPLE_ACCOUNT: &str = "tfstate";
+
+fn require_own(key: &str, value: String, example: &str) -> Result<String> {
+    if value == example {
+        return Err(Error::config(format!("{key} is {example}, which only stands there until somebody names his own"))
+            .hint(format!("turnup config set {key}=…, one that exists")));
+    }
+    Ok(value)
+}
+
 /// The state holds keys: over a network it travels by https only.
 fn require_private(name: &str, url: &str) -> Result<()> {
     if url.is_empty() {
@@ -139,7 +157,32 @@ fn require_private(name: &str, url: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
     use super::*;
+    use crate::config::TreeSource;
+
+    #[test]
+    fn a_store_that_nobody_named_is_refused_with_its_key() {
+        let read = |changes: &[(&str, &str)]| {
+            let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+            settings.set("phase1.cloud_provider", "gce").unwrap();
+            settings.set_all(changes).unwrap();
+            Backend::read(&settings)
+        };
+        for (backend, key) in [
+            ("gcs", "phase1.state.gcs.bucket"),
+            ("s3", "phase1.state.s3.bucket"),
+            ("azurerm", "phase1.state.azurerm.storage_account"),
+        ] {
+            let chosen = ("phase1.state.backend", backend);
+            let refused = read(&[chosen]).unwrap_err();
+            assert!(refused.message().starts_with(&format!("{key} is ")), "{}", refused.message());
+            assert!(read(&[chosen, (key, "ours")]).is_ok(), "{backend}");
+        }
+        let minio = ("phase1.state.s3.endpoint", "https://minio.example.com");
+        assert!(read(&[("phase1.state.backend", "s3"), minio]).is_ok(), "a server of one's own");
+    }
 
     #[test]
     fn the_state_does_not_travel_in_the_open() {
