@@ -1,10 +1,11 @@
 //! The step `groups`: waits until as many hosts as were made have joined by themselves, and lets the API sign what their kubelets serve with.
 //!
-//! Nobody logs in to these hosts, so what is known of them is their Nodes. Where an autoscaler decides, its lower bound is enough.
+//! Nobody logs in to these hosts, so what is known of them is their Nodes and whether their kubelets speak. Where an autoscaler decides,
+//! its lower bound is enough.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -32,15 +33,46 @@ const fn wanted(group: &HostGroup) -> u32 {
     }
 }
 
-/// A line for each group that is not complete.
+/// A Node that came by itself.
+pub(super) struct Comer<'n> {
+    pub(super) name: &'n str,
+    pub(super) group: &'n str,
+    /// Since when nobody has heard from its kubelet; none while it speaks. One that lacks the network of its pods is not ready, and speaks.
+    pub(super) silent_since: Option<Timestamp>,
+}
+
+/// All Nodes of a list that came by themselves.
+pub(super) fn find_comers<'n>(nodes: &'n Value) -> Vec<Comer<'n>> {
+    let comer = |node: &'n Value| {
+        let group = node["metadata"]["labels"][GROUP].as_str()?;
+        let name = node["metadata"]["name"].as_str().unwrap_or_default();
+        Some(Comer { name, group, silent_since: silent_since(node) })
+    };
+    nodes["items"].as_array().into_iter().flatten().filter_map(comer).collect()
+}
+
+fn silent_since(node: &Value) -> Option<Timestamp> {
+    let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    let ready = conditions.find(|condition| condition["type"] == "Ready")?;
+    let since = ready["lastTransitionTime"].as_str().and_then(|time| time.parse().ok());
+    // Without a time it is silent, but nobody may say for long.
+    (ready["status"] == "Unknown").then(|| since.unwrap_or(Timestamp::MAX))
+}
+
+/// A line for each group that is not complete. A machine that died leaves its Node behind: only kubelets that speak count.
 fn find_missing(groups: &[HostGroup], nodes: &Value) -> Vec<String> {
-    let mut come = BTreeMap::<&str, u32>::new();
-    for node in nodes["items"].as_array().into_iter().flatten() {
-        *come.entry(node["metadata"]["labels"][GROUP].as_str().unwrap_or_default()).or_default() += 1;
-    }
-    let count = |group: &HostGroup| come.get(group.name.as_str()).copied().unwrap_or_default();
-    let missing = groups.iter().filter(|group| count(group) < wanted(group));
-    missing.map(|group| format!("{}: {} of {} hosts have joined", group.name, count(group), wanted(group))).collect()
+    let comers = find_comers(nodes);
+    let describe = |group: &HostGroup| {
+        let own = comers.iter().filter(|comer| comer.group == group.name);
+        let (silent, speaking): (Vec<&Comer<'_>>, Vec<_>) = own.partition(|comer| comer.silent_since.is_some());
+        if u32::try_from(speaking.len()).is_ok_and(|count| count >= wanted(group)) {
+            return None;
+        }
+        let silent: Vec<&str> = silent.iter().map(|comer| comer.name).collect();
+        let silent = if silent.is_empty() { String::new() } else { format!(" (silent: {})", silent.join(", ")) };
+        Some(format!("{}: {} of {} hosts have joined{silent}", group.name, speaking.len(), wanted(group)))
+    };
+    groups.iter().filter_map(describe).collect()
 }
 
 /// What is still to be waited for; what waits for a word of ours gets it.
@@ -114,6 +146,12 @@ mod tests {
         assert_eq!(missing(&[]), ["web: 0 of 2 hosts have joined", "batch: 0 of 1 hosts have joined"]);
         assert_eq!(missing(&["web", "batch", "other"]), ["web: 1 of 2 hosts have joined"]);
         assert!(missing(&["web", "web", "batch"]).is_empty() && missing(&["web"; 9]).len() == 1);
+        let mut dead = nodes(&["web", "web", "batch"]);
+        dead["items"][1]["metadata"]["name"] = "web-2".into();
+        dead["items"][0]["status"] = json!({"conditions": [{"type": "Ready", "status": "False"}]});
+        assert!(find_missing(&all, &dead).is_empty(), "not ready before there is a network for pods, but it speaks");
+        dead["items"][1]["status"] = json!({"conditions": [{"type": "Ready", "status": "Unknown"}]});
+        assert_eq!(find_missing(&all, &dead), ["web: 1 of 2 hosts have joined (silent: web-2)"]);
         let error = late(&missing(&["web"])).render();
         assert!(
             error.contains("  | web: 1 of 2 hosts have joined\n") && error.contains("journalctl -u turnup-node"),

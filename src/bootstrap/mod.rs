@@ -23,6 +23,7 @@ mod outfit;
 pub mod pki;
 mod reach;
 pub mod reset;
+mod retire;
 mod serving;
 mod steps;
 mod template;

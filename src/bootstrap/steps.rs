@@ -31,6 +31,7 @@ use super::nodes::{self, Marks, Nodes};
 use super::outfit::Seat;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
+use super::retire::Retire;
 use super::token;
 
 /// The phase for the hosts of the hand-off.
@@ -93,7 +94,7 @@ fn admin() -> Leaf {
 
 const API_MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver.json";
 /// The label of nodes that turnup made, and may delete when their host is gone.
-const MANAGED: &str = "turnup.dev/managed";
+pub(super) const MANAGED: &str = "turnup.dev/managed";
 
 /// What all steps of this phase know.
 pub(super) struct Node {
@@ -524,45 +525,6 @@ fn marks(host: &Host) -> Marks {
     let role = format!("node-role.kubernetes.io/{}", host.role.name());
     let own = [role, MANAGED.to_owned()].map(|label| (label, String::new()));
     Marks::new(host.node_labels().into_iter().chain(own).collect(), host.taints.clone())
-}
-
-/// Node objects whose hosts are no longer in the hand-off are deleted; left alone they would stay, not ready, for ever.
-struct Retire(Node);
-
-impl Retire {
-    /// Only nodes that `register` marked: others were joined by somebody else's hand.
-    fn left_over(&self) -> Result<Vec<String>> {
-        let nodes = kubectl(&self.0.cluster)?.get(&["nodes", "--selector", MANAGED])?;
-        let names =
-            nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
-        Ok(names.filter(|name| self.0.handoff.host(name).is_err()).map(str::to_owned).collect())
-    }
-}
-
-impl Action for Retire {
-    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let names: Vec<&str> = self.0.handoff.hosts.iter().map(|host| host.name.as_str()).collect();
-        Ok(Inputs::new().with("hosts", names.join(" ")))
-    }
-
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        // What nodes are left is a question of which hosts there are, and those are an input.
-        Ok(Proof::Holds)
-    }
-
-    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
-        let left_over = self.left_over()?.into_iter();
-        Ok(left_over.map(|name| Change::new(Verb::Delete, "object", format!("Node {name}"))).collect::<Vec<_>>().into())
-    }
-
-    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let kubectl = kubectl(&self.0.cluster)?.within(cx);
-        for name in self.left_over()? {
-            cx.progress(format!("deleting the node {name}, whose host is gone"));
-            kubectl.run(&["delete", "node", &name, "--ignore-not-found", "--wait=false"])?;
-        }
-        Ok(())
-    }
 }
 
 /// Waits for the API server; whether there was anything to wait for. While it starts, it may say things that only a person could

@@ -209,3 +209,47 @@ fn a_key_that_cannot_be_used_is_known_before_any_host_is_asked() {
     let log = fs_err::read_to_string(simulation.state("logs/provision-hosts.log")).unwrap_or_default();
     assert!(log.is_empty() || log.contains("open"), "{log}");
 }
+
+/// Hosts of a group, which nobody makes here: each is a Node, and its kubelet speaks or has been silent since long ago.
+fn join_by_itself(simulation: &Simulation, name: &str, speaks: bool) {
+    let status = if speaks { "True" } else { "Unknown" };
+    let node = json!({"kind": "Node", "metadata": {"name": name, "labels": {"turnup.dev/group": "pool"}},
+        "status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": "2020-01-01T00:00:00Z"}]}});
+    fs_err::write(simulation.world(&format!("api/nodes/{name}.json")), node.to_string()).unwrap();
+}
+
+#[test]
+fn the_node_of_a_machine_that_was_replaced_is_taken_away_and_no_other() {
+    let simulation = Simulation::new(1);
+    simulation.ok(&["up"]);
+    let file = simulation.path("work/provision.json");
+    let mut handoff: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
+    handoff["groups"] = json!([{"name": "pool", "role": "worker", "size": 2}]);
+    fs_err::write(&file, handoff.to_string()).unwrap();
+    simulation.ok(&["provision"]);
+    join_by_itself(&simulation, "pool-1", true);
+    join_by_itself(&simulation, "pool-2", false);
+    let waiting = simulation.start(&["bootstrap"]);
+    let patience = std::time::Instant::now();
+    let said = || fs_err::read_to_string(simulation.path("first.err")).unwrap();
+    while !said().contains("pool: 1 of 2 hosts have joined (silent: pool-2)") {
+        assert!(patience.elapsed().as_secs() < 60, "{}", said());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    join_by_itself(&simulation, "pool-3", true);
+    let ended = waiting.wait();
+    assert_eq!(ended.code, 0, "{ended}");
+    assert!(ended.err.contains("deleting the node pool-2: its kubelet is silent"), "{ended}");
+    let exists = |name: &str| simulation.world(&format!("api/nodes/{name}.json")).exists();
+    assert!(exists("pool-1") && !exists("pool-2") && exists("pool-3") && exists("h0"));
+    assert_eq!(simulation.ok(&["plan"]).out.trim(), "nothing to do");
+    // One too many that speaks is somebody's decision; one too many that is silent is in the plan first.
+    join_by_itself(&simulation, "pool-4", true);
+    assert_eq!(simulation.ok(&["plan"]).out.trim(), "nothing to do");
+    join_by_itself(&simulation, "pool-4", false);
+    let plan = simulation.ok(&["plan"]).out;
+    assert!(plan.contains("bootstrap/retire") && plan.contains("-   object Node pool-4"), "{plan}");
+    assert!(exists("pool-4"), "to plan changes nothing");
+    simulation.ok(&["bootstrap"]);
+    assert!(!exists("pool-4") && exists("pool-3"));
+}
