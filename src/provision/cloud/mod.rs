@@ -61,6 +61,9 @@ pub(crate) struct Api {
     pub(crate) port: u16,
     pub(crate) exposure: String,
     pub(crate) host: String,
+    /// Somebody's own name or address, to which they lead: the cluster needs no record of its own.
+    #[serde(skip)]
+    pub(crate) host_is_given: bool,
     pub(crate) external: bool,
     pub(crate) allowed_cidrs: Vec<String>,
     pub(crate) static_address: String,
@@ -176,6 +179,15 @@ impl Target {
             Self::Gce(gce) => gce.name_all(cluster, control_plane, groups),
         }
     }
+
+    /// Whose zones its module writes records into.
+    const fn zones(&self) -> &'static str {
+        match self {
+            Self::Aws(_) => "route53",
+            Self::Azure(_) => "azuredns",
+            Self::Gce(_) => "clouddns",
+        }
+    }
 }
 
 /// The targets that are clouds, each with a module in `templates/provision`.
@@ -267,16 +279,11 @@ impl Spec {
     /// A zone of another cloud would be left as it is, and the name would lead nowhere.
     fn check_names(&self) -> Result<()> {
         const KEY: &str = "phase1.dns.provider";
-        let (target, own) = match self.target {
-            Target::Aws(_) => ("aws", "route53"),
-            Target::Azure(_) => ("azure", "azuredns"),
-            Target::Gce(_) => ("gce", "clouddns"),
-        };
+        let own = self.target.zones();
         if [NO_ZONE, own].contains(&self.dns.provider.as_str()) {
             return Ok(());
         }
-        let why =
-            format!("{} is no zone of the target {target}, which makes records in its own alone", self.dns.provider);
+        let why = format!("{} is another cloud's, and this one makes records in {own} alone", self.dns.provider);
         Err(refused(KEY, why).hint(format!(
             "turnup config set {KEY}={own}, or {KEY}={NO_ZONE} and a record of your own for {}",
             self.api.host
@@ -292,15 +299,38 @@ impl Spec {
             Target::Azure(azure) => azure.check(self)?,
             Target::Gce(gce) => gce.check(self)?,
         }
-        if self.api.exposure == "static-address" && self.control_plane.len() > 1 {
-            return Err(refused("phase1.api.exposure", "one address cannot lead to several control-plane hosts")
-                .hint("turnup config set phase1.api.exposure=load-balancer"));
+        self.check_api()
+    }
+
+    /// Clients and nodes have to find the API server, also when one of several control-plane hosts is gone.
+    fn check_api(&self) -> Result<()> {
+        const EXPOSURE: &str = "phase1.api.exposure";
+        let (several, zones) = (self.control_plane.len() > 1, self.target.zones());
+        match self.api.exposure.as_str() {
+            "static-address" if several => {
+                Err(refused(EXPOSURE, "one address cannot lead to several control-plane hosts")
+                    .hint(format!("turnup config set {EXPOSURE}=load-balancer")))
+            }
+            "dns" if !self.api.host_is_given && self.dns.provider != zones => {
+                let why = format!(
+                    "no zone would have the name {}, because phase1.dns.provider is {}",
+                    self.api.host, self.dns.provider
+                );
+                Err(refused(EXPOSURE, why).hint(format!(
+                    "turnup config set phase1.dns.provider={zones} phase1.dns.domain=… phase1.dns.zone=…; or phase1.api.host=NAME, whose records you keep; or {EXPOSURE}=load-balancer"
+                )))
+            }
+            "load-balancer" if several && self.api.external && !self.api.internal_load_balancer => {
+                let key = "phase1.api.internal_load_balancer";
+                Err(refused(key, "without it all nodes depend on one of the several control-plane hosts")
+                    .hint(format!("turnup config unset {key}, or have one control-plane host")))
+            }
+            _ if !self.api.external && !self.api.static_address.is_empty() => {
+                Err(refused("phase1.api.static_address", "it is a public address, and the API server has none")
+                    .hint("turnup config unset phase1.api.static_address, or turnup config set phase1.api.external=y"))
+            }
+            _ => Ok(()),
         }
-        if !self.api.external && !self.api.static_address.is_empty() {
-            return Err(refused("phase1.api.static_address", "it is a public address, and the API server has none")
-                .hint("turnup config unset phase1.api.static_address, or turnup config set phase1.api.external=y"));
-        }
-        Ok(())
     }
 }
 
@@ -486,18 +516,11 @@ fn etcd_clusters(settings: &Settings) -> Result<Vec<String>> {
 fn api(settings: &Settings, cluster: &str) -> Result<Api> {
     let domain = settings.get("phase1.dns.domain")?;
     let given = Some(settings.get("phase1.api.host")?).filter(|host| !host.is_empty());
-    let exposure = settings.get("phase1.api.exposure")?;
-    let is_kept = given.is_some() || settings.get("phase1.dns.provider")? != NO_ZONE;
-    let host = given.unwrap_or_else(|| format!("api.{cluster}.{domain}"));
-    if exposure == "dns" && !is_kept {
-        return Err(refused("phase1.dns.provider", format!("{host} would lead nowhere: no zone has it")).hint(
-            "name a zone of the cloud, or the name that a record of your own has: turnup config set phase1.api.host=…",
-        ));
-    }
     Ok(Api {
         port: settings.get_number("phase2.api_port")?,
-        exposure,
-        host,
+        exposure: settings.get("phase1.api.exposure")?,
+        host_is_given: given.is_some(),
+        host: given.unwrap_or_else(|| format!("api.{cluster}.{domain}")),
         external: settings.get_bool("phase1.api.external")?,
         allowed_cidrs: ranges(settings, "phase1.api.allowed_cidrs")?,
         static_address: settings.get("phase1.api.static_address")?,
@@ -528,7 +551,45 @@ fn dns(settings: &Settings) -> Result<Dns> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+    use crate::config::TreeSource;
+
     use super::*;
+
+    const SEVERAL: (&str, &str) = ("phase1.control_plane.count", "3");
+
+    fn spec(target: &str, changes: &[(&str, &str)]) -> Result<Spec> {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        settings.set("phase1.cloud_provider", target).unwrap();
+        if target == "gce" {
+            settings.set("phase1.gce.project", "a-project").unwrap();
+        }
+        settings.set_all(changes).unwrap();
+        Spec::read(&settings)
+    }
+
+    #[test]
+    fn a_way_to_the_api_server_that_leads_nowhere_is_refused() {
+        let cases: [(&str, &[(&str, &str)]); 5] = [
+            ("gce", &[("phase1.api.exposure", "dns")]),
+            ("aws", &[("phase1.api.exposure", "dns"), SEVERAL]),
+            ("azure", &[("phase1.api.exposure", "dns"), ("phase1.dns.domain", "k8s.example.com")]),
+            ("azure", &[SEVERAL, ("phase1.api.internal_load_balancer", "n")]),
+            ("aws", &[SEVERAL, ("phase1.api.internal_load_balancer", "n")]),
+        ];
+        let told = cases.map(|(target, changes)| spec(target, changes).unwrap_err().render());
+        insta::assert_snapshot!(told.join("\n"));
+        for target in TARGETS {
+            let named = [("phase1.api.exposure", "dns"), ("phase1.api.host", "api.example.com")];
+            assert_eq!(spec(target, &named).unwrap().api.host, "api.example.com", "their own record");
+            assert!(spec(target, &[SEVERAL, ("phase1.api.internal_load_balancer", "n")]).is_err());
+            // Without an outer one the inner load balancer is made whatever the setting says.
+            spec(target, &[SEVERAL, ("phase1.api.internal_load_balancer", "n"), ("phase1.api.external", "n")]).unwrap();
+            spec(target, &[("phase1.api.exposure", "load-balancer"), ("phase1.api.internal_load_balancer", "n")])
+                .unwrap();
+        }
+    }
 
     #[test]
     fn a_name_that_is_too_long_stays_its_own() {
