@@ -83,8 +83,6 @@ pub enum PartKind {
 pub struct GroupRecord {
     /// Its name.
     pub name: String,
-    /// `control-plane`, `worker` or `bastion`.
-    pub role: String,
     /// Labels of its Nodes.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,

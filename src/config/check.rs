@@ -135,10 +135,26 @@ fn check_overlaps(facts: &Facts<'_, '_>) -> Vec<Problem> {
     problems
 }
 
-/// How many hosts there will be; nothing where the configuration does not say.
+/// How many hosts there will be at most, of the control plane and others; nothing where the configuration does not say.
 fn count_hosts(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
+    let records = |name| -> Option<Vec<serde_json::Value>> {
+        serde_json::from_str(facts.text(name)?).ok().filter(|records: &Vec<_>| !records.is_empty())
+    };
+    if let Some(hosts) = records("phase1.baremetal.hosts") {
+        let (control_plane, workers): (Vec<_>, Vec<_>) =
+            hosts.into_iter().partition(|host| host.get("role").is_some_and(|role| role == "control-plane"));
+        return Some((u64::try_from(control_plane.len()).ok()?, u64::try_from(workers.len()).ok()?));
+    }
     let number = |name| facts.number(name).and_then(|number| u64::try_from(number).ok());
-    Some((number("phase1.control_plane.count").unwrap_or(1), number("phase1.num_nodes")?))
+    let most = |group: &serde_json::Value| {
+        let number = |field: &str| group.get(field).and_then(serde_json::Value::as_u64).unwrap_or_default();
+        number("max").max(number("size"))
+    };
+    let workers = match records("phase1.node_groups") {
+        Some(groups) => groups.iter().map(most).sum(),
+        None => number("phase1.num_nodes")?,
+    };
+    Some((number("phase1.control_plane.count").unwrap_or(1), workers))
 }
 
 /// Are there addresses for all hosts?
@@ -167,7 +183,7 @@ fn check_node_room(facts: &Facts<'_, '_>) -> Option<Problem> {
     let (name, hosts) = ("phase2.pod_cidr", control_plane + workers);
     let (pods, (length, size)) = (facts.network(name)?, node_network(facts));
     let room = pods.size() / size;
-    let message = format!("{name}: {pods} has room for {room} nodes with a /{length} each, but there are {hosts}");
+    let message = format!("{name}: {pods} has room for {room} nodes with a /{length} each, but there may be {hosts}");
     (hosts > room).then(|| Problem::error(message).about(name))
 }
 

@@ -27,7 +27,8 @@ impl Settings {
     pub fn as_problem(&self, error: &Error, level: Level) -> Option<Problem> {
         let hint = error.next().map(|hint| format!("; next: {hint}")).unwrap_or_default();
         let problem = Problem { level, ..Problem::error(format!("{}{hint}", error.message())) };
-        let name = error.message().split(':').next().unwrap_or_default();
+        // Of one group or volume it says which, in brackets behind the name.
+        let name = error.message().split([':', ' ']).next().unwrap_or_default();
         self.schema().find(name).is_ok().then(|| self.located(problem.about(name)))
     }
 

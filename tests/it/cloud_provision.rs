@@ -247,11 +247,11 @@ fn copy(from: &Path, to: &Path) {
 #[test]
 fn what_a_cloud_would_refuse_is_told_by_config_check_with_its_place() {
     let site = Site::new("gce", "single");
-    site.set(r#"phase1.node_groups=[{"name": "masters", "role": "control-plane", "size": 1}]"#);
+    site.set(r#"phase1.node_groups=[{"name": "far", "role": "worker", "size": 1, "zones": ["europe-west3-a"]}]"#);
     let refused = site.run(&["config", "check"]);
     assert_eq!(refused.code, 3, "{}{}", refused.out, refused.err);
     let told = refused.out + &refused.err;
-    assert!(told.contains(".config.json:") && told.contains("phase1.node_groups: the group masters"), "{told}");
+    assert!(told.contains(".config.json:") && told.contains("phase1.node_groups (zones of far): "), "{told}");
     let stopped = site.run(&["provision"]);
     assert!(
         stopped.code == 3 && !site.desk.path(&format!(".turnup/{}/provision", site.name)).exists(),

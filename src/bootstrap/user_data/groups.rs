@@ -10,7 +10,7 @@ use super::super::outfit::Group;
 use super::super::steps::kubectl;
 use super::super::token;
 
-/// Every group whose hosts get user data, the control plane first; none where hosts are logged in to. A bastion gets none: it joins nothing.
+/// Every group whose hosts get user data, the control plane first; none where hosts are logged in to.
 pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
     let settings = &cluster.settings.user_data;
     if !settings.pull {
@@ -18,15 +18,10 @@ pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
     }
     let mut groups: Vec<Group> = Vec::new();
     for record in &settings.groups {
-        let role = match record.role.as_str() {
-            "control-plane" => Role::ControlPlane,
-            "worker" => Role::Worker,
-            _ => continue,
-        };
         require_own_labels(&record.name, record.labels.keys())?;
         groups.push(Group {
             name: record.name.clone(),
-            role,
+            role: Role::Worker,
             labels: record.labels.clone(),
             taints: record.taints.clone(),
             max_pods: record.max_pods,
@@ -41,9 +36,7 @@ pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
         max_pods: None,
         kube_reserved: std::collections::BTreeMap::new(),
     };
-    if !groups.iter().any(|group| group.role == Role::ControlPlane) {
-        groups.push(plain(CONTROL_PLANE, Role::ControlPlane));
-    }
+    groups.push(plain(CONTROL_PLANE, Role::ControlPlane));
     if settings.groups.is_empty() && cluster.settings.num_nodes > 0 {
         groups.push(plain(WORKERS, Role::Worker));
     }

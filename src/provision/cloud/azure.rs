@@ -249,7 +249,9 @@ impl Azure {
                     .hint(format!("turnup config set phase1.azure.subnet_cidr={whole}")));
             }
         }
-        let workers = spec.groups.values().map(|group| u64::from(group.max.unwrap_or(0).max(group.size)));
+        // While hosts are replaced there are more.
+        let workers =
+            spec.groups.values().map(|group| u64::from(group.max.unwrap_or(0).max(group.size) + group.max_surge));
         let balancer = u64::from(spec.api.exposure == "load-balancer");
         let needed = workers.sum::<u64>()
             + u64::try_from(spec.control_plane.len()).unwrap_or_default()

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::config::Settings;
+use crate::config::{Network, Settings};
 use crate::error::Result;
 
 use super::{ControlPlaneHost, Defaults, Group, Spec, Target, WORKERS, absolute, fit, refused, require_apart};
@@ -18,6 +18,8 @@ const PREFIX: usize = 37;
 const GROUP: usize = 53;
 /// The longest name of a service account.
 const ACCOUNT: usize = 30;
+/// Google keeps the first two addresses of a subnetwork and the last two.
+const KEPT: u64 = 4;
 /// Families of machine types ("Machine families resource and comparison guide").
 const FAMILIES: [&str; 35] = [
     "a2", "a3", "a4", "a4x", "c2", "c2d", "c3", "c3d", "c4", "c4a", "c4d", "e2", "f1", "g1", "g2", "g4", "h3", "h4d",
@@ -48,6 +50,9 @@ pub(crate) struct Gce {
     shielded_vm: bool,
     min_cpu_platform: String,
     names: Names,
+    /// `phase1.gce.zones`.
+    #[serde(skip)]
+    zones: Vec<String>,
 }
 
 /// Names within the limits.
@@ -65,8 +70,8 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
     let text = |name: &str| settings.get(&format!("phase1.gce.{name}"));
     let flag = |name: &str| settings.get_bool(&format!("phase1.gce.{name}"));
     let zone = text("zone")?;
-    let zones = Some(settings.get_list("phase1.gce.zones")?).filter(|zones| !zones.is_empty());
-    let zones = zones.unwrap_or_else(|| vec![zone.clone()]);
+    let given = settings.get_list("phase1.gce.zones")?;
+    let zones = if given.is_empty() { vec![zone.clone()] } else { given.clone() };
     let public = flag("public_addresses")?;
     let single = settings.get_int("phase1.control_plane.count")? <= 1 && !zone.is_empty();
     let defaults = Defaults {
@@ -99,6 +104,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         shielded_vm: flag("shielded_vm")?,
         min_cpu_platform: text("min_cpu_platform")?,
         names: Names::default(),
+        zones: given,
     };
     Ok((defaults, Target::Gce(Box::new(gce))))
 }
@@ -134,15 +140,18 @@ impl Gce {
     /// What Compute Engine would refuse, before it is asked.
     pub(super) fn check(&self, spec: &Spec) -> Result<()> {
         if self.subnetwork.is_empty() {
-            require_apart("phase1.gce.subnet_cidr", &self.subnet_cidr, &spec.networks)?;
+            self.check_network(spec)?;
         }
         self.check_ways_in(spec)?;
-        let of_groups =
-            spec.groups.iter().flat_map(|(name, group)| group.zones.iter().map(move |zone| (name.as_str(), zone)));
-        let of_masters = spec.control_plane.values().map(|host| ("", &host.zone));
-        for (group, zone) in of_masters.chain(of_groups) {
-            self.check_zone(group, zone)?;
+        for host in spec.control_plane.values() {
+            self.check_zone("phase1.control_plane.zones", &host.zone)?;
         }
+        for (name, group) in &spec.groups {
+            let key = format!("phase1.node_groups (zones of {name})");
+            group.zones.iter().try_for_each(|zone| self.check_zone(&key, zone))?;
+        }
+        check_key("phase1.gce.disk_kms_key", &self.disk_kms_key)?;
+        check_key("phase1.etcd_volume.kms_key", &spec.etcd.volume.kms_key)?;
         for host in spec.control_plane.values() {
             check_machine(
                 "phase1.gce.control_plane_instance_type",
@@ -186,12 +195,41 @@ impl Gce {
         Ok(())
     }
 
-    fn check_zone(&self, group: &str, zone: &str) -> Result<()> {
-        let key =
-            if group.is_empty() { "phase1.gce.zone".to_owned() } else { format!("phase1.gce.zones (group {group})") };
+    /// The hosts' addresses: apart from pods and Services, and enough.
+    fn check_network(&self, spec: &Spec) -> Result<()> {
+        const KEY: &str = "phase1.gce.subnet_cidr";
+        require_apart(KEY, &self.subnet_cidr, &spec.networks)?;
+        let network: Network = self.subnet_cidr.parse().map_err(|why| refused(KEY, why))?;
+        let workers = spec.groups.values().map(|group| {
+            // While hosts are replaced there are more: at least one for each zone.
+            let zones = u32::try_from(group.zones.len()).unwrap_or(u32::MAX);
+            let more = if group.max_surge == 0 { 0 } else { group.max_surge.max(zones) };
+            u64::from(group.max.unwrap_or(0).max(group.size)) + u64::from(more)
+        });
+        let needed = workers.sum::<u64>()
+            + u64::try_from(spec.control_plane.len()).unwrap_or_default()
+            + u64::from(spec.ssh.bastion)
+            + u64::from(spec.api.exposure == "load-balancer");
+        let room = network.size().saturating_sub(KEPT);
+        if needed > room {
+            let why = format!("{network} has room for {room} addresses, and up to {needed} are needed");
+            return Err(refused(KEY, why).hint("take a wider network, or lower the sizes of the groups"));
+        }
+        Ok(())
+    }
+
+    /// `key` is the setting that names zones for these hosts alone; others are where the target's own settings say.
+    fn check_zone(&self, key: &str, zone: &str) -> Result<()> {
+        let key = if self.zones.iter().any(|own| own == zone) {
+            "phase1.gce.zones"
+        } else if zone == self.zone {
+            "phase1.gce.zone"
+        } else {
+            key
+        };
         if zone.is_empty() {
             let why = format!("the zones of {} are not known to turnup", self.region);
-            return Err(refused(&key, why)
+            return Err(refused(key, why)
                 .hint(format!("turnup config set phase1.gce.zone={}-a (gcloud compute zones list)", self.region)));
         }
         let letter = zone.strip_prefix(&self.region).and_then(|rest| rest.strip_prefix('-'));
@@ -199,8 +237,22 @@ impl Gce {
             return Ok(());
         }
         let why = format!("{zone} is no zone of the region {}", self.region);
-        Err(refused(&key, why).hint(format!("zones are {0}-a, {0}-b, …; or set phase1.gce.region", self.region)))
+        Err(refused(key, why).hint(format!("zones are {0}-a, {0}-b, …; or set phase1.gce.region", self.region)))
     }
+}
+
+/// A key as Google's Key Management Service names it in full; empty is none.
+fn check_key(key: &str, name: &str) -> Result<()> {
+    let parts: Vec<&str> = name.split('/').collect();
+    let is_one = match parts.as_slice() {
+        ["projects", _, "locations", _, "keyRings", _, "cryptoKeys", _] => parts.iter().all(|part| !part.is_empty()),
+        _ => name.is_empty(),
+    };
+    if is_one {
+        return Ok(());
+    }
+    Err(refused(key, format!("{name} is no name of a key"))
+        .hint("projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY (gcloud kms keys list prints it so)"))
 }
 
 /// Hosts become nodes by their user data, which Google's own images of Debian do not read: they have no cloud-init.

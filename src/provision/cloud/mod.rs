@@ -385,7 +385,6 @@ pub(super) fn fit(name: &str, longest: usize) -> String {
 #[derive(Deserialize)]
 struct Asked {
     name: String,
-    role: String,
     size: u32,
     min: Option<u32>,
     max: Option<u32>,
@@ -454,12 +453,6 @@ fn fit_host(cluster: &str, index: u32) -> String {
 
 fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, Group>> {
     let mut asked: Vec<Asked> = settings.get_records("phase1.node_groups")?;
-    if let Some(group) = asked.iter().find(|group| group.role != Role::Worker.name()) {
-        let why =
-            format!("the group {} has the role {}, and groups of this target are workers", group.name, group.role);
-        return Err(refused("phase1.node_groups", why)
-            .hint("say how many control-plane hosts there are with phase1.control_plane.count, and a bastion with phase1.ssh.bastion"));
-    }
     if asked.iter().any(|group| group.name == CONTROL_PLANE) {
         return Err(refused("phase1.node_groups", format!("no group of workers can be called {CONTROL_PLANE}"))
             .hint("give the group another name"));
@@ -467,7 +460,7 @@ fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, G
     let size: u32 = settings.get_number("phase1.num_nodes")?;
     if asked.is_empty() && size > 0 {
         asked = vec![
-            serde_json::from_value(serde_json::json!({"name": WORKERS, "role": "worker", "size": size}))
+            serde_json::from_value(serde_json::json!({"name": WORKERS, "size": size}))
                 .context("the group of all workers")?,
         ];
     }
