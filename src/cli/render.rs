@@ -14,9 +14,9 @@ use super::{Global, Printer};
 
 /// Below the options.
 const NOTES: &str = "\
-Nothing is asked of any host or cloud. What only a run makes is named instead: certificates and keys
-(\"made by bootstrap\"), and the facts of hosts that turnup has not seen yet, for which a virtual machine
-with systemd and cgroup v2 is assumed.";
+Nothing is asked of any host or cloud. What only a run makes has a placeholder, \"(made by provision: …)\"
+or \"(made by bootstrap: …)\": keys, certificates, tokens. Which files hold any is said. Of hosts that turnup
+has not seen yet it is assumed that they are virtual machines with systemd and cgroup v2.";
 
 /// What is rendered, and where to.
 #[derive(Clone, Debug, clap::Args)]
@@ -48,11 +48,32 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     for (path, text) in &files {
         store.write_file(path, text.as_bytes(), 0o600)?;
     }
+    let placeholders: Vec<&str> =
+        forecast.placeholders.iter().map(String::as_str).filter(|path| wanted(path)).collect();
+    remark_on(&placeholders, printer);
     if printer.is_json() {
         let files: Vec<&String> = files.iter().map(|(path, _)| *path).collect();
-        return printer.json(&json!({"schema": "turnup.render/1", "directory": store.dir(), "files": files}));
+        let (schema, directory) = ("turnup.render/1", store.dir());
+        return printer
+            .json(&json!({"schema": schema, "directory": directory, "files": files, "placeholders": placeholders}));
     }
     files.iter().try_for_each(|(path, _)| printer.line(&store.path(path).display().to_string()))
+}
+
+/// Says which files nobody can use yet, and what makes them whole.
+fn remark_on(placeholders: &[&str], printer: &Printer) {
+    const SHOWN: usize = 4;
+    if placeholders.is_empty() {
+        return;
+    }
+    let named = placeholders.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let more = placeholders.len().saturating_sub(SHOWN);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more files") };
+    let of_provision = placeholders.iter().all(|path| phase_of(path) == Some(PhaseName::Provision.name()));
+    let maker = if of_provision { "turnup provision" } else { "turnup up" };
+    printer.remark(&format!(
+        "{named}{more}: with placeholders for keys, certificates or tokens, so not to be used before `{maker}` has made these; then render again"
+    ));
 }
 
 /// Files of somebody else are neither mixed with ours nor removed.

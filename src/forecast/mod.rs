@@ -27,10 +27,15 @@ const RENDERED: [(&str, &str); 3] = [("provision", "provision"), ("bootstrap", "
 /// What the provision phase leaves there that is not rendered.
 const STATE: &str = "provision/terraform.tfstate";
 
+/// How a text begins that stands for what only a run makes.
+const PLACEHOLDERS: [&str; 2] = ["(made by provision: ", "(made by bootstrap: "];
+
 /// One forecast.
 pub struct Forecast {
     /// The texts by their paths below the cluster's directory: Terraform's input, complete configurations, manifests.
     pub files: BTreeMap<String, String>,
+    /// Those of them that have something in the place of what only a run makes: keys, certificates, tokens.
+    pub placeholders: BTreeSet<String>,
     /// The hosts by their names.
     pub hosts: BTreeMap<String, Role>,
     /// The host that each one is: another one where it would be made anew.
@@ -61,7 +66,7 @@ impl Forecast {
 
     fn foresee(cluster: Cluster, source: &TreeSource, state_dir: &Path, real: Store) -> Result<Self> {
         let cluster = Arc::new(cluster);
-        bootstrap::user_data::forecast(&cluster, &real)?;
+        let has_blanks = bootstrap::user_data::forecast(&cluster, &real)?;
         provision::forecast(&cluster, &real)?;
         let mut phases = vec![bootstrap::provision_phase(&cluster)?];
         // A module of somebody else's says which hosts there are only when it has made them.
@@ -79,9 +84,14 @@ impl Forecast {
         let files = cluster.store.imagined_files().into_iter();
         let files =
             files.map(|(path, bytes)| (path.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
+        let files: BTreeMap<String, String> = files.filter(|(path, _)| phase_of(path).is_some()).collect();
+        let is_blank = |(path, text): &(&String, &String)| {
+            has_blanks && *path == provision::USER_DATA || PLACEHOLDERS.iter().any(|mark| text.contains(mark))
+        };
         let hosts = handoff.map(|handoff| handoff.hosts).unwrap_or_default();
         Ok(Self {
-            files: files.filter(|(path, _)| phase_of(path).is_some()).collect(),
+            placeholders: files.iter().filter(is_blank).map(|(path, _)| path.clone()).collect(),
+            files,
             hosts: hosts.iter().map(|host| (host.name.clone(), host.role)).collect(),
             instances: hosts.into_iter().map(|host| (host.name, host.instance)).collect(),
             steps,

@@ -18,7 +18,7 @@ pub(super) const DIR: &str = "provision";
 /// Terraform's variables below the cluster's directory.
 pub(super) const VARIABLES: &str = "provision/terraform.tfvars.json";
 /// The variable of Terraform that holds secrets, apart from all others.
-const USER_DATA: &str = "provision/user-data.auto.tfvars.json";
+pub const USER_DATA: &str = "provision/user-data.auto.tfvars.json";
 
 /// A host that the configuration asks for.
 pub(super) struct PlannedHost {

@@ -101,7 +101,9 @@ fn live(target: &str, profile: &str, group: &str) {
     let plan = site.ok(&["plan"]);
     assert!(plan.out.contains("unknown  bootstrap: known after provision/apply"), "{}", plan.out);
     assert!(!site.desk.path(".turnup").exists(), "to plan leaves nothing behind");
-    site.ok(&["render", "provision", "--to", "by-hand"]);
+    let rendered = site.ok(&["render", "provision", "--to", "by-hand"]);
+    let blank = "provision/terraform.tfvars.json, provision/user-data.auto.tfvars.json: with placeholders";
+    assert!(rendered.err.contains(blank) && rendered.err.contains("`turnup provision`"), "{}", rendered.err);
     assert_eq!(by_hand(&site.desk.path("by-hand/provision"))["hosts"].as_array().unwrap().len(), 1);
     let made = site.ok(&["provision"]);
 
@@ -136,6 +138,8 @@ fn live(target: &str, profile: &str, group: &str) {
 
     let again = site.ok(&["provision"]).err;
     assert!(again.contains("0 ran"), "{again}");
+    let rendered = site.ok(&["render", "provision", "--to", "made"]);
+    assert_eq!(rendered.err, "", "nothing stands in for anything any more");
     assert_eq!(site.planned(), BTreeSet::new());
     site.set("phase1.num_nodes=5");
     assert_eq!(site.planned(), BTreeSet::from([format!("~ {group}")]), "scaling touches nothing else");

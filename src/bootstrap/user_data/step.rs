@@ -25,18 +25,22 @@ pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     Ok(if is_cloud { phase.with("user-data", UserData(Arc::clone(cluster))) } else { phase })
 }
 
-/// The files in an imagined directory; what is known of the authority and the tokens is taken over.
-pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
+/// The files in an imagined directory; what is known of the authority and the tokens is taken over. Whether something else stands in for
+/// any of these, which nobody sees: it is packed.
+pub fn forecast(cluster: &Cluster, real: &Store) -> Result<bool> {
     if cluster.settings.cloud.is_none() {
-        return Ok(());
+        return Ok(false);
     }
+    let mut has_blanks = false;
     provision::forecast_key(cluster, real)?;
     for group in groups(cluster)? {
-        let pass = Pass::find(real, &group)?.or_else(|| Pass::blank(&group));
+        let known = Pass::find(real, &group)?;
+        has_blanks |= known.is_none() && group.role == Role::Worker;
+        let pass = known.or_else(|| Pass::blank(&group));
         let text = render_with(cluster, &pinned(cluster)?, &image_facts(), &group, API_HOST, pass.as_ref())?;
         cluster.store.write_file(file_of(cluster, &group), text.as_bytes(), 0o600)?;
     }
-    Ok(())
+    Ok(has_blanks)
 }
 
 fn file_of(cluster: &Cluster, group: &Group) -> String {
