@@ -265,6 +265,7 @@ impl Cluster {
             .sudo(host.ssh.user != "root")
             .agent(access.use_agent)
             .connect_timeout(access.connect_timeout)
+            .learnt_as(self.settings.cloud.as_ref().map(|_| host.name.clone()))
             .jump(jump)
     }
 }

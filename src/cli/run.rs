@@ -116,6 +116,8 @@ pub(super) struct Session {
     budget: Option<Duration>,
     /// The volumes of etcd whose data may go.
     lose: BTreeSet<String>,
+    /// The machines whose host keys are learnt again.
+    forget: BTreeSet<String>,
 }
 
 impl Session {
@@ -128,7 +130,7 @@ impl Session {
     pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
         let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name);
-        Self { cluster, reporter, command, budget: None, lose: BTreeSet::new() }
+        Self { cluster, reporter, command, budget: None, lose: BTreeSet::new(), forget: BTreeSet::new() }
     }
 
     /// Makes the run fail at its end when it took longer than this.
@@ -140,6 +142,12 @@ impl Session {
     /// Lets the run lose what a person has named.
     pub(super) fn losing(mut self, losses: &LossArgs) -> Self {
         self.lose = losses.lose_volume.iter().cloned().collect();
+        self
+    }
+
+    /// Lets the run believe other host keys of the machines that a person has named.
+    pub(super) fn forgetting(mut self, names: &[String]) -> Self {
+        self.forget = names.iter().cloned().collect();
         self
     }
 
@@ -195,6 +203,9 @@ impl Session {
             let mut phase = name.load(&self.cluster)?;
             if *name == PhaseName::Provision && !self.lose.is_empty() {
                 phase = provision::allow_losses(phase, &self.cluster, self.lose.clone())?;
+            }
+            if *name == PhaseName::Provision && !self.forget.is_empty() {
+                phase = provision::forget_host_keys(phase, &self.cluster, self.forget.clone())?;
             }
             let summary = engine.run(&phase)?;
             total.ran += summary.ran;

@@ -62,12 +62,16 @@ pub struct ProvisionArgs {
     /// What may be lost
     #[command(flatten)]
     losses: LossArgs,
+    /// Learn the host key of a cloud's machine again, because it was made anew: its name, or the bastion's address; may be repeated
+    #[arg(long, value_name = "NAME")]
+    forget_host_key: Vec<String>,
 }
 
 /// Phase 1 alone.
 pub(super) fn provision(args: &ProvisionArgs, global: &Global, printer: &Printer) -> Result<()> {
     let phase = PhaseName::Provision;
-    run_in(Session::start(global, phase.name())?.losing(&args.losses), phase, &args.run, printer)
+    let session = Session::start(global, phase.name())?.losing(&args.losses).forgetting(&args.forget_host_key);
+    run_in(session, phase, &args.run, printer)
 }
 
 /// One phase alone.

@@ -57,6 +57,7 @@ pub struct Ssh {
     relays: bool,
     agent: bool,
     learns: bool,
+    learnt_as: Option<String>,
     patience: Duration,
     jump: Option<Jump>,
     master: Arc<Mutex<Option<Master>>>,
@@ -106,6 +107,7 @@ impl Ssh {
             relays: false,
             agent: false,
             learns: false,
+            learnt_as: None,
             patience: CONNECT,
             jump: None,
             master: Arc::default(),
@@ -123,6 +125,13 @@ impl Ssh {
     #[must_use]
     pub fn learns(mut self) -> Self {
         self.learns = true;
+        self
+    }
+
+    /// The name by which a person lets turnup forget this host's key and learn it again, where it was learnt.
+    #[must_use]
+    pub fn learnt_as(mut self, name: Option<String>) -> Self {
+        self.learnt_as = name;
         self
     }
 
@@ -416,7 +425,15 @@ impl Ssh {
         };
         if says(&["REMOTE HOST IDENTIFICATION HAS CHANGED", "Host key verification failed"]) {
             let (known, address) = (self.known_hosts.display(), target.rsplit('@').next().unwrap_or_default());
-            let hint = format!("look who answers at {address}; the host keys that this cluster trusts are in {known}");
+            let name = self.learnt_as.as_deref().map(|own| jump.map_or(own, |jump| jump.host.as_str()));
+            let hint = match name {
+                Some(name) => format!(
+                    "look who answers at {address}; when it is a machine that was made anew: turnup provision --forget-host-key {name}"
+                ),
+                None => {
+                    format!("look who answers at {address}; the host keys that this cluster trusts are in {known}")
+                }
+            };
             return (Class::Person, hint);
         }
         if says(&["UNPROTECTED PRIVATE KEY FILE", "are too open"]) {

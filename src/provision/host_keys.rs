@@ -1,7 +1,10 @@
 //! Host keys of machines that a cloud made: nobody knows them before the first contact, at which they are learnt; from then on they are
 //! believed and no other, as long as the machine is the same.
 //!
-//! It changes nothing on a host. A key that is known already is never learnt a second time.
+//! It changes nothing on a host. A key that is known already is never learnt a second time, unless a person says of it that it is to be
+//! forgotten: a cloud gives a machine that it made anew the address of the old one, and nobody but that person knows that it did.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -13,9 +16,25 @@ use crate::state::Store;
 use super::handoff::{Handoff, Host, JumpHost};
 use super::known_hosts;
 
-/// The hand-off with all host keys: those of hosts that are the same as before, and those that are learnt now. Waits for hosts that do
-/// not answer yet.
-pub(super) fn complete(cluster: &Cluster, output: Value, cx: &Cx) -> Result<Handoff> {
+/// An error unless each of these names a machine whose host key was learnt.
+pub(super) fn require_learnt(cluster: &Cluster, names: &BTreeSet<String>) -> Result<()> {
+    if cluster.settings.cloud.is_none() {
+        let why = "--forget-host-key is for machines of a cloud: the keys of other hosts are not learnt, but given";
+        return Err(Error::usage(why).hint("give the new key where the old one is (turnup status shows the target)"));
+    }
+    let handoff = cluster.handoff()?;
+    let jumps = handoff.hosts.iter().filter_map(|host| Some(host.ssh.jump.as_ref()?.host.as_str()));
+    let known: BTreeSet<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).chain(jumps).collect();
+    match names.iter().find(|name| !known.contains(name.as_str())) {
+        Some(name) => Err(Error::usage(format!("--forget-host-key {name}: no host key of this name was learnt"))
+            .hint(format!("names: {}", Vec::from_iter(known).join(", ")))),
+        None => Ok(()),
+    }
+}
+
+/// The hand-off with all host keys: those of hosts that are the same as before, and those that are learnt now, among them the ones to
+/// `forget`. Waits for hosts that do not answer yet.
+pub(super) fn complete(cluster: &Cluster, output: Value, forget: &BTreeSet<String>, cx: &Cx) -> Result<Handoff> {
     let shown = "the output handoff of the Terraform module";
     let mut handoff: Handoff =
         serde_json::from_value(output).map_err(|error| Error::bug(format!("{shown}: {error}")))?;
@@ -26,8 +45,8 @@ pub(super) fn complete(cluster: &Cluster, output: Value, cx: &Cx) -> Result<Hand
         if let Some(bastion) = &cluster.settings.access.bastion {
             go_through(host, bastion);
         }
-        if !remember(host, &known) {
-            learn(cluster, host, &known, cx)?;
+        if !remember(host, &known, forget) {
+            learn(cluster, host, &believed(host, &known, forget), cx)?;
         }
     }
     handoff.require_cluster(shown, &cluster.settings.name, cluster.settings.api_port)?;
@@ -41,8 +60,11 @@ fn go_through(host: &mut Host, bastion: &Bastion) {
     host.external_address = None;
 }
 
-/// Takes the keys over where the machine and the way to it are the same. Returns whether they are.
-fn remember(host: &mut Host, known: &[Host]) -> bool {
+/// Takes the keys over where the machine and the way to it are the same, and none of them is to be forgotten. Returns whether it has.
+fn remember(host: &mut Host, known: &[Host], forget: &BTreeSet<String>) -> bool {
+    if machines(host).any(|machine| forget.contains(machine)) {
+        return false;
+    }
     let way = |host: &Host| {
         let jump = host.ssh.jump.as_ref().map(|jump| (jump.host.clone(), jump.port));
         (host.name.clone(), host.instance.clone(), host.ssh_address(), host.ssh.port, jump)
@@ -54,10 +76,16 @@ fn remember(host: &mut Host, known: &[Host]) -> bool {
     same.is_some()
 }
 
-fn learn(cluster: &Cluster, host: &mut Host, known: &[Host], cx: &Cx) -> Result<()> {
+/// The names by which keys on the way to a host are forgotten: its own, and the bastion's address.
+fn machines(host: &Host) -> impl Iterator<Item = &str> {
+    std::iter::once(host.name.as_str()).chain(host.ssh.jump.iter().map(|jump| jump.host.as_str()))
+}
+
+/// `believed` are the lines of those machines on the way to the host whose keys are known and to be kept.
+fn learn(cluster: &Cluster, host: &mut Host, believed: &str, cx: &Cx) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
     let file = scratch.path().join("known_hosts");
-    Store::at(scratch.path()).write_file("known_hosts", jump_lines(host, known).as_bytes(), 0o600)?;
+    Store::at(scratch.path()).write_file("known_hosts", believed.as_bytes(), 0o600)?;
     cx.progress(format!("waiting until {} answers at {}", host.name, host.ssh_address()));
     let ssh = cluster.first_ssh(host, &file).log(cx.log_path()).timeout(cx.remaining());
     ssh.run(&["true"]).map_err(|error| still_boots(error, host))?;
@@ -71,18 +99,21 @@ fn learn(cluster: &Cluster, host: &mut Host, known: &[Host], cx: &Cx) -> Result<
     Ok(())
 }
 
-/// The key of a bastion that some other host is reached through already.
-fn jump_lines(host: &Host, known: &[Host]) -> String {
+/// The lines of known hosts to begin with: of a bastion that some host is reached through already, and where the bastion is the machine
+/// to forget, of the host behind it.
+fn believed(host: &Host, known: &[Host], forget: &BTreeSet<String>) -> String {
     let Some(jump) = &host.ssh.jump else { return String::new() };
-    let same = |known: &&Host| {
+    let is_kept = |name: &str| !forget.contains(name);
+    let through = |known: &&Host| {
         known.ssh.jump.as_ref().is_some_and(|known| (&known.host, known.port) == (&jump.host, jump.port))
     };
     // The line of the jump host is the first of the two.
-    known
-        .iter()
-        .find(same)
-        .and_then(|known| known.known_hosts().lines().next().map(|line| format!("{line}\n")))
-        .unwrap_or_default()
+    let line = |known: &Host, index: usize| known.known_hosts().lines().nth(index).map(|line| format!("{line}\n"));
+    if is_kept(&jump.host) {
+        return known.iter().find(through).and_then(|known| line(known, 0)).unwrap_or_default();
+    }
+    let same = known.iter().filter(through).find(|known| known.name == host.name && known.instance == host.instance);
+    same.filter(|known| is_kept(&known.name)).and_then(|known| line(known, 1)).unwrap_or_default()
 }
 
 /// A machine that boots lets nobody in before its first user is made; it is a matter of time, as one that does not answer is.
@@ -116,19 +147,33 @@ mod tests {
     #[test]
     fn a_key_is_kept_for_the_same_machine_only() {
         let known = [host("i-1", "ssh-ed25519 AAAA")];
+        let none = BTreeSet::new();
         let mut same = host("i-1", "");
-        assert!(remember(&mut same, &known));
+        assert!(remember(&mut same, &known, &none));
         assert_eq!(same.ssh, known[0].ssh);
         let mut other = host("i-2", "");
-        assert!(!remember(&mut other, &known) && other.ssh.host_key.is_empty());
-        assert_eq!(jump_lines(&other, &known), "192.0.2.1 ssh-ed25519 JUMP\n", "the bastion is still the same");
+        assert!(!remember(&mut other, &known, &none) && other.ssh.host_key.is_empty());
+        assert_eq!(believed(&other, &known, &none), "192.0.2.1 ssh-ed25519 JUMP\n", "the bastion is still the same");
         let mut through = host("i-1", "");
         through.external_address = Some("192.0.2.9".parse().unwrap());
         go_through(&mut through, &Bastion { host: "door".into(), user: "passer".into(), port: 2200 });
         assert_eq!(through.ssh_address(), through.address, "the bastion sees the inner one");
-        assert!(!remember(&mut through, &known), "another way");
+        assert!(!remember(&mut through, &known, &none), "another way");
         let mut moved = host("i-1", "");
         moved.external_address = Some("192.0.2.9".parse().unwrap());
-        assert!(!remember(&mut moved, &known), "somebody else may answer there");
+        assert!(!remember(&mut moved, &known, &none), "somebody else may answer there");
+    }
+
+    #[test]
+    fn only_the_key_that_a_person_names_is_forgotten() {
+        let known = [host("i-1", "ssh-ed25519 AAAA")];
+        let forget = |name: &str| BTreeSet::from([name.to_owned()]);
+        let mut same = host("i-1", "");
+        assert!(!remember(&mut same, &known, &forget("c-control-plane-0")));
+        assert_eq!(believed(&same, &known, &forget("c-control-plane-0")), "192.0.2.1 ssh-ed25519 JUMP\n");
+        assert!(!remember(&mut same, &known, &forget("192.0.2.1")));
+        assert_eq!(believed(&same, &known, &forget("192.0.2.1")), "10.0.0.2 ssh-ed25519 AAAA\n");
+        assert_eq!(believed(&host("i-2", ""), &known, &forget("192.0.2.1")), "", "another machine");
+        assert!(remember(&mut same, &known, &forget("c-control-plane-1")));
     }
 }

@@ -30,6 +30,6 @@ pub use destroy::{Made, Volumes, destroy, list_made};
 pub use forecast::{forecast, forecast_key};
 pub use handoff::{Handoff, Host, Role, Taint};
 pub use render::USER_DATA;
-pub use steps::{has_made, phase};
+pub use steps::{forget_host_keys, has_made, phase};
 pub use volume::Disk;
 pub use volumes::hold_data;

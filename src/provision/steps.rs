@@ -1,5 +1,6 @@
 //! The steps of the provision phase, in the order of `phases/provision/phase.toml`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +50,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("render", Render(shared()))
         .with("apply", Apply::new(shared()))
         .with("start", Start(shared()))
-        .with("handoff", Collect(shared())))
+        .with("handoff", Collect::new(shared())))
 }
 
 /// The phase for a cloud, and for a module of one's own: what the hosts will be, only Terraform's output says. Whoever makes user data
@@ -61,7 +62,13 @@ fn made_elsewhere(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {
         .with("keys", Key(shared()))
         .with("render", Render(shared()))
         .with("apply", Apply::new(shared()))
-        .with("handoff", Collect(shared()))
+        .with("handoff", Collect::new(shared()))
+}
+
+/// The phase with a hand-off for which these host keys are learnt once more, each by the name of its host, or by the bastion's address.
+pub fn forget_host_keys(phase: Phase, cluster: &Arc<Cluster>, names: BTreeSet<String>) -> Result<Phase> {
+    host_keys::require_learnt(cluster, &names)?;
+    Ok(phase.with("handoff", Collect { cluster: Arc::clone(cluster), forget: names }))
 }
 
 /// What the configuration says about the time of Terraform's step goes before what the manifest says.
@@ -314,19 +321,31 @@ pub(super) fn prove_handoff(cluster: &Cluster) -> Proof {
 }
 
 /// Terraform's output becomes the hand-off.
-struct Collect(Arc<Cluster>);
+struct Collect {
+    cluster: Arc<Cluster>,
+    /// Whose host keys a person does not believe any more in this run.
+    forget: BTreeSet<String>,
+}
+
+impl Collect {
+    const fn new(cluster: Arc<Cluster>) -> Self {
+        Self { cluster, forget: BTreeSet::new() }
+    }
+}
 
 impl Action for Collect {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(Inputs::new().with("Terraform state", terraform::identity(&self.0)?))
+        Ok(Inputs::new().with("Terraform state", terraform::identity(&self.cluster)?))
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(prove_handoff(&self.0))
+        let forgotten = self.forget.iter().next();
+        let forgotten = forgotten.map(|name| Proof::Gone(format!("the host key of {name} is to be learnt again")));
+        Ok(forgotten.unwrap_or_else(|| prove_handoff(&self.cluster)))
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        let cluster = &self.0;
+        let cluster = &self.cluster;
         let (target, is_cloud) = (cluster.settings.target.as_str(), cluster.settings.cloud.is_some());
         let missing = || {
             let message = "the Terraform module has no output named handoff";
@@ -339,8 +358,11 @@ impl Action for Collect {
         if target == "local" {
             return cluster.write_handoff(&Handoff::parse("terraform output handoff", &value.to_string())?);
         }
-        let handoff =
-            if is_cloud { host_keys::complete(cluster, value, cx)? } else { custom::parse_handoff(cluster, &value)? };
+        let handoff = if is_cloud {
+            host_keys::complete(cluster, value, &self.forget, cx)?
+        } else {
+            custom::parse_handoff(cluster, &value)?
+        };
         adopt::take(cluster, &handoff, cx)
     }
 }
@@ -348,8 +370,6 @@ impl Action for Collect {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::phase::Sink;
 

@@ -214,6 +214,50 @@ fn azure_hands_three_control_planes_over() {
     }
 }
 
+/// The ssh above with machines that have other keys.
+fn make_machines_anew(site: &Site) {
+    let other = site.desk.read("bin/ssh").replace("ssh-ed25519 KEYOF", "ssh-ed25519 OTHERKEYOF");
+    site.desk.write("bin/ssh", &other);
+}
+
+#[test]
+fn a_host_key_is_learnt_again_when_a_person_says_so() {
+    if !has_terraform() {
+        return;
+    }
+    let site = Site::new("gce", "ha-private");
+    site.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
+    let early = site.run(&["provision", "--forget-host-key", "x"]);
+    assert!(early.code != 0 && early.err.contains("provision.json is not there yet"), "{}", early.err);
+    site.ok(&["provision"]);
+    let keys = |field: &str| -> Vec<String> {
+        let handoff = site.json("outputs/provision.json");
+        let hosts = handoff["hosts"].as_array().unwrap().iter();
+        hosts.map(|host| host.pointer(field).unwrap().as_str().unwrap().to_owned()).collect()
+    };
+    let (before, bastion) = (keys("/ssh/host_key"), keys("/ssh/jump/host_key"));
+    make_machines_anew(&site);
+    assert!(site.ok(&["provision"]).err.contains("0 ran"), "nobody asked for it");
+    let name = keys("/name")[1].clone();
+    let wrong = site.run(&["provision", "--forget-host-key", "nobody"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.err);
+    assert!(wrong.err.contains("no host key of this name") && wrong.err.contains(&name), "{}", wrong.err);
+    let done = site.ok(&["provision", "--forget-host-key", &name]).err;
+    assert!(
+        done.contains("1 ran") && done.contains(&format!("{name} has the host key ssh-ed25519 OTHERKEYOF")),
+        "{done}"
+    );
+    let after = keys("/ssh/host_key");
+    assert!(after[0] == before[0] && after[1] != before[1] && after[2] == before[2], "{before:?} {after:?}");
+    assert_eq!(keys("/ssh/jump/host_key"), bastion, "the bastion is still the same");
+    assert!(site.read("ssh/known_hosts").contains(&after[1]), "from now on it is believed");
+    assert!(site.ok(&["provision"]).err.contains("0 ran"));
+    let address = site.json("outputs/provision.json")["hosts"][0]["ssh"]["jump"]["host"].as_str().unwrap().to_owned();
+    site.ok(&["provision", "--forget-host-key", &address]);
+    assert_eq!(keys("/ssh/host_key"), after, "the hosts behind it are still the same");
+    assert!(keys("/ssh/jump/host_key").iter().all(|key| key.contains("OTHERKEYOF")));
+}
+
 #[test]
 fn a_machine_that_does_not_answer_is_waited_for_and_named() {
     if !has_terraform() {
