@@ -416,8 +416,8 @@ mod tests {
             assert_eq!(order, ["containerd.service", API_UNIT, "kubelet.service"]);
             insta::assert_snapshot!(units[1].text);
             handoff.api.internal_host = Some("api.example.com".into());
-            let named = Completion { handoff: &handoff, ..*completion };
-            assert_eq!(names(&named, 0).len(), 2);
+            let by_name = Completion { handoff: &handoff, ..*completion };
+            assert_eq!(names(&by_name, 0).len(), 2);
         });
     }
 

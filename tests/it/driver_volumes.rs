@@ -125,7 +125,7 @@ fn takes_no_data(cloud: &CloudDesk) {
     assert_eq!(desk.read(".turnup/own/provision/terraform.tfstate"), state, "nothing was applied");
 
     // Fewer hosts.
-    cloud.configure(&["phase1.control_plane.count=1"]);
+    cloud.configure(&["phase1.control_plane.count=1", "phase1.api.exposure=load-balancer"]);
     assert!(desk.ok(&["plan"]).out.contains("-   resource google_compute_disk.etcd[\"main-c\"]"));
     let one = ["provision", "--lose-volume", GCE_DISKS[1]];
     let refused = desk.ends(4, &one).err;
@@ -136,7 +136,11 @@ fn takes_no_data(cloud: &CloudDesk) {
     assert_eq!(cloud.made("google_compute_disk"), [GCE_DISKS[0]]);
 
     // Larger is no loss.
-    cloud.configure(&["phase1.control_plane.count=1", "phase1.etcd_volume.size_gb=400"]);
+    cloud.configure(&[
+        "phase1.control_plane.count=1",
+        "phase1.api.exposure=load-balancer",
+        "phase1.etcd_volume.size_gb=400",
+    ]);
     let plan = desk.ok(&["plan"]).out;
     assert!(
         plan.contains("~   resource google_compute_disk.etcd[\"main-a\"]") && !plan.contains("lose-volume"),

@@ -112,20 +112,22 @@ fn loading_is_one_change() {
     let profile = Session::new_file().press("j<Enter><Enter>");
     assert_eq!(profile.effects.len(), 1);
     let Effect::LoadProfile(name) = &profile.effects[0] else { panic!("{:?}", profile.effects) };
-    let settings = crate::config::Profile::find(&TreeSource::embedded(), name).unwrap();
+    crate::config::Profile::find(&TreeSource::embedded(), name).unwrap();
+    // One that asks for what this version refuses.
+    let settings = crate::config::Profile::find(&TreeSource::embedded(), "hardened").unwrap();
     let said = settings.settings(Arc::clone(&profile.model.schema)).unwrap().config().said();
-    let before = profile.value("phase1.cloud_provider").to_owned();
+    let before = profile.value("phase2.host.firewall").to_owned();
     let session = profile.tell(Msg::Loaded("the profile".into(), Box::new(said), Vec::new()));
-    assert_ne!(session.value("phase1.cloud_provider"), before);
+    assert_ne!(session.value("phase2.host.firewall"), before);
     let Some(Dialog::Text { lines, .. }) = session.model.dialogs.last() else {
         panic!("it says what this version refuses")
     };
     assert!(
-        lines.iter().any(|line| line.starts_with("phase3.metrics_server: this version does not act on it")),
+        lines.iter().any(|line| line.starts_with("phase2.host.firewall: this version does not act on it")),
         "{lines:?}"
     );
     let session = session.press("<Esc>");
-    assert_eq!(session.press("u").value("phase1.cloud_provider"), before);
+    assert_eq!(session.press("u").value("phase2.host.firewall"), before);
 }
 
 #[test]
