@@ -76,6 +76,7 @@ fn only_hosts_that_cannot_be_reached_are_asked_again() {
 #[test]
 fn a_thousand_hosts_are_looked_at_in_one_run_and_the_wrong_ones_named() {
     let simulation = Simulation::new(1);
+    simulation.ok(&["config", "set", "phase2.pod_cidr=10.128.0.0/14"]);
     // More than one argument of a command holds.
     let file = simulation.path("work/.config.json");
     let mut config: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
