@@ -333,7 +333,7 @@ fn check_assets(facts: &Facts<'_, '_>) -> Vec<Problem> {
     files.into_iter().map(problem(FILES)).chain(hooks.into_iter().map(problem(HOOKS))).collect()
 }
 
-/// Groups that an entry is for and that there are none of: it would reach no host.
+/// Groups that an entry is for and that nothing here knows: it reaches no host but one that somebody gives user data of that name.
 fn check_chosen_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
     let groups =
         facts.text("phase1.node_groups").and_then(|text| serde_json::from_str::<Vec<serde_json::Value>>(text).ok());
@@ -345,8 +345,11 @@ fn check_chosen_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
         for (entry, group) in assets::groups_named(facts.text(name).unwrap_or_default()) {
             if !known.contains(&group) {
                 let near = suggestion(&group, known.iter().map(String::as_str));
-                let message = format!("{name}: {entry}: there is no group `{group}`{near}");
-                problems.push(Problem::error(message).about(name));
+                let near = if near.is_empty() { ".".to_owned() } else { near };
+                let message = format!(
+                    "{name}: {entry}: no group here is called `{group}`{near} Only machines that are given `turnup user-data {group}` belong to it"
+                );
+                problems.push(Problem::notice(message).about(name));
             }
         }
     }

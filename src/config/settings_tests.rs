@@ -406,6 +406,9 @@ fn settings_together_can_be_wrong() {
         {"name": "b", "address": "192.0.2.2", "role": "worker", "host_key": "ssh-ed25519 BBBB"}]"#;
     let narrow = ("phase2.pod_cidr", "10.244.0.0/24");
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "baremetal"), ("phase1.baremetal.hosts", hosts), narrow]), @"phase2.pod_cidr: 10.244.0.0/24 has room for 1 nodes with a /24 each, but there may be 2");
+    let mut strange = Settings::from_defaults(ours());
+    strange.set_all(&[("phase2.host.hooks", r#"[{"name": "a", "command": "b", "groups": ["worker"]}]"#)]).unwrap();
+    insta::assert_snapshot!(strange.check()[0].message, @"phase2.host.hooks: a: no group here is called `worker`; did you mean `workers`? Only machines that are given `turnup user-data worker` belong to it");
     let mut bare = Settings::from_defaults(ours());
     bare.set_all(&[("phase1.cloud_provider", "baremetal"), ("phase2.pod_cidr", "10.117.0.0/16")]).unwrap();
 }
