@@ -189,9 +189,8 @@ fn every_setting_of_google_reaches_its_module() {
         &["phase1.api.exposure=dns", "phase1.dns.provider=clouddns", "phase1.dns.zone=z"],
     ];
     let key = "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k";
-    let known: [Known<'_>; 5] = [
+    let known: [Known<'_>; 4] = [
         (&["phase1.dns.provider=clouddns", "phase1.dns.zone=z"], "phase1.dns.provider", "hosts"),
-        (&[], "phase1.etcd_volume.kms_key", key),
         (&[], "phase1.gce.control_plane_instance_type", "n2-standard-2"),
         (&[], "phase1.gce.disk_kms_key", key),
         (&[], "phase1.gce.zone", "us-central1-c"),
