@@ -188,9 +188,10 @@ impl Gce {
                 "turnup config set phase1.api.exposure=load-balancer, phase1.gce.public_addresses=y, or phase1.api.external=n for inside the network only",
             ));
         }
-        if spec.dns.provider == "clouddns" && spec.dns.zone.is_empty() {
-            return Err(refused("phase1.dns.zone", "Cloud DNS finds a zone by its name, and none is given")
-                .hint("turnup config set phase1.dns.zone=… (gcloud dns managed-zones list: NAME, not DNS_NAME)"));
+        if spec.dns.provider == "clouddns" && spec.dns.zone.is_empty() && !spec.dns.private {
+            return Err(refused("phase1.dns.zone", "Cloud DNS finds a zone by its name, and none is given").hint(
+                "turnup config set phase1.dns.zone=… (gcloud dns managed-zones list: NAME, not DNS_NAME), or phase1.dns.private_zone=y for one of the cluster's own",
+            ));
         }
         Ok(())
     }

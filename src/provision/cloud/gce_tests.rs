@@ -53,6 +53,7 @@ fn what_is_fine_is_taken() {
     spec(&[("phase1.gce.public_addresses", "n"), ("phase1.api.external", "n")]).unwrap();
     spec(&[("phase1.gce.public_addresses", "n"), ("phase1.api.exposure", "load-balancer")]).unwrap();
     spec(&[("phase1.dns.provider", "clouddns"), ("phase1.dns.zone", "k8s-example-com")]).unwrap();
+    spec(&[("phase1.dns.provider", "clouddns"), ("phase1.dns.private_zone", "y")]).unwrap();
     spec(&[("phase1.api.exposure", "dns"), ("phase1.api.host", "k8s.example.com")]).unwrap();
     spec(&[("phase1.gce.instance_type", "c4-standard-4"), ("phase1.gce.disk_type", "hyperdisk-balanced")]).unwrap();
     spec(&[("phase1.gce.subnet_cidr", "10.118.0.0/29"), ("phase1.num_nodes", "0")]).unwrap();

@@ -302,6 +302,12 @@ impl Spec {
         self.check_api()
     }
 
+    /// Whether the module makes a zone of the cluster's own name. Azure's has the domain's, and judges names itself.
+    fn makes_zone(&self) -> bool {
+        let is_own = self.dns.provider == self.target.zones() && self.dns.zone.is_empty() && self.dns.private;
+        is_own && !matches!(self.target, Target::Azure(_))
+    }
+
     /// Clients and nodes have to find the API server, also when one of several control-plane hosts is gone.
     fn check_api(&self) -> Result<()> {
         const EXPOSURE: &str = "phase1.api.exposure";
@@ -319,6 +325,14 @@ impl Spec {
                 Err(refused(EXPOSURE, why).hint(format!(
                     "turnup config set phase1.dns.provider={zones} phase1.dns.domain=… phase1.dns.zone=…; or phase1.api.host=NAME, whose records you keep; or {EXPOSURE}=load-balancer"
                 )))
+            }
+            _ if self.makes_zone() && !self.api.host.ends_with(&format!(".{}.{}", self.name, self.dns.domain)) => {
+                let why = format!(
+                    "{} is no name of the zone that is made for the cluster, {}.{}",
+                    self.api.host, self.name, self.dns.domain
+                );
+                Err(refused("phase1.api.host", why)
+                    .hint("turnup config unset phase1.api.host, or name a zone: turnup config set phase1.dns.zone=…"))
             }
             "load-balancer" if several && self.api.external && !self.api.internal_load_balancer => {
                 let key = "phase1.api.internal_load_balancer";
@@ -543,52 +557,4 @@ fn dns(settings: &Settings) -> Result<Dns> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-
-    use crate::config::TreeSource;
-
-    use super::*;
-
-    const SEVERAL: (&str, &str) = ("phase1.control_plane.count", "3");
-
-    fn spec(target: &str, changes: &[(&str, &str)]) -> Result<Spec> {
-        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
-        settings.set("phase1.cloud_provider", target).unwrap();
-        if target == "gce" {
-            settings.set("phase1.gce.project", "a-project").unwrap();
-        }
-        settings.set_all(changes).unwrap();
-        Spec::read(&settings)
-    }
-
-    #[test]
-    fn a_way_to_the_api_server_that_leads_nowhere_is_refused() {
-        let cases: [(&str, &[(&str, &str)]); 5] = [
-            ("gce", &[("phase1.api.exposure", "dns")]),
-            ("aws", &[("phase1.api.exposure", "dns"), SEVERAL]),
-            ("azure", &[("phase1.api.exposure", "dns"), ("phase1.dns.domain", "k8s.example.com")]),
-            ("azure", &[SEVERAL, ("phase1.api.internal_load_balancer", "n")]),
-            ("aws", &[SEVERAL, ("phase1.api.internal_load_balancer", "n")]),
-        ];
-        let told = cases.map(|(target, changes)| spec(target, changes).unwrap_err().render());
-        insta::assert_snapshot!(told.join("\n"));
-        for target in TARGETS {
-            let named = [("phase1.api.exposure", "dns"), ("phase1.api.host", "api.example.com")];
-            assert_eq!(spec(target, &named).unwrap().api.host, "api.example.com", "their own record");
-            assert!(spec(target, &[SEVERAL, ("phase1.api.internal_load_balancer", "n")]).is_err());
-            // Without an outer one the inner load balancer is made whatever the setting says.
-            spec(target, &[SEVERAL, ("phase1.api.internal_load_balancer", "n"), ("phase1.api.external", "n")]).unwrap();
-            spec(target, &[("phase1.api.exposure", "load-balancer"), ("phase1.api.internal_load_balancer", "n")])
-                .unwrap();
-        }
-    }
-
-    #[test]
-    fn a_name_that_is_too_long_stays_its_own() {
-        assert_eq!(fit("prod", 10), "prod");
-        let (one, two) = (fit("a-cluster-with-a-name-one", 20), fit("a-cluster-with-a-name-two", 20));
-        assert!(one.len() <= 20 && two.len() <= 20 && one != two && one.starts_with("a-cluster-"), "{one} {two}");
-        assert_eq!(fit("a-cluster-with-a-name-one", 20), one);
-    }
-}
+mod tests;

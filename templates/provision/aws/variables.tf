@@ -31,7 +31,7 @@ variable "cluster" {
     dns = object({
       provider = string # hosts for none, or route53 for a zone of this account
       domain   = string # names are <what>.<cluster>.<domain>
-      zone     = string # identifier or name of the hosted zone; empty: the zone with the domain's own name
+      zone     = string # identifier or name of the hosted zone; empty: the zone with the domain's own name, or with private one of the cluster's own
       private  = bool   # the zone is a private one
       ttl      = number # seconds
     })

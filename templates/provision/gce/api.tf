@@ -134,18 +134,3 @@ resource "google_compute_forwarding_rule" "api_inner" {
   ip_address            = google_compute_address.api_inner[0].address
   backend_service       = google_compute_region_backend_service.api_inner[0].id
 }
-
-# All that it names is reserved: with another control plane or another exposure, the next apply writes other addresses.
-resource "google_dns_record_set" "api" {
-  count        = var.cluster.dns.provider == "clouddns" ? 1 : 0
-  name         = "${var.cluster.api.host}."
-  managed_zone = var.cluster.dns.zone
-  type         = "A"
-  ttl          = var.cluster.dns.ttl
-  rrdatas = (
-    local.outer_balanced && !var.cluster.dns.private ? [google_compute_forwarding_rule.api[0].ip_address] :
-    local.inner_balanced ? [google_compute_forwarding_rule.api_inner[0].ip_address] :
-    var.cluster.dns.private || !var.cluster.api.external || !local.public ? [for address in google_compute_address.control_plane : address.address] :
-    [for host in sort(keys(var.cluster.control_plane)) : host == local.first ? local.first_public : google_compute_address.control_plane_public[host].address]
-  )
-}

@@ -107,8 +107,8 @@ variable "cluster" {
   })
 
   validation {
-    condition     = var.cluster.dns.provider == "hosts" || var.cluster.dns.provider == "clouddns" && var.cluster.dns.zone != ""
-    error_message = "dns.provider is hosts, or clouddns with the name of its zone in dns.zone."
+    condition     = var.cluster.dns.provider == "hosts" || var.cluster.dns.provider == "clouddns" && (var.cluster.dns.zone != "" || var.cluster.dns.private)
+    error_message = "dns.provider is hosts, or clouddns with the name of its zone in dns.zone, or with dns.private for one of the cluster's own."
   }
 }
 
