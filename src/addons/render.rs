@@ -1,12 +1,13 @@
 //! From settings and hand-offs to the manifests of the addons that are switched on. Pure: the same values give the same bytes.
 
-use minijinja::{Environment, UndefinedBehavior, context};
+use minijinja::context;
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::Obtained;
+use crate::bootstrap::template;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::TreeSource;
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Error, Result};
 use crate::provision::Handoff;
 use crate::provision::handoff::Endpoint;
 
@@ -110,14 +111,8 @@ impl Values<'_> {
             api_port => self.api.port,
             flannel_backend => &settings.flannel_backend,
         };
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        let mut documents = Vec::new();
-        for file in self.source.files(&format!("templates/addons/{}/", addon.name)) {
-            let text = self.source.read_text(&file)?;
-            // The engine drops the newline at the end.
-            documents.push(environment.render_str(&text, &values).context(format!("cannot render {file}"))? + "\n");
-        }
+        let files = self.source.files(&format!("templates/addons/{}/", addon.name)).into_iter();
+        let documents = files.map(|file| template::render(self.source, &file, &values)).collect::<Result<Vec<_>>>()?;
         Ok(documents.join("---\n"))
     }
 }

@@ -14,6 +14,7 @@ use crate::cluster::assets::{FileAsset, Hook, When, is_meant};
 use crate::config::parse_duration;
 use crate::error::{Error, Result};
 use crate::node::complete::{Complete, Content, File, Unit};
+use crate::node::unit_file;
 use crate::provision::Role;
 use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
 
@@ -33,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 #[derive(Debug)]
 pub(super) struct Assets {
     /// Files.
-    pub(super) files: Vec<File>,
+    files: Vec<File>,
     /// Units of programs.
     hooks: Vec<Unit>,
 }
@@ -71,21 +72,21 @@ impl Assets {
         }
         files
     }
-}
 
-/// An error when a file of a person's own is one that turnup writes itself.
-pub(super) fn require_own_places(complete: &Complete, own: &[File]) -> Result<()> {
-    for file in own {
-        let is_here = |path: &str| path == file.path;
-        let files = complete.files.iter().filter(|other| is_here(&other.path)).count();
-        let binary = complete.binaries.iter().any(|binary| is_here(&binary.path));
-        let unit = complete.units.iter().any(|unit| is_here(&format!("/etc/systemd/system/{}", unit.name)));
-        if files > 1 || binary || unit {
-            return Err(Error::config(format!("{FILES}: turnup writes {} itself", file.path))
-                .hint("leave that file out; what it should say may have a setting: turnup config list"));
+    /// An error when a file of a person's own is one that turnup writes itself.
+    pub(super) fn require_own_places(&self, complete: &Complete) -> Result<()> {
+        for file in &self.files {
+            let is_here = |path: &str| path == file.path;
+            let files = complete.files.iter().filter(|other| is_here(&other.path)).count();
+            let binary = complete.binaries.iter().any(|binary| is_here(&binary.path));
+            let unit = complete.units.iter().any(|unit| is_here(&unit_file(&unit.name)));
+            if files > 1 || binary || unit {
+                return Err(Error::config(format!("{FILES}: turnup writes {} itself", file.path))
+                    .hint("leave that file out; what it should say may have a setting: turnup config list"));
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The name by which entries mean the host: its group's, or on targets without groups that of all hosts of its role.

@@ -17,6 +17,7 @@ use crate::node::Facts;
 use crate::node::complete::{Complete, Content, Directory, File, Health, User};
 use crate::provision::{Handoff, Host, Role};
 
+use super::assets::Assets;
 use super::control_plane::{self, ControlPlane, ETCD_DIR, ETCD_USER};
 use super::kubeconfig::{self, Identity};
 use super::kubelet::{self, Agents};
@@ -84,7 +85,7 @@ impl Completion<'_> {
     /// The complete configuration of one node and the secrets that it names.
     pub fn complete(&self, host: &Host, facts: &Facts) -> Result<(Complete, Secrets)> {
         let address = host.address.to_string();
-        let outfit = self.outfit(Seat::of_host(host, &address), facts);
+        let outfit = self.outfit(Seat::of_host(host, &address), facts)?;
         let agents = outfit.agents()?;
         let mut files = Contents { pki: Pki::new(&self.cluster.store), list: Vec::new(), secrets: Secrets::new() };
         self.node_files(host, &agents, &mut files)?;
@@ -109,15 +110,16 @@ impl Completion<'_> {
 
     /// The part that needs nothing of the cluster: no certificate, no secret, no other host.
     pub fn machine(&self, host: &Host, facts: &Facts) -> Result<Complete> {
-        self.outfit(Seat::of_host(host, &host.address.to_string()), facts).machine()
+        self.outfit(Seat::of_host(host, &host.address.to_string()), facts)?.machine()
     }
 
-    fn outfit<'b>(&'b self, seat: Seat<'b>, facts: &'b Facts) -> Outfit<'b> {
+    fn outfit<'b>(&'b self, seat: Seat<'b>, facts: &'b Facts) -> Result<Outfit<'b>> {
         let is_worker = |group: &Group| group.role == Role::Worker;
         let come_alone = user_data::groups(self.cluster).is_ok_and(|groups| groups.iter().any(is_worker));
         let has_workers = come_alone || self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
         let api_here = self.find_api_here(seat.role);
-        Outfit { cluster: self.cluster, artifacts: self.artifacts, seat, facts, has_workers, api_here }
+        let assets = Assets::find(self.cluster, &seat)?;
+        Ok(Outfit { cluster: self.cluster, artifacts: self.artifacts, seat, facts, has_workers, api_here, assets })
     }
 
     /// Where one of several control-plane hosts is to find its own API server: at the address before all of them. A name may stand for

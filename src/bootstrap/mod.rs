@@ -26,7 +26,7 @@ pub mod reset;
 mod retire;
 mod serving;
 mod steps;
-mod template;
+pub(crate) mod template;
 mod token;
 pub mod user_data;
 

@@ -18,7 +18,7 @@ use crate::node::complete::{
 };
 use crate::provision::{Disk, Host, Role, Taint};
 
-use super::assets::{self, Assets};
+use super::assets::Assets;
 use super::control_plane::{ETCD_DIR, ETCD_DISK, ETCD_USER};
 use super::kubelet::{self, Agents};
 
@@ -78,7 +78,6 @@ impl<'a> Seat<'a> {
 }
 
 /// What a seat's configuration is made from.
-#[derive(Clone, Copy)]
 pub(super) struct Outfit<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) artifacts: &'a Obtained,
@@ -88,6 +87,8 @@ pub(super) struct Outfit<'a> {
     pub(super) has_workers: bool,
     /// The address of all API servers, where the host is to reach its own.
     pub(super) api_here: Option<Ipv4Addr>,
+    /// Files and programs of a person's own for the host.
+    pub(super) assets: Assets,
 }
 
 impl<'a> Outfit<'a> {
@@ -102,7 +103,7 @@ impl<'a> Outfit<'a> {
             text_file("/etc/sysctl.d/90-turnup.conf", 0o600, settings.collect()),
         ];
         let mut units = self.units(&agents)?;
-        files.extend(self.assets()?.files_beside(&units));
+        files.extend(self.assets.files_beside(&units));
         units.truncate(count_early(&units));
         Ok(Complete {
             schema: SCHEMA.into(),
@@ -128,16 +129,12 @@ impl<'a> Outfit<'a> {
 
     /// All units in the order to start them, those of a person's own among them.
     pub(super) fn units(&self, agents: &Agents<'_>) -> Result<Vec<Unit>> {
-        self.assets()?.arrange(agents.units()?)
+        self.assets.arrange(agents.units()?)
     }
 
     /// An error when a file of a person's own is one that turnup writes itself.
     pub(super) fn require_own_places(&self, complete: &Complete) -> Result<()> {
-        assets::require_own_places(complete, &self.assets()?.files)
-    }
-
-    fn assets(&self) -> Result<Assets> {
-        Assets::find(self.cluster, &self.seat)
+        self.assets.require_own_places(complete)
     }
 
     fn modules(&self) -> Vec<String> {

@@ -4,7 +4,7 @@ use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 
 /// The text of the template at this path of the tree, with a newline at its end.
-pub(super) fn render(source: &TreeSource, path: &str, context: &minijinja::Value) -> Result<String> {
+pub(crate) fn render(source: &TreeSource, path: &str, context: &minijinja::Value) -> Result<String> {
     let mut environment = minijinja::Environment::new();
     environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
     let text = source.read_text(path)?;

@@ -101,6 +101,11 @@ impl Facts<'_, '_> {
         in_force.then(|| self.config.value(symbol))
     }
 
+    /// The records of a setting; none where it does not count.
+    fn records(&self, name: &str) -> Vec<serde_json::Value> {
+        self.text(name).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
     fn network(&self, name: &str) -> Option<Network> {
         self.text(name)?.parse().ok()
     }
@@ -110,6 +115,7 @@ impl Facts<'_, '_> {
     }
 }
 
+const GROUPS: &str = "phase1.node_groups";
 const NETWORKS: [(&str, &str); 6] = [
     ("phase1.local.subnet", "the hosts' addresses"),
     ("phase1.gce.subnet_cidr", "the hosts' addresses"),
@@ -137,10 +143,8 @@ fn check_overlaps(facts: &Facts<'_, '_>) -> Vec<Problem> {
 
 /// How many hosts there will be at most, of the control plane and others; nothing where the configuration does not say.
 fn count_hosts(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
-    let records = |name| -> Option<Vec<serde_json::Value>> {
-        serde_json::from_str(facts.text(name)?).ok().filter(|records: &Vec<_>| !records.is_empty())
-    };
-    if let Some(hosts) = records("phase1.baremetal.hosts") {
+    let hosts = facts.records("phase1.baremetal.hosts");
+    if !hosts.is_empty() {
         let (control_plane, workers): (Vec<_>, Vec<_>) =
             hosts.into_iter().partition(|host| host.get("role").is_some_and(|role| role == "control-plane"));
         return Some((u64::try_from(control_plane.len()).ok()?, u64::try_from(workers.len()).ok()?));
@@ -150,10 +154,8 @@ fn count_hosts(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
         let number = |field: &str| group.get(field).and_then(serde_json::Value::as_u64).unwrap_or_default();
         number("max").max(number("size"))
     };
-    let workers = match records("phase1.node_groups") {
-        Some(groups) => groups.iter().map(most).sum(),
-        None => number("phase1.num_nodes")?,
-    };
+    let groups = facts.records(GROUPS);
+    let workers = if groups.is_empty() { number("phase1.num_nodes")? } else { groups.iter().map(most).sum() };
     Some((number("phase1.control_plane.count").unwrap_or(1), workers))
 }
 
@@ -302,8 +304,7 @@ fn check_bastion(facts: &Facts<'_, '_>) -> Option<Problem> {
 
 /// Sizes of groups that the autoscaler could never reach.
 fn check_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
-    let name = "phase1.node_groups";
-    let groups = facts.text(name).and_then(|text| serde_json::from_str::<Vec<serde_json::Value>>(text).ok());
+    let name = GROUPS;
     let judge = |group: serde_json::Value| {
         let number = |field: &str| group.get(field).and_then(serde_json::Value::as_i64);
         let (min, size, max) = (number("min"), number("size")?, number("max"));
@@ -319,7 +320,7 @@ fn check_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
         );
         Some(Problem::error(message).about(name))
     };
-    groups.into_iter().flatten().filter_map(judge).collect()
+    facts.records(name).into_iter().filter_map(judge).collect()
 }
 
 const FILES: &str = "phase2.host.file_assets";
@@ -335,10 +336,9 @@ fn check_assets(facts: &Facts<'_, '_>) -> Vec<Problem> {
 
 /// Groups that an entry is for and that nothing here knows: it reaches no host but one that somebody gives user data of that name.
 fn check_chosen_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
-    let groups =
-        facts.text("phase1.node_groups").and_then(|text| serde_json::from_str::<Vec<serde_json::Value>>(text).ok());
+    let groups = facts.records(GROUPS);
     let mut known = vec!["control-plane".to_owned(), "workers".to_owned()];
-    let names = groups.iter().flatten().filter_map(|group| group.get("name")?.as_str());
+    let names = groups.iter().filter_map(|group| group.get("name")?.as_str());
     known.extend(names.map(str::to_owned));
     let mut problems = Vec::new();
     for name in [FILES, HOOKS, PARTS] {

@@ -344,7 +344,7 @@ impl Entry {
 }
 
 /// The file of a unit of ours.
-pub(super) fn unit_file(name: &str) -> String {
+pub(crate) fn unit_file(name: &str) -> String {
     format!("/etc/systemd/system/{name}")
 }
 

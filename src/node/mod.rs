@@ -23,3 +23,4 @@ mod workload;
 
 pub use complete::Complete;
 pub use facts::Facts;
+pub(crate) use inventory::unit_file;

@@ -24,6 +24,7 @@ use crate::node::boot::{self, Boot, Expected, Mark};
 use crate::provision::Role;
 use crate::state::Store;
 
+use super::assets::Assets;
 use super::forecast::usual_facts;
 use super::kubeconfig::{self, Identity};
 use super::outfit::{Group, Outfit, Seat, marked};
@@ -175,7 +176,8 @@ fn boot_of(
 ) -> Result<Boot> {
     let marked = marked(facts);
     let seat = Seat::of_group(group);
-    let outfit = Outfit { cluster, artifacts, seat, facts: &marked, has_workers: true, api_here: None };
+    let assets = Assets::find(cluster, &seat)?;
+    let outfit = Outfit { cluster, artifacts, seat, facts: &marked, has_workers: true, api_here: None, assets };
     let (complete, bootstrap_kubeconfig) = match pass {
         None => (outfit.machine()?, None),
         Some(pass) => {
