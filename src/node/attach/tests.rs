@@ -100,11 +100,16 @@ fn answer(mut stream: TcpStream, world: &Mutex<World>, handler: Handler) {
     write!(stream, "HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}").unwrap();
 }
 
-const QUICK: Patience =
-    Patience { poll: Duration::from_millis(5), attach: Duration::from_secs(4), elsewhere: Duration::from_millis(150) };
+/// Short only where the holder never lets go: everything else ends with an answer, however slow the machine is just now.
+fn patience(world: &World) -> Patience {
+    let for_ever = !world.holder.is_empty() && world.lets_go_after.is_none();
+    let elsewhere = Duration::from_millis(if for_ever { 150 } else { 60_000 });
+    Patience { poll: Duration::from_millis(5), attach: Duration::from_mins(1), elsewhere }
+}
 
 /// The devices or the error, and what was told meanwhile.
 fn run(cloud: Cloud, world: World) -> (Result<Vec<PathBuf>>, Vec<String>, Arc<Mutex<World>>) {
+    let patience = patience(&world);
     let world = Arc::new(Mutex::new(world));
     let volume = volume(cloud);
     let mut told = Vec::new();
@@ -125,7 +130,7 @@ fn run(cloud: Cloud, world: World) -> (Result<Vec<PathBuf>>, Vec<String>, Arc<Mu
         Cloud::Aws => aws::Ec2::new(&volume, &url, Some(&url)).map(|api| Box::new(api) as Box<dyn Api>),
         Cloud::Azure => azure::Manager::new(&volume, &url, Some(&url)).map(|api| Box::new(api) as Box<dyn Api>),
     };
-    let result = api.and_then(|mut api| settle(api.as_mut(), &volume, QUICK, &mut tell));
+    let result = api.and_then(|mut api| settle(api.as_mut(), &volume, patience, &mut tell));
     (result, told, world)
 }
 
