@@ -80,6 +80,7 @@ pub(crate) fn say(line: &str) {
 impl Site {
     /// An empty directory on the real disk. Only one site is there at a time: two clusters are too much for a small machine.
     pub(crate) fn new(name: &str) -> Self {
+        crate::tell_failures_at_once();
         let tmp = fs_err::canonicalize(env!("CARGO_TARGET_TMPDIR")).unwrap();
         // Also between two checkouts on one machine: their subnets are the same.
         let turn = fs_err::OpenOptions::new().create(true).append(true).open("/tmp/turnup-it.lock").unwrap();

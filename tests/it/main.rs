@@ -86,3 +86,20 @@ mod user_data_schema;
 mod wizard_cli;
 mod wizard_pty;
 mod wizard_tmux;
+
+/// From now on a failure is also told when it happens: what stops before the end of all tests, or is kept in part, has it as well.
+pub(crate) fn tell_failures_at_once() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let told = info.to_string();
+            let lines: Vec<&str> = told.lines().collect();
+            let (first, rest) = lines.split_at(1.min(lines.len()));
+            for line in first.iter().chain(&rest[rest.len().saturating_sub(20)..]) {
+                cluster_support::say(&format!("failed: {}", line.chars().take(300).collect::<String>()));
+            }
+            usual(info);
+        }));
+    });
+}
