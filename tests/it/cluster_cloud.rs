@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 
 use crate::cloud_support::mirror;
 use crate::cluster_disk::Disk;
-use crate::cluster_support::{Site, can_make_hosts};
+use crate::cluster_support::{Site, can_make_hosts, sh};
 
 const ADDRESS: &str = "10.123.19.10";
+/// The volume of etcd, as Google's machine has it once it is attached.
+const VOLUME: &str = "/dev/disk/by-id/google-far-etcd-main-a";
 
 /// The configuration of the cloud's cluster, beside that of the cluster whose host plays the machine.
 fn configure(site: &Site) {
@@ -34,7 +36,6 @@ fn a_group_is_waited_for(site: &Site) {
     site.ok(&["provision"]);
     let mut waiting = site.start(&["bootstrap"]);
     waiting.wait_for("workers: 0 of 1 hosts have joined");
-    fs_err::copy(site.dir.join(".turnup/far/kubeconfig"), site.path("kubeconfig")).unwrap();
     let node = json!({"apiVersion": "v1", "kind": "Node",
         "metadata": {"name": "far-workers-x1y2", "labels": {"turnup.dev/group": "workers"}}});
     fs_err::write(site.dir.join("node.json"), node.to_string()).unwrap();
@@ -42,6 +43,27 @@ fn a_group_is_waited_for(site: &Site) {
     let done = waiting.wait(Duration::from_mins(3));
     assert_eq!(done.code, Some(0), "{done}");
     assert!(site.ok(&["bootstrap"]).err.contains("0 ran"));
+}
+
+/// What a group of one does for a machine that died: another one at the same address, blank, with a host key of its own. The volume comes to it.
+fn a_machine_made_anew_goes_on_with_the_data(site: &mut Site, disk: &Disk) {
+    const HOST: &str = "it-control-plane-0";
+    site.kubectl(&["create", "configmap", "mark"]);
+    let uid = ["get", "configmap", "mark", "--output=jsonpath={.metadata.uid}"];
+    let mark = site.kubectl(&uid);
+    let far = site.env.remove("TURNUP_CONFIG").unwrap();
+    site.ok(&["local", "host", "delete", "--spec", &format!(".turnup/it/provision/hosts/{HOST}.json")]);
+    sh(&format!("rm '{0}/{HOST}' '{0}/{HOST}.pub'", site.path("ssh/hosts").display()));
+    site.ok(&["provision"]);
+    site.env.insert("TURNUP_CONFIG".into(), far);
+    disk.plug_in_as(site, VOLUME);
+    let refused = site.fails(4, &["up"]);
+    assert!(refused.err.contains("turnup provision --forget-host-key far-control-plane-0"), "{refused}");
+    site.ok(&["provision", "--forget-host-key", "far-control-plane-0"]);
+    site.ok(&["up"]);
+    site.ok(&["validate"]);
+    assert_eq!(site.kubectl(&uid), mark, "another etcd");
+    assert!(site.ok(&["up"]).err.contains("0 ran"));
 }
 
 #[test]
@@ -53,9 +75,8 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     site.configure("10.123.19.0/24", 0);
     site.warm_cache();
     site.ok(&["provision"]);
-    // The volume, as Google's machine has it once it is attached.
     let disk = Disk::new(&site);
-    disk.plug_in_as(&site, "/dev/disk/by-id/google-far-etcd-main-a");
+    disk.plug_in_as(&site, VOLUME);
     configure(&site);
     site.env.insert("TURNUP_CONFIG".into(), "far.json".into());
 
@@ -80,6 +101,8 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     assert_eq!(changed, ["~   resource google_compute_firewall.api[0]"], "{plan}");
     site.ok(&["up"]);
     site.ok(&["validate"]);
+    fs_err::copy(site.dir.join(".turnup/far/kubeconfig"), site.path("kubeconfig")).unwrap();
+    a_machine_made_anew_goes_on_with_the_data(&mut site, &disk);
     a_group_is_waited_for(&site);
     let refused = site.fails(4, &["down", "--yes"]);
     assert!(refused.err.contains("google_compute_disk.etcd"), "the data is not lost by one word: {refused}");
