@@ -186,7 +186,7 @@ fn every_setting_of_google_reaches_its_module() {
         &[],
         &["phase1.api.exposure=load-balancer", "phase1.ssh.bastion=create"],
         &["phase1.gce.network=mine", "phase1.gce.public_addresses=n", "phase1.api.external=n"],
-        &["phase1.api.exposure=dns", "phase1.dns.provider=clouddns", "phase1.dns.zone=z"],
+        &["phase1.api.exposure=dns", "phase1.api.external=n", "phase1.dns.provider=clouddns", "phase1.dns.zone=z"],
     ];
     let key = "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k";
     let known: [Known<'_>; 4] = [
@@ -209,7 +209,7 @@ fn every_setting_of_amazon_reaches_its_module() {
             "phase1.api.external=n",
             "phase1.aws.subnet_ids=us-east-1a=subnet-1,us-east-1b=subnet-2,us-east-1c=subnet-3",
         ],
-        &["phase1.api.exposure=dns", "phase1.dns.provider=route53", "phase1.dns.zone=z"],
+        &["phase1.api.exposure=dns", "phase1.api.external=n", "phase1.dns.provider=route53", "phase1.dns.zone=z"],
     ];
     let key = "arn:aws:kms:us-east-1:123456789012:key/k";
     let known: [Known<'_>; 9] = [
@@ -230,7 +230,12 @@ fn every_setting_of_amazon_reaches_its_module() {
 fn every_setting_of_azure_reaches_its_module() {
     let id = |kind: &str| format!("/subscriptions/s/resourceGroups/g/providers/{kind}/example.com");
     let zone = format!("phase1.dns.zone={}", id("Microsoft.Network/dnsZones"));
-    let named = ["phase1.api.exposure=dns", "phase1.dns.provider=azuredns", "phase1.dns.domain=example.com"];
+    let named = [
+        "phase1.api.exposure=dns",
+        "phase1.api.external=n",
+        "phase1.dns.provider=azuredns",
+        "phase1.dns.domain=example.com",
+    ];
     let rounds: [&[&str]; 4] = [
         &["phase1.network.ipv6=y"],
         &["phase1.api.exposure=load-balancer", "phase1.ssh.bastion=create"],

@@ -326,6 +326,15 @@ impl Spec {
                     "turnup config set phase1.dns.provider={zones} phase1.dns.domain=… phase1.dns.zone=…; or phase1.api.host=NAME, whose records you keep; or {EXPOSURE}=load-balancer"
                 )))
             }
+            "dns" if self.dns.private && self.dns.provider == zones && self.api.external => {
+                let why = format!(
+                    "only networks of the zone's own find {}, and phase1.api.external wants clients from outside",
+                    self.api.host
+                );
+                Err(refused("phase1.dns.private_zone", why).hint(format!(
+                    "turnup config set phase1.api.external=n, and run turnup where the name is found; or phase1.dns.private_zone=n; or {EXPOSURE}=load-balancer"
+                )))
+            }
             _ if self.makes_zone() && !self.api.host.ends_with(&format!(".{}.{}", self.name, self.dns.domain)) => {
                 let why = format!(
                     "{} is no name of the zone that is made for the cluster, {}.{}",

@@ -20,15 +20,17 @@ fn spec(target: &str, changes: &[(&str, &str)]) -> Result<Spec> {
 #[test]
 fn a_way_to_the_api_server_that_leads_nowhere_is_refused() {
     const OWN: (&str, &str) = ("phase1.dns.private_zone", "y");
+    const INSIDE: (&str, &str) = ("phase1.api.external", "n");
     const ELSEWHERE: (&str, &str) = ("phase1.api.host", "api.example.com");
-    let cases: [(&str, &[(&str, &str)]); 7] = [
+    let cases: [(&str, &[(&str, &str)]); 8] = [
         ("gce", &[("phase1.api.exposure", "dns")]),
         ("aws", &[("phase1.api.exposure", "dns"), SEVERAL]),
         ("azure", &[("phase1.api.exposure", "dns"), ("phase1.dns.domain", "k8s.example.com")]),
         ("azure", &[SEVERAL, ("phase1.api.internal_load_balancer", "n")]),
         ("aws", &[SEVERAL, ("phase1.api.internal_load_balancer", "n")]),
-        ("aws", &[("phase1.api.exposure", "dns"), ("phase1.dns.provider", "route53"), OWN, ELSEWHERE]),
-        ("gce", &[("phase1.api.exposure", "dns"), ("phase1.dns.provider", "clouddns"), OWN, ELSEWHERE]),
+        ("aws", &[("phase1.api.exposure", "dns"), ("phase1.dns.provider", "route53"), OWN, INSIDE, ELSEWHERE]),
+        ("gce", &[("phase1.api.exposure", "dns"), ("phase1.dns.provider", "clouddns"), OWN, INSIDE, ELSEWHERE]),
+        ("gce", &[("phase1.api.exposure", "dns"), ("phase1.dns.provider", "clouddns"), OWN]),
     ];
     let told = cases.map(|(target, changes)| spec(target, changes).unwrap_err().render());
     insta::assert_snapshot!(told.join("\n"));
