@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash test-clouds
+	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash test-clouds
 
 # Built first, loudly; then run without a word from cargo, which gives its process to turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -46,7 +46,7 @@ build: ## The one binary
 	@cargo build --release --locked
 packages: build ## Install the missing packages of the system, by name
 	@$(TURNUP) --quiet doctor --install
-test: build ## All tests, the real cluster included; needs root
+test: ## All tests, the real cluster included; needs root
 	@cargo run --quiet --locked --all-features -- --quiet doctor --install --target development
 	cargo test --locked --workspace --all-features
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
@@ -59,11 +59,13 @@ bench-wizard: ## The wizard on Linux's tree: time from a key to the drawn screen
 	cargo bench --locked --bench wizard -- $(ARGS)
 bench-scale: ## 100 and 1,000 simulated hosts: time and memory; ARGS=--assert judges
 	cargo bench --locked --features test-fakes --bench scale -- $(ARGS)
-lint: fmt clippy doc ## Format, lints, documentation
+lint: fmt clippy plain doc ## Format, lints, documentation
 fmt: ## Is the code formatted?
 	cargo fmt --all --check
 clippy: ## Lints, all of them errors
 	cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+plain: ## Lints of the binary that people get, without what only tests need
+	cargo clippy --locked -- -D warnings
 doc: ## The documentation of the code, with the architecture
 	cargo doc --locked --workspace --all-features --no-deps
 deny: $(CARGO_DENY) ## Licences, duplicate crates and sources of dependencies
