@@ -13,8 +13,8 @@ use crate::provision::Host;
 use super::Gap;
 use super::certificates::{self, Certificate};
 
-/// A host that has not answered by then does not answer.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// A host that has not answered by then does not answer. Reading all of turnup takes a slow disk some seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How many hosts are asked at once.
 const PARALLEL: usize = 16;
 /// Prints the digest of turnup, then each certificate behind the name of its file. Never a key, also where both are in one file.

@@ -1,8 +1,9 @@
 //! A Terraform module that is not turnup's, with the real terraform: its hosts are on paper, so that nothing is made and nobody is asked.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -34,7 +35,7 @@ impl Program {
         Self { name, dir }
     }
 
-    pub(crate) fn file(&self) -> std::path::PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.dir.path().join(self.name)
     }
 
@@ -47,18 +48,33 @@ impl Program {
     }
 }
 
-/// Does the same with Terraform and with `OpenTofu`, each where it is here: on PATH, and `OpenTofu` also among this user's artifacts.
+/// `OpenTofu`: on PATH, or among this user's artifacts. In CI, where nothing is left out, it is built.
+static TOFU: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let own = || {
+        let lock = Lock::embedded().unwrap();
+        let blob =
+            Cache::locate().unwrap().blob_path(&lock.select(&lock.default).unwrap().binary("tofu").unwrap().sha256);
+        if !blob.exists() && std::env::var_os("CI").is_some() {
+            #[expect(clippy::disallowed_methods, reason = "with all of the environment that builds need")]
+            let built =
+                Command::new(env!("CARGO_BIN_EXE_turnup")).args(["artifacts", "fetch", "tofu"]).output().unwrap();
+            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        }
+        blob.exists().then_some(blob)
+    };
+    which::which("tofu").ok().or_else(own)
+});
+
+/// Does the same with Terraform and with `OpenTofu`, each where it is here.
 pub(crate) fn each_program(test: impl Fn(&Program)) {
-    let lock = Lock::embedded().unwrap();
-    let selection = lock.select(&lock.default).unwrap();
-    let cache = Cache::locate().unwrap();
-    let blob = selection.binary("tofu").ok().map(|tofu| cache.blob_path(&tofu.sha256)).filter(|blob| blob.exists());
-    let tofu = which::which("tofu").ok().or(blob);
-    let found = [("terraform", which::which("terraform").ok()), ("tofu", tofu)];
-    for (name, file) in found {
+    let found = [
+        ("terraform", which::which("terraform").ok(), "it is not on PATH"),
+        ("tofu", TOFU.clone(), "turnup artifacts fetch tofu"),
+    ];
+    for (name, file, how) in found {
         match file {
             Some(file) => test(&Program::alone(name, &file)),
-            None => crate::cluster_support::say(&format!("skipped for {name}: it is not here")),
+            None => crate::cluster_support::say(&format!("skipped for {name}: it is not here ({how})")),
         }
     }
 }
