@@ -125,13 +125,16 @@ pub struct Preview {
     /// The step that has to run before the rest can be known; none when this is all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_after: Option<String>,
+    /// The whole error that looking ended with. The earlier step may cure it; if it does not, a run will end with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 impl Preview {
     /// Nothing is known before this step has run.
     #[must_use]
     pub fn after(step: impl Into<String>) -> Self {
-        Self { changes: Vec::new(), known_after: Some(step.into()) }
+        Self { known_after: Some(step.into()), ..Self::default() }
     }
 
     /// The first change that nobody announced; none when all were, or when the announcement says that it does not know all.
@@ -146,7 +149,7 @@ impl Preview {
 
 impl From<Vec<Change>> for Preview {
     fn from(changes: Vec<Change>) -> Self {
-        Self { changes, known_after: None }
+        Self { changes, ..Self::default() }
     }
 }
 

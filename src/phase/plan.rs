@@ -10,6 +10,7 @@ use super::{Action, Inputs, Phase, Proof};
 use crate::Result;
 use crate::change::Preview;
 use crate::crowd;
+use crate::error::{Class, Error};
 use crate::state::{State, Store};
 
 /// How many hosts are looked at at once.
@@ -206,8 +207,11 @@ impl Teller<'_> {
             // What a step finds now may be different once an earlier one has run.
             Err(error) => {
                 let Some(earlier) = &moving else { return Err(error) };
-                let planned = self.plan_blindly(task, earlier);
-                return Ok(Told { moving: Some(planned.id.clone()), planned, blind: false });
+                let mut planned = self.plan_blindly(task, earlier);
+                // No step changes what a person has configured.
+                let blind = error.class() == Class::Config;
+                planned.preview.failed = blind.then(|| error.render());
+                return Ok(Told { moving: Some(planned.id.clone()), planned, blind });
             }
         };
         let (decision, why) = match (judgement.why, &moving) {
@@ -223,8 +227,11 @@ impl Teller<'_> {
         planned.unknown_inputs.clone_from(judgement.inputs.unknown());
         let mut blind = false;
         if decision == Decision::Run {
-            planned.preview = or_later(action.preview(host), moving.as_deref(), |earlier| Preview::after(earlier))?;
-            blind = !or_later(action.foresee(host), moving.as_deref(), |_| true)?;
+            planned.preview = or_later(action.preview(host), moving.as_deref(), |earlier, error| Preview {
+                failed: Some(error.render()),
+                ..Preview::after(earlier)
+            })?;
+            blind = !or_later(action.foresee(host), moving.as_deref(), |_, _| true)?;
         } else if let (Decision::Unknown, Some(earlier)) = (decision, &moving) {
             planned.preview = Preview::after(earlier);
         }
@@ -264,9 +271,9 @@ fn known_once(earlier: &str) -> String {
 }
 
 /// An error that an earlier step may cure is no error of the plan.
-fn or_later<T>(result: Result<T>, moving: Option<&str>, later: impl FnOnce(&str) -> T) -> Result<T> {
+fn or_later<T>(result: Result<T>, moving: Option<&str>, later: impl FnOnce(&str, Error) -> T) -> Result<T> {
     match (result, moving) {
-        (Err(_), Some(earlier)) => Ok(later(earlier)),
+        (Err(error), Some(earlier)) => Ok(later(earlier, error)),
         (result, _) => result,
     }
 }

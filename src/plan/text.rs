@@ -105,6 +105,10 @@ fn describe_step(step: &Planned) -> Vec<String> {
     if let Some(earlier) = step.preview.known_after.as_ref().filter(|earlier| **earlier != step.id) {
         lines.push(format!("             (what it changes is known after {earlier})"));
     }
+    if let Some(error) = &step.preview.failed {
+        lines.push("             now it would fail:".to_owned());
+        lines.extend(error.lines().map(|line| format!("               {line}")));
+    }
     lines
 }
 

@@ -135,7 +135,8 @@ impl Action for Apply {
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        let Some(planned) = self.foretell()? else { return Ok(false) };
+        // Why it cannot be told is the preview's to say.
+        let Ok(Some(planned)) = self.foretell() else { return Ok(false) };
         if planned.changes_nothing() {
             return Ok(true);
         }

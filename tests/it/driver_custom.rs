@@ -152,6 +152,23 @@ fn what_is_rendered_needs_no_turnup() {
     assert_eq!(by_hand(&desk.path("out/provision"))["hosts"][1]["name"], "own-workers-0");
 }
 
+#[test]
+fn what_a_first_run_would_fail_of_is_in_the_plan() {
+    if !has_terraform() {
+        return;
+    }
+    let desk = desk();
+    let refuses = "resource \"terraform_data\" \"never\" {\n  lifecycle {\n    precondition {\n      condition     = var.cluster.name == \"\"\n      \
+                   error_message = \"not in this account\"\n    }\n  }\n}\n";
+    desk.write("module/never.tf", refuses);
+    let plan = desk.ok(&["plan"]).out;
+    assert!(plan.contains("now it would fail:") && plan.contains("not in this account"), "{plan}");
+    assert!(!plan.contains("is not there yet"), "no other error in its place: {plan}");
+    desk.ok(&["config", "set", "phase1.custom.module=nowhere"]);
+    let plan = desk.ok(&["plan"]).out;
+    assert!(plan.contains("nowhere is no directory") && plan.contains("next: turnup config set"), "{plan}");
+}
+
 /// What a person does who has a rendered directory and no turnup; the hand-off that comes of it.
 #[expect(clippy::disallowed_methods, reason = "it plays that person")]
 pub(crate) fn by_hand(dir: &Path) -> Value {
