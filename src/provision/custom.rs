@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::artifacts::Digest;
-use crate::cluster::{Cluster, SSH_KEY};
+use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 
 use super::cloud::WORKERS;
 use super::handoff::Handoff;
-use super::render::{DIR, VARIABLES, pretty, public_key};
+use super::render::{DIR, VARIABLES, pretty};
 use super::terraform::{BACKEND, CLI_CONFIG, LOCK_FILE};
 
 /// A module is text; whoever has an image beside it names the wrong directory.
@@ -55,7 +55,7 @@ fn variables(cluster: &Cluster) -> Result<Value> {
         "kubernetes_version": settings.kubernetes_version,
         "networks": {"pods": settings.pod_cidr.to_string(), "services": settings.service_cidr.to_string()},
         "api": {"port": settings.api_port},
-        "ssh": {"authorized_keys": [public_key(cluster, SSH_KEY)?]},
+        "ssh": {"authorized_keys": cluster.authorized_keys()?},
         "deletion_protection": settings.driver.deletion_protection,
         "control_plane": {control_plane: {"member": "a"}},
         "groups": {WORKERS: {"role": "worker", "size": settings.num_nodes}},
