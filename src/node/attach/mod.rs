@@ -32,11 +32,17 @@ struct Patience {
     attach: Duration,
     /// For another machine to let go.
     elsewhere: Duration,
+    /// For rights of a machine that is as new as they are to count: Google names two to seven minutes, Azure up to ten.
+    rights: Duration,
 }
 
 /// Within the budget of the step that makes a control plane.
-const PATIENCE: Patience =
-    Patience { poll: Duration::from_secs(5), attach: Duration::from_mins(3), elsewhere: Duration::from_mins(6) };
+const PATIENCE: Patience = Patience {
+    poll: Duration::from_secs(5),
+    attach: Duration::from_mins(3),
+    elsewhere: Duration::from_mins(6),
+    rights: Duration::from_mins(8),
+};
 
 /// Where a volume is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,8 +96,13 @@ pub(super) fn find_local(volume: &Volume) -> Vec<PathBuf> {
 fn settle(api: &mut dyn Api, volume: &Volume, patience: Patience, tell: Tell<'_>) -> Result<Vec<PathBuf>> {
     let start = Instant::now();
     let (mut said, mut asked_at, mut held_since, mut freed_at) = (String::new(), None::<Instant>, None, start);
+    let may_not_yet = |error: &Error| error.class() == Class::Person && start.elapsed() < patience.rights;
     loop {
         let state = match api.look() {
+            Err(error) if may_not_yet(&error) => {
+                freed_at = Instant::now();
+                State::Moving(without_rights(&error))
+            }
             Err(error) if error.class() == Class::Transient && start.elapsed() < patience.attach => {
                 State::Moving(format!("is not told of: {}", error.message()))
             }
@@ -99,14 +110,20 @@ fn settle(api: &mut dyn Api, volume: &Volume, patience: Patience, tell: Tell<'_>
         };
         let doing = match state {
             State::Here(devices) => return Ok(devices),
-            State::Free => {
-                if asked_at.is_none_or(|asked: Instant| asked.elapsed() > patience.attach / 2) {
-                    let point = format_args!("attach {}", volume.name);
-                    kill_point::around(point, || api.attach())?;
-                    asked_at = Some(Instant::now());
+            State::Free if asked_at.is_none_or(|asked: Instant| asked.elapsed() > patience.attach / 2) => {
+                match kill_point::around(format_args!("attach {}", volume.name), || api.attach()) {
+                    Err(error) if may_not_yet(&error) => {
+                        freed_at = Instant::now();
+                        without_rights(&error)
+                    }
+                    asked => {
+                        asked?;
+                        asked_at = Some(Instant::now());
+                        "is being attached".to_owned()
+                    }
                 }
-                "is being attached".to_owned()
             }
+            State::Free => "is being attached".to_owned(),
             State::Moving(what) => what,
             State::Elsewhere(who) => {
                 if held_since.get_or_insert_with(Instant::now).elapsed() > patience.elsewhere {
@@ -126,6 +143,10 @@ fn settle(api: &mut dyn Api, volume: &Volume, patience: Patience, tell: Tell<'_>
         }
         signals::sleep(patience.poll)?;
     }
+}
+
+fn without_rights(error: &Error) -> String {
+    format!("is not this host's to attach yet, as far as rights that are new count: {}", error.message())
 }
 
 fn held(volume: &Volume, who: &str) -> Error {

@@ -27,6 +27,8 @@ struct World {
     lets_go_after: Option<usize>,
     /// What an attachment is answered with in place of being made: status and text.
     refuses: Option<(u16, String)>,
+    /// How often it is, where it is not for ever.
+    relents_after: Option<usize>,
     /// Another machine that is faster once.
     faster: Option<String>,
     requests: Vec<Request>,
@@ -50,6 +52,16 @@ impl World {
     fn give(&mut self, machine: &str) -> bool {
         self.holder = self.faster.take().unwrap_or_else(|| machine.to_owned());
         self.holder == machine
+    }
+
+    /// What an attachment is answered with now, when it is refused.
+    fn refuse(&mut self) -> Option<(u16, String)> {
+        match &mut self.relents_after {
+            Some(0) => self.refuses = None,
+            Some(count) => *count -= 1,
+            None => {}
+        }
+        self.refuses.clone()
     }
 
     fn asked(&self, what: &str) -> usize {
@@ -104,7 +116,8 @@ fn answer(mut stream: TcpStream, world: &Mutex<World>, handler: Handler) {
 fn patience(world: &World) -> Patience {
     let for_ever = !world.holder.is_empty() && world.lets_go_after.is_none();
     let elsewhere = Duration::from_millis(if for_ever { 150 } else { 60_000 });
-    Patience { poll: Duration::from_millis(5), attach: Duration::from_mins(1), elsewhere }
+    let rights = Duration::from_mins(u64::from(world.relents_after.is_some()));
+    Patience { poll: Duration::from_millis(5), attach: Duration::from_mins(1), elsewhere, rights }
 }
 
 /// The devices or the error, and what was told meanwhile.
@@ -185,7 +198,7 @@ fn compute(world: &mut World, request: &Request) -> (u16, String) {
     assert_eq!(path, format!("POST {zone}/instances/{own}/attachDisk"));
     let body: Value = serde_json::from_str(&request.body).unwrap();
     assert_eq!((&body["deviceName"], &body["autoDelete"]), (&json!("shelf-etcd-main-a"), &json!(false)));
-    if let Some(refusal) = world.refuses.clone() {
+    if let Some(refusal) = world.refuse() {
         return refusal;
     }
     world.give(own);
@@ -241,7 +254,7 @@ fn ec2(world: &mut World, request: &Request) -> (u16, String) {
         "AttachVolume" => {
             assert_eq!(parameter("Device"), Some("%2Fdev%2Fsdg"), "the first name that is free");
             assert_eq!((parameter("InstanceId"), parameter("VolumeId")), (Some(own), Some("vol-0abc")));
-            if let Some(refusal) = world.refuses.clone() {
+            if let Some(refusal) = world.refuse() {
                 return refusal;
             }
             if world.give(own) {
@@ -287,7 +300,7 @@ fn manager(world: &mut World, request: &Request) -> (u16, String) {
     assert!(path.starts_with(&format!("POST {own}/attachDetachDataDisks?api-version=")), "{path}");
     let body: Value = serde_json::from_str(&request.body).unwrap();
     assert_eq!(body, json!({"dataDisksToAttach": [{"diskId": volume.id, "lun": 1}]}));
-    if let Some(refusal) = world.refuses.clone() {
+    if let Some(refusal) = world.refuse() {
         return refusal;
     }
     if world.give(own) { (202, String::new()) } else { (409, json!({"error": {"code": "Conflict"}}).to_string()) }
@@ -360,6 +373,12 @@ fn a_refusal_says_what_the_cloud_said_and_which_right_is_missing() {
     };
     let mut text = String::new();
     for cloud in CLOUDS {
+        // What is new counts after some minutes.
+        let (devices, told, world) =
+            run(cloud, World { refuses: Some((403, denied(cloud))), relents_after: Some(2), ..World::default() });
+        devices.unwrap();
+        assert!(told[0].contains("is not this host's to attach yet"), "{told:?}");
+        assert_eq!(world.lock().unwrap().asked(question(cloud)), 3);
         let (devices, _, _) = run(cloud, World { refuses: Some((403, denied(cloud))), ..World::default() });
         let error = devices.unwrap_err();
         assert_eq!(error.class(), Class::Person);
