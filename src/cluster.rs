@@ -27,6 +27,7 @@ use crate::state::Store;
 use assets::AssetSettings;
 use user_data::UserDataSettings;
 
+pub(crate) use access::read_user;
 pub use access::{Access, Bastion};
 
 /// The cluster's SSH key, below its directory.

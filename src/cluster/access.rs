@@ -52,9 +52,8 @@ impl Access {
         };
         let bastion =
             (settings.get("phase1.ssh.bastion")? == "existing").then(|| read_bastion(settings)).transpose()?;
-        let user = settings.get("phase1.ssh_user")?;
         Ok(Self {
-            user: if user.is_empty() { own_user() } else { user },
+            user: read_user(settings)?,
             port: port(settings, "phase1.ssh.port")?,
             key: file("phase1.ssh.private_key_file")?,
             known_hosts: file("phase1.ssh.known_hosts_file")?,
@@ -68,6 +67,12 @@ impl Access {
             bastion,
         })
     }
+}
+
+/// The user of hosts; who runs turnup where none is named.
+pub(crate) fn read_user(settings: &Settings) -> Result<String> {
+    let user = settings.get("phase1.ssh_user")?;
+    Ok(if user.is_empty() { own_user() } else { user })
 }
 
 fn read_bastion(settings: &Settings) -> Result<Bastion> {

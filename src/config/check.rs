@@ -33,6 +33,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_port(&facts));
     problems.extend(check_quorum(&facts));
     problems.extend(check_exposure(&facts));
+    problems.extend(check_backend(&facts));
     problems.extend(check_issuer(&facts));
     problems.extend(check_orders(&facts));
     problems.extend(check_zones(&facts));
@@ -230,6 +231,15 @@ fn check_exposure(facts: &Facts<'_, '_>) -> Option<Problem> {
     facts.text(name).filter(|exposure| *exposure == "static-address")?;
     let message =
         format!("{name}: a static address leads to one host, but {count} is {several}; choose load-balancer or dns");
+    Some(Problem::error(message).about(name))
+}
+
+/// A cloud's network drops packets whose addresses are pods'.
+fn check_backend(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let name = "phase2.network.flannel_backend";
+    facts.text(name).filter(|backend| *backend == "host-gw")?;
+    let target = facts.text("phase1.cloud_provider").filter(|target| ["gce", "aws", "azure"].contains(target))?;
+    let message = format!("{name}: with host-gw no pod on {target} reaches one of another host; choose vxlan");
     Some(Problem::error(message).about(name))
 }
 

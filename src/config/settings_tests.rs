@@ -382,6 +382,8 @@ fn settings_together_can_be_wrong() {
     insta::assert_snapshot!(wrong(&[("phase2.pod_cidr", "10.96.0.0/12")]), @"phase2.service_cidr: 10.96.0.0/16 overlaps the pods' addresses 10.96.0.0/12 (phase2.pod_cidr); choose separate networks");
     insta::assert_snapshot!(wrong(&[("phase1.local.subnet", "10.244.7.0/24")]), @"phase2.pod_cidr: 10.244.0.0/16 overlaps the hosts' addresses 10.244.7.0/24 (phase1.local.subnet); choose separate networks");
     insta::assert_snapshot!(wrong(&[("phase1.num_nodes", "300")]), @"nothing was changed: 2 things are wrong");
+    let routed = [("phase1.cloud_provider", "azure"), ("phase2.network.flannel_backend", "host-gw")];
+    insta::assert_snapshot!(wrong(&routed), @"phase2.network.flannel_backend: with host-gw no pod on azure reaches one of another host; choose vxlan");
     insta::assert_snapshot!(wrong(&[("phase1.local.subnet", "10.117.0.0/30")]), @"phase1.local.subnet: 10.117.0.0/30 has room for 1 hosts, but 2 are needed (1 for the control plane, 1 workers)");
     insta::assert_snapshot!(wrong(&[("phase2.api_port", "10250")]), @"phase2.api_port: port 10250 is taken by kubelet on the same host");
     insta::assert_snapshot!(wrong(&[("phase1.control_plane.count", "4")]), @"phase1.control_plane.count: 4 control-plane hosts survive no more losses than 3; choose 3 or 5");

@@ -14,6 +14,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::artifacts::Digest;
+use crate::cluster::read_user;
 use crate::config::{Network, Network6, Settings};
 use crate::error::{Context as _, Error, Result};
 
@@ -308,6 +309,11 @@ impl Spec {
         is_own && !matches!(self.target, Target::Azure(_))
     }
 
+    /// Whether everybody may connect to the API server.
+    fn is_open(&self) -> bool {
+        self.api.allowed_cidrs.iter().any(|range| range == "0.0.0.0/0")
+    }
+
     /// Clients and nodes have to find the API server, also when one of several control-plane hosts is gone.
     fn check_api(&self) -> Result<()> {
         const EXPOSURE: &str = "phase1.api.exposure";
@@ -324,6 +330,23 @@ impl Spec {
                 );
                 Err(refused(EXPOSURE, why).hint(format!(
                     "turnup config set phase1.dns.provider={zones} phase1.dns.domain=… phase1.dns.zone=…; or phase1.api.host=NAME, whose records you keep; or {EXPOSURE}=load-balancer"
+                )))
+            }
+            "dns"
+                if several
+                    && self.api.external
+                    && !self.dns.private
+                    && self.dns.provider == zones
+                    && !self.is_open() =>
+            {
+                let key = "phase1.api.allowed_cidrs";
+                let why = format!(
+                    "{} leads to public addresses, so nodes come to the API server from public ones as well, which are not among {}",
+                    self.api.host,
+                    self.api.allowed_cidrs.join(", ")
+                );
+                Err(refused(key, why).hint(format!(
+                    "turnup config set {EXPOSURE}=load-balancer, which has an inner address for nodes, or {key}=0.0.0.0/0"
                 )))
             }
             "dns" if self.dns.private && self.dns.provider == zones && self.api.external => {
@@ -476,9 +499,11 @@ fn fit_host(cluster: &str, index: u32) -> String {
 
 fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, Group>> {
     let mut asked: Vec<Asked> = settings.get_records("phase1.node_groups")?;
-    if asked.iter().any(|group| group.name == CONTROL_PLANE) {
-        return Err(refused("phase1.node_groups", format!("no group of workers can be called {CONTROL_PLANE}"))
-            .hint("give the group another name"));
+    // Clouds find the control plane's machines and give them rights by names that begin so.
+    if let Some(group) = asked.iter().find(|group| group.name.starts_with(CONTROL_PLANE)) {
+        let why =
+            format!("no name of a group of workers can begin with {CONTROL_PLANE}, as that of {} does", group.name);
+        return Err(refused("phase1.node_groups", why).hint("give the group another name"));
     }
     let size: u32 = settings.get_number("phase1.num_nodes")?;
     if asked.is_empty() && size > 0 {
@@ -546,7 +571,7 @@ fn api(settings: &Settings, cluster: &str) -> Result<Api> {
 
 fn access(settings: &Settings) -> Result<Access> {
     Ok(Access {
-        user: settings.get("phase1.ssh_user")?,
+        user: read_user(settings)?,
         port: settings.get_number("phase1.ssh.port")?,
         allowed_cidrs: ranges(settings, "phase1.ssh.allowed_cidrs")?,
         authorized_keys: Vec::new(),

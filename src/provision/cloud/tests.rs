@@ -20,9 +20,11 @@ fn spec(target: &str, changes: &[(&str, &str)]) -> Result<Spec> {
 #[test]
 fn a_way_to_the_api_server_that_leads_nowhere_is_refused() {
     const OWN: (&str, &str) = ("phase1.dns.private_zone", "y");
+    const ZONE: (&str, &str) = ("phase1.dns.zone", "k8s-example-com");
+    const OFFICE: (&str, &str) = ("phase1.api.allowed_cidrs", "203.0.113.0/24");
     const INSIDE: (&str, &str) = ("phase1.api.external", "n");
     const ELSEWHERE: (&str, &str) = ("phase1.api.host", "api.example.com");
-    let cases: [(&str, &[(&str, &str)]); 8] = [
+    let cases: [(&str, &[(&str, &str)]); 9] = [
         ("gce", &[("phase1.api.exposure", "dns")]),
         ("aws", &[("phase1.api.exposure", "dns"), SEVERAL]),
         ("azure", &[("phase1.api.exposure", "dns"), ("phase1.dns.domain", "k8s.example.com")]),
@@ -31,6 +33,7 @@ fn a_way_to_the_api_server_that_leads_nowhere_is_refused() {
         ("aws", &[("phase1.api.exposure", "dns"), ("phase1.dns.provider", "route53"), OWN, INSIDE, ELSEWHERE]),
         ("gce", &[("phase1.api.exposure", "dns"), ("phase1.dns.provider", "clouddns"), OWN, INSIDE, ELSEWHERE]),
         ("gce", &[("phase1.api.exposure", "dns"), ("phase1.dns.provider", "clouddns"), OWN]),
+        ("gce", &[("phase1.api.exposure", "dns"), ("phase1.dns.provider", "clouddns"), ZONE, SEVERAL, OFFICE]),
     ];
     let told = cases.map(|(target, changes)| spec(target, changes).unwrap_err().render());
     insta::assert_snapshot!(told.join("\n"));
