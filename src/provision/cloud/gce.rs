@@ -4,6 +4,7 @@
 //! accounts" (6 to 30 characters); instance group managers leave five of the 63 to what they append.
 
 use std::collections::BTreeMap;
+use std::env::consts::ARCH;
 
 use serde::Serialize;
 
@@ -27,6 +28,14 @@ const FAMILIES: [&str; 35] = [
 ];
 /// Families that take Hyperdisk alone ("About Hyperdisk", machine series support).
 const HYPERDISK_ONLY: [&str; 8] = ["a4", "a4x", "c4", "c4a", "c4d", "n4", "n4a", "n4d"];
+/// Families with ARM processors.
+const ARM: [&str; 4] = ["a4x", "c4a", "n4a", "t2a"];
+/// Families whose types are all FAMILY-KIND-CPUS, with one of these kinds, or custom.
+const GENERAL: [&str; 15] =
+    ["c2", "c2d", "c3", "c3d", "c4", "c4d", "e2", "m1", "m2", "m3", "n1", "n2", "n2d", "n4", "t2d"];
+const KINDS: [&str; 6] = ["standard", "highmem", "highcpu", "megamem", "ultramem", "hypermem"];
+/// Kinds of e2 whose CPUs are shared; no number follows.
+const SHARED_CORE: [&str; 3] = ["micro", "small", "medium"];
 
 /// `cluster.gce` of the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -139,6 +148,7 @@ impl Gce {
 
     /// What Compute Engine would refuse, before it is asked.
     pub(super) fn check(&self, spec: &Spec) -> Result<()> {
+        check_region(&self.region)?;
         if self.subnetwork.is_empty() {
             self.check_network(spec)?;
         }
@@ -242,6 +252,51 @@ impl Gce {
     }
 }
 
+/// A region: a continent, a place in it and a number, such as europe-west10.
+fn check_region(region: &str) -> Result<()> {
+    const CONTINENTS: [&str; 8] = ["africa", "asia", "australia", "europe", "me", "northamerica", "southamerica", "us"];
+    const PLACES: [&str; 9] =
+        ["north", "south", "east", "west", "central", "northeast", "northwest", "southeast", "southwest"];
+    // Only to suggest one: Google has more, and every year others.
+    const KNOWN: [&str; 24] = [
+        "africa-south1",
+        "asia-east1",
+        "asia-east2",
+        "asia-northeast1",
+        "asia-south1",
+        "asia-southeast1",
+        "australia-southeast1",
+        "europe-central2",
+        "europe-north1",
+        "europe-southwest1",
+        "europe-west1",
+        "europe-west2",
+        "europe-west3",
+        "europe-west4",
+        "me-central1",
+        "me-west1",
+        "northamerica-northeast1",
+        "southamerica-east1",
+        "us-central1",
+        "us-east1",
+        "us-east4",
+        "us-south1",
+        "us-west1",
+        "us-west2",
+    ];
+    let (continent, rest) = region.split_once('-').unwrap_or((region, ""));
+    let place = rest.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let is_numbered = matches!(rest.len() - place.len(), 1 | 2);
+    if CONTINENTS.contains(&continent) && PLACES.contains(&place) && is_numbered {
+        return Ok(());
+    }
+    let hint = match kconfig::suggest(region, KNOWN.into_iter()) {
+        Some(near) => format!("did you mean {near}? turnup config set phase1.gce.region={near}"),
+        None => "gcloud compute regions list".to_owned(),
+    };
+    Err(refused("phase1.gce.region", format!("{region} is no region of Google Cloud")).hint(hint))
+}
+
 /// A key as Google's Key Management Service names it in full; empty is none.
 fn check_key(key: &str, name: &str) -> Result<()> {
     let parts: Vec<&str> = name.split('/').collect();
@@ -267,7 +322,7 @@ fn check_image(image: &str) -> Result<()> {
     ))
 }
 
-/// A machine type has a family that exists, and the disk is one that it takes.
+/// A machine type exists and a node can run there, and the disk is one that it takes.
 fn check_machine(key: &str, machine: &str, disk_key: &str, disk: &str) -> Result<()> {
     let family = machine.split('-').next().unwrap_or_default();
     let known = FAMILIES.contains(&family) || machine.starts_with("custom-");
@@ -284,9 +339,49 @@ fn check_machine(key: &str, machine: &str, disk_key: &str, disk: &str) -> Result
             None => error.hint("gcloud compute machine-types list"),
         });
     }
+    check_kind(key, machine, family)?;
+    check_node(key, machine, family)?;
     if HYPERDISK_ONLY.contains(&family) && !disk.starts_with("hyperdisk-") {
         return Err(refused(disk_key, format!("machines of type {machine} take no {disk}"))
             .hint(format!("turnup config set {disk_key}=hyperdisk-balanced")));
+    }
+    Ok(())
+}
+
+/// In families whose types are known: a kind that exists and, but where CPUs are shared, how many there are.
+fn check_kind(key: &str, machine: &str, family: &str) -> Result<()> {
+    let shared: &[&str] = if family == "e2" { &SHARED_CORE } else { &[] };
+    let mut rest = machine.split('-').skip(1);
+    let (kind, cpus) = (rest.next().unwrap_or_default(), rest.next().unwrap_or_default());
+    if !GENERAL.contains(&family) || kind == "custom" || shared.contains(&kind) {
+        return Ok(());
+    }
+    let error = refused(key, format!("{machine} is no machine type of Compute Engine"));
+    if !KINDS.contains(&kind) {
+        return Err(match kconfig::suggest(kind, KINDS.iter().chain(shared).copied()) {
+            Some(near) => error.hint(format!(
+                "did you mean {}? (gcloud compute machine-types list)",
+                machine.replacen(kind, &near, 1)
+            )),
+            None => error.hint(format!("a machine type has a kind, such as {family}-standard-4")),
+        });
+    }
+    if cpus.parse::<u16>().is_err() {
+        return Err(error.hint("a number of CPUs follows, as in n2-standard-4 (gcloud compute machine-types list)"));
+    }
+    Ok(())
+}
+
+/// A node has room there, and turnup's own programs run: hosts get those of the machine that turnup is on.
+fn check_node(key: &str, machine: &str, family: &str) -> Result<()> {
+    if matches!(machine, "e2-micro" | "f1-micro") {
+        return Err(refused(key, format!("{machine} has 1 GB of memory at most, and a node needs 2"))
+            .hint("e2-medium or larger, for instance e2-standard-2"));
+    }
+    if ARM.contains(&family) && ARCH == "x86_64" {
+        let why =
+            format!("{machine} has ARM processors, and turnup's programs are for x86-64: its hosts would never join");
+        return Err(refused(key, why).hint("take a type with x86-64 processors, for instance n2-standard-4"));
     }
     Ok(())
 }

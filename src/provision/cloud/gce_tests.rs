@@ -13,7 +13,7 @@ fn spec(changes: &[(&str, &str)]) -> Result<Spec> {
 
 #[test]
 fn what_compute_engine_refuses_is_refused_with_its_setting() {
-    let cases: [&[(&str, &str)]; 21] = [
+    let cases: [&[(&str, &str)]; 31] = [
         &[("phase1.gce.instance_type", "n2d")],
         &[("phase1.gce.instance_type", "e3-standard-2")],
         &[("phase1.gce.instance_type", "c4-standard-4")],
@@ -30,6 +30,16 @@ fn what_compute_engine_refuses_is_refused_with_its_setting() {
         &[("phase1.api.exposure", "dns")],
         &[("phase1.control_plane.count", "3"), ("phase1.control_plane.zones", "us-central1-a,us-east1-b")],
         &[("phase1.gce.region", "mars-north1")],
+        &[("phase1.gce.region", "us-centrall1")],
+        &[("phase1.gce.region", "europe-wset3")],
+        &[("phase1.gce.region", "us-east")],
+        &[("phase1.gce.region", "frankfurt")],
+        &[("phase1.gce.instance_type", "n2-standrad-4")],
+        &[("phase1.gce.control_plane_instance_type", "e2-meduim")],
+        &[("phase1.gce.instance_type", "n2-medium")],
+        &[("phase1.gce.instance_type", "n2-standard")],
+        &[("phase1.gce.instance_type", "f1-micro")],
+        &[("phase1.gce.control_plane_instance_type", "e2-micro")],
         &[("phase1.gce.subnet_cidr", "10.118.0.0/29"), ("phase1.num_nodes", "4")],
         &[
             ("phase1.gce.subnet_cidr", "10.118.0.0/28"),
@@ -59,7 +69,55 @@ fn what_is_fine_is_taken() {
     spec(&[("phase1.gce.subnet_cidr", "10.118.0.0/29"), ("phase1.num_nodes", "0")]).unwrap();
     spec(&[("phase1.gce.disk_kms_key", "projects/p/locations/us/keyRings/r/cryptoKeys/k")]).unwrap();
     spec(&[("phase1.gce.os_image", "projects/a-project/global/images/node-1")]).unwrap();
+    for region in ["europe-west10", "africa-south1", "northamerica-northeast2", "me-central1"] {
+        let zone = format!("{region}-a");
+        spec(&[("phase1.gce.region", region), ("phase1.gce.zone", &zone)]).unwrap();
+    }
+    for machine in [
+        "custom-2-4096",
+        "e2-custom-2-4096",
+        "e2-medium",
+        "e2-small",
+        "c3-standard-4-lssd",
+        "m1-megamem-96",
+        "a2-highgpu-1g",
+        "g2-standard-8",
+        "z3-highmem-22-highlssd",
+    ] {
+        spec(&[("phase1.gce.instance_type", machine)]).unwrap();
+    }
     let both = spec(&[("phase1.network.ipv6", "y"), ("phase1.ssh.allowed_cidrs", "203.0.113.0/24,2001:DB8:0::/32")]);
     assert_eq!(both.unwrap().ssh.allowed_cidrs, ["203.0.113.0/24", "2001:db8::/32"], "as Google itself writes it");
     assert!(spec(&[("phase1.num_nodes", "0")]).unwrap().groups.is_empty());
+}
+
+/// Only the machine that turnup runs on says for what its programs are made.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn machines_with_arm_processors_are_refused() {
+    let balanced =
+        [("phase1.gce.disk_type", "hyperdisk-balanced"), ("phase1.gce.etcd_volume_type", "hyperdisk-balanced")];
+    let refusal = |key: &str, value: &str| {
+        let error = spec(&[&balanced[..], &[(key, value)]].concat()).unwrap_err();
+        format!("{} | {}", error.message(), error.next().unwrap_or_default())
+    };
+    let of_group =
+        |machine: &str| format!(r#"[{{"name": "web", "role": "worker", "size": 1, "machine_type": "{machine}"}}]"#);
+    for machine in ["c4a-standard-4", "n4a-standard-4", "t2a-standard-4", "a4x-highgpu-4g"] {
+        for (key, value, named) in [
+            ("phase1.gce.instance_type", machine.to_owned(), "phase1.gce.instance_type"),
+            ("phase1.gce.control_plane_instance_type", machine.to_owned(), "phase1.gce.control_plane_instance_type"),
+            ("phase1.node_groups", of_group(machine), "phase1.node_groups: the group web"),
+        ] {
+            assert_eq!(
+                refusal(key, &value),
+                format!(
+                    "{named}: {machine} has ARM processors, and turnup's programs are for x86-64: its hosts would never join | take a type with x86-64 processors, for instance n2-standard-4"
+                )
+            );
+        }
+    }
+    for machine in ["c4-standard-4", "n4-standard-4", "a4-highgpu-8g"] {
+        spec(&[&balanced[..], &[("phase1.gce.instance_type", machine)]].concat()).unwrap();
+    }
 }

@@ -20,8 +20,10 @@ locals {
     var.cluster.api.external && local.public ? local.first_public : local.first_inner
   )
   # The reserved address and not the rule's: the rule waits for the control-plane hosts, which are told this address.
+  # A public name leads to public addresses, and what comes to those has a public source, which the firewall need not let in: where one inner
+  # address is the whole control plane, nodes take that.
   api_inner = (
-    var.cluster.api.exposure == "dns" ? var.cluster.api.host :
+    var.cluster.api.exposure == "dns" && (var.cluster.dns.private || length(var.cluster.control_plane) > 1) ? var.cluster.api.host :
     local.inner_balanced ? google_compute_address.api_inner[0].address : local.first_inner
   )
 

@@ -13,7 +13,6 @@ resource "google_compute_instance_template" "bastion" {
     source_image = var.cluster.control_plane[local.first].image
     boot         = true
     auto_delete  = true
-    disk_size_gb = 10
   }
 
   network_interface {

@@ -94,7 +94,7 @@ resource "google_compute_instance_template" "control_plane" {
 
   scheduling {
     automatic_restart   = true
-    on_host_maintenance = "MIGRATE"
+    on_host_maintenance = local.immovable[each.value.machine_type] ? "TERMINATE" : "MIGRATE"
   }
 
   service_account {
@@ -135,4 +135,28 @@ resource "google_compute_instance_group_manager" "control_plane" {
     max_surge_fixed       = 0
     max_unavailable_fixed = 1
   }
+
+  # A host works from its first boot on: its disk is there and may be attached, and so is the way out and in. And it goes before them.
+  depends_on = [
+    google_compute_disk.etcd,
+    google_project_iam_member.volumes,
+    google_project_iam_member.machines,
+    google_project_iam_member.operations,
+    google_service_account_iam_member.control_plane,
+    google_project_iam_member.common,
+    google_compute_router_nat.nat,
+    google_compute_firewall.ssh,
+    google_compute_firewall.ssh_ipv6,
+    google_compute_firewall.ssh_from_bastion,
+    google_compute_firewall.api,
+    google_compute_firewall.api_ipv6,
+    google_compute_firewall.api_from_nodes,
+    google_compute_firewall.api_from_network,
+    google_compute_firewall.api_from_bastion,
+    google_compute_firewall.api_probes,
+    google_compute_firewall.etcd,
+    google_compute_firewall.kubelet,
+    google_compute_firewall.pods,
+    google_compute_firewall.pod_addresses,
+  ]
 }

@@ -8,8 +8,17 @@ locals {
   # A rule has ranges of one family alone.
   ssh_ranges      = [for range in var.cluster.ssh.allowed_cidrs : range if !strcontains(range, ":")]
   ssh_ranges_ipv6 = [for range in var.cluster.ssh.allowed_cidrs : range if strcontains(range, ":")]
-  api_ranges      = [for range in var.cluster.api.allowed_cidrs : range if var.cluster.api.external && !strcontains(range, ":")]
-  api_ranges_ipv6 = [for range in var.cluster.api.allowed_cidrs : range if var.cluster.api.external && strcontains(range, ":")]
+  api_ranges      = [for range in local.api_cidrs : range if !strcontains(range, ":")]
+  api_ranges_ipv6 = [for range in local.api_cidrs : range if strcontains(range, ":")]
+  # Without a way in from outside only private networks count, such as a VPN's: nobody else comes to hosts that have public addresses.
+  api_cidrs = [for range in var.cluster.api.allowed_cidrs : range if var.cluster.api.external || length(regexall(local.private, range)) > 0]
+  # RFC 1918 and RFC 4193, and no range that is wider.
+  private = join("|", [
+    "^10\\..*/([89]|[12][0-9]|3[0-2])$",
+    "^172\\.(1[6-9]|2[0-9]|3[01])\\..*/(1[2-9]|2[0-9]|3[0-2])$",
+    "^192\\.168\\..*/(1[6-9]|2[0-9]|3[0-2])$",
+    "^f[cd][0-9a-f]{2}:.*/([7-9]|[1-9][0-9]|1[01][0-9]|12[0-8])$",
+  ])
 }
 
 resource "google_compute_firewall" "ssh" {
@@ -94,6 +103,37 @@ resource "google_compute_firewall" "api_from_nodes" {
   project     = local.network_project
   network     = local.network
   source_tags = local.host_tags
+  target_tags = [local.control_plane_tag]
+
+  allow {
+    protocol = "tcp"
+    ports    = [var.cluster.api.port]
+  }
+}
+
+# kubectl inside the network. A host's public address is no way in here: what comes from there has a public source.
+resource "google_compute_firewall" "api_from_network" {
+  count         = var.cluster.api.external ? 0 : 1
+  name          = "${local.prefix}-api-from-network"
+  description   = "API server from the hosts' own network"
+  project       = local.network_project
+  network       = local.network
+  source_ranges = [local.hosts_cidr]
+  target_tags   = [local.control_plane_tag]
+
+  allow {
+    protocol = "tcp"
+    ports    = [var.cluster.api.port]
+  }
+}
+
+resource "google_compute_firewall" "api_from_bastion" {
+  count       = var.cluster.ssh.bastion ? 1 : 0
+  name        = "${local.prefix}-api-from-bastion"
+  description = "kubectl through the bastion"
+  project     = local.network_project
+  network     = local.network
+  source_tags = [local.bastion_tag]
   target_tags = [local.control_plane_tag]
 
   allow {

@@ -4,6 +4,16 @@ locals {
   # A group with a greatest size is sized by the autoscaler after it was made.
   fixed_groups   = { for name, group in var.cluster.groups : name => group if group.max == null }
   scaling_groups = { for name, group in var.cluster.groups : name => group if group.max != null }
+
+  # Machines with GPUs, TPUs or fast networks, whole machines and those with much local storage cannot move to another when Google works on
+  # theirs: they are stopped and started again ("Set the host maintenance policy", limitations).
+  fixed_machines = join("|", [
+    "^(a[2-9]x?|g[2-9]|h[3-9]d?|ct[0-9][a-z]*|tpu[0-9][a-z]*)-",
+    "-metal$",
+    "^z3-highmem-(88|88-highlssd|176|176-standardlssd)$",
+  ])
+  machine_types = distinct(concat(values(var.cluster.control_plane)[*].machine_type, values(var.cluster.groups)[*].machine_type))
+  immovable     = { for type in local.machine_types : type => length(regexall(local.fixed_machines, type)) > 0 }
 }
 
 resource "google_compute_instance_template" "group" {
@@ -62,7 +72,7 @@ resource "google_compute_instance_template" "group" {
     provisioning_model          = each.value.spot ? "SPOT" : "STANDARD"
     instance_termination_action = each.value.spot ? "DELETE" : null
     automatic_restart           = !each.value.spot
-    on_host_maintenance         = each.value.spot ? "TERMINATE" : "MIGRATE"
+    on_host_maintenance         = each.value.spot || local.immovable[each.value.machine_type] ? "TERMINATE" : "MIGRATE"
   }
 
   service_account {
@@ -102,6 +112,25 @@ resource "google_compute_region_instance_group_manager" "fixed" {
     max_surge_fixed       = each.value.max_surge == 0 ? 0 : max(each.value.max_surge, length(each.value.zones))
     max_unavailable_fixed = each.value.max_surge == 0 ? max(each.value.max_unavailable, length(each.value.zones)) : 0
   }
+
+  # Hosts fetch what they are made of at their first boot, so the way out is there before them, and goes after them.
+  depends_on = [
+    google_project_iam_member.common,
+    google_compute_router_nat.nat,
+    google_compute_firewall.ssh,
+    google_compute_firewall.ssh_ipv6,
+    google_compute_firewall.ssh_from_bastion,
+    google_compute_firewall.api,
+    google_compute_firewall.api_ipv6,
+    google_compute_firewall.api_from_nodes,
+    google_compute_firewall.api_from_network,
+    google_compute_firewall.api_from_bastion,
+    google_compute_firewall.api_probes,
+    google_compute_firewall.etcd,
+    google_compute_firewall.kubelet,
+    google_compute_firewall.pods,
+    google_compute_firewall.pod_addresses,
+  ]
 }
 
 resource "google_compute_region_instance_group_manager" "scaling" {
@@ -123,6 +152,25 @@ resource "google_compute_region_instance_group_manager" "scaling" {
     max_surge_fixed              = each.value.max_surge == 0 ? 0 : max(each.value.max_surge, length(each.value.zones))
     max_unavailable_fixed        = each.value.max_surge == 0 ? max(each.value.max_unavailable, length(each.value.zones)) : 0
   }
+
+  # Hosts fetch what they are made of at their first boot, so the way out is there before them, and goes after them.
+  depends_on = [
+    google_project_iam_member.common,
+    google_compute_router_nat.nat,
+    google_compute_firewall.ssh,
+    google_compute_firewall.ssh_ipv6,
+    google_compute_firewall.ssh_from_bastion,
+    google_compute_firewall.api,
+    google_compute_firewall.api_ipv6,
+    google_compute_firewall.api_from_nodes,
+    google_compute_firewall.api_from_network,
+    google_compute_firewall.api_from_bastion,
+    google_compute_firewall.api_probes,
+    google_compute_firewall.etcd,
+    google_compute_firewall.kubelet,
+    google_compute_firewall.pods,
+    google_compute_firewall.pod_addresses,
+  ]
 
   lifecycle { ignore_changes = [target_size] }
 }

@@ -19,6 +19,8 @@ locals {
   public_stack = local.ipv6_access == "" ? "IPV4_ONLY" : "IPV4_IPV6"
   inner_stack  = contains(["", "EXTERNAL"], local.ipv6_access) ? "IPV4_ONLY" : "IPV4_IPV6"
   public_ipv6  = local.ipv6_access == "EXTERNAL" ? ["PREMIUM"] : []
+  # Whether any host has no public address, and so no way out of its own.
+  inner_hosts = !local.public || anytrue([for group in values(var.cluster.groups) : !group.public_address])
 }
 
 resource "google_compute_network" "cluster" {
@@ -73,7 +75,7 @@ data "google_compute_subnetwork" "existing" {
 }
 
 resource "google_compute_router" "nat" {
-  count   = !local.public && local.gce.nat ? 1 : 0
+  count   = local.gce.nat && local.inner_hosts ? 1 : 0
   name    = "${local.prefix}-nat"
   project = local.network_project
   network = local.network

@@ -10,11 +10,12 @@ output "handoff" {
     hosts = [
       for name, host in var.cluster.control_plane : merge(
         {
-          name     = name
-          role     = "control-plane"
-          address  = google_compute_address.control_plane[name].address
-          zone     = host.zone
-          instance = google_compute_instance_template.control_plane[name].id
+          name    = name
+          role    = "control-plane"
+          address = google_compute_address.control_plane[name].address
+          zone    = host.zone
+          # What stays when the group makes the machine anew, which shows by its host key.
+          instance = google_compute_address.control_plane[name].id
           # What the host attaches itself, with the rights of identity.tf.
           etcd_volume = {
             cloud = "gce"
