@@ -3,13 +3,16 @@
 //! Limits are those of Amazon's documentation: load balancers 32 characters (Elastic Load Balancing, `CreateLoadBalancer`), roles 64 (IAM
 //! quotas), queues 80 (`CreateQueue`), event rules 64 (`PutRule`), tags ("Tag restrictions"), volumes ("Amazon EBS volume types").
 
+mod machine;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use crate::config::{Network, Settings};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
+use self::machine::{check_bastion, check_machine, check_processor, is_arm};
 use super::{Defaults, IPV6, Spec, Target, fit, refused, require_apart};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer wants free.
@@ -18,18 +21,6 @@ const KEPT: u64 = 13;
 const MOST_VOLUMES: usize = 11;
 /// Tags of one resource are at most 50; turnup's own and the autoscaler's need room.
 const MOST_TAGS: usize = 30;
-/// Classes of machine types; a family is a class, its generation and its attributes.
-const CLASSES: [&str; 22] = [
-    "a", "c", "d", "dl", "f", "g", "gr", "h", "hpc", "i", "im", "inf", "is", "m", "p", "r", "t", "trn", "u", "vt", "x",
-    "z",
-];
-/// Families to be reminded of when none is as written.
-const FAMILIES: [&str; 32] = [
-    "t3", "t3a", "t4g", "m5", "m5a", "m6a", "m6g", "m6i", "m7a", "m7g", "m7i", "m7i-flex", "m8g", "c5", "c6a", "c6g",
-    "c6i", "c7a", "c7g", "c7i", "r5", "r6g", "r6i", "r7a", "r7g", "r7i", "g4dn", "g5", "g6", "p5", "i4i", "i7ie",
-];
-/// Sizes of machine types by name; others are a number before `xlarge`, or `metal` with a number behind it.
-const SIZES: [&str; 7] = ["nano", "micro", "small", "medium", "large", "xlarge", "metal"];
 
 /// `cluster.aws` of the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -152,6 +143,9 @@ impl Aws {
         self.check_zones(spec)?;
         self.check_network(spec)?;
         self.check_ways_in(spec)?;
+        self.check_ways_out(spec)?;
+        self.check_login(spec)?;
+        check_names(spec)?;
         self.check_machines(spec)?;
         self.check_disks(spec)?;
         check_tags("phase1.tags", &spec.tags)?;
@@ -307,14 +301,46 @@ impl Aws {
         }
     }
 
+    /// Whether hosts reach what they need, in a VPC of the cluster's own. In another one the ways out are its owner's.
+    fn check_ways_out(&self, spec: &Spec) -> Result<()> {
+        let mut lost = spec.groups.iter().filter(|(_, group)| !group.public_address);
+        match lost.next() {
+            Some((name, _)) if self.vpc_id.is_empty() && self.topology == "public" => {
+                let why = "out of public subnets only public addresses lead: its hosts could fetch nothing";
+                Err(refused(&in_group("public_address", name), why)
+                    .hint("leave it out, or turnup config set phase1.aws.topology=private, for all hosts"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The first key becomes a key pair, unless there is one; the others come by user data.
+    fn check_login(&self, spec: &Spec) -> Result<()> {
+        // A bracket begins the mark of a key that is not made yet.
+        let taken = |key: &&String| ["ssh-ed25519 ", "ssh-rsa ", "("].iter().any(|start| key.starts_with(start));
+        match spec.ssh.authorized_keys.first().filter(|key| !taken(key)) {
+            Some(key) if self.key_pair.is_empty() => {
+                let kind = key.split_whitespace().next().unwrap_or_default();
+                let why = format!("Amazon imports no key of the kind {kind}, only Ed25519 and RSA");
+                Err(refused("phase1.ssh.private_key_file", why).hint(
+                    "turnup config unset phase1.ssh.private_key_file for a key of the cluster's own; or ssh-keygen -t ed25519; or turnup config set phase1.aws.key_pair=NAME",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn check_machines(&self, spec: &Spec) -> Result<()> {
         for host in spec.control_plane.values() {
-            check_machine("phase1.aws.control_plane_instance_type", &host.machine_type)?;
+            let key = "phase1.aws.control_plane_instance_type";
+            check_machine(key, &host.machine_type)?;
+            check_processor(key, &host.machine_type)?;
         }
         for (name, group) in &spec.groups {
             let own = group.machine_type != self.own_types[0];
             let key = if own { in_group("machine_type", name) } else { "phase1.aws.instance_type".to_owned() };
             check_machine(&key, &group.machine_type)?;
+            check_processor(&key, &group.machine_type)?;
         }
         if !spec.ssh.bastion {
             return Ok(());
@@ -445,60 +471,16 @@ fn check_region(region: &str) -> Result<()> {
     Err(refused("phase1.aws.region", format!("{region} is no region of Amazon")).hint(hint))
 }
 
-/// A machine type that exists and that a node fits on.
-fn check_machine(key: &str, machine: &str) -> Result<()> {
-    check_bastion(key, machine)?;
-    let size = machine.split_once('.').map_or("", |(_, size)| size);
-    if matches!(size, "nano" | "micro") {
-        return Err(refused(key, format!("{machine} has 1 GB of memory at most, and a node needs 2"))
-            .hint(format!("{} or larger", machine.replace(size, "small"))));
+/// A zone is looked for by its name, and nobody has a public one that is called `internal`.
+fn check_names(spec: &Spec) -> Result<()> {
+    let (dns, domain) = (&spec.dns, &spec.dns.domain);
+    let reserved = domain == "internal" || domain.ends_with(".internal");
+    if dns.provider != "route53" || !dns.zone.is_empty() || dns.private || !reserved {
+        return Ok(());
     }
-    Ok(())
-}
-
-/// A machine type whose parts exist.
-fn check_bastion(key: &str, machine: &str) -> Result<()> {
-    let wrong = |near: Option<String>| -> Error {
-        let error = refused(key, format!("{machine} is no machine type of EC2"));
-        match near {
-            Some(near) => error.hint(format!("did you mean {near}? (aws ec2 describe-instance-types)")),
-            None => error.hint("FAMILY.SIZE, for instance m7i.large (aws ec2 describe-instance-types)"),
-        }
-    };
-    let Some((family, size)) = machine.split_once('.') else { return Err(wrong(None)) };
-    if !is_family(family) {
-        let near = kconfig::suggest(family, FAMILIES.into_iter());
-        return Err(wrong(near.map(|near| format!("{near}.{size}"))));
-    }
-    let count = size.strip_suffix("xlarge").or_else(|| size.strip_prefix("metal-")?.strip_suffix("xl"));
-    let counted = count.is_some_and(|count| count.parse::<u16>().is_ok_and(|count| count > 1));
-    if !SIZES.contains(&size) && !counted {
-        let near = kconfig::suggest(size, SIZES.into_iter());
-        return Err(wrong(near.map(|near| format!("{family}.{near}"))));
-    }
-    Ok(())
-}
-
-/// A class, one digit of generation, letters of attributes, and for some a variant behind a hyphen.
-fn is_family(family: &str) -> bool {
-    let (name, variant) = family.split_once('-').unwrap_or((family, ""));
-    // Machines with memory by the terabyte.
-    if name.starts_with('u') && variant.contains("tb") {
-        return true;
-    }
-    let Some(at) = name.find(|letter: char| letter.is_ascii_digit()) else { return false };
-    let (class, rest) = name.split_at(at);
-    let attributes = &rest[1..];
-    CLASSES.contains(&class)
-        && attributes.chars().all(|letter| "abdefghinqsz".contains(letter))
-        && variant.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit())
-}
-
-/// Amazon's own processors: a g among the attributes; the first ones were a1.
-fn is_arm(machine: &str) -> bool {
-    let family = machine.split(['.', '-']).next().unwrap_or_default();
-    let attributes = family.split_once(|letter: char| letter.is_ascii_digit()).map_or("", |(_, attributes)| attributes);
-    family == "a1" || attributes.contains('g')
+    Err(refused("phase1.dns.zone", format!("there is no public zone {domain}, and none is named")).hint(
+        "turnup config set phase1.dns.domain=… that is a public zone (aws route53 list-hosted-zones), or phase1.dns.private_zone=y for one of the cluster's own",
+    ))
 }
 
 fn check_tags(key: &str, tags: &BTreeMap<String, String>) -> Result<()> {

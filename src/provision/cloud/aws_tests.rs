@@ -70,15 +70,50 @@ fn what_amazon_would_refuse_is_refused_with_its_setting() {
         wrong(&[
             ("phase1.ssh.bastion", "create"),
             ("phase1.aws.ami", "ami-0123456789abcdef0"),
-            ("phase1.aws.control_plane_instance_type", "m7g.large"),
+            ("phase1.ssh.bastion_machine_type", "t4g.micro"),
         ]),
+        wrong(&[("phase1.aws.control_plane_instance_type", "c7gn.xlarge")]),
+        wrong(&[("phase1.aws.instance_type", "t4g.large")]),
+        one(r#""machine_type": "m7g.large""#),
+        one(r#""public_address": false"#),
+        wrong(&[("phase1.dns.provider", "route53")]),
+        wrong(&[("phase1.dns.provider", "route53"), ("phase1.dns.domain", "k8s.internal")]),
     ];
     insta::assert_snapshot!(cases.join("\n"));
 }
 
 #[test]
+fn only_a_key_that_amazon_imports_becomes_a_key_pair() {
+    let with = |changes: &[(&str, &str)], keys: &[&str]| {
+        spec(changes).unwrap().variables(keys.iter().map(|key| (*key).to_owned()).collect())
+    };
+    let (good, own, bad) = ("ssh-ed25519 AAAA turnup", "ssh-rsa AAAA person", "ecdsa-sha2-nistp256 AAAA person");
+    let error = with(&[], &[bad, good]).unwrap_err();
+    assert!(error.message().starts_with("phase1.ssh.private_key_file: "), "{error:?}");
+    assert!(error.message().contains("ecdsa-sha2-nistp256"), "{error:?}");
+    for keys in [&[good, bad][..], &[own], &[], &["(made by turnup provision)"]] {
+        with(&[], keys).unwrap();
+    }
+    with(&[("phase1.aws.key_pair", "ops")], &[bad]).unwrap();
+}
+
+#[test]
 fn what_amazon_would_take_is_taken() {
+    const OWN: (&str, &str) = ("phase1.aws.vpc_id", "vpc-0123456789abcdef0");
+    const PRIVATE: (&str, &str) = ("phase1.aws.topology", "private");
+    const INSIDE: (&str, &str) = ("phase1.api.external", "n");
+    const INNER: (&str, &str) =
+        ("phase1.node_groups", r#"[{"name": "web", "role": "worker", "size": 2, "public_address": false}]"#);
+    const ROUTE53: (&str, &str) = ("phase1.dns.provider", "route53");
     for changes in [
+        vec![PRIVATE, INSIDE, ("phase1.aws.nat_gateways", "per-zone")],
+        vec![OWN, PRIVATE, INSIDE],
+        vec![PRIVATE, INSIDE, INNER],
+        vec![OWN, INNER],
+        vec![ROUTE53, ("phase1.dns.domain", "k8s.example.com")],
+        vec![ROUTE53, ("phase1.dns.private_zone", "y")],
+        vec![ROUTE53, ("phase1.dns.zone", "Z0123456789ABCDEFGHIJ")],
+        vec![("phase1.ssh.bastion", "create"), ("phase1.ssh.bastion_machine_type", "t4g.micro")],
         vec![("phase1.aws.region", "ca-central-1"), ("phase1.aws.zones", "ca-central-1a,ca-central-1d")],
         vec![
             ("phase1.aws.region", "us-gov-west-1"),

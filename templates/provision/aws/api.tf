@@ -9,7 +9,10 @@ locals {
   first_is_given   = local.address_is_given && var.cluster.api.exposure == "static-address"
 
   first_inner = aws_network_interface.control_plane[local.first].private_ip
-  public_ips  = { for name, association in aws_eip_association.control_plane : name => association.public_ip }
+  # A public name leads to public addresses, and a host that comes to one is a stranger to the security groups: one control-plane host that is
+  # alone is named to nodes by its inner address.
+  by_name    = var.cluster.api.exposure == "dns" && (var.cluster.dns.private || length(var.cluster.control_plane) > 1)
+  public_ips = { for name, association in aws_eip_association.control_plane : name => association.public_ip }
 
   # For clients, and for nodes.
   api_host = (
@@ -19,7 +22,7 @@ locals {
     var.cluster.api.external && local.public ? local.public_ips[local.first] : local.first_inner
   )
   api_inner = (
-    var.cluster.api.exposure == "dns" ? var.cluster.api.host :
+    local.by_name ? var.cluster.api.host :
     local.inner_balanced ? aws_lb.api["inner"].dns_name : local.first_inner
   )
 

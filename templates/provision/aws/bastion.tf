@@ -45,8 +45,8 @@ resource "aws_launch_template" "bastion" {
 
   block_device_mappings {
     device_name = local.images[local.bastion_image == "" ? local.architectures[var.cluster.ssh.bastion_machine_type] : local.bastion_image].root
+    # As large as the image.
     ebs {
-      volume_size           = 8
       volume_type           = "gp3"
       encrypted             = tostring(local.aws.disk_encrypted)
       kms_key_id            = local.aws.disk_kms_key == "" ? null : local.aws.disk_kms_key

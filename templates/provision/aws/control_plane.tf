@@ -11,14 +11,6 @@ locals {
     }
   ]...)
   members = join(",", sort(var.cluster.etcd.members))
-
-  # What a machine is made of: when this changes, the next machine is another one.
-  control_plane_templates = {
-    for name, host in var.cluster.control_plane : name => nonsensitive(substr(sha256(jsonencode([
-      host.machine_type, local.images[host.image == "" ? local.architectures[host.machine_type] : host.image].id, host.disk_gb, host.disk_type,
-      local.user_data["control-plane"], aws_network_interface.control_plane[name].id,
-    ])), 0, 12))
-  }
 }
 
 resource "aws_ebs_volume" "etcd" {

@@ -10,11 +10,12 @@ output "handoff" {
     hosts = [
       for name, host in var.cluster.control_plane : merge(
         {
-          name     = name
-          role     = "control-plane"
-          address  = aws_network_interface.control_plane[name].private_ip
-          zone     = host.zone
-          instance = local.control_plane_templates[name]
+          name    = name
+          role    = "control-plane"
+          address = aws_network_interface.control_plane[name].private_ip
+          zone    = host.zone
+          # What stays when the group makes the machine anew, which shows by its host key.
+          instance = aws_network_interface.control_plane[name].id
           # What the host attaches itself, with the rights of identity.tf.
           etcd_volume = { cloud = "aws", id = aws_ebs_volume.etcd["main-${host.member}"].id, name = local.volumes["main-${host.member}"].name }
           ssh = merge(

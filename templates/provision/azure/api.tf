@@ -20,9 +20,10 @@ locals {
     var.cluster.api.external ? local.public_addresses[local.first] : local.first_inner
   )
   # Azure's inner balancer answers no host that stands behind it: a control-plane host that is alone is named itself.
+  # So it is behind a public name, which leads to its public address: a host that comes to that is a stranger to the security group.
   alone = length(var.cluster.control_plane) == 1
   api_inner = (
-    var.cluster.api.exposure == "dns" ? local.api_name :
+    var.cluster.api.exposure == "dns" && (var.cluster.dns.private || !local.alone) ? local.api_name :
     local.alone ? local.first_inner :
     local.inner_balanced ? local.azure.master_private_ip : local.first_inner
   )
