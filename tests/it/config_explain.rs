@@ -102,6 +102,16 @@ impl Desk {
 }
 
 #[test]
+fn the_answers_in_the_readme_are_those_that_are_given() {
+    let readme = fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let desk = Desk::new("config");
+    for words in [["why", "phase2.kube_context_name"], ["why-not", "phase1.gce.zone"]] {
+        let shown = format!("# turnup config {}\n{}", words.join(" "), desk.ok(&words).out);
+        assert!(readme.contains(&shown), "{shown}");
+    }
+}
+
+#[test]
 fn values_are_explained_down_to_their_place() {
     let desk = with_tree();
     desk.write_private(
