@@ -72,7 +72,8 @@ impl Apply {
         if let Some(planned) = self.planned.get() {
             return Ok(planned.as_ref());
         }
-        let planned = self.plan_aside()?;
+        // Its error is told once; what comes then only learns that nothing can be told.
+        let planned = self.plan_aside().inspect_err(|_| drop(self.planned.set(None)))?;
         Ok(self.planned.get_or_init(|| planned).as_ref())
     }
 

@@ -13,7 +13,7 @@ use crate::config::{Network, Settings};
 use crate::error::Result;
 
 use self::machine::{check_bastion, check_machine, check_processor, is_arm};
-use super::{Defaults, IPV6, Spec, Target, fit, refused, require_apart};
+use super::{Defaults, IPV6, Spec, Target, fit, host, refused, require_apart};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer wants free.
 const KEPT: u64 = 13;
@@ -316,11 +316,8 @@ impl Aws {
 
     /// The first key becomes a key pair, unless there is one; the others come by user data.
     fn check_login(&self, spec: &Spec) -> Result<()> {
-        // A bracket begins the mark of a key that is not made yet.
-        let taken = |key: &&String| ["ssh-ed25519 ", "ssh-rsa ", "("].iter().any(|start| key.starts_with(start));
-        match spec.ssh.authorized_keys.first().filter(|key| !taken(key)) {
-            Some(key) if self.key_pair.is_empty() => {
-                let kind = key.split_whitespace().next().unwrap_or_default();
+        match spec.ssh.authorized_keys.first().and_then(|key| host::foreign_kind(key)) {
+            Some(kind) if self.key_pair.is_empty() => {
                 let why = format!("Amazon imports no key of the kind {kind}, only Ed25519 and RSA");
                 Err(refused("phase1.ssh.private_key_file", why).hint(
                     "turnup config unset phase1.ssh.private_key_file for a key of the cluster's own; or ssh-keygen -t ed25519; or turnup config set phase1.aws.key_pair=NAME",

@@ -6,7 +6,6 @@
 mod size;
 
 use std::collections::BTreeMap;
-use std::env::consts::ARCH;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
@@ -16,7 +15,7 @@ use crate::config::{Network, Network6, Settings};
 use crate::error::Result;
 
 use self::size::Size;
-use super::{ControlPlaneHost, Defaults, Group, IPV6, Spec, Target, absolute, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, IPV6, Spec, Target, absolute, fit, host, refused, require_apart};
 
 /// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is `-control-plane-1`.
 const PREFIX: usize = 48;
@@ -399,10 +398,7 @@ fn check_login(spec: &Spec) -> Result<()> {
         return Err(refused("phase1.ssh_user", format!("Azure makes no user {user:?} on a machine"))
             .hint("turnup config set phase1.ssh_user=turnup"));
     }
-    // A bracket begins the mark of a key that is not made yet.
-    let taken = |key: &&String| ["ssh-ed25519 ", "ssh-rsa ", "("].iter().any(|start| key.starts_with(start));
-    if let Some(key) = spec.ssh.authorized_keys.iter().find(|key| !taken(key)) {
-        let kind = key.split_whitespace().next().unwrap_or_default();
+    if let Some(kind) = spec.ssh.authorized_keys.iter().find_map(|key| host::foreign_kind(key)) {
         let either = "phase1.ssh.private_key_file or phase1.ssh.authorized_key_files";
         return Err(refused(either, format!("Azure takes no key of the kind {kind}"))
             .hint("it takes Ed25519, and RSA from 2048 bits: ssh-keygen -t ed25519"));
@@ -410,16 +406,10 @@ fn check_login(spec: &Spec) -> Result<()> {
     Ok(())
 }
 
-/// User data brings the programs of the machine that turnup runs on.
 fn check_processor(key: &str, size: &Size) -> Result<()> {
-    if ARCH != "x86_64" || !size.is_arm() {
-        return Ok(());
-    }
-    let why =
-        format!("{size} has an arm64 processor, and turnup's programs are for x86-64: its hosts would never join");
     let setting = key.split(' ').next().unwrap_or(key);
-    Err(refused(key, why)
-        .hint(format!("turnup config set {setting}=Standard_D2s_v5, or another size without a p behind the number")))
+    let hint = format!("turnup config set {setting}=Standard_D2s_v5, or another size without a p behind the number");
+    host::check_processor(key, size.is_arm(), &format!("{size} has an arm64 processor"), hint)
 }
 
 /// The market place's four parts, or an identifier; for the processor that the machine has.

@@ -4,14 +4,13 @@
 //! accounts" (6 to 30 characters); instance group managers leave five of the 63 to what they append.
 
 use std::collections::BTreeMap;
-use std::env::consts::ARCH;
 
 use serde::Serialize;
 
 use crate::config::{Network, Settings};
 use crate::error::Result;
 
-use super::{ControlPlaneHost, Defaults, Group, Spec, Target, WORKERS, absolute, fit, refused, require_apart};
+use super::{ControlPlaneHost, Defaults, Group, Spec, Target, WORKERS, absolute, fit, host, refused, require_apart};
 
 /// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or `-control-plane-0` and five characters.
 const PREFIX: usize = 37;
@@ -378,12 +377,8 @@ fn check_node(key: &str, machine: &str, family: &str) -> Result<()> {
         return Err(refused(key, format!("{machine} has 1 GB of memory at most, and a node needs 2"))
             .hint("e2-medium or larger, for instance e2-standard-2"));
     }
-    if ARM.contains(&family) && ARCH == "x86_64" {
-        let why =
-            format!("{machine} has ARM processors, and turnup's programs are for x86-64: its hosts would never join");
-        return Err(refused(key, why).hint("take a type with x86-64 processors, for instance n2-standard-4"));
-    }
-    Ok(())
+    let hint = "take a type with x86-64 processors, for instance n2-standard-4";
+    host::check_processor(key, ARM.contains(&family), &format!("{machine} has ARM processors"), hint)
 }
 
 /// Labels: lower-case letters, digits, `_` and `-`, at most 63 characters, keys beginning with a letter ("Requirements for labels").

@@ -7,6 +7,7 @@
 mod aws;
 mod azure;
 mod gce;
+mod host;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -318,6 +319,8 @@ impl Spec {
     fn check_api(&self) -> Result<()> {
         const EXPOSURE: &str = "phase1.api.exposure";
         let (several, zones) = (self.control_plane.len() > 1, self.target.zones());
+        // Clients from outside are to find the name in a zone that the module writes.
+        let is_outer = self.api.external && self.dns.provider == zones;
         match self.api.exposure.as_str() {
             "static-address" if several => {
                 Err(refused(EXPOSURE, "one address cannot lead to several control-plane hosts")
@@ -332,13 +335,16 @@ impl Spec {
                     "turnup config set phase1.dns.provider={zones} phase1.dns.domain=… phase1.dns.zone=…; or phase1.api.host=NAME, whose records you keep; or {EXPOSURE}=load-balancer"
                 )))
             }
-            "dns"
-                if several
-                    && self.api.external
-                    && !self.dns.private
-                    && self.dns.provider == zones
-                    && !self.is_open() =>
-            {
+            "dns" if is_outer && self.dns.private => {
+                let why = format!(
+                    "only networks of the zone's own find {}, and phase1.api.external wants clients from outside",
+                    self.api.host
+                );
+                Err(refused("phase1.dns.private_zone", why).hint(format!(
+                    "turnup config set phase1.api.external=n, and run turnup where the name is found; or phase1.dns.private_zone=n; or {EXPOSURE}=load-balancer"
+                )))
+            }
+            "dns" if is_outer && several && !self.is_open() => {
                 let key = "phase1.api.allowed_cidrs";
                 let why = format!(
                     "{} leads to public addresses, so nodes come to the API server from public ones as well, which are not among {}",
@@ -347,15 +353,6 @@ impl Spec {
                 );
                 Err(refused(key, why).hint(format!(
                     "turnup config set {EXPOSURE}=load-balancer, which has an inner address for nodes, or {key}=0.0.0.0/0"
-                )))
-            }
-            "dns" if self.dns.private && self.dns.provider == zones && self.api.external => {
-                let why = format!(
-                    "only networks of the zone's own find {}, and phase1.api.external wants clients from outside",
-                    self.api.host
-                );
-                Err(refused("phase1.dns.private_zone", why).hint(format!(
-                    "turnup config set phase1.api.external=n, and run turnup where the name is found; or phase1.dns.private_zone=n; or {EXPOSURE}=load-balancer"
                 )))
             }
             _ if self.makes_zone() && !self.api.host.ends_with(&format!(".{}.{}", self.name, self.dns.domain)) => {

@@ -113,24 +113,7 @@ resource "google_compute_region_instance_group_manager" "fixed" {
     max_unavailable_fixed = each.value.max_surge == 0 ? max(each.value.max_unavailable, length(each.value.zones)) : 0
   }
 
-  # Hosts fetch what they are made of at their first boot, so the way out is there before them, and goes after them.
-  depends_on = [
-    google_project_iam_member.common,
-    google_compute_router_nat.nat,
-    google_compute_firewall.ssh,
-    google_compute_firewall.ssh_ipv6,
-    google_compute_firewall.ssh_from_bastion,
-    google_compute_firewall.api,
-    google_compute_firewall.api_ipv6,
-    google_compute_firewall.api_from_nodes,
-    google_compute_firewall.api_from_network,
-    google_compute_firewall.api_from_bastion,
-    google_compute_firewall.api_probes,
-    google_compute_firewall.etcd,
-    google_compute_firewall.kubelet,
-    google_compute_firewall.pods,
-    google_compute_firewall.pod_addresses,
-  ]
+  depends_on = [terraform_data.ways]
 }
 
 resource "google_compute_region_instance_group_manager" "scaling" {
@@ -153,24 +136,7 @@ resource "google_compute_region_instance_group_manager" "scaling" {
     max_unavailable_fixed        = each.value.max_surge == 0 ? max(each.value.max_unavailable, length(each.value.zones)) : 0
   }
 
-  # Hosts fetch what they are made of at their first boot, so the way out is there before them, and goes after them.
-  depends_on = [
-    google_project_iam_member.common,
-    google_compute_router_nat.nat,
-    google_compute_firewall.ssh,
-    google_compute_firewall.ssh_ipv6,
-    google_compute_firewall.ssh_from_bastion,
-    google_compute_firewall.api,
-    google_compute_firewall.api_ipv6,
-    google_compute_firewall.api_from_nodes,
-    google_compute_firewall.api_from_network,
-    google_compute_firewall.api_from_bastion,
-    google_compute_firewall.api_probes,
-    google_compute_firewall.etcd,
-    google_compute_firewall.kubelet,
-    google_compute_firewall.pods,
-    google_compute_firewall.pod_addresses,
-  ]
+  depends_on = [terraform_data.ways]
 
   lifecycle { ignore_changes = [target_size] }
 }

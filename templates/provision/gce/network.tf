@@ -97,3 +97,24 @@ resource "google_compute_router_nat" "nat" {
     source_ip_ranges_to_nat = ["ALL_IP_RANGES"]
   }
 }
+
+# Hosts fetch what they are made of at their first boot, so the ways out and in are there before any of them, and go after them.
+resource "terraform_data" "ways" {
+  depends_on = [
+    google_project_iam_member.common,
+    google_compute_router_nat.nat,
+    google_compute_firewall.ssh,
+    google_compute_firewall.ssh_ipv6,
+    google_compute_firewall.ssh_from_bastion,
+    google_compute_firewall.api,
+    google_compute_firewall.api_ipv6,
+    google_compute_firewall.api_from_nodes,
+    google_compute_firewall.api_from_network,
+    google_compute_firewall.api_from_bastion,
+    google_compute_firewall.api_probes,
+    google_compute_firewall.etcd,
+    google_compute_firewall.kubelet,
+    google_compute_firewall.pods,
+    google_compute_firewall.pod_addresses,
+  ]
+}

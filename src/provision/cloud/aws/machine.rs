@@ -1,10 +1,8 @@
 //! Machine types of EC2: what their names say of a machine. Which of them a region really has, only Amazon knows.
 
-use std::env::consts::ARCH;
-
 use crate::error::{Error, Result};
 
-use super::super::refused;
+use super::super::{host, refused};
 
 /// Classes of machine types; a family is a class, its generation and its attributes.
 const CLASSES: [&str; 22] = [
@@ -19,16 +17,12 @@ const FAMILIES: [&str; 32] = [
 /// Sizes of machine types by name; others are a number before `xlarge`, or `metal` with a number behind it.
 const SIZES: [&str; 7] = ["nano", "micro", "small", "medium", "large", "xlarge", "metal"];
 
-/// User data brings the programs of the machine that turnup runs on.
+/// A machine type for which turnup has programs.
 pub(super) fn check_processor(key: &str, machine: &str) -> Result<()> {
-    if ARCH != "x86_64" || !is_arm(machine) {
-        return Ok(());
-    }
-    let why =
-        format!("{machine} has an ARM processor, and turnup's programs are for x86-64: its hosts would never join");
     // A group has its type in the list of groups.
     let good = if key.contains(' ') { "m7i.large".to_owned() } else { format!("turnup config set {key}=m7i.large") };
-    Err(refused(key, why).hint(format!("{good}, or another type of Intel or AMD")))
+    let hint = format!("{good}, or another type of Intel or AMD");
+    host::check_processor(key, is_arm(machine), &format!("{machine} has an ARM processor"), hint)
 }
 
 /// A machine type that exists and that a node fits on.
