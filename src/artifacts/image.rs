@@ -3,6 +3,10 @@
 //! The result is a docker-archive (`manifest.json`, a configuration, one layer), which `ctr images import` loads. Times are 0,
 //! owners are root, entries are sorted.
 //!
+//! The layer's name contains its digest, because containerd goes on with an import that was interrupted by the name of the file alone
+//! (`onUntarBlob` in its core/images/archive/importer.go): under a name that another image has as well it would go on with that one's
+//! bytes, and fail at every attempt until it collects its garbage, a day later.
+//!
 //! kube-proxy is the one image that cannot live on its binary alone: it calls `nft`, with the libraries and the loader that nft
 //! needs. Its image has links where a distribution has them (`bin` to `usr/bin` and so on) and an empty `usr`, and its pod mounts
 //! the host's /usr there, read-only, so that it uses the host's own nft. kube-proxy itself lies in the root, because the mount
@@ -19,7 +23,6 @@ use super::digest::Hasher;
 use super::selection::{Artifact, Image};
 use crate::{Context, Error, Result};
 
-const LAYER: &str = "layer.tar";
 const SEARCH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 #[derive(Serialize)]
@@ -59,7 +62,7 @@ struct History<'a> {
 struct Manifest<'a> {
     config: String,
     repo_tags: [&'a str; 1],
-    layers: [&'a str; 1],
+    layers: [String; 1],
 }
 
 /// Writes the docker-archive of an image; `binaries` says where each of its binaries is.
@@ -70,7 +73,8 @@ pub fn image_tar(artifact: &Artifact, binaries: &BTreeMap<String, PathBuf>, out:
     let mut hasher = Hasher::new(io::sink());
     write_layer(&entries, &mut hasher)?;
     let size = hasher.count();
-    let layer = hasher.finish().1;
+    let digest = hasher.finish().1;
+    let layer = format!("{digest}/layer.tar");
 
     let epoch = "1970-01-01T00:00:00Z";
     let configuration = to_json(&Configuration {
@@ -78,14 +82,14 @@ pub fn image_tar(artifact: &Artifact, binaries: &BTreeMap<String, PathBuf>, out:
         os: &artifact.platform.os,
         created: epoch,
         config: Process { user: &image.user, env: [SEARCH], entrypoint: &image.entrypoint, working_dir: "/" },
-        rootfs: RootFs { kind: "layers", diff_ids: [format!("sha256:{layer}")] },
+        rootfs: RootFs { kind: "layers", diff_ids: [format!("sha256:{digest}")] },
         history: [History { created: epoch, created_by: "turnup" }],
     })?;
     let config = format!("{}.json", super::Digest::of(&configuration));
-    let manifest = Manifest { config: config.clone(), repo_tags: [&image.reference], layers: [LAYER] };
+    let manifest = Manifest { config: config.clone(), repo_tags: [&image.reference], layers: [layer.clone()] };
 
     let mut archive = Builder::new(out);
-    append(&mut archive, LAYER, 0o644, size, |out| write_layer(&entries, out))?;
+    append(&mut archive, &layer, 0o644, size, |out| write_layer(&entries, out))?;
     append(&mut archive, &config, 0o644, configuration.len() as u64, |out| Ok(out.write_all(&configuration)?))?;
     let manifest = to_json(&[manifest])?;
     append(&mut archive, "manifest.json", 0o644, manifest.len() as u64, |out| Ok(out.write_all(&manifest)?))?;

@@ -1,12 +1,17 @@
 //! Images: the same binaries give the same bytes, and the layout is what `ctr images import` and a node expect.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::disallowed_methods, reason = "it runs containerd beside turnup, and kills its client")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use turnup::artifacts::{Artifact, Digest, Lock, Platform, image_tar};
+
+use crate::cluster_support::can_make_hosts;
 
 fn image(name: &str) -> Artifact {
     let platform = Platform { os: "linux".into(), arch: "amd64".into() };
@@ -15,12 +20,17 @@ fn image(name: &str) -> Artifact {
 
 /// The archive of an image whose binaries hold only their own names.
 fn archive(name: &str) -> Vec<u8> {
+    archive_with(name, 1)
+}
+
+/// The same, with the names so many times.
+fn archive_with(name: &str, times: usize) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let artifact = image(name);
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
     for binary in &artifact.image().unwrap().binaries {
         let path = dir.path().join(&binary.name);
-        fs_err::write(&path, &binary.name).unwrap();
+        fs_err::write(&path, binary.name.repeat(times)).unwrap();
         files.insert(binary.name.clone(), path);
     }
     let mut bytes = Vec::new();
@@ -74,12 +84,14 @@ fn an_archive_is_what_containerd_imports() {
     let by_name: BTreeMap<&str, &[u8]> = members.iter().map(|(name, content)| (name.as_str(), &content[..])).collect();
     let manifest: serde_json::Value = serde_json::from_slice(by_name["manifest.json"]).unwrap();
     assert_eq!(manifest[0]["RepoTags"][0], "turnup.local/kube-proxy:v1.36.3");
-    assert_eq!(manifest[0]["Layers"][0], "layer.tar");
+    let layer_name = manifest[0]["Layers"][0].as_str().unwrap();
+    let layer = Digest::of(by_name[layer_name]);
+    assert_eq!(layer_name, format!("{layer}/layer.tar"), "containerd goes on with a layer by its name");
     let config_name = manifest[0]["Config"].as_str().unwrap();
     let config = by_name[config_name];
     assert_eq!(config_name, format!("{}.json", Digest::of(config)));
     let config: serde_json::Value = serde_json::from_slice(config).unwrap();
-    assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{}", Digest::of(by_name["layer.tar"])));
+    assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{layer}"));
     insta::assert_snapshot!(serde_json::to_string_pretty(&config["config"]).unwrap());
     assert_eq!((&config["os"], &config["architecture"]), (&"linux".into(), &"amd64".into()));
 }
@@ -90,9 +102,109 @@ fn layers_hold_what_the_lock_file_says_and_no_more() {
         .iter()
         .map(|name| {
             let members = members(&archive(name));
-            let (_, layer) = members.iter().find(|(member, _)| member == "layer.tar").unwrap();
+            let (_, layer) = members.iter().find(|(member, _)| member.ends_with("/layer.tar")).unwrap();
             format!("{name}\n{}", listing(layer))
         })
         .collect();
     insta::assert_snapshot!(layers.join("\n"));
+}
+
+/// A containerd of its own that knows how to keep images, and nothing else.
+struct Containerd {
+    dir: tempfile::TempDir,
+    child: Child,
+}
+
+impl Drop for Containerd {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+}
+
+impl Containerd {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let [root, state, config] = ["root", "state", "config.toml"].map(|name| dir.path().join(name));
+        // What would reach beyond these directories.
+        let others = ["grpc.v1.cri", "cri.v1.images", "cri.v1.runtime", "internal.v1.opt", "nri.v1.nri"];
+        let others = others.map(|name| format!("\"io.containerd.{name}\"")).join(", ");
+        fs_err::write(&config, format!("version = 3\ndisabled_plugins = [{others}]\n")).unwrap();
+        let child = Command::new(program("containerd"))
+            .args([Path::new("--config"), &config, Path::new("--root"), &root, Path::new("--state"), &state])
+            .args([Path::new("--address"), &dir.path().join("socket")])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let containerd = Self { dir, child };
+        wait_until(|| containerd.ctr(&["images", "list"]).output().unwrap().status.success());
+        containerd
+    }
+
+    fn ctr(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(program("ctr"));
+        command.arg("--address").arg(self.dir.path().join("socket")).args(args);
+        command
+    }
+
+    fn import(&self, image: &[u8]) -> Output {
+        let file = self.dir.path().join("archive");
+        fs_err::write(&file, image).unwrap();
+        self.ctr(&["images", "import", "--local", "--no-unpack", file.to_str().unwrap()]).output().unwrap()
+    }
+
+    /// Kills the client once so many bytes of a layer have come.
+    fn import_until(&self, image: &[u8], bytes: u64) {
+        let ingests = self.dir.path().join("root/io.containerd.content.v1.content/ingest");
+        let mut client = self
+            .ctr(&["images", "import", "--local", "--no-unpack", "-"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        client.stdin.as_mut().unwrap().write_all(&image[..image.len() - 4096]).unwrap();
+        wait_until(|| {
+            let ingests = fs_err::read_dir(&ingests).into_iter().flatten();
+            let sizes = ingests.filter_map(|ingest| fs_err::metadata(ingest.ok()?.path().join("data")).ok());
+            sizes.map(|data| data.len()).any(|size| size >= bytes)
+        });
+        client.kill().unwrap();
+        client.wait().unwrap();
+    }
+}
+
+/// Where a program of the lock file is.
+fn program(name: &str) -> PathBuf {
+    let output = Command::new(env!("CARGO_BIN_EXE_turnup")).args(["artifacts", "path", name]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+#[track_caller]
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_mins(1), "it does not come");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn an_interrupted_import_is_in_no_other_images_way() {
+    if !can_make_hosts() {
+        return;
+    }
+    let containerd = Containerd::start();
+    let (long, short) = (archive_with("kube-apiserver", 1_000_000), archive_with("kube-scheduler", 100_000));
+    assert!(long.len() > 8 * short.len());
+    containerd.import_until(&long, short.len() as u64);
+    for image in [&short, &long] {
+        let done = containerd.import(image);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    let names = containerd.ctr(&["images", "list", "--quiet"]).output().unwrap();
+    insta::assert_snapshot!(String::from_utf8(names.stdout).unwrap(), @"
+    turnup.local/kube-apiserver:v1.36.3
+    turnup.local/kube-scheduler:v1.36.3
+    ");
 }
