@@ -46,6 +46,7 @@ from moto.ec2.responses.dhcp_options import DHCPOptions
 from moto.elbv2.models import AvailabilityZone, ELBv2Backend, FakeLoadBalancer
 from moto.iam import iam_backends
 from moto.route53 import route53_backends
+from moto.route53.responses import Route53
 from moto.server import main
 
 ACCOUNT = "123456789012"
@@ -115,9 +116,11 @@ def tagged(make):
 
 
 def quick(make):
-    """moto forgets how quick a machine's own volumes are to be, and then wants to know."""
+    """moto forgets how quick a machine's own volumes are to be, and then wants to know; it does not know how large an image is, either."""
 
     def call(self, *positional, **named):
+        if "size" in named:
+            named["size"] = named["size"] or 8
         if named.get("volume_type") in ("io1", "io2"):
             named["iops"] = named.get("iops") or 3000
         return make(self, *positional, **named)
@@ -132,6 +135,18 @@ def silent(make):
         hook = make(self, *positional, **named)
         hook.notification_target_arn = hook.role_arn = None
         return hook
+
+    return call
+
+
+def private(make):
+    """moto wants to be told that a zone of a VPC is a private one."""
+
+    def call(self):
+        flag = self._get_bool_param
+        is_private = lambda name: name == "HostedZoneConfig.PrivateZone" and self._get_param("VPC.VPCId")
+        self._get_bool_param = lambda name, default=None: bool(is_private(name)) or flag(name, default)
+        return make(self)
 
     return call
 
@@ -169,6 +184,7 @@ EC2Backend.create_launch_template = apart(EC2Backend.create_launch_template)
 ELBv2Backend.create_load_balancer = addressed(ELBv2Backend.create_load_balancer)
 FakeLoadBalancer.availability_zones = property(places)
 EC2Backend.create_volume = quick(EC2Backend.create_volume)
+Route53.create_hosted_zone = private(Route53.create_hosted_zone)
 # A rule that names a group says why as well.
 SecurityGroupRule.description = property(lambda self: {**self.source_group, **self.ip_range}.get("Description"))
 Subnet.ipv6_cidr_block_association_set = property(blocks)
