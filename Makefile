@@ -3,10 +3,12 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash test-clouds
+	test test-hosts test-rest lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash test-clouds
 
 # Built first, loudly; then run without a word from cargo, which gives its process to turnup.
 TURNUP := cargo run --quiet --release --locked --
+# Tests with these words in their names make hosts.
+HOSTS := cluster_ user_data_boot
 CARGO_DENY := target/tools/bin/cargo-deny
 export RUSTDOCFLAGS := -D warnings
 
@@ -48,7 +50,13 @@ packages: build ## Install the missing packages of the system, by name
 	@$(TURNUP) --quiet doctor --install
 test: ## All tests, the real cluster included; needs root
 	@cargo run --quiet --locked --all-features -- --quiet doctor --install --target development
-	cargo test --locked --workspace --all-features
+	cargo test --locked --workspace --all-features --no-run
+	@$(MAKE) --no-print-directory --jobs=2 test-hosts test-rest
+# Hosts take turns and wait much, so all other tests run beside them, and give way to them.
+test-hosts:
+	cargo test --locked --workspace --all-features -- $(HOSTS)
+test-rest:
+	nice -n 5 cargo test --locked --workspace --all-features -- $(addprefix --skip ,$(HOSTS))
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs

@@ -14,17 +14,19 @@ use turnup::provision::cloud;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE8Tn3uMkKfY0yXvX1yq0m3m0y4F1m3m0y4F1m3m0y4F turnup";
 
-/// The stub, built once by all tests of this run.
+/// The stub, built once by all tests of this process; another one's may run meanwhile.
 static STUB: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stub-provider");
+    let own = path.with_extension(std::process::id().to_string());
     let built = Command::new("go")
         .args(["build", "-trimpath", "-o"])
-        .arg(&path)
+        .arg(&own)
         .arg(".")
         .current_dir(data("stub-provider"))
         .output();
     let built = built.unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    fs_err::rename(own, &path).unwrap();
     path
 });
 
