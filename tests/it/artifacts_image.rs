@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use turnup::artifacts::{Artifact, Digest, Lock, Platform, image_tar};
 
+use crate::artifacts_support::wait_until;
 use crate::cluster_support::can_make_hosts;
 
 fn image(name: &str) -> Artifact {
@@ -137,7 +137,7 @@ impl Containerd {
             .spawn()
             .unwrap();
         let containerd = Self { dir, child };
-        wait_until(|| containerd.ctr(&["images", "list"]).output().unwrap().status.success());
+        wait_until("containerd answers", || containerd.ctr(&["images", "list"]).output().unwrap().status.success());
         containerd
     }
 
@@ -163,7 +163,7 @@ impl Containerd {
             .spawn()
             .unwrap();
         client.stdin.as_mut().unwrap().write_all(&image[..image.len() - 4096]).unwrap();
-        wait_until(|| {
+        wait_until("a part of the layer has come", || {
             let ingests = fs_err::read_dir(&ingests).into_iter().flatten();
             let sizes = ingests.filter_map(|ingest| fs_err::metadata(ingest.ok()?.path().join("data")).ok());
             sizes.map(|data| data.len()).any(|size| size >= bytes)
@@ -178,15 +178,6 @@ fn program(name: &str) -> PathBuf {
     let output = Command::new(env!("CARGO_BIN_EXE_turnup")).args(["artifacts", "path", name]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
-}
-
-#[track_caller]
-fn wait_until(mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_mins(1), "it does not come");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]
