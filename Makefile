@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test test-hosts test-rest lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash test-clouds
+	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash test-clouds
 
 # Built first, loudly; then run without a word from cargo, which gives its process to turnup.
 TURNUP := cargo run --quiet --release --locked --
@@ -53,6 +53,7 @@ test: ## All tests, the real cluster included; needs root
 	cargo test --locked --workspace --all-features --no-run
 	@$(MAKE) --no-print-directory --jobs=2 test-hosts test-rest
 # Hosts take turns and wait much, so all other tests run beside them, and give way to them.
+.PHONY: test-hosts test-rest
 test-hosts:
 	cargo test --locked --workspace --all-features -- $(HOSTS)
 test-rest:
