@@ -111,10 +111,13 @@ impl Cache {
     }
 
     fn make_root(&self, suite: &str, packages: &str, made: &Path, watch: &dyn Watch) -> Result<()> {
-        let debootstrap = tools::find("debootstrap")?;
+        let (unshare, debootstrap) = (tools::find("unshare")?, tools::find("debootstrap")?);
         let mirror = find_mirror(Path::new("/etc/apt"), suite)?;
         watch.progress("making the Debian root of local hosts; this is done once");
-        let run = Run::new(debootstrap)
+        // What debootstrap mounts goes with it, also when it is killed; the next one could not remove a directory with the kernel's files in it.
+        let run = Run::new(unshare)
+            .arg("--mount")
+            .arg(debootstrap)
             .args(["--variant=minbase", "--merged-usr"])
             .arg(format!("--include={packages}"))
             .arg(suite)

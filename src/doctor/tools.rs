@@ -30,6 +30,7 @@ const NEEDS: &[Need] = &[
     need("go", "", Level::Warning, "artifacts built from source (not with a bundle or a filled cache)"),
     need("systemd-nspawn", "local", Level::Missing, "local hosts"),
     need("debootstrap", "local", Level::Missing, "the root of local hosts, once"),
+    need("unshare", "local", Level::Missing, "the root of local hosts, once"),
     need("ip", "local", Level::Missing, "the network of local hosts"),
     need("mount", "local", Level::Missing, "the file systems of local hosts"),
     need("sshd", DEVELOPMENT, Level::Missing, "the project's tests of ssh, on loopback"),

@@ -41,6 +41,7 @@ pub const TOOLS: &[Tool] = &[
     tool("fsck.ext4", "e2fsprogs", "e2fsprogs", &["-V"]),
     tool("mkfs.ext4", "e2fsprogs", "e2fsprogs", &["-V"]),
     tool("setpriv", "util-linux", "util-linux", &["--version"]),
+    tool("unshare", "util-linux", "util-linux", &["--version"]),
     tool("nsenter", "util-linux", "util-linux", &["--version"]),
     tool("kubectl", "", "", &["version", "--client"]),
     tool("make", "make", "make", &["--version"]),

@@ -5,6 +5,7 @@ mod artifacts_cache;
 mod artifacts_image;
 mod artifacts_lock;
 mod artifacts_mirror;
+mod artifacts_root;
 mod artifacts_support;
 #[cfg(feature = "test-fakes")]
 mod bare_hosts;
