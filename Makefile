@@ -7,8 +7,8 @@
 
 # Built first, loudly; then run without a word from cargo, which gives its process to turnup.
 TURNUP := cargo run --quiet --release --locked --
-# Tests with these words in their names make hosts.
-HOSTS := cluster_ user_data_boot
+# Tests with these words in their names make hosts, or have what belongs to one cluster at a time.
+HOSTS := cluster_ fault_matrix user_data_boot
 CARGO_DENY := target/tools/bin/cargo-deny
 export RUSTDOCFLAGS := -D warnings
 
