@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "a test starts the product from outside")]
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -19,15 +18,11 @@ fn shipped() -> Scratch {
 
 /// Puts a `go` on PATH that is a shell script: `env` answers with this version, `build` does this with `$out`.
 fn fake_go(scratch: &Scratch, version: &str, build: &str) -> String {
-    let bin = scratch.dir.path().join("bin");
-    fs_err::create_dir_all(&bin).unwrap();
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = env ]; then echo '{{\"GOVERSION\": \"{version}\"}}'; exit 0; fi\n\
          while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n{build}\n"
     );
-    fs_err::write(bin.join("go"), script).unwrap();
-    fs_err::set_permissions(bin.join("go"), PermissionsExt::from_mode(0o755)).unwrap();
-    format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
+    scratch.fake("go", &script)
 }
 
 fn fetch_pause(scratch: &Scratch, path: &str) -> Command {

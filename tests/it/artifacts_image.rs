@@ -113,6 +113,7 @@ fn layers_hold_what_the_lock_file_says_and_no_more() {
 struct Containerd {
     dir: tempfile::TempDir,
     child: Child,
+    ctr: PathBuf,
 }
 
 impl Drop for Containerd {
@@ -136,13 +137,13 @@ impl Containerd {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let containerd = Self { dir, child };
+        let containerd = Self { dir, child, ctr: program("ctr") };
         wait_until("containerd answers", || containerd.ctr(&["images", "list"]).output().unwrap().status.success());
         containerd
     }
 
     fn ctr(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(program("ctr"));
+        let mut command = Command::new(&self.ctr);
         command.arg("--address").arg(self.dir.path().join("socket")).args(args);
         command
     }

@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -81,6 +82,15 @@ impl Scratch {
 
     pub(crate) fn start(&self, args: &[&str]) -> Child {
         self.turnup(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Puts a program that is a shell script before all others; the search path with it.
+    pub(crate) fn fake(&self, name: &str, script: &str) -> String {
+        let bin = self.dir.path().join("bin");
+        fs_err::create_dir_all(&bin).unwrap();
+        fs_err::write(bin.join(name), script).unwrap();
+        fs_err::set_permissions(bin.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+        format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
     }
 
     /// The text with everything in it that differs from run to run replaced.

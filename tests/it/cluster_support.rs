@@ -330,11 +330,7 @@ impl Site {
             std::thread::sleep(Duration::from_millis(100));
         }
         let id = self.id();
-        let mounts = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
-        let points = mounts.lines().rev().filter_map(|line| line.split(' ').nth(4));
-        for point in points.filter(|point| Path::new(point).starts_with(&self.dir)) {
-            sh(&format!("umount --lazy '{point}'"));
-        }
+        unmount_below(&self.dir);
         for (dir, delete) in [("/run/netns", "ip netns delete"), ("/sys/class/net", "ip link delete")] {
             for name in names_in(Path::new(dir)).iter().filter(|name| name.contains(&id)) {
                 sh(&format!("{delete} {name} 2>/dev/null"));
@@ -518,6 +514,17 @@ fn kill_session(session: Pid) {
 /// A line of shell whose failure does not matter.
 pub(crate) fn sh(script: &str) {
     drop(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).status());
+}
+
+/// Takes away what is mounted below this directory, the last first, and says what that was.
+pub(crate) fn unmount_below(dir: &Path) -> Vec<String> {
+    let mounts = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
+    let points = mounts.lines().rev().filter_map(|line| line.split(' ').nth(4));
+    let below: Vec<String> = points.filter(|point| Path::new(point).starts_with(dir)).map(str::to_owned).collect();
+    for point in &below {
+        sh(&format!("umount --lazy '{point}'"));
+    }
+    below
 }
 
 /// Killed processes may need a moment to leave.
