@@ -35,10 +35,13 @@ pub(super) fn find_changes(
     Ok(changes)
 }
 
+/// With all of each object around what differs, so that [`parse_diff`] sees which part of it a line belongs to.
+const DIFF: &str = "diff --unified=1000000 --new-file";
+
 /// What the server would make of a manifest, as `kubectl diff` tells it.
 fn diff(kubectl: &Kubectl, manifest: &Rendered) -> Result<Vec<Change>> {
     let args = ["diff", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
-    let text = match kubectl.command(&args).stdin(manifest.text.clone()).output() {
+    let text = match kubectl.command(&args).env("KUBECTL_EXTERNAL_DIFF", DIFF).stdin(manifest.text.clone()).output() {
         Ok(output) => output.stdout,
         // Exit code 1 says that there are differences.
         Err(Failure::Exited { code: 1, ended }) => ended.stdout,
@@ -47,24 +50,38 @@ fn diff(kubectl: &Kubectl, manifest: &Rendered) -> Result<Vec<Change>> {
     Ok(parse_diff(&text))
 }
 
-/// One change for each object. A file's headline names its object: `+++ DIR/apps.v1.Deployment.kube-system.coredns`.
+/// One change for each object that differs in what a manifest can say. A file's headline names its object:
+/// `+++ DIR/apps.v1.Deployment.kube-system.coredns`.
+///
+/// kubectl reads an object and asks the server for the changed one after each other; what the cluster itself writes in between differs as well.
 fn parse_diff(text: &str) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
+    let mut field = "";
     for line in text.lines() {
         if let Some(file) = line.strip_prefix("+++ ") {
             let path = file.split('\t').next().unwrap_or(file);
             let name = object_name(path.rsplit('/').next().unwrap_or(path));
             changes.push(Change::new(Verb::Update, "object", name));
         } else if let Some(change) = changes.last_mut()
-            && let Some((sign, rest)) = line.split_at_checked(1).filter(|(sign, _)| ["+", "-"].contains(sign))
+            && let Some((sign @ (" " | "+" | "-"), rest)) = line.split_at_checked(1)
             && !line.starts_with("--- ")
-            && !rest.trim_start().starts_with("generation:")
-            && change.lines.len() < LINES
         {
-            change.lines.push(format!("{sign} {rest}"));
+            if rest.starts_with(|first: char| first.is_ascii_alphabetic()) {
+                field = rest.split(':').next().unwrap_or_default();
+            }
+            if sign != " " && !is_of_the_server(field, rest) && change.lines.len() < LINES {
+                change.lines.push(format!("{sign} {rest}"));
+            }
         }
     }
+    changes.retain(|change| !change.lines.is_empty());
     changes
+}
+
+/// Whether a line below a field of the object is written by the cluster alone, never by a manifest.
+fn is_of_the_server(field: &str, line: &str) -> bool {
+    let counters = ["  generation:", "  resourceVersion:"];
+    field == "status" || field == "metadata" && counters.iter().any(|counter| line.starts_with(counter))
 }
 
 /// `Deployment coredns` of `apps.v1.Deployment.kube-system.coredns`; the group and the name may have dots of their own.
@@ -81,18 +98,55 @@ fn object_name(file: &str) -> String {
 mod tests {
     use super::*;
 
+    /// What `kubectl diff` printed of objects that were written to in the middle of it, cut to the lines that matter here.
+    const DIFFERENT: &str = "\
+diff --unified=1000000 --new-file /tmp/LIVE-1/apps.v1.Deployment.kube-system.coredns /tmp/MERGED-2/apps.v1.Deployment.kube-system.coredns
+--- /tmp/LIVE-1/apps.v1.Deployment.kube-system.coredns\t2026-01-01 00:00:00.000000000 +0000
++++ /tmp/MERGED-2/apps.v1.Deployment.kube-system.coredns\t2026-01-01 00:00:00.000000000 +0000
+@@ -1,163 +1,163 @@
+ apiVersion: apps/v1
+ metadata:
+-  generation: 1
++  generation: 2
+   name: coredns
+-  resourceVersion: \"705\"
++  resourceVersion: \"706\"
+ spec:
+-  replicas: 1
++  replicas: 2
+   template:
+     metadata:
+-      generation: ours
+ status:
+   conditions:
+-  - lastTransitionTime: \"2026-01-01T00:00:00Z\"
+-    type: Available
++  readyReplicas: 1
+diff --unified=1000000 --new-file /tmp/LIVE-1/v1.Service.kube-system.kube-dns /tmp/MERGED-2/v1.Service.kube-system.kube-dns
+--- /tmp/LIVE-1/v1.Service.kube-system.kube-dns\tx
++++ /tmp/MERGED-2/v1.Service.kube-system.kube-dns\tx
+@@ -1,1 +1,1 @@
+ metadata:
+-  resourceVersion: \"7\"
++  resourceVersion: \"8\"
+diff --unified=1000000 --new-file /tmp/LIVE-1/x /tmp/MERGED-2/x
+--- /tmp/LIVE-1/rbac.authorization.k8s.io.v1.ClusterRole..system:coredns\tx
++++ /tmp/MERGED-2/rbac.authorization.k8s.io.v1.ClusterRole..system:coredns\tx
+@@ -1,1 +1,1 @@
++status: x
++rules: y
+";
+
     #[test]
-    fn the_servers_diff_becomes_one_change_an_object() {
-        let text = "diff -u -N /tmp/LIVE-1/v1.ConfigMap.kube-system.coredns /tmp/MERGED-2/v1.ConfigMap.kube-system.coredns\n\
-            --- /tmp/LIVE-1/v1.ConfigMap.kube-system.coredns\t2026-01-01\n\
-            +++ /tmp/MERGED-2/v1.ConfigMap.kube-system.coredns\t2026-01-01\n\
-            @@ -1,3 +1,3 @@\n data:\n-  a: b\n+  a: c\n-  generation: 1\n+  generation: 2\n\
-            +++ /tmp/MERGED-2/rbac.authorization.k8s.io.v1.ClusterRole..system:coredns\tx\n+x: y\n";
+    fn the_servers_diff_becomes_one_change_an_object_without_what_the_cluster_writes_itself() {
         let shown: Vec<String> =
-            parse_diff(text).iter().map(|change| format!("{change}: {}", change.lines.join("|"))).collect();
+            parse_diff(DIFFERENT).iter().map(|change| format!("{change}: {}", change.lines.join("|"))).collect();
         assert_eq!(
             shown,
-            ["change object ConfigMap coredns: -   a: b|+   a: c", "change object ClusterRole system:coredns: + x: y"]
+            [
+                "change object Deployment coredns: -   replicas: 1|+   replicas: 2|-       generation: ours",
+                "change object ClusterRole system:coredns: + rules: y"
+            ]
         );
     }
 }

@@ -121,6 +121,9 @@ fn a_changed_setting_runs_exactly_the_steps_that_were_foretold(site: &Site) {
     assert_eq!(audit["restarts"][CONTROL_PLANE], serde_json::json!(["static pod kube-apiserver"]));
     assert!(audit["restarts"].get(FIRST).is_none() && audit["recreates"] == serde_json::json!({}), "{audit}");
     assert_eq!(radius("phase3.dns_replicas")["restarts"], serde_json::json!({}));
+    let apply = plan["steps"].as_array().unwrap().iter().find(|step| step["id"] == "addons/apply").unwrap();
+    let lines: Vec<String> = serde_json::from_value(apply["preview"]["changes"][0]["lines"].clone()).unwrap();
+    assert_eq!(lines[2..], ["-   replicas: 1", "+   replicas: 2"], "the hash, and nothing of what the cluster writes");
     assert_eq!(up_by_plan(site), planned);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
     site.ok(&["config", "set", "phase2.max_pods=110", "phase2.security.audit=y", "phase3.dns_replicas=1"]);
