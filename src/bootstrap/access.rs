@@ -4,7 +4,10 @@ use crate::error::Result;
 use crate::phase::{Action, Cx, Inputs, Proof};
 
 use super::steps::{Node, kubectl};
-use super::{serving, user_data};
+use super::{ban, serving, user_data};
+
+/// One that stands for all of the manifest.
+const ROLE_BINDING: &str = "/turnup:node-bootstrapper";
 
 /// Joining, renewal, and calls to kubelets; the tokens of groups, and the certificates with which their kubelets serve.
 pub(super) struct Access(pub(super) Node);
@@ -21,8 +24,21 @@ impl Action for Access {
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
         let cluster = &self.0.cluster;
         let kubectl = kubectl(cluster)?;
-        if kubectl.run(&["get", "clusterrolebinding", "turnup:node-bootstrapper"]).is_err() {
+        let [binding, policy] = ban::OBJECTS;
+        let there = kubectl.run(&[
+            "get",
+            &format!("clusterrolebinding{ROLE_BINDING}"),
+            binding,
+            policy,
+            "--ignore-not-found",
+            "--output=name",
+        ]);
+        let there = there.unwrap_or_default();
+        if !there.lines().any(|name| name.ends_with(ROLE_BINDING)) {
             return Ok(Proof::Gone("the role bindings are missing".into()));
+        }
+        if ban::is_among(&there) {
+            return Ok(Proof::Gone("the ban of an unfinished turnup down counts".into()));
         }
         if let Some(group) = user_data::find_unregistered(cluster, &kubectl)? {
             return Ok(Proof::Gone(format!("the token of the group {group} is not known")));
@@ -37,6 +53,7 @@ impl Action for Access {
         let kubectl = kubectl(cluster)?.within(cx);
         let apply = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
         kubectl.run_with(&apply, text)?;
+        ban::lift(&kubectl, cx)?;
         user_data::register_tokens(cluster, &kubectl)?;
         if user_data::has_comers(cluster)? {
             serving::approve(&kubectl, &serving::find_waiting(&kubectl)?)?;

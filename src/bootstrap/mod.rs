@@ -6,6 +6,8 @@
 mod access;
 mod api;
 mod assets;
+mod ban;
+pub mod belongings;
 mod comers;
 pub mod complete;
 mod component;

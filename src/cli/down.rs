@@ -1,10 +1,11 @@
-//! `turnup down`: removes what provision made, or makes hosts that existed before what they were; and then what turnup remembers of the
-//! cluster. The artifact cache stays.
+//! `turnup down`: has the cluster remove what it made in its cloud, removes what provision made, or makes hosts that existed before what they
+//! were; and then what turnup remembers of the cluster. The artifact cache stays.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::bootstrap::belongings::{Belonging, Belongings, find_belongings, release_belongings};
 use crate::bootstrap::reset::{self, Outcome};
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
@@ -21,8 +22,12 @@ const BUDGET: Duration = Duration::from_hours(1);
 /// How long one host may take.
 const HOST: Duration = Duration::from_mins(10);
 
+/// So many volumes of claims are named.
+const NAMED: usize = 20;
+
 /// Options of `turnup down`.
 #[derive(Clone, Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     /// Do not ask; required where nobody sits at a terminal
     #[arg(long)]
@@ -33,7 +38,10 @@ pub struct Args {
     /// Forget hosts that ssh does not reach; what is on them stays there
     #[arg(long)]
     forget_unreachable: bool,
-    /// Also delete the volumes of etcd and the data on them, whatever the configuration says
+    /// Leave load balancers and volumes that the cluster itself made in its cloud: they cost money until somebody deletes them
+    #[arg(long)]
+    forget_cloud_objects: bool,
+    /// Also delete the volumes of etcd, and those that the cluster made for claims, with the data on them, whatever the configuration says
     #[arg(long)]
     destroy_volumes: bool,
     /// How many hosts are worked on at once
@@ -48,19 +56,27 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let name = session.cluster.settings.name.clone();
     refuse_protected(&session.cluster, args.cluster.is_some())?;
     let made = removed_by_down(&session.cluster)?;
-    let volumes = choose_volumes(&session.cluster, &made, args.destroy_volumes)?;
+    let belongings = if args.forget_cloud_objects { Belongings::default() } else { look_into(&session, printer)? };
+    let volumes = choose_volumes(&session.cluster, &made, &belongings, args.destroy_volumes)?;
     let stays = |line: &String| made.volumes.contains(line) || made.housing.contains(line);
     let kept = |line: &&String| volumes == Volumes::Keep && stays(line);
-    tell(&session, printer, &made.things.iter().filter(|line| !kept(line)).cloned().collect::<Vec<_>>());
+    let released = if volumes == Volumes::Keep { BTreeSet::new() } else { belongings.going.clone() };
+    let going = released.iter().map(ToString::to_string);
+    tell(&session, printer, &going.chain(made.things.iter().filter(|line| !kept(line)).cloned()).collect::<Vec<_>>());
     if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"), "turnup down --yes")? {
         return Err(Error::usage("nothing was deleted").hint("turnup down --yes"));
     }
     let kept = session.finish(|session| {
         let cluster = &session.cluster;
         let lock = session.lock()?;
-        let mut kept = BTreeSet::new();
+        let mut kept = belongings.staying.clone();
+        if released.is_empty() {
+            kept.extend(belongings.going.iter().map(ToString::to_string));
+        } else {
+            release_belongings(cluster, &session.context("down", BUDGET)?)?;
+        }
         if provision::has_made(cluster)? {
-            kept = provision::destroy(cluster, volumes, &session.context("down", BUDGET)?)?;
+            kept.extend(provision::destroy(cluster, volumes, &session.context("down", BUDGET)?)?);
         } else if let Some(handoff) = cluster.find_handoff()? {
             let hosts: Vec<&Host> = handoff.hosts.iter().collect();
             let again = if args.forget_unreachable { None } else { Some("turnup down --yes --forget-unreachable") };
@@ -70,8 +86,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         cluster.store.delete(lock)?;
         Ok(kept)
     })?;
-    for volume in &kept {
-        printer.remark(&format!("kept, and from now on nobody's but yours: {volume}"));
+    for thing in &kept {
+        printer.remark(&format!("kept, and from now on nobody's but yours: {thing}"));
     }
     printer.remark(&format!("the cluster {name} is gone"));
     Ok(())
@@ -89,9 +105,27 @@ fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
         .hint("turnup config set phase1.deletion_protection=n, then turnup down"))
 }
 
-/// What becomes of the volumes of etcd. An error where they would be lost and nobody said so.
-fn choose_volumes(cluster: &Cluster, made: &Made, destroy: bool) -> Result<Volumes> {
-    if destroy || made.volumes.is_empty() {
+/// What the cluster made in its cloud. Where it cannot be asked, that is said: a cluster that is broken has to go, too.
+fn look_into(session: &Session, printer: &Printer) -> Result<Belongings> {
+    let cluster = &session.cluster;
+    let lock = cluster.store.lock("turnup down")?;
+    lock.takeover().inspect(|message| printer.remark(message));
+    match find_belongings(cluster) {
+        Err(error) if error.class() != Class::Interrupted => {
+            printer.remark(&format!("the cluster cannot be asked what it made in its cloud: {}", error.message()));
+            printer.remark(
+                "load balancers and volumes of its own, if any, stay and cost money until somebody deletes them",
+            );
+            Ok(Belongings::default())
+        }
+        found => found,
+    }
+}
+
+/// What becomes of volumes with data. An error where they would be lost and nobody said so.
+fn choose_volumes(cluster: &Cluster, made: &Made, belongings: &Belongings, destroy: bool) -> Result<Volumes> {
+    let of_claims: Vec<&Belonging> = belongings.going.iter().filter(|belonging| belonging.is_volume).collect();
+    if destroy || made.volumes.is_empty() && of_claims.is_empty() {
         return Ok(Volumes::Destroy);
     }
     if cluster.settings.driver.keep_volumes {
@@ -101,9 +135,11 @@ fn choose_volumes(cluster: &Cluster, made: &Made, destroy: bool) -> Result<Volum
     if !provision::hold_data(cluster)? {
         return Ok(Volumes::Destroy);
     }
-    let error =
-        Error::person("the volumes of etcd hold the data of the cluster, and nothing says what becomes of them");
+    let error = Error::person("volumes hold the data of the cluster, and nothing says what becomes of them");
     let error = made.volumes.iter().fold(error, |error, volume| error.evidence(volume.clone()));
+    let error = of_claims.iter().take(NAMED).fold(error, |error, volume| error.evidence(volume.to_string()));
+    let more = of_claims.len().saturating_sub(NAMED);
+    let error = if more > 0 { error.evidence(format!("and {more} more")) } else { error };
     Err(error.hint("turnup down --destroy-volumes, or keep them: turnup config set phase1.etcd_volume.keep=y"))
 }
 

@@ -47,10 +47,9 @@ impl Api<'_> {
                     say(&node.to_string());
                 }
             }
-            ["get", "clusterrolebinding", name] => {
-                if self.world.read(format!("api/clusterrolebinding/{name}.json")).is_none() {
-                    return fail(&format!("Error from server (NotFound): clusterrolebindings \"{name}\" not found"), 1);
-                }
+            ["get", objects @ .., "--ignore-not-found", "--output=name"] => {
+                let is_there = |object: &&&str| self.world.read(format!("api/{object}.json")).is_some();
+                objects.iter().filter(is_there).for_each(|object| say(&format!("{object}\n")));
             }
             ["get", "--output=json", kinds, rest @ ..] => say(&self.list(kinds, rest).to_string()),
             ["apply" | "create", rest @ ..] => self.apply(rest),

@@ -1,9 +1,14 @@
 //! A cluster in a cloud that is only played: the module for Google with a provider that makes nothing and says that every address is the one
 //! of a host on this machine. From there on everything is real: ssh learns the host's key, the host becomes a node, the cluster works.
+#![expect(clippy::disallowed_methods, reason = "kubectl plays the controllers of the cloud while turnup runs")]
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::cloud_support::mirror;
@@ -66,6 +71,118 @@ fn a_machine_made_anew_goes_on_with_the_data(site: &mut Site, disk: &Disk) {
     assert!(site.ok(&["up"]).err.contains("0 ran"));
 }
 
+fn volume(name: &str, class: &str, policy: &str, claim: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": "disk.example.com"}},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": class,
+            "persistentVolumeReclaimPolicy": policy, "claimRef": claim,
+            "csi": {"driver": "disk.example.com", "volumeHandle": format!("disks/{name}")}}})
+}
+
+fn apply(site: &Site, objects: &[Value]) {
+    let file = site.dir.join("made.json");
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    fs_err::write(&file, list.to_string()).unwrap();
+    site.kubectl(&["apply", "--server-side", "--filename", &file.display().to_string()]);
+}
+
+fn balancer(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": name, "finalizers": ["service.kubernetes.io/load-balancer-cleanup"]},
+        "spec": {"type": "LoadBalancer", "selector": {"app": "db"}, "ports": [{"port": 80}]}})
+}
+
+/// It waits for a controller that nobody plays yet.
+fn a_stopped_down_is_taken_back_by_up(site: &Site) {
+    apply(site, &[balancer("old"), volume("archive", "slow", "Retain", &Value::Null)]);
+    let mut down = site.start(&["down", "--destroy-volumes", "--yes"]);
+    down.wait_for("waiting until the cluster has removed the load balancer of Service default/old");
+    kill_process(down.pid(), Signal::KILL).unwrap();
+    down.wait(Duration::from_mins(1));
+    let create = ["create", "service", "loadbalancer", "more", "--tcp=80", "--dry-run=server"];
+    let refused = player(site).run(&create).unwrap_err();
+    assert!(refused.contains("turnup down is taking this cluster away; turnup up allows it again"), "{refused}");
+    player(site).run(&["create", "service", "clusterip", "more", "--tcp=80", "--dry-run=server"]).unwrap();
+    // The Node that stands for a host of the group runs nothing, so that `up` would miss its pods.
+    assert!(site.ok(&["bootstrap"]).err.contains("the ban of an unfinished turnup down counts"));
+    player(site).run(&create).unwrap();
+}
+
+/// A load balancer more, and a volume that a pod holds, whose owner makes another claim and another pod when they are gone.
+fn the_cluster_makes_more(site: &Site) {
+    let labels = json!({"app": "db"});
+    let pod = json!({
+        "tolerations": [{"operator": "Exists"}], "nodeSelector": {"kubernetes.io/hostname": "far-control-plane-0"},
+        "containers": [{"name": "db", "image": "db", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
+    });
+    let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}}});
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"},
+        "spec": {"serviceName": "db", "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod}, "volumeClaimTemplates": [claim]}});
+    let disk = volume("disk", "", "Delete", &json!({"namespace": "default", "name": "data-db-0"}));
+    apply(site, &[balancer("front"), disk, set]);
+    site.kubectl(&["wait", "--for=jsonpath={.status.phase}=Bound", "persistentvolume/disk", "--timeout=60s"]);
+    site.kubectl(&["wait", "--for=create", "pod/db-0", "--timeout=60s"]);
+    site.kubectl(&["wait", "--for=condition=PodScheduled", "pod/db-0", "--timeout=60s"]);
+}
+
+/// Plays the controllers of the cloud.
+struct Player {
+    kubectl: String,
+    kubeconfig: String,
+}
+
+fn player(site: &Site) -> Player {
+    let kubectl = site.ok(&["artifacts", "path", "kubectl"]).out.trim().to_owned();
+    Player { kubectl, kubeconfig: format!("--kubeconfig={}", site.path("kubeconfig").display()) }
+}
+
+impl Player {
+    fn run(&self, args: &[&str]) -> Result<String, String> {
+        let all = [&[self.kubeconfig.as_str(), "--request-timeout=5s"], args].concat();
+        let output = Command::new(&self.kubectl).args(all).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+    }
+
+    /// Until the end it takes away what it is asked to; returns what that was.
+    fn play(&self, ended: &AtomicBool) -> BTreeSet<&'static str> {
+        let mut gone = BTreeSet::new();
+        while !ended.load(Ordering::Relaxed) {
+            for name in ["old", "front"] {
+                let deleted = ["get", "service", name, "--output=jsonpath={.metadata.deletionTimestamp}"];
+                if self.run(&deleted).is_ok_and(|time| !time.is_empty()) {
+                    let patch = r#"{"metadata":{"finalizers":null}}"#;
+                    self.run(&["patch", "service", name, "--type=merge", "--patch", patch]).unwrap();
+                    gone.insert(name);
+                }
+            }
+            let phase = ["get", "persistentvolume", "disk", "--output=jsonpath={.status.phase}"];
+            if self.run(&phase).is_ok_and(|phase| phase == "Released") {
+                self.run(&["delete", "persistentvolume", "disk"]).unwrap();
+                gone.insert("disk");
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        gone
+    }
+}
+
+fn what_the_cluster_made_goes_before_its_machines(site: &Site) {
+    let (player, ended) = (player(site), AtomicBool::new(false));
+    let (down, gone) = std::thread::scope(|scope| {
+        let game = scope.spawn(|| player.play(&ended));
+        let down = site.run(&["down", "--destroy-volumes", "--yes"]);
+        ended.store(true, Ordering::Relaxed);
+        (down, game.join().unwrap())
+    });
+    assert_eq!(down.code, Some(0), "{down}");
+    assert_eq!(gone, BTreeSet::from(["disk", "front", "old"]), "{down}");
+    assert!(down.err.contains("to be removed: the load balancer of Service default/front"), "{down}");
+    assert!(down.err.contains("kept, and from now on nobody's but yours: the volume archive of no claim"), "{down}");
+}
+
 #[test]
 fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     if !can_make_hosts() {
@@ -104,8 +221,12 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     fs_err::copy(site.dir.join(".turnup/far/kubeconfig"), site.path("kubeconfig")).unwrap();
     a_machine_made_anew_goes_on_with_the_data(&mut site, &disk);
     a_group_is_waited_for(&site);
+    a_stopped_down_is_taken_back_by_up(&site);
+    the_cluster_makes_more(&site);
     let refused = site.fails(4, &["down", "--yes"]);
-    assert!(refused.err.contains("google_compute_disk.etcd"), "the data is not lost by one word: {refused}");
-    site.ok(&["down", "--destroy-volumes", "--yes"]);
+    for volume in ["google_compute_disk.etcd", "the volume disk of the claim default/data-db-0 (1Gi, disks/disk)"] {
+        assert!(refused.err.contains(volume), "the data is not lost by one word: {refused}");
+    }
+    what_the_cluster_made_goes_before_its_machines(&site);
     assert!(!site.dir.join(".turnup/far").exists());
 }

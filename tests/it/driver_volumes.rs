@@ -209,6 +209,8 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
         desk.ok(&["provision"]);
         if keep {
             desk.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
+        } else {
+            desk.write(".turnup/own/kubeconfig", "of a cluster that is gone");
         }
         let told = desk.ok(&["down", "--yes"]).err;
         assert_eq!(
@@ -221,6 +223,7 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
             keep,
             "{told}"
         );
+        assert_eq!(told.contains("the cluster cannot be asked what it made in its cloud"), !keep, "{told}");
         assert_eq!(told.contains(&format!("to be removed: {group}")), !keep, "{told}");
         assert_eq!(told.contains(&format!("{group}: delete")), !keep, "{told}");
         assert!(told.contains("azurerm_subnet.hosts: delete"), "all else goes: {told}");

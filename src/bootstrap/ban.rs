@@ -1,0 +1,65 @@
+//! The ban of `turnup down`: while a cluster gives back what it made in its cloud, nothing new of that kind may come. A `StatefulSet`, for one,
+//! makes its claim anew as soon as that is gone. `turnup up` lifts what a `down` that did not come to its end has left.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
+use crate::phase::Cx;
+
+use super::api::Kubectl;
+
+const TEMPLATE: &str = "templates/bootstrap/ban.yaml";
+/// The names of the policy and of its binding.
+const NAME: &str = "turnup-down";
+/// The same in kubectl's words, the one that makes it count first.
+pub(super) const OBJECTS: [&str; 2] =
+    ["validatingadmissionpolicybinding/turnup-down", "validatingadmissionpolicy/turnup-down"];
+/// How long API servers may need until they heed it: they watch for policies.
+const HEED: Duration = Duration::from_mins(1);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Declares it and waits until it counts.
+pub(super) fn declare(cluster: &Cluster, kubectl: &Kubectl, cx: &Cx) -> Result<()> {
+    let apply = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
+    kubectl.clone().within(cx).run_with(&apply, cluster.source.read_text(TEMPLATE)?)?;
+    wait_until(true, kubectl, cx)
+}
+
+fn wait_until(counts: bool, kubectl: &Kubectl, cx: &Cx) -> Result<()> {
+    let start = Instant::now();
+    while is_heeded(kubectl)? != counts {
+        if start.elapsed() > HEED {
+            return Err(Error::transient(format!("the API server does not notice that the policy {NAME} has changed")));
+        }
+        cx.sleep(PAUSE)?;
+    }
+    Ok(())
+}
+
+/// Whether a claim would be refused.
+fn is_heeded(kubectl: &Kubectl) -> Result<bool> {
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"generateName": "turnup-", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+    });
+    match kubectl.run_with(&["create", "--dry-run=server", "--filename=-"], claim.to_string()) {
+        Ok(_) => Ok(false),
+        Err(error) if error.evidence_lines().iter().any(|line| line.contains(NAME)) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether it is among these objects, one a line.
+pub(super) fn is_among(names: &str) -> bool {
+    names.lines().any(|name| name.ends_with(&format!("/{NAME}")))
+}
+
+/// Lets everything come again, where it was declared.
+pub(super) fn lift(kubectl: &Kubectl, cx: &Cx) -> Result<()> {
+    let deleted = kubectl.run(&["delete", OBJECTS[0], OBJECTS[1], "--ignore-not-found"])?;
+    if deleted.trim().is_empty() { Ok(()) } else { wait_until(false, kubectl, cx) }
+}
