@@ -30,7 +30,8 @@ pub(crate) struct Simulation {
     pub(crate) wrapper: Vec<String>,
     /// Further variables.
     pub(crate) env: BTreeMap<String, String>,
-    turn: Option<fs_err::File>,
+    /// For what looks at the room that this machine has for real hosts: held for as long as the simulation lives.
+    pub(crate) turn: Option<fs_err::File>,
 }
 
 /// A command that has ended.
@@ -158,13 +159,6 @@ impl Simulation {
             let lines = text.lines().map(|line| if line.starts_with("budget = ") { &given } else { line });
             fs_err::write(&path, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
         }
-    }
-
-    /// Waits until no test has real hosts: for what looks at the room that this machine has for more of them.
-    pub(crate) fn take_turn(&mut self) {
-        let turn = fs_err::OpenOptions::new().create(true).append(true).open("/tmp/turnup-it.lock").unwrap();
-        turn.file().lock().unwrap();
-        self.turn = Some(turn);
     }
 
     /// A line of shell in the working directory.

@@ -82,9 +82,7 @@ impl Site {
     pub(crate) fn new(name: &str) -> Self {
         crate::tell_failures_at_once();
         let tmp = fs_err::canonicalize(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        // Also between two checkouts on one machine: their subnets are the same.
-        let turn = fs_err::OpenOptions::new().create(true).append(true).open("/tmp/turnup-it.lock").unwrap();
-        turn.file().lock().unwrap();
+        let turn = crate::take_turn();
         let dir = tmp.join(name);
         let scratch = PathBuf::from(format!("/tmp/turnup-it-{name}"));
         let site = Self { dir, scratch, fakes: vec![], env: BTreeMap::new(), wrapper: vec![], _turn: turn };

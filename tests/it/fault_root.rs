@@ -22,7 +22,7 @@ const SUITE: &str = "bookworm";
 
 /// The local target with a terraform that is made up. The root of local hosts is an empty directory, and nobody starts hosts.
 fn to_local(simulation: &mut Simulation) {
-    simulation.take_turn();
+    simulation.turn = Some(crate::take_turn());
     let suite = format!("phase1.local.root_suite={SUITE}");
     let set = ["phase1.cloud_provider=local", "phase1.local.subnet=10.125.200.0/24", "phase1.num_nodes=1", &suite];
     simulation.ok(&[&["config", "set"][..], &set].concat());

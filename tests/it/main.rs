@@ -104,3 +104,20 @@ pub(crate) fn tell_failures_at_once() {
         }));
     });
 }
+
+/// Waits until no other test has real hosts, also one of another checkout on this machine: their subnets are the same. Only tests that the Makefile
+/// starts with `HOSTS` may: another one would stand in the way of all that run beside those.
+#[expect(clippy::expect_used, reason = "a test that panics has failed")]
+pub(crate) fn take_turn() -> fs_err::File {
+    let makefile = include_str!("../../Makefile");
+    let hosts =
+        makefile.lines().find_map(|line| line.strip_prefix("HOSTS := ")).expect("a list of names in the Makefile");
+    let thread = std::thread::current();
+    let test = thread.name().filter(|name| name.contains("::")).unwrap_or_default();
+    let is_named = test.is_empty() || hosts.split_whitespace().any(|word| test.contains(word));
+    assert!(is_named, "{test} takes turns with hosts: name it in the Makefile's HOSTS");
+    let turn =
+        fs_err::OpenOptions::new().create(true).append(true).open("/tmp/turnup-it.lock").expect("a file in /tmp");
+    turn.file().lock().expect("a lock");
+    turn
+}
