@@ -56,7 +56,8 @@ fn diff(kubectl: &Kubectl, manifest: &Rendered) -> Result<Vec<Change>> {
 /// kubectl reads an object and asks the server for the changed one after each other; what the cluster itself writes in between differs as well.
 fn parse_diff(text: &str) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
-    let mut field = "";
+    // The field that a line belongs to, before and after: diff tells all that goes before all that comes.
+    let (mut old, mut new) = ("", "");
     for line in text.lines() {
         if let Some(file) = line.strip_prefix("+++ ") {
             let path = file.split('\t').next().unwrap_or(file);
@@ -67,8 +68,10 @@ fn parse_diff(text: &str) -> Vec<Change> {
             && !line.starts_with("--- ")
         {
             if rest.starts_with(|first: char| first.is_ascii_alphabetic()) {
-                field = rest.split(':').next().unwrap_or_default();
+                let field = rest.split(':').next().unwrap_or_default();
+                (old, new) = (if sign == "+" { old } else { field }, if sign == "-" { new } else { field });
             }
+            let field = if sign == "-" { old } else { new };
             if sign != " " && !is_of_the_server(field, rest) && change.lines.len() < LINES {
                 change.lines.push(format!("{sign} {rest}"));
             }
@@ -80,7 +83,7 @@ fn parse_diff(text: &str) -> Vec<Change> {
 
 /// Whether a line below a field of the object is written by the cluster alone, never by a manifest.
 fn is_of_the_server(field: &str, line: &str) -> bool {
-    let counters = ["  generation:", "  resourceVersion:"];
+    let counters = ["  generation:", "  resourceVersion:", "    deployment.kubernetes.io/revision:"];
     field == "status" || field == "metadata" && counters.iter().any(|counter| line.starts_with(counter))
 }
 
@@ -106,6 +109,9 @@ diff --unified=1000000 --new-file /tmp/LIVE-1/apps.v1.Deployment.kube-system.cor
 @@ -1,163 +1,163 @@
  apiVersion: apps/v1
  metadata:
+   annotations:
+-    deployment.kubernetes.io/revision: \"1\"
++    deployment.kubernetes.io/revision: \"2\"
 -  generation: 1
 +  generation: 2
    name: coredns
@@ -117,7 +123,9 @@ diff --unified=1000000 --new-file /tmp/LIVE-1/apps.v1.Deployment.kube-system.cor
    template:
      metadata:
 -      generation: ours
- status:
+-status: {}
++  revisionHistoryLimit: 3
++status:
    conditions:
 -  - lastTransitionTime: \"2026-01-01T00:00:00Z\"
 -    type: Available
@@ -144,7 +152,7 @@ diff --unified=1000000 --new-file /tmp/LIVE-1/x /tmp/MERGED-2/x
         assert_eq!(
             shown,
             [
-                "change object Deployment coredns: -   replicas: 1|+   replicas: 2|-       generation: ours",
+                "change object Deployment coredns: -   replicas: 1|+   replicas: 2|-       generation: ours|+   revisionHistoryLimit: 3",
                 "change object ClusterRole system:coredns: + rules: y"
             ]
         );

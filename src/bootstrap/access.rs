@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::phase::{Action, Cx, Inputs, Proof};
 
 use super::steps::{Node, kubectl};
-use super::{ban, serving, user_data};
+use super::{ban, belongings, serving, user_data};
 
 /// One that stands for all of the manifest.
 const ROLE_BINDING: &str = "/turnup:node-bootstrapper";
@@ -54,6 +54,7 @@ impl Action for Access {
         let apply = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
         kubectl.run_with(&apply, text)?;
         ban::lift(&kubectl, cx)?;
+        belongings::forget_left(cluster)?;
         user_data::register_tokens(cluster, &kubectl)?;
         if user_data::has_comers(cluster)? {
             serving::approve(&kubectl, &serving::find_waiting(&kubectl)?)?;

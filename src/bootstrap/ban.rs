@@ -31,7 +31,7 @@ pub(super) fn declare(cluster: &Cluster, kubectl: &Kubectl, cx: &Cx) -> Result<(
 
 fn wait_until(counts: bool, kubectl: &Kubectl, cx: &Cx) -> Result<()> {
     let start = Instant::now();
-    while is_heeded(kubectl)? != counts {
+    while is_heeded(kubectl) != counts {
         if start.elapsed() > HEED {
             return Err(Error::transient(format!("the API server does not notice that the policy {NAME} has changed")));
         }
@@ -40,17 +40,14 @@ fn wait_until(counts: bool, kubectl: &Kubectl, cx: &Cx) -> Result<()> {
     Ok(())
 }
 
-/// Whether a claim would be refused.
-fn is_heeded(kubectl: &Kubectl) -> Result<bool> {
-    let claim = json!({
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"generateName": "turnup-", "namespace": "default"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+/// Whether a load balancer would be refused because of it, and not because of somebody else's rule.
+fn is_heeded(kubectl: &Kubectl) -> bool {
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"generateName": "turnup-", "namespace": "kube-system"},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
     });
-    match kubectl.run_with(&["create", "--dry-run=server", "--filename=-"], claim.to_string()) {
-        Ok(_) => Ok(false),
-        Err(error) if error.evidence_lines().iter().any(|line| line.contains(NAME)) => Ok(true),
-        Err(error) => Err(error),
-    }
+    let asked = kubectl.run_with(&["create", "--dry-run=server", "--filename=-"], service.to_string());
+    asked.is_err_and(|error| error.evidence_lines().iter().any(|line| line.contains(NAME)))
 }
 
 /// Whether it is among these objects, one a line.

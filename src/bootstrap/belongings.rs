@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
+use crate::exec::signals;
 use crate::phase::Cx;
+use crate::provision::Handoff;
 
 use super::api::{KUBECONFIG, Kubectl};
 use super::ban;
@@ -19,6 +23,16 @@ use super::steps::{kubectl, write_kubeconfig};
 const WITHOUT_CLOUD: [&str; 2] = ["local", "baremetal"];
 /// For so long nothing may get less: clouds take some minutes for a load balancer, and for a volume that is still attached.
 const PATIENCE: Duration = Duration::from_mins(10);
+/// So long after its time a pod counts as one that cannot end: its node is gone, or silent.
+const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
+/// So many objects are named in one call: kubectl deletes five a second, and is given two minutes.
+const CHUNK: usize = 200;
+/// What is left for its owner, below the cluster's directory: when it is needed nobody may be there to be asked.
+const LEFT: &str = "outputs/left-in-cloud.json";
+/// What the cloud's own controller puts on a Service; while it is there, so is the load balancer, whatever the type has become.
+const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
+/// On a claim for which somebody is making a volume.
+const AWAITED: &str = "volume.kubernetes.io/storage-provisioner";
 /// Between two looks.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Their definition is there only where somebody brought it.
@@ -44,6 +58,8 @@ pub struct Belonging {
     pub is_volume: bool,
     /// Namespace and kubectl's word for the object that it goes with; none where that is gone already.
     object: Option<(String, String)>,
+    /// Whether somebody has asked for that already.
+    is_asked: bool,
     /// Whose events tell of it: `Service web/front`.
     subjects: Vec<String>,
 }
@@ -57,27 +73,67 @@ impl fmt::Display for Belonging {
 /// All that the cluster made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Belongings {
+    /// Whether the cluster itself has said so, and can be told to let go.
+    pub has_answered: bool,
     /// What its controllers take away when they are asked to.
     pub going: BTreeSet<Belonging>,
     /// Volumes that they leave, as their reclaim policy says, a line each.
     pub staying: BTreeSet<String>,
 }
 
-/// What the cluster made, where its target is a cloud and its API was ever there. An error when nobody can say.
-pub fn find_belongings(cluster: &Cluster) -> Result<Belongings> {
+/// Where the machines may be gone already.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Left {
+    things: BTreeSet<String>,
+}
+
+/// What the cluster made, where its target is a cloud and its API was ever there. An error when nobody can say; none where it is on record
+/// because a `down` came as far as the machines. A cluster that does not answer is asked again for as long as `patience` lasts.
+pub fn find_belongings(cluster: &Cluster, patience: Duration) -> Result<Belongings> {
     let Some(handoff) = cluster.find_handoff()? else { return Ok(Belongings::default()) };
-    if WITHOUT_CLOUD.contains(&handoff.target.as_str()) || cluster.store.read(KUBECONFIG)?.is_none() {
+    let steps = cluster.store.state()?.steps;
+    let has_begun = steps.keys().any(|step| step.starts_with("bootstrap/"));
+    let never_answered = has_begun && !steps.keys().any(|step| step.starts_with("bootstrap/access"));
+    if WITHOUT_CLOUD.contains(&handoff.target.as_str()) || cluster.store.read(KUBECONFIG)?.is_none() || never_answered {
         return Ok(Belongings::default());
     }
+    let left: Option<Left> = cluster.store.read_json(LEFT)?;
+    let patience = if left.is_some() { Duration::ZERO } else { patience };
+    let start = Instant::now();
+    loop {
+        match (ask(cluster, &handoff), &left) {
+            (Err(error), _) if error.class() == Class::Transient && start.elapsed() < patience => {
+                signals::sleep(PAUSE)?;
+            }
+            (Err(error), Some(left)) if error.class() != Class::Interrupted => {
+                return Ok(Belongings { staying: left.things.clone(), ..Belongings::default() });
+            }
+            (found, _) => return found,
+        }
+    }
+}
+
+fn ask(cluster: &Cluster, handoff: &Handoff) -> Result<Belongings> {
     // The administrator's certificate lives for a day, clusters live longer.
-    write_kubeconfig(cluster, &handoff)?;
+    write_kubeconfig(cluster, handoff)?;
     let kubectl = kubectl(cluster)?;
     kubectl.ask_ready()?;
     look(&kubectl)
 }
 
+/// Writes down what is left in the cloud, before the machines go.
+pub fn record_left(cluster: &Cluster, things: &BTreeSet<String>) -> Result<()> {
+    cluster.store.write_json(LEFT, &Left { things: things.clone() }, 0o600)
+}
+
+/// The cluster goes on: what a `down` has written down is not the last word.
+pub(super) fn forget_left(cluster: &Cluster) -> Result<()> {
+    cluster.store.remove(LEFT)
+}
+
 fn look(kubectl: &Kubectl) -> Result<Belongings> {
-    let mut kinds = "services,ingresses.networking.k8s.io,persistentvolumes".to_owned();
+    let mut kinds = "services,ingresses.networking.k8s.io,persistentvolumeclaims,persistentvolumes".to_owned();
     let definition = format!("customresourcedefinition/{GATEWAYS}");
     if !kubectl.run(&["get", &definition, "--ignore-not-found", "--output=name"])?.trim().is_empty() {
         kinds = format!("{kinds},{GATEWAYS}");
@@ -86,12 +142,16 @@ fn look(kubectl: &Kubectl) -> Result<Belongings> {
 }
 
 impl Belongings {
-    /// Takes a list of Services, Ingresses, Gateways and volumes apart.
+    /// Takes a list of Services, Ingresses, Gateways, claims and volumes apart.
     fn parse(list: &Value) -> Self {
-        let mut found = Self::default();
-        for item in list["items"].as_array().into_iter().flatten() {
+        let mut found = Self { has_answered: true, ..Self::default() };
+        let items = || list["items"].as_array().into_iter().flatten();
+        let is_leaving = |item: &&Value| item["kind"] == "PersistentVolumeClaim" && is_deleted(item);
+        let leaving: BTreeSet<String> = items().filter(is_leaving).map(name_within).collect();
+        for item in items() {
             match item["kind"].as_str() {
-                Some("PersistentVolume") => found.add_volume(item),
+                Some("PersistentVolume") => found.add_volume(item, &leaving),
+                Some("PersistentVolumeClaim") => found.going.extend(awaited_volume(item)),
                 Some(kind) => found.going.extend(balancer(kind, item)),
                 None => {}
             }
@@ -99,7 +159,7 @@ impl Belongings {
         found
     }
 
-    fn add_volume(&mut self, volume: &Value) {
+    fn add_volume(&mut self, volume: &Value, leaving: &BTreeSet<String>) {
         let spec = &volume["spec"];
         let Some(source) = ELSEWHERE.iter().find(|source| spec[**source].is_object()) else { return };
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
@@ -111,30 +171,58 @@ impl Belongings {
         let owner = claim.as_ref().map(|(namespace, name)| format!("{namespace}/{name}"));
         let of = owner.as_ref().map_or_else(|| "of no claim".into(), |owner| format!("of the claim {owner}"));
         let what = format!("the volume {name} {of} ({size}{handle})");
-        // One that a person made is left alone by every provisioner, whatever its policy says.
+        let phase = volume["status"]["phase"].as_str().unwrap_or_default();
+        // One that a person made is that person's, and one that nobody has claimed no controller ever deletes.
         let is_provisioned = volume["metadata"]["annotations"][PROVISIONER].is_string();
-        if spec["persistentVolumeReclaimPolicy"] != "Delete" || !is_provisioned {
+        let goes = is_provisioned && ["Bound", "Released", "Failed"].contains(&phase);
+        if spec["persistentVolumeReclaimPolicy"] != "Delete" || !goes {
             self.staying.insert(what);
             return;
         }
-        let is_bound = volume["status"]["phase"] == "Bound";
-        let object = claim.filter(|_| is_bound).map(|(namespace, name)| (namespace, format!("{CLAIM}{name}")));
+        let object = claim.filter(|_| phase == "Bound").map(|(namespace, name)| (namespace, format!("{CLAIM}{name}")));
+        let is_asked = owner.as_ref().is_some_and(|owner| leaving.contains(owner));
         let of_claim = owner.map(|owner| format!("PersistentVolumeClaim {owner}"));
         let subjects = [format!("PersistentVolume /{name}")].into_iter().chain(of_claim).collect();
-        self.going.insert(Belonging { what, is_volume: true, object, subjects });
+        self.going.insert(Belonging { what, is_volume: true, object, is_asked, subjects });
     }
 }
 
-/// A load balancer outside of the cluster: its controller keeps the object by a finalizer until that is gone. Those without one
-/// (of `MetalLB`, for example) are nowhere else than on the nodes.
+fn is_deleted(item: &Value) -> bool {
+    item["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// `namespace/name`.
+fn name_within(item: &Value) -> String {
+    let text = |key: &str| item["metadata"][key].as_str().unwrap_or_default();
+    format!("{}/{}", text("namespace"), text("name"))
+}
+
+/// One that somebody makes at this moment: there is only its claim.
+fn awaited_volume(claim: &Value) -> Option<Belonging> {
+    let metadata = &claim["metadata"];
+    let (namespace, name) = (metadata["namespace"].as_str()?, metadata["name"].as_str()?);
+    let is_awaited = claim["status"]["phase"] == "Pending" && metadata["annotations"][AWAITED].is_string();
+    is_awaited.then(|| Belonging {
+        what: format!("the volume that the claim {namespace}/{name} waits for"),
+        is_volume: true,
+        object: Some((namespace.to_owned(), format!("{CLAIM}{name}"))),
+        is_asked: is_deleted(claim),
+        subjects: vec![format!("PersistentVolumeClaim {namespace}/{name}")],
+    })
+}
+
+/// A load balancer. A Service has one as soon as it asks for it, although its controller may not have come to it yet; for other
+/// objects controllers leave a finalizer where they made one.
 fn balancer(kind: &str, item: &Value) -> Option<Belonging> {
     let metadata = &item["metadata"];
-    metadata["finalizers"].as_array().filter(|finalizers| !finalizers.is_empty())?;
-    let word = match kind {
-        "Service" if item["spec"]["type"] == "LoadBalancer" => "service",
-        "Service" => return None,
-        _ => ROUTES.iter().find(|(known, _)| *known == kind)?.1,
+    let finalizers = metadata["finalizers"].as_array().map_or(&[][..], Vec::as_slice);
+    let (word, counts) = match kind {
+        "Service" => ("service", item["spec"]["type"] == "LoadBalancer" || finalizers.contains(&CLEANUP.into())),
+        _ => (ROUTES.iter().find(|(known, _)| *known == kind)?.1, !finalizers.is_empty()),
     };
+    if !counts {
+        return None;
+    }
     let (namespace, name) = (metadata["namespace"].as_str()?, metadata["name"].as_str()?);
     let given = item["status"]["loadBalancer"]["ingress"].as_array().or_else(|| item["status"]["addresses"].as_array());
     let address =
@@ -144,36 +232,43 @@ fn balancer(kind: &str, item: &Value) -> Option<Belonging> {
     let subject = format!("{kind} {namespace}/{name}");
     let what = format!("the load balancer of {subject}{addresses}");
     let object = Some((namespace.to_owned(), format!("{word}/{name}")));
-    Some(Belonging { what, is_volume: false, object, subjects: vec![subject] })
+    Some(Belonging { what, is_volume: false, object, is_asked: is_deleted(item), subjects: vec![subject] })
 }
 
-/// Has everything taken away that the cluster made, and waits until it is gone.
-pub fn release_belongings(cluster: &Cluster, cx: &Cx) -> Result<()> {
+/// Has everything taken away that the cluster made, and waits until it is gone. Volumes only where somebody has agreed to that.
+pub fn release_belongings(cluster: &Cluster, with_volumes: bool, cx: &Cx) -> Result<()> {
     let kubectl = kubectl(cluster)?;
     ban::declare(cluster, &kubectl, cx)?;
-    let (mut least, mut since) = (usize::MAX, Instant::now());
+    let (mut least, mut since, mut empty) = (usize::MAX, Instant::now(), 0);
     loop {
-        match demand(&kubectl, cx) {
-            Ok(going) if going.is_empty() => return Ok(()),
-            Ok(going) if going.len() < least => {
-                (least, since) = (going.len(), Instant::now());
-                cx.progress(describe_rest(&going));
-            }
-            Ok(going) if since.elapsed() > PATIENCE => {
-                return Err(stuck(&going, &kubectl.get(&["events", "--all-namespaces"])?));
-            }
+        let found = look(&kubectl).map(|found| found.going);
+        let going = match found {
             Err(error) if error.class() != Class::Transient || since.elapsed() > PATIENCE => return Err(error),
+            Err(_) => BTreeSet::new(),
+            Ok(going) if going.is_empty() && empty == 1 => return Ok(()),
+            Ok(going) => {
+                // A claim may have gone whose volume is not there yet.
+                empty = usize::from(going.is_empty());
+                going
+            }
+        };
+        if !with_volumes && going.iter().any(|belonging| belonging.is_volume) {
+            return Err(Error::person("volumes have come since it was asked what is to be removed; none was touched")
+                .hint("turnup down again"));
+        }
+        if !going.is_empty() && going.len() < least {
+            (least, since) = (going.len(), Instant::now());
+            cx.progress(describe_rest(&going));
+        }
+        match delete(&kubectl, &going, cx) {
+            Err(error) if error.class() != Class::Transient => return Err(error),
             _ => {}
+        }
+        if since.elapsed() > PATIENCE {
+            return Err(stuck(&going, &kubectl.get(&["events", "--all-namespaces"])?));
         }
         cx.sleep(PAUSE)?;
     }
-}
-
-/// Asks for the removal of what is there still, and returns it.
-fn demand(kubectl: &Kubectl, cx: &Cx) -> Result<BTreeSet<Belonging>> {
-    let going = look(kubectl)?.going;
-    delete(kubectl, &going, cx)?;
-    Ok(going)
 }
 
 fn describe_rest(going: &BTreeSet<Belonging>) -> String {
@@ -182,38 +277,75 @@ fn describe_rest(going: &BTreeSet<Belonging>) -> String {
     format!("waiting until the cluster has removed {first}{more}")
 }
 
-/// Deletes the objects, and the pods that hold on to claims; what is on its way already does not mind.
+/// Deletes the objects, and the pods that hold on to claims, as far as nobody has yet; pods that cannot end are taken away.
 fn delete(kubectl: &Kubectl, going: &BTreeSet<Belonging>, cx: &Cx) -> Result<()> {
-    let mut namespaces: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (namespace, object) in going.iter().filter_map(|belonging| belonging.object.as_ref()) {
-        namespaces.entry(namespace).or_default().push(object.clone());
-    }
-    for (namespace, mut objects) in namespaces {
-        if objects.iter().any(|object| object.starts_with(CLAIM)) {
-            objects.extend(holders(&kubectl.get(&["pods", "--namespace", namespace])?, &objects));
+    let logged = kubectl.clone().within(cx);
+    let mut namespaces: BTreeMap<&str, Vec<&Belonging>> = BTreeMap::new();
+    for belonging in going {
+        if let Some((namespace, _)) = &belonging.object {
+            namespaces.entry(namespace).or_default().push(belonging);
         }
-        let mut args =
-            ["delete", "--namespace", namespace, "--ignore-not-found", "--wait=false"].map(str::to_owned).to_vec();
-        args.append(&mut objects);
-        kubectl.clone().within(cx).run(&args)?;
+    }
+    let object = |belonging: &&Belonging| belonging.object.as_ref().map(|(_, object)| object.clone());
+    for (namespace, belongings) in namespaces {
+        let claims: BTreeSet<String> =
+            belongings.iter().filter_map(object).filter(|object| object.starts_with(CLAIM)).collect();
+        let pods = if claims.is_empty() { Value::Null } else { kubectl.get(&["pods", "--namespace", namespace])? };
+        let Holders { fresh, overdue } = Holders::find(&pods, &claims, Timestamp::now());
+        let asked = belongings
+            .iter()
+            .filter(|belonging| !belonging.is_asked)
+            .filter_map(object)
+            .chain(fresh)
+            .collect::<Vec<_>>();
+        delete_all(&logged, namespace, &asked, &["--wait=false"])?;
+        delete_all(&logged, namespace, &overdue, &["--wait=false", "--force", "--grace-period=0"])?;
     }
     Ok(())
 }
 
-/// The pods that use one of these claims, also one that was made for a single pod.
-fn holders(pods: &Value, claims: &[String]) -> Vec<String> {
-    let holds = |pod: &&Value| {
-        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-        let mut volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
-        volumes.any(|volume| {
-            let own =
-                volume["ephemeral"].is_object().then(|| format!("{name}-{}", volume["name"].as_str().unwrap_or("")));
-            let claim = volume["persistentVolumeClaim"]["claimName"].as_str().map(str::to_owned).or(own);
-            claim.is_some_and(|claim| claims.contains(&format!("{CLAIM}{claim}")))
-        })
-    };
-    let pods = pods["items"].as_array().into_iter().flatten().filter(holds);
-    pods.filter_map(|pod| Some(format!("pod/{}", pod["metadata"]["name"].as_str()?))).collect()
+fn delete_all(kubectl: &Kubectl, namespace: &str, objects: &[String], options: &[&str]) -> Result<()> {
+    objects.chunks(CHUNK).try_for_each(|chunk| {
+        let mut args = vec!["delete", "--namespace", namespace, "--ignore-not-found"];
+        args.extend(options);
+        args.extend(chunk.iter().map(String::as_str));
+        kubectl.run(&args).map(drop)
+    })
+}
+
+/// The pods that use claims: those that run, and those that should have ended long ago.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Holders {
+    fresh: Vec<String>,
+    overdue: Vec<String>,
+}
+
+impl Holders {
+    fn find(pods: &Value, claims: &BTreeSet<String>, now: Timestamp) -> Self {
+        let mut found = Self::default();
+        let pods = pods["items"].as_array().into_iter().flatten();
+        for pod in pods.filter(|pod| holds(pod, claims)) {
+            let metadata = &pod["metadata"];
+            let name = format!("pod/{}", metadata["name"].as_str().unwrap_or_default());
+            match metadata["deletionTimestamp"].as_str().map(str::parse::<Timestamp>) {
+                None => found.fresh.push(name),
+                Some(Ok(end)) if now.duration_since(end) > OVERDUE => found.overdue.push(name),
+                Some(_) => {}
+            }
+        }
+        found
+    }
+}
+
+/// Whether a pod uses one of these claims, by its name or because that was made for this pod alone.
+fn holds(pod: &Value, claims: &BTreeSet<String>) -> bool {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let mut volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+    volumes.any(|volume| {
+        let own = volume["ephemeral"].is_object().then(|| format!("{name}-{}", volume["name"].as_str().unwrap_or("")));
+        let claim = volume["persistentVolumeClaim"]["claimName"].as_str().map(str::to_owned).or(own);
+        claim.is_some_and(|claim| claims.contains(&format!("{CLAIM}{claim}")))
+    })
 }
 
 /// What is still there, with the last thing that its controller complained of.
@@ -247,6 +379,7 @@ fn last_warning(belonging: &Belonging, events: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use serde_json::json;
 
     use super::*;
@@ -264,6 +397,15 @@ mod tests {
             "status": {"phase": phase}})
     }
 
+    fn claim(name: &str, phase: &str, is_deleted: bool) -> Value {
+        let mut claim = json!({"kind": "PersistentVolumeClaim", "status": {"phase": phase},
+            "metadata": {"namespace": "db", "name": name, "annotations": {AWAITED: "disk.example.com"}}});
+        if is_deleted {
+            claim["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        }
+        claim
+    }
+
     /// One of each that counts, and of each that does not.
     fn found() -> Belongings {
         let cleanup = json!(["service.kubernetes.io/load-balancer-cleanup"]);
@@ -276,12 +418,16 @@ mod tests {
         Belongings::parse(&json!({"items": [
             service("front", "LoadBalancer", &cleanup),
             service("metal", "LoadBalancer", &json!([])),
-            service("inner", "ClusterIP", &cleanup),
+            service("was-one", "ClusterIP", &cleanup),
+            service("inner", "ClusterIP", &json!([])),
             route("Ingress", json!({"loadBalancer": {}})),
             route("Gateway", json!({"addresses": [{"type": "IPAddress", "value": "203.0.113.9"}]})),
             volume("bound", "Delete", "csi", "Bound"),
             volume("released", "Delete", "gcePersistentDisk", "Released"),
+            volume("unclaimed", "Delete", "csi", "Available"),
             volume("kept", "Retain", "csi", "Bound"),
+            claim("data-bound", "Bound", true),
+            claim("coming", "Pending", false),
             volume("on-the-node", "Delete", "hostPath", "Bound"),
             by_hand,
         ]}))
@@ -290,19 +436,23 @@ mod tests {
     #[test]
     fn what_controllers_take_away_is_told_from_what_they_leave_and_from_what_is_nowhere_else() {
         let told = |belonging: &Belonging| match &belonging.object {
+            Some(_) if belonging.is_asked => format!("{belonging}: asked for"),
             Some((namespace, object)) => format!("{belonging}: {object} in {namespace}"),
             None => format!("{belonging}: nothing to delete"),
         };
-        let Belongings { going, staying } = found();
+        let Belongings { going, staying, .. } = found();
         let going: Vec<String> = going.iter().map(told).collect();
         insta::assert_snapshot!(going.join("\n"), @r"
         the load balancer of Gateway web/front (203.0.113.9): gateways.gateway.networking.k8s.io/front in web
         the load balancer of Ingress web/front: ingress.networking.k8s.io/front in web
         the load balancer of Service web/front (203.0.113.7, b.example.com): service/front in web
-        the volume bound of the claim db/data-bound (8Gi, disks/bound): persistentvolumeclaim/data-bound in db
+        the load balancer of Service web/metal (203.0.113.7, b.example.com): service/metal in web
+        the load balancer of Service web/was-one (203.0.113.7, b.example.com): service/was-one in web
+        the volume bound of the claim db/data-bound (8Gi, disks/bound): asked for
         the volume released of the claim db/data-released (8Gi, disks/released): nothing to delete
+        the volume that the claim db/coming waits for: persistentvolumeclaim/coming in db
         ");
-        let left = ["by-hand", "kept"]
+        let left = ["by-hand", "kept", "unclaimed"]
             .map(|name| format!("the volume {name} of the claim db/data-{name} (8Gi, disks/{name})"));
         assert_eq!(staying, left.into());
     }
@@ -310,14 +460,23 @@ mod tests {
     #[test]
     fn pods_hold_claims_by_name_and_those_that_were_made_for_them() {
         let pod = |name: &str, volume: Value| json!({"metadata": {"name": name}, "spec": {"volumes": [{"emptyDir": {}}, volume]}});
+        let ending = |name: &str, end: &str| {
+            let mut pod = pod(name, json!({"name": "x", "persistentVolumeClaim": {"claimName": "data"}}));
+            pod["metadata"]["deletionTimestamp"] = end.into();
+            pod
+        };
         let pods = json!({"items": [
             pod("a", json!({"name": "x", "persistentVolumeClaim": {"claimName": "data"}})),
             pod("b", json!({"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}})),
             pod("c", json!({"name": "x", "persistentVolumeClaim": {"claimName": "other"}})),
             {"metadata": {"name": "d"}, "spec": {}},
+            ending("lost", "2026-01-01T00:00:29Z"),
+            ending("ending", "2026-01-01T00:00:31Z"),
         ]});
-        let claims = ["data", "b-scratch"].map(|name| format!("{CLAIM}{name}"));
-        assert_eq!(holders(&pods, &claims), ["pod/a", "pod/b"]);
+        let claims = ["data", "b-scratch"].map(|name| format!("{CLAIM}{name}")).into();
+        let names = |names: &[&str]| names.iter().map(|name| format!("pod/{name}")).collect::<Vec<_>>();
+        let found = Holders::find(&pods, &claims, "2026-01-01T00:01:00Z".parse().unwrap());
+        assert_eq!(found, Holders { fresh: names(&["a", "b"]), overdue: names(&["lost"]) });
     }
 
     #[test]
@@ -339,14 +498,18 @@ mod tests {
           | still there: the load balancer of Ingress web/front
           | still there: the load balancer of Service web/front (203.0.113.7, b.example.com)
           |   Failed: the quota is used up
+          | still there: the load balancer of Service web/metal (203.0.113.7, b.example.com)
+          |   Failed: another's story
+          | still there: the load balancer of Service web/was-one (203.0.113.7, b.example.com)
           | still there: the volume bound of the claim db/data-bound (8Gi, disks/bound)
           |   Failed: the disk is in use
           | still there: the volume released of the claim db/data-released (8Gi, disks/released)
+          | still there: the volume that the claim db/coming waits for
         next: turnup down again, once the controllers that made it run; to leave it there: turnup down --forget-cloud-objects
         ");
         assert_eq!(
             describe_rest(&found().going),
-            "waiting until the cluster has removed the load balancer of Gateway web/front (203.0.113.9), and 4 more"
+            "waiting until the cluster has removed the load balancer of Gateway web/front (203.0.113.9), and 7 more"
         );
     }
 }

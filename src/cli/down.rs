@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bootstrap::belongings::{Belonging, Belongings, find_belongings, release_belongings};
+use crate::bootstrap::belongings::{Belonging, Belongings, find_belongings, record_left, release_belongings};
 use crate::bootstrap::reset::{self, Outcome};
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
@@ -22,7 +22,9 @@ const BUDGET: Duration = Duration::from_hours(1);
 /// How long one host may take.
 const HOST: Duration = Duration::from_mins(10);
 
-/// So many volumes of claims are named.
+/// For so long a cluster that does not answer is asked again what it made in its cloud.
+const RECOVERY: Duration = Duration::from_mins(1);
+/// So many things of the cluster's own are named.
 const NAMED: usize = 20;
 
 /// Options of `turnup down`.
@@ -56,25 +58,35 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let name = session.cluster.settings.name.clone();
     refuse_protected(&session.cluster, args.cluster.is_some())?;
     let made = removed_by_down(&session.cluster)?;
-    let belongings = if args.forget_cloud_objects { Belongings::default() } else { look_into(&session, printer)? };
-    let volumes = choose_volumes(&session.cluster, &made, &belongings, args.destroy_volumes)?;
+    let belongings = look_into(&session, printer, args.forget_cloud_objects)?;
+    let of_claims = belongings.going.iter().filter(|belonging| belonging.is_volume && !args.forget_cloud_objects);
+    let volumes = choose_volumes(&session.cluster, &made, &of_claims.collect::<Vec<_>>(), args.destroy_volumes)?;
+    let is_left = volumes == Volumes::Keep || args.forget_cloud_objects;
+    if volumes == Volumes::Keep && !args.forget_cloud_objects {
+        refuse_balancers(&belongings)?;
+    }
+    let going = || belongings.going.iter().map(ToString::to_string);
+    let left: BTreeSet<String> = belongings.staying.iter().cloned().chain(going().filter(|_| is_left)).collect();
+    for thing in &left {
+        printer.remark(&format!("to be kept: {thing}"));
+    }
     let stays = |line: &String| made.volumes.contains(line) || made.housing.contains(line);
     let kept = |line: &&String| volumes == Volumes::Keep && stays(line);
-    let released = if volumes == Volumes::Keep { BTreeSet::new() } else { belongings.going.clone() };
-    let going = released.iter().map(ToString::to_string);
-    tell(&session, printer, &going.chain(made.things.iter().filter(|line| !kept(line)).cloned()).collect::<Vec<_>>());
+    let things = made.things.iter().filter(|line| !kept(line)).cloned();
+    tell(&session, printer, &going().filter(|_| !is_left).chain(things).collect::<Vec<_>>());
     if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"), "turnup down --yes")? {
         return Err(Error::usage("nothing was deleted").hint("turnup down --yes"));
     }
     let kept = session.finish(|session| {
         let cluster = &session.cluster;
         let lock = session.lock()?;
-        let mut kept = belongings.staying.clone();
-        if released.is_empty() {
-            kept.extend(belongings.going.iter().map(ToString::to_string));
-        } else {
-            release_belongings(cluster, &session.context("down", BUDGET)?)?;
+        if belongings.has_answered && !is_left {
+            release_belongings(cluster, args.destroy_volumes, &session.context("down", BUDGET)?)?;
         }
+        if belongings.has_answered {
+            record_left(cluster, &left)?;
+        }
+        let mut kept = left;
         if provision::has_made(cluster)? {
             kept.extend(provision::destroy(cluster, volumes, &session.context("down", BUDGET)?)?);
         } else if let Some(handoff) = cluster.find_handoff()? {
@@ -105,26 +117,39 @@ fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
         .hint("turnup config set phase1.deletion_protection=n, then turnup down"))
 }
 
-/// What the cluster made in its cloud. Where it cannot be asked, that is said: a cluster that is broken has to go, too.
-fn look_into(session: &Session, printer: &Printer) -> Result<Belongings> {
+/// What the cluster made in its cloud. An error when it cannot be asked, unless all of that is to be left anyway: once its machines are gone,
+/// nobody takes it away.
+fn look_into(session: &Session, printer: &Printer, forget: bool) -> Result<Belongings> {
     let cluster = &session.cluster;
     let lock = cluster.store.lock("turnup down")?;
     lock.takeover().inspect(|message| printer.remark(message));
-    match find_belongings(cluster) {
-        Err(error) if error.class() != Class::Interrupted => {
-            printer.remark(&format!("the cluster cannot be asked what it made in its cloud: {}", error.message()));
-            printer.remark(
-                "load balancers and volumes of its own, if any, stay and cost money until somebody deletes them",
-            );
-            Ok(Belongings::default())
+    match find_belongings(cluster, if forget { Duration::ZERO } else { RECOVERY }) {
+        Err(error) if error.class() == Class::Interrupted => Err(error),
+        Err(_) if forget => Ok(Belongings::default()),
+        Err(error) => {
+            let message = format!("the cluster cannot be asked what it made in its cloud: {}", error.message());
+            let error =
+                error.evidence_lines().iter().cloned().fold(Error::new(error.class(), message), Error::evidence);
+            Err(error.hint("turnup down again; to leave it there, if there is any: turnup down --forget-cloud-objects"))
         }
         found => found,
     }
 }
 
+/// An error when load balancers would stay with the volumes that are kept: the network would stay with them, half taken down.
+fn refuse_balancers(belongings: &Belongings) -> Result<()> {
+    let balancers: Vec<&Belonging> = belongings.going.iter().filter(|belonging| !belonging.is_volume).collect();
+    if balancers.is_empty() {
+        return Ok(());
+    }
+    let error =
+        Error::person("load balancers that the cluster made would stay, and keep its network from being deleted");
+    let error = balancers.iter().take(NAMED).fold(error, |error, balancer| error.evidence(balancer.to_string()));
+    Err(error.hint("delete these objects, then turnup down; or leave them: turnup down --forget-cloud-objects"))
+}
+
 /// What becomes of volumes with data. An error where they would be lost and nobody said so.
-fn choose_volumes(cluster: &Cluster, made: &Made, belongings: &Belongings, destroy: bool) -> Result<Volumes> {
-    let of_claims: Vec<&Belonging> = belongings.going.iter().filter(|belonging| belonging.is_volume).collect();
+fn choose_volumes(cluster: &Cluster, made: &Made, of_claims: &[&Belonging], destroy: bool) -> Result<Volumes> {
     if destroy || made.volumes.is_empty() && of_claims.is_empty() {
         return Ok(Volumes::Destroy);
     }
@@ -132,7 +157,7 @@ fn choose_volumes(cluster: &Cluster, made: &Made, belongings: &Belongings, destr
         return Ok(Volumes::Keep);
     }
     // Before the second phase has begun there is nothing on them.
-    if !provision::hold_data(cluster)? {
+    if of_claims.is_empty() && !provision::hold_data(cluster)? {
         return Ok(Volumes::Destroy);
     }
     let error = Error::person("volumes hold the data of the cluster, and nothing says what becomes of them");

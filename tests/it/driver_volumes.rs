@@ -209,10 +209,13 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
         desk.ok(&["provision"]);
         if keep {
             desk.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
-        } else {
-            desk.write(".turnup/own/kubeconfig", "of a cluster that is gone");
         }
-        let told = desk.ok(&["down", "--yes"]).err;
+        // Of a cluster that is gone: whoever knows that it made nothing, or does not care, has to say so.
+        desk.write(".turnup/own/kubeconfig", "");
+        let refused = desk.ends(1, &["down", "--yes"]).err;
+        assert!(refused.contains("the cluster cannot be asked what it made in its cloud: "), "{refused}");
+        assert!(refused.contains("turnup down --forget-cloud-objects"), "{refused}");
+        let told = desk.ok(&["down", "--yes", "--forget-cloud-objects"]).err;
         assert_eq!(
             told.contains(&format!("kept, and from now on nobody's but yours: {group} (stub-id-")),
             keep,
@@ -223,7 +226,6 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
             keep,
             "{told}"
         );
-        assert_eq!(told.contains("the cluster cannot be asked what it made in its cloud"), !keep, "{told}");
         assert_eq!(told.contains(&format!("to be removed: {group}")), !keep, "{told}");
         assert_eq!(told.contains(&format!("{group}: delete")), !keep, "{told}");
         assert!(told.contains("azurerm_subnet.hosts: delete"), "all else goes: {told}");
