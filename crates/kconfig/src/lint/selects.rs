@@ -3,7 +3,8 @@
 //! `select` does not look at dependencies. For each one this asks: in a configuration in which the selecting symbol is on and the
 //! condition holds, must the dependencies of the target hold too? What follows from the selecting symbol counts: its own
 //! dependencies, those of what it needs, what all of these select, and for a symbol without a prompt who can have switched it on.
-//! K102 says that they never hold; K103 names a symbol that a person can switch off there. Anything else is silent.
+//! K102 says that they never hold; K103 names a symbol that a person can switch off there, and has a configuration to show for
+//! it. Anything else is silent.
 
 use super::Linter;
 use super::elsewhere::Elsewhere;
@@ -58,13 +59,10 @@ impl Linter<'_> {
 
     /// The selecting symbol is known to be on, and the select to count.
     fn check_select(&mut self, by: SymbolId, selection: &Selection, facts: &mut Facts<'_>) {
-        let target = self.tree.get(selection.target);
-        let needed = target.direct_dependency;
+        let needed = self.tree.get(selection.target).direct_dependency;
         if !facts.possible(needed, true) {
             self.report_unmet("K102", by, selection, &self.impossible(needed, facts));
-        } else if let Some(values) = facts.refute(needed)
-            && !facts.implied_by_cases(needed)
-        {
+        } else if let Some(values) = facts.refute(by, selection) {
             let missing: Vec<SymbolId> = values.iter().map(|(symbol, _)| *symbol).collect();
             let off = values.iter().all(|(_, set)| *set == N);
             self.report_missing(by, selection, &missing, off);

@@ -103,6 +103,7 @@ fn selects_without_the_dependencies_of_their_target() {
             found("K103", "config NET\n\tbool \"Net\"\nif NET\nconfig T\n\tbool\nendif\nconfig S\n\tbool \"S\"\n\tselect T\n"),
             found("K103", "config A\n\tbool \"A\"\nconfig B\n\tbool \"B\"\nconfig T\n\tbool \"T\"\n\tdepends on A || B\nconfig S\n\tbool \"S\"\n\tselect T\n"),
             found("K103", "config A\n\tbool \"A\"\nconfig T\n\tbool\n\tdepends on !A\nconfig S\n\tbool \"S\"\n\tselect T\n"),
+            found("K103", "config M\n\tbool \"M\"\n\tmodules\nconfig A\n\ttristate \"A\"\nconfig B\n\ttristate \"B\"\nconfig T\n\tbool\n\tdepends on B\nconfig S\n\tbool \"S\"\n\tdepends on A = m\n\tselect T\n"),
             found("K102", "config A\n\tbool \"A\"\nconfig T\n\tbool\n\tdepends on !A\nconfig S\n\tbool \"S\"\n\tdepends on A\n\tselect T\n"),
         ]
         .join("\n\n")
@@ -123,6 +124,12 @@ fn dependencies_that_are_carried_are_left_alone() {
         "config S\n\tbool \"S\"\n\tselect T\n\tselect SELECTS_A\n",
         // Case by case.
         "config S\n\tbool \"S\"\n\tdepends on NEEDS_A || SELECTS_A\n\tselect T\n",
+        // Through two symbols of which one is never on, and a definition that needs nothing.
+        "config FROM_A\n\tdef_bool A\n\tdepends on A\nconfig NEVER\n\tdef_bool A && !A\nconfig C\n\tbool \"C\"\n\
+         \tdepends on FROM_A || NEVER\n\tdefault y if !A\nconfig C\n\tbool\nconfig S\n\tbool \"S\"\n\tselect T if C || A\n",
+        // Through a second default: without A nothing switches S on.
+        "config FROM_A\n\tdef_bool A\nconfig HIDDEN\n\tbool\n\tdefault y if A && !FROM_A\n\tdefault y if !FROM_A\n\
+         config S\n\tbool\n\tselect T if !B || A\nconfig S\n\tbool\n\tdefault y if !HIDDEN\n",
         // A symbol without a prompt is on because of somebody.
         "config HIDDEN\n\tbool\nconfig BY\n\tbool \"By\"\n\tdepends on A\n\tselect HIDDEN\nconfig S\n\tdef_bool y\n\tdepends on HIDDEN\n\tselect T\n",
         // Not for a person to switch off.
@@ -262,7 +269,7 @@ fn every_configuration(tree: &kconfig::Tree, mut visit: impl FnMut(&kconfig::Con
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
 
     /// The proof behind "never" and "can": looked up in all configurations there are.
     #[test]

@@ -301,8 +301,8 @@ impl<'t> Facts<'t> {
 
     /// Keeps a clause that may teach something: not one that holds already, or that is too wide.
     fn push_open(&mut self, clause: Clause) {
-        let certain = |way: &Vec<Literal>| way.iter().all(|(expr, positive)| self.implied(*expr, *positive));
-        if (1..=MAX_ALTERNATIVES).contains(&clause.len()) && !clause.iter().any(certain) {
+        let known = clause.iter().any(|way| self.is_implied_way(way));
+        if (1..=MAX_ALTERNATIVES).contains(&clause.len()) && !known {
             self.clauses.push(clause);
         }
     }
@@ -506,30 +506,14 @@ impl<'t> Facts<'t> {
         }
     }
 
+    fn is_implied_way(&self, way: &[Literal]) -> bool {
+        way.iter().all(|(expr, positive)| self.implied(*expr, *positive))
+    }
+
     fn implied_clause(&self, terms: &[ExprId], positive: bool) -> bool {
         let holds = |term: &ExprId| self.implied(*term, positive);
         let listed = |alternative: &Vec<Literal>| matches!(&**alternative, [(expr, sign)] if *sign == positive && terms.contains(expr));
         terms.iter().any(holds) || self.clauses.iter().any(|clause| clause.iter().all(listed))
-    }
-
-    /// Whether a condition is certain to hold once each open disjunction is looked at case by case.
-    pub(super) fn implied_by_cases(&mut self, goal: ExprId) -> bool {
-        if self.implied(goal, true) {
-            return true;
-        }
-        (0..self.clauses.len()).any(|index| {
-            let cases = self.clauses[index].clone();
-            cases.into_iter().all(|case| {
-                let mark = self.mark();
-                for (expr, positive) in case {
-                    self.take(expr, positive);
-                }
-                self.settle();
-                let holds = !self.consistent || self.implied(goal, true);
-                self.undo(mark);
-                holds
-            })
-        })
     }
 }
 

@@ -1,35 +1,74 @@
-//! Values under which a condition fails though everything assumed holds: the proof that something can be off.
+//! Configurations in which a select breaks what its target depends on: the proof that something can be off.
 
 use super::compare::Verdict;
-use super::{ANY, Assignment, Facts, N, Set, Y};
+use super::{ANY, Assignment, Facts, N, Set, Y, has_prompt};
+use crate::config::Config;
 use crate::expr::{Atom, Expr, ExprId};
-use crate::tree::SymbolId;
+use crate::tree::{Selection, SymbolId};
+use crate::value::Tri;
 
-impl Facts<'_> {
-    /// Values under which a condition does not hold though all assumptions do; none when that is not certain.
-    pub(in crate::lint) fn refute(&mut self, goal: ExprId) -> Option<Assignment> {
+/// So many ways are tried before a select is called harmless.
+const MAX_TRIES: usize = 400;
+
+impl<'t> Facts<'t> {
+    /// Values under which what a select's target depends on does not hold though all assumptions do; none when no
+    /// configuration is found that shows it.
+    pub(in crate::lint) fn refute(&mut self, by: SymbolId, selection: &Selection) -> Option<Assignment> {
+        let goal = self.tree.get(selection.target).direct_dependency;
         let values = self.find_refutation(goal, true)?;
         let mark = self.mark();
-        let works = self.assume_values(&values) && self.clauses_have_ways() && !self.possible(goal, true);
+        let works = self.assume_values(&values)
+            && !self.possible(goal, true)
+            && self.find_configuration(0, &mut { MAX_TRIES }, &|config| {
+                config.tri(by).min(config.holds(selection.condition)) > config.holds(goal)
+            });
         self.undo(mark);
         works.then_some(values)
     }
 
-    /// Whether every clause has a way that leads to no contradiction.
-    fn clauses_have_ways(&mut self) -> bool {
-        (0..self.clauses.len()).all(|index| {
-            let ways = self.clauses[index].clone();
-            ways.into_iter().any(|way| {
-                let mark = self.mark();
-                for (expr, positive) in way {
-                    self.take(expr, positive);
-                }
-                self.settle();
-                let works = self.consistent;
-                self.undo(mark);
-                works
-            })
+    /// Whether a configuration in which one way of each clause from a position on holds, also of the clauses that these ways
+    /// bring, shows what it should. What takes too long to find is not certain.
+    fn find_configuration(&mut self, from: usize, tries: &mut usize, shows: &dyn Fn(&Config<'_>) -> bool) -> bool {
+        let is_open = |index: &usize| !self.clauses[*index].iter().any(|way| self.is_implied_way(way));
+        let Some(index) = (from..self.clauses.len()).find(is_open) else { return shows(&self.configure()) };
+        let ways = self.clauses[index].clone();
+        ways.into_iter().any(|way| {
+            if *tries == 0 {
+                return false;
+            }
+            *tries -= 1;
+            let mark = self.mark();
+            for (expr, positive) in way {
+                self.take(expr, positive);
+            }
+            self.settle();
+            let found = self.consistent && self.find_configuration(index + 1, tries, shows);
+            self.undo(mark);
+            found
         })
+    }
+
+    /// What a person would answer to come to what is known. Whether it does come to that is the evaluator's to say: what
+    /// defaults make of it all, and what numbers and texts are, is not among the facts.
+    fn configure(&self) -> Config<'t> {
+        let mut config = Config::new(self.tree);
+        let known = self.trail.iter().map(|(symbol, _)| *symbol).filter(|id| has_prompt(self.tree, self.tree.get(*id)));
+        let (members, alone): (Vec<SymbolId>, _) = known.partition(|id| self.tree.get(*id).choice.is_some());
+        // Without this `m` counts as `y`. A refused answer shows in the values.
+        if let Some(modules) = self.tree.modules().filter(|modules| self.domain(*modules) & Y != 0) {
+            config.assign(modules, Tri::Y.as_str()).ok();
+        }
+        for id in alone {
+            let domain = self.domain(id);
+            let value = [(N, Tri::N), (Y, Tri::Y)].into_iter().find(|(set, _)| domain & set != 0);
+            config.assign(id, value.map_or(Tri::M, |(_, value)| value).as_str()).ok();
+        }
+        for id in members {
+            if let Some(choice) = self.tree.get(id).choice.filter(|_| self.domain(id) & N == 0) {
+                config.set_choice(choice, id).ok();
+            }
+        }
+        config
     }
 
     fn find_refutation(&self, expr: ExprId, positive: bool) -> Option<Assignment> {
