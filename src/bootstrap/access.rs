@@ -4,12 +4,12 @@ use crate::error::Result;
 use crate::phase::{Action, Cx, Inputs, Proof};
 
 use super::steps::{Node, kubectl};
-use super::{ban, belongings, serving, user_data};
+use super::{ban, belongings, user_data};
 
 /// One that stands for all of the manifest.
 const ROLE_BINDING: &str = "/turnup:node-bootstrapper";
 
-/// Joining, renewal, and calls to kubelets; the tokens of groups, and the certificates with which their kubelets serve.
+/// Joining, renewal, and calls to kubelets; the tokens of groups, and the rights of whoever approves with what their kubelets serve.
 pub(super) struct Access(pub(super) Node);
 
 impl Action for Access {
@@ -43,8 +43,7 @@ impl Action for Access {
         if let Some(group) = user_data::find_unregistered(cluster, &kubectl)? {
             return Ok(Proof::Gone(format!("the token of the group {group} is not known")));
         }
-        let waiting = if user_data::has_comers(cluster)? { serving::find_waiting(&kubectl)?.len() } else { 0 };
-        Ok(if waiting == 0 { Proof::Holds } else { Proof::Gone(format!("{waiting} kubelets wait for a certificate")) })
+        Ok(Proof::Holds)
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -55,10 +54,6 @@ impl Action for Access {
         kubectl.run_with(&apply, text)?;
         ban::lift(&kubectl, cx)?;
         belongings::forget_left(cluster)?;
-        user_data::register_tokens(cluster, &kubectl)?;
-        if user_data::has_comers(cluster)? {
-            serving::approve(&kubectl, &serving::find_waiting(&kubectl)?)?;
-        }
-        Ok(())
+        user_data::register_tokens(cluster, &kubectl)
     }
 }

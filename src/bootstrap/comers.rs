@@ -1,8 +1,9 @@
-//! The step `groups`: waits until as many hosts as were made have joined by themselves, and lets the API sign what their kubelets serve with.
+//! The step `groups`: waits until as many hosts as were made have joined by themselves, and until their kubelets have what to serve with.
 //!
 //! Nobody logs in to these hosts, so what is known of them is their Nodes and whether their kubelets speak. Where an autoscaler decides,
 //! its lower bound is enough.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,6 +14,7 @@ use crate::phase::{Action, Cx, Inputs, Proof};
 use crate::provision::handoff::HostGroup;
 
 use super::api::Kubectl;
+use super::pki::Pki;
 use super::serving;
 use super::steps::{Node, kubectl};
 
@@ -75,10 +77,25 @@ fn find_missing(groups: &[HostGroup], nodes: &Value) -> Vec<String> {
     groups.iter().filter_map(describe).collect()
 }
 
-/// What is still to be waited for; what waits for a word of ours gets it.
-fn look(kubectl: &Kubectl, groups: &[HostGroup]) -> Result<Vec<String>> {
-    serving::approve(kubectl, &serving::find_waiting(kubectl)?)?;
-    Ok(find_missing(groups, &kubectl.get(&["nodes", "--selector", GROUP])?))
+/// What is still to be waited for: hosts, and the certificates with which their kubelets serve.
+fn look(kubectl: &Kubectl, groups: &[HostGroup], api: &BTreeSet<String>) -> Result<Vec<String>> {
+    let missing = find_missing(groups, &kubectl.get(&["nodes", "--selector", GROUP])?);
+    let unserved = serving::find_requests(kubectl, api)?.into_iter().filter(|request| request.verdict.is_ok());
+    let unserved =
+        unserved.map(|request| format!("{}: its kubelet waits for a certificate to serve with", request.node));
+    Ok(missing.into_iter().chain(unserved).collect())
+}
+
+impl Comers {
+    /// What no kubelet may serve as.
+    fn find_api_names(&self) -> Result<BTreeSet<String>> {
+        let pki = Pki::new(&self.0.cluster.store);
+        let mut names = BTreeSet::new();
+        for host in self.0.handoff.control_planes() {
+            names.extend(serving::names_of_api(&pki.text(&format!("apiserver-{}", host.name), "crt")?)?);
+        }
+        Ok(names)
+    }
 }
 
 impl Action for Comers {
@@ -98,9 +115,10 @@ impl Action for Comers {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
+        let api = self.find_api_names()?;
         let mut told = Vec::new();
         loop {
-            let missing = look(&kubectl, &self.0.handoff.groups)?;
+            let missing = look(&kubectl, &self.0.handoff.groups, &api)?;
             if missing.is_empty() {
                 return Ok(());
             }
@@ -159,20 +177,38 @@ mod tests {
         );
     }
 
-    /// A kubectl of few words, which writes down what it was asked.
+    /// A kubectl of few words.
     #[test]
-    fn who_asks_for_a_certificate_gets_it_while_others_are_waited_for() {
+    fn hosts_are_waited_for_and_what_their_kubelets_serve_with() {
         let dir = tempfile::tempdir().unwrap();
-        let script = "#!/bin/sh\necho \"$@\" >> \"$(dirname \"$0\")/asked\"\ncase \"$*\" in\n\
-            *certificatesigningrequests*) echo '{\"items\": []}' ;;\n\
-            *nodes*) echo '{\"items\": [{\"metadata\": {\"labels\": {\"turnup.dev/group\": \"web\"}}}]}' ;;\nesac\n";
+        let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ncase \"$*\" in\n*signerName*) cat requests ;;\n*) cat nodes ;;\nesac\n";
         let program = dir.path().join("kubectl");
         fs_err::write(&program, script).unwrap();
         fs_err::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let answer = |name: &str, items: &[&Value]| {
+            fs_err::write(dir.path().join(name), json!({"items": items}).to_string()).unwrap();
+        };
         let kubectl = Kubectl::new(program, dir.path().join("kubeconfig"));
-        assert_eq!(look(&kubectl, &[group("web", 2, None, None)]).unwrap(), ["web: 1 of 2 hosts have joined"]);
-        assert!(look(&kubectl, &[group("web", 1, None, None)]).unwrap().is_empty());
-        let asked = fs_err::read_to_string(dir.path().join("asked")).unwrap();
-        assert!(asked.lines().next().unwrap().contains("certificatesigningrequests"), "{asked}");
+        let look = |size: u32| look(&kubectl, &[group("web", size, None, None)], &BTreeSet::new()).unwrap();
+        let mut host = serving::tests::node("web-1", "10.0.0.1");
+        host["metadata"]["labels"] = json!({GROUP: "web"});
+        answer("nodes", &[&host]);
+        answer("requests", &[]);
+        assert_eq!(look(2), ["web: 1 of 2 hosts have joined"]);
+        assert!(look(1).is_empty());
+        let request = |name: &str, asked: &str| {
+            let mut request = serving::tests::request(
+                &format!("system:node:{name}"),
+                &format!("system:node:{name}"),
+                "system:nodes",
+                &[asked],
+            );
+            request["metadata"]["name"] = json!(name);
+            request
+        };
+        answer("requests", &[&request("web-1", "10.0.0.1")]);
+        assert_eq!(look(1), ["web-1: its kubelet waits for a certificate to serve with"]);
+        answer("requests", &[&request("web-1", "10.0.0.2"), &request("stranger", "10.0.0.1")]);
+        assert!(look(1).is_empty(), "what nobody approves is not waited for");
     }
 }

@@ -24,7 +24,7 @@ use super::kubelet::{self, Agents};
 use super::members::Members;
 use super::outfit::{Group, Outfit, Seat, node_directories};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
-use super::user_data;
+use super::{serving, user_data};
 
 /// Secrets of a node by name.
 pub type Secrets = BTreeMap<String, Zeroizing<String>>;
@@ -57,6 +57,9 @@ impl Completion<'_> {
             Leaf::client("controller-manager", cluster, "system:kube-controller-manager", None),
             Leaf::client("scheduler", cluster, "system:kube-scheduler", None),
         ];
+        if user_data::has_comers(self.cluster)? {
+            leaves.push(Leaf::client(serving::APPROVER, cluster, serving::APPROVER_USER, None));
+        }
         for host in self.handoff.control_planes() {
             let name = &host.name;
             let mut etcd_names = host_names(host);
@@ -192,7 +195,8 @@ impl Completion<'_> {
 
     fn component_kubeconfigs(&self, files: &mut Contents<'_>) -> Result<()> {
         let authority = files.pki.text("ca", "crt")?;
-        for name in ["controller-manager", "scheduler"] {
+        let approver = user_data::has_comers(self.cluster)?.then_some(serving::APPROVER);
+        for name in ["controller-manager", "scheduler"].into_iter().chain(approver) {
             let certificate = files.pki.text(name, "crt")?;
             let key = Zeroizing::new(files.pki.text(name, "key")?);
             let identity = Identity::Embedded { certificate: &certificate, key: &key };
@@ -290,7 +294,7 @@ mod tests {
     use crate::artifacts::{Lock, Obtained};
     use crate::config::{Settings, TreeSource};
     use crate::document::Document as _;
-    use crate::node::complete::API_UNIT;
+    use crate::node::complete::{API_UNIT, SERVING_UNIT};
 
     const HANDOFF: &str = r#"{
         "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
@@ -420,6 +424,33 @@ mod tests {
             handoff.api.internal_host = Some("api.example.com".into());
             let by_name = Completion { handoff: &handoff, ..*completion };
             assert_eq!(names(&by_name, 0).len(), 2);
+        });
+    }
+
+    #[test]
+    fn where_hosts_come_by_themselves_the_control_plane_approves_what_they_serve_with() {
+        with_completion(&[], |completion| {
+            let (without, _) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
+            super::super::token::ensure_for_group(&completion.cluster.store, "pool", Duration::from_hours(1)).unwrap();
+            let pki = Pki::new(&completion.cluster.store);
+            for leaf in completion.leaves().unwrap() {
+                pki.ensure_leaf(&leaf).unwrap();
+            }
+            let (with, secrets) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
+            let new: Vec<&str> =
+                with.units.iter().filter(|unit| !without.units.contains(unit)).map(|unit| &*unit.name).collect();
+            assert_eq!(new, [SERVING_UNIT]);
+            assert_eq!(with.units.last().unwrap().name, SERVING_UNIT, "after kubelet");
+            let version = completion.cluster.version();
+            insta::assert_snapshot!(with.units.last().unwrap().text.replace(version, "(the sha256 of turnup)"));
+            let new: Vec<&File> = with.files.iter().filter(|file| !without.files.contains(file)).collect();
+            assert_eq!((new.len(), &*new[0].path, new[0].mode), (1, "/etc/kubernetes/serving-approver.json", 0o600));
+            assert!(secrets["serving-approver.json"].contains("https://127.0.0.1:6443"), "the API server beside it");
+            let new: Vec<&str> =
+                with.binaries.iter().filter(|one| !without.binaries.contains(one)).map(|one| &*one.path).collect();
+            assert_eq!(new, ["/opt/turnup/bin/kubectl"]);
+            let (worker, _) = completion.complete(&completion.handoff.hosts[1], &facts()).unwrap();
+            assert!(!serde_json::to_string(&worker).unwrap().contains("serving-approver"));
         });
     }
 

@@ -10,7 +10,7 @@ use crate::config::TreeSource;
 use crate::error::{Error, Result};
 use crate::node::Facts;
 use crate::node::boot::TURNUP;
-use crate::node::complete::{API_UNIT, BOOTSTRAP_KUBECONFIG, MOUNTS_UNIT, Unit};
+use crate::node::complete::{API_UNIT, BOOTSTRAP_KUBECONFIG, MOUNTS_UNIT, SERVING_UNIT, Unit};
 use crate::provision::Role;
 
 use super::comers::GROUP;
@@ -37,6 +37,8 @@ pub(super) struct Agents<'a> {
     pub(super) mounts: Vec<String>,
     /// The address of all API servers, where this host is to reach its own.
     pub(super) api_here: Option<Ipv4Addr>,
+    /// The turnup that approves certificates of kubelets from this host, by its sha256.
+    pub(super) approver: Option<&'a str>,
     /// Whether pods of users must stay off this node.
     pub(super) tainted: bool,
 }
@@ -148,6 +150,7 @@ impl Agents<'_> {
             mounts_unit => MOUNTS_UNIT,
             api_here => self.api_here.map(|address| address.to_string()),
             api_port => self.settings.api_port,
+            version => self.approver,
         };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = template::render(self.source, &format!("templates/bootstrap/{name}"), &context)?;
@@ -165,6 +168,9 @@ impl Agents<'_> {
             units.push(unit(API_UNIT, &[])?);
         }
         units.push(unit("kubelet.service", &kubelet)?);
+        if self.approver.is_some() {
+            units.push(unit(SERVING_UNIT, &[])?);
+        }
         Ok(units)
     }
 

@@ -32,7 +32,7 @@ use super::outfit::Seat;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::retire::Retire;
-use super::token;
+use super::{token, user_data};
 
 /// The phase for the hosts of the hand-off.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -356,6 +356,7 @@ impl Action for Compute {
         };
         Ok(cluster
             .inputs(&["phase1.cluster_name", "phase2."])
+            .with("hosts come by themselves", user_data::has_comers(cluster)?.to_string())
             .with("files and programs", format!("{:?}", Assets::find(cluster, &Seat::of_host(host, ""))?))
             .with("host", this.to_string())
             .with("API endpoint", format!("{:?}", self.0.handoff.api))

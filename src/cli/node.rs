@@ -5,6 +5,7 @@ use std::io::Read as _;
 
 use zeroize::Zeroizing;
 
+use crate::bootstrap::keep_approving;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::node::{Complete, Facts, boot, diff, down, mounts, up};
@@ -28,6 +29,8 @@ enum Command {
     Diff,
     /// Undo what `up` and the pods made on this host, and nothing else
     Down,
+    /// Approve what kubelets that came by themselves serve with, until somebody stops it: what a unit does on control-plane hosts
+    Approve,
     /// Mount the disks that `up` mounted last: what a unit does at every boot
     Mount,
     /// Read a delivery and make this host what it says
@@ -52,6 +55,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let complete = Complete::parse("standard input", &read_input()?)?;
             printer.json(&serde_json::to_value(diff::find_differences(&complete)?).context("cannot write a list")?)
         }
+        Command::Approve => keep_approving(&mut std::io::stdout().lock()),
         Command::Mount => mounts::run(&mut std::io::stdout().lock()),
         Command::Down => down::run(&mut std::io::stdout().lock()),
         Command::Up { boot: true } => boot::run(&mut std::io::stdout().lock()),

@@ -20,6 +20,8 @@ pub const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubeconfig.jso
 pub const MOUNTS_UNIT: &str = "turnup-mounts.service";
 /// The unit with which one of several control-plane hosts reaches its own API server at the address of all of them.
 pub const API_UNIT: &str = "turnup-api.service";
+/// The unit with which a control-plane host approves what kubelets of hosts that came by themselves serve with.
+pub const SERVING_UNIT: &str = "turnup-serving.service";
 /// The container runtime: the one unit of turnup's that needs nothing of the cluster.
 pub const CONTAINERD: &str = "containerd.service";
 /// Where artifacts lie on a host that has none of its own; each file is named by its sha256.

@@ -203,16 +203,16 @@ impl Site {
     }
 
     pub(crate) fn kubectl(&self, args: &[&str]) -> String {
+        self.try_kubectl(args).unwrap_or_else(|said| panic!("kubectl {}: {said}", args.join(" ")))
+    }
+
+    /// What it printed, or what it complained of.
+    pub(crate) fn try_kubectl(&self, args: &[&str]) -> Result<String, String> {
         let cache = self.ok(&["artifacts", "path", "kubectl"]).out;
-        let output = Command::new(cache.trim())
-            .arg(format!("--kubeconfig={}", self.path("kubeconfig").display()))
-            .arg("--request-timeout=20s")
-            .args(args)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "kubectl {}: {said}", args.join(" "));
-        String::from_utf8(output.stdout).unwrap()
+        let config = format!("--kubeconfig={}", self.path("kubeconfig").display());
+        let output = Command::new(cache.trim()).args([&config, "--request-timeout=20s"]).args(args).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
     }
 
     pub(crate) fn get(&self, what: &[&str]) -> Vec<Value> {

@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -174,6 +177,8 @@ fn a_host_joins_by_its_user_data_alone() {
     let user_data = ask();
     let text = fs_err::read_to_string(&user_data).unwrap();
     assert_eq!(fs_err::read_to_string(ask()).unwrap(), text, "a token that is fresh is kept");
+    // From now on nobody runs turnup: hosts come whenever they like.
+    site.ok(&["up"]);
 
     let spec = describe_host(&site, made.out.trim());
     seed(&site, &user_data, "i-1");
@@ -187,15 +192,7 @@ fn a_host_joins_by_its_user_data_alone() {
     assert_eq!(first["metadata"]["labels"]["disk"], "fast");
     looks_as_it_should(&site);
 
-    // What a kubelet serves with is signed by the next run, which has nothing else to do.
-    site.ok(&["up"]);
-    let requests = site.get(&["certificatesigningrequests"]);
-    let serving = requests.iter().filter(|request| request["spec"]["signerName"] == "kubernetes.io/kubelet-serving");
-    let approved: Vec<bool> = serving.map(|request| request["status"]["conditions"][0]["type"] == "Approved").collect();
-    assert!(!approved.is_empty() && approved.iter().all(|approved| *approved), "{requests:#?}");
-    let pods = site.get(&["pods", "--namespace=kube-system", &format!("--field-selector=spec.nodeName={NODE}")]);
-    let pod = pods[0]["metadata"]["name"].as_str().unwrap().to_owned();
-    site.kubectl(&["logs", "--namespace=kube-system", &pod]);
+    its_kubelet_serves(&site);
 
     let (before, since) = (boot_id(&first), now());
     kill_process(site.leader(HOST).unwrap(), Signal::KILL).unwrap();
@@ -220,7 +217,54 @@ fn a_host_joins_by_its_user_data_alone() {
     let anew = wait_until_ready(&site, &since);
     assert_ne!(boot_id(&anew), before, "another machine of the same name");
     looks_as_it_should(&site);
+    its_kubelet_serves(&site);
+    a_thief_does_not(&site);
     site.ok(&["down", "--yes"]);
+}
+
+fn serving_requests(site: &Site) -> Vec<Value> {
+    site.get(&["certificatesigningrequests", "--field-selector=spec.signerName=kubernetes.io/kubelet-serving"])
+}
+
+/// Logs come from it, though nobody ran turnup since it came: the control plane approved what it serves with.
+fn its_kubelet_serves(site: &Site) {
+    let selector = format!("--field-selector=spec.nodeName={NODE},status.phase=Running");
+    let start = Instant::now();
+    loop {
+        let pods = site.get(&["pods", "--namespace=kube-system", &selector]);
+        let pod = pods.first().map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned());
+        if pod.is_some_and(|pod| site.try_kubectl(&["logs", "--namespace=kube-system", &pod]).is_ok()) {
+            return;
+        }
+        if start.elapsed() > JOIN {
+            site.in_host("it-control-plane-0", "journalctl --no-pager -u turnup-serving");
+        }
+        assert!(start.elapsed() < JOIN, "{NODE} does not serve: {:#?}", serving_requests(site));
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// A node that asks for the API server's address gets no certificate, and the reason is in the journal.
+fn a_thief_does_not(site: &Site) {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, format!("system:node:{NODE}"));
+    params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+    params.subject_alt_names = vec![SanType::IpAddress([10, 96, 0, 1].into())];
+    let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+    let request = json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "thief"},
+        "spec": {"signerName": "kubernetes.io/kubelet-serving", "usages": ["digital signature", "server auth"], "request": STANDARD.encode(pem)},
+    });
+    let file = site.dir.join("thief.json");
+    fs_err::write(&file, request.to_string()).unwrap();
+    let user = format!("--as=system:node:{NODE}");
+    site.kubectl(&["create", &user, "--as-group=system:nodes", "--filename", &file.display().to_string()]);
+    let left = format!("left thief of {NODE} alone: it asks for 10.96.0.1, which its Node does not have");
+    let told = format!("timeout 60 sh -c 'until journalctl -u turnup-serving | grep -q \"{left}\"; do sleep 1; done'");
+    site.in_host("it-control-plane-0", &told);
+    let requests = serving_requests(site);
+    let thief = requests.iter().find(|request| request["metadata"]["name"] == "thief").unwrap();
+    assert!(thief["status"]["conditions"].is_null(), "{thief:#}");
 }
 
 /// What is on the host, and what is not.

@@ -73,7 +73,7 @@ pub fn admit(cluster: &Cluster, group: &Group) -> Result<()> {
 }
 
 /// Whether hosts come to this cluster by themselves: by its configuration, or because somebody made a token for them.
-pub(in crate::bootstrap) fn has_comers(cluster: &Cluster) -> Result<bool> {
+pub fn has_comers(cluster: &Cluster) -> Result<bool> {
     Ok(cluster.settings.user_data.pull || token::has_any(&cluster.store)?)
 }
 

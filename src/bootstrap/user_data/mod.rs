@@ -33,8 +33,8 @@ use super::steps::facts_file;
 use super::template;
 use super::token::{self, GroupToken};
 
-pub use groups::{admit, groups, require_own_labels};
-pub(super) use groups::{find_unregistered, has_comers, register_tokens, token_ids};
+pub use groups::{admit, groups, has_comers, require_own_labels};
+pub(super) use groups::{find_unregistered, register_tokens, token_ids};
 use piece::{Guest, Login, Piece};
 pub use step::{forecast, provision_phase};
 
