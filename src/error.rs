@@ -120,6 +120,18 @@ impl Error {
         self
     }
 
+    /// A line of evidence for each of these things, the first 20 of them, and how many more there are.
+    #[must_use]
+    pub fn evidence_of(self, things: impl IntoIterator<Item = impl fmt::Display>) -> Self {
+        const LISTED: usize = 20;
+        let mut things = things.into_iter();
+        let error = things.by_ref().take(LISTED).fold(self, |error, thing| error.evidence(thing.to_string()));
+        match things.count() {
+            0 => error,
+            more => error.evidence(format!("and {more} more")),
+        }
+    }
+
     /// The error that caused this one.
     #[must_use]
     pub fn source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {

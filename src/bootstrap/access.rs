@@ -50,8 +50,7 @@ impl Action for Access {
         let cluster = &self.0.cluster;
         let text = cluster.source.read_text("templates/bootstrap/access.yaml")?;
         let kubectl = kubectl(cluster)?.within(cx);
-        let apply = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
-        kubectl.run_with(&apply, text)?;
+        kubectl.apply(text)?;
         ban::lift(&kubectl, cx)?;
         belongings::forget_left(cluster)?;
         user_data::register_tokens(cluster, &kubectl)

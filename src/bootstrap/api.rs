@@ -68,6 +68,12 @@ impl Kubectl {
             .map_err(|error| classify(error, &self.kubeconfig))
     }
 
+    /// Applies a manifest on the server, as turnup's own: what somebody else has changed in it is set back.
+    pub fn apply(&self, manifest: String) -> Result<()> {
+        let args = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
+        self.run_with(&args, manifest).map(drop)
+    }
+
     /// Runs and parses standard output as JSON.
     pub fn get<S: AsRef<str>>(&self, args: &[S]) -> Result<Value> {
         let mut all = vec!["get", "--output=json"];

@@ -24,8 +24,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 /// Declares it and waits until it counts.
 pub(super) fn declare(cluster: &Cluster, kubectl: &Kubectl, cx: &Cx) -> Result<()> {
-    let apply = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
-    kubectl.clone().within(cx).run_with(&apply, cluster.source.read_text(TEMPLATE)?)?;
+    kubectl.clone().within(cx).apply(cluster.source.read_text(TEMPLATE)?)?;
     wait_until(true, kubectl, cx)
 }
 

@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::exec::signals;
 use crate::phase::Cx;
-use crate::provision::Handoff;
+use crate::provision::{Handoff, hold_data};
 
 use super::api::{KUBECONFIG, Kubectl};
 use super::ban;
@@ -93,8 +93,7 @@ struct Left {
 pub fn find_belongings(cluster: &Cluster, patience: Duration) -> Result<Belongings> {
     let Some(handoff) = cluster.find_handoff()? else { return Ok(Belongings::default()) };
     let steps = cluster.store.state()?.steps;
-    let has_begun = steps.keys().any(|step| step.starts_with("bootstrap/"));
-    let never_answered = has_begun && !steps.keys().any(|step| step.starts_with("bootstrap/access"));
+    let never_answered = hold_data(cluster)? && !steps.keys().any(|step| step.starts_with("bootstrap/access"));
     if WITHOUT_CLOUD.contains(&handoff.target.as_str()) || cluster.store.read(KUBECONFIG)?.is_none() || never_answered {
         return Ok(Belongings::default());
     }
@@ -239,24 +238,30 @@ fn balancer(kind: &str, item: &Value) -> Option<Belonging> {
 pub fn release_belongings(cluster: &Cluster, with_volumes: bool, cx: &Cx) -> Result<()> {
     let kubectl = kubectl(cluster)?;
     ban::declare(cluster, &kubectl, cx)?;
-    let (mut least, mut since, mut empty) = (usize::MAX, Instant::now(), 0);
+    let (mut least, mut since, mut was_empty) = (usize::MAX, Instant::now(), false);
     loop {
-        let found = look(&kubectl).map(|found| found.going);
-        let going = match found {
-            Err(error) if error.class() != Class::Transient || since.elapsed() > PATIENCE => return Err(error),
-            Err(_) => BTreeSet::new(),
-            Ok(going) if going.is_empty() && empty == 1 => return Ok(()),
-            Ok(going) => {
-                // A claim may have gone whose volume is not there yet.
-                empty = usize::from(going.is_empty());
-                going
+        let going = match look(&kubectl) {
+            Err(error) if error.class() == Class::Transient && since.elapsed() <= PATIENCE => {
+                cx.sleep(PAUSE)?;
+                continue;
             }
+            found => found?.going,
         };
+        if going.is_empty() {
+            // A claim may have gone whose volume is not there yet: twice in a row.
+            if was_empty {
+                return Ok(());
+            }
+            was_empty = true;
+            cx.sleep(PAUSE)?;
+            continue;
+        }
+        was_empty = false;
         if !with_volumes && going.iter().any(|belonging| belonging.is_volume) {
             return Err(Error::person("volumes have come since it was asked what is to be removed; none was touched")
                 .hint("turnup down again"));
         }
-        if !going.is_empty() && going.len() < least {
+        if going.len() < least {
             (least, since) = (going.len(), Instant::now());
             cx.progress(describe_rest(&going));
         }

@@ -173,8 +173,7 @@ pub(super) fn register_for_group(kubectl: &Kubectl, group: &str, token: &GroupTo
     // The second group says in the audit log whose token it was, and could be bound by itself.
     let groups = format!("{JOINING},{JOINING}:{group}");
     let object = object(id, secret, token.expires, (GROUP, group), &groups);
-    let apply = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
-    kubectl.run_with(&apply, object.to_string()).map(drop)
+    kubectl.apply(object.to_string())
 }
 
 /// Whether the API has this token, good for as long as its file says.

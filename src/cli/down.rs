@@ -24,8 +24,6 @@ const HOST: Duration = Duration::from_mins(10);
 
 /// For so long a cluster that does not answer is asked again what it made in its cloud.
 const RECOVERY: Duration = Duration::from_mins(1);
-/// So many things of the cluster's own are named.
-const NAMED: usize = 20;
 
 /// Options of `turnup down`.
 #[derive(Clone, Debug, clap::Args)]
@@ -144,8 +142,9 @@ fn refuse_balancers(belongings: &Belongings) -> Result<()> {
     }
     let error =
         Error::person("load balancers that the cluster made would stay, and keep its network from being deleted");
-    let error = balancers.iter().take(NAMED).fold(error, |error, balancer| error.evidence(balancer.to_string()));
-    Err(error.hint("delete these objects, then turnup down; or leave them: turnup down --forget-cloud-objects"))
+    Err(error
+        .evidence_of(balancers)
+        .hint("delete these objects, then turnup down; or leave them: turnup down --forget-cloud-objects"))
 }
 
 /// What becomes of volumes with data. An error where they would be lost and nobody said so.
@@ -162,10 +161,9 @@ fn choose_volumes(cluster: &Cluster, made: &Made, of_claims: &[&Belonging], dest
     }
     let error = Error::person("volumes hold the data of the cluster, and nothing says what becomes of them");
     let error = made.volumes.iter().fold(error, |error, volume| error.evidence(volume.clone()));
-    let error = of_claims.iter().take(NAMED).fold(error, |error, volume| error.evidence(volume.to_string()));
-    let more = of_claims.len().saturating_sub(NAMED);
-    let error = if more > 0 { error.evidence(format!("and {more} more")) } else { error };
-    Err(error.hint("turnup down --destroy-volumes, or keep them: turnup config set phase1.etcd_volume.keep=y"))
+    Err(error
+        .evidence_of(of_claims)
+        .hint("turnup down --destroy-volumes, or keep them: turnup config set phase1.etcd_volume.keep=y"))
 }
 
 /// The cluster of the configuration, or the one that is named. What has to be removed stands in its directory and not in the settings,

@@ -16,9 +16,6 @@ use super::terraform::{self, Terraform};
 use super::tfstate::Resource;
 use super::volumes::is_volume;
 
-/// So many leftovers are named.
-const NAMED: usize = 20;
-
 /// What happens to the volumes of etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Volumes {
@@ -142,8 +139,7 @@ fn name_leftovers(error: Error, terraform: &Terraform) -> Error {
 }
 
 fn name(error: Error, left: &BTreeSet<String>) -> Error {
-    let error = left.iter().take(NAMED).fold(error, |error, address| error.evidence(format!("still there: {address}")));
-    if left.len() > NAMED { error.evidence(format!("and {} more", left.len() - NAMED)) } else { error }
+    error.evidence_of(left.iter().map(|address| format!("still there: {address}")))
 }
 
 /// Terraform forgets a host whose creation failed without calling its destroy provisioner; the host's description is still here.
