@@ -6,8 +6,11 @@ use crate::phase::{Action, Cx, Inputs, Proof};
 use super::steps::{Node, kubectl};
 use super::{ban, belongings, user_data};
 
-/// One that stands for all of the manifest.
-const ROLE_BINDING: &str = "/turnup:node-bootstrapper";
+/// Two that stand for all of the manifest: that of hosts, and that of whoever approves with what their kubelets serve.
+const ROLE_BINDINGS: [&str; 2] = [
+    "clusterrolebinding.rbac.authorization.k8s.io/turnup:node-bootstrapper",
+    "clusterrolebinding.rbac.authorization.k8s.io/turnup:serving-approver",
+];
 
 /// Joining, renewal, and calls to kubelets; the tokens of groups, and the rights of whoever approves with what their kubelets serve.
 pub(super) struct Access(pub(super) Node);
@@ -25,16 +28,10 @@ impl Action for Access {
         let cluster = &self.0.cluster;
         let kubectl = kubectl(cluster)?;
         let [binding, policy] = ban::OBJECTS;
-        let there = kubectl.run(&[
-            "get",
-            &format!("clusterrolebinding{ROLE_BINDING}"),
-            binding,
-            policy,
-            "--ignore-not-found",
-            "--output=name",
-        ]);
+        let [hosts, approver] = ROLE_BINDINGS;
+        let there = kubectl.run(&["get", hosts, approver, binding, policy, "--ignore-not-found", "--output=name"]);
         let there = there.unwrap_or_default();
-        if !there.lines().any(|name| name.ends_with(ROLE_BINDING)) {
+        if ROLE_BINDINGS.iter().any(|binding| !there.lines().any(|name| name == *binding)) {
             return Ok(Proof::Gone("the role bindings are missing".into()));
         }
         if ban::is_among(&there) {

@@ -3,7 +3,6 @@
 //! Nobody logs in to these hosts, so what is known of them is their Nodes and whether their kubelets speak. Where an autoscaler decides,
 //! its lower bound is enough.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,8 +13,7 @@ use crate::phase::{Action, Cx, Inputs, Proof};
 use crate::provision::handoff::HostGroup;
 
 use super::api::Kubectl;
-use super::pki::Pki;
-use super::serving;
+use super::serving::{self, Reserved};
 use super::steps::{Node, kubectl};
 
 /// The label of Nodes that came by themselves, with the name of their group.
@@ -53,7 +51,8 @@ pub(super) fn find_comers<'n>(nodes: &'n Value) -> Vec<Comer<'n>> {
     nodes["items"].as_array().into_iter().flatten().filter_map(comer).collect()
 }
 
-fn silent_since(node: &Value) -> Option<Timestamp> {
+/// Since when nobody has heard from the kubelet of this Node.
+pub(super) fn silent_since(node: &Value) -> Option<Timestamp> {
     let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
     let ready = conditions.find(|condition| condition["type"] == "Ready")?;
     let since = ready["lastTransitionTime"].as_str().and_then(|time| time.parse().ok());
@@ -78,24 +77,12 @@ fn find_missing(groups: &[HostGroup], nodes: &Value) -> Vec<String> {
 }
 
 /// What is still to be waited for: hosts, and the certificates with which their kubelets serve.
-fn look(kubectl: &Kubectl, groups: &[HostGroup], api: &BTreeSet<String>) -> Result<Vec<String>> {
+fn look(kubectl: &Kubectl, groups: &[HostGroup], reserved: &Reserved) -> Result<Vec<String>> {
     let missing = find_missing(groups, &kubectl.get(&["nodes", "--selector", GROUP])?);
-    let unserved = serving::find_requests(kubectl, api)?.into_iter().filter(|request| request.verdict.is_ok());
+    let unserved = serving::find_requests(kubectl, reserved)?.into_iter().filter(|request| request.verdict.is_ok());
     let unserved =
         unserved.map(|request| format!("{}: its kubelet waits for a certificate to serve with", request.node));
     Ok(missing.into_iter().chain(unserved).collect())
-}
-
-impl Comers {
-    /// What no kubelet may serve as.
-    fn find_api_names(&self) -> Result<BTreeSet<String>> {
-        let pki = Pki::new(&self.0.cluster.store);
-        let mut names = BTreeSet::new();
-        for host in self.0.handoff.control_planes() {
-            names.extend(serving::names_of_api(&pki.text(&format!("apiserver-{}", host.name), "crt")?)?);
-        }
-        Ok(names)
-    }
 }
 
 impl Action for Comers {
@@ -115,10 +102,10 @@ impl Action for Comers {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
-        let api = self.find_api_names()?;
+        let reserved = Reserved::parse(&Reserved::list(&self.0.cluster.settings, &self.0.handoff)?);
         let mut told = Vec::new();
         loop {
-            let missing = look(&kubectl, &self.0.handoff.groups, &api)?;
+            let missing = look(&kubectl, &self.0.handoff.groups, &reserved)?;
             if missing.is_empty() {
                 return Ok(());
             }
@@ -135,9 +122,9 @@ impl Action for Comers {
 }
 
 fn late(missing: &[String]) -> Error {
-    let error = Error::transient("hosts that were to join by themselves have not come");
+    let error = Error::transient("groups of hosts that join by themselves are not complete");
     missing.iter().fold(error, Error::evidence).hint(
-        "look at the console of such a machine, or on it: journalctl -u turnup-node (it says what it cannot fetch or reach); then: turnup up",
+        "look at the console of such a machine, or on it: journalctl -u turnup-node (it says what it cannot fetch or reach); of a certificate on a control-plane host: journalctl -u turnup-serving; then: turnup up",
     )
 }
 
@@ -189,7 +176,7 @@ mod tests {
             fs_err::write(dir.path().join(name), json!({"items": items}).to_string()).unwrap();
         };
         let kubectl = Kubectl::new(program, dir.path().join("kubeconfig"));
-        let look = |size: u32| look(&kubectl, &[group("web", size, None, None)], &BTreeSet::new()).unwrap();
+        let look = |size: u32| look(&kubectl, &[group("web", size, None, None)], &Reserved::default()).unwrap();
         let mut host = serving::tests::node("web-1", "10.0.0.1");
         host["metadata"]["labels"] = json!({GROUP: "web"});
         answer("nodes", &[&host]);
@@ -197,12 +184,7 @@ mod tests {
         assert_eq!(look(2), ["web: 1 of 2 hosts have joined"]);
         assert!(look(1).is_empty());
         let request = |name: &str, asked: &str| {
-            let mut request = serving::tests::request(
-                &format!("system:node:{name}"),
-                &format!("system:node:{name}"),
-                "system:nodes",
-                &[asked],
-            );
+            let mut request = serving::tests::request(name, &[asked]);
             request["metadata"]["name"] = json!(name);
             request
         };

@@ -24,7 +24,8 @@ use super::kubelet::{self, Agents};
 use super::members::Members;
 use super::outfit::{Group, Outfit, Seat, node_directories};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
-use super::{serving, user_data};
+use super::serving::{self, Reserved};
+use super::user_data;
 
 /// Secrets of a node by name.
 pub type Secrets = BTreeMap<String, Zeroizing<String>>;
@@ -122,7 +123,10 @@ impl Completion<'_> {
         let has_workers = come_alone || self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
         let api_here = self.find_api_here(seat.role);
         let assets = Assets::find(self.cluster, &seat)?;
-        Ok(Outfit { cluster: self.cluster, artifacts: self.artifacts, seat, facts, has_workers, api_here, assets })
+        let may_approve = seat.role == Role::ControlPlane && user_data::has_comers(self.cluster)?;
+        let approver = may_approve.then(|| Reserved::list(&self.cluster.settings, self.handoff)).transpose()?;
+        let (cluster, artifacts) = (self.cluster, self.artifacts);
+        Ok(Outfit { cluster, artifacts, seat, facts, has_workers, api_here, assets, approver })
     }
 
     /// Where one of several control-plane hosts is to find its own API server: at the address before all of them. A name may stand for

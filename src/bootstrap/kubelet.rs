@@ -37,8 +37,8 @@ pub(super) struct Agents<'a> {
     pub(super) mounts: Vec<String>,
     /// The address of all API servers, where this host is to reach its own.
     pub(super) api_here: Option<Ipv4Addr>,
-    /// The turnup that approves certificates of kubelets from this host, by its sha256.
-    pub(super) approver: Option<&'a str>,
+    /// The turnup that approves certificates of kubelets from this host, by its sha256, and what it is to refuse.
+    pub(super) approver: Option<(&'a str, Vec<String>)>,
     /// Whether pods of users must stay off this node.
     pub(super) tainted: bool,
 }
@@ -150,7 +150,8 @@ impl Agents<'_> {
             mounts_unit => MOUNTS_UNIT,
             api_here => self.api_here.map(|address| address.to_string()),
             api_port => self.settings.api_port,
-            version => self.approver,
+            version => self.approver.as_ref().map(|(version, _)| *version),
+            reserved => self.approver.iter().flat_map(|(_, reserved)| reserved.clone()).collect::<Vec<_>>(),
         };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = template::render(self.source, &format!("templates/bootstrap/{name}"), &context)?;

@@ -21,7 +21,7 @@ use crate::provision::{Disk, Host, Role, Taint};
 use super::assets::Assets;
 use super::control_plane::{ETCD_DIR, ETCD_DISK, ETCD_USER};
 use super::kubelet::{self, Agents};
-use super::{serving, user_data};
+use super::serving;
 
 /// Hosts that are made alike and become nodes by themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +90,8 @@ pub(super) struct Outfit<'a> {
     pub(super) api_here: Option<Ipv4Addr>,
     /// Files and programs of a person's own for the host.
     pub(super) assets: Assets,
+    /// Whether this host approves what kubelets of others serve with, and as what none of them may.
+    pub(super) approver: Option<Vec<String>>,
 }
 
 impl<'a> Outfit<'a> {
@@ -166,14 +168,9 @@ impl<'a> Outfit<'a> {
             pause: self.artifacts.reference("pause")?,
             mounts: self.etcd_disk().map(|_| ETCD_DISK.to_owned()).into_iter().collect(),
             api_here: self.api_here,
-            approver: self.approves()?.then(|| self.cluster.version()),
+            approver: self.approver.clone().map(|reserved| (self.cluster.version(), reserved)),
             tainted: self.seat.role == Role::ControlPlane && self.has_workers,
         })
-    }
-
-    /// Whether this host approves what kubelets of others serve with.
-    fn approves(&self) -> Result<bool> {
-        Ok(self.seat.role == Role::ControlPlane && user_data::has_comers(self.cluster)?)
     }
 
     /// The disk of an etcd member on its host. `authority` is etcd's, in PEM.
@@ -206,7 +203,7 @@ impl<'a> Outfit<'a> {
         };
         let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet"];
         let control: &[&str] = if self.seat.role == Role::ControlPlane { &["etcdctl"] } else { &[] };
-        let approver: &[&str] = if self.approves()? { &[serving::KUBECTL] } else { &[] };
+        let approver: &[&str] = if self.approver.is_some() { &[serving::KUBECTL] } else { &[] };
         let plugins = ["bridge", "host-local", "loopback", "portmap"];
         let tools = tools.iter().chain(control).chain(approver).map(|name| place(name, "/opt/turnup/bin"));
         tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()

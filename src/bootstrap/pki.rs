@@ -250,13 +250,6 @@ fn params(name: &str, group: Option<&str>, life: Duration) -> Result<Certificate
     Ok(params)
 }
 
-/// The DNS names and addresses in a certificate, which is in PEM.
-pub(super) fn names_in(pem: &str) -> Result<Vec<String>> {
-    let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).context("this is no certificate in PEM")?;
-    let (_, certificate) = X509Certificate::from_der(&pem.contents).context("this is no certificate")?;
-    Ok(hosts_of(&certificate))
-}
-
 fn hosts_of(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(names)) = certificate.subject_alternative_name() else { return Vec::new() };
     let hosts = names.value.general_names.iter().filter_map(|name| match name {

@@ -19,7 +19,7 @@ use super::comers::{Comer, GROUP, find_comers};
 use super::steps::{MANAGED, Node, kubectl};
 
 /// For so long Kubernetes, too, leaves pods on a node that says nothing.
-const GONE_AFTER: SignedDuration = SignedDuration::from_mins(5);
+pub(super) const GONE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Node objects that nobody stands behind.
 pub(super) struct Retire(pub(super) Node);

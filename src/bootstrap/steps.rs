@@ -32,6 +32,7 @@ use super::outfit::Seat;
 use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::retire::Retire;
+use super::serving::Reserved;
 use super::{token, user_data};
 
 /// The phase for the hosts of the hand-off.
@@ -354,9 +355,12 @@ impl Action for Compute {
         } else {
             json!(host)
         };
+        let approves = host.role == Role::ControlPlane && user_data::has_comers(cluster)?;
+        let refused =
+            if approves { Reserved::list(&cluster.settings, &self.0.handoff)?.join(" ") } else { String::new() };
         Ok(cluster
             .inputs(&["phase1.cluster_name", "phase2."])
-            .with("hosts come by themselves", user_data::has_comers(cluster)?.to_string())
+            .with("refused to kubelets", refused)
             .with("files and programs", format!("{:?}", Assets::find(cluster, &Seat::of_host(host, ""))?))
             .with("host", this.to_string())
             .with("API endpoint", format!("{:?}", self.0.handoff.api))

@@ -30,7 +30,11 @@ enum Command {
     /// Undo what `up` and the pods made on this host, and nothing else
     Down,
     /// Approve what kubelets that came by themselves serve with, until somebody stops it: what a unit does on control-plane hosts
-    Approve,
+    Approve {
+        /// A name, an address or a network that none of them may serve as; `.svc` stands for all names that end so; may be repeated
+        #[arg(long, value_name = "NAME")]
+        refuse: Vec<String>,
+    },
     /// Mount the disks that `up` mounted last: what a unit does at every boot
     Mount,
     /// Read a delivery and make this host what it says
@@ -55,7 +59,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let complete = Complete::parse("standard input", &read_input()?)?;
             printer.json(&serde_json::to_value(diff::find_differences(&complete)?).context("cannot write a list")?)
         }
-        Command::Approve => keep_approving(&mut std::io::stdout().lock()),
+        Command::Approve { ref refuse } => keep_approving(refuse, &mut std::io::stdout().lock()),
         Command::Mount => mounts::run(&mut std::io::stdout().lock()),
         Command::Down => down::run(&mut std::io::stdout().lock()),
         Command::Up { boot: true } => boot::run(&mut std::io::stdout().lock()),

@@ -107,16 +107,13 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     user_data::require_own_labels(&group.name, group.labels.keys())?;
     let lock = cluster.store.lock("turnup user-data")?;
     lock.takeover().inspect(|message| printer.remark(message));
-    let is_first = !user_data::has_comers(&cluster)?;
     let text = user_data::render(&cluster, &cluster.obtained()?, &facts, &group, handoff.api.host_for_nodes())?;
     user_data::admit(&cluster, &group)?;
     let file = form.file_of(&group.name);
     cluster.store.write_file(&file, text.as_bytes(), 0o600)?;
     drop(lock);
-    if is_first {
-        printer.remark(
-            "run turnup up once: then the control plane approves what the kubelets of such machines serve with",
-        );
+    if !user_data::is_approved_by(&cluster, &handoff)? {
+        printer.remark("run turnup up: then the control plane approves what the kubelets of such machines serve with");
     }
     printer.line(&cluster.store.path(file).display().to_string())
 }

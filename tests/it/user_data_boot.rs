@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -244,11 +244,12 @@ fn its_kubelet_serves(site: &Site) {
     }
 }
 
-/// A node that asks for the API server's address gets no certificate, and the reason is in the journal.
+/// A node that asks for the API server's address among Services gets no certificate, and the reason is in the journal.
 fn a_thief_does_not(site: &Site) {
     let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, format!("system:node:{NODE}"));
+    params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+    params.distinguished_name.push(DnType::CommonName, format!("system:node:{NODE}"));
     params.subject_alt_names = vec![SanType::IpAddress([10, 96, 0, 1].into())];
     let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
     let request = json!({
@@ -259,7 +260,7 @@ fn a_thief_does_not(site: &Site) {
     fs_err::write(&file, request.to_string()).unwrap();
     let user = format!("--as=system:node:{NODE}");
     site.kubectl(&["create", &user, "--as-group=system:nodes", "--filename", &file.display().to_string()]);
-    let left = format!("left thief of {NODE} alone: it asks for 10.96.0.1, which its Node does not have");
+    let left = format!("left thief of {NODE} alone: it asks for 10.96.0.1, which is an API server");
     let told = format!("timeout 60 sh -c 'until journalctl -u turnup-serving | grep -q \"{left}\"; do sleep 1; done'");
     site.in_host("it-control-plane-0", &told);
     let requests = serving_requests(site);

@@ -2,10 +2,13 @@
 
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
-use crate::provision::Role;
+use crate::node::Complete;
+use crate::node::complete::SERVING_UNIT;
 use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
+use crate::provision::{Handoff, Role};
 
 use super::super::api::Kubectl;
+use super::super::complete::file_of;
 use super::super::outfit::Group;
 use super::super::steps::kubectl;
 use super::super::token;
@@ -73,8 +76,20 @@ pub fn admit(cluster: &Cluster, group: &Group) -> Result<()> {
 }
 
 /// Whether hosts come to this cluster by themselves: by its configuration, or because somebody made a token for them.
-pub fn has_comers(cluster: &Cluster) -> Result<bool> {
+pub(in crate::bootstrap) fn has_comers(cluster: &Cluster) -> Result<bool> {
     Ok(cluster.settings.user_data.pull || token::has_any(&cluster.store)?)
+}
+
+/// Whether all control-plane hosts approve with what kubelets of such hosts serve, as far as this machine knows.
+pub fn is_approved_by(cluster: &Cluster, handoff: &Handoff) -> Result<bool> {
+    for host in handoff.control_planes() {
+        let text = cluster.store.read(file_of(&host.name))?.unwrap_or_default();
+        let complete = Complete::parse(&host.name, &String::from_utf8_lossy(&text));
+        if !complete.is_ok_and(|complete| complete.units.iter().any(|unit| unit.name == SERVING_UNIT)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The ids of all tokens, by group: what the API has to know.

@@ -33,8 +33,8 @@ use super::steps::facts_file;
 use super::template;
 use super::token::{self, GroupToken};
 
-pub use groups::{admit, groups, has_comers, require_own_labels};
-pub(super) use groups::{find_unregistered, register_tokens, token_ids};
+pub use groups::{admit, groups, is_approved_by, require_own_labels};
+pub(super) use groups::{find_unregistered, has_comers, register_tokens, token_ids};
 use piece::{Guest, Login, Piece};
 pub use step::{forecast, provision_phase};
 
@@ -177,7 +177,10 @@ fn boot_of(
     let marked = marked(facts);
     let seat = Seat::of_group(group);
     let assets = Assets::find(cluster, &seat)?;
-    let outfit = Outfit { cluster, artifacts, seat, facts: &marked, has_workers: true, api_here: None, assets };
+    // What the approver refuses is known when the control plane is made: its unit is not in here, its program is.
+    let approver = (group.role == Role::ControlPlane).then(Vec::new);
+    let outfit =
+        Outfit { cluster, artifacts, seat, facts: &marked, has_workers: true, api_here: None, assets, approver };
     let (complete, bootstrap_kubeconfig) = match pass {
         None => (outfit.machine()?, None),
         Some(pass) => {

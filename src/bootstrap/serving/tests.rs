@@ -1,0 +1,239 @@
+//! Tests of `serving`: what is asked of it by kubelets, thieves and strangers.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, CustomExtension, DistinguishedName, DnType, KeyPair, SanType};
+use serde_json::json;
+
+use super::*;
+
+const GROUP: &str = "system:nodes";
+/// The object identifier 1.2.840.113549.1.9.14.
+const EXTENSION_REQUEST: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x0e];
+
+pub(in crate::bootstrap) fn node(name: &str, address: &str) -> Value {
+    json!({"metadata": {"name": name}, "status": {"addresses": [
+        {"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}]}})
+}
+
+fn nodes() -> Value {
+    let mut control_plane = node("cp-0", "10.0.0.90");
+    control_plane["metadata"]["labels"] = json!({"node-role.kubernetes.io/control-plane": ""});
+    let mut dead = node("dead", "10.0.0.3");
+    dead["status"]["conditions"] =
+        json!([{"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    let all = [
+        ("a", "10.0.0.1"),
+        ("b", "10.0.0.2"),
+        ("thief", "10.0.0.2"),
+        ("heir", "10.0.0.3"),
+        ("proxy", "10.0.0.100"),
+        ("mapped", "::ffff:10.96.0.1"),
+        ("mapped-too", "::ffff:10.0.0.1"),
+        ("localhost", "10.0.0.9"),
+        ("hook.default.svc", "10.0.0.8"),
+    ];
+    let all = all.into_iter().map(|(name, address)| node(name, address));
+    json!({"items": all.chain([control_plane, dead]).collect::<Vec<_>>()})
+}
+
+fn reserved() -> Reserved {
+    Reserved::parse(&[".svc", "localhost", "10.0.0.100", "10.96.0.0/16", "*.api.example.com"].map(str::to_owned))
+}
+
+fn verdict(request: &Value) -> Verdict {
+    Owners::new(&nodes(), &reserved(), Timestamp::now()).judge(request)
+}
+
+fn params(subject: &str, group: &str, sans: &[&str]) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, group);
+    params.distinguished_name.push(DnType::CommonName, subject);
+    let san = |text: &&str| match text.parse() {
+        Ok(address) => SanType::IpAddress(address),
+        Err(_) => SanType::DnsName((*text).try_into().unwrap()),
+    };
+    params.subject_alt_names = sans.iter().map(san).collect();
+    params
+}
+
+fn pem(params: &CertificateParams) -> String {
+    params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap().replace("\r\n", "\n")
+}
+
+fn wrap(user: &str, pem: &str) -> Value {
+    json!({"metadata": {"name": "csr-1"}, "spec": {
+        "signerName": SIGNER, "username": user, "groups": ["system:nodes", "system:authenticated"],
+        "usages": ["digital signature", "server auth"], "request": STANDARD.encode(pem)}})
+}
+
+pub(in crate::bootstrap) fn request(node: &str, sans: &[&str]) -> Value {
+    let user = format!("system:node:{node}");
+    wrap(&user, &pem(&params(&user, GROUP, sans)))
+}
+
+#[test]
+fn a_node_may_serve_as_itself_and_as_nobody_else() {
+    let good = request("a", &["a", "10.0.0.1"]);
+    assert!(is_waiting(&good));
+    // 10.0.0.1 is claimed by another one, by an address that is written in another way.
+    let taken = "it asks for 10.0.0.1, which the Node mapped-too has too; if that machine is gone: kubectl delete node mapped-too";
+    assert_eq!(verdict(&good), Err(taken.to_owned()));
+    assert_eq!(verdict(&request("a", &["a"])), Ok(()));
+    assert_eq!(
+        verdict(&request("heir", &["heir", "10.0.0.3"])),
+        Ok(()),
+        "nobody has heard from the other one for months"
+    );
+    for (node, sans, why) in [
+        ("a", &["b"][..], "it asks for b, which is not its name"),
+        ("a", &["a", "10.0.0.2"], "it asks for 10.0.0.2, which its Node does not have"),
+        (
+            "thief",
+            &["10.0.0.2"],
+            "it asks for 10.0.0.2, which the Node b has too; if that machine is gone: kubectl delete node b",
+        ),
+        ("proxy", &["10.0.0.100"], "it asks for 10.0.0.100, which is an API server's or a Service's"),
+        ("mapped", &["::ffff:10.96.0.1"], "it asks for 10.96.0.1, which is an API server's or a Service's"),
+        ("localhost", &["localhost"], "it asks for localhost, which is an API server's or a Service's"),
+        (
+            "hook.default.svc",
+            &["hook.default.svc"],
+            "it asks for hook.default.svc, which is an API server's or a Service's",
+        ),
+        ("cp-0", &["cp-0"], "turnup itself gives control-plane hosts what they serve with"),
+        ("a", &[], "it asks for no name and no address"),
+        ("c", &["c"], "there is no such Node"),
+    ] {
+        assert_eq!(verdict(&request(node, sans)), Err(why.to_owned()), "{node} {sans:?}");
+    }
+    assert!(reserved().has_name("Deep.In.API.example.com"), "a wildcard, in any case");
+}
+
+#[test]
+fn nothing_passes_that_could_be_read_in_two_ways() {
+    let user = "system:node:a";
+    let good = pem(&params(user, GROUP, &["a"]));
+    assert_eq!(verdict(&wrap(user, &good)), Ok(()));
+    let bad = pem(&params(user, GROUP, &["10.96.0.1"]));
+    let block = "its request is not one block of PEM";
+    let broken_end = good.replace("END CERTIFICATE REQUEST", "END X");
+    let other_label = good.replace("CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST");
+    let headed = good.replace("REQUEST-----\n", "REQUEST-----\nA: b\n\n");
+    for text in [&format!("{broken_end}{bad}"), &format!("{good}{bad}"), &format!("x\n{good}"), &other_label, &headed] {
+        assert_eq!(verdict(&wrap(user, text)), Err(block.to_owned()), "{text}");
+    }
+    let more = |params: &CertificateParams| verdict(&wrap(user, &pem(params))).unwrap_err();
+    for (subject, group) in [("system:node:b", GROUP), (user, "system:masters")] {
+        let said = more(&params(subject, group, &["a"]));
+        assert_eq!(said, format!("it asks, as O={group}, CN={subject}, for more than a kubelet does"));
+    }
+    let mut twice = params(user, GROUP, &["a"]);
+    twice.distinguished_name.push(DnType::OrganizationalUnitName, "x");
+    assert!(more(&twice).contains("more than a kubelet does"));
+    // A second subjectAltName, and an extension that has nothing to do with names.
+    for oid in [[2, 5, 29, 17], [2, 5, 29, 99]] {
+        let mut params = params(user, GROUP, &["a"]);
+        params
+            .custom_extensions
+            .push(CustomExtension::from_oid_content(&oid, vec![0x30, 0x06, 0x87, 0x04, 10, 96, 0, 1]));
+        more(&params);
+    }
+    // A length in a longer form than need be: one parser takes it, another one goes on to what comes next.
+    let text = good.lines().filter(|line| !line.starts_with("---")).collect::<String>();
+    let mut der = STANDARD.decode(text).unwrap();
+    let oid = der.windows(9).position(|bytes| bytes == EXTENSION_REQUEST).unwrap();
+    assert_eq!((der[oid - 6], der[oid - 4], der[oid + 9]), (0xa0, 0x30, 0x31), "attributes, attribute, set");
+    der.insert(oid + 10, 0x81);
+    let outer = usize::from(der[1] & 0x7f) + 1;
+    let inner = outer + usize::from(der[outer + 2] & 0x7f) + 2;
+    for length in [oid - 5, oid - 3, outer, inner] {
+        der[length] += 1;
+    }
+    let body = STANDARD.encode(&der);
+    let text = format!("-----BEGIN CERTIFICATE REQUEST-----\n{body}\n-----END CERTIFICATE REQUEST-----\n");
+    let said = verdict(&wrap(user, &text)).unwrap_err();
+    assert!(said.contains("more than a kubelet does"), "{said}");
+}
+
+#[test]
+fn other_signers_usages_names_and_decisions_are_left_alone() {
+    let good = || request("a", &["a"]);
+    let mut other = good();
+    other["spec"]["signerName"] = json!("kubernetes.io/kube-apiserver-client-kubelet");
+    assert!(!is_waiting(&other));
+    let mut denied = good();
+    denied["status"] = json!({"conditions": [{"type": "Denied"}]});
+    assert!(!is_waiting(&denied));
+    let with = |field: &str, value: Value| {
+        let mut request = good();
+        request["spec"][field] = value;
+        verdict(&request).unwrap_err()
+    };
+    assert_eq!(with("usages", json!(["client auth", "server auth"])), "it asks for the usage client auth");
+    assert_eq!(with("usages", json!(["digital signature"])), "it does not ask to serve");
+    assert_eq!(with("request", json!("bm9wZQ==")), "its request is not one block of PEM");
+    assert_eq!(with("groups", json!(["system:authenticated"])), "only nodes may ask");
+    assert_eq!(with("username", json!("admin")), "only nodes may ask");
+    for name in ["-x", "--help", "a;reboot", "a\nb", "A", ""] {
+        let mut request = good();
+        request["metadata"]["name"] = json!(name);
+        assert_eq!(verdict(&request), Err("no kubelet gives a request such a name".into()), "{name:?}");
+    }
+}
+
+/// A kubectl that answers from files, and writes down what it approved.
+struct Fake(tempfile::TempDir);
+
+impl Fake {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ncase \"$*\" in\n*signerName*) cat requests ;;\n\
+            *approve*) test ! -e broken || { echo forbidden >&2; exit 1; }; echo \"$*\" >> approved ;;\n*) cat nodes ;;\nesac\n";
+        let program = dir.path().join("kubectl");
+        fs_err::write(&program, script).unwrap();
+        fs_err::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let fake = Self(dir);
+        fake.answer("nodes", &nodes());
+        fake
+    }
+
+    fn answer(&self, name: &str, answer: &Value) {
+        fs_err::write(self.0.path().join(name), answer.to_string()).unwrap();
+    }
+
+    fn kubectl(&self) -> Kubectl {
+        Kubectl::new(self.0.path().join("kubectl"), self.0.path().join("kubeconfig"))
+    }
+}
+
+#[test]
+fn what_may_be_signed_is_approved_and_the_rest_told_once() {
+    let fake = Fake::new();
+    let named = |name: &str, mut request: Value| {
+        request["metadata"]["name"] = json!(name);
+        request
+    };
+    let (good, bad) = (named("csr-good", request("a", &["a"])), named("csr-bad", request("c", &["c"])));
+    fake.answer("requests", &json!({"items": [good, bad, named("-x", request("a", &["a"]))]}));
+    let mut left = BTreeMap::new();
+    let mut look = || approve(&fake.kubectl(), &reserved(), &mut left).unwrap();
+    let approved = "approved csr-good: the node a serves as itself";
+    let alone = "left csr-bad of c alone: there is no such Node";
+    assert_eq!(look(), [alone, "left -x of a alone: no kubelet gives a request such a name", approved]);
+    assert_eq!(look(), [approved], "the rest is not even looked at");
+    let said = fs_err::read_to_string(fake.0.path().join("approved")).unwrap();
+    assert!(said.lines().all(|line| line.ends_with("certificate approve csr-good")), "{said}");
+    // What cannot be approved holds up nothing, and is told once as well.
+    fake.answer("broken", &json!(null));
+    let failed = look();
+    assert!(
+        failed.len() == 1 && failed[0].starts_with("cannot approve csr-good: ") && failed[0].contains("forbidden"),
+        "{failed:?}"
+    );
+    assert!(look().is_empty());
+    fake.answer("requests", &json!({"items": []}));
+    assert!(look().is_empty() && left.is_empty());
+}
