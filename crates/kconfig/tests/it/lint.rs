@@ -103,6 +103,9 @@ fn selects_without_the_dependencies_of_their_target() {
             found("K103", "config NET\n\tbool \"Net\"\nif NET\nconfig T\n\tbool\nendif\nconfig S\n\tbool \"S\"\n\tselect T\n"),
             found("K103", "config A\n\tbool \"A\"\nconfig B\n\tbool \"B\"\nconfig T\n\tbool \"T\"\n\tdepends on A || B\nconfig S\n\tbool \"S\"\n\tselect T\n"),
             found("K103", "config A\n\tbool \"A\"\nconfig T\n\tbool\n\tdepends on !A\nconfig S\n\tbool \"S\"\n\tselect T\n"),
+            found("K103", "choice\n\tprompt \"C\"\nconfig X\n\tbool \"X\"\nconfig Y\n\tbool \"Y\"\nendchoice\nconfig T\n\tbool\n\tdepends on X\nconfig S\n\tbool \"S\"\n\tselect T\n"),
+            found("K103", "choice\n\tprompt \"C\"\nconfig X\n\tbool \"X\"\nconfig Y\n\tbool \"Y\"\nendchoice\nconfig A\n\tbool \"A\"\nconfig T\n\tbool\n\tdepends on A\nconfig S\n\tbool \"S\"\n\tdepends on Y\n\tselect T\n"),
+            found("K103", "config F\n\tstring \"F\"\nconfig N\n\tint \"N\"\nconfig A\n\tbool \"A\"\nconfig T\n\tbool\n\tdepends on A\nconfig S\n\tbool \"S\"\n\tdepends on F = \"x\" && N >= 7\n\tselect T\n"),
             found("K103", "config M\n\tbool \"M\"\n\tmodules\nconfig A\n\ttristate \"A\"\nconfig B\n\ttristate \"B\"\nconfig T\n\tbool\n\tdepends on B\nconfig S\n\tbool \"S\"\n\tdepends on A = m\n\tselect T\n"),
             found("K102", "config A\n\tbool \"A\"\nconfig T\n\tbool\n\tdepends on !A\nconfig S\n\tbool \"S\"\n\tdepends on A\n\tselect T\n"),
         ]
@@ -226,12 +229,18 @@ fn the_catalogue_is_sorted_and_has_every_id_once() {
     assert!(LINTS.iter().all(|lint| lint::find(lint.id) == Some(lint) && !lint.summary.is_empty()));
 }
 
-/// Bools that depend on, select and imply each other at random, later ones on earlier ones.
+/// Bools that depend on, select and imply each other at random, later ones on earlier ones; the first two may be a choice.
 fn any_tree() -> impl Strategy<Value = String> {
     let line = (0..5_usize, any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4_usize);
-    prop::collection::vec((any::<bool>(), prop::collection::vec(line, 0..4)), 2..9).prop_map(|entries| {
+    let entries = prop::collection::vec((any::<bool>(), prop::collection::vec(line, 0..4)), 2..9);
+    (prop::bool::weighted(0.3), entries).prop_map(|(is_choice, entries)| {
         let mut text = String::new();
-        for (at, (shown, lines)) in entries.iter().enumerate() {
+        let mut rest = &entries[..];
+        if is_choice {
+            text.push_str("choice\n\tprompt \"C\"\nconfig S0\n\tbool \"P\"\nconfig S1\n\tbool \"P\"\nendchoice\n");
+            rest = &entries[2..];
+        }
+        for (at, (shown, lines)) in (entries.len() - rest.len()..).zip(rest) {
             writeln!(text, "config S{at}\n\tbool{}", if *shown { " \"P\"" } else { "" }).unwrap();
             for (what, first, second, shape) in lines.iter().filter(|_| at > 0) {
                 let (a, b) = (first.index(at), second.index(at));
@@ -261,8 +270,15 @@ fn every_configuration(tree: &kconfig::Tree, mut visit: impl FnMut(&kconfig::Con
         .collect();
     for bits in 0..1_u32 << shown.len() {
         let mut config = kconfig::Config::new(tree);
-        for (at, symbol) in shown.iter().enumerate() {
-            config.assign(*symbol, if bits >> at & 1 == 1 { "y" } else { "n" }).unwrap();
+        let values = || shown.iter().enumerate().map(|(at, symbol)| (*symbol, bits >> at & 1 == 1));
+        for (symbol, on) in values().filter(|(symbol, _)| tree.get(*symbol).choice.is_none()) {
+            config.assign(symbol, if on { "y" } else { "n" }).unwrap();
+        }
+        // Of a choice one is on in any case.
+        for (symbol, _) in values().filter(|(_, on)| *on) {
+            if let Some(choice) = tree.get(symbol).choice {
+                config.set_choice(choice, symbol).unwrap();
+            }
         }
         visit(&config);
     }

@@ -3,7 +3,7 @@
 use super::compare::Verdict;
 use super::{ANY, Assignment, Facts, N, Set, Y, has_prompt};
 use crate::config::Config;
-use crate::expr::{Atom, Expr, ExprId};
+use crate::expr::{Atom, Compare, Expr, ExprId};
 use crate::tree::{Selection, SymbolId};
 use crate::value::Tri;
 
@@ -48,8 +48,8 @@ impl<'t> Facts<'t> {
         })
     }
 
-    /// What a person would answer to come to what is known. Whether it does come to that is the evaluator's to say: what
-    /// defaults make of it all, and what numbers and texts are, is not among the facts.
+    /// What a person would answer to come to what is known. Whether it does come to that is the evaluator's to say:
+    /// what defaults make of it all is not among the facts.
     fn configure(&self) -> Config<'t> {
         let mut config = Config::new(self.tree);
         let known = self.trail.iter().map(|(symbol, _)| *symbol).filter(|id| has_prompt(self.tree, self.tree.get(*id)));
@@ -63,12 +63,30 @@ impl<'t> Facts<'t> {
             let value = [(N, Tri::N), (Y, Tri::Y)].into_iter().find(|(set, _)| domain & set != 0);
             config.assign(id, value.map_or(Tri::M, |(_, value)| value).as_str()).ok();
         }
-        for id in members {
-            if let Some(choice) = self.tree.get(id).choice.filter(|_| self.domain(id) & N == 0) {
-                config.set_choice(choice, id).ok();
-            }
+        for (symbol, text) in self.given.iter().filter_map(|(expr, positive)| self.find_text(*expr, *positive)) {
+            config.assign(symbol, text).ok();
+        }
+        // One that is known to be on, or, where one is known to be off, another one.
+        for choice in members.into_iter().filter_map(|id| self.tree.get(id).choice) {
+            let members = self.tree.choice(choice).members.iter().copied();
+            let mut open: Vec<SymbolId> = members.filter(|member| self.domain(*member) != N).collect();
+            open.sort_by_key(|member| self.domain(*member) & N != 0);
+            open.into_iter().find(|member| config.set_choice(choice, *member).is_ok());
         }
         config
+    }
+
+    /// The number or text with which a comparison holds, where it names one.
+    fn find_text(&self, expr: ExprId, positive: bool) -> Option<(SymbolId, &'t str)> {
+        let Expr::Compare(operator, left, right) = self.tree.expr(expr) else { return None };
+        let operator = if positive { operator } else { operator.inverse() };
+        match (left, right) {
+            (Atom::Symbol(symbol), Atom::Text(text)) | (Atom::Text(text), Atom::Symbol(symbol)) => {
+                let includes = matches!(operator, Compare::Equal | Compare::LessEqual | Compare::GreaterEqual);
+                includes.then(|| (symbol, self.tree.text(text)))
+            }
+            _ => None,
+        }
     }
 
     fn find_refutation(&self, expr: ExprId, positive: bool) -> Option<Assignment> {
