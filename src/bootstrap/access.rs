@@ -7,13 +7,17 @@ use super::steps::{Node, kubectl};
 use super::{ban, belongings, user_data};
 
 /// Two that stand for all of the manifest: that of hosts, and that of whoever approves with what their kubelets serve.
-const ROLE_BINDINGS: [&str; 2] = [
-    "clusterrolebinding.rbac.authorization.k8s.io/turnup:node-bootstrapper",
-    "clusterrolebinding.rbac.authorization.k8s.io/turnup:serving-approver",
-];
+const ROLE_BINDINGS: [&str; 2] =
+    ["clusterrolebinding/turnup:node-bootstrapper", "clusterrolebinding/turnup:serving-approver"];
 
 /// Joining, renewal, and calls to kubelets; the tokens of groups, and the rights of whoever approves with what their kubelets serve.
 pub(super) struct Access(pub(super) Node);
+
+/// kubectl names an object with all of its kind.
+fn names(there: &str, object: &str) -> bool {
+    let name = object.trim_start_matches(|letter| letter != '/');
+    there.lines().any(|line| line.ends_with(name))
+}
 
 impl Action for Access {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
@@ -31,7 +35,7 @@ impl Action for Access {
         let [hosts, approver] = ROLE_BINDINGS;
         let there = kubectl.run(&["get", hosts, approver, binding, policy, "--ignore-not-found", "--output=name"]);
         let there = there.unwrap_or_default();
-        if ROLE_BINDINGS.iter().any(|binding| !there.lines().any(|name| name == *binding)) {
+        if ROLE_BINDINGS.iter().any(|binding| !names(&there, binding)) {
             return Ok(Proof::Gone("the role bindings are missing".into()));
         }
         if ban::is_among(&there) {

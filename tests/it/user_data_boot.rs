@@ -219,6 +219,8 @@ fn a_host_joins_by_its_user_data_alone() {
     looks_as_it_should(&site);
     its_kubelet_serves(&site);
     a_thief_does_not(&site);
+    site.kubectl(&["delete", "clusterrolebinding", "turnup:serving-approver"]);
+    assert!(site.ok(&["bootstrap"]).err.contains("the role bindings are missing"));
     site.ok(&["down", "--yes"]);
 }
 
