@@ -49,11 +49,6 @@ fn is_heeded(kubectl: &Kubectl) -> bool {
     asked.is_err_and(|error| error.evidence_lines().iter().any(|line| line.contains(NAME)))
 }
 
-/// Whether it is among these objects, one a line.
-pub(super) fn is_among(names: &str) -> bool {
-    names.lines().any(|name| name.ends_with(&format!("/{NAME}")))
-}
-
 /// Lets everything come again, where it was declared.
 pub(super) fn lift(kubectl: &Kubectl, cx: &Cx) -> Result<()> {
     let deleted = kubectl.run(&["delete", OBJECTS[0], OBJECTS[1], "--ignore-not-found"])?;

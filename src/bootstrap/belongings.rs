@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::exec::signals;
 use crate::phase::Cx;
-use crate::provision::{Handoff, hold_data};
+use crate::provision::Handoff;
 
 use super::api::{KUBECONFIG, Kubectl};
 use super::ban;
@@ -92,8 +92,8 @@ struct Left {
 /// because a `down` came as far as the machines. A cluster that does not answer is asked again for as long as `patience` lasts.
 pub fn find_belongings(cluster: &Cluster, patience: Duration) -> Result<Belongings> {
     let Some(handoff) = cluster.find_handoff()? else { return Ok(Belongings::default()) };
-    let steps = cluster.store.state()?.steps;
-    let never_answered = hold_data(cluster)? && !steps.keys().any(|step| step.starts_with("bootstrap/access"));
+    let state = cluster.store.state()?;
+    let never_answered = state.has_ended("bootstrap/") && !state.has_ended("bootstrap/access");
     if WITHOUT_CLOUD.contains(&handoff.target.as_str()) || cluster.store.read(KUBECONFIG)?.is_none() || never_answered {
         return Ok(Belongings::default());
     }

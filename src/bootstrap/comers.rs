@@ -164,18 +164,11 @@ mod tests {
         );
     }
 
-    /// A kubectl of few words.
     #[test]
     fn hosts_are_waited_for_and_what_their_kubelets_serve_with() {
-        let dir = tempfile::tempdir().unwrap();
-        let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ncase \"$*\" in\n*signerName*) cat requests ;;\n*) cat nodes ;;\nesac\n";
-        let program = dir.path().join("kubectl");
-        fs_err::write(&program, script).unwrap();
-        fs_err::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let answer = |name: &str, items: &[&Value]| {
-            fs_err::write(dir.path().join(name), json!({"items": items}).to_string()).unwrap();
-        };
-        let kubectl = Kubectl::new(program, dir.path().join("kubeconfig"));
+        let fake = serving::tests::Fake::new();
+        let answer = |name: &str, items: &[&Value]| fake.answer(name, &json!({"items": items}));
+        let kubectl = fake.kubectl();
         let look = |size: u32| look(&kubectl, &[group("web", size, None, None)], &Reserved::default()).unwrap();
         let mut host = serving::tests::node("web-1", "10.0.0.1");
         host["metadata"]["labels"] = json!({GROUP: "web"});

@@ -123,8 +123,7 @@ impl Completion<'_> {
         let has_workers = come_alone || self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
         let api_here = self.find_api_here(seat.role);
         let assets = Assets::find(self.cluster, &seat)?;
-        let may_approve = seat.role == Role::ControlPlane && user_data::has_comers(self.cluster)?;
-        let approver = may_approve.then(|| Reserved::list(&self.cluster.settings, self.handoff)).transpose()?;
+        let approver = Reserved::list_for(seat.role, self.cluster, self.handoff)?;
         let (cluster, artifacts) = (self.cluster, self.artifacts);
         Ok(Outfit { cluster, artifacts, seat, facts, has_workers, api_here, assets, approver })
     }

@@ -33,7 +33,7 @@ use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::retire::Retire;
 use super::serving::Reserved;
-use super::{token, user_data};
+use super::token;
 
 /// The phase for the hosts of the hand-off.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -355,9 +355,7 @@ impl Action for Compute {
         } else {
             json!(host)
         };
-        let approves = host.role == Role::ControlPlane && user_data::has_comers(cluster)?;
-        let refused =
-            if approves { Reserved::list(&cluster.settings, &self.0.handoff)?.join(" ") } else { String::new() };
+        let refused = Reserved::list_for(host.role, cluster, &self.0.handoff)?.unwrap_or_default().join(" ");
         Ok(cluster
             .inputs(&["phase1.cluster_name", "phase2."])
             .with("refused to kubelets", refused)

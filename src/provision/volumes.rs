@@ -39,7 +39,7 @@ fn without_key(address: &str) -> &str {
 
 /// Whether etcd may have written something already: before the second phase has begun there is nothing on its volumes.
 pub fn hold_data(cluster: &Cluster) -> Result<bool> {
-    Ok(cluster.store.state()?.steps.keys().any(|step| step.starts_with("bootstrap/")))
+    Ok(cluster.store.state()?.has_ended("bootstrap/"))
 }
 
 /// What becomes of the data on a volume.

@@ -57,6 +57,12 @@ impl Default for State {
 }
 
 impl State {
+    /// Whether a step has ended well whose id begins so: `bootstrap/`.
+    #[must_use]
+    pub fn has_ended(&self, start: &str) -> bool {
+        self.steps.keys().any(|step| step.starts_with(start))
+    }
+
     /// Takes in the lines that came after this snapshot.
     #[must_use]
     pub fn replay(mut self, lines: &[Line]) -> Self {

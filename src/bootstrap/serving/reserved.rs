@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::cluster::ClusterSettings;
+use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::Network;
 use crate::error::Result;
-use crate::provision::Handoff;
+use crate::provision::{Handoff, Role};
 
 use super::super::control_plane::api_names;
+use super::super::user_data;
 
 /// Names, addresses and networks that are taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,16 @@ pub(in crate::bootstrap) struct Reserved {
 }
 
 impl Reserved {
+    /// What a host of this role refuses, where it approves at all: the control plane of a cluster to which hosts come by themselves.
+    pub(in crate::bootstrap) fn list_for(
+        role: Role,
+        cluster: &Cluster,
+        handoff: &Handoff,
+    ) -> Result<Option<Vec<String>>> {
+        let approves = role == Role::ControlPlane && user_data::has_comers(cluster)?;
+        approves.then(|| Self::list(&cluster.settings, handoff)).transpose()
+    }
+
     /// Those of this cluster, as [`Reserved::parse`] reads them.
     pub(in crate::bootstrap) fn list(settings: &ClusterSettings, handoff: &Handoff) -> Result<Vec<String>> {
         let services =

@@ -185,10 +185,10 @@ fn other_signers_usages_names_and_decisions_are_left_alone() {
 }
 
 /// A kubectl that answers from files, and writes down what it approved.
-struct Fake(tempfile::TempDir);
+pub(in crate::bootstrap) struct Fake(tempfile::TempDir);
 
 impl Fake {
-    fn new() -> Self {
+    pub(in crate::bootstrap) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ncase \"$*\" in\n*signerName*) cat requests ;;\n\
             *approve*) test ! -e broken || { echo forbidden >&2; exit 1; }; echo \"$*\" >> approved ;;\n*) cat nodes ;;\nesac\n";
@@ -200,11 +200,11 @@ impl Fake {
         fake
     }
 
-    fn answer(&self, name: &str, answer: &Value) {
+    pub(in crate::bootstrap) fn answer(&self, name: &str, answer: &Value) {
         fs_err::write(self.0.path().join(name), answer.to_string()).unwrap();
     }
 
-    fn kubectl(&self) -> Kubectl {
+    pub(in crate::bootstrap) fn kubectl(&self) -> Kubectl {
         Kubectl::new(self.0.path().join("kubectl"), self.0.path().join("kubeconfig"))
     }
 }
