@@ -85,7 +85,7 @@ fn looks() -> Vec<Fault> {
                 Class::Transient,
                 &["provision/hosts failed", "1 of 2 hosts", "h1: cannot reach", "No route to host"],
             ),
-        Fault::new("the host's clock stands still").made(look(json!({"clock_ahead": -86_400.0}))).healed(heal).fails(
+        Fault::new("the host's clock stands still").made(look(json!({"clock_ahead": -86_450.0}))).healed(heal).fails(
             Class::Person,
             &["provision/hosts failed", "h1: its clock is 864", "s behind this machine's", "timedatectl"],
         ),
