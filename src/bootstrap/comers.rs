@@ -102,7 +102,7 @@ impl Action for Comers {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
-        let reserved = Reserved::parse(&Reserved::list(&self.0.cluster.settings, &self.0.handoff)?);
+        let reserved = Reserved::of(&self.0.cluster.settings, &self.0.handoff)?;
         let mut told = Vec::new();
         loop {
             let missing = look(&kubectl, &self.0.handoff.groups, &reserved)?;

@@ -36,6 +36,6 @@ pub use api::{KUBECONFIG, Kubectl};
 pub use forecast::forecast;
 pub(crate) use kubelet::shared_disk_thresholds;
 pub use outfit::Group;
-pub use serving::keep_approving;
+pub use serving::{Unserved, find_unserved, keep_approving};
 pub use steps::{kubectl, phase, write_kubeconfig};
 pub use user_data::provision_phase;

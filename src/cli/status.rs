@@ -79,11 +79,12 @@ impl Overview {
     }
 
     pub(super) fn print(&self, printer: &Printer) -> Result<()> {
-        let Live { nodes, addons } = &self.live;
+        let Live { nodes, unserved, addons } = &self.live;
         if printer.is_json() {
-            let kubeconfig = &self.kubeconfig;
-            return printer
-                .json(&json!({"schema": status::SCHEMA, "nodes": nodes, "addons": addons, "kubeconfig": kubeconfig}));
+            return printer.json(&json!({
+                "schema": status::SCHEMA, "nodes": nodes, "unserved": unserved, "addons": addons,
+                "kubeconfig": self.kubeconfig,
+            }));
         }
         printer.line(&status::render_live(&self.live))?;
         printer.line(&format!("export KUBECONFIG={}", shell_words::quote(&self.kubeconfig)))

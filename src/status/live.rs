@@ -1,10 +1,10 @@
-//! What the API says: nodes and addons.
+//! What the API says: nodes, kubelets that cannot serve, and addons.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::artifacts::Obtained;
-use crate::bootstrap::{KUBECONFIG, kubectl};
+use crate::bootstrap::{KUBECONFIG, Unserved, find_unserved, kubectl};
 use crate::cluster::Cluster;
 use crate::error::Result;
 
@@ -39,6 +39,8 @@ pub struct Addon {
 pub struct Live {
     /// The nodes.
     pub nodes: Vec<Node>,
+    /// The kubelets that ask in vain for a certificate to serve with.
+    pub unserved: Vec<Unserved>,
     /// The addons.
     pub addons: Vec<Addon>,
 }
@@ -52,6 +54,7 @@ impl Live {
         let workloads = kubectl.get(&["daemonsets,deployments", "--namespace=kube-system", selector])?;
         Ok(Self {
             nodes: items(&nodes).iter().map(Node::read).collect(),
+            unserved: find_unserved(cluster, &kubectl)?,
             addons: items(&workloads).iter().map(Addon::read).collect(),
         })
     }

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::artifacts::Obtained;
-use crate::bootstrap::KUBECONFIG;
+use crate::bootstrap::{KUBECONFIG, Unserved};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::state::{Holder, Store};
@@ -51,6 +51,8 @@ pub struct Status {
     pub phases: Vec<PhaseStatus>,
     /// The nodes as the API has them; nothing where it was not asked.
     pub nodes: Option<Vec<Node>>,
+    /// The kubelets that ask in vain for a certificate to serve with; nothing where the API was not asked.
+    pub unserved: Option<Vec<Unserved>>,
     /// The addons as the API has them; nothing where it was not asked.
     pub addons: Option<Vec<Addon>>,
     /// Every certificate here and on the hosts that answered.
@@ -114,7 +116,9 @@ impl Status {
         });
         let away = api.is_err();
         match api {
-            Ok(Some(live)) => (status.nodes, status.addons) = (Some(live.nodes), Some(live.addons)),
+            Ok(Some(Live { nodes, unserved, addons })) => {
+                (status.nodes, status.unserved, status.addons) = (Some(nodes), Some(unserved), Some(addons));
+            }
             Ok(None) => {}
             Err(error) => status.gaps.push(Gap::new("the API", error)),
         }
@@ -158,6 +162,7 @@ impl Status {
             lock,
             phases: Vec::new(),
             nodes: None,
+            unserved: None,
             addons: None,
             certificates,
             versions: Versions { turnup: env!("CARGO_PKG_VERSION"), artifacts, ..Versions::default() },

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+use crate::bootstrap::Unserved;
 use crate::phase::Condition;
 use crate::report::Table;
 
@@ -22,6 +23,7 @@ pub fn render(status: &Status) -> String {
     if let Some(nodes) = &status.nodes {
         parts.push(self::nodes(nodes));
     }
+    parts.extend(status.unserved.as_deref().map(unserved));
     if let Some(addons) = &status.addons {
         parts.push(self::addons(addons));
     }
@@ -36,10 +38,10 @@ pub fn render(status: &Status) -> String {
     parts.join("\n")
 }
 
-/// Nodes and addons alone.
+/// What the API says alone.
 #[must_use]
 pub fn render_live(live: &Live) -> String {
-    let parts = [nodes(&live.nodes), addons(&live.addons)];
+    let parts = [nodes(&live.nodes), unserved(&live.unserved), addons(&live.addons)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
@@ -50,6 +52,20 @@ fn nodes(nodes: &[Node]) -> String {
         table.row([&node.name, &node.status, &node.role, &node.address, &node.version]);
     }
     table.render()
+}
+
+/// The kubelets that cannot serve, and why; nothing where all can.
+fn unserved(unserved: &[Unserved]) -> String {
+    if unserved.is_empty() {
+        return String::new();
+    }
+    let line = |Unserved { node, request, why }: &Unserved| {
+        let why = why.as_deref().unwrap_or("it waits to be approved");
+        // Others chose all of it.
+        format!("{node}: {request}: {why}").replace(char::is_control, "?")
+    };
+    let lines: Vec<String> = unserved.iter().map(line).collect();
+    format!("without a certificate to serve logs and exec with:\n{}", listed(&lines, "kubelets"))
 }
 
 /// The table of addons; nothing where there is none.
@@ -277,6 +293,23 @@ mod tests {
         {
             assert_eq!(span(seconds), expected);
         }
+    }
+
+    #[test]
+    fn kubelets_that_cannot_serve_are_named_with_the_reason() {
+        assert_eq!(unserved(&[]), "");
+        let mut all = vec![Unserved { node: "web-\x1b7".into(), request: "csr-1".into(), why: None }];
+        all.resize(
+            7,
+            Unserved { node: "web-8".into(), request: "csr-2".into(), why: Some("there is no such Node".into()) },
+        );
+        let text = unserved(&all);
+        assert!(
+            text.starts_with("without a certificate to serve logs and exec with:\n  web-?7: csr-1: it waits"),
+            "{text}"
+        );
+        assert!(text.contains("\n  web-8: csr-2: there is no such Node\n"), "{text}");
+        assert!(text.ends_with("  and 2 more kubelets (all with --output json)\n"), "{text}");
     }
 
     #[test]

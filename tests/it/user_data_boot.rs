@@ -246,7 +246,7 @@ fn its_kubelet_serves(site: &Site) {
     }
 }
 
-/// A node that asks for the API server's address among Services gets no certificate, and the reason is in the journal.
+/// A node that asks for the API server's address among Services gets no certificate; the reason is in the journal and in the status.
 fn a_thief_does_not(site: &Site) {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
@@ -268,6 +268,10 @@ fn a_thief_does_not(site: &Site) {
     let requests = serving_requests(site);
     let thief = requests.iter().find(|request| request["metadata"]["name"] == "thief").unwrap();
     assert!(thief["status"]["conditions"].is_null(), "{thief:#}");
+    let status: Value = serde_json::from_str(&site.ok(&["status", "--output", "json"]).out).unwrap();
+    let told = status["unserved"].as_array().unwrap().iter().find(|one| one["request"] == "thief").unwrap();
+    assert_eq!(told["node"], NODE);
+    assert!(told["why"].as_str().unwrap().starts_with("it asks for 10.96.0.1, which is an API server"), "{told}");
 }
 
 /// What is on the host, and what is not.

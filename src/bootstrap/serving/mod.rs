@@ -13,8 +13,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
 
@@ -46,6 +48,28 @@ pub(super) struct Request {
     pub(super) node: String,
     /// Why it must not be signed, if so.
     pub(super) verdict: Verdict,
+}
+
+/// A kubelet that asked for a certificate to serve with and has none: there are no logs of its pods, and no `exec`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Unserved {
+    /// The name of the node, or whoever else asked.
+    pub node: String,
+    /// The name of its request.
+    pub request: String,
+    /// Why nobody approves it; nothing where it only waits.
+    pub why: Option<String>,
+}
+
+/// The kubelets that ask in vain, as the API of this cluster has them; none without a hand-off, from which comes what is reserved.
+///
+/// # Errors
+/// That the API does not answer.
+pub fn find_unserved(cluster: &Cluster, kubectl: &Kubectl) -> Result<Vec<Unserved>> {
+    let Some(handoff) = cluster.find_handoff()? else { return Ok(Vec::new()) };
+    let reserved = Reserved::of(&cluster.settings, &handoff)?;
+    let requests = find_requests(kubectl, &reserved)?.into_iter();
+    Ok(requests.map(|Request { name, node, verdict }| Unserved { node, request: name, why: verdict.err() }).collect())
 }
 
 /// The requests that wait, and whether they may be signed.

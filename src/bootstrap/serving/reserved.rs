@@ -31,8 +31,13 @@ impl Reserved {
         approves.then(|| Self::list(&cluster.settings, handoff)).transpose()
     }
 
+    /// Those of this cluster.
+    pub(in crate::bootstrap) fn of(settings: &ClusterSettings, handoff: &Handoff) -> Result<Self> {
+        Ok(Self::parse(&Self::list(settings, handoff)?))
+    }
+
     /// Those of this cluster, as [`Reserved::parse`] reads them.
-    pub(in crate::bootstrap) fn list(settings: &ClusterSettings, handoff: &Handoff) -> Result<Vec<String>> {
+    fn list(settings: &ClusterSettings, handoff: &Handoff) -> Result<Vec<String>> {
         let services =
             [".svc".to_owned(), format!(".svc.{}", settings.cluster_domain), settings.service_cidr.to_string()];
         let mut all = BTreeSet::from(services);
@@ -43,7 +48,7 @@ impl Reserved {
     }
 
     /// Names, addresses and networks as text. A wildcard stands for what it covers, and for what is below that.
-    pub(in crate::bootstrap) fn parse(list: &[String]) -> Self {
+    pub(super) fn parse(list: &[String]) -> Self {
         let mut reserved = Self::default();
         for text in list {
             if let Ok(address) = text.parse::<IpAddr>() {
