@@ -67,29 +67,61 @@ pub fn resume_url(url: &str, to: &Path, watch: &dyn Watch) -> Result<(Digest, u6
     Ok((digest, there))
 }
 
+/// What a server says of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It gives it away.
+    Served,
+    /// It does not have it.
+    Missing,
+    /// It does not say: who asks may not know. Some answer so for what they do not have.
+    Denied,
+}
+
+/// Whether a server has the blob with this digest (hexadecimal), below the address of a mirror. One byte is asked for, in the way in which
+/// hosts fetch: not every server knows how to answer without sending.
+///
+/// # Errors
+/// That nobody answers, or neither with the file nor with a refusal.
+pub fn find_blob(mirror: &str, digest: &str) -> Result<Presence> {
+    let url = format!("{}/sha256/{digest}", mirror.trim_end_matches('/'));
+    let status = call(&url, Some("bytes=0-0".into()))?.status();
+    match status.as_u16() {
+        404 | 410 => Ok(Presence::Missing),
+        401 | 403 => Ok(Presence::Denied),
+        _ if status.is_success() => Ok(Presence::Served),
+        _ => Err(refusal(&url, status)),
+    }
+}
+
 fn interrupted(url: &str, error: std::io::Error) -> Error {
     Error::transient(format!("{} stopped in the middle", without_credentials(url))).source(error)
 }
 
 /// The answer, from this byte on if the server can.
 fn ask(url: &str, from: u64) -> Result<ureq::http::Response<ureq::Body>> {
-    let shown = without_credentials(url);
-    let request = AGENT.get(url);
-    let request = if from == 0 { request } else { request.header("Range", format!("bytes={from}-")) };
-    let response = request
-        .call()
-        .map_err(|error| Error::new(class_of(&error), format!("{shown} cannot be reached")).source(error))?;
+    let response = call(url, (from > 0).then(|| format!("bytes={from}-")))?;
     let status = response.status();
     if status.as_u16() == 416 {
         // All of it is there already, or another file has this address now: without the range the answer tells.
         return ask(url, 0);
     }
-    if !status.is_success() {
-        let busy = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
-        let class = if busy { Class::Transient } else { Class::Permanent };
-        return Err(Error::new(class, format!("{shown} answered {status}")));
-    }
-    Ok(response)
+    if status.is_success() { Ok(response) } else { Err(refusal(url, status)) }
+}
+
+/// Whatever the server answers.
+fn call(url: &str, range: Option<String>) -> Result<ureq::http::Response<ureq::Body>> {
+    let request = AGENT.get(url);
+    let request = range.into_iter().fold(request, |request, range| request.header("Range", range));
+    let away =
+        |error| Error::new(class_of(&error), format!("{} cannot be reached", without_credentials(url))).source(error);
+    request.call().map_err(away)
+}
+
+fn refusal(url: &str, status: ureq::http::StatusCode) -> Error {
+    let busy = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
+    let class = if busy { Class::Transient } else { Class::Permanent };
+    Error::new(class, format!("{} answered {status}", without_credentials(url)))
 }
 
 fn pour(

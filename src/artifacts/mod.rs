@@ -30,7 +30,7 @@ mod watch;
 
 pub use cache::{Cache, Health};
 pub use digest::{Digest, NotADigest};
-pub use download::resume_url;
+pub use download::{Presence, find_blob, resume_url};
 pub use export::export_mirror;
 pub use host_root::host_root_digest;
 pub use image::image_tar;

@@ -265,6 +265,14 @@ impl Complete {
         self.blobs.iter().any(|dir| std::path::Path::new(dir).join(sha256).is_file())
     }
 
+    /// What people call the artifact with this sha256.
+    #[must_use]
+    pub fn name_of(&self, sha256: &str) -> &str {
+        let binary = self.binaries.iter().find(|binary| binary.sha256 == sha256).map(|binary| binary.name.as_str());
+        let image = || self.images.iter().find(|image| image.sha256 == sha256).map(|image| image.reference.as_str());
+        binary.or_else(image).unwrap_or_default()
+    }
+
     /// The artifacts that the node needs, by sha256.
     pub fn artifacts(&self) -> impl Iterator<Item = &str> {
         let binaries = self.binaries.iter().map(|binary| binary.sha256.as_str());

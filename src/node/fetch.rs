@@ -30,7 +30,7 @@ pub(super) fn fetch_missing(complete: &Complete, url: &str, out: &mut dyn Write)
     missing.sort_unstable();
     missing.dedup();
     let wanted = |sha256: &str| Wanted {
-        name: name_of(complete, sha256).to_owned(),
+        name: complete.name_of(sha256).to_owned(),
         url: format!("{}/sha256/{sha256}", url.trim_end_matches('/')),
         sha256: sha256.to_owned(),
     };
@@ -85,12 +85,6 @@ struct Wanted {
     name: String,
     url: String,
     sha256: String,
-}
-
-fn name_of<'c>(complete: &'c Complete, sha256: &str) -> &'c str {
-    let binary = complete.binaries.iter().find(|binary| binary.sha256 == sha256).map(|binary| binary.name.as_str());
-    let image = || complete.images.iter().find(|image| image.sha256 == sha256).map(|image| image.reference.as_str());
-    binary.or_else(image).unwrap_or_default()
 }
 
 /// Where what was fetched goes.

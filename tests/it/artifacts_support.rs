@@ -164,6 +164,8 @@ pub(crate) enum Reply {
     Slow(Vec<u8>, Duration),
     /// A status and no file.
     Status(&'static str),
+    /// That depends on the path.
+    By(fn(&str) -> Reply),
 }
 
 /// A web server on loopback that gives the same reply to every request.
@@ -194,11 +196,16 @@ impl Server {
     }
 }
 
-fn answer(mut stream: TcpStream, reply: &Reply, hits: &AtomicUsize, paths: &Mutex<Vec<String>>) {
+fn answer(stream: TcpStream, reply: &Reply, hits: &AtomicUsize, paths: &Mutex<Vec<String>>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let request = lines.next().unwrap().unwrap();
     while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
-    paths.lock().unwrap().push(request.split(' ').nth(1).unwrap().to_owned());
+    let path = request.split(' ').nth(1).unwrap();
+    paths.lock().unwrap().push(path.to_owned());
+    send(stream, reply, path, hits);
+}
+
+fn send(mut stream: TcpStream, reply: &Reply, path: &str, hits: &AtomicUsize) {
     let (bytes, sent) = match reply {
         Reply::Status(status) => {
             hits.fetch_add(1, Ordering::SeqCst);
@@ -207,6 +214,7 @@ fn answer(mut stream: TcpStream, reply: &Reply, hits: &AtomicUsize, paths: &Mute
         }
         Reply::Bytes(bytes) | Reply::Slow(bytes, _) => (bytes, bytes.len()),
         Reply::Half(bytes) | Reply::Stall(bytes) => (bytes, bytes.len() / 2),
+        Reply::By(choose) => return send(stream, &choose(path), path, hits),
     };
     write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len()).unwrap();
     stream.flush().unwrap();

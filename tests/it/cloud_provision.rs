@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::artifacts_support::{Reply, Server};
 use crate::cli_support::{Desk, Outcome, finish};
 use crate::cloud_support::{mirror, profiles};
 use crate::driver_custom::{by_hand, has_terraform};
@@ -42,8 +43,8 @@ impl Site {
         fs_err::set_permissions(desk.path("bin/ssh"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         mirror(&desk.path("mirror"), target, None);
         let site = Self { desk, name: String::new() };
-        let url = "phase1.user_data.artifacts_url=https://mirror.example.com/turnup";
-        site.ok(&["config", "set", url, "phase1.terraform.provider_mirror=mirror"]);
+        let place = artifacts_url(Reply::Bytes(vec![0]));
+        site.ok(&["config", "set", &place, "phase1.terraform.provider_mirror=mirror"]);
         let name = site.ok(&["config", "get", "phase1.cluster_name"]).out.trim().to_owned();
         Self { name, ..site }
     }
@@ -78,6 +79,11 @@ impl Site {
         let lines = plan.lines().filter_map(|line| line.trim_start().split_once("  resource "));
         lines.map(|(sign, address)| format!("{} {address}", sign.trim())).collect()
     }
+}
+
+/// The setting of a place that answers so to whoever fetches, for as long as the tests run.
+fn artifacts_url(reply: Reply) -> String {
+    format!("phase1.user_data.artifacts_url={}/turnup", Server::new(reply).url)
 }
 
 /// Every file below a directory with its text.
@@ -170,6 +176,40 @@ fn azure_from_nothing_to_hosts_and_back() {
     if has_terraform() {
         live("azure", "single", "azurerm_orchestrated_virtual_machine_scale_set.public_fixed[\"workers\"]");
     }
+}
+
+#[test]
+fn what_hosts_would_fetch_in_vain_is_named_before_anything_is_made() {
+    if !has_terraform() {
+        return;
+    }
+    let some = |path: &str| {
+        let last = path.bytes().last().unwrap();
+        if last.is_ascii_digit() { Reply::Bytes(vec![0]) } else { Reply::Status("403 Forbidden") }
+    };
+    let site = Site::new("gce", "single");
+    for reply in [Reply::Status("404 Not Found"), Reply::By(some)] {
+        site.set(&artifacts_url(reply));
+        let refused = site.run(&["provision"]);
+        assert_eq!(refused.code, 4, "{}", refused.err);
+        assert!(refused.err.contains("files that hosts will fetch are not at http://127.0.0.1:"), "{}", refused.err);
+        assert!(refused.err.contains(": sha256/"), "{}", refused.err);
+        assert!(
+            refused.err.contains("next: turnup artifacts export DIR, and copy all of DIR there"),
+            "{}",
+            refused.err
+        );
+        assert!(!site.desk.path(&format!(".turnup/{}/provision/terraform.tfstate", site.name)).exists());
+    }
+    site.set(&artifacts_url(Reply::Status("403 Forbidden")));
+    let remark = "lets this machine read nothing, and hosts have no login there either";
+    let made = site.ok(&["provision"]).err;
+    assert!(made.contains(remark), "{made}");
+    site.set("phase1.user_data.artifacts_url=http://127.0.0.1:1/turnup");
+    let made = site.ok(&["provision"]).err;
+    let remark = "whether hosts will find what they fetch cannot be seen from here: http://127.0.0.1:1/turnup/sha256/";
+    assert!(made.contains(remark), "{made}");
+    assert!(site.ok(&["provision"]).err.contains("0 ran"), "what is made is not asked for again");
 }
 
 /// Hosts without public addresses behind a bastion and load balancers, as far as the hand-off.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::artifacts_support::{Reply, Server};
 use crate::cloud_support::mirror;
 use crate::cluster_disk::Disk;
 use crate::cluster_support::{Site, can_make_hosts, sh};
@@ -25,7 +26,7 @@ fn configure(site: &Site) {
     let config = json!({"phase1": {
         "cluster_name": "far", "cloud_provider": "gce", "num_nodes": 0, "gce": {"project": "a-project"},
         "ssh_user": "root", "ssh": {"private_key_file": key}, "terraform": {"provider_mirror": "mirror"},
-        "user_data": {"artifacts_url": "https://mirror.example.com"},
+        "user_data": {"artifacts_url": Server::new(Reply::Bytes(vec![0])).url},
     }});
     fs_err::write(site.dir.join("far.json"), config.to_string()).unwrap();
     mirror(&site.dir.join("mirror"), "gce", Some(ADDRESS));

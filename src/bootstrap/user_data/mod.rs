@@ -7,6 +7,7 @@ mod cloud_init;
 mod groups;
 mod ignition;
 mod piece;
+mod source;
 mod step;
 
 use std::path::Path;
@@ -121,9 +122,9 @@ fn render_with(
     pass: Option<&Pass>,
 ) -> Result<Zeroizing<String>> {
     let settings = &cluster.settings.user_data;
-    let url = settings.artifacts_url.trim_end_matches('/');
+    let boot = boot_of(cluster, artifacts, facts, group, pass)?;
     let guest = Guest {
-        pieces: pieces(cluster, &boot_of(cluster, artifacts, facts, group, url, pass)?, url, api_host)?,
+        pieces: pieces(cluster, &boot, api_host)?,
         login: Login { user: cluster.settings.access.user.clone(), keys: cluster.authorized_keys()? },
         parts: parts(cluster, group)?,
     };
@@ -137,7 +138,8 @@ fn render_with(
 }
 
 /// The files of the host, and the unit.
-fn pieces(cluster: &Cluster, boot: &Boot, url: &str, api_host: &str) -> Result<Vec<Piece>> {
+fn pieces(cluster: &Cluster, boot: &Boot, api_host: &str) -> Result<Vec<Piece>> {
+    let url = &boot.artifacts_url;
     let boot = Zeroizing::new(serde_json::to_vec(boot).context("what user data leaves on a host is no JSON")?);
     let context = minijinja::context! {
         boot_file => boot::FILE,
@@ -166,14 +168,7 @@ fn pieces(cluster: &Cluster, boot: &Boot, url: &str, api_host: &str) -> Result<V
     ])
 }
 
-fn boot_of(
-    cluster: &Cluster,
-    artifacts: &Obtained,
-    facts: &Facts,
-    group: &Group,
-    url: &str,
-    pass: Option<&Pass>,
-) -> Result<Boot> {
+fn boot_of(cluster: &Cluster, artifacts: &Obtained, facts: &Facts, group: &Group, pass: Option<&Pass>) -> Result<Boot> {
     let marked = marked(facts);
     let seat = Seat::of_group(group);
     let assets = Assets::find(cluster, &seat)?;
@@ -194,7 +189,7 @@ fn boot_of(
         schema: Boot::SCHEMA.into(),
         group: group.name.clone(),
         expects: Expected::from(facts),
-        artifacts_url: url.to_owned(),
+        artifacts_url: cluster.settings.user_data.artifacts_url.trim_end_matches('/').to_owned(),
         complete,
         bootstrap_kubeconfig,
     })

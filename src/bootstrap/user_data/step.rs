@@ -1,7 +1,8 @@
 //! The step `user-data` of the provision phase: what hosts are told at their first boot is a file before Terraform hands it to a cloud.
 //!
 //! The file holds what the cluster has one of for ever, its authority and the groups' tokens, which this step makes where they are
-//! missing. Where the API server will be is left open in it. It asks no host and no cloud.
+//! missing. Where the API server will be is left open in it. It asks no host and no cloud; whether the place that hosts fetch from has what they
+//! are told to fetch, it looks at before Terraform makes one that would wait for it in vain.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::provision::{self, Role};
 use crate::state::Store;
 
 use super::super::outfit::Group;
-use super::{API_HOST, Pass, groups, image_facts, render, render_with};
+use super::{API_HOST, Pass, groups, image_facts, render, render_with, source};
 
 /// The provision phase; with this step where hosts get user data.
 pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -102,7 +103,7 @@ impl Action for UserData {
             cluster.store.write_file(file_of(cluster, &group), text.as_bytes(), 0o600)?;
             cx.progress(format!("{}: {} bytes", group.name, text.len()));
         }
-        Ok(())
+        source::require_all(cluster, &artifacts, cx)
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
