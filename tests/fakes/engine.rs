@@ -121,7 +121,7 @@ fn run(dir: &Path, scenario: &str, argument: Option<String>) -> Result<()> {
             Phase::new("fake", Manifest::parse("phase.toml", ONE_STEP)?, Vec::new()).with("child", action)
         }
         "hold" => {
-            signals::sleep(Duration::from_mins(1))?;
+            signals::sleep(Duration::from_mins(10))?;
             return Ok(());
         }
         other => return Err(Error::usage(format!("no scenario {other}"))),

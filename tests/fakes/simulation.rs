@@ -145,19 +145,30 @@ impl Simulation {
         fs_err::write(self.world("script.json"), json!(entries).to_string()).unwrap();
     }
 
-    /// A phase, template or the tree's root as a copy of one's own in the working directory, with other budgets of all steps.
-    pub(crate) fn own_tree(&self, budget: &str) {
+    /// A phase, template or the tree's root as a copy of one's own in the working directory.
+    pub(crate) fn own_tree(&self) {
         let copy = |from: &str| {
             let status = self.shell(&format!("cp -r '{ROOT}/{from}' .")).status().unwrap();
             assert!(status.success(), "cannot copy {from}");
         };
         ["Kconfig", "phases", "templates"].into_iter().for_each(copy);
+    }
+
+    /// Gives the steps of this name in its own tree another budget; all steps where no name is given.
+    pub(crate) fn budget(&self, step: Option<&str>, budget: Duration) {
         for phase in ["provision", "bootstrap", "addons"] {
             let path = self.path("work/phases").join(phase).join("phase.toml");
             let text = fs_err::read_to_string(&path).unwrap();
-            let given = format!("budget = \"{budget}\"");
-            let lines = text.lines().map(|line| if line.starts_with("budget = ") { &given } else { line });
-            fs_err::write(&path, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+            let given = format!("budget = \"{}s\"", budget.as_secs());
+            let (mut is_meant, mut lines) = (false, String::new());
+            for line in text.lines() {
+                if let Some(name) = line.strip_prefix("name = ") {
+                    is_meant = step.is_none_or(|step| name.trim_matches('"') == step);
+                }
+                lines += if is_meant && line.starts_with("budget = ") { &given } else { line };
+                lines.push('\n');
+            }
+            fs_err::write(&path, lines).unwrap();
         }
     }
 

@@ -103,7 +103,8 @@ fn sources_are_parsed_strictly() {
 #[test]
 fn two_processes_download_once() {
     let scratch = Scratch::new();
-    let server = Server::new(Reply::Slow(TOOL.to_vec(), Duration::from_secs(2)));
+    // Long enough for a second process that is slow to begin.
+    let server = Server::new(Reply::Slow(TOOL.to_vec(), Duration::from_secs(10)));
     let args = ["path", "tool", "--sources", "mirror", "--mirror", &server.url];
     let first = scratch.start(&args);
     wait_until("the first request", || server.hits() == 1);

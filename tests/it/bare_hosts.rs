@@ -232,13 +232,8 @@ fn the_node_of_a_machine_that_was_replaced_is_taken_away_and_no_other() {
     simulation.ok(&["provision"]);
     join_by_itself(&simulation, "pool-1", true);
     join_by_itself(&simulation, "pool-2", false);
-    let waiting = simulation.start(&["bootstrap"]);
-    let patience = std::time::Instant::now();
-    let said = || fs_err::read_to_string(simulation.path("first.err")).unwrap();
-    while !said().contains("pool: 1 of 2 hosts have joined (silent: pool-2)") {
-        assert!(patience.elapsed().as_secs() < 60, "{}", said());
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    let mut waiting = simulation.start(&["bootstrap"]);
+    waiting.wait_for("pool: 1 of 2 hosts have joined (silent: pool-2)");
     join_by_itself(&simulation, "pool-3", true);
     let ended = waiting.wait();
     assert_eq!(ended.code, 0, "{ended}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cluster_support::{Site, can_make_hosts, processes, say};
+use crate::cluster_support::{PATIENCE, Site, can_make_hosts, processes, say};
 use crate::crash_chain::{Chain, EVERYBODY, Kept, NOBODY};
 use crate::crash_picture::{Picture, differences, look, look_at_cluster};
 
@@ -203,7 +203,7 @@ fn kill_at_random(site: &Site, seed: u64, kills: usize) {
         }
         // It may have come to its end before.
         let _gone = kill_process(running.pid(), Signal::KILL);
-        let done = running.wait(Duration::from_mins(1));
+        let done = running.wait(PATIENCE);
         let of_another = !others.is_empty() && done.code == Some(1);
         assert!(done.signal == Some(9) || done.code == Some(0) || of_another, "{done}");
         kept.check(site, &format!("{pause:?}"));

@@ -2,9 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "the test looks at the cluster with the cluster's own tools")]
 
 use std::process::Command;
-use std::time::Duration;
 
-use crate::cluster_support::{Done, Site};
+use crate::cluster_support::{Done, PATIENCE, Site};
 
 /// The configuration and the state of a second cluster, on hosts of the first.
 const LENT: [&str; 4] = ["--config", "lent.json", "--state-dir", "second"];
@@ -13,7 +12,7 @@ impl Site {
     /// Runs what must end with this exit code, with the other configuration and state: those of a cluster on lent hosts.
     #[track_caller]
     pub(crate) fn lent(&self, code: i32, args: &[&str]) -> Done {
-        let done = self.start(&[&LENT[..], args].concat()).wait(Duration::from_mins(8));
+        let done = self.start(&[&LENT[..], args].concat()).wait(PATIENCE);
         assert_eq!(done.code, Some(code), "{done}");
         done
     }

@@ -65,7 +65,13 @@ fn the_steps_run_at_their_places(site: &Site) {
 }
 
 fn the_status_of_a_whole_cluster(site: &Site) {
-    let done = site.ok(&["status"]);
+    let mut done = site.run(&["status"]);
+    if done.out.contains("could not ask") {
+        // Who has not answered after half a minute is not waited for, and a machine that tests in parallel may be as slow.
+        say(&done.out);
+        done = site.run(&["status"]);
+    }
+    assert_eq!(done.code, Some(0), "{done}");
     say(&done.out);
     for line in done.out.lines().filter(|line| !line.starts_with("cluster ") && !line.starts_with("export ")) {
         assert!(line.chars().count() <= 80, "{line}");

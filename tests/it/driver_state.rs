@@ -4,11 +4,13 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use serde_json::Value;
 
 use crate::cli_support::{Desk, Outcome};
+use crate::cluster_support::processes;
 use crate::driver_custom::{desk, each_program, has_terraform, own_module};
 use crate::state_server::StateServer;
 
@@ -253,13 +255,10 @@ fn a_move_that_is_killed_ends_well_the_next_time() {
         }
         killed += 1;
         server.content().on_request = None;
-        // The terraform that is left is asked to end by the kernel, and may hold the lock for a moment.
+        // The terraform that is left is asked to end by the kernel, and takes a moment for it.
+        wait_for_the_left(&desk);
         let mut done = desk.run(&["provision"]);
-        for _try in 0..20 {
-            if done.code != 6 {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(500));
+        if done.code == 6 {
             // A dead owner's lock is for a person to break; here the test is that person.
             server.content().lock = None;
             done = desk.run(&["provision"]);
@@ -270,6 +269,15 @@ fn a_move_that_is_killed_ends_well_the_next_time() {
         assert!(!desk.path(".turnup/own/provision/before-move.tfstate").exists());
     }
     assert!(killed >= 4, "only {killed} moments");
+}
+
+/// Waits until nobody works in this directory.
+fn wait_for_the_left(desk: &Desk) {
+    let (dir, since) = (desk.dir.path().display().to_string(), Instant::now());
+    while let Some(left) = processes().iter().find(|process| process.belongs_to(&dir)) {
+        assert!(since.elapsed() < Duration::from_mins(5), "does not end: {}", left.describe());
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a process that a test kills")]

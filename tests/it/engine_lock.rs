@@ -13,7 +13,7 @@ fn hold(dir: &Path) -> Child {
     let child =
         Command::new(env!("CARGO_BIN_EXE_fake-engine")).arg(dir).arg("hold").stdout(Stdio::null()).spawn().unwrap();
     let file = dir.join("state/lock");
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_mins(5);
     while fs_err::read_to_string(&file).unwrap_or_default().is_empty() {
         assert!(Instant::now() < end, "the lock was never taken");
         std::thread::sleep(Duration::from_millis(10));

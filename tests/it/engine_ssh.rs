@@ -42,7 +42,7 @@ impl Server {
         fs_err::write(dir.path().join("config"), config).unwrap();
         let run = Run::new(sshd).args(["-D", "-f", &show("config"), "-E", &show("log")]).dir("/");
         let daemon = Service::start(run).unwrap();
-        let end = Instant::now() + Duration::from_secs(10);
+        let end = Instant::now() + Duration::from_mins(1);
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(daemon.check().is_ok() && Instant::now() < end, "{}", daemon.said());
             std::thread::sleep(Duration::from_millis(10));
@@ -146,7 +146,7 @@ fn a_host_behind_another_one_is_reached_with_the_same_key() {
     };
     let log = || fs_err::read_to_string(door.path("log")).unwrap();
     let jump = Jump { user: "root".into(), host: "127.0.0.1".into(), port: door.port };
-    let behind = || server.ssh().jump(Some(jump.clone())).connect_timeout(Duration::from_secs(5));
+    let behind = || server.ssh().jump(Some(jump.clone())).connect_timeout(Duration::from_mins(1));
     let_in("");
     let error = behind().run(&["true"]).unwrap_err();
     assert_eq!(error.class(), Class::Person, "a jump host that nobody knows: {}", error.render());

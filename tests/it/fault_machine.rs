@@ -1,6 +1,6 @@
 //! Rows of the fault matrix: this machine, its files, artifacts, tools and signals.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
 
@@ -137,8 +137,9 @@ fn serve(status: &'static str) -> u16 {
     let port = listener.local_addr().map_or(1, |address| address.port());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            let mut request = [0; 1024];
-            drop(std::io::Read::read(&mut stream, &mut request));
+            // Whoever closes with something unread breaks the connection before the answer is there.
+            let head = BufReader::new(&stream).lines().map_while(Result::ok);
+            head.take_while(|line| !line.is_empty()).for_each(drop);
             drop(write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
         }
     });
@@ -206,8 +207,9 @@ fn in_the_middle(simulation: &Simulation, act: impl Fn(&crate::simulation::Runni
     running.wait()
 }
 
-fn slow() -> Vec<serde_json::Value> {
-    vec![json!({"tool": "ssh", "when": ["10.125.0.2 ", "node facts"], "sleep_ms": 5000})]
+/// Once: whoever is not stopped in the middle of it has to come to the end of its step.
+fn slow(seconds: u64) -> Vec<serde_json::Value> {
+    vec![json!({"tool": "ssh", "when": ["10.125.0.2 ", "node facts"], "times": 1, "sleep_ms": seconds * 1000})]
 }
 
 fn processes() -> Vec<Fault> {
@@ -220,19 +222,19 @@ fn processes() -> Vec<Fault> {
     };
     vec![
         Fault::new("the terminal is closed")
-            .script(slow())
+            .script(slow(60))
             .acts(signal(Signal::HUP))
             .fails(Class::Interrupted, &["turnup up (goes on from here)"]),
         Fault::new("Ctrl-C")
-            .script(slow())
+            .script(slow(60))
             .acts(signal(Signal::INT))
             .fails(Class::Interrupted, &["stopped by SIGINT", "turnup up (goes on from here)"]),
         Fault::new("the machine shuts down")
-            .script(slow())
+            .script(slow(60))
             .acts(signal(Signal::TERM))
             .fails(Class::Interrupted, &["turnup up (goes on from here)"]),
         Fault::new("another turnup works on the cluster")
-            .script(slow())
+            .script(slow(10))
             .acts(|simulation| {
                 let first = std::cell::RefCell::new(None);
                 let other = in_the_middle(simulation, |_| {
@@ -243,7 +245,7 @@ fn processes() -> Vec<Fault> {
             })
             .fails(Class::Locked, &["process", "turnup up"]),
         Fault::new("turnup was killed, and its lock is still there")
-            .script(slow())
+            .script(slow(60))
             .made_more(|simulation| {
                 let killed = in_the_middle(simulation, |running| {
                     let _sent = kill_process(running.pid(), Signal::KILL);

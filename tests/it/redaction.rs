@@ -2,7 +2,15 @@
 
 /// One line with everything in it that differs from run to run replaced.
 pub(crate) fn redact_line(line: &str) -> String {
-    line.split(' ').map(redact_word).collect::<Vec<_>>().join(" ")
+    let mut before = "";
+    let mut words = Vec::new();
+    for word in line.split(' ') {
+        // The minutes that somebody has worked for.
+        let placed = before == "for" && word.parse::<u32>().is_ok();
+        words.push(if placed { "NUMBER".to_owned() } else { redact_word(word) });
+        before = word;
+    }
+    words.join(" ")
 }
 
 fn hide_digests(word: &str) -> String {

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 use crate::cli_support::Desk;
 use crate::cluster_support::say;
 
+/// For what takes a moment.
+const PATIENCE: Duration = Duration::from_mins(5);
+
 /// The answers for three nodes, question by question; the value that is there already where one is empty or missing.
 pub(crate) struct Answers {
     pub target: &'static str,
@@ -68,7 +71,7 @@ impl Pane {
             if screen.contains(text) {
                 return;
             }
-            assert!(start.elapsed() < Duration::from_secs(20), "no {text:?} on this screen:\n{screen}");
+            assert!(start.elapsed() < PATIENCE, "no {text:?} on this screen:\n{screen}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -115,7 +118,7 @@ fn in_tmux_the_guide_makes_the_file_that_single_commands_make_for_each_target() 
                 if screen.contains(&question) || screen.contains("Your answers") {
                     break screen;
                 }
-                assert!(start.elapsed() < Duration::from_secs(20), "neither {question:?} nor the end:\n{screen}");
+                assert!(start.elapsed() < PATIENCE, "neither {question:?} nor the end:\n{screen}");
                 std::thread::sleep(Duration::from_millis(10));
             };
             if screen.contains("Your answers") {
@@ -126,7 +129,7 @@ fn in_tmux_the_guide_makes_the_file_that_single_commands_make_for_each_target() 
         pane.press(&["Enter"]);
         let start = Instant::now();
         while !pane.desk.path(".config.json").exists() {
-            assert!(start.elapsed() < Duration::from_secs(20), "{target}: nothing is saved");
+            assert!(start.elapsed() < PATIENCE, "{target}: nothing is saved");
             std::thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(pane.desk.read(".config.json"), file_by_commands(target), "{target}");
