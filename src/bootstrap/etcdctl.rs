@@ -111,9 +111,18 @@ impl<'a> Etcdctl<'a> {
         let mut all = self.list()?;
         all.retain(|listed| gone.iter().any(|member| listed.is(member)));
         self.take_lead_from(&all)?;
-        for listed in all {
-            self.cx.progress(format!("taking {} out of etcd", listed.name));
-            self.change(&["remove", &format!("{:x}", listed.id)])?;
+        // Whom a majority still needs can go only after those that are dead.
+        let mut refused = Ok(());
+        while !all.is_empty() {
+            let count = all.len();
+            all.retain(|listed| {
+                self.cx.progress(format!("taking {} out of etcd", listed.name));
+                refused = self.change(&["remove", &format!("{:x}", listed.id)]);
+                refused.is_err()
+            });
+            if all.len() == count {
+                return refused;
+            }
         }
         Ok(())
     }

@@ -38,4 +38,4 @@ pub(crate) use kubelet::shared_disk_thresholds;
 pub use outfit::Group;
 pub use serving::{Unserved, find_unserved, keep_approving};
 pub use steps::{kubectl, phase, write_kubeconfig};
-pub use user_data::provision_phase;
+pub use user_data::{ordered_provision_phase, provision_phase};

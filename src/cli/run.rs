@@ -1,6 +1,5 @@
 //! What the commands that work on a cluster share: which cluster, its lock, its events, and the phases one after another.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +10,10 @@ use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::phase::{Bound, Cx, Engine, Phase, Summary, What, parse_duration};
+use crate::provision::Orders;
 use crate::report::{Mode, Reporter};
 use crate::state::{Lock, Store};
-use crate::{addons, bootstrap, doctor, provision};
+use crate::{addons, bootstrap, doctor};
 
 use super::state::only_cluster;
 use super::{Global, Output};
@@ -44,9 +44,9 @@ impl PhaseName {
     }
 
     /// The phase with its steps. The later phases know their hosts from the hand-off of the first.
-    pub(super) fn load(self, cluster: &Arc<Cluster>) -> Result<Phase> {
+    fn load(self, cluster: &Arc<Cluster>, orders: &Orders) -> Result<Phase> {
         match self {
-            Self::Provision => bootstrap::provision_phase(cluster),
+            Self::Provision => bootstrap::ordered_provision_phase(cluster, orders),
             Self::Bootstrap => bootstrap::phase(cluster),
             Self::Addons => addons::phase(cluster),
         }
@@ -75,12 +75,15 @@ fn parse_count(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
-/// What a person gives up in a run that makes hosts.
+/// What a person orders in a run that makes hosts.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct LossArgs {
+pub(super) struct OrderArgs {
     /// Let Terraform delete or replace this volume of etcd, with the data on it; once for each, by its address in Terraform
     #[arg(long, value_name = "ADDRESS")]
     lose_volume: Vec<String>,
+    /// Ask Terraform although nothing in the configuration has changed: what somebody else took away or changed is mended
+    #[arg(long)]
+    refresh: bool,
 }
 
 /// Opens the cluster that the configuration describes.
@@ -114,10 +117,7 @@ pub(super) struct Session {
     pub(super) reporter: Reporter,
     command: &'static str,
     budget: Option<Duration>,
-    /// The volumes of etcd whose data may go.
-    lose: BTreeSet<String>,
-    /// The machines whose host keys are learnt again.
-    forget: BTreeSet<String>,
+    orders: Orders,
 }
 
 impl Session {
@@ -130,7 +130,7 @@ impl Session {
     pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
         let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name);
-        Self { cluster, reporter, command, budget: None, lose: BTreeSet::new(), forget: BTreeSet::new() }
+        Self { cluster, reporter, command, budget: None, orders: Orders::default() }
     }
 
     /// Makes the run fail at its end when it took longer than this.
@@ -139,15 +139,16 @@ impl Session {
         self
     }
 
-    /// Lets the run lose what a person has named.
-    pub(super) fn losing(mut self, losses: &LossArgs) -> Self {
-        self.lose = losses.lose_volume.iter().cloned().collect();
+    /// Lets the run do what a person has ordered.
+    pub(super) fn ordered(mut self, args: &OrderArgs) -> Self {
+        self.orders.lose_volumes = args.lose_volume.iter().cloned().collect();
+        self.orders.refresh = args.refresh;
         self
     }
 
     /// Lets the run believe other host keys of the machines that a person has named.
     pub(super) fn forgetting(mut self, names: &[String]) -> Self {
-        self.forget = names.iter().cloned().collect();
+        self.orders.forget_host_keys = names.iter().cloned().collect();
         self
     }
 
@@ -200,13 +201,7 @@ impl Session {
         engine = engine.max_failures(args.max_failures);
         let mut total = Summary::default();
         for name in phases {
-            let mut phase = name.load(&self.cluster)?;
-            if *name == PhaseName::Provision && !self.lose.is_empty() {
-                phase = provision::allow_losses(phase, &self.cluster, self.lose.clone())?;
-            }
-            if *name == PhaseName::Provision && !self.forget.is_empty() {
-                phase = provision::forget_host_keys(phase, &self.cluster, self.forget.clone())?;
-            }
+            let phase = name.load(&self.cluster, &self.orders)?;
             let summary = engine.run(&phase)?;
             total.ran += summary.ran;
             total.skipped += summary.skipped;

@@ -7,7 +7,7 @@ use crate::config::{Settings, TreeSource};
 use crate::error::{Context as _, Result};
 use crate::validate;
 
-use super::run::{LossArgs, PhaseName, RunArgs, Session};
+use super::run::{OrderArgs, PhaseName, RunArgs, Session};
 use super::status::Overview;
 use super::{Global, Printer};
 
@@ -20,14 +20,14 @@ pub struct Args {
     /// What every run takes
     #[command(flatten)]
     run: RunArgs,
-    /// What may be lost
+    /// What is ordered beside the configuration
     #[command(flatten)]
-    losses: LossArgs,
+    orders: OrderArgs,
     /// Take the defaults when there is no configuration yet, and write them
     #[arg(long)]
     defaults: bool,
     /// Do what this plan says and nothing else (from `turnup plan --out FILE`)
-    #[arg(long, value_name = "FILE", conflicts_with = "defaults")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["defaults", "refresh"])]
     plan: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         Settings::defaults(&TreeSource::find(&work_dir))?.save(&global.config)?;
         printer.remark(&format!("wrote {} with all defaults", global.config.display()));
     }
-    let session = Session::start(global, "up")?.within(args.run.budget).losing(&args.losses);
+    let session = Session::start(global, "up")?.within(args.run.budget).ordered(&args.orders);
     let cluster = std::sync::Arc::clone(&session.cluster);
     session.finish(|session| {
         let summary = session.run_phases(&args.run, &PhaseName::ALL, |session| {
@@ -59,9 +59,9 @@ pub struct ProvisionArgs {
     /// What every run takes
     #[command(flatten)]
     run: RunArgs,
-    /// What may be lost
+    /// What is ordered beside the configuration
     #[command(flatten)]
-    losses: LossArgs,
+    orders: OrderArgs,
     /// Learn the host key of a cloud's machine again, because it was made anew: its name, or the bastion's address; may be repeated
     #[arg(long, value_name = "NAME")]
     forget_host_key: Vec<String>,
@@ -70,7 +70,7 @@ pub struct ProvisionArgs {
 /// Phase 1 alone.
 pub(super) fn provision(args: &ProvisionArgs, global: &Global, printer: &Printer) -> Result<()> {
     let phase = PhaseName::Provision;
-    let session = Session::start(global, phase.name())?.losing(&args.losses).forgetting(&args.forget_host_key);
+    let session = Session::start(global, phase.name())?.ordered(&args.orders).forgetting(&args.forget_host_key);
     run_in(session, phase, &args.run, printer)
 }
 

@@ -8,18 +8,23 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::artifacts::{Cache, Lock};
-use crate::change::{Change, Preview};
+use crate::change::{Change, Preview, Verb};
 use crate::cluster::{Cluster, Program};
 use crate::error::{Class, Context as _, Error, Result};
-use crate::phase::{Action, Cx, Inputs, Phase, Proof, Sink};
+use crate::phase::{Action, Cx, Inputs, Proof, Sink};
 use crate::state::Store;
 
 use super::forecast;
+use super::handoff::Host;
 use super::local::{self, HostSpec, Status};
+use super::orders::Orders;
 use super::render::{self, DIR, VARIABLES, planned_hosts, spec_file};
 use super::terraform::{self, Mode, Terraform};
 use super::tfplan::Planned;
 use super::volumes::{self, is_volume};
+
+/// Takes hosts of the control plane out of the cluster before they go.
+pub type Farewell = fn(&Cluster, &[&Host], &Cx) -> Result<()>;
 
 /// Terraform's plan and apply.
 pub(super) struct Apply {
@@ -28,22 +33,15 @@ pub(super) struct Apply {
     planned: OnceLock<Option<Planned>>,
     /// The volumes of etcd whose data a person gives up in this run.
     lose: BTreeSet<String>,
-}
-
-/// The phase with an apply that may take the data of etcd from these volumes, each by its address in Terraform.
-pub fn allow_losses(phase: Phase, cluster: &Arc<Cluster>, volumes: BTreeSet<String>) -> Result<Phase> {
-    if cluster.settings.target == "baremetal" {
-        return Err(Error::usage("--lose-volume is for hosts that Terraform makes, and these are not")
-            .hint("turnup provision without it"));
-    }
-    let mut apply = Apply::new(Arc::clone(cluster));
-    apply.lose = volumes;
-    Ok(phase.with("apply", apply))
+    /// Whether Terraform is asked although nothing here has changed.
+    refresh: bool,
+    farewell: Farewell,
 }
 
 impl Apply {
-    pub(super) fn new(cluster: Arc<Cluster>) -> Self {
-        Self { cluster, planned: OnceLock::new(), lose: BTreeSet::new() }
+    pub(super) fn new(cluster: Arc<Cluster>, orders: &Orders, farewell: Farewell) -> Self {
+        let Orders { lose_volumes, refresh, .. } = orders;
+        Self { cluster, planned: OnceLock::new(), lose: lose_volumes.clone(), refresh: *refresh, farewell }
     }
 
     fn is_local(&self) -> bool {
@@ -65,6 +63,14 @@ impl Apply {
             }
         }
         Ok(addresses)
+    }
+
+    /// Hosts of the control plane that the configuration wants no more. A module of one's own does not say which these are.
+    fn leavers(&self) -> Result<Vec<Host>> {
+        let (Some(spec), Some(handoff)) = (&self.cluster.settings.cloud, self.cluster.find_handoff()?) else {
+            return Ok(Vec::new());
+        };
+        Ok(handoff.control_planes().filter(|host| !spec.control_plane.contains_key(&host.name)).cloned().collect())
     }
 
     /// Terraform's plan for what the directory would have, made in a directory of its own.
@@ -123,6 +129,9 @@ impl Action for Apply {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+        if self.refresh {
+            return Ok(Proof::Gone("what is there is to be looked for (--refresh)".into()));
+        }
         match self.vanished()?.first() {
             Some(address) => Ok(Proof::Gone(format!("{address} is gone"))),
             None => Ok(Proof::Holds),
@@ -132,7 +141,8 @@ impl Action for Apply {
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
         let moved = terraform::planned_move(&self.cluster)?;
         let Some(planned) = self.foretell()? else { return Ok(Preview::after("provision/apply")) };
-        Ok(moved.into_iter().chain(planned.changes.clone()).collect::<Vec<_>>().into())
+        let left = leaving(&self.leavers()?);
+        Ok(moved.into_iter().chain(left).chain(planned.changes.clone()).collect::<Vec<_>>().into())
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
@@ -174,10 +184,21 @@ impl Action for Apply {
         for change in &changes {
             cx.progress(format!("{}: {}", change.address, change.action));
         }
+        let leavers = self.leavers()?;
+        if !leavers.is_empty() {
+            cx.admit(&leaving(&leavers))?;
+            // etcd counts a member that is gone as one that is dead: with too many of these it stops for ever.
+            (self.farewell)(&self.cluster, &leavers.iter().collect::<Vec<_>>(), cx)
+                .map_err(|error| error.evidence("nothing was applied: hosts that go must leave etcd first"))?;
+        }
         terraform.apply(changes.len(), cx)?;
         terraform::remember(&self.cluster, &terraform)?;
         if self.is_local() { self.forget_specs() } else { Ok(()) }
     }
+}
+
+fn leaving(hosts: &[Host]) -> Vec<Change> {
+    hosts.iter().map(|host| Change::new(Verb::Delete, "etcd member", &host.name)).collect()
 }
 
 /// What somebody else changed since the last apply, as far as Terraform's providers see it; none when Terraform is not at hand or has

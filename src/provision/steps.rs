@@ -16,28 +16,30 @@ use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Manifest, Phase, Proof
 use crate::state::Store;
 
 use super::adopt;
-use super::apply::{Apply, find_program};
+use super::apply::{Apply, Farewell, find_program};
 use super::baremetal;
 use super::cloud::Spec;
 use super::custom;
 use super::handoff::{self, Handoff};
 use super::host_keys;
 use super::local::{self, HostSpec, Status};
+use super::orders::Orders;
 use super::render::{self, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
 use super::terraform;
 
 /// The default of phase1.timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// The phase for this cluster's target.
-pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
+/// The phase for this cluster's target. `farewell` is called before Terraform takes hosts of the control plane away.
+pub fn phase(cluster: &Arc<Cluster>, orders: &Orders, farewell: Farewell) -> Result<Phase> {
     adopt::refuse_adopted(cluster)?;
+    orders.require_fit(cluster)?;
     let manifest = limit(cluster.manifest("provision")?, cluster);
     let shared = || Arc::clone(cluster);
     match cluster.settings.target.as_str() {
         "baremetal" => return Ok(baremetal::phase(cluster, manifest)),
         target if target == "custom" || cluster.settings.cloud.is_some() => {
-            return Ok(made_elsewhere(cluster, manifest));
+            return Ok(made_elsewhere(cluster, manifest, orders, farewell));
         }
         _ => {}
     }
@@ -48,27 +50,21 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("keys", Keys(shared()))
         .with("root", Root(shared()))
         .with("render", Render(shared()))
-        .with("apply", Apply::new(shared()))
+        .with("apply", Apply::new(shared(), orders, farewell))
         .with("start", Start(shared()))
-        .with("handoff", Collect::new(shared())))
+        .with("handoff", Collect::new(shared(), orders)))
 }
 
 /// The phase for a cloud, and for a module of one's own: what the hosts will be, only Terraform's output says. Whoever makes user data
 /// adds the step for it.
-fn made_elsewhere(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {
+fn made_elsewhere(cluster: &Arc<Cluster>, manifest: Manifest, orders: &Orders, farewell: Farewell) -> Phase {
     let shared = || Arc::clone(cluster);
     cluster
         .phase("provision", manifest, Vec::new())
         .with("keys", Key(shared()))
         .with("render", Render(shared()))
-        .with("apply", Apply::new(shared()))
-        .with("handoff", Collect::new(shared()))
-}
-
-/// The phase with a hand-off for which these host keys are learnt once more, each by the name of its host, or by the bastion's address.
-pub fn forget_host_keys(phase: Phase, cluster: &Arc<Cluster>, names: BTreeSet<String>) -> Result<Phase> {
-    host_keys::require_learnt(cluster, &names)?;
-    Ok(phase.with("handoff", Collect { cluster: Arc::clone(cluster), forget: names }))
+        .with("apply", Apply::new(shared(), orders, farewell))
+        .with("handoff", Collect::new(shared(), orders))
 }
 
 /// What the configuration says about the time of Terraform's step goes before what the manifest says.
@@ -328,8 +324,8 @@ struct Collect {
 }
 
 impl Collect {
-    const fn new(cluster: Arc<Cluster>) -> Self {
-        Self { cluster, forget: BTreeSet::new() }
+    fn new(cluster: Arc<Cluster>, orders: &Orders) -> Self {
+        Self { cluster, forget: orders.forget_host_keys.clone() }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::artifacts_support::{Reply, Server};
 use crate::cli_support::{Desk, Outcome, finish};
@@ -15,6 +15,8 @@ use crate::driver_custom::{by_hand, has_terraform};
 /// Believes whom it is sent to, as ssh does that may, and says so where it was told to; by way of a bastion too, which it meets first.
 const SSH: &str = r#"#!/bin/sh
 for word in "$@"; do
+  if [ "$last" = -S ]; then socket=$word; fi
+  last=$word
   case "$word" in
     ProxyCommand=*) way=${word#*=} ;;
     UserKnownHostsFile=*) file=${word#*=} ;;
@@ -27,6 +29,20 @@ if [ -e "$(dirname "$0")/silent" ]; then echo "ssh: connect to host $host port 2
 if [ -n "$way" ]; then sh -c "exec $way" </dev/null || exit 255; fi
 file=$(echo "$file" | tr -d '"')
 grep -q "^$host " "$file" 2>/dev/null || echo "$host ssh-ed25519 KEYOF$host" >> "$file"
+case " $* " in *" -M "*) : > "$socket"; exec cat ;; esac
+case "$*" in *etcdctl*) exec "$(dirname "$0")/etcdctl" "$@" ;; esac
+"#;
+
+/// etcd on these machines, which writes down who left it, and that there were all volumes at that time.
+const ETCDCTL: &str = r#"#!/bin/sh
+dir=$(dirname "$0")
+case "$*" in
+  *"member list"*) cat "$dir/members" ;;
+  *"endpoint status"*) echo '[{"Status": {"leader": 1, "header": {"member_id": 1}}}]' ;;
+  *"member remove"*)
+    if [ -e "$dir/stuck" ]; then echo "Error: permission denied" >&2; exit 1; fi
+    grep -q main-c "$dir"/../.turnup/*/provision/terraform.tfstate && echo "${*##*member } before main-c" >> "$dir/left" ;;
+esac
 "#;
 
 /// A desk with a configuration of this target and everything around it.
@@ -39,8 +55,10 @@ impl Site {
     fn new(target: &str, profile: &str) -> Self {
         let desk = Desk::new("");
         desk.write(".config.json", &fs_err::read_to_string(&profiles(target)[profile]).unwrap());
-        desk.write("bin/ssh", SSH);
-        fs_err::set_permissions(desk.path("bin/ssh"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        for (file, script) in [("bin/ssh", SSH), ("bin/etcdctl", ETCDCTL)] {
+            desk.write(file, script);
+            fs_err::set_permissions(desk.path(file), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
         mirror(&desk.path("mirror"), target, None);
         let site = Self { desk, name: String::new() };
         let place = artifacts_url(Reply::Bytes(vec![0]));
@@ -252,6 +270,47 @@ fn azure_hands_three_control_planes_over() {
     if has_terraform() {
         hand_over_three("azure");
     }
+}
+
+/// etcd would count a host that is gone as one that is dead: one of three could never decide anything again.
+#[test]
+fn a_control_plane_host_leaves_etcd_before_it_goes() {
+    if !has_terraform() {
+        return;
+    }
+    let site = Site::new("gce", "ha-private");
+    site.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
+    site.ok(&["provision"]);
+    let hosts = site.json("outputs/provision.json")["hosts"].as_array().unwrap().clone();
+    let (mut members, mut listed) = (Vec::new(), Vec::new());
+    for (id, host) in (1..).zip(&hosts) {
+        let (name, url) = (&host["name"], format!("https://{}:2380", host["address"].as_str().unwrap()));
+        members.push(json!({"name": name, "address": host["address"], "instance": host["instance"], "start": "new", "first": []}));
+        listed.push(json!({"ID": id, "name": name, "peerURLs": [url], "clientURLs": [url]}));
+    }
+    let document = json!({"schema": "turnup.etcd/1", "stage": "founded", "members": members});
+    site.desk.write(&format!(".turnup/{}/outputs/etcd.json", site.name), &document.to_string());
+    site.desk.write("bin/members", &json!({"members": listed}).to_string());
+
+    site.ok(&["config", "set", "phase1.control_plane.count=1", "phase1.api.exposure=load-balancer"]);
+    let plan = site.ok(&["plan", "provision"]).out;
+    assert!(plan.contains(&format!("etcd member {}", hosts[2]["name"].as_str().unwrap())), "{plan}");
+    let volume = |member: &str| format!("google_compute_disk.etcd[\"main-{member}\"]");
+    let fewer = ["provision", "--lose-volume", &volume("b"), "--lose-volume", &volume("c")];
+    assert_eq!(site.run(&["provision"]).code, 4, "nobody gave the volumes up");
+    assert!(!site.desk.path("bin/left").exists(), "a host left, and stays");
+    site.desk.write("bin/stuck", "");
+    let refused = site.run(&fewer);
+    assert!(refused.code != 0 && refused.err.contains("hosts that go must leave etcd first"), "{}", refused.err);
+    assert!(site.read("provision/terraform.tfstate").contains("main-c"), "nothing was applied");
+    fs_err::remove_file(site.desk.path("bin/stuck")).unwrap();
+    site.ok(&fewer);
+    assert_eq!(site.desk.read("bin/left"), "remove 2 before main-c\nremove 3 before main-c\n");
+    assert_eq!(site.json("outputs/etcd.json")["members"].as_array().unwrap().len(), 1);
+    assert_eq!(site.json("outputs/provision.json")["hosts"].as_array().unwrap().len(), 1);
+    assert!(site.ok(&["provision"]).err.contains("0 ran"));
+    let asked = site.ok(&["provision", "--refresh"]).err;
+    assert!(asked.contains("looked for (--refresh)") && asked.contains("provision/apply done"), "{asked}");
 }
 
 /// The ssh above with machines that have other keys.

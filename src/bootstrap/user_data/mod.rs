@@ -37,7 +37,7 @@ use super::token::{self, GroupToken};
 pub use groups::{admit, groups, is_approved_by, require_own_labels};
 pub(super) use groups::{find_unregistered, has_comers, register_tokens, token_ids};
 use piece::{Guest, Login, Piece};
-pub use step::{forecast, provision_phase};
+pub use step::{forecast, ordered_provision_phase, provision_phase};
 
 /// What the images of clouds are: virtual machines with systemd and the unified hierarchy of cgroups. A host that is something else
 /// refuses its user data.

@@ -13,15 +13,21 @@ use crate::change;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
-use crate::provision::{self, Role};
+use crate::provision::{self, Orders, Role};
 use crate::state::Store;
 
+use super::super::membership;
 use super::super::outfit::Group;
 use super::{API_HOST, Pass, groups, image_facts, render, render_with, source};
 
-/// The provision phase; with this step where hosts get user data.
+/// The provision phase with nothing ordered beside the configuration.
 pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
-    let phase = provision::phase(cluster)?;
+    ordered_provision_phase(cluster, &Orders::default())
+}
+
+/// The provision phase; with this step where hosts get user data. Hosts that it takes away leave etcd first.
+pub fn ordered_provision_phase(cluster: &Arc<Cluster>, orders: &Orders) -> Result<Phase> {
+    let phase = provision::phase(cluster, orders, membership::take_out)?;
     let is_cloud = cluster.settings.cloud.is_some();
     Ok(if is_cloud { phase.with("user-data", UserData(Arc::clone(cluster))) } else { phase })
 }
