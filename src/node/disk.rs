@@ -1,8 +1,8 @@
-//! What is on a disk, and may it be ours? Looks, checks and formats; never mounts, and never writes to what is not blank.
+//! What is on a disk, and may it be ours? Looks, checks, formats and grows; never mounts, and never writes to what is neither blank nor ours.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -171,6 +171,29 @@ impl Device {
         Ok(format!("{} {}", self.number, fs_err::read_to_string(self.sys().join("size"))?.trim()))
     }
 
+    /// Whether the device has become larger than the ext4 on it, by more than what mkfs leaves over at the end.
+    pub(super) fn has_grown(&self) -> Result<bool> {
+        const LEFT_OVER: u64 = 256 << 20;
+        let mut block = [0; 1024];
+        fs_err::File::open(&self.path)?.file().read_exact_at(&mut block, 1024)?;
+        let sectors: u64 = fs_err::read_to_string(self.sys().join("size"))?.trim().parse().unwrap_or(0);
+        Ok(sectors * 512 > ext4_size(&block) + LEFT_OVER)
+    }
+
+    /// Lets the file system fill the device. One that is not mounted has to be checked before, says resize2fs; the kernel lets one that is
+    /// mounted grow only where it gives root all rights.
+    pub(super) fn grow(&self, is_mounted: bool) -> Result<()> {
+        if !is_mounted {
+            let check = Run::new("fsck.ext4").args(["-f", "-p"]).arg(&self.path).dir("/").timeout(CHECK);
+            match check.output() {
+                Err(failure) if failure.code() != Some(1) => return Err(failure.into()),
+                _ => {}
+            }
+        }
+        Run::new("resize2fs").arg(&self.path).dir("/").timeout(CHECK).succeed()?;
+        Ok(())
+    }
+
     /// Lets fsck mend what can be mended without a question; refuses a file system with anything else wrong. Whether it mended something.
     pub(super) fn check(&self) -> Result<bool> {
         let shown = self.path.display();
@@ -190,6 +213,14 @@ impl Device {
             Err(failure) => Err(failure.into()),
         }
     }
+}
+
+/// The bytes of the file system with this superblock ("The Super Block" in the kernel's description of ext4).
+fn ext4_size(block: &[u8; 1024]) -> u64 {
+    let word = |at: usize| u64::from(u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]));
+    let has_64_bits = word(0x60) & 0x80 != 0;
+    let blocks = word(0x4) | if has_64_bits { word(0x150) << 32 } else { 0 };
+    blocks.saturating_mul(1024 << word(0x18).min(6))
 }
 
 /// Nothing is half formatted any more, or nobody wants to know.
@@ -293,6 +324,17 @@ mod tests {
 
     fn seen(export: &str) -> Seen {
         Seen { known: parse(export), zero: false, ..Seen::default() }
+    }
+
+    #[test]
+    fn the_size_of_a_file_system_is_that_of_its_blocks() {
+        let mut block = [0; 1024];
+        block[4..8].copy_from_slice(&131_072_u32.to_le_bytes());
+        block[0x18] = 2;
+        block[0x150] = 1;
+        assert_eq!(ext4_size(&block), 512 << 20, "without the 64-bit feature the upper half is something else");
+        block[0x60] = 0x80;
+        assert_eq!(ext4_size(&block), (512 << 20) + (16 << 40));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Disks of the node's own: attached, checked, formatted when blank, mounted before anything starts, at every boot again, and let go of with
-//! the node. What is on them is never erased.
+//! Disks of the node's own: attached, checked, formatted when blank, mounted before anything starts, at every boot again, grown when their
+//! device has, and let go of with the node. What is on them is never erased.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -80,12 +80,14 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
             return Err(occupied(mount, &number));
         }
         claim(mount)?;
+        grow(&device, mount, true, tell)?;
     } else {
         require_bare(mount)?;
         prepare(&device, mount, blank, tell)?;
         if device.check()? {
             tell(Report::Changed(format!("file system on {} mended by fsck", mount.disk)))?;
         }
+        grow(&device, mount, false, tell)?;
         // Nobody but root writes there while the disk is away.
         task::ensure_directory(&Directory { path: mount.path.clone(), mode: 0, owner: 0 })?;
         kill_point::around(format_args!("mount {}", mount.path), || attach_tree(&device.path, &mount.path))?;
@@ -96,6 +98,21 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
         tell(Report::Changed(format!("mount {} of {}", mount.path, mount.disk)))?;
     }
     task::ensure_directory(&Directory { path: mount.path.clone(), mode: mount.mode, owner: mount.owner }).map(drop)
+}
+
+/// A disk that a person has made larger is used as a whole. Where that fails, the data is there all the same.
+fn grow(device: &Device, mount: &Mount, is_mounted: bool, tell: Tell<'_>) -> Result<()> {
+    if !device.has_grown()? {
+        return Ok(());
+    }
+    tell(match device.grow(is_mounted) {
+        Ok(()) => Report::Changed(format!("the file system fills {}, which has grown", mount.disk)),
+        Err(error) => Report::Waiting(format!(
+            "{} has grown, and its file system has to wait for the next boot: {}",
+            mount.disk,
+            error.message()
+        )),
+    })
 }
 
 /// The data on the disk is this cluster's, and says so.

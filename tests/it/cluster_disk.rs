@@ -65,6 +65,11 @@ impl Disk {
         device.sync_all().unwrap();
     }
 
+    fn grow(&self, bytes: u64) {
+        fs_err::OpenOptions::new().write(true).open(&self.file).unwrap().set_len(bytes).unwrap();
+        tool("losetup", &["--set-capacity", &self.device]);
+    }
+
     fn wipe(&self) {
         tool("dd", &["if=/dev/zero", &format!("of={}", self.device), "bs=1M", "count=16", "conv=fsync"]);
     }
@@ -186,12 +191,15 @@ fn nothing_starts_on_the_bare_directory(site: &Site, disk: &Disk) {
     );
     assert_eq!(refused.trim(), "inactive", "{refused}");
     assert_eq!(on_host(site, HOST, &format!("ls -A {MOUNT}; stat -c '%a %u' {MOUNT}")).trim(), "0 0");
+    disk.grow(1 << 30);
     disk.plug_in(site);
     let since = Instant::now();
     while on_host(site, HOST, "systemctl is-active kubelet; true").trim() != "active" {
         assert!(since.elapsed() < Duration::from_mins(2), "kubelet does not start by itself");
         std::thread::sleep(Duration::from_secs(1));
     }
+    let room = on_host(site, HOST, &format!("df --output=size -B1M {MOUNT} | tail -1"));
+    assert!(room.trim().parse::<u64>().unwrap() > 900, "the file system fills what the disk has become: {room}");
     site.lent(0, &["bootstrap"]);
 }
 
