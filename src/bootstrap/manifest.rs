@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::component::Flags;
 
+/// Below it only who has the right to binds: a container has none of root's rights but those it is given.
+const FIRST_FREE_PORT: u16 = 1024;
+
 /// Where kubelet looks.
 pub(super) const DIR: &str = "/etc/kubernetes/manifests";
 
@@ -42,6 +45,10 @@ impl StaticPod {
             self.mounts.iter().map(|(path, _)| json!({"name": volume(path), "hostPath": {"path": path}})).collect();
         let (scheme, host, port, path) = &self.probe;
         let get = json!({"scheme": scheme, "host": host, "port": port, "path": path});
+        let mut capabilities = json!({"drop": ["ALL"]});
+        if *port < FIRST_FREE_PORT {
+            capabilities["add"] = json!(["NET_BIND_SERVICE"]);
+        }
         let mut container = json!({
             "name": self.name,
             "image": self.image,
@@ -52,7 +59,7 @@ impl StaticPod {
             // A slow start is not a dead process: two minutes before the liveness probe counts.
             "startupProbe": {"httpGet": get, "periodSeconds": 1, "failureThreshold": 120, "timeoutSeconds": 5},
             "livenessProbe": {"httpGet": get, "periodSeconds": 10, "failureThreshold": 8, "timeoutSeconds": 15},
-            "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": true},
+            "securityContext": {"allowPrivilegeEscalation": false, "capabilities": capabilities, "readOnlyRootFilesystem": true},
         });
         if let Some(user) = self.user {
             container["securityContext"]["runAsUser"] = json!(user);
