@@ -39,6 +39,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_zones(&facts));
     problems.extend(check_hosts(&facts));
     problems.extend(check_bastion(&facts));
+    problems.extend(check_way_in(&facts));
     problems.extend(check_groups(&facts));
     problems.extend(check_assets(&facts));
     problems.extend(check_chosen_groups(&facts));
@@ -310,6 +311,28 @@ fn check_bastion(facts: &Facts<'_, '_>) -> Option<Problem> {
     facts.text("phase1.ssh.bastion").filter(|bastion| *bastion == "existing")?;
     facts.text(name).filter(|host| host.is_empty())?;
     Some(Problem::error(format!("{name}: phase1.ssh.bastion is existing; name the host")).about(name))
+}
+
+/// Control-plane hosts of a cloud with inner addresses alone: who runs turnup elsewhere makes them, and then finds no way to them.
+fn check_way_in(facts: &Facts<'_, '_>) -> Option<Problem> {
+    let name = "phase1.ssh.bastion";
+    facts.text(name).filter(|bastion| *bastion == "none")?;
+    let is = |name: &str, value: &str| facts.text(name) == Some(value);
+    // Azure gives them one all the same where clients from outside are to find them.
+    let shown = is("phase1.api.external", "y") && !is("phase1.api.exposure", "load-balancer");
+    let why = if is("phase1.gce.public_addresses", "n") {
+        "phase1.gce.public_addresses is n"
+    } else if is("phase1.azure.public_addresses", "n") && !shown {
+        "phase1.azure.public_addresses is n"
+    } else if is("phase1.aws.topology", "private") {
+        "phase1.aws.topology is private"
+    } else {
+        return None;
+    };
+    let message = format!(
+        "{name}: it is none, and {why}: turnup reaches the control plane only when it runs inside of the hosts' network (otherwise: create)"
+    );
+    Some(Problem::notice(message).about(name))
 }
 
 /// Sizes of groups that the autoscaler could never reach.

@@ -186,14 +186,21 @@ fn every_setting_of_google_reaches_its_module() {
         &[],
         &["phase1.api.exposure=load-balancer", "phase1.ssh.bastion=create"],
         &["phase1.gce.network=mine", "phase1.gce.public_addresses=n", "phase1.api.external=n"],
-        &["phase1.api.exposure=dns", "phase1.api.external=n", "phase1.dns.provider=clouddns", "phase1.dns.zone=z"],
+        &[
+            "phase1.api.exposure=dns",
+            "phase1.api.external=n",
+            "phase1.dns.provider=clouddns",
+            "phase1.dns.zone=z",
+            "phase1.gce.network=mine",
+        ],
     ];
     let key = "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k";
-    let known: [Known<'_>; 4] = [
+    let known: [Known<'_>; 5] = [
         (&["phase1.dns.provider=clouddns", "phase1.dns.zone=z"], "phase1.dns.provider", "hosts"),
         (&[], "phase1.gce.control_plane_instance_type", "n2-standard-2"),
         (&[], "phase1.gce.disk_kms_key", key),
         (&[], "phase1.gce.zone", "us-central1-c"),
+        (&["phase1.ssh.bastion=create"], "phase1.ssh.bastion_machine_type", "e2-small"),
     ];
     every_setting_reaches("gce", &rounds, &known);
 }
@@ -253,7 +260,7 @@ fn every_setting_of_azure_reaches_its_module() {
     assert!(!is_private(&[]) && is_private(&[(TOGETHER[0].1, "y"), ("phase1.dns.zone", &inner)]));
     let identity = id("Microsoft.ManagedIdentity/userAssignedIdentities");
     let in_zone = ["phase1.dns.provider=azuredns", "phase1.dns.domain=example.com", &zone];
-    let known: [Known<'_>; 14] = [
+    let known: [Known<'_>; 15] = [
         (&[], "phase1.api.static_address", &id("Microsoft.Network/publicIPAddresses")),
         (&["phase1.azure.client_id=c"], "phase1.azure.client_secret_file", "secret"),
         (&[], "phase1.azure.control_plane_identity", &identity),
@@ -268,6 +275,7 @@ fn every_setting_of_azure_reaches_its_module() {
         (&private, "phase1.dns.zone", &inner),
         (&[], "phase1.etcd_volume.kms_key", &id("Microsoft.Compute/diskEncryptionSets")),
         (&[], "phase1.node_groups", ONE_GROUP),
+        (&["phase1.ssh.bastion=create"], "phase1.ssh.bastion_machine_type", "Standard_B2s_v2"),
     ];
     every_setting_reaches("azure", &rounds, &known);
 }

@@ -176,6 +176,15 @@ impl Aws {
                     .hint("give the identifier, as the console and `aws` show it, not a name"));
             }
         }
+        // EBS tells the key behind an alias, which is another name: each plan would find a difference.
+        for (key, arn) in
+            [("phase1.aws.disk_kms_key", &self.disk_kms_key), ("phase1.etcd_volume.kms_key", &spec.etcd.volume.kms_key)]
+        {
+            if arn.contains(":alias/") {
+                return Err(refused(key, format!("{arn} is an alias, which may lead to another key tomorrow"))
+                    .hint(format!("the key's own ARN: aws kms describe-key --key-id {arn} --query KeyMetadata.Arn")));
+            }
+        }
         let profiles = [
             ("phase1.aws.control_plane_instance_profile", &self.control_plane_instance_profile),
             ("phase1.aws.node_instance_profile", &self.node_instance_profile),

@@ -47,6 +47,7 @@ fn what_amazon_would_refuse_is_refused_with_its_setting() {
         wrong(&[("phase1.aws.region", "us-gov-west-1"), ("phase1.aws.zones", "us-gov-west-1a")]),
         wrong(&[("phase1.aws.node_instance_profile", "arn:aws:iam::123456789012:instance-profile/nodes")]),
         wrong(&[("phase1.aws.permissions_boundary", "boundary")]),
+        wrong(&[("phase1.etcd_volume.kms_key", "arn:aws:kms:us-east-1:123456789012:alias/etcd")]),
         wrong(&[("phase1.api.static_address", "203.0.113.7")]),
         wrong(&[("phase1.aws.vpc_cidr", "172.20.0.0/24"), ("phase1.num_nodes", "100")]),
         wrong(&[three, private, ("phase1.aws.vpc_cidr", "172.20.0.0/24")]),

@@ -262,7 +262,18 @@ impl Azure {
             let why = format!("{subnet} has room for {room} addresses, and up to {needed} are needed");
             return Err(refused(KEY, why).hint("take a wider network, or lower the sizes of the groups"));
         }
+        self.check_way_out(spec)?;
         self.check_api_address(spec, subnet)
+    }
+
+    /// A standard balancer takes Azure's default way out from the hosts behind it.
+    fn check_way_out(&self, spec: &Spec) -> Result<()> {
+        if self.nat_gateway || self.public_addresses || spec.api.exposure != "load-balancer" {
+            return Ok(());
+        }
+        let why = "control-plane hosts behind the load balancer would have no way out, not even to the artifacts";
+        Err(refused("phase1.azure.nat_gateway", why)
+            .hint("turnup config set phase1.azure.nat_gateway=y, or phase1.azure.public_addresses=y"))
     }
 
     fn check_api_address(&self, spec: &Spec, subnet: Network) -> Result<()> {
@@ -313,6 +324,11 @@ impl Azure {
             return Err(refused("phase1.dns.zone", "a public zone is not made by turnup, and none is named")
                 .hint("az network dns zone list --query [].id, or turnup config set phase1.dns.private_zone=y"));
         }
+        if spec.dns.zone.is_empty() && !spec.dns.domain.contains('.') {
+            // "What is a private Azure DNS zone": a name of one label is none that Azure takes.
+            let why = format!("Azure makes no zone with a name of one word, such as {}", spec.dns.domain);
+            return Err(refused("phase1.dns.domain", why).hint("turnup config set phase1.dns.domain=k8s.internal"));
+        }
         require_id("phase1.dns.zone", &spec.dns.zone, zones)?;
         let zone = spec.dns.zone.rsplit('/').next().filter(|zone| !zone.is_empty()).unwrap_or(&spec.dns.domain);
         let inside = spec.api.host == zone || spec.api.host.ends_with(&format!(".{zone}"));
@@ -334,6 +350,9 @@ impl Azure {
         if volume == PREMIUM_V2 && host.zone.is_empty() {
             return Err(refused("phase1.azure.etcd_volume_type", format!("{volume} is only for machines in zones"))
                 .hint("turnup config set phase1.azure.etcd_volume_type=Premium_LRS"));
+        }
+        if spec.ssh.bastion {
+            Size::parse("phase1.ssh.bastion_machine_type", &spec.ssh.bastion_machine_type)?;
         }
         require_premium("phase1.azure.etcd_volume_type", volume, &size)
     }

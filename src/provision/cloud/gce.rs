@@ -202,6 +202,18 @@ impl Gce {
                 "turnup config set phase1.dns.zone=… (gcloud dns managed-zones list: NAME, not DNS_NAME), or phase1.dns.private_zone=y for one of the cluster's own",
             ));
         }
+        if spec.dns.provider == "clouddns" && !spec.dns.zone.is_empty() && spec.dns.private && self.network.is_empty() {
+            let why = format!(
+                "{} is found in networks that are named in it, and that of the cluster is yet to be made",
+                spec.dns.zone
+            );
+            return Err(refused("phase1.dns.zone", why).hint(
+                "turnup config set phase1.gce.network=NETWORK, one of the zone's; or turnup config unset phase1.dns.zone, for a zone of the cluster's own",
+            ));
+        }
+        if spec.ssh.bastion {
+            check_type("phase1.ssh.bastion_machine_type", &spec.ssh.bastion_machine_type)?;
+        }
         Ok(())
     }
 
@@ -323,6 +335,17 @@ fn check_image(image: &str) -> Result<()> {
 
 /// A machine type exists and a node can run there, and the disk is one that it takes.
 fn check_machine(key: &str, machine: &str, disk_key: &str, disk: &str) -> Result<()> {
+    let family = check_type(key, machine)?;
+    check_node(key, machine, family)?;
+    if HYPERDISK_ONLY.contains(&family) && !disk.starts_with("hyperdisk-") {
+        return Err(refused(disk_key, format!("machines of type {machine} take no {disk}"))
+            .hint(format!("turnup config set {disk_key}=hyperdisk-balanced")));
+    }
+    Ok(())
+}
+
+/// A machine type exists, as far as turnup knows them; its family.
+fn check_type<'m>(key: &str, machine: &'m str) -> Result<&'m str> {
     let family = machine.split('-').next().unwrap_or_default();
     let known = FAMILIES.contains(&family) || machine.starts_with("custom-");
     if !known || !machine.contains('-') {
@@ -339,12 +362,7 @@ fn check_machine(key: &str, machine: &str, disk_key: &str, disk: &str) -> Result
         });
     }
     check_kind(key, machine, family)?;
-    check_node(key, machine, family)?;
-    if HYPERDISK_ONLY.contains(&family) && !disk.starts_with("hyperdisk-") {
-        return Err(refused(disk_key, format!("machines of type {machine} take no {disk}"))
-            .hint(format!("turnup config set {disk_key}=hyperdisk-balanced")));
-    }
-    Ok(())
+    Ok(family)
 }
 
 /// In families whose types are known: a kind that exists and, but where CPUs are shared, how many there are.

@@ -13,7 +13,7 @@ fn spec(changes: &[(&str, &str)]) -> Result<Spec> {
 
 #[test]
 fn what_compute_engine_refuses_is_refused_with_its_setting() {
-    let cases: [&[(&str, &str)]; 31] = [
+    let cases: [&[(&str, &str)]; 33] = [
         &[("phase1.gce.instance_type", "n2d")],
         &[("phase1.gce.instance_type", "e3-standard-2")],
         &[("phase1.gce.instance_type", "c4-standard-4")],
@@ -46,6 +46,8 @@ fn what_compute_engine_refuses_is_refused_with_its_setting() {
             ("phase1.node_groups", r#"[{"name": "web", "role": "worker", "size": 1, "max": 10, "max_surge": 2}]"#),
         ],
         &[("phase1.gce.disk_kms_key", "my-key")],
+        &[("phase1.dns.provider", "clouddns"), ("phase1.dns.zone", "inner"), ("phase1.dns.private_zone", "y")],
+        &[("phase1.ssh.bastion", "create"), ("phase1.ssh.bastion_machine_type", "e3-mikro")],
         &[("phase1.etcd_volume.kms_key", "arn:aws:kms:us-east-1:123456789012:key/k")],
         &[("phase1.gce.disk_kms_key", "projects/p/locations/us/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1")],
     ];

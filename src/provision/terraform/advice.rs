@@ -177,6 +177,14 @@ const TABLE: &[Known] = &[
         Class::Person,
         "it is protected from deletion: turnup config set phase1.deletion_protection=n, turnup provision, then turnup down",
     ),
+    // What is still in use. Terraform deletes a group before it changes the balancer that names it, and Google refuses that.
+    naming(
+        &[&["is already being used by", "/backendservices/"]],
+        Class::Person,
+        "the load balancer still leads to a host that goes: gcloud compute backend-services remove-backend {} --region=<region> --instance-group=<group> --instance-group-zone=<zone>, for each balancer of the cluster; then the same command again",
+        "take the group off the load balancer (gcloud compute backend-services remove-backend), then the same command again",
+        &[("/backendServices/", "'")],
+    ),
     // Somebody was here before.
     known(
         &[
@@ -312,6 +320,10 @@ mod tests {
         (
             "rebuy-de/aws-nuke#1240",
             "OperationNotPermitted: Load balancer 'arn:aws:elasticloadbalancing:us-east-1:accountid:loadbalancer/abcd' cannot be deleted because deletion protection is enabled",
+        ),
+        (
+            "terraform-google-modules/terraform-google-vm#45",
+            "Error deleting region instance group manager: googleapi: Error 400: The instance_group_manager resource 'projects/rnm/regions/europe-west1/instanceGroupManagers/squid-europe-west1-mig' is already being used by 'projects/rnm/regions/europe-west1/backendServices/squid-ilb-europe-west1',resourceInUseByAnotherResource",
         ),
         (
             "microsoft/azure-pipelines-terraform#254",

@@ -1,5 +1,5 @@
 # Control-plane hosts: each an Auto Scaling group of size 1 in its zone, which makes a machine that died anew behind the same network
-# interface; and the volumes of etcd, made apart from the machines. `turnup node up` on the host attaches them.
+# interface; and the volumes of etcd, made apart from the machines. `turnup up` attaches them, also to a machine made anew.
 
 locals {
   # One volume a member and etcd cluster: a machine with more than one of a kind could not say which is its own.
@@ -129,8 +129,9 @@ resource "aws_launch_template" "control_plane" {
   }
 }
 
-# By zone and not by subnet: that is how Auto Scaling takes an interface that exists. A new template is for the next machine: nobody takes a
-# control-plane host down but turnup, one after the other. And never two at once: both would have the one interface.
+# By zone and not by subnet: that is how Auto Scaling takes an interface that exists. A new template is for the next machine: nothing takes
+# a control-plane host down by itself. Who wants it sooner ends one machine, and the next one only when this one is a node again
+# (docs/aws.md). And never two at once: both would have the one interface.
 resource "aws_autoscaling_group" "control_plane" {
   for_each           = var.cluster.control_plane
   name               = each.key

@@ -29,7 +29,7 @@ locals {
     }
   }
 
-  # The autoscaler finds its groups, and what a new host of an empty one would be like, by tags.
+  # An autoscaler, of which turnup brings none, finds its groups, and what a new host of an empty one would be like, by tags.
   autoscaler_tags = {
     for name, group in var.cluster.groups : name => group.max == null ? {} : merge(
       { "k8s.io/cluster-autoscaler/enabled" = "true", "k8s.io/cluster-autoscaler/${local.name}" = "owned" },

@@ -96,6 +96,9 @@ resource "aws_subnet" "hosts" {
     Name                                                          = "${local.name}-hosts-${each.key}"
     "kubernetes.io/role/${local.public ? "elb" : "internal-elb"}" = "1"
   })
+
+  # A zone is taken off the groups before its subnet goes.
+  lifecycle { create_before_destroy = true }
 }
 
 resource "aws_subnet" "doors" {
@@ -106,6 +109,9 @@ resource "aws_subnet" "doors" {
   ipv6_cidr_block         = local.own_ipv6 ? cidrsubnet(aws_vpc.cluster[0].ipv6_cidr_block, 8, each.value + 9) : null
   map_public_ip_on_launch = false
   tags                    = merge(local.tags, { Name = "${local.name}-doors-${each.key}", "kubernetes.io/role/elb" = "1" })
+
+  # And off the load balancers.
+  lifecycle { create_before_destroy = true }
 }
 
 # The way to the internet: straight for what has a public address, through NAT for what has none.

@@ -57,7 +57,7 @@ variable "cluster" {
     groups = map(object({                # by group name
       role            = string           # worker
       size            = number           # how many; with max: how many at first
-      min             = optional(number) # the fewest that the autoscaler leaves
+      min             = optional(number) # the fewest, below which nothing goes
       max             = optional(number) # set: somebody else changes the size later
       machine_type    = string
       image           = string

@@ -48,6 +48,9 @@ resource "azurerm_public_ip" "api" {
   sku                 = "Standard"
   zones               = local.all_zones
   tags                = local.tags
+
+  # Azure gives none up that a balancer still has: it takes the other one first.
+  lifecycle { create_before_destroy = true }
 }
 
 resource "azurerm_lb" "api" {
@@ -80,6 +83,9 @@ resource "azurerm_lb" "api_inner" {
     private_ip_address            = local.azure.master_private_ip
     zones                         = local.all_zones
   }
+
+  # A control-plane host that was alone has this address until there are several.
+  depends_on = [azurerm_network_interface.control_plane]
 }
 
 locals {

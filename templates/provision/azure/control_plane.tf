@@ -64,8 +64,19 @@ resource "azurerm_managed_disk" "etcd" {
     "k8s.io_etcd_${each.value.etcd}" = "${each.value.member}/${local.members}"
   })
 
-  # A volume stays where it is for ever: another zone would mean an empty one in its place.
-  lifecycle { ignore_changes = [zone] }
+  # A volume stays where it is for ever: another zone would mean an empty one in its place. For another type or another key the provider
+  # would turn the machines off, all of them at once, and etcd with them.
+  lifecycle {
+    ignore_changes = [zone, storage_account_type, disk_encryption_set_id]
+    postcondition {
+      condition     = self.storage_account_type == var.cluster.etcd.volume.type
+      error_message = "etcd's volume ${self.name} is ${self.storage_account_type}: set phase1.azure.etcd_volume_type as it was, or change one volume after the other (az vm deallocate, az disk update --sku ${var.cluster.etcd.volume.type}, az vm start), then apply."
+    }
+    postcondition {
+      condition     = lower(coalesce(self.disk_encryption_set_id, "-")) == lower(coalesce(var.cluster.etcd.volume.kms_key, "-"))
+      error_message = "etcd's volume ${self.name} is encrypted with another key: set phase1.etcd_volume.kms_key as it was, or change one volume after the other (az vm deallocate, az disk update --disk-encryption-set, az vm start), then apply."
+    }
+  }
 }
 
 resource "azurerm_management_lock" "etcd" {
@@ -85,6 +96,9 @@ resource "azurerm_public_ip" "control_plane" {
   sku                 = "Standard"
   zones               = var.cluster.control_plane[each.key].zone == "" ? null : [var.cluster.control_plane[each.key].zone]
   tags                = local.tags
+
+  # Azure gives none up that a host still has: the host lets go of it first.
+  lifecycle { create_before_destroy = true }
 }
 
 resource "azurerm_public_ip" "control_plane_ipv6" {
@@ -97,6 +111,9 @@ resource "azurerm_public_ip" "control_plane_ipv6" {
   ip_version          = "IPv6"
   zones               = var.cluster.control_plane[each.key].zone == "" ? null : [var.cluster.control_plane[each.key].zone]
   tags                = local.tags
+
+  # Azure gives none up that a host still has: the host lets go of it first.
+  lifecycle { create_before_destroy = true }
 }
 
 resource "azurerm_network_interface" "control_plane" {
@@ -209,7 +226,8 @@ resource "azurerm_linux_virtual_machine" "control_plane" {
   boot_diagnostics {}
 
   # Terraform would make all changed hosts anew at the same time, and etcd would lose its majority. So a changed template is for the next
-  # machine; the output `outdated` names the hosts that wait for one, and `terraform apply -replace` makes them, one after the other.
+  # machine; the output `outdated` names the hosts that wait for one, and `terraform apply -replace` makes one, the next only when that is a
+  # node again (docs/azure.md).
   lifecycle {
     ignore_changes = [
       size, custom_data, admin_username, admin_ssh_key, os_disk, source_image_id, source_image_reference, encryption_at_host_enabled,

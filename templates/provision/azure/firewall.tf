@@ -106,6 +106,9 @@ resource "azurerm_application_security_group" "bastion" {
   resource_group_name = local.group
   location            = local.location
   tags                = local.tags
+
+  # It goes when no rule names it any more.
+  lifecycle { create_before_destroy = true }
 }
 
 resource "azurerm_network_security_group" "hosts" {

@@ -2,7 +2,7 @@
 # addresses are in public_groups.tf.
 
 locals {
-  # A group with a greatest size is sized by the autoscaler after it was made.
+  # A group with a greatest size is sized in the cloud after it was made, by a person or by an autoscaler of theirs.
   fixed_groups   = { for name, group in local.groups : name => group if group.max == null && !group.public_address }
   scaling_groups = { for name, group in local.groups : name => group if group.max != null && !group.public_address }
 
@@ -24,7 +24,7 @@ locals {
         "min"                        = tostring(coalesce(group.min, 0))
         "max"                        = tostring(group.max)
         },
-        # The autoscaler learns here what a host of an empty group would be. It reads _ as /, and ~2 as _.
+        # An autoscaler, of which turnup brings none, learns here what a host of an empty group would be. It reads _ as /, and ~2 as _.
         { for key, value in group.labels : "k8s.io_cluster-autoscaler_node-template_label_${replace(replace(key, "_", "~2"), "/", "_")}" => value },
         {
           for taint in group.taints :

@@ -50,7 +50,7 @@ output "handoff" {
 }
 
 output "outdated" {
-  description = "Control-plane hosts that were made from an older template: terraform apply -replace='azurerm_linux_virtual_machine.control_plane[\"HOST\"]', one after the other."
+  description = "Control-plane hosts that were made from an older template: terraform apply -replace='azurerm_linux_virtual_machine.control_plane[\"HOST\"]', one after the other (docs/azure.md)."
   value = [
     for host in local.control_plane_names : host
     if lookup(azurerm_linux_virtual_machine.control_plane[host].tags, "turnup-template", "") != local.control_plane_template[host]

@@ -1,5 +1,5 @@
 # Control-plane hosts: each an instance group of size 1 in its zone, which makes a machine that died anew, at the same addresses; and the
-# volumes of etcd, made apart from the machines.
+# volumes of etcd, made apart from the machines. A machine made anew is no node yet: it waits, with its volume, for `turnup up`.
 
 locals {
   # Reserved with the cluster, so that a replacement is found where the dead one was.
@@ -126,8 +126,8 @@ resource "google_compute_instance_group_manager" "control_plane" {
 
   version { instance_template = google_compute_instance_template.control_plane[each.key].id }
 
-  # A new template is for the next machine: nobody takes a control-plane host down but turnup, one after the other. And never two at once:
-  # both would have the one address.
+  # A new template is for the next machine: nothing takes a control-plane host down by itself. Who wants it sooner deletes one machine, and
+  # the next one only when this one is a node again (docs/gce.md). And never two at once: both would have the one address.
   update_policy {
     type                  = "OPPORTUNISTIC"
     minimal_action        = "REPLACE"

@@ -1,7 +1,7 @@
 # Groups of workers: a template and a managed instance group each. Every group is an object of its own, so that changing one touches no other.
 
 locals {
-  # A group with a greatest size is sized by the autoscaler after it was made.
+  # A group with a greatest size is sized in the cloud after it was made, by a person or by an autoscaler of theirs.
   fixed_groups   = { for name, group in var.cluster.groups : name => group if group.max == null }
   scaling_groups = { for name, group in var.cluster.groups : name => group if group.max != null }
 
@@ -130,7 +130,7 @@ resource "google_compute_region_instance_group_manager" "scaling" {
   update_policy {
     type           = "PROACTIVE"
     minimal_action = "REPLACE"
-    # The autoscaler chooses which host goes; Compute Engine moving hosts between zones would delete busy ones.
+    # Who makes the group smaller chooses which host goes; Compute Engine moving hosts between zones would delete busy ones.
     instance_redistribution_type = "NONE"
     max_surge_fixed              = each.value.max_surge == 0 ? 0 : max(each.value.max_surge, length(each.value.zones))
     max_unavailable_fixed        = each.value.max_surge == 0 ? max(each.value.max_unavailable, length(each.value.zones)) : 0
