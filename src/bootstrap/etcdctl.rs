@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::error::{Context as _, Error, Result};
+use crate::error::{Class, Context as _, Error, Result};
 use crate::phase::Cx;
 use crate::provision::{Handoff, Host};
 
@@ -112,16 +112,23 @@ impl<'a> Etcdctl<'a> {
         all.retain(|listed| gone.iter().any(|member| listed.is(member)));
         self.take_lead_from(&all)?;
         // Whom a majority still needs can go only after those that are dead.
-        let mut refused = Ok(());
         while !all.is_empty() {
+            let (mut waiting, mut refused) = (Vec::new(), None);
             let count = all.len();
-            all.retain(|listed| {
+            for listed in all {
                 self.cx.progress(format!("taking {} out of etcd", listed.name));
-                refused = self.change(&["remove", &format!("{:x}", listed.id)]);
-                refused.is_err()
-            });
-            if all.len() == count {
-                return refused;
+                match self.change(&["remove", &format!("{:x}", listed.id)]) {
+                    Ok(()) => {}
+                    Err(error) if error.class() == Class::Transient => {
+                        refused = Some(error);
+                        waiting.push(listed);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            match refused {
+                Some(error) if waiting.len() == count => return Err(error),
+                _ => all = waiting,
             }
         }
         Ok(())

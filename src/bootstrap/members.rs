@@ -199,7 +199,7 @@ impl Members {
     }
 
     /// Without a majority nobody can be taken in or left out.
-    fn unfinished(&self, handoff: &Handoff) -> Error {
+    pub(super) fn unfinished(&self, handoff: &Handoff) -> Error {
         let first = self.names().join(" ");
         Error::config("the control-plane hosts were changed before etcd had a majority of them")
             .evidence(format!("its first start was begun with: {}", self.names().join(", ")))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::change::{self, Change, Preview, Verb};
 use crate::cluster::Cluster;
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Result};
 use crate::phase::{Action, Cx, Inputs, Proof};
 use crate::provision::{Handoff, Host};
 use crate::state::Store;
@@ -144,9 +144,44 @@ pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()
     let (left, stay): (Vec<Member>, _) = members.all.into_iter().partition(goes);
     members.all = stay;
     if members.stage == Stage::Founded && !left.is_empty() && !members.all.is_empty() {
-        Etcdctl::find(cluster, &handoff, &members, cx)?.remove(&left)?;
+        let etcd = Etcdctl::find(cluster, &handoff, &members, cx)?;
+        // Killed in between, nobody knows who is out already: whoever stays after all has to come as one more.
+        let doubtful = left.iter().map(|member| Member { start: Start::Joining, ..member.clone() });
+        let mut meanwhile = members.clone();
+        meanwhile.all.extend(doubtful);
+        write(cluster, &meanwhile)?;
+        etcd.remove(&left)?;
     }
     if left.is_empty() { Ok(()) } else { write(cluster, &members) }
+}
+
+/// The same before Terraform takes these hosts away for ever. Refused where all data would go with them, or where etcd cannot be told.
+pub(super) fn take_leave(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
+    let handoff = cluster.handoff()?;
+    let goes = |name: &str| hosts.iter().any(|host| host.name == name);
+    let was_begun = |host: &Host| Ok(cluster.store.read(file_of(&host.name))?.is_some());
+    match Members::find(&cluster.store)? {
+        Some(members) if members.stage == Stage::Begun => return Err(members.unfinished(&handoff)),
+        Some(members) if members.stage == Stage::Founded && members.all.iter().all(|member| goes(&member.name)) => {
+            return Err(Error::config("all hosts of the control plane would go, and all data of etcd with them").hint(
+                "set the configuration back; or give the data up, with the configuration as it was: turnup down",
+            ));
+        }
+        None if hosts.iter().map(|host| was_begun(host)).collect::<Result<Vec<bool>>>()?.contains(&true) => {
+            return Err(Error::person(format!("{FILE} is missing, so nobody knows who is a member of etcd")).hint(
+                "set the configuration back; turnup bootstrap (looks on the hosts and writes it anew); then change it again",
+            ));
+        }
+        _ => {}
+    }
+    take_out(cluster, hosts, cx).map_err(|error| match error.class() {
+        // Waiting for etcd is done already; Terraform need not be asked again and again meanwhile.
+        Class::Transient => {
+            let person = error.evidence_lines().iter().fold(Error::person(error.message()), Error::evidence);
+            person.hint(error.next().unwrap_or("turnup status"))
+        }
+        _ => error,
+    })
 }
 
 /// The turns that hosts of the control plane take, and the file in which they write what became of them.

@@ -82,7 +82,7 @@ impl Overview {
         let Live { nodes, unserved, addons } = &self.live;
         if printer.is_json() {
             return printer.json(&json!({
-                "schema": status::SCHEMA, "nodes": nodes, "unserved": unserved, "addons": addons,
+                "schema": status::SCHEMA, "nodes": nodes, "unserved": unserved.as_ref().ok(), "addons": addons,
                 "kubeconfig": self.kubeconfig,
             }));
         }

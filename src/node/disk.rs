@@ -177,27 +177,24 @@ impl Device {
         let mut block = [0; 1024];
         fs_err::File::open(&self.path)?.file().read_exact_at(&mut block, 1024)?;
         let sectors: u64 = fs_err::read_to_string(self.sys().join("size"))?.trim().parse().unwrap_or(0);
-        Ok(sectors * 512 > ext4_size(&block) + LEFT_OVER)
+        Ok(ext4_size(&block).is_some_and(|size| sectors * 512 > size + LEFT_OVER))
     }
 
-    /// Lets the file system fill the device. One that is not mounted has to be checked before, says resize2fs; the kernel lets one that is
-    /// mounted grow only where it gives root all rights.
-    pub(super) fn grow(&self, is_mounted: bool) -> Result<()> {
-        if !is_mounted {
-            let check = Run::new("fsck.ext4").args(["-f", "-p"]).arg(&self.path).dir("/").timeout(CHECK);
-            match check.output() {
-                Err(failure) if failure.code() != Some(1) => return Err(failure.into()),
-                _ => {}
-            }
-        }
-        Run::new("resize2fs").arg(&self.path).dir("/").timeout(CHECK).succeed()?;
-        Ok(())
+    /// Lets the file system fill the device. The kernel does that to one that is mounted only for a root with all rights; one that is not
+    /// mounted was checked before as a whole.
+    pub(super) fn grow(&self) -> Result<()> {
+        kill_point::around(format_args!("grow {}", self.path.display()), || {
+            Run::new("resize2fs").arg(&self.path).dir("/").timeout(CHECK).succeed()?;
+            Ok(())
+        })
     }
 
     /// Lets fsck mend what can be mended without a question; refuses a file system with anything else wrong. Whether it mended something.
-    pub(super) fn check(&self) -> Result<bool> {
+    /// `whole` is for one that seems to be in order.
+    pub(super) fn check(&self, whole: bool) -> Result<bool> {
         let shown = self.path.display();
-        match Run::new("fsck.ext4").arg("-p").arg(&self.path).dir("/").timeout(CHECK).output() {
+        let args = if whole { &["-p", "-f"][..] } else { &["-p"] };
+        match Run::new("fsck.ext4").args(args).arg(&self.path).dir("/").timeout(CHECK).output() {
             Ok(_) => Ok(false),
             // Corrected; with 2 a root file system would want a restart, which this one is not.
             Err(failure) if failure.code().is_some_and(|code| code & !3 == 0) => Ok(true),
@@ -215,12 +212,13 @@ impl Device {
     }
 }
 
-/// The bytes of the file system with this superblock ("The Super Block" in the kernel's description of ext4).
-fn ext4_size(block: &[u8; 1024]) -> u64 {
+/// The bytes of the file system with this superblock ("The Super Block" in the kernel's description of ext4); none of another kind.
+fn ext4_size(block: &[u8; 1024]) -> Option<u64> {
     let word = |at: usize| u64::from(u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]));
+    let is_ext4 = block[0x38..0x3a] == [0x53, 0xef];
     let has_64_bits = word(0x60) & 0x80 != 0;
     let blocks = word(0x4) | if has_64_bits { word(0x150) << 32 } else { 0 };
-    blocks.saturating_mul(1024 << word(0x18).min(6))
+    is_ext4.then(|| blocks.saturating_mul(1024 << word(0x18).min(6)))
 }
 
 /// Nothing is half formatted any more, or nobody wants to know.
@@ -329,12 +327,14 @@ mod tests {
     #[test]
     fn the_size_of_a_file_system_is_that_of_its_blocks() {
         let mut block = [0; 1024];
+        assert_eq!(ext4_size(&block), None, "no ext4");
+        block[0x38..0x3a].copy_from_slice(&[0x53, 0xef]);
         block[4..8].copy_from_slice(&131_072_u32.to_le_bytes());
         block[0x18] = 2;
         block[0x150] = 1;
-        assert_eq!(ext4_size(&block), 512 << 20, "without the 64-bit feature the upper half is something else");
+        assert_eq!(ext4_size(&block), Some(512 << 20), "without the 64-bit feature the upper half is something else");
         block[0x60] = 0x80;
-        assert_eq!(ext4_size(&block), (512 << 20) + (16 << 40));
+        assert_eq!(ext4_size(&block), Some((512 << 20) + (16 << 40)));
     }
 
     #[test]

@@ -80,14 +80,22 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
             return Err(occupied(mount, &number));
         }
         claim(mount)?;
-        grow(&device, mount, true, tell)?;
+        if device.has_grown()? {
+            tell(match device.grow() {
+                Ok(()) => Report::Changed(fills(mount)),
+                Err(error) => Report::Waiting(format!(
+                    "{} has grown; its file system will at the next boot: {}",
+                    mount.disk,
+                    error.message()
+                )),
+            })?;
+        }
     } else {
         require_bare(mount)?;
         prepare(&device, mount, blank, tell)?;
-        if device.check()? {
+        if device.check(false)? {
             tell(Report::Changed(format!("file system on {} mended by fsck", mount.disk)))?;
         }
-        grow(&device, mount, false, tell)?;
         // Nobody but root writes there while the disk is away.
         task::ensure_directory(&Directory { path: mount.path.clone(), mode: 0, owner: 0 })?;
         kill_point::around(format_args!("mount {}", mount.path), || attach_tree(&device.path, &mount.path))?;
@@ -95,24 +103,35 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
             unmount(mount.path.as_str(), UnmountFlags::DETACH).context(format!("cannot unmount {}", mount.path))?;
             return Err(error);
         }
+        // Not before it is known whose it is.
+        if device.has_grown()? {
+            tell(if grow(&device, mount)? {
+                Report::Changed(fills(mount))
+            } else {
+                Report::Waiting(format!("{} has grown, and its file system cannot: resize2fs says why", mount.disk))
+            })?;
+        }
         tell(Report::Changed(format!("mount {} of {}", mount.path, mount.disk)))?;
     }
     task::ensure_directory(&Directory { path: mount.path.clone(), mode: mount.mode, owner: mount.owner }).map(drop)
 }
 
-/// A disk that a person has made larger is used as a whole. Where that fails, the data is there all the same.
-fn grow(device: &Device, mount: &Mount, is_mounted: bool, tell: Tell<'_>) -> Result<()> {
-    if !device.has_grown()? {
-        return Ok(());
+/// Lets a file system that was just mounted fill its device, which a person has made larger. Whether it does: it is good as it is, too.
+fn grow(device: &Device, mount: &Mount) -> Result<bool> {
+    if device.grow().is_ok() {
+        return Ok(true);
     }
-    tell(match device.grow(is_mounted) {
-        Ok(()) => Report::Changed(format!("the file system fills {}, which has grown", mount.disk)),
-        Err(error) => Report::Waiting(format!(
-            "{} has grown, and its file system has to wait for the next boot: {}",
-            mount.disk,
-            error.message()
-        )),
-    })
+    unmount(mount.path.as_str(), UnmountFlags::empty()).context(format!("cannot unmount {}", mount.path))?;
+    device.check(true)?;
+    // Half of it done would be found by the next check, before anything is written there.
+    let grown = device.grow();
+    device.check(true)?;
+    attach_tree(&device.path, &mount.path)?;
+    Ok(grown.is_ok())
+}
+
+fn fills(mount: &Mount) -> String {
+    format!("the file system fills {}, which has grown", mount.disk)
 }
 
 /// The data on the disk is this cluster's, and says so.

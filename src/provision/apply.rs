@@ -67,9 +67,11 @@ impl Apply {
 
     /// Hosts of the control plane that the configuration wants no more. A module of one's own does not say which these are.
     fn leavers(&self) -> Result<Vec<Host>> {
-        let (Some(spec), Some(handoff)) = (&self.cluster.settings.cloud, self.cluster.find_handoff()?) else {
-            return Ok(Vec::new());
-        };
+        let Some(spec) = &self.cluster.settings.cloud else { return Ok(Vec::new()) };
+        let handoff = self.cluster.find_handoff().map_err(|error| {
+            error.hint("set the configuration back as it was; turnup provision (writes the hand-off anew); then change it again")
+        })?;
+        let Some(handoff) = handoff else { return Ok(Vec::new()) };
         Ok(handoff.control_planes().filter(|host| !spec.control_plane.contains_key(&host.name)).cloned().collect())
     }
 

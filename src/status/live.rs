@@ -35,12 +35,12 @@ pub struct Addon {
 }
 
 /// What the API says about a cluster.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Live {
     /// The nodes.
     pub nodes: Vec<Node>,
-    /// The kubelets that ask in vain for a certificate to serve with.
-    pub unserved: Vec<Unserved>,
+    /// The kubelets that ask in vain for a certificate to serve with, or why that cannot be told.
+    pub unserved: Result<Vec<Unserved>>,
     /// The addons.
     pub addons: Vec<Addon>,
 }
@@ -54,7 +54,7 @@ impl Live {
         let workloads = kubectl.get(&["daemonsets,deployments", "--namespace=kube-system", selector])?;
         Ok(Self {
             nodes: items(&nodes).iter().map(Node::read).collect(),
-            unserved: find_unserved(cluster, &kubectl)?,
+            unserved: find_unserved(cluster, &kubectl),
             addons: items(&workloads).iter().map(Addon::read).collect(),
         })
     }

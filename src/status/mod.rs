@@ -117,7 +117,11 @@ impl Status {
         let away = api.is_err();
         match api {
             Ok(Some(Live { nodes, unserved, addons })) => {
-                (status.nodes, status.unserved, status.addons) = (Some(nodes), Some(unserved), Some(addons));
+                (status.nodes, status.addons) = (Some(nodes), Some(addons));
+                match unserved {
+                    Ok(unserved) => status.unserved = Some(unserved),
+                    Err(error) => status.gaps.push(Gap::new("certificates to serve with", error)),
+                }
             }
             Ok(None) => {}
             Err(error) => status.gaps.push(Gap::new("the API", error)),

@@ -41,7 +41,7 @@ pub fn render(status: &Status) -> String {
 /// What the API says alone.
 #[must_use]
 pub fn render_live(live: &Live) -> String {
-    let parts = [nodes(&live.nodes), unserved(&live.unserved), addons(&live.addons)];
+    let parts = [nodes(&live.nodes), unserved(live.unserved.as_deref().unwrap_or_default()), addons(&live.addons)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
@@ -65,7 +65,7 @@ fn unserved(unserved: &[Unserved]) -> String {
         format!("{node}: {request}: {why}").replace(char::is_control, "?")
     };
     let lines: Vec<String> = unserved.iter().map(line).collect();
-    format!("without a certificate to serve logs and exec with:\n{}", listed(&lines, "kubelets"))
+    format!("asked for a certificate to serve logs and exec with, and got none:\n{}", listed(&lines, "kubelets"))
 }
 
 /// The table of addons; nothing where there is none.
@@ -305,7 +305,9 @@ mod tests {
         );
         let text = unserved(&all);
         assert!(
-            text.starts_with("without a certificate to serve logs and exec with:\n  web-?7: csr-1: it waits"),
+            text.starts_with(
+                "asked for a certificate to serve logs and exec with, and got none:\n  web-?7: csr-1: it waits"
+            ),
             "{text}"
         );
         assert!(text.contains("\n  web-8: csr-2: there is no such Node\n"), "{text}");

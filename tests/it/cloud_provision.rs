@@ -289,7 +289,8 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
         listed.push(json!({"ID": id, "name": name, "peerURLs": [url], "clientURLs": [url]}));
     }
     let document = json!({"schema": "turnup.etcd/1", "stage": "founded", "members": members});
-    site.desk.write(&format!(".turnup/{}/outputs/etcd.json", site.name), &document.to_string());
+    let known = format!(".turnup/{}/outputs/etcd.json", site.name);
+    site.desk.write(&known, &document.to_string().replace("founded", "begun"));
     site.desk.write("bin/members", &json!({"members": listed}).to_string());
 
     site.ok(&["config", "set", "phase1.control_plane.count=1", "phase1.api.exposure=load-balancer"]);
@@ -299,6 +300,9 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
     let fewer = ["provision", "--lose-volume", &volume("b"), "--lose-volume", &volume("c")];
     assert_eq!(site.run(&["provision"]).code, 4, "nobody gave the volumes up");
     assert!(!site.desk.path("bin/left").exists(), "a host left, and stays");
+    let refused = site.run(&fewer);
+    assert!(refused.code == 3 && refused.err.contains("changed before etcd had a majority"), "{}", refused.err);
+    site.desk.write(&known, &document.to_string());
     site.desk.write("bin/stuck", "");
     let refused = site.run(&fewer);
     assert!(refused.code != 0 && refused.err.contains("hosts that go must leave etcd first"), "{}", refused.err);

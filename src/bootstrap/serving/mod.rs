@@ -7,7 +7,7 @@
 mod request;
 mod reserved;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -68,7 +68,14 @@ pub struct Unserved {
 pub fn find_unserved(cluster: &Cluster, kubectl: &Kubectl) -> Result<Vec<Unserved>> {
     let Some(handoff) = cluster.find_handoff()? else { return Ok(Vec::new()) };
     let reserved = Reserved::of(&cluster.settings, &handoff)?;
-    let requests = find_requests(kubectl, &reserved)?.into_iter();
+    let mut waiting = find_waiting(kubectl)?;
+    // One that nobody answers is asked anew every quarter of an hour: of each node the last one counts.
+    waiting.sort_by(|one, other| {
+        other["metadata"]["creationTimestamp"].as_str().cmp(&one["metadata"]["creationTimestamp"].as_str())
+    });
+    let mut seen = BTreeSet::new();
+    waiting.retain(|request| seen.insert(request["spec"]["username"].to_string()));
+    let requests = judge(kubectl, &waiting, &reserved)?.into_iter();
     Ok(requests.map(|Request { name, node, verdict }| Unserved { node, request: name, why: verdict.err() }).collect())
 }
 

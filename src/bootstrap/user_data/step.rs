@@ -27,7 +27,7 @@ pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
 
 /// The provision phase; with this step where hosts get user data. Hosts that it takes away leave etcd first.
 pub fn ordered_provision_phase(cluster: &Arc<Cluster>, orders: &Orders) -> Result<Phase> {
-    let phase = provision::phase(cluster, orders, membership::take_out)?;
+    let phase = provision::phase(cluster, orders, membership::take_leave)?;
     let is_cloud = cluster.settings.cloud.is_some();
     Ok(if is_cloud { phase.with("user-data", UserData(Arc::clone(cluster))) } else { phase })
 }

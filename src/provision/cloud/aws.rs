@@ -177,13 +177,11 @@ impl Aws {
             }
         }
         // EBS tells the key behind an alias, which is another name: each plan would find a difference.
-        for (key, arn) in
-            [("phase1.aws.disk_kms_key", &self.disk_kms_key), ("phase1.etcd_volume.kms_key", &spec.etcd.volume.kms_key)]
-        {
-            if arn.contains(":alias/") {
-                return Err(refused(key, format!("{arn} is an alias, which may lead to another key tomorrow"))
-                    .hint(format!("the key's own ARN: aws kms describe-key --key-id {arn} --query KeyMetadata.Arn")));
-            }
+        let arn = &spec.etcd.volume.kms_key;
+        if arn.contains(":alias/") {
+            let why = format!("{arn} is an alias, which may lead to another key tomorrow");
+            return Err(refused("phase1.etcd_volume.kms_key", why)
+                .hint(format!("the key's own ARN: aws kms describe-key --key-id {arn} --query KeyMetadata.Arn")));
         }
         let profiles = [
             ("phase1.aws.control_plane_instance_profile", &self.control_plane_instance_profile),

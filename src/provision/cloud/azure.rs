@@ -205,6 +205,10 @@ impl Azure {
         for (name, group) in &spec.groups {
             self.check_group(name, group)?;
         }
+        if spec.ssh.bastion {
+            let key = "phase1.ssh.bastion_machine_type";
+            check_processor(key, &Size::parse(key, &spec.ssh.bastion_machine_type)?)?;
+        }
         check_tags("phase1.tags", &spec.tags)
     }
 
@@ -262,18 +266,7 @@ impl Azure {
             let why = format!("{subnet} has room for {room} addresses, and up to {needed} are needed");
             return Err(refused(KEY, why).hint("take a wider network, or lower the sizes of the groups"));
         }
-        self.check_way_out(spec)?;
         self.check_api_address(spec, subnet)
-    }
-
-    /// A standard balancer takes Azure's default way out from the hosts behind it.
-    fn check_way_out(&self, spec: &Spec) -> Result<()> {
-        if self.nat_gateway || self.public_addresses || spec.api.exposure != "load-balancer" {
-            return Ok(());
-        }
-        let why = "control-plane hosts behind the load balancer would have no way out, not even to the artifacts";
-        Err(refused("phase1.azure.nat_gateway", why)
-            .hint("turnup config set phase1.azure.nat_gateway=y, or phase1.azure.public_addresses=y"))
     }
 
     fn check_api_address(&self, spec: &Spec, subnet: Network) -> Result<()> {
@@ -350,9 +343,6 @@ impl Azure {
         if volume == PREMIUM_V2 && host.zone.is_empty() {
             return Err(refused("phase1.azure.etcd_volume_type", format!("{volume} is only for machines in zones"))
                 .hint("turnup config set phase1.azure.etcd_volume_type=Premium_LRS"));
-        }
-        if spec.ssh.bastion {
-            Size::parse("phase1.ssh.bastion_machine_type", &spec.ssh.bastion_machine_type)?;
         }
         require_premium("phase1.azure.etcd_volume_type", volume, &size)
     }

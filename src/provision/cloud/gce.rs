@@ -202,7 +202,8 @@ impl Gce {
                 "turnup config set phase1.dns.zone=… (gcloud dns managed-zones list: NAME, not DNS_NAME), or phase1.dns.private_zone=y for one of the cluster's own",
             ));
         }
-        if spec.dns.provider == "clouddns" && !spec.dns.zone.is_empty() && spec.dns.private && self.network.is_empty() {
+        let asked = spec.dns.provider == "clouddns" && spec.api.exposure == "dns";
+        if asked && spec.dns.private && !spec.dns.zone.is_empty() && self.network.is_empty() {
             let why = format!(
                 "{} is found in networks that are named in it, and that of the cluster is yet to be made",
                 spec.dns.zone
@@ -212,7 +213,8 @@ impl Gce {
             ));
         }
         if spec.ssh.bastion {
-            check_type("phase1.ssh.bastion_machine_type", &spec.ssh.bastion_machine_type)?;
+            let (key, machine) = ("phase1.ssh.bastion_machine_type", &spec.ssh.bastion_machine_type);
+            check_processor(key, machine, check_type(key, machine)?)?;
         }
         Ok(())
     }
@@ -395,6 +397,10 @@ fn check_node(key: &str, machine: &str, family: &str) -> Result<()> {
         return Err(refused(key, format!("{machine} has 1 GB of memory at most, and a node needs 2"))
             .hint("e2-medium or larger, for instance e2-standard-2"));
     }
+    check_processor(key, machine, family)
+}
+
+fn check_processor(key: &str, machine: &str, family: &str) -> Result<()> {
     let hint = "take a type with x86-64 processors, for instance n2-standard-4";
     host::check_processor(key, ARM.contains(&family), &format!("{machine} has ARM processors"), hint)
 }

@@ -13,7 +13,7 @@ fn spec(changes: &[(&str, &str)]) -> Result<Spec> {
 
 #[test]
 fn what_compute_engine_refuses_is_refused_with_its_setting() {
-    let cases: [&[(&str, &str)]; 33] = [
+    let cases: [&[(&str, &str)]; 34] = [
         &[("phase1.gce.instance_type", "n2d")],
         &[("phase1.gce.instance_type", "e3-standard-2")],
         &[("phase1.gce.instance_type", "c4-standard-4")],
@@ -46,8 +46,15 @@ fn what_compute_engine_refuses_is_refused_with_its_setting() {
             ("phase1.node_groups", r#"[{"name": "web", "role": "worker", "size": 1, "max": 10, "max_surge": 2}]"#),
         ],
         &[("phase1.gce.disk_kms_key", "my-key")],
-        &[("phase1.dns.provider", "clouddns"), ("phase1.dns.zone", "inner"), ("phase1.dns.private_zone", "y")],
+        &[
+            ("phase1.api.exposure", "dns"),
+            ("phase1.api.external", "n"),
+            ("phase1.dns.provider", "clouddns"),
+            ("phase1.dns.zone", "inner"),
+            ("phase1.dns.private_zone", "y"),
+        ],
         &[("phase1.ssh.bastion", "create"), ("phase1.ssh.bastion_machine_type", "e3-mikro")],
+        &[("phase1.ssh.bastion", "create"), ("phase1.ssh.bastion_machine_type", "t2a-standard-1")],
         &[("phase1.etcd_volume.kms_key", "arn:aws:kms:us-east-1:123456789012:key/k")],
         &[("phase1.gce.disk_kms_key", "projects/p/locations/us/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1")],
     ];
@@ -66,6 +73,8 @@ fn what_is_fine_is_taken() {
     spec(&[("phase1.gce.public_addresses", "n"), ("phase1.api.exposure", "load-balancer")]).unwrap();
     spec(&[("phase1.dns.provider", "clouddns"), ("phase1.dns.zone", "k8s-example-com")]).unwrap();
     spec(&[("phase1.dns.provider", "clouddns"), ("phase1.dns.private_zone", "y")]).unwrap();
+    let hub = [("phase1.dns.provider", "clouddns"), ("phase1.dns.zone", "hub"), ("phase1.dns.private_zone", "y")];
+    spec(&hub).unwrap();
     spec(&[("phase1.api.exposure", "dns"), ("phase1.api.host", "k8s.example.com")]).unwrap();
     spec(&[("phase1.gce.instance_type", "c4-standard-4"), ("phase1.gce.disk_type", "hyperdisk-balanced")]).unwrap();
     spec(&[("phase1.gce.subnet_cidr", "10.118.0.0/29"), ("phase1.num_nodes", "0")]).unwrap();

@@ -49,8 +49,11 @@ resource "azurerm_public_ip" "api" {
   zones               = local.all_zones
   tags                = local.tags
 
-  # Azure gives none up that a balancer still has: it takes the other one first.
-  lifecycle { create_before_destroy = true }
+  # Azure gives none up that a balancer still has: it takes the other one first. It stays in its zones: another one would have the same name.
+  lifecycle {
+    create_before_destroy = true
+    ignore_changes        = [zones]
+  }
 }
 
 resource "azurerm_lb" "api" {

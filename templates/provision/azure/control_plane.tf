@@ -97,8 +97,11 @@ resource "azurerm_public_ip" "control_plane" {
   zones               = var.cluster.control_plane[each.key].zone == "" ? null : [var.cluster.control_plane[each.key].zone]
   tags                = local.tags
 
-  # Azure gives none up that a host still has: the host lets go of it first.
-  lifecycle { create_before_destroy = true }
+  # Azure gives none up that a host still has: the host lets go of it first. It stays in its zones: another one would have the same name.
+  lifecycle {
+    create_before_destroy = true
+    ignore_changes        = [zones]
+  }
 }
 
 resource "azurerm_public_ip" "control_plane_ipv6" {
@@ -112,8 +115,11 @@ resource "azurerm_public_ip" "control_plane_ipv6" {
   zones               = var.cluster.control_plane[each.key].zone == "" ? null : [var.cluster.control_plane[each.key].zone]
   tags                = local.tags
 
-  # Azure gives none up that a host still has: the host lets go of it first.
-  lifecycle { create_before_destroy = true }
+  # Azure gives none up that a host still has: the host lets go of it first. It stays in its zones: another one would have the same name.
+  lifecycle {
+    create_before_destroy = true
+    ignore_changes        = [zones]
+  }
 }
 
 resource "azurerm_network_interface" "control_plane" {
