@@ -18,7 +18,7 @@ static DIRECT: LazyLock<ureq::Agent> = LazyLock::new(|| agent(None));
 fn agent(proxy: Option<ureq::Proxy>) -> ureq::Agent {
     ureq::Agent::config_builder()
         .http_status_as_error(false)
-        .timeout_connect(Some(Duration::from_secs(5)))
+        .timeout_connect(Some(Duration::from_secs(15)))
         .timeout_global(Some(ANSWER))
         .proxy(proxy)
         .user_agent(concat!("turnup/", env!("CARGO_PKG_VERSION")))

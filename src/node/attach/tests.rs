@@ -381,7 +381,7 @@ fn a_refusal_says_what_the_cloud_said_and_which_right_is_missing() {
         assert_eq!(world.lock().unwrap().asked(question(cloud)), 3);
         let (devices, _, _) = run(cloud, World { refuses: Some((403, denied(cloud))), ..World::default() });
         let error = devices.unwrap_err();
-        assert_eq!(error.class(), Class::Person);
+        assert_eq!(error.class(), Class::Person, "{error:?}");
         text += &(error.render() + "\n");
         let (devices, _, _) = run(cloud, World { refuses: Some((404, "{}".into())), ..World::default() });
         assert!(devices.unwrap_err().next().is_some_and(|next| next.starts_with("is the volume there")));
