@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::digest::{Digest, Hasher};
-use super::sources::{Location, without_credentials};
+use super::sources::{Location, blob_url, without_credentials};
 use super::watch::{Pace, Watch};
 use crate::{Class, Error, Result};
 
@@ -30,7 +30,7 @@ static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
 /// Writes the blob with this digest, as the location has it, to a new file.
 pub(super) fn fetch_blob(location: &Location, digest: &Digest, to: &Path, watch: &dyn Watch) -> Result<Digest> {
     match location {
-        Location::Http(url) => fetch_url(&format!("{url}/sha256/{digest}"), to, watch),
+        Location::Http(url) => fetch_url(&blob_url(url, &digest.to_string()), to, watch),
         Location::Directory(dir) => {
             let path = dir.join("sha256").join(digest.to_string());
             let mut from = fs_err::File::open(&path)?;
@@ -84,7 +84,7 @@ pub enum Presence {
 /// # Errors
 /// That nobody answers, or neither with the file nor with a refusal.
 pub fn find_blob(mirror: &str, digest: &str) -> Result<Presence> {
-    let url = format!("{}/sha256/{digest}", mirror.trim_end_matches('/'));
+    let url = blob_url(mirror, digest);
     let status = call(&url, Some("bytes=0-0".into()))?.status();
     match status.as_u16() {
         404 | 410 => Ok(Presence::Missing),

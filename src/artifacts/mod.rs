@@ -39,6 +39,6 @@ pub use maintain::{Change, pin_upstream, rewrite_lock, write_lock};
 pub use obtain::Blob;
 pub use obtained::Obtained;
 pub use selection::{Artifact, Binary, Image, Kind, Platform, Selection, Variant};
-pub use sources::{Location, Source, Sources};
+pub use sources::{Location, Source, Sources, blob_url};
 pub use unique::Unique;
 pub use watch::{Quiet, Watch};

@@ -46,6 +46,12 @@ impl fmt::Display for Location {
     }
 }
 
+/// Where the mirror at this address has the file with this sha256 (hexadecimal).
+#[must_use]
+pub fn blob_url(mirror: &str, sha256: &str) -> String {
+    format!("{}/sha256/{sha256}", mirror.trim_end_matches('/'))
+}
+
 pub(super) fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (host, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));

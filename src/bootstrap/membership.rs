@@ -177,7 +177,7 @@ pub(super) fn take_leave(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<
     take_out(cluster, hosts, cx).map_err(|error| match error.class() {
         // Waiting for etcd is done already; Terraform need not be asked again and again meanwhile.
         Class::Transient => {
-            let person = error.evidence_lines().iter().fold(Error::person(error.message()), Error::evidence);
+            let person = Error::person(error.message()).evidence_of(error.evidence_lines());
             person.hint(error.next().unwrap_or("turnup status"))
         }
         _ => error,

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::artifacts::{Digest, Quiet, resume_url};
+use crate::artifacts::{Digest, Quiet, blob_url, resume_url};
 use crate::crowd;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
@@ -31,7 +31,7 @@ pub(super) fn fetch_missing(complete: &Complete, url: &str, out: &mut dyn Write)
     missing.dedup();
     let wanted = |sha256: &str| Wanted {
         name: complete.name_of(sha256).to_owned(),
-        url: format!("{}/sha256/{sha256}", url.trim_end_matches('/')),
+        url: blob_url(url, sha256),
         sha256: sha256.to_owned(),
     };
     let missing: Vec<Wanted> = missing.into_iter().map(wanted).collect();

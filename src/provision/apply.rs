@@ -31,17 +31,13 @@ pub(super) struct Apply {
     cluster: Arc<Cluster>,
     /// What Terraform would change; none when it is not at hand. Asked once.
     planned: OnceLock<Option<Planned>>,
-    /// The volumes of etcd whose data a person gives up in this run.
-    lose: BTreeSet<String>,
-    /// Whether Terraform is asked although nothing here has changed.
-    refresh: bool,
+    orders: Orders,
     farewell: Farewell,
 }
 
 impl Apply {
     pub(super) fn new(cluster: Arc<Cluster>, orders: &Orders, farewell: Farewell) -> Self {
-        let Orders { lose_volumes, refresh, .. } = orders;
-        Self { cluster, planned: OnceLock::new(), lose: lose_volumes.clone(), refresh: *refresh, farewell }
+        Self { cluster, planned: OnceLock::new(), orders: orders.clone(), farewell }
     }
 
     fn is_local(&self) -> bool {
@@ -131,7 +127,7 @@ impl Action for Apply {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        if self.refresh {
+        if self.orders.refresh {
             return Ok(Proof::Gone("what is there is to be looked for (--refresh)".into()));
         }
         match self.vanished()?.first() {
@@ -181,7 +177,7 @@ impl Action for Apply {
         if cx.is_bound() || touches_volumes {
             let planned = terraform.show_plan()?;
             cx.admit(&planned.changes)?;
-            volumes::refuse_losses(&planned.losses, &self.lose, &self.cluster)?;
+            volumes::refuse_losses(&planned.losses, &self.orders.lose_volumes, &self.cluster)?;
         }
         for change in &changes {
             cx.progress(format!("{}: {}", change.address, change.action));

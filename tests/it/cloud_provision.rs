@@ -67,6 +67,13 @@ impl Site {
         Self { name, ..site }
     }
 
+    /// With three control-plane hosts behind a bastion, and one etcd.
+    fn of_three(target: &str) -> Self {
+        let site = Self::new(target, "ha-private");
+        site.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
+        site
+    }
+
     fn run(&self, args: &[&str]) -> Outcome {
         let path = format!("{}:{}", self.desk.path("bin").display(), std::env::var("PATH").unwrap());
         finish(self.desk.command(args).env("PATH", path))
@@ -232,8 +239,7 @@ fn what_hosts_would_fetch_in_vain_is_named_before_anything_is_made() {
 
 /// Hosts without public addresses behind a bastion and load balancers, as far as the hand-off.
 fn hand_over_three(target: &str) {
-    let site = Site::new(target, "ha-private");
-    site.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
+    let site = Site::of_three(target);
     site.ok(&["config", "check"]);
     site.ok(&["provision"]);
     let handoff = site.json("outputs/provision.json");
@@ -278,8 +284,7 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
     if !has_terraform() {
         return;
     }
-    let site = Site::new("gce", "ha-private");
-    site.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
+    let site = Site::of_three("gce");
     site.ok(&["provision"]);
     let hosts = site.json("outputs/provision.json")["hosts"].as_array().unwrap().clone();
     let (mut members, mut listed) = (Vec::new(), Vec::new());
@@ -328,8 +333,7 @@ fn a_host_key_is_learnt_again_when_a_person_says_so() {
     if !has_terraform() {
         return;
     }
-    let site = Site::new("gce", "ha-private");
-    site.ok(&["config", "unset", "phase2.etcd.events_cluster"]);
+    let site = Site::of_three("gce");
     let early = site.run(&["provision", "--forget-host-key", "x"]);
     assert!(early.code != 0 && early.err.contains("provision.json is not there yet"), "{}", early.err);
     site.ok(&["provision"]);

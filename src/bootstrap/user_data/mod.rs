@@ -14,7 +14,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::artifacts::Obtained;
+use crate::artifacts::{Obtained, blob_url};
 use crate::cluster::assets::is_meant;
 use crate::cluster::user_data::{Form, Part, PartKind};
 use crate::cluster::{Cluster, find_document};
@@ -139,7 +139,7 @@ fn render_with(
 
 /// The files of the host, and the unit.
 fn pieces(cluster: &Cluster, boot: &Boot, api_host: &str) -> Result<Vec<Piece>> {
-    let url = &boot.artifacts_url;
+    let url = blob_url(&boot.artifacts_url, cluster.version());
     let boot = Zeroizing::new(serde_json::to_vec(boot).context("what user data leaves on a host is no JSON")?);
     let context = minijinja::context! {
         boot_file => boot::FILE,
@@ -148,7 +148,7 @@ fn pieces(cluster: &Cluster, boot: &Boot, api_host: &str) -> Result<Vec<Piece>> 
         turnup => boot::TURNUP,
         place => shell_words::quote(boot::TURNUP),
         sha256 => cluster.version(),
-        url => shell_words::quote(&format!("{url}/sha256/{}", cluster.version())),
+        url => shell_words::quote(&url),
     };
     let script = |name: &str| -> Result<Zeroizing<Vec<u8>>> {
         let text = template::render(&cluster.source, &format!("templates/bootstrap/{name}"), &context)?;
