@@ -5,6 +5,7 @@
 //! fail, or what they say of a C tool.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
+mod forks;
 mod kconfiglib;
 mod make;
 mod modes;

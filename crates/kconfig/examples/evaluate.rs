@@ -5,16 +5,15 @@
 #![expect(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
-    clippy::print_stdout,
     clippy::print_stderr,
     reason = "an example does without the crates of turnup, and speaks to its terminal"
 )]
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use kconfig::{Config, Env, Files, Tree, dotconfig};
+use kconfig::{Config, Env, Files, Tree, dotconfig, text};
 
 struct Directory(PathBuf);
 
@@ -32,7 +31,11 @@ impl Files for Directory {
 
 fn main() -> ExitCode {
     let directory = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
-    match Tree::load("Kconfig", &Directory(directory.into()), &Env::new(|name| std::env::var(name).ok())) {
+    match Tree::load(
+        "Kconfig",
+        &Directory(directory.into()),
+        &Env::new(|name| std::env::var(name).ok()).with_detection(),
+    ) {
         Ok(tree) => {
             if std::env::var_os("KCONFIG_WARNINGS").is_some() {
                 eprint!("{}", tree.warnings());
@@ -42,8 +45,8 @@ fn main() -> ExitCode {
             }
             let mut config = Config::new(&tree);
             if let Some(path) = std::env::args().nth(2) {
-                let text = match std::fs::read_to_string(&path) {
-                    Ok(text) => text,
+                let text = match std::fs::read(&path) {
+                    Ok(bytes) => text::from_bytes(bytes),
                     Err(error) => {
                         eprintln!("cannot read {path}: {error}");
                         return ExitCode::FAILURE;
@@ -53,8 +56,11 @@ fn main() -> ExitCode {
                     eprintln!("{path}:{line}: {finding}");
                 }
             }
-            print!("{}", dotconfig::write(&config, "CONFIG_"));
-            ExitCode::SUCCESS
+            let written = dotconfig::write(&config, "CONFIG_");
+            match io::stdout().write_all(&text::to_bytes(&written)) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            }
         }
         Err(found) => {
             eprintln!("{found}");

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Message, Renderer, Snippet};
 
+use crate::dialect::Detected;
 use crate::source::{FileId, Sources, Span};
+use crate::text;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,11 +90,28 @@ impl Diagnostic {
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
     sources: Arc<Sources>,
+    detected: Option<Detected>,
 }
 
 impl Diagnostics {
     pub(crate) fn new(list: Vec<Diagnostic>, sources: Arc<Sources>) -> Self {
-        Self { list, sources }
+        Self { list, sources, detected: None }
+    }
+
+    /// The same, with the rules that the tree was read by.
+    pub(crate) fn with_rules(mut self, detected: Detected) -> Self {
+        self.detected = Some(detected);
+        self
+    }
+
+    /// Whose rules a tree that was refused was read by, and why by those.
+    #[must_use]
+    pub fn detected(&self) -> Option<&Detected> {
+        self.detected.as_ref()
+    }
+
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
     }
 
     /// The findings, in the order of the files.
@@ -118,7 +137,7 @@ impl Diagnostics {
         let renderer = if plain { Renderer::plain() } else { Renderer::styled().decor_style(DecorStyle::Unicode) };
         let mut text = String::new();
         for finding in &self.list {
-            text.push_str(&renderer.render(&[self.draw(finding)]));
+            text.push_str(&text::show(&renderer.render(&[self.draw(finding)])));
             text.push_str("\n\n");
         }
         text.truncate(text.trim_end().len());
@@ -141,7 +160,7 @@ impl Diagnostics {
             }
             drawn.push(file);
             let same_file = finding.labels.iter().enumerate().filter(|(_, other)| other.span.file == file);
-            let snippet = Snippet::source(self.sources.text(file)).path(self.sources.path(file));
+            let snippet = Snippet::source(text::show(self.sources.text(file))).path(self.sources.path(file));
             group = group.element(snippet.annotations(same_file.map(|(index, label)| self.annotate(index, label))));
         }
         match &finding.help {
@@ -154,11 +173,6 @@ impl Diagnostics {
         let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
         let text = (!label.text.is_empty()).then_some(label.text.as_str());
         kind.span(self.sources.bytes(label.span)).label(text)
-    }
-
-    /// `file:line` of a place.
-    pub(crate) fn place(&self, span: Span) -> String {
-        format!("{}:{}", self.sources.path(span.file), span.line)
     }
 
     /// `file:line:col` of a place.

@@ -24,8 +24,9 @@ pub struct Output {
 ///
 /// Commands that do not need each other's output run at the same time, each on a thread of its own; the same command runs once.
 pub trait Shell: Send + Sync {
-    /// Runs one command line as `sh -c` does and waits for its end; how it ended does not matter, as in the C tools.
-    fn run(&self, command: &str) -> io::Result<Output>;
+    /// Runs one command line as `sh -c` does and waits for its end; how it ended does not matter, as in the C tools. Of its standard
+    /// output only the first `limit` bytes are wanted; a command may print for ever. The command line is a text of [`crate::text`].
+    fn run(&self, command: &str, limit: usize) -> io::Result<Output>;
 
     /// How many commands may run at once, at least 1: one more than processors, because now and then each waits for a file or a pipe.
     fn jobs(&self) -> usize {
@@ -69,7 +70,8 @@ pub(crate) struct NamedFunction<'a> {
 /// What the macro language and `option env` see, and whose rules count; nothing is read from the process by itself.
 pub struct Env<'a> {
     lookup: Box<Lookup<'a>>,
-    dialect: Dialect,
+    /// None where the tree itself is to say.
+    dialect: Option<Dialect>,
     shell: Option<Arc<dyn Shell>>,
     messages: Option<&'a dyn Messages>,
     functions: Vec<NamedFunction<'a>>,
@@ -83,7 +85,7 @@ impl<'a> Env<'a> {
     pub fn new(lookup: impl Fn(&str) -> Option<String> + 'a) -> Self {
         Self {
             lookup: Box::new(lookup),
-            dialect: Dialect::EXTENDED,
+            dialect: Some(Dialect::EXTENDED),
             shell: None,
             messages: None,
             functions: Vec::new(),
@@ -97,10 +99,18 @@ impl<'a> Env<'a> {
         Self::new(|_| None)
     }
 
-    /// The same under the rules of another version.
+    /// The same under other rules.
     #[must_use]
     pub fn with_dialect(mut self, dialect: Dialect) -> Self {
-        self.dialect = dialect;
+        self.dialect = Some(dialect);
+        self
+    }
+
+    /// The same under the rules that each tree says are its own, see [`crate::dialect::detect`]; [`crate::Tree::detected`] tells which
+    /// they are.
+    #[must_use]
+    pub fn with_detection(mut self) -> Self {
+        self.dialect = None;
         self
     }
 
@@ -130,9 +140,9 @@ impl<'a> Env<'a> {
         self
     }
 
-    /// Whose rules count.
+    /// Whose rules count; none where the tree says so.
     #[must_use]
-    pub fn dialect(&self) -> Dialect {
+    pub fn dialect(&self) -> Option<Dialect> {
         self.dialect
     }
 

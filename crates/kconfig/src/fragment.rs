@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use crate::dotconfig::{Line, Strictness};
 use crate::source::FastHash;
 
 /// One line of a `.config`.
@@ -35,11 +36,7 @@ pub fn assignment(name: &str, value: &str, prefix: &str) -> String {
 #[must_use]
 pub fn parse(text: &str, prefix: &str) -> Vec<Request> {
     let requests = text.lines().enumerate().filter_map(|(index, line)| {
-        let line = line.trim_end();
-        let (name, value) = match line.strip_prefix("# ") {
-            Some(comment) => (comment.strip_prefix(prefix)?.strip_suffix(" is not set")?, "n"),
-            None => line.strip_prefix(prefix)?.split_once('=')?,
-        };
+        let (name, value) = Line::read(line, prefix, Strictness::Lenient).assignment()?;
         let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || matches!(c, '#' | '"'));
         is_name.then(|| Request { name: name.to_owned(), value: value.to_owned(), line: index + 1 })
     });

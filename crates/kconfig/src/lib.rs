@@ -69,12 +69,13 @@ mod names;
 pub mod source;
 pub mod suggest;
 mod syntax;
+pub mod text;
 pub mod tree;
 pub mod value;
 
 pub use config::{Change, Config, SetError};
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Level};
-pub use dialect::Dialect;
+pub use dialect::{Dialect, Rule};
 pub use env::{Call, Env, Messages, Output, Shell};
 pub use expr::{Atom, Compare, Expr, ExprId};
 pub use source::{FileId, Files, MemoryFiles, SearchPath, Span};

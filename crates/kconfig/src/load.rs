@@ -7,16 +7,18 @@ use std::io;
 use std::ops::Range;
 
 use crate::diagnostic::Diagnostic;
+use crate::dialect::{Detected, Dialect, Rule, detect};
 use crate::env::Env;
-use crate::expr::Exprs;
+use crate::expr::{Exprs, TextId};
 use crate::names::Names;
 use crate::source::{FileId, Files, Sources, Span};
 use crate::syntax::ast::{Attribute, Attributes, Item, Word};
 use crate::syntax::blocks::{lower_pending, parse_file};
 use crate::syntax::macros::Macros;
 use crate::syntax::reader::LogicalLine;
-use crate::syntax::shape::{Parts, Rule, Shapes};
+use crate::syntax::shape::{self, Parts, Shapes};
 use crate::syntax::token::{Assignment, Keyword, Token, Tokens, kind, split_line};
+use crate::text;
 
 /// How deep blocks and files may nest together; Linux stays below thirty.
 const MAX_DEPTH: usize = 250;
@@ -41,6 +43,7 @@ struct Open {
 pub(crate) struct Loader<'a> {
     files: &'a dyn Files,
     pub(crate) env: &'a Env<'a>,
+    pub(crate) detected: Detected,
     pub(crate) sources: Sources,
     pub(crate) names: Names,
     pub(crate) exprs: Exprs,
@@ -57,6 +60,8 @@ pub(crate) struct Loader<'a> {
     named: HashMap<String, Span>,
     /// Whether any line waits for commands.
     pending: bool,
+    /// The symbols with `option env` so far, each with its variable.
+    pub(crate) variables: Vec<(TextId, TextId)>,
 }
 
 impl<'a> Loader<'a> {
@@ -64,6 +69,7 @@ impl<'a> Loader<'a> {
         Self {
             files,
             env,
+            detected: Detected::named(env.dialect().unwrap_or(Dialect::LATEST)),
             sources: Sources::default(),
             names: Keyword::names(),
             exprs: Exprs::default(),
@@ -76,6 +82,7 @@ impl<'a> Loader<'a> {
             open: Vec::new(),
             named: HashMap::new(),
             pending: false,
+            variables: Vec::new(),
         }
     }
 
@@ -83,6 +90,10 @@ impl<'a> Loader<'a> {
     pub(crate) fn load(&mut self, root: &str) -> Vec<Item> {
         match self.files.read(root) {
             Ok(bytes) => {
+                if self.env.dialect().is_none() {
+                    self.detected = detect_from(&bytes, self.files, self.env);
+                }
+                self.macros.obey(self.dialect());
                 let mut items = self.parse(root, bytes, None, 0);
                 self.settle(&mut items);
                 items
@@ -90,10 +101,16 @@ impl<'a> Loader<'a> {
             Err(error) => {
                 let (file, _) = self.sources.add(root, Vec::new());
                 let span = Span { file, line: 1, col: 1, len: 0 };
-                self.report(Diagnostic::error("K007", span, format!("cannot read `{root}`: {error}")));
+                self.report(explain_unreadable(root, &error, span));
                 Vec::new()
             }
         }
+    }
+
+    /// Whose rules count.
+    #[inline]
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.detected.dialect
     }
 
     pub(crate) fn report(&mut self, finding: Diagnostic) {
@@ -111,8 +128,12 @@ impl<'a> Loader<'a> {
         tokens: &mut Tokens,
     ) -> Result<(), Diagnostic> {
         let path = self.sources.path(file);
-        let split = split_line(line, &mut self.names, &mut self.macros, path, tokens);
+        let split = split_line(line, &mut self.names, &mut self.macros, path, self.detected.dialect, tokens);
         self.pending |= tokens.pending;
+        if let Some(span) = tokens.open_text {
+            let finding = Diagnostic::warning("K003", span, "this text is not closed: it ends with the line");
+            self.report(finding.with_help("texts end on the line on which they start, with the quote that opens them"));
+        }
         // What a person sees comes as soon as it can.
         split.and_then(|()| self.macros.run_effects(false))
     }
@@ -133,7 +154,7 @@ impl<'a> Loader<'a> {
     /// Matches a line against the rule of its keyword.
     pub(crate) fn parts<'x>(
         &'x mut self,
-        rule: Rule,
+        rule: shape::Rule,
         rest: &'x [Token],
         line: &LogicalLine<'_>,
     ) -> Result<Parts<'x>, Diagnostic> {
@@ -213,17 +234,23 @@ impl<'a> Loader<'a> {
     ) -> Result<Vec<Item>, Diagnostic> {
         use Keyword as K;
         let depth = self.check_depth(blocks, path.span)?;
+        let dialect = self.dialect();
         let relative = matches!(keyword, K::RelativeSource | K::OptionalRelativeSource | K::GlobRelativeSource);
         // `gsource` is an old name of what `osource` is now.
-        let optional = !matches!(keyword, K::Source | K::RelativeSource);
+        let optional = !matches!(keyword, K::Source | K::RelativeSource) || dialect.has(Rule::MissingSources);
         let base = if relative { parent_of(self.sources.path(from)) } else { "" };
-        let pattern = join(base, self.names.text(path.text));
+        let written = self.names.text(path.text);
+        let pattern = if dialect.has(Rule::DollarNames) {
+            join(base, &expand_dollars(written, |name| self.value_of(name)))
+        } else {
+            join(base, written)
+        };
         let mut items = Vec::new();
-        for name in self.find_files(&pattern, path, optional)? {
+        for name in self.find_files(&pattern, from, path, optional)? {
             if let Some(position) = self.open.iter().position(|open| open.path == name) {
                 return Err(self.explain_recursion(position, &name, path.span));
             }
-            if self.env.dialect().refuses_repeated_source() {
+            if dialect.has(Rule::RepeatedSourceRefused) {
                 if let Some(first) = self.named.get(&name) {
                     let finding = Diagnostic::error("K019", path.span, format!("`{name}` is sourced a second time"));
                     return Err(finding.with_label(*first, "the first time"));
@@ -254,9 +281,22 @@ impl<'a> Loader<'a> {
         items
     }
 
+    /// What `$NAME` stands for in a path: the variable that `option env` of the symbol names, else the variable of that name.
+    fn value_of(&self, name: &str) -> Option<String> {
+        let of_symbol = self.variables.iter().find(|(symbol, _)| self.names.text(*symbol) == name);
+        self.env.read(of_symbol.map_or(name, |(_, variable)| self.names.text(*variable)))
+    }
+
     /// One path, or all that a glob matches in order.
-    fn find_files(&self, pattern: &str, path: Word, optional: bool) -> Result<Vec<String>, Diagnostic> {
-        if !pattern.contains(['*', '?', '[']) {
+    fn find_files(&self, pattern: &str, from: FileId, path: Word, optional: bool) -> Result<Vec<String>, Diagnostic> {
+        let dialect = self.dialect();
+        if !pattern.contains(['*', '?', '[']) || !dialect.has(Rule::Globs) {
+            if dialect.has(Rule::SourcesBesideFile) && self.files.read(pattern).is_err() {
+                let beside = join(parent_of(self.sources.path(from)), pattern);
+                if self.files.read(&beside).is_ok() {
+                    return Ok(vec![beside]);
+                }
+            }
             return Ok(vec![pattern.to_owned()]);
         }
         let mut found = vec![String::new()];
@@ -282,7 +322,7 @@ impl<'a> Loader<'a> {
         }
         // A directory that matched may lack the file behind it.
         found.retain(|name| self.files.read(name).is_ok());
-        if found.is_empty() && !optional {
+        if found.is_empty() && !optional && !dialect.has(Rule::EmptyGlobs) {
             let finding =
                 Diagnostic::error("K007", path.span, format!("no file matches `{}`", self.names.text(path.text)));
             return Err(finding.with_help("`osource` accepts that there is none"));
@@ -302,12 +342,40 @@ impl<'a> Loader<'a> {
     }
 }
 
+/// The rules that a tree is read by: those that the environment names, else those that its top file and its Makefile speak for.
+pub(crate) fn detect_dialect(root: &str, files: &dyn Files, env: &Env<'_>) -> Detected {
+    match env.dialect() {
+        Some(dialect) => Detected::named(dialect),
+        None => detect_from(&files.read(root).unwrap_or_default(), files, env),
+    }
+}
+
+fn detect_from(top: &[u8], files: &dyn Files, env: &Env<'_>) -> Detected {
+    let makefile = || files.read("Makefile").ok().map(text::from_bytes);
+    detect(&text::from_slice(top), &|name| env.get(name), &makefile)
+}
+
 fn explain_unreadable(name: &str, error: &io::Error, span: Span) -> Diagnostic {
+    if error.kind() == io::ErrorKind::IsADirectory {
+        return Diagnostic::error("K033", span, format!("`{name}` is a directory"));
+    }
     let finding = Diagnostic::error("K007", span, format!("cannot read `{name}`: {error}"));
     if error.kind() == io::ErrorKind::NotFound {
         return finding.with_help("paths are relative to the tree's root; `rsource` takes them relative to this file");
     }
     finding
+}
+
+/// Replaces each `$NAME`; what has no value becomes nothing.
+pub(crate) fn expand_dollars(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let mut pieces = text.split('$');
+    let mut expanded = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(piece.len());
+        expanded.push_str(&value(&piece[..end]).unwrap_or_default());
+        expanded.push_str(&piece[end..]);
+    }
+    expanded
 }
 
 fn parent_of(path: &str) -> &str {

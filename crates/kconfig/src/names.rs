@@ -119,6 +119,16 @@ impl Names {
         symbol
     }
 
+    /// How many symbols have been named.
+    pub(crate) fn count_symbols(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// The text that names a symbol.
+    pub(crate) fn text_of_symbol(&self, symbol: SymbolId) -> TextId {
+        self.symbols[symbol.index()].0
+    }
+
     /// The symbol of this name, if any line names it.
     pub(crate) fn find_symbol(&self, name: &str) -> Option<SymbolId> {
         let id = self.ids.find(hash_of(name), |id| *self.texts[id.index()] == *name)?;

@@ -8,6 +8,8 @@ use std::io;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use crate::text;
+
 /// Reads the files of a tree; paths are relative to the tree's root and use `/`.
 pub trait Files {
     /// The bytes of one file.
@@ -41,6 +43,8 @@ impl Files for SearchPath<'_> {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let here = match self.files.read(path) {
             Ok(bytes) => return Ok(bytes),
+            // As in C, a directory of that name is taken, and then cannot be read.
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Err(error),
             Err(error) => error,
         };
         match self.below_srctree(path).map(|path| self.files.read(&path)) {
@@ -135,7 +139,7 @@ pub(crate) struct Sources {
     files: Vec<SourceText>,
 }
 
-/// One file: invalid UTF-8 has been replaced, so that spans and pictures agree.
+/// One file; spans count the bytes of this text, see [`crate::text`].
 #[derive(Debug)]
 struct SourceText {
     path: Arc<str>,
@@ -144,10 +148,7 @@ struct SourceText {
 
 impl Sources {
     pub(crate) fn add(&mut self, path: &str, bytes: Vec<u8>) -> (FileId, Arc<String>) {
-        let text = match String::from_utf8(bytes) {
-            Ok(text) => Arc::new(text),
-            Err(error) => Arc::new(String::from_utf8_lossy(error.as_bytes()).into_owned()),
-        };
+        let text = Arc::new(text::from_bytes(bytes));
         let id = FileId::new(self.files.len());
         self.files.push(SourceText { path: path.into(), text: Arc::clone(&text) });
         (id, text)
@@ -174,6 +175,16 @@ impl Sources {
         };
         let start = text.floor_char_boundary(line_start + usize::from(span.col.saturating_sub(1)));
         start..text.ceil_char_boundary(start + usize::from(span.len))
+    }
+
+    /// The text of a place.
+    pub(crate) fn slice(&self, span: Span) -> &str {
+        self.text(span.file).get(self.bytes(span)).unwrap_or_default()
+    }
+
+    /// `file:line`.
+    pub(crate) fn place(&self, span: Span) -> String {
+        format!("{}:{}", self.path(span.file), span.line)
     }
 
     /// `file:line:col`.

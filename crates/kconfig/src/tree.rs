@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use thin_vec::ThinVec;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::dialect::Dialect;
+use crate::dialect::{Detected, Dialect, Rule};
 use crate::env::Env;
 use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
 use crate::names::Names;
@@ -259,11 +259,13 @@ pub struct Choice {
     pub defaults: ThinVec<DefaultValue>,
     /// `optional`: selecting nothing is allowed.
     pub optional: bool,
+    /// How many symbols the files name before its first definition.
+    pub(crate) after: u32,
 }
 
 impl Choice {
     pub(crate) fn has_mode(&self, dialect: Dialect) -> bool {
-        dialect.choices_have_modes() || self.optional || self.kind == SymbolType::Tristate
+        dialect.has(Rule::ChoiceModes) || self.optional || self.kind == SymbolType::Tristate
     }
 }
 
@@ -277,7 +279,7 @@ pub struct Tree {
     pub(crate) names: Names,
     pub(crate) exprs: Exprs,
     pub(crate) modules: Option<SymbolId>,
-    pub(crate) dialect: Dialect,
+    pub(crate) detected: Detected,
     /// What was found while reading.
     pub(crate) findings: Vec<Diagnostic>,
     /// That and what is doubtful about the tree as a whole, once somebody asked.
@@ -364,7 +366,7 @@ impl Tree {
     pub(crate) fn raw_help(&self, id: NodeId) -> Option<String> {
         let place = self.node(id).help?;
         let text = self.sources.text(place.file).get(place.offset as usize..)?;
-        Some(Reader::new(place.file, text).help())
+        Some(Reader::new(place.file, text, self.dialect()).help())
     }
 
     /// A symbol's definition.
@@ -393,6 +395,16 @@ impl Tree {
         self.choices.iter().enumerate().map(|(i, choice)| (ChoiceId::new(i), choice))
     }
 
+    /// Symbols that a choice has as its default and that are none of its members.
+    pub(crate) fn strangers(&self) -> impl Iterator<Item = SymbolId> {
+        self.choices.iter().flat_map(|choice| {
+            choice.defaults.iter().filter_map(|default| match self.exprs.get(default.value) {
+                Expr::Atom(Atom::Symbol(symbol)) if !choice.members.contains(&symbol) => Some(symbol),
+                _ => None,
+            })
+        })
+    }
+
     /// The symbol that allows `m`, if the tree has one.
     #[must_use]
     pub fn modules(&self) -> Option<SymbolId> {
@@ -402,13 +414,20 @@ impl Tree {
     /// Whether a choice has a mode of its own, as all had up to Linux 6.10, and as tristate and optional ones still need.
     #[must_use]
     pub fn has_mode(&self, id: ChoiceId) -> bool {
-        self.choice(id).has_mode(self.dialect)
+        self.choice(id).has_mode(self.dialect())
     }
 
     /// Whose rules count.
     #[must_use]
+    #[inline]
     pub fn dialect(&self) -> Dialect {
-        self.dialect
+        self.detected.dialect
+    }
+
+    /// The same, and why it is those.
+    #[must_use]
+    pub fn detected(&self) -> &Detected {
+        &self.detected
     }
 
     /// One node of an expression.
@@ -444,7 +463,7 @@ impl Tree {
 
     /// The text at a place.
     pub(crate) fn source_text(&self, span: Span) -> &str {
-        self.sources.text(span.file).get(self.sources.bytes(span)).unwrap_or_default()
+        self.sources.slice(span)
     }
 
     /// `file:line:col` of a place.

@@ -1,5 +1,5 @@
-//! Linux's own Kconfig, to compare ours with: its trees from the distribution's packages, by name, the C tools built from those
-//! trees, and the Python tools of others. For tests and measurements alone.
+//! Linux's own Kconfig and its forks, to compare ours with: their trees from the distribution's packages, by name, the C tools built
+//! from those trees, and the Python tools of others. For tests and measurements alone.
 //!
 //! Nothing of Linux is copied into this repository: packages are fetched by the system's package manager, which checks their
 //! signatures, and unpacked into the cache of this user. What is in the cache is whole: it is made elsewhere and renamed.
@@ -10,6 +10,7 @@
 
 mod cache;
 mod difference;
+mod fork;
 mod measure;
 mod noshell;
 mod packages;
@@ -24,6 +25,7 @@ use std::fmt;
 use std::io::Write as _;
 
 pub use difference::{difference, values};
+pub use fork::{Fork, ForkTree};
 pub use measure::{Counter, Sample, Stats, instructions, sample};
 pub use python::Python;
 pub use suite::{Score, run_suite};

@@ -28,7 +28,9 @@ pub(crate) fn fetch(series: Series, cache: &Path, into: &Path) -> Result<Package
     if !Path::new(KEYRING).exists() {
         return Err(Missing::new(format!("{KEYRING} is not here: the package debian-archive-keyring brings it")));
     }
-    let conf = configure(cache);
+    let mirror = mirror();
+    let line = |suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n");
+    let conf = configure(&cache.join("apt"), &SUITES.map(line).concat());
     let apt = |program: &Path, args: &[&str]| {
         let all = [&["-qq", "-c", conf.to_str().unwrap()], args].concat();
         output(program, &all, into)
@@ -55,6 +57,25 @@ pub(crate) fn fetch(series: Series, cache: &Path, into: &Path) -> Result<Package
     Ok(Package { file, key })
 }
 
+/// Downloads the upstream archive of a source package of Debian 12 into `into`.
+pub(crate) fn fetch_source(name: &str, cache: &Path, into: &Path) -> Result<PathBuf, Missing> {
+    let get = program("apt-get")?;
+    if !Path::new(KEYRING).exists() {
+        return Err(Missing::new(format!("{KEYRING} is not here: the package debian-archive-keyring brings it")));
+    }
+    let line = format!("deb-src [signed-by={KEYRING}] {} {} main\n", mirror(), SUITES[0]);
+    let conf = configure(&cache.join("apt-src"), &line);
+    let apt = |args: &[&str]| output(&get, &[&["-qq", "-c", conf.to_str().unwrap()], args].concat(), into);
+    let updated = apt(&["update"]);
+    apt(&["source", "--download-only", name]).map_err(|why| {
+        let update = updated.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        Missing::new(format!("the sources of {name} cannot be had: {why} {update}"))
+    })?;
+    let files = fs_err::read_dir(into).unwrap().map(|entry| entry.unwrap().path());
+    let mut archives = files.filter(|path| path.to_string_lossy().contains(".orig.tar."));
+    archives.next().ok_or_else(|| Missing::new(format!("apt-get source {name} left no upstream archive")))
+}
+
 /// The package of the highest version, from lines of `apt-cache search`.
 fn newest(lines: &str) -> Option<String> {
     let names = lines.lines().filter_map(|line| line.split_whitespace().next());
@@ -62,15 +83,11 @@ fn newest(lines: &str) -> Option<String> {
     versions.filter(|(version, _)| *version >= (7, 2)).max().map(|(_, name)| name.to_owned())
 }
 
-/// Writes the configuration and returns its path. What the system says about proxies stays.
-fn configure(cache: &Path) -> PathBuf {
-    let apt = cache.join("apt");
+/// Writes the configuration for these sources below `apt` and returns its path. What the system says about proxies stays.
+fn configure(apt: &Path, sources: &str) -> PathBuf {
     for dir in ["state/lists/partial", "cache/archives/partial"] {
         fs_err::create_dir_all(apt.join(dir)).unwrap();
     }
-    let mirror = mirror();
-    let line = |suite| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n");
-    let sources = SUITES.map(line).concat();
     fs_err::write(apt.join("sources.list"), sources).unwrap();
     let at = apt.display();
     let text = format!(

@@ -107,6 +107,12 @@ impl Job {
         Self { args: vec![mode.into(), "Kconfig".into()], env, ..Self::default() }
     }
 
+    /// `conf` with these arguments, for tools with a command line of their own.
+    #[must_use]
+    pub fn with_arguments(args: &[&str], env: Vec<(String, String)>) -> Self {
+        Self { args: args.iter().map(|arg| OsString::from(*arg)).collect(), env, ..Self::default() }
+    }
+
     /// With `-s` in front.
     #[must_use]
     pub fn silent(mut self) -> Self {

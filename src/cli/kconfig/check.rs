@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
+use indicatif::{ProgressBar, ProgressStyle};
 use kconfig::lint::{self, Elsewhere, LINTS, Policy, Setting};
 use kconfig::{Diagnostics, Level, Tree};
 use serde_json::{Value, json};
@@ -62,9 +63,11 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         }
         Ok(tree) => {
             let elsewhere = if args.closed { Elsewhere::default() } else { look_around(args.tree.directory(), &tree) };
-            let found = lint::check(&tree, &policy, &elsewhere);
+            let bar = Bar::new(printer);
+            let found = lint::check_watched(&tree, &policy, &elsewhere, &|done, steps| bar.show(done, steps));
+            bar.clear();
             print(&found, printer, |span| tree.location(span))?;
-            conclude(&found, &args.path, printer)
+            conclude(&found, &args.path, &tree, printer)
         }
     }
 }
@@ -102,7 +105,7 @@ fn list(policy: &Policy, printer: &Printer) -> Result<()> {
 fn print(found: &Diagnostics, printer: &Printer, locate: impl Fn(kconfig::Span) -> String) -> Result<()> {
     if !printer.is_json() {
         let text = render(found, std::io::stdout().is_terminal());
-        return if text.is_empty() { Ok(()) } else { printer.line(&text) };
+        return if text.is_empty() { Ok(()) } else { printer.coloured(&text) };
     }
     for finding in found {
         let labels: Vec<Value> = finding
@@ -126,14 +129,43 @@ fn print(found: &Diagnostics, printer: &Printer, locate: impl Fn(kconfig::Span) 
     Ok(())
 }
 
-fn conclude(found: &Diagnostics, path: &str, printer: &Printer) -> Result<()> {
+/// A bar on the terminal of a person who waits.
+struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    fn new(printer: &Printer) -> Self {
+        let wanted = std::io::stderr().is_terminal() && !printer.is_quiet();
+        Self(wanted.then(|| {
+            let bar = ProgressBar::no_length();
+            bar.set_style(
+                ProgressStyle::with_template("{bar:40} {percent:>3}%").unwrap_or(ProgressStyle::default_bar()),
+            );
+            bar
+        }))
+    }
+
+    fn show(&self, done: usize, steps: usize) {
+        if let Some(bar) = &self.0 {
+            bar.set_length(steps as u64);
+            bar.set_position(done as u64);
+        }
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn conclude(found: &Diagnostics, path: &str, tree: &Tree, printer: &Printer) -> Result<()> {
     let errors = found.iter().filter(|finding| finding.level == Level::Error).count();
     let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
     if errors > 0 {
         let warnings = count(found.len() - errors, "warning");
         return Err(Error::permanent(format!("{path} has {} and {warnings}", count(errors, "error"))));
     }
-    printer.remark(&format!("{path}: {}", count(found.len(), "warning")));
+    printer.remark(&format!("{path}: {}, by {}", count(found.len(), "warning"), tree.detected().explain()));
     Ok(())
 }
 
@@ -155,7 +187,7 @@ fn look_around(directory: &Path, tree: &Tree) -> Elsewhere {
                 && !read.contains(&path)
                 && let Ok(bytes) = fs_err::read(&path)
             {
-                elsewhere.add(&String::from_utf8_lossy(&bytes));
+                elsewhere.add(&kconfig::text::from_bytes(bytes));
             }
         }
     }

@@ -3,22 +3,23 @@
 //! Only the outside is here: files, terminal, clock. What is done with them is the crate's.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kconfig::conf::{Entry, Outside};
-use kconfig::{Dialect, Env, Messages};
+use kconfig::{Dialect, Env, Messages, text};
 
-use super::place::{Here, shell};
+use super::place::{Here, os, parse_dialect, shell, variable};
 
 /// The command line of the C tool, which clap must not read: it is taken as `getopt_long` takes it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// [-s] MODE Kconfig, as Linux's scripts/kconfig/conf takes them; --help tells the modes
     ///
-    /// The environment is that of the C tool. One variable is ours: `KCONFIG_SHELL_CACHE` names a directory in which the outputs of
-    /// $(shell) are remembered across runs.
+    /// The environment is that of the C tool. Two variables are ours: `KCONFIG_DIALECT` names whose rules count where the tree does not
+    /// say so itself, as does --dialect NAME (see turnup kconfig dialect), and `KCONFIG_SHELL_CACHE` names a directory in which the
+    /// outputs of $(shell) are remembered across runs.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
 }
@@ -26,12 +27,40 @@ pub(super) struct Args {
 /// Runs it; as a stand-in for the C tool, with its exit codes.
 pub(super) fn run(args: &Args) -> ExitCode {
     let terminal = Terminal;
-    let dialect = std::env::var("KERNELVERSION").ok().and_then(|version| Dialect::parse(&version));
-    let env = Env::new(|name| std::env::var(name).ok())
-        .with_dialect(dialect.unwrap_or(Dialect::LATEST))
-        .with_shell(shell(Vec::new()))
-        .with_messages(&terminal);
-    ExitCode::from(kconfig::conf::run("conf", &args.arguments, &Here::default(), &env, &mut Terminal))
+    let (dialect, arguments) = match take_dialect(&args.arguments) {
+        Ok(taken) => taken,
+        Err(refusal) => {
+            complain(format!("conf: {refusal}\n").as_bytes());
+            return ExitCode::from(1);
+        }
+    };
+    let env = Env::new(variable).with_shell(shell(Vec::new())).with_messages(&terminal);
+    let env = match dialect {
+        Some(dialect) => env.with_dialect(dialect),
+        None => env.with_detection(),
+    };
+    ExitCode::from(kconfig::conf::run("conf", &arguments, &Here::default(), &env, &mut Terminal))
+}
+
+/// The variable that names whose rules count, for makefiles that call this program as their own `conf`.
+const DIALECT: &str = "KCONFIG_DIALECT";
+
+/// Takes `--dialect NAME` out of a command line, which is otherwise that of the C tool; without it the variable counts.
+fn take_dialect(arguments: &[String]) -> Result<(Option<Dialect>, Vec<String>), String> {
+    let (mut named, mut rest) = (variable(DIALECT).filter(|name| !name.is_empty()), Vec::new());
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--dialect") {
+            Some("") => named = Some(words.next().ok_or("option '--dialect' requires an argument")?.clone()),
+            Some(name) if name.starts_with('=') => named = Some(name[1..].to_owned()),
+            _ => rest.push(word.clone()),
+        }
+        if word == "--" {
+            rest.extend(words.by_ref().cloned());
+        }
+    }
+    let dialect = named.as_deref().map(parse_dialect).transpose()?;
+    Ok((dialect, rest))
 }
 
 /// The process around us.
@@ -39,11 +68,11 @@ struct Terminal;
 
 impl Messages for Terminal {
     fn info(&self, text: &str) {
-        print(&format!("{text}\n"));
+        print(&text::to_bytes(&format!("{text}\n")));
     }
 
     fn warning(&self, path: &str, line: u32, text: &str) {
-        complain(format!("{path}:{line}: {text}\n").as_bytes());
+        complain(&text::to_bytes(&format!("{path}:{line}: {text}\n")));
     }
 
     fn pass(&self, stderr: &[u8]) {
@@ -53,31 +82,31 @@ impl Messages for Terminal {
 
 impl Outside for Terminal {
     fn variable(&self, name: &str) -> Option<String> {
-        std::env::var(name).ok()
+        variable(name)
     }
 
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        fs_err::read(path)
+        fs_err::read(os(path))
     }
 
     fn write(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
-        fs_err::write(path, bytes)
+        fs_err::write(os(path), bytes)
     }
 
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
-        fs_err::rename(from, to)
+        fs_err::rename(os(from), os(to))
     }
 
     fn remove(&mut self, path: &str) -> io::Result<()> {
-        fs_err::remove_file(path)
+        fs_err::remove_file(os(path))
     }
 
     fn create_directory(&mut self, path: &str) -> io::Result<()> {
-        fs_err::create_dir(path)
+        fs_err::create_dir(os(path))
     }
 
     fn entry(&self, path: &str) -> Option<Entry> {
-        let path = Path::new(path);
+        let path = PathBuf::from(os(path));
         match (path.is_dir(), path.exists()) {
             (true, _) => Some(Entry::Directory),
             (false, true) => Some(Entry::File),
@@ -85,18 +114,18 @@ impl Outside for Terminal {
         }
     }
 
-    fn out(&mut self, text: &str) {
-        print(text);
+    fn out(&mut self, bytes: &[u8]) {
+        print(bytes);
     }
 
-    fn err(&mut self, text: &str) {
-        complain(text.as_bytes());
+    fn err(&mut self, bytes: &[u8]) {
+        complain(bytes);
     }
 
-    fn read_line(&mut self) -> Option<String> {
+    fn read_line(&mut self) -> Option<Vec<u8>> {
         let mut line = Vec::new();
         match io::BufRead::read_until(&mut io::stdin().lock(), b'\n', &mut line) {
-            Ok(1..) => Some(String::from_utf8_lossy(&line).into_owned()),
+            Ok(1..) => Some(line),
             _ => None,
         }
     }
@@ -124,11 +153,11 @@ impl Outside for Terminal {
 }
 
 /// A reader that has gone away has seen what it wanted, as for the C tool.
-fn print(text: &str) {
+fn print(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).ok();
 }
 
-fn complain(text: &[u8]) {
-    io::stderr().lock().write_all(text).ok();
+fn complain(bytes: &[u8]) {
+    io::stderr().lock().write_all(bytes).ok();
 }

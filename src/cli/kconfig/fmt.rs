@@ -79,7 +79,7 @@ fn format_file(path: &Path, check: bool, printer: &Printer) -> Result<Outcome> {
     let formatted = match format::format(&name, &bytes) {
         Ok(formatted) => formatted,
         Err(found) => {
-            printer.remark(&render(&found, std::io::stderr().is_terminal()));
+            printer.coloured_remark(&render(&found, std::io::stderr().is_terminal()));
             return Ok(Outcome::Refused);
         }
     };

@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     for lost in &lost {
         talk.tell_loss(lost)?;
     }
-    replace(&target, text.as_bytes())?;
+    replace(&target, &kconfig::text::to_bytes(&text))?;
     let partial = if args.merge_only { ", not completed" } else { "" };
     printer.remark(&format!("wrote {}{partial}", target.display()));
     if args.strict && overridden + lost.len() > 0 {

@@ -10,6 +10,7 @@ use crate::error::Result;
 
 mod check;
 mod conf;
+mod dialect;
 mod diff;
 mod explain;
 mod fmt;
@@ -41,6 +42,8 @@ enum Command {
     Menuconfig(menuconfig::Args),
     /// Look for mistakes in a tree: unreachable entries, selects of what may not be on, defaults out of range, …
     Check(check::Args),
+    /// Tell whose rules a tree is read by, Linux's or a fork's, in which version, and why
+    Dialect(dialect::Args),
     /// Merge fragments of a .config, and say which requests were lost and why
     Merge(merge::Args),
     /// Show what differs between two .config files
@@ -59,6 +62,7 @@ pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<Exit
         Command::Conf(args) => return Ok(conf::run(&args)),
         Command::Menuconfig(args) => menuconfig::run(&args, named(global), printer),
         Command::Check(args) => check::run(&args, printer),
+        Command::Dialect(args) => dialect::run(&args, printer),
         Command::Merge(args) => merge::run(&args, printer),
         Command::Diff(args) => diff::run(&args, printer),
         Command::Explain(args) => explain::run(&args, named(global), printer),

@@ -1,10 +1,13 @@
 //! Where the files of a tree are, and the shell of its macros: what all tools of `turnup kconfig` hand to the crate.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::sync::Arc;
 
-use kconfig::{Files, Output, Shell};
+use kconfig::dialect::Family;
+use kconfig::{Dialect, Files, Output, Shell, text};
 
 use crate::exec;
 
@@ -22,7 +25,7 @@ impl Files for Here {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let mut buffer = self.buffer.borrow_mut();
         buffer.resize(BUFFER, 0);
-        let (mut file, mut bytes) = (fs_err::File::open(path)?, Vec::new());
+        let (mut file, mut bytes) = (fs_err::File::open(os(path))?, Vec::new());
         // Reading a file whole would first ask the system twice for its size and once for its position.
         loop {
             match file.read(&mut buffer) {
@@ -35,9 +38,32 @@ impl Files for Here {
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<String>> {
-        let entries = fs_err::read_dir(if directory.is_empty() { "." } else { directory })?;
-        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        let entries = fs_err::read_dir(os(if directory.is_empty() { "." } else { directory }))?;
+        entries.map(|entry| Ok(text::from_bytes(entry?.file_name().into_vec()))).collect()
     }
+}
+
+/// Whose rules count, by a name and perhaps a version.
+pub(super) fn parse_dialect(text: &str) -> Result<Dialect, String> {
+    let names: Vec<&str> = Family::ALL.iter().map(|family| family.name()).collect();
+    Dialect::parse(text).ok_or_else(|| {
+        let near = kconfig::suggest(text, names.iter().copied());
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        format!(
+            "`{text}` is no dialect: expected {}, each with a version or without, as in linux-6.1{hint}",
+            names.join(", ")
+        )
+    })
+}
+
+/// A path or a command as the system has it: texts of trees may hold bytes that are not UTF-8.
+pub(super) fn os(text: &str) -> OsString {
+    OsString::from_vec(text::to_bytes(text).into_owned())
+}
+
+/// A variable of the environment.
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var_os(os(name)).map(|value| text::from_bytes(value.into_vec()))
 }
 
 /// The variable that names a directory in which the outputs of `$(shell)` are remembered across runs.
@@ -55,8 +81,8 @@ pub(super) fn shell(variables: Vec<(String, String)>) -> Arc<dyn Shell> {
 struct Sh(exec::Shell);
 
 impl Shell for Sh {
-    fn run(&self, command: &str) -> io::Result<Output> {
-        let (stdout, stderr) = self.0.run(command)?;
+    fn run(&self, command: &str, limit: usize) -> io::Result<Output> {
+        let (stdout, stderr) = self.0.run(&os(command), limit)?;
         Ok(Output { stdout, stderr })
     }
 }

@@ -3,9 +3,10 @@
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use kconfig::{Config, Diagnostics, Dialect, Env, Files as _, SearchPath, Tree, dotconfig};
+use kconfig::dialect::Detected;
+use kconfig::{Config, Diagnostics, Dialect, Env, Files as _, SearchPath, Tree, dotconfig, text};
 
-use super::place::{Here, shell};
+use super::place::{Here, parse_dialect, shell};
 use crate::cli::Printer;
 use crate::error::{Class, Context as _, Error, Result};
 
@@ -22,8 +23,9 @@ pub(super) struct TreeArgs {
     /// Refuse the tree if its macros run commands: $(shell) of a tree that nobody has read
     #[arg(long)]
     no_shell: bool,
-    /// The version of Linux whose rules count [default: KERNELVERSION of the environment, or the newest]
-    #[arg(long, value_name = "VERSION", value_parser = parse_dialect)]
+    /// Whose rules count: linux-6.1, u-boot, buildroot, busybox, barebox, openwrt, coreboot, kconfiglib (zephyr, nuttx) or esp-idf, each
+    /// with a version or without [default: what the tree says, else Linux's in version KERNELVERSION, or the newest]
+    #[arg(long, value_name = "NAME", env = "KCONFIG_DIALECT", hide_env_values = true, value_parser = parse_dialect)]
     dialect: Option<Dialect>,
     #[command(flatten)]
     pub prefix: PrefixArgs,
@@ -45,15 +47,11 @@ fn parse_variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn parse_dialect(text: &str) -> Result<Dialect, String> {
-    Dialect::parse(text).ok_or_else(|| "expected the version of Linux whose rules count, as in 6.1".to_owned())
-}
-
 impl TreeArgs {
     /// Loads the tree; its findings are printed when it is refused.
     pub(super) fn load(&self, path: &str, printer: &Printer) -> Result<Tree> {
         self.try_load(path)?.map_err(|found| {
-            printer.remark(&render(&found, io::stderr().is_terminal()));
+            printer.coloured_remark(&render(&found, io::stderr().is_terminal()));
             refused(path, &found)
         })
     }
@@ -61,26 +59,42 @@ impl TreeArgs {
     /// Loads the tree, or gives what is wrong with it.
     pub(super) fn try_load(&self, path: &str) -> Result<Result<Tree, Diagnostics>> {
         let here = Here::default();
-        let place = SearchPath::new(&here, self.srctree.as_ref().map(|dir| dir.display().to_string()));
+        let place = self.place(path, &here)?;
+        let env = self.env();
+        let env = if self.no_shell { env } else { env.with_shell(shell(self.exports())) };
+        Ok(Tree::load(path, &place, &env))
+    }
+
+    /// Whose rules the tree is read by, and why; it need not load.
+    pub(super) fn detect(&self, path: &str) -> Result<Detected> {
+        let here = Here::default();
+        let place = self.place(path, &here)?;
+        Ok(kconfig::dialect::of_tree(path, &place, &self.env()))
+    }
+
+    /// Where the files are, when the top one is there.
+    fn place<'h>(&self, path: &str, here: &'h Here) -> Result<SearchPath<'h>> {
+        let place = SearchPath::new(here, self.srctree.as_ref().map(|dir| dir.display().to_string()));
         if let Err(error) = place.read(path) {
             let class = if error.kind() == io::ErrorKind::NotFound { Class::Config } else { Class::Permanent };
             let error = Error::new(class, format!("cannot read {path}")).source(error);
             return Err(error.hint("name the top file of the tree, or its directory with --srctree DIR"));
         }
-        let env = Env::new(|name| self.variable(name)).with_dialect(self.dialect());
-        let env = if self.no_shell { env } else { env.with_shell(shell(self.exports())) };
-        Ok(Tree::load(path, &place, &env))
+        Ok(place)
+    }
+
+    fn env(&self) -> Env<'_> {
+        let env = Env::new(|name| self.variable(name));
+        match self.dialect {
+            Some(dialect) => env.with_dialect(dialect),
+            None => env.with_detection(),
+        }
     }
 
     /// What commands see besides the environment.
     fn exports(&self) -> Vec<(String, String)> {
         let srctree = self.variable("srctree").map(|dir| ("srctree".to_owned(), dir));
         srctree.into_iter().chain(self.variables.iter().cloned()).collect()
-    }
-
-    fn dialect(&self) -> Dialect {
-        let exported = || Dialect::parse(&self.variable("KERNELVERSION")?);
-        self.dialect.or_else(exported).unwrap_or(Dialect::LATEST)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -90,7 +104,7 @@ impl TreeArgs {
         if name == "srctree" {
             return Some(self.srctree.as_ref().map_or_else(|| ".".to_owned(), |dir| dir.display().to_string()));
         }
-        std::env::var(name).ok()
+        super::place::variable(name)
     }
 
     /// The directory below which all of the project's Kconfig files are.
@@ -127,8 +141,7 @@ pub(super) fn default_config() -> PathBuf {
 /// A file that a person named.
 pub(super) fn read_text(path: &Path) -> Result<String> {
     let bytes = fs_err::read(path).context_class(Class::Config, format!("cannot read {}", path.display()))?;
-    // As the C tools, which take bytes as they come.
-    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(text::from_bytes(bytes))
 }
 
 /// Pictures of findings, in colour for a person.
@@ -140,5 +153,12 @@ pub(super) fn render(found: &Diagnostics, colour: bool) -> String {
 pub(super) fn refused(path: &str, found: &Diagnostics) -> Error {
     let errors = found.iter().filter(|finding| finding.level == kconfig::Level::Error).count();
     let noun = if errors == 1 { "error" } else { "errors" };
-    Error::permanent(format!("{path} is refused: {errors} {noun}"))
+    let error = Error::permanent(format!("{path} is refused: {errors} {noun}"));
+    match found.detected() {
+        Some(detected) => error.hint(format!(
+            "if these are not its rules, name others with --dialect NAME; it was read by {}",
+            detected.explain()
+        )),
+        None => error,
+    }
 }

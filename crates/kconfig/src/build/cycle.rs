@@ -3,7 +3,8 @@
 //! Vertices are symbols and, behind them, choices. The edges that count for a cycle are those that the C tools follow.
 
 use super::Builder;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Level};
+use crate::dialect::Rule;
 use crate::expr::{Atom, Expr, ExprId};
 use crate::source::Span;
 use crate::tree::{Dependencies, NodeId, SymbolId};
@@ -72,7 +73,10 @@ impl Builder<'_> {
             if cycle.iter().any(|vertex| shown.contains(vertex)) {
                 continue;
             }
-            let finding = self.explain_cycle(&cycle);
+            let mut finding = self.explain_cycle(&cycle);
+            if self.dialect.has(Rule::RecursionAllowed) {
+                finding.level = Level::Warning;
+            }
             self.findings.push(finding);
             shown.extend(cycle);
         }

@@ -33,7 +33,7 @@ impl Builder<'_> {
                 definition.nodes.push(node);
                 definition.annotations.extend_from_slice(&item.annotations);
             }
-            ItemKind::Choice { name } => self.open_choice(node, *name),
+            ItemKind::Choice { name, after } => self.open_choice(node, *name, *after),
             ItemKind::Menu(text) | ItemKind::Comment(text) => self.set_prompt(node, *text, ExprId::YES),
             ItemKind::If(condition) => self.add_dependency(node, *condition, ExprId::YES),
             ItemKind::MainMenu(_) | ItemKind::Source => {}
@@ -47,7 +47,7 @@ impl Builder<'_> {
         node
     }
 
-    fn open_choice(&mut self, node: NodeId, name: Option<Word>) {
+    fn open_choice(&mut self, node: NodeId, name: Option<Word>, after: u32) {
         let known = name.and_then(|name| self.choice_names.get(&name.text)).copied();
         let choice = known.unwrap_or_else(|| {
             let id = ChoiceId::new(self.choices.len());
@@ -61,6 +61,7 @@ impl Builder<'_> {
                 members: ThinVec::new(),
                 defaults: ThinVec::new(),
                 optional: false,
+                after,
             });
             id
         });
@@ -117,7 +118,14 @@ impl Builder<'_> {
             Attribute::AllnoconfigY => self.symbols[symbol.index()].allnoconfig_y = true,
             Attribute::Env(variable) => {
                 let name: Box<str> = self.names.text(variable.text).into();
-                let value = self.env.read(&name).unwrap_or_default();
+                let value = self.env.read(&name).unwrap_or_else(|| {
+                    let message = format!("the variable `{name}` is not set");
+                    // The C tools complain of the entry.
+                    let entry = self.nodes[node.index()].span;
+                    self.findings
+                        .push(Diagnostic::warning("K036", entry, message).with_label(variable.span, "this one"));
+                    String::new()
+                });
                 let text = self.names.intern(&value);
                 let value = self.exprs.atom(Atom::Text(text));
                 let definition = &mut self.symbols[symbol.index()];

@@ -6,6 +6,7 @@
 use thin_vec::ThinVec;
 
 use super::Builder;
+use crate::dialect::Rule;
 use crate::expr::{Atom, Compare, Expr, ExprId, Exprs};
 use crate::tree::{ChoiceId, NodeId, NodeKind, Symbol, SymbolId};
 use crate::value::{SymbolType, Tri};
@@ -31,7 +32,9 @@ impl Builder<'_> {
             let known = self.choices[index].kind;
             let first =
                 members.iter().map(|id| self.symbols[id.index()].kind).find(|kind| *kind != SymbolType::Unknown);
-            let kind = if known == SymbolType::Unknown { first.unwrap_or(SymbolType::Bool) } else { known };
+            // As in C, a choice with a mode and without a member that has a type has none.
+            let untyped = if self.dialect.has(Rule::ChoiceModes) { SymbolType::Unknown } else { SymbolType::Bool };
+            let kind = if known == SymbolType::Unknown { first.unwrap_or(untyped) } else { known };
             self.choices[index].kind = kind;
             for member in members {
                 let member = &mut self.symbols[member.index()];
@@ -43,7 +46,7 @@ impl Builder<'_> {
     }
 
     fn has_mode(&self, choice: ChoiceId) -> bool {
-        self.choices[choice.index()].has_mode(self.env.dialect())
+        self.choices[choice.index()].has_mode(self.dialect)
     }
 
     /// Joins the conditions of a node into its children.

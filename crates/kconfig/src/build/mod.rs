@@ -13,9 +13,10 @@ use std::sync::{Arc, OnceLock};
 use thin_vec::ThinVec;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::dialect::{Detected, Dialect, Rule};
 use crate::env::Env;
 use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
-use crate::load::Loader;
+use crate::load::{Loader, expand_dollars};
 use crate::names::Names;
 use crate::source::{FastHash, FileId, Files, Sources, Span};
 use crate::syntax::ast::{Attribute, Attributes, Item, ItemKind};
@@ -28,7 +29,7 @@ use crate::value::Tri;
 pub(crate) fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree, Diagnostics> {
     let tree = load_with_errors(root, files, env)?;
     if tree.findings.iter().any(Diagnostic::is_error) {
-        return Err(Diagnostics::new(tree.findings, tree.sources));
+        return Err(Diagnostics::new(tree.findings, tree.sources).with_rules(tree.detected));
     }
     Ok(tree)
 }
@@ -39,15 +40,15 @@ pub(crate) fn load_with_errors(root: &str, files: &dyn Files, env: &Env<'_>) -> 
     let items = loader.load(root);
     // Names that a broken line would have defined would be reported as undefined: syntax errors come alone.
     if loader.findings.iter().any(Diagnostic::is_error) {
-        return Err(Diagnostics::new(loader.findings, Arc::new(loader.sources)));
+        return Err(Diagnostics::new(loader.findings, Arc::new(loader.sources)).with_rules(loader.detected));
     }
-    let Loader { sources, names, exprs, attributes, findings, .. } = loader;
-    let mut builder = Builder::new(names, exprs, findings, env);
+    let Loader { sources, names, exprs, attributes, findings, detected, .. } = loader;
+    let mut builder = Builder::new(names, exprs, findings, env, detected.dialect);
     builder.modules = find_modules(&items, &attributes);
     builder.build(items, attributes);
     builder.finalize();
     builder.connect();
-    Ok(builder.into_tree(Arc::new(sources)))
+    Ok(builder.into_tree(Arc::new(sources), detected))
 }
 
 /// The first symbol that carries `modules`.
@@ -64,6 +65,7 @@ fn find_modules(items: &[Item], attributes: &Attributes) -> Option<SymbolId> {
 /// A tree that is being built.
 pub(crate) struct Builder<'e> {
     env: &'e Env<'e>,
+    dialect: Dialect,
     names: Names,
     /// The lines of all entries; each is taken when its entry is built.
     attributes: Attributes,
@@ -82,9 +84,10 @@ pub(crate) struct Builder<'e> {
 }
 
 impl<'e> Builder<'e> {
-    fn new(names: Names, exprs: Exprs, findings: Vec<Diagnostic>, env: &'e Env<'e>) -> Self {
+    fn new(names: Names, exprs: Exprs, findings: Vec<Diagnostic>, env: &'e Env<'e>, dialect: Dialect) -> Self {
         let mut builder = Self {
             env,
+            dialect,
             names,
             attributes: Attributes::default(),
             nodes: Vec::new(),
@@ -109,6 +112,9 @@ impl<'e> Builder<'e> {
         let prompt = Prompt { text: "Main menu".into(), condition: ExprId::YES, span };
         self.nodes[root.index()].prompt = Some(prompt);
         self.build_items(items, root);
+        if self.dialect.has(Rule::DollarNames) {
+            self.expand_mainmenu();
+        }
         self.attributes = Attributes::default();
         self.type_spans = Vec::new();
     }
@@ -129,6 +135,19 @@ impl<'e> Builder<'e> {
                     self.build_items(inner, node);
                 }
             }
+        }
+    }
+
+    /// As in C, all names in the title are known when all files are read.
+    fn expand_mainmenu(&mut self) {
+        let Some(title) = self.nodes[0].prompt.as_ref().map(|prompt| Arc::clone(&prompt.text)) else { return };
+        let text = expand_dollars(&title, |name| {
+            let of_symbol =
+                self.symbols.iter().find(|symbol| *symbol.name == *name).and_then(|symbol| symbol.env.clone());
+            self.env.read(of_symbol.as_deref().unwrap_or(name))
+        });
+        if let Some(prompt) = &mut self.nodes[0].prompt {
+            prompt.text = text.into();
         }
     }
 
@@ -175,7 +194,7 @@ impl<'e> Builder<'e> {
         })
     }
 
-    fn into_tree(mut self, sources: Arc<Sources>) -> Tree {
+    fn into_tree(mut self, sources: Arc<Sources>, detected: Detected) -> Tree {
         self.exprs.seal();
         Tree {
             sources,
@@ -185,7 +204,7 @@ impl<'e> Builder<'e> {
             names: self.names,
             exprs: self.exprs,
             modules: self.modules,
-            dialect: self.env.dialect(),
+            detected,
             findings: self.findings,
             warnings: OnceLock::new(),
             dependencies: self.dependencies,

@@ -2,8 +2,10 @@
 
 use super::options::Mode;
 use super::session::{Exit, Session, Step};
+use crate::dialect::Rule;
 use crate::dotconfig;
 use crate::eval::UserValue;
+use crate::text;
 use crate::tree::{ChoiceId, NodeId, NodeKind, SymbolId};
 use crate::value::{SymbolType, Tri};
 
@@ -164,7 +166,7 @@ impl<'s> Asker<'_, 's, '_> {
     /// Reads a line; as the C tools do, it is shown again where nobody sits at a terminal.
     fn read_line(&mut self, before: &str) -> String {
         self.session.console.flush();
-        let line = self.session.console.outside.read_line();
+        let line = self.session.console.outside.read_line().map(text::from_bytes);
         if line.is_none() {
             self.ended = true;
             self.session.error("\nError in reading or end of file.\n");
@@ -286,10 +288,13 @@ impl<'s> Asker<'_, 's, '_> {
         if has_mode && !self.ask_mode(id, choice) {
             return;
         }
+        let mut asked = false;
         loop {
-            if self.is_stuck() {
+            // The end of the input is an answer like Enter; what it does not settle would be asked for ever.
+            if asked && self.is_stuck() {
                 return;
             }
+            asked = true;
             let (count, current) = self.print_members(id, choice, &mut is_new, has_mode);
             let mut line = String::new();
             let mut number = count;
@@ -395,7 +400,7 @@ impl Session<'_, '_> {
         if !self.config.node_visible(id) {
             return false;
         }
-        if self.tree.dialect().choices_have_modes()
+        if self.tree.dialect().has(Rule::ChoiceModes)
             && (node.symbol.is_some() || node.choice.is_some())
             && self.config.evaluator().prompt_visibility(id) == Tri::N
         {

@@ -6,7 +6,9 @@ use std::io;
 
 use super::order::Vertex;
 use super::session::Session;
-use crate::dotconfig::push_escaped;
+use crate::dialect::Rule;
+use crate::dotconfig::{Line, Strictness, push_escaped};
+use crate::text;
 use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
 
@@ -25,12 +27,19 @@ impl Session<'_, '_> {
         let header = self.named("KCONFIG_AUTOHEADER", "include/generated/autoconf.h");
         let text = self.join_lines(&written, "/*\n", " *", " */\n", Self::push_c);
         self.replace_file(&header, &format!("{header}.tmp"), &text)?;
-        let rust = self.named("KCONFIG_RUSTCCFG", "include/generated/rustc_cfg");
-        let mut text = String::new();
-        for symbol in &written {
-            self.push_rust(*symbol, &mut text);
+        if self.tree.dialect().has(Rule::RustcCfg) {
+            let rust = self.named("KCONFIG_RUSTCCFG", "include/generated/rustc_cfg");
+            let mut text = String::new();
+            for symbol in &written {
+                self.push_rust(*symbol, &mut text);
+            }
+            self.replace_file(&rust, &format!("{rust}.tmp"), &text)?;
         }
-        self.replace_file(&rust, &format!("{rust}.tmp"), &text)?;
+        if self.tree.dialect().has(Rule::TristateConf) {
+            let tristate = self.named("KCONFIG_TRISTATE", "include/config/tristate.conf");
+            let text = self.join_lines(&written, "#\n", "#", "#\n", Self::push_tristate);
+            self.replace_file(&tristate, ".tmpconfig_tristate", &text)?;
+        }
         // Last, because the build takes it as the sign that all others are complete.
         let text = self.join_lines(&written, "#\n", "#", "#\n", Self::push_make);
         self.replace_file(&name, &format!("{name}.tmp"), &text)
@@ -63,7 +72,10 @@ impl Session<'_, '_> {
 
     fn replace_file(&mut self, name: &str, temporary: &str, text: &str) -> io::Result<()> {
         self.make_parents(name)?;
-        self.console.outside.write(temporary, text.as_bytes()).inspect_err(|error| self.complain("fopen", error))?;
+        self.console
+            .outside
+            .write(temporary, &text::to_bytes(text))
+            .inspect_err(|error| self.complain("fopen", error))?;
         self.console.outside.rename(temporary, name).inspect_err(|error| self.complain("rename", error))
     }
 
@@ -85,7 +97,7 @@ impl Session<'_, '_> {
 
     /// Make's file of what `auto.conf` depends on: the Kconfig files and the environment variables that they name.
     fn dependencies(&self, name: &str) -> String {
-        let old = self.tree.dialect().choices_have_modes();
+        let old = self.tree.dialect().has(Rule::ChoiceModes);
         let mut text = if old { String::new() } else { format!("autoconfig := {name}\n\n") };
         text.push_str("deps_config := \\\n");
         let mut known = HashSet::new();
@@ -117,9 +129,9 @@ impl Session<'_, '_> {
         let directory = name.rfind('/').map_or("", |at| &name[..=at]).to_owned();
         let mut old: Vec<Option<Box<str>>> = vec![None; self.tree.symbols.len()];
         if let Some(bytes) = self.console.find_file(name) {
-            self.read_old(name, &String::from_utf8_lossy(&bytes), &directory, &mut old);
+            self.read_old(name, &text::from_bytes(bytes), &directory, &mut old);
         }
-        if self.tree.dialect().choices_have_modes() {
+        if self.tree.dialect().has(Rule::ChoiceModes) {
             self.compute_all();
         }
         for index in 0..self.order.len() {
@@ -134,34 +146,41 @@ impl Session<'_, '_> {
                 None => true,
             };
             if !same {
-                self.touch(&format!("{directory}{}", definition.name))?;
+                self.touch(&directory, &definition.name)?;
             }
         }
         Ok(())
     }
 
-    fn touch(&mut self, path: &str) -> io::Result<()> {
-        self.console.outside.write(path, b"")
+    fn touch(&mut self, directory: &str, name: &str) -> io::Result<()> {
+        if !self.tree.dialect().has(Rule::LowerCaseFiles) {
+            return self.console.outside.write(&format!("{directory}{name}"), b"");
+        }
+        let path = format!("{directory}{}.h", name.to_ascii_lowercase().replace('_', "/"));
+        self.make_parents(&path)?;
+        self.console.outside.write(&path, b"")
     }
 
     /// The values in an old `auto.conf`; symbols that are gone are touched at once.
     fn read_old(&mut self, name: &str, text: &str, directory: &str, old: &mut [Option<Box<str>>]) {
         self.warnings = 0;
-        if self.tree.dialect().choices_have_modes() {
+        if self.tree.dialect().has(Rule::ChoiceModes) {
             self.report_unmet();
             self.config.forget();
         }
         for (number, line) in text.lines().enumerate() {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let Some((symbol, value)) = line.strip_prefix(&*self.prefix).and_then(|rest| rest.split_once('=')) else {
-                self.warn(name, number + 1, &format!("unexpected data: {line}"));
-                continue;
+            // What is not set has no line here.
+            let (symbol, value) = match Line::read(line, &self.prefix, Strictness::Whole) {
+                Line::Value(symbol, value) => (symbol, value),
+                Line::Nothing | Line::Unset(_) => continue,
+                Line::Unexpected(data) => {
+                    self.warn(name, number + 1, &format!("unexpected data: {data}"));
+                    continue;
+                }
             };
             let Some(id) = self.tree.names.find_symbol(symbol) else {
                 // The symbol may not be touched because the directory is read-only; the next step says so.
-                self.touch(&format!("{directory}{symbol}")).ok();
+                self.touch(directory, symbol).ok();
                 continue;
             };
             let value = match (self.tree.get(id).kind, value.as_bytes().first()) {
@@ -180,6 +199,13 @@ impl Session<'_, '_> {
         let (definition, value) = (self.tree.get(symbol), self.config.value(symbol));
         if definition.kind != SymbolType::Unknown && !(definition.kind.is_logical() && value == "n") {
             text.extend([&*self.prefix, &*definition.name, "=", value, "\n"]);
+        }
+    }
+
+    fn push_tristate(&self, symbol: SymbolId, text: &mut String) {
+        let (definition, value) = (self.tree.get(symbol), self.config.value(symbol));
+        if definition.kind == SymbolType::Tristate && value != "n" {
+            text.extend([&*self.prefix, &*definition.name, "=", &value.to_ascii_uppercase(), "\n"]);
         }
     }
 

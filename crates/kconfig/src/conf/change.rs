@@ -1,7 +1,8 @@
 //! What an answer at the prompt changes, and which answers are taken.
 
 use super::session::Session;
-use crate::eval::{UserSymbol, UserValue};
+use crate::dialect::Rule;
+use crate::eval::{UserSymbol, UserValue, number};
 use crate::tree::{ChoiceId, SymbolId};
 use crate::value::{SymbolType, Tri};
 
@@ -22,7 +23,7 @@ impl Session<'_, '_> {
     /// Sets a bool or tristate; false when it does not take the value.
     pub(super) fn set_tri(&mut self, symbol: SymbolId, value: Tri) -> bool {
         let old = self.config.tri(symbol);
-        let strict = !self.tree.dialect().choices_have_modes();
+        let strict = !self.tree.dialect().has(Rule::ChoiceModes);
         if (strict || old != value) && !self.takes(symbol, value) {
             return false;
         }
@@ -115,7 +116,8 @@ impl Session<'_, '_> {
             return false;
         }
         let Some((low, high)) = self.config.range(symbol) else { return true };
-        kind.parse_number(text).is_none_or(|number| (low..=high).contains(&number))
+        // As C's `strtoll`, which stops at what 64 bits hold.
+        (low..=high).contains(&number::parse_prefix(text, number::base_of(kind)))
     }
 
     /// Sets an int, hex or string; false when the text is no value of it or out of its range.

@@ -23,6 +23,7 @@ mod write;
 
 pub use outside::{Entry, Outside};
 
+use crate::dialect::Rule;
 use crate::env::Env;
 use crate::source::Files;
 use options::{Command, Mode};
@@ -50,7 +51,7 @@ fn start(
     console: &mut session::Console<'_>,
 ) -> Step<u8> {
     let command = options::parse(program, arguments, console)?;
-    let tree = refuse::load(&command.kconfig, files, env, console)?;
+    let tree = refuse::load(&command, files, env, console)?;
     let mut session = Session::new(&tree, console, command.silent);
     session.variables = env.used();
     let result = execute(&mut session, &command);
@@ -62,7 +63,8 @@ fn start(
 
 fn execute(session: &mut Session<'_, '_>, command: &Command) -> Step {
     read_input(session, command)?;
-    if session.warnings > 0 && session.has_variable("KCONFIG_WERROR") {
+    let strict = session.tree.dialect().has(Rule::UnknownSymbolsWarning) && session.has_variable("KCONFIG_WERROR");
+    if session.warnings > 0 && strict {
         return Err(Exit(1));
     }
     let mut keep = false;
@@ -75,7 +77,7 @@ fn execute(session: &mut Session<'_, '_>, command: &Command) -> Step {
     }
     modes::apply(session, command)?;
     session.report_unmet();
-    if session.unmet > 0 && session.has_variable("KCONFIG_WERROR") {
+    if session.unmet > 0 && strict {
         return Err(Exit(1));
     }
     write_output(session, command, keep)
@@ -91,7 +93,11 @@ fn read_input(session: &mut Session<'_, '_>, command: &Command) -> Step {
             }
             Ok(())
         }
-        Mode::Allno | Mode::Allyes | Mode::Allmod | Mode::Alldef | Mode::Rand => read_seed(session, command.mode),
+        Mode::Allno | Mode::Allyes | Mode::Allmod | Mode::Alldef | Mode::Rand
+            if !session.tree.dialect().has(Rule::AllModesReadConfig) =>
+        {
+            read_seed(session, command.mode)
+        }
         _ => {
             session.read_config(None);
             Ok(())
@@ -138,7 +144,8 @@ fn write_output(session: &mut Session<'_, '_>, command: &Command, keep: bool) ->
                 session.error("\n*** Error during writing of the configuration.\n\n");
                 return Err(Exit(1));
             }
-            if session.write_auto(command.sync).is_err() && command.sync {
+            let wanted = command.sync || session.tree.dialect().has(Rule::AutoConfMade);
+            if wanted && session.write_auto(command.sync).is_err() && command.sync {
                 session.error("\n*** Error during sync of the configuration.\n\n");
                 return Err(Exit(1));
             }

@@ -5,6 +5,7 @@ use super::options::{Command, Mode};
 use super::order::Vertex;
 use super::random::Random;
 use super::session::{Exit, Session, Step};
+use crate::dialect::Rule;
 use crate::eval::{UserSymbol, UserValue};
 use crate::tree::{ChoiceId, NodeId, Symbol, SymbolId};
 use crate::value::{SymbolType, Tri};
@@ -50,7 +51,7 @@ pub(super) fn apply(session: &mut Session<'_, '_>, command: &Command) -> Step {
 }
 
 fn fill(session: &mut Session<'_, '_>, mut filling: Filling) {
-    if !session.tree.dialect().choices_have_modes() {
+    if !session.tree.dialect().has(Rule::ChoiceModes) {
         return session.fill_in_menu_order(&mut filling);
     }
     if let Filling::Random(..) = filling {
@@ -218,7 +219,10 @@ impl Session<'_, '_> {
                     }
                 }
                 Vertex::Choice(choice) => {
-                    if self.has_mode_value(choice) || self.config.answers.knows_choice(choice) {
+                    if !self.tree.choice(choice).kind.is_logical()
+                        || self.has_mode_value(choice)
+                        || self.config.answers.knows_choice(choice)
+                    {
                         continue;
                     }
                     again = true;
@@ -238,17 +242,27 @@ impl Session<'_, '_> {
                 continue;
             }
             if let Filling::Random(random, _) = filling {
-                if self.config.mode(choice) == Tri::Y {
+                let changes = self.config.mode(choice) == Tri::Y;
+                if changes {
                     self.choose_randomly(choice, random);
-                    again = true;
                 }
+                again = changes || again && self.tree.dialect().has(Rule::RandomUntilStable);
             } else {
+                self.look_at_strangers(choice);
                 // What was said about the mode counts again, also when some member is new.
                 let user = &mut self.config.user.choices[choice.index()];
                 (user.counts, user.contradictory) = (true, false);
             }
         }
         again
+    }
+
+    /// As in C, a choice sees a default that belongs to another one only when that was computed before.
+    fn look_at_strangers(&mut self, choice: ChoiceId) {
+        if !self.config.answers.stale.borrow().is_empty() {
+            self.config.evaluator().choice_answer(choice);
+            self.config.answers.forget_choice(choice);
+        }
     }
 
     /// Selects a member at random; what was computed from the choice before stays as it was, as in C.

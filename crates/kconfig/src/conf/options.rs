@@ -34,6 +34,8 @@ pub(super) struct Command {
     /// `--syncconfig` was given, even when another mode came later.
     pub sync: bool,
     pub random: Option<Random>,
+    /// What to say about the seed.
+    pub seed: String,
     pub kconfig: String,
 }
 
@@ -68,8 +70,15 @@ const OPTIONS: [(&str, Meaning); 18] = [
 
 /// Options may stand anywhere; those that are wrong are complained about and skipped.
 pub(super) fn parse(program: &str, arguments: &[String], console: &mut Console<'_>) -> Step<Command> {
-    let mut command =
-        Command { mode: Mode::Oldask, file: None, silent: false, sync: false, random: None, kconfig: String::new() };
+    let mut command = Command {
+        mode: Mode::Oldask,
+        file: None,
+        silent: false,
+        sync: false,
+        random: None,
+        seed: String::new(),
+        kconfig: String::new(),
+    };
     let mut operands = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -151,7 +160,11 @@ fn set_mode(command: &mut Command, mode: Mode, file: Option<String>, console: &m
             command.silent = true;
             command.sync = true;
         }
-        Mode::Rand => command.random = Some(choose_seed(console)),
+        Mode::Rand => {
+            let seed = choose_seed(console);
+            command.random = Some(Random::new(seed));
+            command.seed = format!("KCONFIG_SEED=0x{seed:X}\n");
+        }
         _ => {}
     }
     if file.is_some() {
@@ -159,16 +172,14 @@ fn set_mode(command: &mut Command, mode: Mode, file: Option<String>, console: &m
     }
 }
 
-/// `KCONFIG_SEED`, else the time; said aloud, so that the run can be repeated.
-fn choose_seed(console: &mut Console<'_>) -> Random {
+/// `KCONFIG_SEED`, else the time.
+fn choose_seed(console: &Console<'_>) -> u32 {
     let given = console.variable("KCONFIG_SEED").filter(|seed| !seed.is_empty());
-    let seed = given.as_deref().and_then(parse_seed).unwrap_or_else(|| {
+    given.as_deref().and_then(parse_seed).unwrap_or_else(|| {
         let (seconds, micros) = console.now();
         let product = seconds.wrapping_add(1).wrapping_mul(u64::from(micros) + 1);
         u32::try_from(product & 0xffff_ffff).unwrap_or_default()
-    });
-    console.print(&format!("KCONFIG_SEED=0x{seed:X}\n"));
-    Random::new(seed)
+    })
 }
 
 /// A whole number as `strtol` takes it: hexadecimal after `0x`, octal after `0`, cut to 32 bits.

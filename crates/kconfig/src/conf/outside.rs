@@ -11,7 +11,8 @@ pub enum Entry {
     File,
 }
 
-/// Files, terminal, environment and clock, as `conf` needs them. Paths are the caller's, relative to its working directory.
+/// Files, terminal, environment and clock, as `conf` needs them. Paths are relative to the caller's working directory; paths and values
+/// of variables that are not UTF-8 are texts of [`crate::text`].
 pub trait Outside {
     /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
@@ -28,11 +29,11 @@ pub trait Outside {
     /// What a path names, links followed; none when there is nothing.
     fn entry(&self, path: &str) -> Option<Entry>;
     /// Standard output.
-    fn out(&mut self, text: &str);
+    fn out(&mut self, bytes: &[u8]);
     /// Standard error.
-    fn err(&mut self, text: &str);
+    fn err(&mut self, bytes: &[u8]);
     /// The next line of standard input with its end; none at the end of the input.
-    fn read_line(&mut self) -> Option<String>;
+    fn read_line(&mut self) -> Option<Vec<u8>>;
     /// Whether both standard input and standard output are a terminal.
     fn is_terminal(&self) -> bool;
     /// Seconds and microseconds since 1970: the seed when nobody gives one.

@@ -2,8 +2,10 @@
 
 use super::order::Vertex;
 use super::session::Session;
-use crate::dotconfig;
+use crate::dialect::Rule;
+use crate::dotconfig::{self, Line, Strictness};
 use crate::eval::{UserSymbol, UserValue};
+use crate::text;
 use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
 
@@ -31,7 +33,7 @@ impl Session<'_, '_> {
                 }
             }
         }
-        if !self.tree.dialect().reads_whole_lines() {
+        if !self.tree.dialect().has(Rule::WholeLines) {
             differs = self.drop_useless(differs);
         }
         self.changed |= differs || self.warnings > 0;
@@ -94,17 +96,19 @@ impl Session<'_, '_> {
         }) else {
             return false;
         };
-        let text = String::from_utf8_lossy(&bytes);
+        let text = text::from_bytes(bytes);
         self.warnings = 0;
         self.begin_reading();
-        let warn_unknown = self.has_variable("KCONFIG_WARN_UNKNOWN_SYMBOLS");
-        let mut number = 0;
-        for line in text.split_inclusive('\n') {
-            number += 1;
-            match parse_line(line, &self.prefix, self.tree.dialect().reads_whole_lines()) {
-                Ok(None) => {}
-                Ok(Some(assignment)) => self.take(&assignment, &name, number, warn_unknown),
-                Err(data) => self.warn(&name, number, &format!("unexpected data: {data}")),
+        let warn_unknown =
+            self.tree.dialect().has(Rule::UnknownSymbolsWarning) && self.has_variable("KCONFIG_WARN_UNKNOWN_SYMBOLS");
+        let strictness = if self.tree.dialect().has(Rule::WholeLines) { Strictness::Whole } else { Strictness::Start };
+        let prefix = self.prefix.clone();
+        for (line, number) in text.split_inclusive('\n').zip(1..) {
+            let line = Line::read(line, &prefix, strictness);
+            if let Line::Unexpected(data) = line {
+                self.warn(&name, number, &format!("unexpected data: {data}"));
+            } else if let Some((symbol, value)) = line.assignment() {
+                self.take(&Assignment { name: symbol, value }, &name, number, warn_unknown);
             }
         }
         true
@@ -142,6 +146,15 @@ impl Session<'_, '_> {
         self.error(&format!("{name}:{number}:warning: {text}\n"));
     }
 
+    /// A later line counts instead of an earlier one.
+    fn remark_override(&mut self, name: &str, number: usize, text: &str) {
+        if self.tree.dialect().has(Rule::OverridesNoticed) {
+            self.error(&format!("{name}:{number}:notice: {text}\n"));
+        } else {
+            self.warn(name, number, text);
+        }
+    }
+
     fn take(&mut self, assignment: &Assignment<'_>, file: &str, number: usize, warn_unknown: bool) {
         let Some(symbol) = self.tree.names.find_symbol(assignment.name) else {
             if warn_unknown {
@@ -152,9 +165,10 @@ impl Session<'_, '_> {
         };
         let definition = self.tree.get(symbol);
         if self.config.user.symbols[symbol.index()].counts {
-            self.warn(file, number, &format!("override: reassigning to symbol {}", definition.name));
+            self.remark_override(file, number, &format!("override: reassigning to symbol {}", definition.name));
         }
-        let value = match parse_value(definition.kind, assignment.value) {
+        let verbatim = self.tree.dialect().has(Rule::VerbatimStrings);
+        let value = match parse_value(definition.kind, assignment.value, verbatim) {
             Ok(value) => value,
             Err(Invalid::Value) => {
                 let text = format!("symbol value '{}' invalid for {}", assignment.value, definition.name);
@@ -169,7 +183,7 @@ impl Session<'_, '_> {
                     self.warn(file, number, &format!("{} creates inconsistent choice state", definition.name));
                 }
                 Some(UserValue::Tri(Tri::Y)) if mode != Tri::N => {
-                    self.warn(file, number, &format!("override: {} changes choice state", definition.name));
+                    self.remark_override(file, number, &format!("override: {} changes choice state", definition.name));
                 }
                 _ => {}
             }
@@ -180,35 +194,6 @@ impl Session<'_, '_> {
     }
 }
 
-/// A line that is no assignment, as it is complained about.
-type Unexpected<'l> = &'l str;
-
-/// Nothing for a comment; `whole` since 6.8, when what follows "is not set" began to count.
-fn parse_line<'l>(line: &'l str, prefix: &str, whole: bool) -> Result<Option<Assignment<'l>>, Unexpected<'l>> {
-    let ended = line.strip_suffix('\n');
-    let line = match ended {
-        Some(line) => line.strip_suffix('\r').unwrap_or(line),
-        None => line,
-    };
-    if line.is_empty() {
-        return Ok(None);
-    }
-    if let Some(comment) = line.strip_prefix('#') {
-        let unset = comment.strip_prefix(' ').and_then(|comment| comment.strip_prefix(prefix));
-        let Some((name, rest)) = unset.and_then(|unset| unset.split_once(' ')) else { return Ok(None) };
-        let matches = if whole { rest == "is not set" } else { rest.starts_with("is not set") };
-        return Ok(matches.then_some(Assignment { name, value: "n" }));
-    }
-    match line.strip_prefix(prefix) {
-        Some(rest) => match rest.split_once('=') {
-            Some((name, value)) => Ok(Some(Assignment { name, value })),
-            None if whole => Err(line),
-            None => Ok(None),
-        },
-        None => Err(line.split('\r').next().filter(|_| !whole).unwrap_or(line)),
-    }
-}
-
 /// What is wrong with a value.
 enum Invalid {
     Value,
@@ -216,12 +201,12 @@ enum Invalid {
 }
 
 /// Nothing for a value that a symbol of this type never has, without complaint.
-fn parse_value(kind: SymbolType, value: &str) -> Result<Option<UserValue>, Invalid> {
+fn parse_value(kind: SymbolType, value: &str, verbatim: bool) -> Result<Option<UserValue>, Invalid> {
     match (kind, value.as_bytes().first()) {
         (SymbolType::Tristate, Some(b'm')) => Ok(Some(UserValue::Tri(Tri::M))),
         (SymbolType::Bool | SymbolType::Tristate, Some(b'y')) => Ok(Some(UserValue::Tri(Tri::Y))),
         (SymbolType::Bool | SymbolType::Tristate, Some(b'n')) => Ok(Some(UserValue::Tri(Tri::N))),
-        (SymbolType::String, Some(b'"')) => match dotconfig::unquote(value) {
+        (SymbolType::String, Some(b'"')) => match dotconfig::unquote(value, verbatim) {
             Some(text) => Ok(Some(UserValue::Text(text.into()))),
             None => Err(Invalid::Text),
         },

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::order::{self, Vertex};
+use crate::dialect::Rule;
 use crate::expr::{Atom, Expr, ExprId};
 use crate::source::Span;
 use crate::tree::{ChoiceId, Node, NodeKind, Tree};
@@ -150,7 +151,7 @@ impl<'t> Check<'t> {
         let (nodes, defaults) = match vertex {
             Vertex::Symbol(id) => {
                 let symbol = self.tree.get(id);
-                if symbol.choice.is_none() || self.tree.dialect().choices_have_modes() {
+                if symbol.choice.is_none() || self.tree.dialect().has(Rule::ChoiceModes) {
                     needs.push((How::Depends, symbol.direct_dependency));
                 }
                 needs.push((How::Selected, symbol.selected_by));
@@ -220,7 +221,7 @@ impl<'t> Check<'t> {
         let cycle = &steps[first..];
         for (at, step) in cycle.iter().enumerate() {
             let next = cycle.get(at + 1).map_or(last, |next| next.vertex);
-            if self.tree.dialect().choices_have_modes() {
+            if self.tree.dialect().has(Rule::ChoiceModes) {
                 self.describe_with_place(step, next, at == 0, text);
             } else {
                 self.describe_step(step, next, step.vertex == last, text);

@@ -2,25 +2,32 @@
 
 use std::fmt::Write as _;
 
+use super::options::Command;
 use super::recursion;
 use super::session::{Console, Exit, Step};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Rule};
 use crate::env::Env;
 use crate::expr::{Atom, Expr, ExprId};
-use crate::source::{Files, SearchPath, Span};
+use crate::source::{Files, SearchPath, Sources, Span};
+use crate::text;
 use crate::tree::{Choice, Node, NodeId, SymbolId, Tree};
 use crate::value::SymbolType;
 
-/// The tree, or the end of the run.
-pub(super) fn load(name: &str, files: &dyn Files, env: &Env<'_>, console: &mut Console<'_>) -> Step<Tree> {
+/// The tree, or the end of the run. The seed of a random configuration is said first, so that the run can be repeated.
+pub(super) fn load(command: &Command, files: &dyn Files, env: &Env<'_>, console: &mut Console<'_>) -> Step<Tree> {
+    let (name, files) = (&*command.kconfig, SearchPath::new(files, console.variable("srctree")));
+    if !command.seed.is_empty() {
+        let dialect = crate::load::detect_dialect(name, &files, env).dialect;
+        if dialect.has(Rule::SeedOnOutput) { console.print(&command.seed) } else { console.error(&command.seed) }
+    }
     console.flush();
-    let files = SearchPath::new(files, console.variable("srctree"));
     let tree = match crate::build::load_with_errors(name, &files, env) {
         Ok(tree) => tree,
         Err(found) => {
-            console.error(&describe_all(&found, name, env.dialect()));
-            return Err(Exit(1));
+            console.error(&describe_all(&found, name));
+            let is_directory = found.iter().any(|finding| finding.id == "K033");
+            return Err(Exit(if is_directory { 2 } else { 1 }));
         }
     };
     let (text, refused) = Complaints { tree: &tree, text: String::new(), refused: false }.collect();
@@ -30,52 +37,69 @@ pub(super) fn load(name: &str, files: &dyn Files, env: &Env<'_>, console: &mut C
     if refused { Err(Exit(1)) } else { Ok(tree) }
 }
 
-/// What was found while reading, up to the error at which the C tools stop.
-fn describe_all(found: &Diagnostics, root: &str, dialect: Dialect) -> String {
+/// What was found while reading, up to the error at which the C tools stop. Where the words are ours, so is a last line about the rules.
+fn describe_all(found: &Diagnostics, root: &str) -> String {
     let mut text = String::new();
+    let dialect = found.detected().map_or(Dialect::LATEST, |detected| detected.dialect);
     for finding in found {
-        describe(finding, dialect, &|span| found.place(span), root, &mut text);
-        if matches!(finding.id, "K007" | "K008" | "K011" | "K014" | "K019") {
-            break;
+        describe(finding, dialect, found.sources(), root, &mut text);
+        if matches!(finding.id, "K007" | "K008" | "K011" | "K014" | "K019" | "K033") {
+            return text;
         }
+    }
+    if let Some(detected) = found.detected() {
+        let _ = writeln!(text, "note: {}; KCONFIG_DIALECT names others", detected.explain());
     }
     text
 }
 
 /// One finding; writing to a String cannot fail.
-fn describe(finding: &Diagnostic, dialect: Dialect, place: &dyn Fn(Span) -> String, root: &str, text: &mut String) {
+fn describe(finding: &Diagnostic, dialect: Dialect, sources: &Sources, root: &str, text: &mut String) {
     let Some(label) = finding.labels.first() else { return };
-    let at = place(label.span);
+    let at = sources.place(label.span);
     let quoted = finding.message.split('`').nth(1).unwrap_or_default();
     let _ = match finding.id {
+        "K003" if finding.level == Level::Warning => writeln!(text, "{at}:warning: multi-line strings not supported"),
         "K007" if finding.labels.len() == 1 && quoted == root => writeln!(text, "can't find file {quoted}"),
         "K007" => writeln!(text, "{at}: can't open file \"{quoted}\""),
-        "K008" => {
-            let _ = write!(text, "Recursive inclusion detected.\nInclusion path:\n  current file : {quoted}\n");
-            // Up to 6.10 as far as the file itself, since then to the top.
-            let around = if dialect.choices_have_modes() { finding.labels.len() - 1 } else { finding.trail.len() };
-            let around = finding.trail.iter().rev().take(around);
-            let mut lines = std::iter::once(&label.span).chain(around);
-            lines.try_for_each(|span| writeln!(text, "  included from: {}", place(*span)))
-        }
+        "K008" => describe_recursion(finding, dialect, sources, text),
         "K019" => {
-            let first = finding.labels.get(1).map_or(String::new(), |label| place(label.span));
+            let first = finding.labels.get(1).map_or(String::new(), |label| sources.place(label.span));
             writeln!(
                 text,
                 "{at}: error: repeated inclusion of {quoted}\n{first}: note: location of first inclusion of {quoted}"
             )
         }
-        "K015" => {
-            // Byte by byte, as C sees them.
-            let mut bytes = quoted.bytes();
-            bytes.try_for_each(|byte| {
-                writeln!(text, "{at}:warning: ignoring unsupported character '{}'", char::from(byte))
-            })
-        }
+        "K015" if dialect.has(Rule::JunkWarning) => describe_junk(&at, sources.slice(label.span), text),
         "K028" => writeln!(text, "{at}:warning: prompt redefined"),
+        "K032" => writeln!(text, "{at}:warning: no new line at end of file"),
+        "K033" => writeln!(text, "input in flex scanner failed"),
+        "K036" => writeln!(text, "{at}:warning: environment variable {quoted} undefined"),
         _ if finding.level == Level::Warning => Ok(()),
         _ => writeln!(text, "{at}: {}", finding.message),
     };
+}
+
+/// Up to 6.10 as far as the file itself, since then to the top.
+fn describe_recursion(
+    finding: &Diagnostic,
+    dialect: Dialect,
+    sources: &Sources,
+    text: &mut String,
+) -> std::fmt::Result {
+    let quoted = finding.message.split('`').nth(1).unwrap_or_default();
+    write!(text, "Recursive inclusion detected.\nInclusion path:\n  current file : {quoted}\n")?;
+    let around = if dialect.has(Rule::ChoiceModes) { finding.labels.len() - 1 } else { finding.trail.len() };
+    let around = finding.trail.iter().rev().take(around);
+    let lines = finding.labels.first().map(|label| &label.span).into_iter().chain(around);
+    lines.into_iter().try_for_each(|span| writeln!(text, "  included from: {}", sources.place(*span)))
+}
+
+/// Byte by byte, as C sees them.
+fn describe_junk(at: &str, junk: &str, text: &mut String) -> std::fmt::Result {
+    text::to_bytes(junk)
+        .iter()
+        .try_for_each(|byte| writeln!(text, "{at}:warning: ignoring unsupported character '{}'", text::char_of(*byte)))
 }
 
 /// What the C tools find out about a tree that could be read.
@@ -93,12 +117,13 @@ impl<'t> Complaints<'t> {
                 "K013" => self.complain_of_help(finding),
                 "K021" => self.warn_of_type(finding),
                 "K029" => self.warn_of_blanks(finding),
-                _ => describe(finding, self.tree.dialect(), &|span| place(self.tree, span), "", &mut self.text),
+                "K035" => self.warn_of_second_help(finding),
+                _ => describe(finding, self.tree.dialect(), &self.tree.sources, "", &mut self.text),
             }
         }
         self.check_entries();
         self.refused |= self.tree.findings.iter().any(Diagnostic::is_error);
-        if self.tree.dialect().choices_have_modes() {
+        if self.tree.dialect().has(Rule::ChoiceModes) {
             if self.refused {
                 recursion::describe_all(self.tree, &mut self.text);
             }
@@ -134,11 +159,19 @@ impl<'t> Complaints<'t> {
         let lines = self.tree.sources.text(label.span.file).lines().enumerate().skip(label.span.line as usize);
         let mut lines = lines.skip_while(|(_, line)| line.trim().is_empty());
         let line = lines.next().map_or(label.span.line as usize, |(index, _)| index + 1);
-        let strict = self.tree.dialect().reads_whole_lines();
+        let strict = self.tree.dialect().has(Rule::BlankHelpRefused);
         let word = if strict { "" } else { "warning: " };
         let path = self.tree.path(label.span.file);
         let _ = writeln!(self.text, "{path}:{line}: {word}'{name}' defined with blank help text");
         self.refused |= strict;
+    }
+
+    fn warn_of_second_help(&mut self, finding: &Diagnostic) {
+        let (Some(place), Some(entry)) = (finding.labels.first(), finding.labels.get(1)) else { return };
+        let name = self.entry_above(entry.span).map_or("<choice>", |(_, symbol)| &*self.tree.get(symbol).name);
+        let at = self.tree.sources.place(place.span);
+        let text = "defined with more than one help text -- only the last one will be used";
+        let _ = writeln!(self.text, "{at}: warning: '{name}' {text}");
     }
 
     /// `NAME is KIND already; ...`: the words that matter are the name, the type before and the type now.
@@ -245,12 +278,22 @@ impl<'t> Complaints<'t> {
         }
     }
 
-    /// One of the places of a choice: its own defaults at the first, those of members where they stand.
+    /// One of the places of a choice: its own defaults at the first, before members of other places are known; those of members where
+    /// they stand.
     fn check_choice(&mut self, place: NodeId, choice: &Choice) {
-        let defaults = if choice.nodes.first() == Some(&place) { choice.defaults.as_slice() } else { &[] };
+        let is_first = choice.nodes.first() == Some(&place);
+        let node = self.tree.node(place);
+        if is_first && choice.kind == SymbolType::Unknown {
+            self.warn(node.span, "config symbol defined without type");
+        }
+        if is_first && node.prompt.is_none() && choice.has_mode(self.tree.dialect()) {
+            self.warn(node.span, "choice must have a prompt");
+        }
+        let defaults = if is_first { choice.defaults.as_slice() } else { &[] };
         for default in defaults {
+            let here = |symbol| node.children.iter().any(|child| self.tree.node(*child).symbol == Some(symbol));
             if let Expr::Atom(Atom::Symbol(symbol)) = self.tree.expr(default.value)
-                && !choice.members.contains(&symbol)
+                && !here(symbol)
             {
                 let name = &self.tree.get(symbol).name;
                 let text = format!("choice default symbol '{name}' is not contained in the choice");

@@ -5,6 +5,7 @@ use std::mem::take;
 use super::order::{self, Vertex};
 use super::outside::{Entry, Outside};
 use crate::config::Config;
+use crate::text;
 use crate::tree::{SymbolId, Tree};
 
 /// The run ends with this exit code.
@@ -33,12 +34,12 @@ impl<'o> Console<'o> {
     /// Standard error; what was printed before comes before.
     pub(super) fn error(&mut self, text: &str) {
         self.flush();
-        self.outside.err(text);
+        self.outside.err(&text::to_bytes(text));
     }
 
     pub(super) fn flush(&mut self) {
         if !self.pending.is_empty() {
-            self.outside.out(&take(&mut self.pending));
+            self.outside.out(&text::to_bytes(&take(&mut self.pending)));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Complaints about symbols that are selected against their dependencies.
 
 use super::session::Session;
+use crate::dialect::Rule;
 use crate::expr::{Expr, ExprId};
 use crate::tree::SymbolId;
 use crate::value::Tri;
@@ -9,7 +10,7 @@ impl Session<'_, '_> {
     /// Says what evaluation found since the last time, before the values that it found it with are forgotten.
     pub(super) fn report_unmet(&mut self) {
         let found = std::mem::take(&mut *self.config.answers.unmet.borrow_mut());
-        if found.is_empty() {
+        if found.is_empty() || !self.tree.dialect().has(Rule::UnmetWarning) {
             return;
         }
         self.unmet += found.len();

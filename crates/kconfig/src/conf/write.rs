@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 use std::io;
 
 use super::session::Session;
+use crate::dialect::Rule;
 use crate::dotconfig;
 use crate::expr::{Atom, Expr};
+use crate::text;
 use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
 
@@ -25,14 +27,17 @@ impl Session<'_, '_> {
         if !self.changed {
             self.recompute();
         }
-        let text = dotconfig::write(&self.config, &self.prefix);
+        let text = self.head(dotconfig::write(&self.config, &self.prefix));
+        let bytes = text::to_bytes(&text);
         let overwrite = self.variable("KCONFIG_OVERWRITECONFIG").is_some_and(|value| !value.is_empty());
         let temporary = format!("{name}.{}.tmp", self.console.outside.process());
         let target = if overwrite { &name } else { &temporary };
-        self.console.outside.write(target, text.as_bytes())?;
+        self.console.outside.write(target, &bytes)?;
         self.report_changed_input();
         if !overwrite {
-            if self.console.outside.read(&name).is_ok_and(|old| !old.is_empty() && old == text.as_bytes()) {
+            if self.tree.dialect().has(Rule::EqualConfigKept)
+                && self.console.outside.read(&name).is_ok_and(|old| !old.is_empty() && old == *bytes)
+            {
                 self.remark(&format!("No change to {name}"));
                 // A file that stays behind harms nobody.
                 self.console.outside.remove(&temporary).ok();
@@ -48,6 +53,22 @@ impl Session<'_, '_> {
         Ok(())
     }
 
+    /// The text with the head that the dialect has instead of Linux's. Times are those of Greenwich.
+    fn head(&self, text: String) -> String {
+        if !self.tree.dialect().has(Rule::BusyBoxHead) {
+            return text;
+        }
+        let version = self.variable("KERNELVERSION").unwrap_or_default();
+        let epoch = self.variable("SOURCE_DATE_EPOCH").and_then(|epoch| epoch.parse().ok());
+        let stamp = if self.variable("KCONFIG_NOTIMESTAMP").is_some_and(|value| !value.is_empty()) {
+            String::new()
+        } else {
+            format!("# {}\n", show_time(epoch.unwrap_or_else(|| self.console.now().0)))
+        };
+        let body = text.splitn(5, '\n').nth(4).unwrap_or_default();
+        format!("#\n# Automatically generated make config: don't edit\n# Busybox version: {version}\n{stamp}#\n{body}")
+    }
+
     /// Writes what differs from the defaults.
     pub(super) fn write_minimal(&mut self, name: &str) -> io::Result<()> {
         // As in C, a file that cannot be written is found out about before anything is computed.
@@ -59,7 +80,7 @@ impl Session<'_, '_> {
                 dotconfig::push_line(&self.config, symbol, &self.prefix, &mut text);
             }
         }
-        self.console.outside.write(name, text.as_bytes())?;
+        self.console.outside.write(name, &text::to_bytes(&text))?;
         self.report_changed_input();
         Ok(())
     }
@@ -97,15 +118,15 @@ impl Session<'_, '_> {
             _ => "",
         };
         match definition.kind {
-            SymbolType::Int if text.is_empty() && self.tree.dialect().numbers_start_at_zero() => "0",
-            SymbolType::Hex if text.is_empty() && self.tree.dialect().numbers_start_at_zero() => "0x0",
+            SymbolType::Int if text.is_empty() && self.tree.dialect().has(Rule::NumbersStartAtZero) => "0",
+            SymbolType::Hex if text.is_empty() && self.tree.dialect().has(Rule::NumbersStartAtZero) => "0x0",
             _ => text,
         }
     }
 
     /// With `KCONFIG_WARN_CHANGED_INPUT`: the user's values that did not become so, in the order of the menus.
     fn report_changed_input(&mut self) {
-        let wanted = self.tree.dialect().warns_of_changed_input()
+        let wanted = self.tree.dialect().has(Rule::ChangedInputWarning)
             && self.variable("KCONFIG_WARN_CHANGED_INPUT").is_some_and(|value| !value.is_empty());
         if !wanted {
             return;
@@ -128,5 +149,39 @@ impl Session<'_, '_> {
             // Writing to a String cannot fail.
             let _ = writeln!(lines, "  {}{}: {} -> {value}", self.prefix, definition.name, wanted.as_str());
         }
+    }
+}
+
+/// Seconds since 1970 as C's `ctime` shows them.
+fn show_time(seconds: u64) -> String {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let weekday = WEEKDAYS.get(usize::try_from(days % 7).unwrap_or(0)).copied().unwrap_or_default();
+    let (mut year, mut day) = (1970, days);
+    let is_leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    while day >= 365 + u64::from(is_leap(year)) {
+        day -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while day >= lengths[month] {
+        day -= lengths[month];
+        month += 1;
+    }
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{weekday} {} {:2} {hour:02}:{minute:02}:{second:02} {year}", MONTHS[month], day + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::show_time;
+
+    #[test]
+    fn times_are_shown_as_c_shows_them() {
+        assert_eq!(show_time(0), "Thu Jan  1 00:00:00 1970");
+        assert_eq!(show_time(951_782_400), "Tue Feb 29 00:00:00 2000");
+        assert_eq!(show_time(1_795_421_153), "Mon Nov 23 08:05:53 2026");
     }
 }

@@ -27,15 +27,22 @@ impl Evaluator<'_> {
 
     fn compute_by_mode(self, id: ChoiceId) -> ChoiceAnswer {
         let choice = self.tree.choice(id);
+        if !choice.kind.is_logical() {
+            // As in C: what is neither bool nor tristate is `n` as a condition, that of the members too.
+            self.answers.modes[id.index()].get_or_init(|| (Tri::N, Tri::N));
+            return ChoiceAnswer::NOTHING;
+        }
         let (visible, mode) = self.first_mode(id, choice);
         if mode != Tri::Y {
             return ChoiceAnswer { visible, mode, selection: None };
         }
         let mut seen = Vec::with_capacity(choice.members.len());
         for member in &choice.members {
-            if self.visibility(self.tree.get(*member)) != Tri::N {
+            let visible = self.visibility(self.tree.get(*member));
+            if visible != Tri::N {
                 seen.push(*member);
             }
+            self.answers.note_stranger(*member, visible);
         }
         // As in C: a member that nobody decided about makes the whole choice new.
         let user = &self.user.choices[id.index()];
@@ -52,12 +59,19 @@ impl Evaluator<'_> {
         for default in &choice.defaults {
             if self.eval(default.condition) != Tri::N
                 && let Expr::Atom(Atom::Symbol(member)) = self.tree.expr(default.value)
-                && seen.contains(&member)
+                && (seen.contains(&member) || self.is_visible_stranger(member))
             {
                 return Some(member);
             }
         }
         choice.members.iter().find(|member| seen.contains(member)).copied()
+    }
+
+    /// Whether a default that is no member of its choice counts: as in C where it was seen to be visible, and no member is selected then.
+    fn is_visible_stranger(self, symbol: SymbolId) -> bool {
+        let stale = self.answers.stale.borrow();
+        let Some((_, before)) = stale.iter().find(|(stranger, _)| *stranger == symbol) else { return false };
+        self.answers.visible_so_far(symbol).unwrap_or(*before) != Tri::N
     }
 
     /// What a choice selects when the user says nothing; `n` counts only for who says so.

@@ -139,8 +139,10 @@ pub(crate) struct Answers {
     /// Values of expressions: the generation in which they were computed, and the value in the two low bits.
     exprs: Vec<Cell<u32>>,
     generation: u32,
-    /// Something was computed since all was forgotten.
+    /// An expression was computed since all was forgotten.
     dirty: Cell<bool>,
+    /// What was computed since all was forgotten: forgetting costs as much as was asked, not as much as there is.
+    computed: RefCell<Vec<u32>>,
     /// Vertices that are being computed.
     busy: Vec<Cell<bool>>,
     depth: Cell<u32>,
@@ -150,6 +152,8 @@ pub(crate) struct Answers {
     pub unmet: RefCell<Vec<SymbolId>>,
     /// Symbols that took over the user's value of a transitional one.
     pub adopted: RefCell<Vec<(SymbolId, UserValue)>>,
+    /// How visible symbols were that choices of others have as defaults, when they were computed last.
+    pub stale: RefCell<Vec<(SymbolId, Tri)>>,
     /// Choices about whose visible members the user has not said everything: their mode counts no longer.
     pub reopened: RefCell<Vec<ChoiceId>>,
     nothing: Answer,
@@ -158,6 +162,7 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) fn new(tree: &Tree) -> Self {
         let (symbols, choices) = (tree.symbols.len(), tree.choices.len());
+        let strangers = tree.strangers().map(|symbol| (symbol, Tri::N)).collect();
         Self {
             symbols: vec![OnceCell::new(); symbols],
             choices: vec![OnceCell::new(); choices],
@@ -165,11 +170,13 @@ impl Answers {
             exprs: vec![Cell::new(0); tree.exprs.len()],
             generation: 1,
             dirty: Cell::new(false),
+            computed: RefCell::default(),
             busy: vec![Cell::new(false); symbols + choices],
             depth: Cell::new(0),
             pending: RefCell::default(),
             unmet: RefCell::default(),
             adopted: RefCell::default(),
+            stale: RefCell::new(strangers),
             reopened: RefCell::default(),
             nothing: Answer::NOTHING,
         }
@@ -180,9 +187,21 @@ impl Answers {
         if !self.dirty.replace(false) {
             return;
         }
-        self.symbols.fill(OnceCell::new());
-        self.choices.fill(OnceCell::new());
-        self.modes.fill(OnceCell::new());
+        for (symbol, visible) in self.stale.get_mut() {
+            if let Some(answer) = self.symbols[symbol.index()].get() {
+                *visible = answer.visible;
+            }
+        }
+        let symbols = self.symbols.len();
+        for vertex in self.computed.get_mut().drain(..) {
+            let vertex = vertex as usize;
+            if let Some(cell) = self.symbols.get_mut(vertex) {
+                cell.take();
+            } else {
+                self.choices[vertex - symbols].take();
+                self.modes[vertex - symbols].take();
+            }
+        }
         self.unmet.get_mut().clear();
         self.forget_exprs();
     }
@@ -207,6 +226,18 @@ impl Answers {
         self.choices[id.index()].take();
         self.modes[id.index()].take();
         self.forget_exprs();
+    }
+
+    /// Remembers how visible a symbol was found to be, if a choice of others has it as its default.
+    fn note_stranger(&self, id: SymbolId, visible: Tri) {
+        for (_, known) in self.stale.borrow_mut().iter_mut().filter(|(stranger, _)| *stranger == id) {
+            *known = visible;
+        }
+    }
+
+    /// How visible a symbol is, if it has been computed since it was forgotten.
+    fn visible_so_far(&self, id: SymbolId) -> Option<Tri> {
+        self.symbols[id.index()].get().map(|answer| answer.visible)
     }
 
     /// Whether a symbol has been computed since it was forgotten.
@@ -316,6 +347,7 @@ impl<'a> Evaluator<'a> {
     /// Fills a cell; a second filling would find the same value and is dropped.
     fn compute(self, vertex: usize) {
         self.answers.dirty.set(true);
+        self.answers.computed.borrow_mut().push(narrow(vertex));
         if let Some(cell) = self.answers.symbols.get(vertex) {
             let answer = self.compute_symbol(SymbolId::new(vertex));
             cell.get_or_init(|| answer);
@@ -437,4 +469,8 @@ impl<'a> Evaluator<'a> {
             Atom::Choice(choice) => self.tree.choice(choice).kind,
         }
     }
+}
+
+fn narrow(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
 }

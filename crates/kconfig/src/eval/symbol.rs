@@ -1,7 +1,8 @@
 //! The value of one symbol: the user's, or what defaults, implies and selects give.
 
 use super::number::{base_of, parse_prefix};
-use super::{Answer, Computed, Evaluator, Reason, UserValue};
+use super::{Answer, Computed, Evaluator, Reason, UserValue, narrow};
+use crate::dialect::Rule;
 use crate::expr::{Atom, Expr};
 use crate::tree::{NodeId, Symbol, SymbolId};
 use crate::value::{SymbolType, Tri};
@@ -35,9 +36,7 @@ impl<'a> Evaluator<'a> {
         let mut answer = Answer { visible, written: visible != Tri::N, ..Answer::NOTHING };
         // Members of choices are chosen, never selected or implied.
         if symbol.choice.is_none() && !symbol.transitional {
-            answer.direct = self.clamp(self.eval(symbol.direct_dependency), symbol.kind);
-            answer.forced = self.clamp(self.eval(symbol.selected_by), symbol.kind);
-            answer.implied = self.clamp(self.eval(symbol.implied_by), symbol.kind);
+            self.compute_relations(symbol, &mut answer);
         }
         if symbol.kind.is_logical() {
             self.compute_logical(id, symbol, said, &mut answer);
@@ -46,6 +45,19 @@ impl<'a> Evaluator<'a> {
         }
         answer.written &= symbol.env.is_none() && !symbol.transitional;
         answer
+    }
+
+    /// What others say about a symbol.
+    fn compute_relations(self, symbol: &Symbol, answer: &mut Answer) {
+        let dialect = self.tree.dialect();
+        answer.direct = self.clamp(self.eval(symbol.direct_dependency), symbol.kind);
+        answer.forced = self.clamp(self.eval(symbol.selected_by), symbol.kind);
+        if answer.direct == Tri::N && dialect.has(Rule::SelectObeysDependencies) {
+            answer.forced = Tri::N;
+        }
+        if answer.direct != Tri::N || dialect.has(Rule::ImplyObeysDependencies) {
+            answer.implied = self.clamp(self.eval(symbol.implied_by), symbol.kind);
+        }
     }
 
     /// The highest value of a symbol's prompts.
@@ -99,7 +111,10 @@ impl<'a> Evaluator<'a> {
             answer.reason = Reason::Select;
             value = answer.forced;
         }
-        let value = self.clamp(value, symbol.kind);
+        let mut value = self.clamp(value, symbol.kind);
+        if value == Tri::M && answer.implied == Tri::Y && !self.tree.dialect().has(Rule::ImplyObeysDependencies) {
+            value = Tri::Y;
+        }
         if user.is_none() {
             self.adopt(id, symbol, answer.reason, || UserValue::Tri(value));
         }
@@ -111,7 +126,7 @@ impl<'a> Evaluator<'a> {
         let mut value = Tri::N;
         if let Some((index, limit)) = self.active_default(symbol) {
             value = self.eval(symbol.defaults[index].value).min(limit);
-            answer.written |= value != Tri::N;
+            answer.written |= value != Tri::N || self.tree.dialect().has(Rule::DefaultsWritten);
             answer.reason = Reason::Default(narrow(index));
         }
         if answer.implied != Tri::N {
@@ -119,7 +134,10 @@ impl<'a> Evaluator<'a> {
             if answer.implied > value {
                 answer.reason = Reason::Imply;
             }
-            value = value.max(answer.implied).min(answer.direct);
+            value = value.max(answer.implied);
+            if self.tree.dialect().has(Rule::ImplyObeysDependencies) {
+                value = value.min(answer.direct);
+            }
         }
         value
     }
@@ -137,7 +155,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn compute_text(self, id: SymbolId, symbol: &Symbol, said: Option<&UserValue>, answer: &mut Answer) {
-        let mut value = if self.tree.dialect.numbers_start_at_zero() {
+        let mut value = if self.tree.dialect().has(Rule::NumbersStartAtZero) {
             match symbol.kind {
                 SymbolType::Int => "0",
                 SymbolType::Hex => "0x0",
@@ -162,8 +180,8 @@ impl<'a> Evaluator<'a> {
                 }
             }
         }
-        value = self.limit(symbol, value).unwrap_or(value);
-        answer.value = Computed::Text(value.into());
+        let limited = self.limit(symbol, value);
+        answer.value = Computed::Text(limited.unwrap_or(value.into()));
     }
 
     /// The text of a default: as in C, a bool or tristate has none but `n`.
@@ -175,17 +193,22 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The value that a range puts in place of one outside of it: the limit as it is written.
-    fn limit(self, symbol: &Symbol, text: &str) -> Option<&'a str> {
+    /// The value that a range puts in place of one outside of it: the limit as it is written, or, in older dialects, its number.
+    fn limit(self, symbol: &Symbol, text: &str) -> Option<Box<str>> {
         let (low, high) = self.active_limits(symbol)?;
         let number = parse_prefix(text, base_of(symbol.kind));
-        if number < self.limit_number(symbol, low) {
-            Some(self.atom_text(low))
+        let limit = if number < self.limit_number(symbol, low) {
+            low
         } else if number > self.limit_number(symbol, high) {
-            Some(self.atom_text(high))
+            high
         } else {
-            None
+            return None;
+        };
+        if self.tree.dialect().has(Rule::LimitsAsWritten) {
+            return Some(self.atom_text(limit).into());
         }
+        let number = self.limit_number(symbol, limit);
+        Some(if symbol.kind == SymbolType::Hex { format!("{number:#x}") } else { number.to_string() }.into())
     }
 
     /// The first default whose condition holds, and how far it holds.
@@ -216,8 +239,4 @@ impl<'a> Evaluator<'a> {
         };
         parse_prefix(self.atom_text(atom), base_of(kind))
     }
-}
-
-fn narrow(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
 }

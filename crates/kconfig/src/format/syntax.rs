@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::lines::{Unit, UnitKind};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::dialect::Dialect;
 use crate::env::Env;
 use crate::source::{Files, Sources};
 use crate::tree::Tree;
@@ -36,7 +37,7 @@ impl Files for Alone<'_> {
 pub(super) fn check(path: &str, text: &str, units: &[Unit<'_>]) -> Result<(), Diagnostics> {
     let mut unknown = HashSet::new();
     let alone = Alone { path, text: without_macros(units, &mut unknown) };
-    let Err(found) = Tree::load(path, &alone, &Env::empty()) else { return Ok(()) };
+    let Err(found) = Tree::load(path, &alone, &Env::empty().with_dialect(Dialect::ANY)) else { return Ok(()) };
     let is_certain = |finding: &&Diagnostic| {
         let line = finding.labels.first().map_or(0, |label| label.span.line as usize);
         finding.is_error()

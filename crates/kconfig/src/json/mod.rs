@@ -5,6 +5,7 @@
 //! | key | what |
 //! |---|---|
 //! | `schema` | `"kconfig.tree/1"` |
+//! | `dialect` | whose rules the tree was read by, as in `linux-6.1`, see [`crate::dialect`] |
 //! | `mainmenu` | the text of `mainmenu` |
 //! | `modules` | the symbol that allows `m`, or null |
 //! | `files` | the paths of all files, in the order of reading |
@@ -26,7 +27,8 @@
 //! `help` and `shown` (whether a front-end shows it). Menus may nest as deep as the tree is long, so nodes name each other by id instead of containing each
 //! other.
 //!
-//! Conditions are expressions as text, null where there is none; `at` is `file:line:column`.
+//! Conditions are expressions as text, null where there is none; `at` is `file:line:column`. A byte that is not UTF-8 is shown as
+//! `\xE9` is, see [`crate::text::show`].
 
 mod writer;
 
@@ -61,6 +63,7 @@ impl TreeWriter<'_> {
         let root = tree.root();
         self.json.open('{')?;
         self.json.text_of("schema", SCHEMA)?;
+        self.json.text_of("dialect", &tree.dialect().to_string())?;
         self.json.text_of("mainmenu", tree.node(root).prompt.as_ref().map_or("", |prompt| &prompt.text))?;
         self.json.optional("modules", tree.modules().map(|symbol| &*tree.get(symbol).name))?;
         self.json.list("files", tree.files(), Writer::text)?;

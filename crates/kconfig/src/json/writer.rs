@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use crate::text;
+
 /// Writes one value; the caller opens and closes in pairs.
 pub(super) struct Writer<'o> {
     out: &'o mut dyn Write,
@@ -58,6 +60,7 @@ impl<'o> Writer<'o> {
     pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
         self.separate()?;
         self.out.write_all(b"\"")?;
+        let text = &*text::show(text);
         let mut start = 0;
         for (at, byte) in text.bytes().enumerate() {
             if byte >= 0x20 && byte != b'"' && byte != b'\\' {

@@ -33,6 +33,7 @@ impl Linter<'_> {
         // Neighbours often have the same condition: what follows from it is kept from one to the next.
         let mut assumed: Option<(ExprId, bool)> = None;
         for (id, node) in self.tree.entries() {
+            self.step();
             if self.tree.block_around(id).is_some_and(|block| dead[block.index()]) {
                 dead[id.index()] = true;
                 continue;

@@ -42,7 +42,14 @@ use crate::tree::{NodeId, SymbolId, Tree};
 /// ```
 #[must_use]
 pub fn check(tree: &Tree, policy: &Policy, elsewhere: &Elsewhere) -> Diagnostics {
-    let mut linter = Linter { tree, policy, elsewhere, findings: loading(tree, elsewhere) };
+    check_watched(tree, policy, elsewhere, &|_, _| ())
+}
+
+/// The same; `watch` is told now and then how many steps are done, and of how many.
+#[must_use]
+pub fn check_watched(tree: &Tree, policy: &Policy, elsewhere: &Elsewhere, watch: &dyn Fn(usize, usize)) -> Diagnostics {
+    let steps = tree.nodes.len() + tree.symbols.len();
+    let mut linter = Linter { tree, policy, elsewhere, findings: loading(tree, elsewhere), watch, done: 0, steps };
     linter.check_conditions();
     linter.check_selects();
     linter.check_values();
@@ -76,9 +83,24 @@ struct Linter<'t> {
     policy: &'t Policy,
     elsewhere: &'t Elsewhere,
     findings: Vec<Diagnostic>,
+    watch: &'t dyn Fn(usize, usize),
+    /// Steps that are done.
+    done: usize,
+    steps: usize,
 }
 
+/// So many steps are done before the watcher is told again.
+const STRIDE: usize = 64;
+
 impl Linter<'_> {
+    /// One more of the steps that take time is done.
+    fn step(&mut self) {
+        self.done += 1;
+        if self.done.is_multiple_of(STRIDE) {
+            (self.watch)(self.done.min(self.steps), self.steps);
+        }
+    }
+
     fn wants(&self, id: &str) -> bool {
         self.policy.get(id) != Setting::Allow
     }

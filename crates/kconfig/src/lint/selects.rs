@@ -28,6 +28,7 @@ impl Linter<'_> {
         let nowhere = Elsewhere::default();
         let mut facts = Facts::new(self.tree, &nowhere, Trust::Dependencies);
         for (id, symbol) in self.tree.symbols() {
+            self.step();
             let doubtful: Vec<&Selection> =
                 symbol.selects.iter().filter(|selection| !self.is_carried(selection)).collect();
             if doubtful.is_empty() || !symbol.kind.is_logical() {

@@ -159,6 +159,8 @@ pub(crate) enum ItemKind {
     },
     Choice {
         name: Option<Word>,
+        /// How many symbols were named before it.
+        after: u32,
     },
     Menu(Word),
     If(Located),

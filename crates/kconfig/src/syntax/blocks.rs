@@ -5,10 +5,12 @@
 use thin_vec::ThinVec;
 
 use super::ast::{Attribute, Item, ItemKind, PendingLine, RangeLine, Word};
+use super::macros::Macros;
 use super::reader::{LogicalLine, Raw, Reader, length, narrow};
-use super::shape::{Parts, Rule, describe_token, join};
+use super::shape::{Parts, Rule as Shape, describe_token, join};
 use super::token::{Keyword, Token, Tokens, kind};
 use crate::diagnostic::Diagnostic;
+use crate::dialect::{Dialect, Family, Rule, Version};
 use crate::expr::TextId;
 use crate::load::Loader;
 use crate::source::{FileId, Span};
@@ -50,7 +52,7 @@ pub(crate) struct Blocks<'l, 'a, 's> {
 
 /// The items of one file, its sources included.
 pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &str) -> Vec<Item> {
-    let reader = Reader::new(file, text);
+    let reader = Reader::new(file, text, loader.dialect());
     let mut blocks = Blocks {
         loader,
         file,
@@ -60,13 +62,19 @@ pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &str) -> V
         target: Target::None,
         annotations: ThinVec::new(),
     };
+    let mut says_something = false;
     while let Some(raw) = blocks.reader.next() {
+        says_something = false;
         match raw {
             Raw::Blank => blocks.drop_annotations(),
             Raw::Comment => {}
             Raw::Annotation { text, span } => blocks.annotations.push(split_annotation(text, span)),
-            Raw::Statement(line) => blocks.take_statement(&line),
+            Raw::Statement(line) => says_something = blocks.take_statement(&line),
         }
+    }
+    if says_something && !text.ends_with('\n') && blocks.loader.dialect().has(Rule::OpenEndWarning) {
+        let end = blocks.reader.open_end();
+        blocks.report(Diagnostic::warning("K032", end, "the last line has no end"));
     }
     blocks.finish()
 }
@@ -92,7 +100,9 @@ impl Blocks<'_, '_, '_> {
         }
     }
 
-    fn take_statement(&mut self, line: &LogicalLine<'_>) {
+    /// Takes a line; whether it says anything and no help text follows it.
+    fn take_statement(&mut self, line: &LogicalLine<'_>) -> bool {
+        let behind = self.reader.offset();
         let mut tokens = std::mem::take(&mut self.loader.tokens);
         match self.loader.split(line, self.file, &mut tokens) {
             Ok(()) => self.take_tokens(line, &mut tokens),
@@ -101,7 +111,9 @@ impl Blocks<'_, '_, '_> {
                 self.recover(line, keyword, finding);
             }
         }
+        let says_something = !tokens.list.is_empty() && self.reader.offset() == behind;
         self.loader.tokens = tokens;
+        says_something
     }
 
     fn take_tokens(&mut self, line: &LogicalLine<'_>, tokens: &mut Tokens) {
@@ -112,7 +124,14 @@ impl Blocks<'_, '_, '_> {
             return taken.unwrap_or_else(|finding| self.report(finding));
         }
         let keyword = (first.kind == kind::WORD).then(|| Keyword::of(first.text)).flatten();
+        if self.loader.dialect().has(Rule::BareTexts)
+            && keyword.is_some_and(Keyword::takes_text)
+            && let Some(text) = tokens.list.get_mut(1).filter(|token| token.kind == kind::WORD)
+        {
+            text.kind = kind::TEXT;
+        }
         if tokens.pending {
+            self.name_symbols(&tokens.list[1..]);
             if let Some(keyword) = keyword.filter(|keyword| rule_of(*keyword).is_some() && self.takes_attributes()) {
                 let line = PendingLine { keyword, tokens: tokens.list[1..].to_vec(), line: line.to_owned_line() };
                 let attached = self.attach(Attribute::Pending(Box::new(line)), first.span, keyword.as_str());
@@ -129,6 +148,16 @@ impl Blocks<'_, '_, '_> {
             let text = self.loader.names.text(first.text);
             let meant = keyword.or_else(|| (first.kind == kind::WORD).then(|| Keyword::suggest(text)).flatten());
             self.recover(line, meant, finding);
+        }
+    }
+
+    /// Symbols are numbered in the order in which the files name them, also by lines that wait.
+    fn name_symbols(&mut self, tokens: &[Token]) {
+        for token in tokens.iter().filter(|token| token.kind == kind::WORD) {
+            let text = self.loader.names.text(token.text);
+            if !Macros::is_pending(text) {
+                self.loader.names.bare(token.text, token.span);
+            }
         }
     }
 
@@ -159,6 +188,7 @@ impl Blocks<'_, '_, '_> {
         rest: &[Token],
     ) -> Result<(), Diagnostic> {
         let Some(keyword) = keyword else { return Err(self.explain_unknown(line, first)) };
+        self.refuse_foreign(keyword, first.span)?;
         match keyword {
             Keyword::Config | Keyword::MenuConfig => self.open_config(line, rest, keyword == Keyword::MenuConfig),
             Keyword::Comment => self.open_comment(line, rest),
@@ -174,6 +204,28 @@ impl Blocks<'_, '_, '_> {
             Keyword::Help | Keyword::OldHelp => self.take_help(line, rest, keyword, first.span),
             _ => self.take_attribute(line, rest, keyword, first),
         }
+    }
+
+    /// Refuses what other dialects have, and what this one does not allow inside a choice.
+    fn refuse_foreign(&self, keyword: Keyword, span: Span) -> Result<(), Diagnostic> {
+        let dialect = self.loader.dialect();
+        let word = keyword.as_str();
+        if let Some(rule) = keyword.rule().filter(|rule| !dialect.has(*rule)) {
+            return Err(explain_foreign(word, rule, dialect, span));
+        }
+        let refused = match keyword {
+            Keyword::Menu | Keyword::Choice => Rule::MenusInChoicesRefused,
+            Keyword::MenuConfig => Rule::MenuconfigsInChoicesRefused,
+            Keyword::Source => Rule::SourcesInChoicesRefused,
+            _ => return Ok(()),
+        };
+        let around = self.frames.iter().rfind(|frame| frame.closing != Keyword::EndIf);
+        let Some(choice) = around.filter(|frame| frame.closing == Keyword::EndChoice && dialect.has(refused)) else {
+            return Ok(());
+        };
+        let finding =
+            Diagnostic::error("K006", span, format!("`{word}` is not allowed in a choice by the rules of {dialect}"));
+        Err(finding.with_label(choice.item.span, "this choice"))
     }
 
     /// Reports what is wrong with a line and keeps the nesting right: what the line most likely opened is open.
@@ -203,12 +255,17 @@ impl Blocks<'_, '_, '_> {
     }
 
     /// The parts of a line behind its keyword.
-    fn parts<'x>(&'x mut self, rule: Rule, rest: &'x [Token], line: &LogicalLine<'_>) -> Result<Parts<'x>, Diagnostic> {
+    fn parts<'x>(
+        &'x mut self,
+        rule: Shape,
+        rest: &'x [Token],
+        line: &LogicalLine<'_>,
+    ) -> Result<Parts<'x>, Diagnostic> {
         self.loader.parts(rule, rest, line)
     }
 
     fn open_config(&mut self, line: &LogicalLine<'_>, rest: &[Token], menu: bool) -> Result<(), Diagnostic> {
-        let name = required(self.parts(Rule::name_line, rest, line)?.word(), line)?;
+        let name = required(self.parts(Shape::name_line, rest, line)?.word(), line)?;
         // Symbols are numbered in the order in which the files name them.
         let symbol = self.loader.names.symbol(name.text, name.span);
         self.open_entry(line, ItemKind::Config { symbol, menu });
@@ -216,13 +273,13 @@ impl Blocks<'_, '_, '_> {
     }
 
     fn open_comment(&mut self, line: &LogicalLine<'_>, rest: &[Token]) -> Result<(), Diagnostic> {
-        let text = required(self.parts(Rule::text_line, rest, line)?.word(), line)?;
+        let text = required(self.parts(Shape::text_line, rest, line)?.word(), line)?;
         self.open_entry(line, ItemKind::Comment(text));
         Ok(())
     }
 
     fn take_mainmenu(&mut self, line: &LogicalLine<'_>, rest: &[Token]) -> Result<(), Diagnostic> {
-        let text = required(self.parts(Rule::text_line, rest, line)?.word(), line)?;
+        let text = required(self.parts(Shape::text_line, rest, line)?.word(), line)?;
         self.drop_annotations();
         self.open_entry(line, ItemKind::MainMenu(text));
         self.close_entry();
@@ -230,7 +287,7 @@ impl Blocks<'_, '_, '_> {
     }
 
     fn take_source(&mut self, line: &LogicalLine<'_>, rest: &[Token], keyword: Keyword) -> Result<(), Diagnostic> {
-        let path = required(self.parts(Rule::text_line, rest, line)?.word(), line)?;
+        let path = required(self.parts(Shape::text_line, rest, line)?.word(), line)?;
         self.drop_annotations();
         self.close_entry();
         let depth = self.frames.len();
@@ -243,9 +300,12 @@ impl Blocks<'_, '_, '_> {
 
     fn open_block(&mut self, line: &LogicalLine<'_>, rest: &[Token], keyword: Keyword) -> Result<(), Diagnostic> {
         let kind = match keyword {
-            Keyword::Menu => ItemKind::Menu(required(self.parts(Rule::text_line, rest, line)?.word(), line)?),
-            Keyword::Choice => ItemKind::Choice { name: self.parts(Rule::choice_line, rest, line)?.word() },
-            _ => ItemKind::If(required(self.parts(Rule::if_line, rest, line)?.expression(), line)?),
+            Keyword::Menu => ItemKind::Menu(required(self.parts(Shape::text_line, rest, line)?.word(), line)?),
+            Keyword::Choice => {
+                let name = self.parts(Shape::choice_line, rest, line)?.word();
+                ItemKind::Choice { name, after: narrow(self.loader.names.count_symbols()) }
+            }
+            _ => ItemKind::If(required(self.parts(Shape::if_line, rest, line)?.expression(), line)?),
         };
         self.close_entry();
         self.loader.check_depth(self.frames.len(), line.whole())?;
@@ -260,7 +320,8 @@ impl Blocks<'_, '_, '_> {
     /// Keeps the nesting right after a block's first line was wrong.
     fn open_broken_block(&mut self, line: &LogicalLine<'_>, keyword: Keyword) {
         let word = Word { text: TextId::new(0), span: line.whole() };
-        let kind = if keyword == Keyword::Choice { ItemKind::Choice { name: None } } else { ItemKind::Menu(word) };
+        let kind =
+            if keyword == Keyword::Choice { ItemKind::Choice { name: None, after: 0 } } else { ItemKind::Menu(word) };
         self.push_frame(line, kind);
         if let Some(frame) = self.frames.last_mut() {
             frame.closing = match keyword {
@@ -302,7 +363,7 @@ impl Blocks<'_, '_, '_> {
         if let Some(frame) = self.frames.pop() {
             self.push(frame.item);
         }
-        self.parts(Rule::bare_line, rest, line).map(drop)
+        self.parts(Shape::bare_line, rest, line).map(drop)
     }
 
     /// A block that something else ended.
@@ -323,7 +384,7 @@ impl Blocks<'_, '_, '_> {
         keyword: Keyword,
         span: Span,
     ) -> Result<(), Diagnostic> {
-        self.parts(Rule::bare_line, rest, line)?;
+        self.parts(Shape::bare_line, rest, line)?;
         let place = HelpPlace { file: self.file, offset: narrow(self.reader.offset()) };
         if !self.reader.skip_help() {
             let finding = Diagnostic::warning("K013", span, "this help has no text");
@@ -340,7 +401,8 @@ impl Blocks<'_, '_, '_> {
         first: Token,
     ) -> Result<(), Diagnostic> {
         let Some(rule) = rule_of(keyword) else { return Err(self.explain_unknown(line, first)) };
-        let [one, two] = lower_attribute(keyword, self.parts(rule, rest, line)?, line)?;
+        let dialect = self.loader.dialect();
+        let [one, two] = lower_attribute(keyword, self.parts(rule, rest, line)?, line, dialect)?;
         for attribute in one.into_iter().chain(two) {
             self.attach(attribute, first.span, keyword.as_str())?;
         }
@@ -360,7 +422,21 @@ impl Blocks<'_, '_, '_> {
             let finding = Diagnostic::error("K006", span, format!("`{keyword}` stands in no entry"));
             return Err(finding.with_help("attributes follow the config, choice, menu or comment that they belong to"));
         };
-        refuse_in(item, &attribute, span, keyword)?;
+        refuse_in(item, &attribute, span, keyword, self.loader.dialect())?;
+        match (&attribute, &item.kind) {
+            (Attribute::Help(_), ItemKind::Config { .. } | ItemKind::Choice { .. })
+                if self.loader.dialect().has(Rule::SecondHelpWarning)
+                    && self.loader.attributes.of(item).any(|line| matches!(line, Attribute::Help(_))) =>
+            {
+                let finding = Diagnostic::warning("K035", self.reader.here(), "a second help text; this one counts");
+                self.loader.report(finding.with_label(item.span, "this entry"));
+            }
+            (Attribute::Env(variable), ItemKind::Config { symbol, .. }) => {
+                let name = self.loader.names.text_of_symbol(*symbol);
+                self.loader.variables.push((name, variable.text));
+            }
+            _ => {}
+        }
         self.loader.attributes.push(attribute);
         item.attributes.end = self.loader.attributes.len();
         Ok(())
@@ -419,18 +495,37 @@ impl Blocks<'_, '_, '_> {
     }
 }
 
-fn rule_of(keyword: Keyword) -> Option<Rule> {
+/// A word that other programs have, and which.
+fn explain_foreign(word: &str, rule: Rule, dialect: Dialect, span: Span) -> Diagnostic {
+    let finding = Diagnostic::error("K034", span, format!("`{word}` is no word of {dialect}"));
+    let (first, last) = rule.linux();
+    let linux = if last == Version::NEWEST {
+        Some(format!("linux-{first} has it"))
+    } else if last > Version::new(0, 0) {
+        Some(format!("Linux had it before {last}"))
+    } else {
+        None
+    };
+    let forks = Family::ALL.into_iter().filter(|family| *family != Family::Linux);
+    let forks: Vec<&str> = forks.filter(|family| Dialect::newest(*family).has(rule)).map(Family::name).collect();
+    let forks = (!forks.is_empty())
+        .then(|| format!("{} {} it", forks.join(", "), if forks.len() == 1 { "has" } else { "have" }));
+    let help: Vec<String> = linux.into_iter().chain(forks).collect();
+    finding.with_help(help.join("; "))
+}
+
+fn rule_of(keyword: Keyword) -> Option<Shape> {
     use Keyword as K;
     Some(match keyword {
-        K::Bool | K::Boolean | K::Tristate | K::Int | K::Hex | K::String => Rule::type_line,
-        K::DefBool | K::DefTristate | K::DefInt | K::DefHex | K::DefString | K::Default => Rule::default_line,
-        K::Prompt => Rule::prompt_line,
-        K::Depends => Rule::depends_line,
-        K::Select | K::Imply => Rule::select_line,
-        K::Range => Rule::range_line,
-        K::Visible => Rule::visible_line,
-        K::Option => Rule::option_line,
-        K::Modules | K::Optional | K::Transitional => Rule::bare_line,
+        K::Bool | K::Boolean | K::Tristate | K::Int | K::Hex | K::String => Shape::type_line,
+        K::DefBool | K::DefTristate | K::DefInt | K::DefHex | K::DefString | K::Default => Shape::default_line,
+        K::Prompt => Shape::prompt_line,
+        K::Depends => Shape::depends_line,
+        K::Select | K::Imply => Shape::select_line,
+        K::Range => Shape::range_line,
+        K::Visible => Shape::visible_line,
+        K::Option => Shape::option_line,
+        K::Modules | K::Optional | K::Transitional => Shape::bare_line,
         _ => return None,
     })
 }
@@ -455,9 +550,11 @@ pub(crate) fn lower_pending(
     let Some(rule) = rule_of(pending.keyword) else { return Ok([None, None]) };
     let mut tokens = pending.tokens.clone();
     loader.resolve_tokens(&mut tokens)?;
-    let kinds = lower_attribute(pending.keyword, loader.parts(rule, &tokens, &pending.line)?, &pending.line)?;
+    let dialect = loader.dialect();
+    let parts = loader.parts(rule, &tokens, &pending.line)?;
+    let kinds = lower_attribute(pending.keyword, parts, &pending.line, dialect)?;
     for kind in kinds.iter().flatten() {
-        refuse_in(entry, kind, pending.line.whole(), pending.keyword.as_str())?;
+        refuse_in(entry, kind, pending.line.whole(), pending.keyword.as_str(), dialect)?;
     }
     Ok(kinds)
 }
@@ -466,6 +563,7 @@ fn lower_attribute(
     keyword: Keyword,
     mut parts: Parts<'_>,
     line: &LogicalLine<'_>,
+    dialect: Dialect,
 ) -> Result<[Option<Attribute>; 2], Diagnostic> {
     use Keyword as K;
     let kind = || Attribute::Type(type_of(keyword), line.keyword());
@@ -499,7 +597,7 @@ fn lower_attribute(
             Attribute::Range(Box::new(RangeLine { low, high, span, condition }))
         }
         K::Visible => Attribute::VisibleIf(required(parts.expression(), line)?),
-        K::Option => lower_option(&mut parts, line)?,
+        K::Option => lower_option(&mut parts, line, dialect)?,
         K::Modules => Attribute::Modules,
         K::Optional => Attribute::Optional,
         _ => Attribute::Transitional,
@@ -507,9 +605,13 @@ fn lower_attribute(
     Ok([Some(one), None])
 }
 
-fn lower_option(parts: &mut Parts<'_>, line: &LogicalLine<'_>) -> Result<Attribute, Diagnostic> {
+fn lower_option(parts: &mut Parts<'_>, line: &LogicalLine<'_>, dialect: Dialect) -> Result<Attribute, Diagnostic> {
     let name = required(parts.word(), line)?;
     let value = parts.word();
+    let rule = if parts.text(name) == "env" { Rule::EnvOption } else { Rule::Options };
+    if !dialect.has(rule) {
+        return Err(explain_foreign(&format!("option {}", parts.text(name)), rule, dialect, name.span));
+    }
     match (parts.text(name), value) {
         ("modules", None) => Ok(Attribute::Modules),
         ("env", Some(variable)) => Ok(Attribute::Env(variable)),
@@ -530,7 +632,16 @@ fn lower_option(parts: &mut Parts<'_>, line: &LogicalLine<'_>) -> Result<Attribu
 }
 
 /// The finding that an attribute does not belong where it stands.
-fn refuse_in(item: &Item, attribute: &Attribute, span: Span, keyword: &str) -> Result<(), Diagnostic> {
+fn refuse_in(
+    item: &Item,
+    attribute: &Attribute,
+    span: Span,
+    keyword: &str,
+    dialect: Dialect,
+) -> Result<(), Diagnostic> {
+    if matches!((&item.kind, attribute), (ItemKind::Menu(_), Attribute::Help(_))) && dialect.has(Rule::MenuHelp) {
+        return Ok(());
+    }
     let Some(place) = refuse(&item.kind, attribute) else { return Ok(()) };
     let finding = Diagnostic::error("K006", span, format!("`{keyword}` is not allowed in {place}"));
     Err(finding.with_label(item.span, "this entry"))

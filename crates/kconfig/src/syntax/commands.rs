@@ -7,6 +7,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::env::{Output, Shell};
+use crate::text;
 
 /// Stand around the number of a command in a text that waits for it; the reader lets neither through from a file.
 const OPEN: char = '\u{1}';
@@ -46,6 +47,8 @@ impl Slot {
 /// A command with the slots of all those whose marks it may hold.
 struct Job {
     command: String,
+    /// How many bytes of its output count.
+    limit: usize,
     slot: Arc<Slot>,
     needed: Vec<(usize, Arc<Slot>)>,
 }
@@ -121,15 +124,15 @@ impl Drop for Commands {
 
 impl Commands {
     /// A mark for the output of a command, which starts now unless it was started before.
-    pub(crate) fn start(&mut self, command: &str, shell: &Arc<dyn Shell>) -> (usize, String) {
+    pub(crate) fn start(&mut self, command: &str, limit: usize, shell: &Arc<dyn Shell>) -> (usize, String) {
         let number = match self.numbers.get(command) {
             Some(known) => *known,
-            None => self.enqueue(command, shell),
+            None => self.enqueue(command, limit, shell),
         };
         (number, format!("{OPEN}{number}{CLOSE}"))
     }
 
-    fn enqueue(&mut self, command: &str, shell: &Arc<dyn Shell>) -> usize {
+    fn enqueue(&mut self, command: &str, limit: usize, shell: &Arc<dyn Shell>) -> usize {
         let number = self.slots.len();
         let slot = Arc::new(Slot::default());
         // Only earlier commands can be in a text: the first of those that are left is never without what it needs for ever.
@@ -142,7 +145,7 @@ impl Commands {
         if self.workers == 0 {
             slot.fill(Err("no thread could be started for it".to_owned()));
         } else {
-            let job = Job { command: command.to_owned(), slot, needed };
+            let job = Job { command: command.to_owned(), limit, slot, needed };
             self.board.change(|jobs| jobs.open.push(job));
         }
         number
@@ -186,14 +189,15 @@ fn run(job: &Job, shell: &dyn Shell) -> Outcome {
         slot(number).map_or_else(|| Arc::new(Ok((String::new(), Vec::new()))), |slot| slot.wait())
     })?;
     let explain = |error: io::Error| format!("cannot run `{command}`: {error}");
-    let Output { stdout, stderr } = shell.run(&command).map_err(explain)?;
-    Ok((value_of(&stdout), stderr))
+    let Output { stdout, stderr } = shell.run(&command, job.limit).map_err(explain)?;
+    Ok((value_of(stdout.get(..job.limit).unwrap_or(&stdout)), stderr))
 }
 
-/// Line ends at the end are dropped, others become blanks.
+/// Line ends at the end are dropped, others become blanks; as in C, a zero byte ends the value.
 fn value_of(stdout: &[u8]) -> String {
-    let text = String::from_utf8_lossy(stdout);
-    text.trim_end_matches('\n').replace('\n', " ").replace([OPEN, CLOSE], " ")
+    let end = stdout.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
+    let value = stdout[..end].split(|byte| *byte == 0).next().unwrap_or_default();
+    text::from_slice(value).replace('\n', " ").replace([OPEN, CLOSE], " ")
 }
 
 /// A command's place in a text.

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use super::commands::{Commands, is_pending};
 use super::token::{Assignment, describe_failure};
 use crate::diagnostic::Diagnostic;
+use crate::dialect::{Dialect, Rule};
 use crate::env::{Call, Env};
 use crate::source::Span;
 use crate::suggest::suggest;
@@ -19,6 +20,10 @@ const MAX_DEPTH: usize = 250;
 const MAX_LENGTH: usize = 1 << 20;
 /// How many arguments a call may have, as in the C tools.
 const MAX_ARGUMENTS: usize = 16;
+/// How many bytes of a command's output the C tools take: what fits into their buffer, with a zero byte behind it.
+const LONG_OUTPUT: usize = 4095;
+/// The same before their buffer grew.
+const SHORT_OUTPUT: usize = 255;
 
 #[derive(Clone, Debug)]
 struct Variable {
@@ -68,6 +73,8 @@ pub(crate) struct Macros<'e> {
     length: usize,
     /// Whether an `error-if` has ended everything that a person sees.
     stopped: bool,
+    /// How many bytes of a command's output count.
+    output_limit: usize,
 }
 
 /// Where a reference stands.
@@ -88,7 +95,13 @@ impl<'e> Macros<'e> {
             depth: 0,
             length: 0,
             stopped: false,
+            output_limit: LONG_OUTPUT,
         }
+    }
+
+    /// Takes the limits of a dialect.
+    pub(crate) fn obey(&mut self, dialect: Dialect) {
+        self.output_limit = if dialect.has(Rule::LongShellOutput) { LONG_OUTPUT } else { SHORT_OUTPUT };
     }
 
     /// Whether a text waits for the output of a command.
@@ -293,7 +306,7 @@ impl<'e> Macros<'e> {
         let Some(shell) = self.env.shell() else {
             return Err(Failure::Broken("commands are not allowed here".to_owned()));
         };
-        let (number, mark) = self.commands.start(command, shell);
+        let (number, mark) = self.commands.start(command, self.output_limit, shell);
         self.effects.push_back(Effect::Stderr(number));
         Ok(mark)
     }

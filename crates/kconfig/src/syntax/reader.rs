@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use crate::dialect::{Dialect, Rule};
 use crate::names::is_name_byte;
 use crate::source::{FileId, Span};
 
@@ -102,6 +103,8 @@ pub(crate) enum Raw<'s> {
 #[derive(Debug)]
 pub(crate) struct Reader<'s> {
     file: FileId,
+    /// The carriage return and the byte order mark are characters like others, and a text ends with its line.
+    strict: bool,
     rest: &'s str,
     /// The number of the next line.
     line: u32,
@@ -110,8 +113,20 @@ pub(crate) struct Reader<'s> {
 }
 
 impl<'s> Reader<'s> {
-    pub(crate) fn new(file: FileId, text: &'s str) -> Self {
-        Self { file, rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 1, length: text.len() }
+    pub(crate) fn new(file: FileId, text: &'s str, dialect: Dialect) -> Self {
+        let strict = !dialect.has(Rule::AnyLineEnds);
+        let rest = if strict { text } else { text.strip_prefix('\u{feff}').unwrap_or(text) };
+        Self { file, strict, rest, line: 1, length: text.len() }
+    }
+
+    /// The place of a last line that has no end.
+    pub(crate) fn open_end(&self) -> Span {
+        Span { file: self.file, line: self.line.saturating_sub(1).max(1), col: 1, len: 0 }
+    }
+
+    /// The line behind what was read last: where the C tools notice what a help text is.
+    pub(crate) fn here(&self) -> Span {
+        Span { file: self.file, line: self.line, col: 1, len: 0 }
     }
 
     /// The place after the last line, for findings about the end of the file.
@@ -123,7 +138,9 @@ impl<'s> Reader<'s> {
     pub(crate) fn next(&mut self) -> Option<Raw<'s>> {
         let number = self.line;
         let physical = self.take_line()?;
-        let start = physical.bytes().position(|byte| !is_blank(byte)).unwrap_or(physical.len());
+        let strict = self.strict;
+        let is_skipped = |byte| if strict { matches!(byte, b' ' | b'\t') } else { is_blank(byte) };
+        let start = physical.bytes().position(|byte| !is_skipped(byte)).unwrap_or(physical.len());
         let trimmed = &physical[start..];
         if trimmed.is_empty() {
             return Some(Raw::Blank);
@@ -135,7 +152,7 @@ impl<'s> Reader<'s> {
             return Some(Raw::Annotation { text, span });
         }
         let mut line = LogicalLine::new(self.file, physical, number);
-        while line.text.ends_with('\\') && find_comment(&line.text) == line.text.len() {
+        while line.text.ends_with('\\') && joins_next(&line.text, self.strict) {
             let joined = line.text.len() - 1;
             cut(&mut line.text, joined);
             let number = self.line;
@@ -204,7 +221,7 @@ impl<'s> Reader<'s> {
             Some(end) => (&self.rest[..end], end + 1),
             None => (self.rest, self.rest.len()),
         };
-        Some((line.strip_suffix('\r').unwrap_or(line), taken))
+        Some((if self.strict { line } else { line.strip_suffix('\r').unwrap_or(line) }, taken))
     }
 
     fn take_line(&mut self) -> Option<&'s str> {
@@ -241,11 +258,22 @@ fn trim_end(text: &str) -> &str {
     &text[..end.map_or(0, |end| end + 1)]
 }
 
+/// Whether the backslash at the end of a line joins the next one to it: not in a comment and, in C, not in a text.
+fn joins_next(text: &str, strict: bool) -> bool {
+    let (comment, is_open) = find_end(text);
+    comment == text.len() && !(strict && is_open)
+}
+
 /// Where the comment at the end of a line starts: the first `#` outside quotes and macro references.
 fn find_comment(text: &str) -> usize {
     if !text.contains('#') {
         return text.len();
     }
+    find_end(text).0
+}
+
+/// The same, and whether the line ends in a text that is not closed.
+fn find_end(text: &str) -> (usize, bool) {
     let bytes = text.as_bytes();
     let (mut quote, mut depth, mut at) = (None, 0_usize, 0);
     while let Some(byte) = bytes.get(at) {
@@ -258,12 +286,12 @@ fn find_comment(text: &str) -> usize {
                 at += 1;
             }
             (b')', _) => depth = depth.saturating_sub(1),
-            (b'#', None) if depth == 0 => return at,
+            (b'#', None) if depth == 0 => return (at, false),
             _ => {}
         }
         at += 1;
     }
-    text.len()
+    (text.len(), quote.is_some())
 }
 
 fn cut(text: &mut Cow<'_, str>, len: usize) {
@@ -290,12 +318,12 @@ pub(crate) fn length(bytes: usize) -> u16 {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-    use super::{Raw, Reader};
+    use super::{Dialect, Raw, Reader};
     use crate::source::Sources;
 
     fn statements(text: &str) -> Vec<String> {
         let (file, text) = Sources::default().add("Kconfig", text.as_bytes().to_vec());
-        let mut reader = Reader::new(file, &text);
+        let mut reader = Reader::new(file, &text, Dialect::EXTENDED);
         let mut found = Vec::new();
         while let Some(raw) = reader.next() {
             if let Raw::Statement(line) = raw {
@@ -313,7 +341,7 @@ mod tests {
     #[test]
     fn continuations_join_and_keep_their_places() {
         let (file, text) = Sources::default().add("Kconfig", b"depends on A && \\\r\n\tB\r\n".to_vec());
-        let mut reader = Reader::new(file, &text);
+        let mut reader = Reader::new(file, &text, Dialect::EXTENDED);
         let Some(Raw::Statement(line)) = reader.next() else { unreachable!("a statement was written") };
         assert_eq!(line.text, "depends on A && \tB");
         let at = line.text.find('B').unwrap();
@@ -324,7 +352,7 @@ mod tests {
     #[test]
     fn help_keeps_relative_indentation_and_ends_at_the_first_shallower_line() {
         let (file, text) = Sources::default().add("Kconfig", b"\t  one\n\n\t    two\n        \n\tthree\n".to_vec());
-        let mut reader = Reader::new(file, &text);
+        let mut reader = Reader::new(file, &text, Dialect::EXTENDED);
         // The line end of the blank line belongs to it, as in C.
         assert_eq!(reader.help(), "one\n\n  two\n\n");
         assert!(matches!(reader.next(), Some(Raw::Statement(line)) if line.text == "\tthree"));

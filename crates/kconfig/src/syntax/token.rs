@@ -5,6 +5,7 @@
 use super::macros::{Failure, Macros};
 use super::reader::{LogicalLine, is_blank};
 use crate::diagnostic::Diagnostic;
+use crate::dialect::{Dialect, Rule};
 use crate::expr::TextId;
 use crate::names::{Names, is_name_byte};
 use crate::source::Span;
@@ -48,6 +49,8 @@ pub(crate) struct Tokens {
     pub assignment: Option<(Assignment, usize)>,
     /// Whether a text waits for the output of a command.
     pub pending: bool,
+    /// A text that is not closed, where that is allowed.
+    pub open_text: Option<Span>,
 }
 
 const WORD: u8 = 1;
@@ -80,12 +83,14 @@ pub(crate) fn split_line(
     names: &mut Names,
     macros: &mut Macros<'_>,
     path: &str,
+    dialect: Dialect,
     tokens: &mut Tokens,
 ) -> Result<(), Diagnostic> {
     tokens.list.clear();
     tokens.assignment = None;
     tokens.pending = false;
-    let mut lexer = Lexer { line, names, macros, path, tokens, at: 0 };
+    tokens.open_text = None;
+    let mut lexer = Lexer { line, names, macros, path, dialect, tokens, at: 0 };
     while lexer.take_token()? {}
     Ok(())
 }
@@ -95,6 +100,7 @@ struct Lexer<'x, 'l, 'e> {
     names: &'x mut Names,
     macros: &'x mut Macros<'e>,
     path: &'x str,
+    dialect: Dialect,
     tokens: &'x mut Tokens,
     at: usize,
 }
@@ -105,10 +111,14 @@ impl Lexer<'_, '_, '_> {
         let text: &str = &self.line.text;
         let bytes = text.as_bytes();
         while self.at < bytes.len() && class(bytes[self.at]) == BLANK {
-            self.at += 1;
+            if bytes[self.at] >= b'\x0c' && bytes[self.at] <= b'\r' && !self.dialect.has(Rule::AnyLineEnds) {
+                self.push(kind::JUNK, TextId::new(0), self.at + 1);
+            } else {
+                self.at += 1;
+            }
         }
         let Some(&byte) = bytes.get(self.at) else { return Ok(false) };
-        if class(byte) == WORD || byte == b'$' {
+        if class(byte) == WORD || byte == b'$' && self.dialect.has(Rule::Macros) {
             self.take_word()?;
             return Ok(true);
         }
@@ -147,6 +157,9 @@ impl Lexer<'_, '_, '_> {
     /// `=`, `:=` or `+=` behind the first word of a line, unless that is a keyword.
     fn find_assignment(&self, byte: u8, next: Option<u8>) -> Option<(Assignment, usize)> {
         let [first] = self.tokens.list.as_slice() else { return None };
+        if !self.dialect.has(Rule::Macros) {
+            return None;
+        }
         if first.kind != kind::WORD || Keyword::of(first.text).is_some() {
             return None;
         }
@@ -166,7 +179,7 @@ impl Lexer<'_, '_, '_> {
         while end < bytes.len() && class(bytes[end]) == WORD {
             end += 1;
         }
-        if bytes.get(end) == Some(&b'$') {
+        if bytes.get(end) == Some(&b'$') && self.dialect.has(Rule::Macros) {
             return self.take_expanded_word(end);
         }
         let id = self.names.intern(&text[self.at..end]);
@@ -205,7 +218,7 @@ impl Lexer<'_, '_, '_> {
     /// Appends what the `$` at `at` stands for; gives the position behind it.
     fn expand(&mut self, at: usize, into: &mut String) -> Result<usize, Diagnostic> {
         let text: &str = &self.line.text;
-        if text.as_bytes().get(at + 1) != Some(&b'(') {
+        if text.as_bytes().get(at + 1) != Some(&b'(') || !self.dialect.has(Rule::Macros) {
             into.push('$');
             return Ok(at + 1);
         }
@@ -236,7 +249,19 @@ impl Lexer<'_, '_, '_> {
             }
             end += 1;
         }
-        Err(self.refuse_open_text())
+        let text = &text[self.at + 1..end];
+        self.take_open_text(text, end)
+    }
+
+    /// A text that ends with its line for want of a quote.
+    fn take_open_text(&mut self, value: &str, end: usize) -> Result<(), Diagnostic> {
+        if !self.dialect.has(Rule::OpenTexts) {
+            return Err(self.refuse_open_text());
+        }
+        self.tokens.open_text = Some(self.line.span(self.at, end));
+        let id = self.names.intern(value);
+        self.push(kind::TEXT, id, end);
+        Ok(())
     }
 
     /// A text with escapes or references; plain up to `end`. A backslash stands for the character behind it.
@@ -264,7 +289,7 @@ impl Lexer<'_, '_, '_> {
                 }
             }
         }
-        Err(self.refuse_open_text())
+        self.take_open_text(&value, end)
     }
 
     fn refuse_open_text(&self) -> Diagnostic {
@@ -357,6 +382,45 @@ impl Keyword {
     /// As written.
     pub(crate) fn as_str(self) -> &'static str {
         Self::ALL[self as usize].1
+    }
+
+    /// The rule by which a dialect has the word; all have those without one.
+    pub(crate) fn rule(self) -> Option<Rule> {
+        Some(match self {
+            Self::Boolean => Rule::Boolean,
+            Self::OldHelp => Rule::OldHelp,
+            Self::DefInt | Self::DefHex | Self::DefString => Rule::DefinedTypes,
+            Self::Imply => Rule::Imply,
+            Self::Modules => Rule::ModulesWord,
+            Self::Transitional => Rule::Transitional,
+            Self::OptionalSource
+            | Self::RelativeSource
+            | Self::OptionalRelativeSource
+            | Self::GlobSource
+            | Self::GlobRelativeSource => Rule::RelativeSource,
+            _ => return None,
+        })
+    }
+
+    /// Whether the word is followed by a text, which older dialects take without quotes.
+    pub(crate) fn takes_text(self) -> bool {
+        matches!(
+            self,
+            Self::Source
+                | Self::OptionalSource
+                | Self::RelativeSource
+                | Self::OptionalRelativeSource
+                | Self::MainMenu
+                | Self::Menu
+                | Self::Comment
+                | Self::Prompt
+                | Self::Bool
+                | Self::Boolean
+                | Self::Tristate
+                | Self::Int
+                | Self::Hex
+                | Self::String
+        )
     }
 
     /// All words that may begin a line.

@@ -64,7 +64,7 @@ fn a_symbol_is_touched_when_its_value_changes() {
         "# CONFIG_BOOL is not set\nCONFIG_TRI=y\nCONFIG_TEXT=\"new\"\nCONFIG_NUMBER=7\nCONFIG_ADDRESS=1f\n".into(),
     );
     let auto = machine.files.get_mut("include/config/auto.conf").unwrap();
-    auto.push_str("CONFIG_GONE=y\n");
+    auto.extend_from_slice(b"CONFIG_GONE=y\n");
     machine.succeed("--syncconfig");
     assert_eq!(touched(&machine), ["BOOL", "GONE", "TEXT", "TRI"]);
 }

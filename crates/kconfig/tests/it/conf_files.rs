@@ -106,7 +106,7 @@ fn a_minimal_configuration_holds_what_differs_from_the_defaults() {
          config SEL\n\tbool \"Sel\"\n\tselect HELD\nconfig HELD\n\tbool \"Held\"\n"
     );
     let config = "CONFIG_A=y\nCONFIG_N=3\nCONFIG_S=\"a\\\\b\\\"c\"\nCONFIG_Y=y\nCONFIG_SEL=y\n";
-    for machine in [Machine::new(&tree), Machine::new(&tree).old()] {
+    for machine in [Machine::new(&*tree), Machine::new(&*tree).old()] {
         let mut machine = machine.config(config);
         machine.succeed("--savedefconfig=d");
         assert_eq!(machine.read("d"), "CONFIG_A=y\nCONFIG_S=\"a\\\\b\\\"c\"\nCONFIG_Y=y\nCONFIG_SEL=y\n");

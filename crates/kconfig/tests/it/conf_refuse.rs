@@ -93,7 +93,7 @@ fn characters_that_mean_nothing_are_ignored() {
     let ignored = |line, character| format!("Kconfig:{line}:warning: ignoring unsupported character '{character}'\n");
     let expected = [(1, ';'), (3, '@'), (3, '~'), (4, '%')].map(|(line, character)| ignored(line, character));
     assert_eq!(machine.stderr(), expected.concat());
-    assert!(machine.files[".config"].contains("CONFIG_A=y\n"));
+    assert!(machine.read(".config").contains("CONFIG_A=y\n"));
 }
 
 #[test]

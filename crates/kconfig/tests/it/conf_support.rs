@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::io;
 
 use kconfig::conf::{Entry, Outside, run};
-use kconfig::{Dialect, Env, MemoryFiles, Messages};
+use kconfig::{Dialect, Env, MemoryFiles, Messages, text};
 
 /// A working directory, an environment, a keyboard and a screen.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
-    pub(crate) files: BTreeMap<String, String>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) input: VecDeque<String>,
     pub(crate) out: RefCell<String>,
@@ -41,16 +41,16 @@ impl Messages for Screen<'_> {
 
 impl Machine {
     /// A directory with one Kconfig file.
-    pub(crate) fn new(kconfig: &str) -> Self {
+    pub(crate) fn new(kconfig: impl Into<Vec<u8>>) -> Self {
         Self::default().file("Kconfig", kconfig)
     }
 
-    pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
-        self.files.insert(path.to_owned(), text.to_owned());
+    pub(crate) fn file(mut self, path: &str, text: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(path.to_owned(), text.into());
         self
     }
 
-    pub(crate) fn config(self, text: &str) -> Self {
+    pub(crate) fn config(self, text: impl Into<Vec<u8>>) -> Self {
         self.file(".config", text)
     }
 
@@ -70,17 +70,24 @@ impl Machine {
         self.set("KERNELVERSION", "6.1.0")
     }
 
+    /// The same under the rules of a dialect.
+    pub(crate) fn rules(self, name: &str) -> Self {
+        self.set("KCONFIG_DIALECT", name)
+    }
+
     /// Runs `conf` with these words and gives its exit code.
     pub(crate) fn run(&mut self, arguments: &[&str]) -> u8 {
         let files = MemoryFiles::new(self.files.clone());
         let variables = self.variables.clone();
-        let dialect = variables.get("KERNELVERSION").and_then(|version| Dialect::parse(version));
+        let dialect = variables.get("KCONFIG_DIALECT").map(|name| Dialect::parse(name).unwrap());
         let (out, err) = (self.out.take(), self.err.take());
         let (info, warnings) = (RefCell::new(out), RefCell::new(err));
         let screen = Screen(&info, &warnings);
-        let env = Env::new(move |name| variables.get(name).cloned())
-            .with_dialect(dialect.unwrap_or(Dialect::LATEST))
-            .with_messages(&screen);
+        let env = Env::new(move |name| variables.get(name).cloned()).with_messages(&screen);
+        let env = match dialect {
+            Some(dialect) => env.with_dialect(dialect),
+            None => env.with_detection(),
+        };
         let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
         let code = run("conf", &arguments, &files, &env, self);
         drop(env);
@@ -97,6 +104,10 @@ impl Machine {
     }
 
     pub(crate) fn read(&self, path: &str) -> &str {
+        str::from_utf8(self.bytes(path)).unwrap()
+    }
+
+    pub(crate) fn bytes(&self, path: &str) -> &[u8] {
         self.files.get(path).unwrap_or_else(|| panic!("no {path} in {:?}", self.files.keys()))
     }
 
@@ -120,7 +131,7 @@ impl Outside for Machine {
     }
 
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        self.files.get(path).map(|text| text.clone().into_bytes()).ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn write(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
@@ -129,7 +140,7 @@ impl Outside for Machine {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "Permission denied"));
         }
         self.touched.push(format!("write {path}"));
-        self.files.insert(path.to_owned(), String::from_utf8(bytes.to_vec()).unwrap());
+        self.files.insert(path.to_owned(), bytes.to_vec());
         Ok(())
     }
 
@@ -148,7 +159,7 @@ impl Outside for Machine {
     /// A directory is an empty file whose name ends with a slash.
     fn create_directory(&mut self, path: &str) -> io::Result<()> {
         self.touched.push(format!("mkdir {path}"));
-        self.files.insert(format!("{path}/"), String::new());
+        self.files.insert(format!("{path}/"), Vec::new());
         Ok(())
     }
 
@@ -159,16 +170,16 @@ impl Outside for Machine {
         self.files.contains_key(path).then_some(Entry::File)
     }
 
-    fn out(&mut self, text: &str) {
-        self.out.borrow_mut().push_str(text);
+    fn out(&mut self, bytes: &[u8]) {
+        self.out.borrow_mut().push_str(&text::from_slice(bytes));
     }
 
-    fn err(&mut self, text: &str) {
-        self.err.borrow_mut().push_str(text);
+    fn err(&mut self, bytes: &[u8]) {
+        self.err.borrow_mut().push_str(&text::from_slice(bytes));
     }
 
-    fn read_line(&mut self) -> Option<String> {
-        self.input.pop_front()
+    fn read_line(&mut self) -> Option<Vec<u8>> {
+        self.input.pop_front().map(String::into_bytes)
     }
 
     fn is_terminal(&self) -> bool {

@@ -3,6 +3,8 @@
 
 mod conf_ask;
 mod conf_auto;
+mod conf_dialects;
+mod conf_edges;
 mod conf_files;
 mod conf_modes;
 mod conf_options;

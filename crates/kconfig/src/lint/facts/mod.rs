@@ -6,6 +6,7 @@
 mod compare;
 mod refute;
 
+use crate::config::Config;
 use crate::expr::{Atom, Expr, ExprId};
 use crate::tree::{Symbol, SymbolId, Tree};
 use crate::value::{SymbolType, Tri};
@@ -84,6 +85,16 @@ pub(super) struct Facts<'t> {
     derived: Vec<Vec<SymbolId>>,
     consequences: usize,
     consistent: bool,
+    /// One configuration for all that are tried out, with what was said in it last.
+    trial: Option<Trial<'t>>,
+    /// What may still be spent on looking for configurations.
+    work: usize,
+}
+
+/// A configuration that is used again and again: what was said in it is taken back one by one.
+struct Trial<'t> {
+    config: Config<'t>,
+    said: Vec<SymbolId>,
 }
 
 impl<'t> Facts<'t> {
@@ -105,6 +116,8 @@ impl<'t> Facts<'t> {
             derived: vec![Vec::new(); if trust == Trust::Dependencies { tree.symbols.len() } else { 0 }],
             consequences: 0,
             consistent: true,
+            trial: None,
+            work: refute::WORK_PER_SYMBOL * tree.symbols.len(),
         };
         if trust == Trust::Dependencies {
             facts.derive_constants();
@@ -466,10 +479,9 @@ impl<'t> Facts<'t> {
     pub(super) fn possible(&self, expr: ExprId, positive: bool) -> bool {
         match self.tree.expr(expr) {
             Expr::Not(inner) => self.possible(inner, !positive),
-            Expr::And(..) if positive => self.tree.conjuncts(expr).iter().all(|term| self.possible(*term, true)),
-            Expr::And(..) => self.tree.conjuncts(expr).iter().any(|term| self.possible(*term, false)),
-            Expr::Or(..) if positive => self.tree.disjuncts(expr).iter().any(|term| self.possible(*term, true)),
-            Expr::Or(..) => self.tree.disjuncts(expr).iter().all(|term| self.possible(*term, false)),
+            Expr::And(..) if positive => !self.any_term(expr, &|term| !self.possible(term, true)),
+            Expr::Or(..) if !positive => !self.any_term(expr, &|term| !self.possible(term, false)),
+            Expr::And(..) | Expr::Or(..) => self.any_term(expr, &|term| self.possible(term, positive)),
             Expr::Atom(Atom::Tri(tri)) => tri != if positive { Tri::N } else { Tri::Y },
             Expr::Atom(Atom::Text(_)) => !positive,
             Expr::Atom(Atom::Choice(_)) => true,
@@ -488,10 +500,11 @@ impl<'t> Facts<'t> {
     pub(super) fn implied(&self, expr: ExprId, positive: bool) -> bool {
         match self.tree.expr(expr) {
             Expr::Not(inner) => self.implied(inner, !positive),
-            Expr::And(..) if positive => self.tree.conjuncts(expr).iter().all(|term| self.implied(*term, true)),
-            Expr::Or(..) if !positive => self.tree.disjuncts(expr).iter().all(|term| self.implied(*term, false)),
-            Expr::And(..) => self.implied_clause(&self.tree.conjuncts(expr), false),
-            Expr::Or(..) => self.implied_clause(&self.tree.disjuncts(expr), true),
+            Expr::And(..) if positive => !self.any_term(expr, &|term| !self.implied(term, true)),
+            Expr::Or(..) if !positive => !self.any_term(expr, &|term| !self.implied(term, false)),
+            Expr::And(..) | Expr::Or(..) => {
+                self.any_term(expr, &|term| self.implied(term, positive)) || self.is_clause(expr, positive)
+            }
             Expr::Atom(Atom::Choice(_)) => self.given.contains(&(expr, positive)),
             // What is not `n` in every case is certain.
             Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { N } else { Y } == 0,
@@ -510,10 +523,44 @@ impl<'t> Facts<'t> {
         way.iter().all(|(expr, positive)| self.implied(*expr, *positive))
     }
 
-    fn implied_clause(&self, terms: &[ExprId], positive: bool) -> bool {
-        let holds = |term: &ExprId| self.implied(*term, positive);
+    /// Whether any term of a conjunction or disjunction is such. Nothing is copied: this is asked more often than all else.
+    fn any_term(&self, mut expr: ExprId, is_such: &dyn Fn(ExprId) -> bool) -> bool {
+        let of_and = matches!(self.tree.expr(expr), Expr::And(..));
+        loop {
+            match self.tree.expr(expr) {
+                Expr::And(left, right) if of_and => {
+                    if self.any_term_of(right, of_and, is_such) {
+                        return true;
+                    }
+                    expr = left;
+                }
+                Expr::Or(left, right) if !of_and => {
+                    if self.any_term_of(right, of_and, is_such) {
+                        return true;
+                    }
+                    expr = left;
+                }
+                _ => return is_such(expr),
+            }
+        }
+    }
+
+    fn any_term_of(&self, expr: ExprId, of_and: bool, is_such: &dyn Fn(ExprId) -> bool) -> bool {
+        match self.tree.expr(expr) {
+            Expr::And(..) if of_and => self.any_term(expr, is_such),
+            Expr::Or(..) if !of_and => self.any_term(expr, is_such),
+            _ => is_such(expr),
+        }
+    }
+
+    /// Whether one of the known clauses says that a term holds.
+    fn is_clause(&self, expr: ExprId, positive: bool) -> bool {
+        if self.clauses.is_empty() {
+            return false;
+        }
+        let terms = if positive { self.tree.disjuncts(expr) } else { self.tree.conjuncts(expr) };
         let listed = |alternative: &Vec<Literal>| matches!(&**alternative, [(expr, sign)] if *sign == positive && terms.contains(expr));
-        terms.iter().any(holds) || self.clauses.iter().any(|clause| clause.iter().all(listed))
+        self.clauses.iter().any(|clause| clause.iter().all(listed))
     }
 }
 

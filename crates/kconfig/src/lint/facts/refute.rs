@@ -1,14 +1,27 @@
 //! Configurations in which a select breaks what its target depends on: the proof that something can be off.
 
 use super::compare::Verdict;
-use super::{ANY, Assignment, Facts, N, Set, Y, has_prompt};
+use super::{ANY, Assignment, Facts, N, Set, Trial, Y, has_prompt};
 use crate::config::Config;
 use crate::expr::{Atom, Compare, Expr, ExprId};
 use crate::tree::{Selection, SymbolId};
 use crate::value::Tri;
 
 /// So many ways are tried before a select is called harmless.
-const MAX_TRIES: usize = 400;
+const MAX_TRIES: usize = 64;
+/// What all these ways together may cost, in clauses looked at and answers given for each symbol of the tree: so that looking for proofs
+/// takes time in proportion to the tree.
+pub(super) const WORK_PER_SYMBOL: usize = 250;
+
+impl Trial<'_> {
+    /// Forgets what was said; of a choice's member, about the whole choice.
+    fn take_back(&mut self) {
+        self.config.forget_findings();
+        for symbol in self.said.drain(..) {
+            self.config.unset(symbol);
+        }
+    }
+}
 
 impl<'t> Facts<'t> {
     /// Values under which what a select's target depends on does not hold though all assumptions do; none when no
@@ -30,13 +43,14 @@ impl<'t> Facts<'t> {
     /// bring, shows what it should. What takes too long to find is not certain.
     fn find_configuration(&mut self, from: usize, tries: &mut usize, shows: &dyn Fn(&Config<'_>) -> bool) -> bool {
         let is_open = |index: &usize| !self.clauses[*index].iter().any(|way| self.is_implied_way(way));
-        let Some(index) = (from..self.clauses.len()).find(is_open) else { return shows(&self.configure()) };
+        let Some(index) = (from..self.clauses.len()).find(is_open) else { return self.shows(shows) };
         let ways = self.clauses[index].clone();
         ways.into_iter().any(|way| {
-            if *tries == 0 {
+            if *tries == 0 || self.work == 0 {
                 return false;
             }
             *tries -= 1;
+            self.work = self.work.saturating_sub(1 + self.clauses.len());
             let mark = self.mark();
             for (expr, positive) in way {
                 self.take(expr, positive);
@@ -48,32 +62,48 @@ impl<'t> Facts<'t> {
         })
     }
 
+    /// Whether the configuration that is known so far shows what it should.
+    fn shows(&mut self, shows: &dyn Fn(&Config<'_>) -> bool) -> bool {
+        let mut trial = self.trial.take().unwrap_or_else(|| Trial { config: Config::new(self.tree), said: Vec::new() });
+        trial.take_back();
+        self.configure(&mut trial);
+        let members = trial.said.iter().filter_map(|symbol| self.tree.get(*symbol).choice);
+        let members: usize = members.map(|choice| self.tree.choice(choice).members.len()).sum();
+        self.work = self.work.saturating_sub(trial.said.len() + members);
+        let found = shows(&trial.config);
+        self.trial = Some(trial);
+        found
+    }
+
     /// What a person would answer to come to what is known. Whether it does come to that is the evaluator's to say:
     /// what defaults make of it all is not among the facts.
-    fn configure(&self) -> Config<'t> {
-        let mut config = Config::new(self.tree);
+    fn configure(&self, trial: &mut Trial<'t>) {
+        let Trial { config, said } = trial;
         let known = self.trail.iter().map(|(symbol, _)| *symbol).filter(|id| has_prompt(self.tree, self.tree.get(*id)));
         let (members, alone): (Vec<SymbolId>, _) = known.partition(|id| self.tree.get(*id).choice.is_some());
         // Without this `m` counts as `y`. A refused answer shows in the values.
         if let Some(modules) = self.tree.modules().filter(|modules| self.domain(*modules) & Y != 0) {
             config.assign(modules, Tri::Y.as_str()).ok();
+            said.push(modules);
         }
         for id in alone {
             let domain = self.domain(id);
             let value = [(N, Tri::N), (Y, Tri::Y)].into_iter().find(|(set, _)| domain & set != 0);
             config.assign(id, value.map_or(Tri::M, |(_, value)| value).as_str()).ok();
+            said.push(id);
         }
         for (symbol, text) in self.given.iter().filter_map(|(expr, positive)| self.find_text(*expr, *positive)) {
             config.assign(symbol, text).ok();
+            said.push(symbol);
         }
         // One that is known to be on, or, where one is known to be off, another one.
         for choice in members.into_iter().filter_map(|id| self.tree.get(id).choice) {
             let members = self.tree.choice(choice).members.iter().copied();
             let mut open: Vec<SymbolId> = members.filter(|member| self.domain(*member) != N).collect();
             open.sort_by_key(|member| self.domain(*member) & N != 0);
+            said.extend(open.iter().take(1));
             open.into_iter().find(|member| config.set_choice(choice, *member).is_ok());
         }
-        config
     }
 
     /// The number or text with which a comparison holds, where it names one.

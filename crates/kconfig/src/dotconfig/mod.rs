@@ -1,13 +1,18 @@
 //! `.config`: the text form of a configuration, as the C tools read and write it.
 //!
-//! Never touches a file: the caller reads and writes the text.
+//! Never touches a file: the caller reads and writes the text, which holds bytes that are not UTF-8 as [`crate::text`] says.
+
+mod line;
 
 use std::fmt::Write as _;
 
 use crate::config::Config;
+use crate::dialect::{Dialect, Rule};
 use crate::suggest::suggest;
 use crate::tree::{NodeId, NodeKind, SymbolId};
 use crate::value::{SymbolType, Tri};
+
+pub(crate) use line::{Line, Strictness, unquote};
 
 /// What one reading found besides values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +36,7 @@ pub fn read(config: &mut Config<'_>, text: &str, prefix: &str) -> Findings {
     let mut findings = Findings::default();
     let mut numbers = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        match read_line(config, line.trim_end(), prefix) {
+        match read_line(config, line, prefix) {
             Ok(Some(symbol)) if config.tree().get(symbol).kind.is_numeric() => numbers.push((index + 1, symbol)),
             Ok(_) => {}
             Err(finding) => findings.0.push((index + 1, finding)),
@@ -61,21 +66,20 @@ fn drop_out_of_range(config: &mut Config<'_>, numbers: &[(usize, SymbolId)], fin
 
 /// The symbol that a line assigns.
 fn read_line(config: &mut Config<'_>, line: &str, prefix: &str) -> Result<Option<SymbolId>, String> {
-    if let Some(comment) = line.strip_prefix("# ") {
-        let unset = comment.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(" is not set"));
-        let Some(name) = unset.filter(|name| !name.contains(' ')) else { return Ok(None) };
-        let symbol = find_symbol(config, name)?;
-        // Text symbols are never written so; a symbol that became one since has no value in this file.
-        return if config.tree().get(symbol).kind.is_logical() { assign(config, symbol, "n") } else { Ok(None) };
-    }
-    if line.is_empty() || line.starts_with('#') {
-        return Ok(None);
-    }
-    let assignment = line.strip_prefix(prefix).and_then(|rest| rest.split_once('='));
-    let Some((name, value)) = assignment else { return Err(format!("`{line}` is not an assignment")) };
+    let (name, value) = match Line::read(line, prefix, Strictness::Lenient) {
+        Line::Nothing => return Ok(None),
+        Line::Unexpected(line) => return Err(format!("`{line}` is not an assignment")),
+        Line::Value(name, value) => (name, value),
+        Line::Unset(name) => {
+            let symbol = find_symbol(config, name)?;
+            // Text symbols are never written so; a symbol that became one since has no value in this file.
+            let is_logical = config.tree().get(symbol).kind.is_logical();
+            return if is_logical { assign(config, symbol, "n") } else { Ok(None) };
+        }
+    };
     let symbol = find_symbol(config, name)?;
     if config.tree().get(symbol).kind == SymbolType::String {
-        return match unquote(value) {
+        return match unquote(value, config.tree().dialect().has(Rule::VerbatimStrings)) {
             Some(value) => assign(config, symbol, &value),
             None => Err(format!("the text of {name} is not in quotes")),
         };
@@ -95,22 +99,6 @@ fn find_symbol(config: &Config<'_>, name: &str) -> Result<SymbolId, String> {
     })
 }
 
-/// The text between quotes; what follows the closing one is ignored, as in C.
-pub(crate) fn unquote(value: &str) -> Option<String> {
-    let mut rest = value.strip_prefix('"')?;
-    let mut text = String::with_capacity(rest.len());
-    loop {
-        let at = rest.find(['"', '\\'])?;
-        text.push_str(&rest[..at]);
-        if rest.as_bytes()[at] == b'"' {
-            return Some(text);
-        }
-        let next = rest[at + 1..].chars().next()?;
-        text.push(next);
-        rest = &rest[at + 1 + next.len_utf8()..];
-    }
-}
-
 /// The configuration as `.config`.
 #[must_use]
 pub fn write(config: &Config<'_>, prefix: &str) -> String {
@@ -122,6 +110,7 @@ pub fn write(config: &Config<'_>, prefix: &str) -> String {
         text: format!("#\n# Automatically generated file; DO NOT EDIT.\n# {title}\n#\n"),
         written: vec![false; tree.symbols.len()],
         needs_newline: false,
+        dialect: tree.dialect(),
     };
     writer.write_children();
     writer.text
@@ -147,6 +136,7 @@ struct Writer<'c> {
     /// A symbol with several definitions is written at the first.
     written: Vec<bool>,
     needs_newline: bool,
+    dialect: Dialect,
 }
 
 impl Writer<'_> {
@@ -185,8 +175,10 @@ impl Writer<'_> {
 
     fn close(&mut self, id: NodeId) {
         let node = self.config.tree().node(id);
+        let ends =
+            self.dialect.has(Rule::EndOfMenu) && (self.dialect.has(Rule::EndOfEmptyMenu) || !node.children.is_empty());
         if let Some(prompt) =
-            node.prompt.as_ref().filter(|_| node.kind == NodeKind::Menu && self.config.node_visible(id))
+            node.prompt.as_ref().filter(|_| ends && node.kind == NodeKind::Menu && self.config.node_visible(id))
         {
             let _ = writeln!(self.text, "# end of {}", prompt.text);
             self.needs_newline = true;
@@ -194,7 +186,8 @@ impl Writer<'_> {
     }
 
     fn write_symbol(&mut self, symbol: SymbolId) {
-        if self.written[symbol.index()] || !self.config.is_written(symbol) {
+        if self.written[symbol.index()] || !self.dialect.has(Rule::AllSymbolsWritten) && !self.config.is_written(symbol)
+        {
             return;
         }
         self.written[symbol.index()] = true;
@@ -234,8 +227,14 @@ pub(crate) fn push_assignment(config: &Config<'_>, symbol: SymbolId, prefix: &st
     text.extend([prefix, &definition.name, "="]);
     if definition.kind == SymbolType::String {
         text.push('"');
-        push_escaped(value, text);
+        if config.tree().dialect().has(Rule::VerbatimStrings) {
+            text.push_str(value);
+        } else {
+            push_escaped(value, text);
+        }
         text.push('"');
+    } else if value.is_empty() && config.tree().dialect().has(Rule::AllSymbolsWritten) {
+        text.push('0');
     } else {
         text.push_str(value);
     }
