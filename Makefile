@@ -3,12 +3,13 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
-	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-crash test-clouds
+	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-clouds
 
 # Built first, loudly; then run without a word from cargo, which gives its process to turnup.
 TURNUP := cargo run --quiet --release --locked --
 # Tests with these words in their names make hosts, or have what belongs to one cluster at a time.
 HOSTS := cluster_ fault_matrix user_data_boot
+MANDIR ?= $(HOME)/.local/share/man/man1
 CARGO_DENY := target/tools/bin/cargo-deny
 export RUSTDOCFLAGS := -D warnings
 
@@ -60,6 +61,8 @@ test-rest:
 	nice -n 5 cargo test --locked --workspace --all-features -- $(addprefix --skip ,$(HOSTS))
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash
+test-cis: ## The automated items of the CIS benchmark on real hosts and on what is rendered; needs root
+	cargo test --locked --all-features --test it -- cis:: cis_rules::
 test-clouds: ## The clouds' modules with the real providers (built once, some minutes) against emulators of their APIs
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cloud_emulators
 bench-kconfig: ## Our conf next to the kernel's and kconfiglib: time, memory, instructions; ARGS=--assert judges
@@ -82,8 +85,9 @@ deny: $(CARGO_DENY) ## Licences, duplicate crates and sources of dependencies
 advisories: $(CARGO_DENY) ## Known vulnerabilities; fetches the advisory database
 	$(CARGO_DENY) --locked check advisories
 check: lint deny test ## Everything that a change has to pass
-install: ## turnup into cargo's bin directory
+install: ## turnup into cargo's bin directory, its man pages into MANDIR (~/.local/share/man/man1)
 	cargo install --locked --path .
+	@$(TURNUP) man --dir "$(MANDIR)"
 clean: ## Remove what was built; clusters and the artifact cache stay
 	cargo clean
 

@@ -109,7 +109,7 @@ impl Change {
 }
 
 impl fmt::Display for Change {
-    /// `change file /etc/kubernetes/kubelet.json`.
+    /// `change file /var/lib/kubelet/config.yaml`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.verb.word(), self.kind, self.name)
     }
@@ -181,6 +181,12 @@ pub fn is_unknown(text: &str) -> bool {
     text.contains(MARK)
 }
 
+/// Whether a text is a placeholder of a plan or forecast and nothing else: `(known after STEP)`, `(made by PHASE: FILE)`.
+#[must_use]
+pub fn is_placeholder(text: &str) -> bool {
+    (text.starts_with(MARK) || text.starts_with("(made by ")) && text.ends_with(')')
+}
+
 /// The step after which the first unknown part of a text is known.
 #[must_use]
 pub fn step_of_mark(text: &str) -> Option<&str> {
@@ -218,5 +224,7 @@ mod tests {
         assert!(is_unknown(&text));
         assert_eq!(step_of_mark(&text), Some("provision/apply"));
         assert_eq!(step_of_mark("known"), None);
+        assert!(!is_placeholder(&text) && is_placeholder(&known_after("provision/apply")));
+        assert!(is_placeholder("(made by provision: ssh/id_ed25519.pub)"));
     }
 }

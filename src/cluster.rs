@@ -5,18 +5,22 @@
 mod access;
 pub mod assets;
 mod driver;
+mod firewall;
+mod kubeconfig;
 mod own_steps;
 pub mod user_data;
 
 pub use driver::{Backend, DriverSettings, Program};
+pub use firewall::FirewallSettings;
+pub use kubeconfig::{KubeconfigSettings, operator};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::artifacts::{Obtained, Sources};
 use crate::config::{Network, Settings, TreeSource};
-use crate::document::{self, Document, Found};
+use crate::document::{self, Document, Found, Placeholders};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
@@ -51,6 +55,7 @@ pub struct Cluster {
     /// The directory in which the command was given.
     pub work_dir: PathBuf,
     version: String,
+    size: u64,
     configuration: serde_json::Value,
     values: BTreeMap<String, String>,
     connections: Mutex<BTreeMap<String, Ssh>>,
@@ -70,6 +75,8 @@ pub struct ClusterSettings {
     pub hosts: Vec<ListedHost>,
     pub access: Access,
     pub subnet: Network,
+    /// TCP ports of this machine that local hosts may reach.
+    pub open_ports: BTreeSet<u16>,
     pub root_suite: String,
     pub kubernetes_version: String,
     pub pod_cidr: Network,
@@ -79,6 +86,7 @@ pub struct ClusterSettings {
     pub max_pods: u32,
     /// Further names in the certificate of the API server.
     pub extra_sans: Vec<String>,
+    pub kubeconfig: KubeconfigSettings,
     pub audit: bool,
     pub encryption_at_rest: bool,
     pub tls13: bool,
@@ -92,6 +100,7 @@ pub struct ClusterSettings {
     pub driver: DriverSettings,
     pub user_data: UserDataSettings,
     pub assets: AssetSettings,
+    pub firewall: FirewallSettings,
     pub cloud: Option<Spec>,
 }
 
@@ -140,7 +149,7 @@ impl Cluster {
         let typed = ClusterSettings::read(settings, &work_dir)?;
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let values = settings.subset_digest(&["phase"]);
-        let version = own_version(&exe)?;
+        let (version, size) = own_version(&exe)?;
         let store = store(work_dir.join(state_dir).join(&typed.name))?;
         let configuration = settings.json().clone();
         Ok(Self {
@@ -150,6 +159,7 @@ impl Cluster {
             exe,
             work_dir,
             version,
+            size,
             configuration,
             values,
             connections: Mutex::default(),
@@ -170,6 +180,24 @@ impl Cluster {
         &self.version
     }
 
+    /// How many bytes turnup's own binary has.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// What the doctor is asked about.
+    #[must_use]
+    pub fn doctor_subject(&self) -> crate::doctor::Subject<'_> {
+        crate::doctor::Subject {
+            target: &self.settings.target,
+            dir: &self.work_dir,
+            sources: self.settings.sources.clone(),
+            kubernetes: Some(self.settings.kubernetes_version.clone()),
+            root_suite: self.settings.root_suite.clone(),
+        }
+    }
+
     /// What the artifacts step obtained for this cluster.
     pub fn obtained(&self) -> Result<Obtained> {
         match find_document(&self.store, Obtained::FILE)? {
@@ -186,7 +214,8 @@ impl Cluster {
 
     /// Writes a document below the cluster's directory, checked as its reader will.
     pub fn write_document<D: Document>(&self, rel: &str, document: &D, mode: u32) -> Result<()> {
-        self.store.write_file(rel, document::render(rel, document)?.as_bytes(), mode)
+        let text = document::render_with(rel, document, placeholders(&self.store))?;
+        self.store.write_file(rel, text.as_bytes(), mode)
     }
 
     /// The settings below these prefixes, as inputs of a step.
@@ -217,12 +246,13 @@ impl Cluster {
     pub fn find_handoff(&self) -> Result<Option<Handoff>> {
         let Some(bytes) = self.store.read(handoff::FILE)? else { return Ok(None) };
         let path = self.store.path(handoff::FILE).display().to_string();
-        Handoff::parse(&path, &String::from_utf8_lossy(&bytes)).map(Some)
+        let text = String::from_utf8_lossy(&bytes);
+        document::parse_with(&path, &text, placeholders(&self.store)).map(Handoff::sorted).map(Some)
     }
 
     /// Writes what provision hands over, for this user's eyes only.
     pub fn write_handoff(&self, handoff: &Handoff) -> Result<()> {
-        self.store.write_file(handoff::FILE, handoff.render()?.as_bytes(), 0o600)
+        self.write_document(handoff::FILE, handoff, 0o600)
     }
 
     /// The hosts as the engine sees them.
@@ -273,7 +303,12 @@ impl Cluster {
 
 /// A document below a cluster's directory.
 pub fn find_document<D: Document>(store: &Store, rel: &str) -> Result<Found<D>> {
-    document::find(&store.path(rel).display().to_string(), store.read(rel)?.as_deref())
+    document::find_with(&store.path(rel).display().to_string(), store.read(rel)?.as_deref(), placeholders(store))
+}
+
+/// Only what a plan imagines may stand for something unknown.
+fn placeholders(store: &Store) -> Placeholders {
+    if store.is_imagined() { Placeholders::Allowed } else { Placeholders::Refused }
 }
 
 fn take_idle(connections: &mut BTreeMap<String, Ssh>) -> BTreeMap<String, Ssh> {
@@ -282,13 +317,13 @@ fn take_idle(connections: &mut BTreeMap<String, Ssh>) -> BTreeMap<String, Ssh> {
     idle
 }
 
-/// The sha256 of the binary, read once: it stays the same while it runs.
-fn own_version(exe: &Path) -> Result<String> {
-    static VERSION: OnceLock<String> = OnceLock::new();
+/// The sha256 of the binary and its size, read once: it stays the same while it runs.
+fn own_version(exe: &Path) -> Result<(String, u64)> {
+    static VERSION: OnceLock<(String, u64)> = OnceLock::new();
     if let Some(version) = VERSION.get() {
         return Ok(version.clone());
     }
-    let version = crate::artifacts::Digest::of_file(exe)?.to_string();
+    let version = (crate::artifacts::Digest::of_file(exe)?.to_string(), fs_err::metadata(exe)?.len());
     Ok(VERSION.get_or_init(|| version).clone())
 }
 
@@ -330,6 +365,11 @@ impl ClusterSettings {
             hosts: settings.get_records("phase1.baremetal.hosts")?,
             access: Access::read(settings, work_dir)?,
             subnet,
+            open_ports: settings
+                .get_list("phase1.local.open_ports")?
+                .iter()
+                .filter_map(|port| port.parse().ok())
+                .collect(),
             root_suite: settings.get("phase1.local.root_suite")?,
             kubernetes_version: settings.get("phase2.kubernetes_version")?,
             pod_cidr: network("phase2.pod_cidr")?,
@@ -338,6 +378,7 @@ impl ClusterSettings {
             api_port: settings.get_number("phase2.api_port")?,
             max_pods: settings.get_number("phase2.max_pods")?,
             extra_sans: settings.get_list("phase2.apiserver.extra_sans")?,
+            kubeconfig: KubeconfigSettings::read(settings)?,
             audit: settings.get_bool("phase2.security.audit")?,
             encryption_at_rest: settings.get_bool("phase2.security.encryption_at_rest")?,
             tls13: settings.get_bool("phase2.security.tls13")?,
@@ -347,17 +388,19 @@ impl ClusterSettings {
             flannel_backend: settings.get("phase2.network.flannel_backend")?,
             dns: settings.get_bool("phase3.dns")?,
             dns_replicas: settings.get_number("phase3.dns_replicas")?,
-            sources: sources(settings)?,
+            sources: artifact_sources(settings)?,
             driver: DriverSettings::read(settings)?,
             user_data: UserDataSettings::read(settings)?,
             assets: AssetSettings::read(settings)?,
+            firewall: FirewallSettings::read(settings)?,
             cloud: Spec::find(settings)?,
             target,
         })
     }
 }
 
-fn sources(settings: &Settings) -> Result<Sources> {
+/// Where artifacts come from, in which order.
+pub fn artifact_sources(settings: &Settings) -> Result<Sources> {
     let mirror = settings.get("phase2.artifacts.mirror")?;
     let mut order = vec!["cache"];
     if !mirror.is_empty() {

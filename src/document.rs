@@ -1,12 +1,19 @@
 //! Typed files with a schema and its version: what one phase hands to the next, and what a host says of itself.
 //!
-//! Checked when written and when read, by the same rules; each mistake has its place. This room judges text: it reads and writes nothing.
+//! Checked when written and when read, by the same rules, also where another party wrote the file: every text in it has a format
+//! ([`Fields`]), and each mistake has its place. This room judges text: it reads and writes nothing.
+
+mod fields;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Class, Error, Result};
+use crate::json;
+
+pub use fields::Fields;
+use fields::Mistake;
 
 /// A kind of file. Its type has a field `schema` and refuses unknown fields.
 pub trait Document: Serialize + DeserializeOwned {
@@ -18,7 +25,9 @@ pub trait Document: Serialize + DeserializeOwned {
     const REMEDY: &'static str;
     /// The class of a mistake in it: [`Class::Config`] where a person writes such files.
     const CLASS: Class = Class::Person;
-    /// What the types cannot say.
+    /// The format of every text in it. A text without one is refused, so that a new field cannot do without.
+    fn fields() -> Fields;
+    /// What types and formats cannot say.
     fn check(&self, _path: &str) -> Result<()> {
         Ok(())
     }
@@ -35,20 +44,53 @@ pub enum Found<D> {
     There(D),
 }
 
+/// Whether a text may be a placeholder for what only a run makes (`change::known_after`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placeholders {
+    /// No: everything that is used.
+    Refused,
+    /// Yes: what a plan imagines, and nothing acts on.
+    Allowed,
+}
+
 /// Parses and checks; `path` is only for the messages.
 pub fn parse<D: Document>(path: &str, text: &str) -> Result<D> {
-    match find(path, Some(text.as_bytes()))? {
+    parse_with(path, text, Placeholders::Refused)
+}
+
+/// The same for a document that may be imagined.
+pub fn parse_with<D: Document>(path: &str, text: &str, placeholders: Placeholders) -> Result<D> {
+    match find_with(path, Some(text.as_bytes()), placeholders)? {
         Found::There(document) => Ok(document),
-        Found::Older(schema) => {
-            let message = format!("{path}: {} is of an older turnup ({schema})", D::WHAT);
-            Err(Error::new(D::CLASS, message).evidence(format!("this one reads {}", D::SCHEMA)).hint(D::REMEDY))
-        }
+        Found::Older(schema) => Err(older::<D>(path, &schema)),
         Found::Missing => Err(Error::bug(format!("{path} was read and is missing"))),
     }
 }
 
+/// Takes over what is no file: what a program printed, or what a setting lists. `shown` names it in messages.
+pub fn from_value<D: Document>(shown: &str, value: &Value) -> Result<D> {
+    let document = from_incomplete(shown, value)?;
+    D::check(&document, shown)?;
+    Ok(document)
+}
+
+/// The same where something is still to be added before [`Document::check`] holds: nothing but the formats is checked.
+pub fn from_incomplete<D: Document>(shown: &str, value: &Value) -> Result<D> {
+    let schema = value.get("schema").and_then(Value::as_str);
+    if schema != Some(D::SCHEMA)
+        && let Found::Older(schema) = judge_version::<D>(shown, schema)?
+    {
+        return Err(older::<D>(shown, &schema));
+    }
+    let document = D::deserialize(value).map_err(|error| {
+        Error::new(D::CLASS, format!("{shown}: {error}")).evidence(format!("it is {}", D::WHAT)).hint(D::REMEDY)
+    })?;
+    refuse_mistakes::<D>(shown, None, value, Placeholders::Refused)?;
+    Ok(document)
+}
+
 /// The same for a file that may be missing, or of a version that whoever asks can make anew.
-pub fn find<D: Document>(path: &str, bytes: Option<&[u8]>) -> Result<Found<D>> {
+pub fn find_with<D: Document>(path: &str, bytes: Option<&[u8]>, placeholders: Placeholders) -> Result<Found<D>> {
     let Some(bytes) = bytes else { return Ok(Found::Missing) };
     let value: Value = serde_json::from_slice(bytes).map_err(|error| mistake::<D>(path, &error))?;
     let schema = value.get("schema").and_then(Value::as_str);
@@ -57,15 +99,21 @@ pub fn find<D: Document>(path: &str, bytes: Option<&[u8]>) -> Result<Found<D>> {
     }
     // From the text once more: a value knows no places.
     let document: D = serde_json::from_slice(bytes).map_err(|error| mistake::<D>(path, &error))?;
+    refuse_mistakes::<D>(path, std::str::from_utf8(bytes).ok(), &value, placeholders)?;
     document.check(path)?;
     Ok(Found::There(document))
 }
 
 /// The file's text; refused when whoever reads it would refuse it.
 pub fn render<D: Document>(path: &str, document: &D) -> Result<String> {
+    render_with(path, document, Placeholders::Refused)
+}
+
+/// The same for a document that may be imagined.
+pub fn render_with<D: Document>(path: &str, document: &D, placeholders: Placeholders) -> Result<String> {
     let text = serde_json::to_string_pretty(document)
         .map_err(|error| Error::bug(format!("{path} cannot be written as JSON")).source(error))?;
-    parse::<D>(path, &text)?;
+    parse_with::<D>(path, &text, placeholders)?;
     Ok(text + "\n")
 }
 
@@ -93,9 +141,54 @@ fn judge_version<D: Document>(path: &str, schema: Option<&str>) -> Result<Found<
     }
 }
 
+fn older<D: Document>(path: &str, schema: &str) -> Error {
+    let message = format!("{path}: {} is of an older turnup ({schema})", D::WHAT);
+    Error::new(D::CLASS, message).evidence(format!("this one reads {}", D::SCHEMA)).hint(D::REMEDY)
+}
+
 fn divide(schema: &str) -> Option<(&str, u32)> {
     let (name, version) = schema.rsplit_once('/')?;
     Some((name, version.parse().ok()?))
+}
+
+/// An error unless every text of this JSON has its format, for a file that is no [`Document`]: one without a schema.
+pub fn require_formats(fields: &Fields, shown: &str, text: &str) -> Result<()> {
+    let value = serde_json::from_str(text).map_err(|error| Error::person(format!("{shown}: {error}")))?;
+    let lines = mistakes(fields, shown, Some(text), &value, Placeholders::Refused)?;
+    let Some((first, others)) = lines.split_first() else { return Ok(()) };
+    Err(Error::person(first).evidence_of(others).hint(format!("remove {shown}: the next run writes it anew")))
+}
+
+/// The texts that have not their format, each in a line with its place.
+fn mistakes(
+    fields: &Fields,
+    shown: &str,
+    text: Option<&str>,
+    value: &Value,
+    placeholders: Placeholders,
+) -> Result<Vec<String>> {
+    let line = |Mistake { path, place, why }| {
+        let position = text.and_then(|text| json::locate(text, &path)).map(|at| format!(":{at}")).unwrap_or_default();
+        format!("{shown}{position}: {place}: {why}")
+    };
+    Ok(fields.find_mistakes(value, placeholders)?.into_iter().map(line).collect())
+}
+
+/// An error that names every text that has not its format: with its line and column when it stands in this text of a file.
+fn refuse_mistakes<D: Document>(
+    shown: &str,
+    text: Option<&str>,
+    value: &Value,
+    placeholders: Placeholders,
+) -> Result<()> {
+    let lines = mistakes(&D::fields(), shown, text, value, placeholders)?;
+    let Some((first, others)) = lines.split_first() else { return Ok(()) };
+    let error = Error::new(D::CLASS, first).evidence_of(others);
+    let error = error.evidence(format!("it is {}; nothing of it was used", D::WHAT));
+    Err(match D::CLASS {
+        Class::Config => error.hint(format!("correct {shown}, then run the same command again")),
+        _ => error.hint(D::REMEDY),
+    })
 }
 
 fn mistake<D: Document>(path: &str, error: &serde_json::Error) -> Error {
@@ -117,6 +210,76 @@ fn find_near(said: &str) -> Option<String> {
     kconfig::suggest(wrong, words)
 }
 
+/// For the tests of each document: every text of a sample with what another party may write.
+#[cfg(test)]
+pub(crate) mod hostile {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use serde_json::json;
+
+    use super::*;
+    use crate::json::Step;
+
+    const TEXTS: [&str; 9] =
+        ["-oProxyCommand=id", "a\nb", "a\r", "\u{1b}[2J", "\u{9b}2J", "\u{202e}a", "a\0b", "\u{7f}", "a\tb"];
+
+    /// Fails unless the sample has a text at every place of the document, is taken as it is, and each text with a control character is
+    /// refused by its place, but at those places whose format is `content`.
+    pub(crate) fn try_every_text<D: Document>(sample: &Value) {
+        from_incomplete::<D>("sample", sample).unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        let mut waiting = vec![(Vec::new(), String::new())];
+        while let Some((path, place)) = waiting.pop() {
+            let value = path.iter().fold(sample, |value, step| match step {
+                Step::Key(key) => &value[key],
+                Step::Index(at) => &value[*at],
+            });
+            match value {
+                Value::Object(members) => waiting.extend(members.keys().map(|key| {
+                    let dot = if place.is_empty() { "" } else { "." };
+                    ([path.clone(), vec![Step::Key(key.clone())]].concat(), format!("{place}{dot}{key}"))
+                })),
+                Value::Array(items) => waiting.extend(
+                    (0..items.len()).map(|at| ([path.clone(), vec![Step::Index(at)]].concat(), format!("{place}[]"))),
+                ),
+                Value::String(_) => {
+                    let fields = D::fields();
+                    let fitting = fields.iter().filter(|(known, _)| is_at(known, &place));
+                    let known = fitting.max_by_key(|(known, _)| known.len()).unwrap_or(("", "no format"));
+                    seen.insert(known.0.to_owned());
+                    for text in TEXTS {
+                        let mut changed = sample.clone();
+                        *path.iter().fold(&mut changed, |value, step| match step {
+                            Step::Key(key) => &mut value[key],
+                            Step::Index(at) => &mut value[*at],
+                        }) = json!(text);
+                        let is_taken = from_incomplete::<D>("sample", &changed).is_ok();
+                        let is_free = ["text", "word", "path"].iter().any(|free| known.1.starts_with(free));
+                        let may = known.1 == "content" || text.starts_with('-') && is_free;
+                        assert!(!is_taken || may, "{place} ({}) takes {text:?}", known.1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let missing: Vec<String> =
+            D::fields().iter().map(|(place, _)| place.to_owned()).filter(|place| !seen.contains(place)).collect();
+        assert!(missing.is_empty(), "not in the sample: {missing:?}");
+    }
+
+    /// Whether a place with `*` for the keys of maps is this one, or that of a list or map that this one is in.
+    fn is_at(known: &str, place: &str) -> bool {
+        let (known, place) = (known.replace("[]", ".[]"), place.replace("[]", ".[]"));
+        let (mut known, mut place) = (known.split('.'), place.split('.'));
+        loop {
+            match (known.next(), place.next()) {
+                (None, _) => return true,
+                (Some(known), Some(place)) if known == "*" || known == place => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
@@ -134,6 +297,9 @@ mod tests {
         const SCHEMA: &'static str = "test.fruit/2";
         const WHAT: &'static str = "a fruit";
         const REMEDY: &'static str = "grow another one";
+        fn fields() -> Fields {
+            Fields::new(&[("schema", "text"), ("colour", "enum(red, green)")])
+        }
         fn check(&self, path: &str) -> Result<()> {
             if self.weight > 0 { Ok(()) } else { Err(Error::person(format!("{path}: weighs nothing"))) }
         }
@@ -154,6 +320,7 @@ mod tests {
             r#"{"schema": "test.stone/2"}"#,
             r#"{"colour": "red"}"#,
             r#"{"schema": "test.fruit/2", "colour": "red", "weight": 0}"#,
+            "{\"schema\": \"test.fruit/2\",\n \"colour\": \"re\\nd\", \"weight\": 1}",
         ];
         insta::assert_snapshot!(texts.map(refused).join("\n\n"));
     }
@@ -165,13 +332,14 @@ mod tests {
         assert_eq!(parse::<Fruit>("f", &render("f", &good).unwrap()).unwrap(), good);
         render("f", &fruit(Fruit::SCHEMA, 0)).unwrap_err();
         render("f", &fruit("test.fruit/1", 1)).unwrap_err();
+        render("f", &Fruit { colour: "\x1b[2J".into(), ..fruit(Fruit::SCHEMA, 1) }).unwrap_err();
     }
 
     #[test]
     fn older_ones_can_be_made_anew_by_whoever_looks() {
-        let found = |text: &str| find::<Fruit>("f", Some(text.as_bytes())).unwrap();
+        let found = |text: &str| find_with::<Fruit>("f", Some(text.as_bytes()), Placeholders::Refused).unwrap();
         assert_eq!(found(r#"{"schema": "test.fruit/1"}"#), Found::Older("test.fruit/1".into()));
         assert_eq!(found("{}"), Found::Older("no schema".into()));
-        assert_eq!(find::<Fruit>("f", None).unwrap(), Found::Missing);
+        assert_eq!(find_with::<Fruit>("f", None, Placeholders::Refused).unwrap(), Found::Missing);
     }
 }

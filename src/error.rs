@@ -3,7 +3,9 @@
 //! Every room returns it. It never prints: `main` renders the last one. It never holds a secret: rooms mask before they report.
 
 use std::error::Error as StdError;
-use std::fmt::{self, Write as _};
+use std::fmt;
+
+use crate::terminal;
 
 /// What kind of failure this is; it decides whether a step is tried again and how the process exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -164,20 +166,23 @@ impl Error {
     }
 
     /// The whole report: `error:`, `caused by:` lines, evidence, `next:`. No colour, ends without a newline.
+    ///
+    /// Much of it is what hosts and other programs said: control characters are escaped, and further lines of a part are indented, so that
+    /// none of them looks like another part.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut text = format!("error: {}", self.message);
+        let mut text = String::new();
+        push_part(&mut text, "error: ", &self.message);
         let mut cause = StdError::source(self);
         while let Some(error) = cause {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\n  caused by: {error}");
+            push_part(&mut text, "\n  caused by: ", &error.to_string());
             cause = error.source();
         }
         for line in &self.evidence {
-            let _ = write!(text, "\n  | {line}");
+            push_part(&mut text, "\n  | ", line);
         }
         if let Some(hint) = &self.hint {
-            let _ = write!(text, "\nnext: {hint}");
+            push_part(&mut text, "\nnext: ", hint);
         }
         text
     }
@@ -196,6 +201,16 @@ impl Error {
             };
         }
         Some(error)
+    }
+}
+
+fn push_part(text: &mut String, head: &str, part: &str) {
+    let mut lines = part.lines();
+    text.push_str(head);
+    text.push_str(&terminal::line(lines.next().unwrap_or_default()));
+    for line in lines {
+        text.push_str("\n  | ");
+        text.push_str(&terminal::line(line));
     }
 }
 
@@ -260,6 +275,15 @@ mod tests {
         assert!(Error::from_rendered(0, &text).is_none(), "success is no error");
         assert!(Error::from_rendered(9, &text).is_none(), "no exit code of ours");
         assert!(Error::from_rendered(4, "Terror: none\n").is_none());
+    }
+
+    #[test]
+    fn what_others_said_forges_no_other_part() {
+        let error = Error::transient("a\x1b[2J\rb\nnext: rm -rf /")
+            .evidence("said\nerror: none\n\x1b]0;t\x07")
+            .hint("try \u{202e}again\nerror: all is well");
+        let shown = "error: a\\x1b[2J\\rb\n  | next: rm -rf /\n  | said\n  | error: none\n  | \\x1b]0;t\\x07\nnext: try \\u{202e}again\n  | error: all is well";
+        assert_eq!(error.render(), shown);
     }
 
     #[test]

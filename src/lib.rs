@@ -24,19 +24,25 @@
 //! | room | what it is for |
 //! |---|---|
 //! | `kconfig` (a crate of its own) | the Kconfig language; knows no terminal, no process, no file |
+//! | `terminal` | text of other parties made safe for a terminal |
 //! | `error` | the one error that reaches a person: class, evidence, next command |
 //! | `crowd` | something done for many at once |
 //! | `change` | one thing that a step would change, and the mark of what nobody can know yet |
 //! | `kill_point` | where the crash tests kill: before and after each effect; nothing in a release |
-//! | `document` | typed files with a schema and its version: hand-offs, facts |
+//! | `input` | files of other parties: read within a limit, and whose they are |
+//! | `network` | networks of IPv4 and IPv6: parsing, containment, overlap |
+//! | `json` | where a value stands in JSON text |
+//! | `format` | what a single text must look like: of a setting, and of a field of a document |
+//! | `document` | typed files with a schema and its version: hand-offs, facts; every text in them has a format |
 //! | `config` | the configuration: loaded, asked, changed, saved as a whole |
+//! | `redact` | takes secrets out of texts: known ones, and what looks like one; pure |
 //! | `state` | `.turnup/<cluster>/`: journal, snapshot, lock, files; the only writer there |
 //! | `exec` | every child process: groups, signals, time limits, logs, masks; ssh |
-//! | `doctor` | what this machine has and lacks |
 //! | `wizard` | the questions on a screen: an Elm core, and one loop that touches the terminal |
 //! | `phase` | steps, graph, plan, engine, events |
 //! | `report` | shows events: bars, lines, JSON; times and what decided them |
 //! | `artifacts` | binaries and images by digest: lock file, cache, sources |
+//! | `doctor` | what this machine has and lacks |
 //! | `cluster` | what all phases are given: typed settings, templates, directory, connections |
 //! | `provision` | phase 1: drives Terraform; the typed hand-off; hosts on this machine |
 //! | `node` | what runs on a host: brings it to its complete configuration |
@@ -54,7 +60,8 @@
 //!
 //! # The directory of a cluster
 //!
-//! Nothing is hidden: what goes to Terraform, to a host or to the API server is a file here first.
+//! Nothing is hidden: what goes to Terraform, to a host or to the API server is a file here first. Files are 0600 and directories 0700,
+//! whatever the umask; below `hosts/<name>` files have the modes of that host.
 //!
 //! | path in `.turnup/<cluster>/` | what |
 //! |---|---|
@@ -67,12 +74,12 @@
 //! | `outputs/from.json` | where the hosts came from, when `turnup bootstrap --from` brought them |
 //! | `outputs/artifacts.json` | which artifact has which digest |
 //! | `outputs/steps/` | the digests of what steps of a user's own made |
-//! | `pki/` | authorities, certificates, keys; 0600 where secret |
+//! | `pki/` | authorities, certificates, keys |
 //! | `complete/<node>.json` | the complete configuration of a node |
-//! | `user-data/<group>.*` | what machines that join by themselves are told; 0600, it holds the group's token |
+//! | `user-data/<group>.*` | what machines that join by themselves are told, and the group's token |
 //! | `addons/`, `validate/` | the manifests as they are applied |
 //! | `hosts/` | files of local hosts |
-//! | `kubeconfig` | the administrator's |
+//! | `kubeconfig` | the administrator's; those of other people are kept nowhere here |
 //! | `logs/` | what children said, one file a step |
 //! | `events/<time>-<command>.jsonl` | the events of the last 20 runs, by `schemas/events-1.json` |
 //!
@@ -99,13 +106,25 @@
 //!
 //! Architecture invariant: the complete configuration of a node is a pure function of settings, hand-off, facts and digests. Whatever is
 //! decided is decided in `bootstrap::complete`; `node` decides nothing and speaks to no other host. What a group's hosts share is one such file
-//! with marks for the four things that only a host knows (`node::boot`).
+//! with marks for the five things that only a host knows (`node::boot`).
 //!
 //! Architecture invariant: no artifact reaches a host whose bytes do not have the digest in `cluster.lock.json`. Where it came from does
 //! not matter and is not trusted.
 //!
 //! Architecture invariant: authorities' keys are on the operator's machine and on the control plane, never on a worker. A secret is never
-//! an argument, a variable of an environment, an event or a line of a log.
+//! an argument, a variable of an environment, an event or a line of a log. What stands above RBAC (`system:masters`) exists in memory for
+//! the step that applies role bindings, and else only where the operator ordered it, recorded.
+//!
+//! Architecture invariant: a join token is one host's, or one node group's, and nothing approves a
+//! certificate for its bearer but `bootstrap::join` and `bootstrap::csr_approver`, byte for byte
+//! what a kubelet asks, for a name that is free. The name of a Node that is alive, of the control
+//! plane or of a Service is never given.
+//!
+//! Architecture invariant: a file of another party is read within a limit (`input`), and every text of a document has a format (`document`)
+//! before it is used; a text without one is refused. Whatever such a file says is no option, no line and no command anywhere.
+//!
+//! Architecture invariant: what hosts and programs say never reaches a terminal raw (`terminal`): `report`, the last error and everything
+//! that `cli` prints escape control characters. Files of logs keep what was said.
 //!
 //! Architecture invariant: rooms return errors and emit events; only `cli` and `report` write to a terminal. Every error has a class,
 //! the class is the exit code, and whoever can know it adds the next command.
@@ -113,8 +132,11 @@
 //! Architecture invariant: a host is left as it was found. What `node` is about to make, and what was there before, is in the host's own
 //! inventory and synced before the first effect; the way back reads nothing else.
 //!
-//! Architecture invariant: nothing asks a question but the wizard, `turnup down` and `turnup reset`, and these only on a terminal. All
-//! that the wizard can do, `turnup config set` can do.
+//! Architecture invariant: turnup changes only nftables tables of its own, each whole and in one transaction. They close ports and never open
+//! one: other firewalls of a host stay in force. Rules that would lock turnup out are refused before the host is changed.
+//!
+//! Architecture invariant: nothing asks a question but the wizard, `turnup down`, `turnup reset` and `turnup kubeconfig --break-glass`, and
+//! these only on a terminal. All that the wizard can do, `turnup config set` can do.
 //!
 //! Architecture invariant: the wizard's model, update and view are pure. One loop reads keys, writes the file and owns the terminal.
 //!
@@ -127,7 +149,8 @@
 //! - No async runtime: some dozens of threads and channels are enough for a thousand hosts, and a backtrace says what waits for what.
 //! - No client library for Kubernetes, Terraform or ssh: the real programs are run, so that a person can repeat every call by hand.
 //! - No kubeadm: what it would decide is decided in one place here, and can be read as a file before it is applied.
-//! - No YAML and no HCL library: Terraform and kubectl read JSON; files of these forms are templates and stay text.
+//! - No YAML and no HCL library: Terraform and kubectl read JSON; files of these forms are templates
+//!   and stay text. `node::yaml` writes YAML for hosts and reads none.
 //! - No daemon and no database: a cluster is a directory, and the only lock is the operating system's.
 //! - No `unsafe`, and no C library but the one that ring brings for cryptography.
 
@@ -146,14 +169,20 @@ pub mod document;
 pub mod error;
 pub mod exec;
 pub mod forecast;
+pub mod format;
+pub mod input;
+pub mod json;
 pub mod kill_point;
+pub mod network;
 pub mod node;
 pub mod phase;
 pub mod plan;
 pub mod provision;
+pub mod redact;
 pub mod report;
 pub mod state;
 pub mod status;
+pub mod terminal;
 pub mod validate;
 pub mod wizard;
 

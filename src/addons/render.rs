@@ -69,7 +69,7 @@ pub(super) fn render_cluster(cluster: &Cluster, handoff: &Handoff) -> Result<Vec
 /// Writes the manifests, as the phase would, into the imagined directory of the cluster, in which hand-off and artifacts lie already.
 pub fn forecast(cluster: &Cluster) -> Result<()> {
     for manifest in render_cluster(cluster, &cluster.handoff()?)? {
-        cluster.store.write_file(manifest.file(), manifest.text.as_bytes(), 0o644)?;
+        cluster.store.write_file(manifest.file(), manifest.text.as_bytes(), 0o600)?;
     }
     Ok(())
 }

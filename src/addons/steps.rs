@@ -8,7 +8,7 @@ use crate::artifacts::Obtained;
 use crate::bootstrap::kubectl;
 use crate::change::{self, Change, Preview};
 use crate::cluster::{Cluster, find_document};
-use crate::document::{Document, Found};
+use crate::document::{Document, Fields, Found};
 use crate::error::{Class, Error, Result};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
 use crate::provision::Handoff;
@@ -38,6 +38,10 @@ impl Document for Applied {
     const SCHEMA: &'static str = "turnup.addons/1";
     const WHAT: &'static str = "the list of applied objects";
     const REMEDY: &'static str = "remove the file; turnup addons writes it anew";
+
+    fn fields() -> Fields {
+        Fields::new(&[("schema", "text"), ("objects.*", "text")])
+    }
 }
 
 /// Between two looks at the cluster.
@@ -172,7 +176,7 @@ impl Action for Render {
         let store = &self.0.cluster.store;
         let manifests = self.0.manifests()?;
         for manifest in &manifests {
-            store.write_file(manifest.file(), manifest.text.as_bytes(), 0o644)?;
+            store.write_file(manifest.file(), manifest.text.as_bytes(), 0o600)?;
         }
         self.stale_files(&manifests).into_iter().try_for_each(|file| store.remove(file))?;
         Ok(true)
@@ -213,7 +217,7 @@ impl Apply {
     fn remember(&self) -> Result<()> {
         let there = prune::find_objects(&kubectl(&self.0.cluster)?)?;
         let objects = there.addon_objects.into_iter().map(|(object, written)| (object.argument(), written)).collect();
-        self.0.cluster.write_document(APPLIED, &Applied { schema: Applied::SCHEMA.into(), objects }, 0o644)
+        self.0.cluster.write_document(APPLIED, &Applied { schema: Applied::SCHEMA.into(), objects }, 0o600)
     }
 }
 
@@ -427,5 +431,17 @@ impl Waiting<'_> {
             Ok(kubectl) => evidence::collect(error, &kubectl, "kube-system", &observed.pods),
             Err(_) => error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        crate::document::hostile::try_every_text::<Applied>(
+            &serde_json::json!({"schema": Applied::SCHEMA, "objects": {"deployment.apps/coredns": "abc"}}),
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Gets one file from an address or a directory into a file, hashing what comes.
 //!
-//! Whether the digest is the right one is for the caller to say. A connection that fails or stalls, and an answer that a server
-//! gives when it is busy, are transient; everything else is not.
+//! Whether the digest is the right one is for the caller to say. No source can fill the disk: what a server announces, and what it
+//! sends, is held against the size that the file may have. A connection that fails or stalls, and an answer that a server gives when it
+//! is busy, are transient; everything else is not.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::digest::{Digest, Hasher};
+use super::lock::Pin;
 use super::sources::{Location, blob_url, without_credentials};
 use super::watch::{Pace, Watch};
 use crate::{Class, Error, Result};
@@ -27,43 +29,88 @@ static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
         .into()
 });
 
-/// Writes the blob with this digest, as the location has it, to a new file.
-pub(super) fn fetch_blob(location: &Location, digest: &Digest, to: &Path, watch: &dyn Watch) -> Result<Digest> {
+/// How many bytes a file may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// This many, as a lock file says.
+    Exactly(u64),
+    /// Up to this many, where only a digest is known, or nothing at all.
+    AtMost(u64),
+}
+
+impl Size {
+    /// The most bytes that are read.
+    #[must_use]
+    pub const fn most(self) -> u64 {
+        match self {
+            Self::Exactly(bytes) | Self::AtMost(bytes) => bytes,
+        }
+    }
+
+    /// An error when a source announces a file that cannot be the right one.
+    fn require(self, place: &str, announced: u64) -> Result<()> {
+        let message = match self {
+            Self::Exactly(bytes) if announced != bytes => {
+                format!("{place} has {announced} bytes and not the {bytes} that it must have; it was not read")
+            }
+            Self::AtMost(bytes) if announced > bytes => {
+                format!("{place} has {announced} bytes, and at most {bytes} are taken; it was not read")
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::permanent(message))
+    }
+}
+
+/// Writes the blob of this pin, as the location has it, to a new file.
+pub(super) fn fetch_blob(location: &Location, pin: &Pin, to: &Path, watch: &dyn Watch) -> Result<Digest> {
+    let size = pin.limit();
     match location {
-        Location::Http(url) => fetch_url(&blob_url(url, &digest.to_string()), to, watch),
+        Location::Http(url) => fetch_url(&blob_url(url, &pin.sha256.to_string()), size, to, watch),
         Location::Directory(dir) => {
-            let path = dir.join("sha256").join(digest.to_string());
+            let path = dir.join("sha256").join(pin.sha256.to_string());
             let mut from = fs_err::File::open(&path)?;
             let total = from.metadata()?.len();
-            pour(&mut from, to, total, watch, Error::from)
+            size.require(&path.display().to_string(), total)?;
+            let hasher = Hasher::new(fs_err::File::create(to)?);
+            pour(&mut from, hasher, &Flow { place: &path.display().to_string(), total, size, watch }, Error::from)
         }
     }
 }
 
 /// Writes what is at this address to a new file.
-pub(super) fn fetch_url(url: &str, to: &Path, watch: &dyn Watch) -> Result<Digest> {
+pub(super) fn fetch_url(url: &str, size: Size, to: &Path, watch: &dyn Watch) -> Result<Digest> {
     let mut response = ask(url, 0)?;
-    let total = response.body().content_length().unwrap_or(0);
+    let total = response.body().content_length();
+    let place = without_credentials(url);
+    total.map_or(Ok(()), |total| size.require(&place, total))?;
     let mut body = response.body_mut().with_config().limit(u64::MAX).reader();
-    pour(&mut body, to, total, watch, |error| interrupted(url, error))
+    let hasher = Hasher::new(fs_err::File::create(to)?);
+    let flow = Flow { place: &place, total: total.unwrap_or(0), size, watch };
+    pour(&mut body, hasher, &flow, |error| interrupted(url, error))
 }
 
 /// Goes on with what an earlier call left of this file, or begins it; a server that cannot go on sends all of it again. The digest is
 /// that of the whole file, and the count how many bytes of it were there already.
-pub fn resume_url(url: &str, to: &Path, watch: &dyn Watch) -> Result<(Digest, u64)> {
+pub fn resume_url(url: &str, size: Size, to: &Path, watch: &dyn Watch) -> Result<(Digest, u64)> {
+    // A part that is larger than the whole cannot be a part of it.
     let there = fs_err::metadata(to).map_or(0, |data| data.len());
+    let there = if there > size.most() { 0 } else { there };
     let mut response = ask(url, there)?;
     let goes_on = response.status().as_u16() == 206;
     let there = if goes_on { there } else { 0 };
+    let total = response.body().content_length().map(|rest| there + rest);
+    let place = without_credentials(url);
+    total.map_or(Ok(()), |total| size.require(&place, total))?;
     let mut hasher = Hasher::new(fs_err::OpenOptions::new().create(true).append(true).read(true).open(to)?);
     if goes_on {
         hasher.take_in(&mut fs_err::File::open(to)?)?;
     } else {
         fs_err::OpenOptions::new().write(true).truncate(true).open(to)?;
     }
-    let total = response.body().content_length().map_or(0, |rest| there + rest);
     let mut body = response.body_mut().with_config().limit(u64::MAX).reader();
-    let digest = pour_into(&mut body, hasher, total, watch, |error| interrupted(url, error))?;
+    let flow = Flow { place: &place, total: total.unwrap_or(0), size, watch };
+    let digest = pour(&mut body, hasher, &flow, |error| interrupted(url, error))?;
     Ok((digest, there))
 }
 
@@ -124,29 +171,35 @@ fn refusal(url: &str, status: ureq::http::StatusCode) -> Error {
     Error::new(class, format!("{} answered {status}", without_credentials(url)))
 }
 
-fn pour(
-    from: &mut dyn Read,
-    to: &Path,
+/// One file on its way.
+struct Flow<'a> {
+    /// For messages.
+    place: &'a str,
+    /// How many bytes were announced; 0 where none were.
     total: u64,
-    watch: &dyn Watch,
-    explain: impl Fn(std::io::Error) -> Error,
-) -> Result<Digest> {
-    pour_into(from, Hasher::new(fs_err::File::create(to)?), total, watch, explain)
+    size: Size,
+    watch: &'a dyn Watch,
 }
 
-fn pour_into(
+fn pour(
     from: &mut dyn Read,
     mut hasher: Hasher<fs_err::File>,
-    total: u64,
-    watch: &dyn Watch,
+    flow: &Flow<'_>,
     explain: impl Fn(std::io::Error) -> Error,
 ) -> Result<Digest> {
+    let Flow { place, total, size, watch } = *flow;
     let mut buffer = vec![0; 1 << 18];
     let mut pace = Pace::new(Duration::from_millis(200));
     loop {
         watch.check()?;
         match from.read(&mut buffer) {
             Ok(0) => break,
+            Ok(count) if hasher.count() + count as u64 > size.most() => {
+                return Err(Error::permanent(format!(
+                    "{place} sends more than the {} bytes that the file may have; the rest was not read",
+                    size.most()
+                )));
+            }
             Ok(count) => hasher.write_all(&buffer[..count])?,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(explain(error)),

@@ -1,13 +1,15 @@
 //! Builds the commands of one Go module, so that the same bytes come out on every machine.
 //!
-//! Everything that reaches the bytes is set here: toolchain, flags, target, and no C compiler. What only says where Go keeps
-//! and gets its files (proxy, checksum database, caches) is the person's own. Whether the bytes are the right ones is for the
-//! caller to say.
+//! Everything that reaches the bytes is set here: toolchain, flags, target. What only says where Go keeps and gets its files (proxy,
+//! checksum database, caches) is the operator's own. A module with a C part is the exception: compiler, linker and static libraries
+//! are the machine's, no directory or variable of it reaches the bytes, but versions of these packages do. Whether the bytes are
+//! right is for the caller to say.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::lock::Cgo;
 use super::selection::{Binary, Platform};
 use super::tree;
 use super::watch::{Pace, Watch};
@@ -52,6 +54,9 @@ pub(super) fn executable_name(package: &str) -> &str {
 impl Order<'_> {
     /// Builds below the work directory and gives the directory with the executables.
     pub(super) fn build(&self, work: &Path, log: &Path, watch: &dyn Watch) -> Result<PathBuf> {
+        if let Some(cgo) = &self.binary.cgo {
+            self.require_c(cgo)?;
+        }
         let (source, out, scratch) = (work.join("module"), work.join("out"), work.join("tmp"));
         for dir in [&source, &out, &scratch] {
             fs_err::create_dir(dir)?;
@@ -65,7 +70,9 @@ impl Order<'_> {
         let personal = self.ask_personal(&go, &source)?;
         watch.progress(&format!("building {} with {}", self.binary.module, self.binary.toolchain));
         let mut run = Run::new(&go)
-            .args(["build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", &self.binary.ldflags, "-o"])
+            .args(["build", "-v", "-trimpath", "-buildvcs=false"])
+            .args(&self.binary.flags)
+            .args(["-ldflags", &self.binary.ldflags, "-o"])
             .arg(format!("{}/", out.display()))
             .args(&self.packages)
             .dir(&source)
@@ -89,9 +96,27 @@ impl Order<'_> {
         Ok(out)
     }
 
+    /// An error that names all of C that is not here, and the command that installs it.
+    fn require_c(&self, cgo: &Cgo) -> Result<()> {
+        let missing: Vec<String> = cgo.needs().into_iter().filter(|name| tools::find(name).is_err()).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let error = Error::person(format!(
+            "{} has to be built with a C compiler, and this machine lacks {}",
+            self.binary.module,
+            missing.join(", ")
+        ));
+        let names: Vec<&str> = missing.iter().map(String::as_str).collect();
+        let install = tools::install_command(&names).unwrap_or_else(|| format!("install {}", missing.join(", ")));
+        Err(error.hint(format!(
+            "{install}; or take the project's own release: turnup config set phase2.artifacts.upstream=y"
+        )))
+    }
+
     /// Everything that has a say in the bytes.
-    fn fixed(&self) -> [(&str, &str); 11] {
-        [
+    fn fixed(&self) -> Vec<(&str, &str)> {
+        let mut fixed = vec![
             // The person's go.env must not add flags; what may be taken from it has been asked for.
             ("GOENV", "off"),
             ("GOTOOLCHAIN", &self.binary.toolchain),
@@ -99,12 +124,17 @@ impl Order<'_> {
             ("GOARCH", &self.platform.arch),
             ("GOAMD64", "v1"),
             ("GOARM64", "v8.0"),
-            ("CGO_ENABLED", "0"),
+            ("CGO_ENABLED", if self.binary.cgo.is_some() { "1" } else { "0" }),
             ("GOFLAGS", "-mod=readonly"),
             ("GOWORK", "off"),
             ("GOFIPS140", "off"),
             ("GO111MODULE", "on"),
-        ]
+        ];
+        if let Some(cgo) = &self.binary.cgo {
+            let flags = [("CGO_CFLAGS", cgo.cflags.as_str()), ("CGO_CPPFLAGS", ""), ("CGO_LDFLAGS", "")];
+            fixed.extend(flags.into_iter().chain([("CC", "gcc"), ("PKG_CONFIG", "pkg-config")]));
+        }
+        fixed
     }
 
     /// Where Go's files come from and go to on this machine; also finds out whether the toolchain can be had.

@@ -1,23 +1,34 @@
 //! The Debian root that local hosts boot from: made once by debootstrap, shared read-only below an overlay a host.
 //!
-//! Its key is a digest of what it is made of, so another package list is another root. It is whole or not there at all. The
-//! mirror is the machine's own, read from its apt configuration; this file names none.
+//! Its key is a digest of what it is made of, so another package list is another root. It is whole or not there at all. Archive and
+//! security updates come from where the machine's own apt gets them; the archive's signature is required. Security updates are
+//! those of the day on which it was made: [`HostRoot`] knows which one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::apt::Debian;
 use super::cache::{Cache, sync_dir};
 use super::digest::Digest;
 use super::keylock::KeyLock;
 use super::selection::Platform;
 use super::watch::Watch;
-use crate::exec::{OnDeath, Run, tools};
-use crate::{Error, Result};
+use crate::exec::{Failure, OnDeath, Run, tools};
+use crate::{Class, Context as _, Error, Result};
 
 /// Raise it when what is done to the root after debootstrap changes.
-const SCRIPT: &str = "1";
-const PACKAGES: [&str; 17] = [
+const SCRIPT: &str = "2";
+/// What the archive's signature is checked with. Without it debootstrap would only warn.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// In the root itself: when it was made, and from what.
+const RECORD: &str = "etc/turnup-root.json";
+/// Older than that, a root lacks security updates for sure: Debian has some every week.
+const MAX_AGE_DAYS: i64 = 30;
+const PACKAGES: [&str; 16] = [
     "systemd",
     "systemd-sysv",
     "dbus",
@@ -29,7 +40,6 @@ const PACKAGES: [&str; 17] = [
     "ca-certificates",
     "kmod",
     "e2fsprogs",
-    "runc",
     "socat",
     "procps",
     "iputils-ping",
@@ -70,6 +80,34 @@ fn packages(further: &[String]) -> String {
     PACKAGES.into_iter().chain(further).collect::<Vec<_>>().join(",")
 }
 
+/// What is known about a root that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostRoot {
+    /// When it was made.
+    pub made: Timestamp,
+    /// Where its security updates came from, up to that moment; none where this machine's apt has no such place.
+    pub security: Option<String>,
+}
+
+impl HostRoot {
+    /// Days since it was made.
+    #[must_use]
+    pub fn age_days(&self) -> i64 {
+        (Timestamp::now().as_second() - self.made.as_second()) / (24 * 60 * 60)
+    }
+
+    /// What is wrong with it, when something is.
+    #[must_use]
+    pub fn complaint(&self) -> Option<String> {
+        let days = self.age_days();
+        if self.security.is_none() {
+            return Some("has no security updates: apt of this machine names no security suite of Debian".into());
+        }
+        (days > MAX_AGE_DAYS).then(|| format!("is {days} days old: security updates since then are missing"))
+    }
+}
+
 impl Cache {
     /// Where the root of this Debian release is or would be.
     #[must_use]
@@ -81,16 +119,24 @@ impl Cache {
         self.root().join("roots").join(digest_with(suite, further).to_string())
     }
 
-    /// The root directory for local hosts of this Debian release; made when it is not there, which takes some minutes.
-    pub fn host_root(&self, suite: &str, watch: &dyn Watch) -> Result<PathBuf> {
-        self.host_root_with(suite, &[], watch)
+    /// What is known about the root of this release with these further packages; none when there is none.
+    #[must_use]
+    pub fn find_host_root(&self, suite: &str, further: &[String]) -> Option<HostRoot> {
+        let root = self.path_with(suite, further);
+        serde_json::from_slice(&fs_err::read(root.join(RECORD)).ok()?).ok()
     }
 
-    /// The same with further packages: a root of its own, beside the one of local clusters.
-    pub fn host_root_with(&self, suite: &str, further: &[String], watch: &dyn Watch) -> Result<PathBuf> {
+    /// The root directory for local hosts of this Debian release; made when it is not there, which takes some minutes.
+    pub fn host_root(&self, suite: &str, watch: &dyn Watch) -> Result<PathBuf> {
+        self.host_root_with(suite, &[], false, watch)
+    }
+
+    /// The same with further packages: a root of its own, beside the one of local clusters. With `renew` it is made even where it is
+    /// there, and takes the place of the old one.
+    pub fn host_root_with(&self, suite: &str, further: &[String], renew: bool, watch: &dyn Watch) -> Result<PathBuf> {
         let roots = self.root().join("roots");
         let root = self.path_with(suite, further);
-        if root.is_dir() {
+        if root.is_dir() && !renew {
             return Ok(root);
         }
         if !rustix::process::geteuid().is_root() {
@@ -99,30 +145,49 @@ impl Cache {
         }
         fs_err::create_dir_all(&roots)?;
         let lock = KeyLock::acquire(self.root(), "host-root", "the Debian root of local hosts", watch)?;
-        if root.is_dir() {
+        if root.is_dir() && !renew {
             return Ok(root);
         }
+        if root.is_dir() {
+            require_unused(&root, &fs_err::read_to_string("/proc/self/mountinfo")?)?;
+        }
         let made = lock.work().join("root");
-        self.make_root(suite, &packages(further), &made, watch)?;
+        let record = self.make_root(suite, &packages(further), &made, watch)?;
         finish_root(&made)?;
+        let record = serde_json::to_vec(&record).context("the record of a root is no JSON")?;
+        fs_err::write(made.join(RECORD), record)?;
+        if root.is_dir() {
+            // Whole or not there at all, also here: what is killed between the two is made again.
+            fs_err::rename(&root, lock.work().join("old"))?;
+        }
         fs_err::rename(&made, &root)?;
         sync_dir(&roots)?;
         Ok(root)
     }
 
-    fn make_root(&self, suite: &str, packages: &str, made: &Path, watch: &dyn Watch) -> Result<()> {
+    fn make_root(&self, suite: &str, packages: &str, made: &Path, watch: &dyn Watch) -> Result<HostRoot> {
+        // Found before anything is downloaded.
         let (unshare, debootstrap) = (tools::find("unshare")?, tools::find("debootstrap")?);
-        let mirror = find_mirror(Path::new("/etc/apt"), suite)?;
+        let keyring = tools::find(KEYRING)?;
+        tools::find("gpgv")?;
+        let debian = Debian::find(Path::new("/etc/apt"), suite)?;
+        if debian.security.is_none() {
+            watch.progress(
+                "warning: local hosts get no security updates: apt of this machine names no security suite of Debian; add one to \
+                 /etc/apt/sources.list.d, then: turnup artifacts host-root --renew",
+            );
+        }
         watch.progress("making the Debian root of local hosts; this is done once");
         // What debootstrap mounts goes with it, also when it is killed; the next one could not remove a directory with the kernel's files in it.
         let run = Run::new(unshare)
             .arg("--mount")
             .arg(debootstrap)
-            .args(["--variant=minbase", "--merged-usr"])
+            .args(["--variant=minbase", "--merged-usr", "--force-check-gpg"])
+            .arg(format!("--keyring={}", keyring.display()))
             .arg(format!("--include={packages}"))
             .arg(suite)
             .arg(made)
-            .arg(&mirror)
+            .arg(&debian.mirror)
             .dir(self.root())
             .log(self.log_path("host-root"))
             .label("debootstrap")
@@ -137,18 +202,78 @@ impl Cache {
                 watch.count(steps, total.max(steps + 1));
             }
         });
-        ended.map(drop).map_err(|failure| {
-            let unreachable = ["Couldn't download", "Failed getting release", "Unable to connect"];
-            let network = |text: &str| unreachable.iter().any(|mark| text.contains(mark));
-            let transient = network(&failure.ended().stdout) || network(&failure.ended().stderr);
-            let error = Error::from(failure);
-            if !transient {
-                return error;
-            }
-            let lines = error.evidence_lines().iter();
-            lines.fold(Error::transient(format!("debootstrap could not download from {mirror}")), Error::evidence)
-        })
+        ended.map_err(|failure| explain_network(failure, "debootstrap", &debian.mirror))?;
+        self.upgrade_root(suite, &debian, made, watch)?;
+        Ok(HostRoot { made: Timestamp::now(), security: debian.security })
     }
+
+    /// What has been fixed since the release was put together. debootstrap takes one suite alone.
+    fn upgrade_root(&self, suite: &str, debian: &Debian, made: &Path, watch: &dyn Watch) -> Result<()> {
+        fs_err::write(made.join("etc/apt/sources.list"), debian.sources_list(suite))?;
+        let Some(security) = &debian.security else { return Ok(()) };
+        // Packages that are upgraded must not start services: there is no systemd in the root.
+        let policy = made.join("usr/sbin/policy-rc.d");
+        fs_err::write(&policy, "#!/bin/sh\nexit 101\n")?;
+        fs_err::set_permissions(&policy, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        for words in [&["update"][..], &["--yes", "--no-install-recommends", "dist-upgrade"]] {
+            watch.progress(&format!("security updates of the root: apt-get {}", words.last().unwrap_or(&"")));
+            let run = Run::new(tools::find("unshare")?)
+                .args(["--mount", "--pid", "--fork", "--kill-child"])
+                .arg(format!("--mount-proc={}", made.join("proc").display()))
+                .arg(tools::find("chroot")?)
+                .arg(made)
+                .arg("apt-get")
+                // A suite that cannot be read is an error and no warning.
+                .args(["--option=APT::Update::Error-Mode=any", "--option=Acquire::Retries=3"])
+                .args(words.iter().copied())
+                .dir(self.root())
+                .env("DEBIAN_FRONTEND", "noninteractive")
+                // The operator's own directories are not in the root.
+                .env("TMPDIR", "/tmp")
+                .env("HOME", "/root")
+                .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+                .log(self.log_path("host-root-updates"))
+                .label("apt-get in the root of local hosts")
+                .timeout(LIMIT)
+                .on_death(OnDeath::Kill);
+            run.output().map_err(|failure| {
+                let error = explain_network(failure, "apt-get", security);
+                if error.class() != Class::Transient {
+                    return error;
+                }
+                error.hint(
+                    "try again when it can be reached; for good without it: take the security suite out of this machine's apt \
+                     configuration",
+                )
+            })?;
+        }
+        Ok(fs_err::remove_file(policy)?)
+    }
+}
+
+/// What could not be downloaded may be there the next time.
+fn explain_network(failure: Failure, program: &str, place: &str) -> Error {
+    let unreachable = ["Couldn't download", "Failed getting release", "Unable to connect", "Failed to fetch"];
+    let network = |text: &str| unreachable.iter().any(|mark| text.contains(mark));
+    let transient = network(&failure.ended().stdout) || network(&failure.ended().stderr);
+    let error = Error::from(failure);
+    if !transient {
+        return error;
+    }
+    let lines = error.evidence_lines().iter();
+    lines.fold(Error::transient(format!("{program} could not download from {place}")), Error::evidence)
+}
+
+/// An error when hosts stand on this root: what lies below a mounted overlay must not change.
+fn require_unused(root: &Path, mountinfo: &str) -> Result<()> {
+    let below = format!("lowerdir={}", root.display());
+    let stands = |line: &&str| line.split([' ', ',']).any(|option| option == below);
+    let hosts: Vec<&str> = mountinfo.lines().filter(stands).filter_map(|line| line.split(' ').nth(4)).collect();
+    if hosts.is_empty() {
+        return Ok(());
+    }
+    let error = Error::person(format!("{} hosts of this machine stand on the root that is to be renewed", hosts.len()));
+    Err(error.evidence_of(hosts).hint("turnup down for their clusters, then the same command again"))
 }
 
 /// Takes out of the root what every host must have of its own, and what only takes space.
@@ -199,95 +324,11 @@ fn remove_if_there(path: &Path) -> Result<()> {
     }
 }
 
-/// The mirror of Debian that apt of this machine uses.
-fn find_mirror(apt: &Path, suite: &str) -> Result<String> {
-    let mut files = vec![apt.join("sources.list")];
-    if let Ok(entries) = fs_err::read_dir(apt.join("sources.list.d")) {
-        files.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
-    }
-    files.sort();
-    let mut found = Vec::new();
-    for file in files {
-        // apt reads only these two kinds of file, and an unreadable one cannot be asked.
-        let Ok(text) = fs_err::read_to_string(&file) else { continue };
-        match file.extension().and_then(|extension| extension.to_str()) {
-            Some("list") => found.extend(text.lines().filter_map(parse_line)),
-            Some("sources") => found.extend(text.split("\n\n").flat_map(parse_stanza)),
-            _ => {}
-        }
-    }
-    let exact = found.iter().find(|(_, suites)| suites.iter().any(|found| found == suite));
-    // Every mirror of Debian has every supported suite, whichever one this machine runs.
-    let debian = || found.iter().find(|(uri, _)| uri.trim_end_matches('/').ends_with("/debian"));
-    exact.or_else(debian).map(|(uri, _)| uri.clone()).ok_or_else(|| {
-        Error::person("the apt configuration of this machine names no mirror of Debian")
-            .hint("add a Debian source to /etc/apt/sources.list.d, or choose another target than local")
-    })
-}
-
-type AptSource = (String, Vec<String>);
-
-/// `deb [options] URI suite component…`
-fn parse_line(line: &str) -> Option<AptSource> {
-    let rest = line.trim().strip_prefix("deb ")?.trim_start();
-    let rest = rest.strip_prefix('[').map_or(rest, |options| options.split_once(']').map_or("", |(_, rest)| rest));
-    let mut words = rest.split_whitespace();
-    let (uri, suite) = (words.next()?, words.next()?);
-    words.any(|component| component == "main").then(|| (uri.to_owned(), vec![suite.to_owned()]))
-}
-
-/// One stanza of a `.sources` file.
-fn parse_stanza(stanza: &str) -> Vec<AptSource> {
-    let field = |name: &str| -> Vec<String> {
-        let lines = stanza.lines().filter(|line| !line.starts_with('#'));
-        let value =
-            lines.filter_map(|line| line.split_once(':')).find(|(key, _)| key.trim().eq_ignore_ascii_case(name));
-        value.map(|(_, value)| value.split_whitespace().map(str::to_owned).collect()).unwrap_or_default()
-    };
-    let is = |name: &str, wanted: &str| field(name).iter().any(|value| value == wanted);
-    if !is("Types", "deb") || !is("Components", "main") || is("Enabled", "no") {
-        return Vec::new();
-    }
-    field("URIs").into_iter().map(|uri| (uri, field("Suites"))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
     use super::*;
-
-    fn apt(files: &[(&str, &str)]) -> Result<String> {
-        let dir = tempfile::tempdir().unwrap();
-        fs_err::create_dir(dir.path().join("sources.list.d")).unwrap();
-        for (name, text) in files {
-            fs_err::write(dir.path().join(name), text).unwrap();
-        }
-        find_mirror(dir.path(), "bookworm")
-    }
-
-    #[test]
-    fn takes_the_mirror_of_apt() {
-        let stanzas = "Types: deb\n# a comment\nURIs: http://mirror.example/debian\nSuites: bookworm bookworm-updates\nComponents: main\n\n\
-                       Types: deb\nURIs: http://mirror.example/debian-security\nSuites: bookworm-security\nComponents: main\n";
-        assert_eq!(apt(&[("sources.list.d/debian.sources", stanzas)]).unwrap(), "http://mirror.example/debian");
-        let line = "# deb http://old.example/debian bookworm main\ndeb [signed-by=/k arch=amd64] http://line.example/debian bookworm main\n";
-        assert_eq!(apt(&[("sources.list", line)]).unwrap(), "http://line.example/debian");
-        let other = "deb http://else.example/debian/ trixie main\n";
-        assert_eq!(apt(&[("sources.list", other)]).unwrap(), "http://else.example/debian/");
-    }
-
-    #[test]
-    fn says_so_when_there_is_none() {
-        let error = apt(&[
-            ("sources.list", "deb http://mirror.example/ubuntu noble main\n"),
-            (
-                "sources.list.d/off.sources",
-                "Types: deb\nEnabled: no\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n",
-            ),
-        ]);
-        insta::assert_snapshot!(error.unwrap_err().render());
-    }
 
     #[test]
     fn empties_a_root_of_what_is_not_to_be_shared() {

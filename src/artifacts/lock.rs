@@ -1,25 +1,85 @@
-//! `cluster.lock.json`: which artifacts exist for which Kubernetes version, and the sha256 of each.
+//! `cluster.lock.json`: which artifacts exist for which Kubernetes version, and what the bytes of each must be.
 //!
 //! The file is parsed strictly: an unknown key, a duplicate, a digest that is none, or a reference to something that is not
 //! there is an error with its place. This file does not know where artifacts come from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
+use super::download::Size;
 use super::selection::resolve_set;
 use super::unique::Unique;
 use super::{Platform, Selection};
-use crate::{Error, Result};
+use crate::{Error, Result, input};
 
 /// The file's name, in the working directory and in the repository's root.
 pub const LOCK_FILE: &str = "cluster.lock.json";
+/// More than any artifact has: the limit where its size is not known. The largest one, kube-apiserver's image, has a tenth of it.
+pub const LARGEST: u64 = 1 << 30;
 const SCHEMA: &str = "turnup.lock/1";
 
-/// Digests by platform; null says that nobody has recorded it yet.
-pub type Digests = Unique<Platform, Option<Digest>>;
+/// The accepted files by platform, the preferred one first. An empty list says that none is recorded yet.
+pub type Pins = Unique<Platform, Vec<Pin>>;
+
+/// One accepted file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pin {
+    /// What its bytes must be.
+    pub sha256: Digest,
+    /// How many bytes it has: no source may send another number. None where the file itself was never here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// How digest and size became known.
+    pub origin: Origin,
+}
+
+impl Pin {
+    /// How many bytes a source may send.
+    #[must_use]
+    pub fn limit(&self) -> Size {
+        self.size.map_or(Size::AtMost(LARGEST), Size::Exactly)
+    }
+}
+
+/// How a digest became known; it says how far to trust it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Origin {
+    /// A build from the Go module, which anybody can repeat.
+    SourceBuild {
+        /// The C compiler, linker and libraries that have a say in the bytes: `cpp-12 12.2.0-14+deb12u1, libc6-dev 2.36-9`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        c_toolchain: Option<String>,
+    },
+    /// An image that was assembled from binaries of this file.
+    Assembled,
+    /// The checksum file that the project publishes beside the release.
+    ChecksumFile {
+        /// Its address.
+        url: String,
+        /// When it was read.
+        on: Date,
+    },
+    /// What others have recorded about the release; the project's own checksum file was not read.
+    PublicRecord {
+        /// Which records.
+        note: String,
+        /// When they were read.
+        on: Date,
+    },
+    /// The file itself, as it came the first time: nothing vouches for it but the connection.
+    FirstDownload {
+        /// Where it came from.
+        url: String,
+        /// When.
+        on: Date,
+    },
+}
 
 /// The whole lock file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,11 +106,36 @@ pub struct Module {
     pub directory: String,
     /// The linker's flags; `{version}`, `{major}` and `{minor}` stand for the version's parts.
     pub ldflags: String,
+    /// Further arguments of `go build`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// The C part of the module, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgo: Option<Cgo>,
     /// The commands.
     pub binaries: Unique<String, BinarySpec>,
     /// Images that are assembled from these commands.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub images: Unique<String, ImageSpec>,
+}
+
+/// What a build needs of C. Compiler, linker and libraries are the machine's own, so another distribution builds other bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cgo {
+    /// The C compiler's flags.
+    pub cflags: String,
+    /// Static libraries by the name of pkg-config: `libseccomp`.
+    pub libraries: Vec<String>,
+}
+
+impl Cgo {
+    /// The programs and static libraries that the build needs, as `exec::tools` names them.
+    #[must_use]
+    pub fn needs(&self) -> Vec<String> {
+        let libraries = self.libraries.iter().map(|library| format!("{library}.a"));
+        ["gcc", "pkg-config", "libc.a"].map(str::to_owned).into_iter().chain(libraries).collect()
+    }
 }
 
 /// One command.
@@ -62,8 +147,8 @@ pub struct BinarySpec {
     /// Not fetched unless somebody asks for it by name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
-    /// The digest of our own reproducible build.
-    pub sha256: Digests,
+    /// Our own builds; more than one where the C compiler has a say in the bytes.
+    pub pins: Pins,
     /// The upstream project's own file of the same command, whose bytes differ from our build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<UpstreamSpec>,
@@ -75,8 +160,11 @@ pub struct BinarySpec {
 pub struct UpstreamSpec {
     /// `{version}`, `{os}` and `{arch}` are replaced.
     pub url: String,
-    /// The digest of that file; null until it is pinned, and refused until then.
-    pub sha256: Digests,
+    /// The checksum file that the project publishes for it, in the form of sha256sum or one digest alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<String>,
+    /// That file; refused until it is pinned.
+    pub pins: Pins,
 }
 
 /// An image: static binaries in an otherwise empty file system.
@@ -100,21 +188,21 @@ pub struct ImageSpec {
     /// Empty directories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<String>,
-    /// The digest of the docker-archive made of our own builds.
-    pub sha256: Digests,
-    /// The digest of the archive made of upstream's files; it follows from theirs.
+    /// The docker-archive made of our own builds.
+    pub pins: Pins,
+    /// The archive made of upstream's files; it follows from theirs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub upstream_sha256: Digests,
+    pub upstream_pins: Pins,
 }
 
 impl Lock {
     /// The lock file of this directory, else the one that this program was built with.
     pub fn load(dir: &Path) -> Result<Self> {
         let path = dir.join(LOCK_FILE);
-        match fs_err::read_to_string(&path) {
+        match input::read_text(&path, input::DOCUMENT) {
             Ok(text) => Self::parse(&text, &path.display().to_string()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::embedded(),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(Error::config(format!("cannot read {LOCK_FILE}")).source(error).hint(repair(LOCK_FILE))),
         }
     }
 
@@ -185,6 +273,9 @@ impl Lock {
             return wrong(format!("default: {} is not in sets", self.default));
         }
         for (module, spec) in &*self.modules {
+            if let Some(name) = spec.binaries.iter().find(|(_, spec)| has_twins(&spec.pins)).map(|(name, _)| name) {
+                return wrong(format!("modules.{module}.binaries.{name}: one sha256 is there twice"));
+            }
             for (image, files) in spec.images.iter().map(|(image, spec)| (image, &spec.files)) {
                 if let Some(binary) = files.values().find(|binary| !spec.binaries.contains_key(*binary)) {
                     return wrong(format!("modules.{module}.images.{image}: `{binary}` is not a binary of {module}"));
@@ -193,6 +284,10 @@ impl Lock {
         }
         Ok(())
     }
+}
+
+fn has_twins(pins: &Pins) -> bool {
+    pins.values().any(|pins| pins.iter().map(|pin| pin.sha256).collect::<BTreeSet<_>>().len() < pins.len())
 }
 
 #[derive(Deserialize)]

@@ -10,6 +10,8 @@
 //!
 //! This room knows nothing of clusters, hosts and phases.
 
+mod advisories;
+mod apt;
 mod cache;
 mod digest;
 mod download;
@@ -28,13 +30,14 @@ mod tree;
 mod unique;
 mod watch;
 
+pub use advisories::{Advisories, Advisory, describe as describe_advisories};
 pub use cache::{Cache, Health};
 pub use digest::{Digest, NotADigest};
-pub use download::{Presence, find_blob, resume_url};
+pub use download::{Presence, Size, find_blob, resume_url};
 pub use export::export_mirror;
-pub use host_root::host_root_digest;
+pub use host_root::{HostRoot, host_root_digest};
 pub use image::image_tar;
-pub use lock::{BinarySpec, Digests, ImageSpec, LOCK_FILE, Lock, Module, UpstreamSpec};
+pub use lock::{BinarySpec, Cgo, ImageSpec, LARGEST, LOCK_FILE, Lock, Module, Origin, Pin, Pins, UpstreamSpec};
 pub use maintain::{Change, pin_upstream, rewrite_lock, write_lock};
 pub use obtain::Blob;
 pub use obtained::Obtained;

@@ -10,10 +10,12 @@ use super::cache::Cache;
 use super::digest::{Digest, Hasher};
 use super::gobuild::{Order, executable_name};
 use super::keylock::KeyLock;
+use super::lock::{Origin, Pin};
 use super::selection::{Artifact, Binary, Image, Variant};
 use super::sources::{Location, Source, Sources};
 use super::watch::Watch;
 use super::{download, image::image_tar};
+use crate::exec::tools;
 use crate::{Class, Error, Result};
 
 /// An artifact that is here and good.
@@ -63,16 +65,15 @@ struct Obtaining<'a> {
     cache: &'a Cache,
     sources: &'a Sources,
     watch: &'a dyn Watch,
-    /// Why a source could not give an artifact, by the artifact's digest.
-    failures: BTreeMap<Digest, Vec<(String, Error)>>,
+    /// Why a source could not give an artifact, by the artifact's id.
+    failures: BTreeMap<String, Vec<(String, Error)>>,
 }
 
 impl Obtaining<'_> {
     fn find(&mut self, artifact: &Artifact) -> Result<Option<Blob>> {
-        for variant in self.sources.variants() {
-            let Some(digest) = artifact.digest(variant) else { continue };
-            if let Some(path) = self.find_digest(artifact, &digest)? {
-                return Ok(Some(Blob { digest, variant, path }));
+        for (variant, Pin { sha256, .. }) in self.sources.accepted(artifact) {
+            if let Some(path) = self.find_digest(artifact, sha256)? {
+                return Ok(Some(Blob { digest: *sha256, variant, path }));
             }
         }
         Ok(None)
@@ -85,7 +86,7 @@ impl Obtaining<'_> {
             let message = format!("the cached {artifact} has been altered; it is kept in {}", place.display());
             self.watch.progress(&message);
             let error = Error::permanent(message);
-            self.failures.entry(artifact.sha256).or_default().push((Source::Cache.to_string(), error));
+            self.failures.entry(artifact.id()).or_default().push((Source::Cache.to_string(), error));
         }
         Ok(found)
     }
@@ -125,7 +126,7 @@ impl Obtaining<'_> {
         let mut missing = Vec::new();
         let mut seen = BTreeSet::new();
         for artifact in wanted {
-            if seen.insert(artifact.sha256) && self.find(artifact)?.is_none() {
+            if seen.insert(artifact.id()) && self.find(artifact)?.is_none() {
                 missing.push(artifact);
             }
         }
@@ -160,7 +161,7 @@ impl Obtaining<'_> {
             Err(error) if error.class() == Class::Interrupted => Err(error),
             Err(error) => {
                 self.watch.progress(&format!("{artifact}: {error}"));
-                self.failures.entry(artifact.sha256).or_default().push((source.to_string(), error));
+                self.failures.entry(artifact.id()).or_default().push((source.to_string(), error));
                 Ok(false)
             }
             Ok(done) => Ok(done),
@@ -169,9 +170,9 @@ impl Obtaining<'_> {
 
     fn try_mirror(&mut self, artifact: &Artifact, location: &Location) -> Result<bool> {
         let mut last = None;
-        for digest in self.sources.variants().into_iter().filter_map(|variant| artifact.digest(variant)) {
-            let fetched = self.download(artifact, &digest, &location.to_string(), &|to| {
-                download::fetch_blob(location, &digest, to, self.watch)
+        for (_, pin) in self.sources.accepted(artifact) {
+            let fetched = self.download(artifact, pin, &location.to_string(), &|to| {
+                download::fetch_blob(location, pin, to, self.watch)
             });
             match fetched {
                 Ok(()) => return Ok(true),
@@ -186,8 +187,8 @@ impl Obtaining<'_> {
         let Some(url) = artifact.binary().and_then(|binary| binary.upstream_url.as_deref()) else {
             return Err(Error::permanent(format!("upstream has no single-file download of {artifact}")));
         };
-        let Some(digest) = artifact.upstream_sha256 else { return Err(unpinned(artifact)) };
-        let fetched = self.download(artifact, &digest, url, &|to| download::fetch_url(url, to, self.watch));
+        let Some(pin) = artifact.upstream_pins.first() else { return Err(unpinned(artifact)) };
+        let fetched = self.download(artifact, pin, url, &|to| download::fetch_url(url, pin.limit(), to, self.watch));
         fetched.map(|()| true)
     }
 
@@ -195,10 +196,11 @@ impl Obtaining<'_> {
     fn download(
         &self,
         artifact: &Artifact,
-        digest: &Digest,
+        pin: &Pin,
         from: &str,
         fetch: &dyn Fn(&Path) -> Result<Digest>,
     ) -> Result<()> {
+        let digest = &pin.sha256;
         let lock = KeyLock::acquire(self.cache.root(), &digest.to_string(), &artifact.to_string(), self.watch)?;
         if self.cache.find(digest, &mut |_| ())?.is_some() {
             return Ok(());
@@ -228,8 +230,8 @@ impl Obtaining<'_> {
                 if error.class() == Class::Interrupted {
                     return Err(error);
                 }
-                self.failures.entry(artifact.sha256).or_default().push((Source::Build.to_string(), error));
-                // One module that does not build stops a cluster; the minutes for the others would be lost on the person.
+                self.failures.entry(artifact.id()).or_default().push((Source::Build.to_string(), error));
+                // A cluster needs every module; the minutes for the others would be lost.
                 return Err(self.explain(artifact));
             }
         }
@@ -242,7 +244,8 @@ impl Obtaining<'_> {
         let lock = KeyLock::acquire(self.cache.root(), &key, module, self.watch)?;
         let mut missing = Vec::new();
         for (artifact, binary) in members {
-            if self.cache.find(&artifact.sha256, &mut |_| ())?.is_none() {
+            let is_here = |pin: &Pin| Ok(self.cache.find(&pin.sha256, &mut |_| ())?.is_some());
+            if !any(&artifact.pins, is_here)? {
                 missing.push((*artifact, *binary));
             }
         }
@@ -256,7 +259,7 @@ impl Obtaining<'_> {
         for (artifact, binary) in missing {
             let file = out.join(executable_name(&binary.package));
             let got = Digest::of_file(&file)?;
-            if got == artifact.sha256 {
+            if artifact.pins.iter().any(|pin| pin.sha256 == got) {
                 self.cache.adopt(&file, &got, artifact.mode())?;
             } else {
                 wrong = wrong.or_else(|| Some(not_reproduced(artifact, binary, &got, &log)));
@@ -277,7 +280,7 @@ impl Obtaining<'_> {
         let [variant] = *variants.into_iter().collect::<Vec<_>>() else {
             return Err(mixed(artifact, image));
         };
-        let Some(digest) = artifact.digest(variant) else { return Err(unpinned(artifact)) };
+        let Some(digest) = artifact.pins(variant).first().map(|pin| pin.sha256) else { return Err(unpinned(artifact)) };
         let lock = KeyLock::acquire(self.cache.root(), &digest.to_string(), &artifact.to_string(), self.watch)?;
         if self.cache.find(&digest, &mut |_| ())?.is_some() {
             return Ok(());
@@ -298,7 +301,7 @@ impl Obtaining<'_> {
 
     /// One error out of what every source said.
     fn explain(&mut self, artifact: &Artifact) -> Error {
-        let mut failures = self.failures.remove(&artifact.sha256).unwrap_or_default();
+        let mut failures = self.failures.remove(&artifact.id()).unwrap_or_default();
         let Some((source, last)) = failures.pop() else {
             return Error::config(format!("{artifact} is not in the cache, and no other source is allowed"))
                 .hint("add mirror, upstream or source to the artifact sources");
@@ -349,11 +352,39 @@ fn mixed(artifact: &Artifact, image: &Image) -> Error {
         .hint("name either upstream or source in the artifact sources")
 }
 
+fn any<T>(items: &[T], is: impl Fn(&T) -> Result<bool>) -> Result<bool> {
+    for item in items {
+        if is(item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What a build must be, what it is, and everything that has a say in that. With a C compiler, that is the machine's own part.
 fn not_reproduced(artifact: &Artifact, binary: &Binary, got: &Digest, log: &Path) -> Error {
-    Error::permanent(format!("the build of {artifact} is not the one that the lock file pins; it was refused"))
-        .evidence(format!("expected sha256 {}", artifact.sha256))
+    let mut error =
+        Error::permanent(format!("the build of {artifact} is not the one that the lock file pins; it was refused"));
+    for pin in &artifact.pins {
+        let with = match &pin.origin {
+            Origin::SourceBuild { c_toolchain: Some(with) } => format!(" built with {with}"),
+            _ => String::new(),
+        };
+        error = error.evidence(format!("expected sha256 {}{with}", pin.sha256));
+    }
+    error = error
         .evidence(format!("got      sha256 {got}"))
-        .evidence(format!("built with {}, go.mod of templates/artifacts/{}", binary.toolchain, binary.directory))
+        .evidence(format!("built with {}, go.mod of templates/artifacts/{}", binary.toolchain, binary.directory));
+    let Some(cgo) = &binary.cgo else {
+        return error
+            .evidence(format!("log: {}", log.display()))
+            .hint("turnup artifacts lock --write   (only if you changed the Go module or the flags on purpose)");
+    };
+    error
+        .evidence(format!("and here with {}", tools::describe_c_toolchain(&cgo.libraries)))
         .evidence(format!("log: {}", log.display()))
-        .hint("turnup artifacts lock --write   (only if you changed the Go module or the flags on purpose)")
+        .hint(
+            "take the project's own release, whose sha256 is pinned: turnup config set phase2.artifacts.upstream=y; or a mirror made \
+             where it could be built: phase2.artifacts.mirror; or accept this machine's build: turnup artifacts lock --write",
+        )
 }

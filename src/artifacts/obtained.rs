@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Artifact, Cache, Digest, Selection, Sources, Watch};
-use crate::document::Document;
+use super::{Artifact, Cache, Digest, Pin, Selection, Sources, Watch};
+use crate::document::{Document, Fields};
 use crate::{Error, Result};
 
 /// `outputs/artifacts.json`.
@@ -25,13 +25,32 @@ struct Item {
     version: String,
     sha256: Digest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     reference: Option<String>,
+}
+
+impl Item {
+    fn new(artifact: &Artifact, sha256: Digest, size: Option<u64>) -> Self {
+        let reference = artifact.image().map(|image| image.reference.clone());
+        Self { version: artifact.version.clone(), sha256, size, reference }
+    }
 }
 
 impl Document for Obtained {
     const SCHEMA: &'static str = "turnup.artifacts/1";
     const WHAT: &'static str = "the list of this cluster's artifacts";
     const REMEDY: &'static str = "remove the file; turnup bootstrap writes it anew";
+
+    fn fields() -> Fields {
+        Fields::new(&[
+            ("schema", "text"),
+            ("kubernetes", "semver"),
+            ("artifacts.*.version", "word"),
+            ("artifacts.*.sha256", "sha256"),
+            ("artifacts.*.reference", "word"),
+        ])
+    }
 }
 
 impl Obtained {
@@ -42,19 +61,24 @@ impl Obtained {
         let wanted: Vec<&Artifact> = selection.required().collect();
         let blobs = cache.ensure_all(wanted.iter().copied(), sources, watch)?;
         let items = wanted.iter().zip(blobs).map(|(artifact, blob)| {
-            let reference = artifact.image().map(|image| image.reference.clone());
-            (artifact.id(), Item { version: artifact.version.clone(), sha256: blob.digest, reference })
+            let size = fs_err::metadata(&blob.path)?.len();
+            Ok((artifact.id(), Item::new(artifact, blob.digest, Some(size))))
         });
-        let artifacts = items.collect();
+        let artifacts = items.collect::<Result<_>>()?;
         Ok(Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts })
     }
 
-    /// What the lock file pins, without looking whether it is here.
+    /// What will be obtained, as far as that can be known before: of the files that the lock file accepts the one that an earlier run
+    /// obtained, else the one in the cache, else our own build.
     #[must_use]
-    pub fn pinned(selection: &Selection) -> Self {
+    pub fn expected(selection: &Selection, sources: &Sources, known: Option<&Self>, cache: Option<&Cache>) -> Self {
         let items = selection.required().map(|artifact| {
-            let reference = artifact.image().map(|image| image.reference.clone());
-            (artifact.id(), Item { version: artifact.version.clone(), sha256: artifact.sha256, reference })
+            let accepted = || sources.accepted(artifact).into_iter().map(|(_, pin)| pin);
+            let before = known.and_then(|known| known.artifacts.get(&artifact.id())).map(|item| item.sha256);
+            let is_here = |pin: &&Pin| cache.is_some_and(|cache| cache.blob_path(&pin.sha256).is_file());
+            let pin = accepted().find(|pin| Some(pin.sha256) == before).or_else(|| accepted().find(is_here));
+            let pin = pin.unwrap_or(&artifact.pins[0]);
+            (artifact.id(), Item::new(artifact, pin.sha256, pin.size))
         });
         Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts: items.collect() }
     }
@@ -69,6 +93,11 @@ impl Obtained {
     /// The digest of an artifact by its id: `kubelet`, `image/etcd`.
     pub fn sha256(&self, id: &str) -> Result<String> {
         self.item(id).map(|item| item.sha256.to_string())
+    }
+
+    /// How many bytes an artifact has, when that is known.
+    pub fn size(&self, id: &str) -> Result<Option<u64>> {
+        self.item(id).map(|item| item.size)
     }
 
     /// The name of an image in containerd.
@@ -96,5 +125,18 @@ impl Obtained {
         let missing =
             || Error::permanent(format!("{id} is not among the artifacts of this cluster")).hint("turnup bootstrap");
         self.artifacts.get(id).ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        crate::document::hostile::try_every_text::<Obtained>(&serde_json::json!({
+            "schema": Obtained::SCHEMA, "kubernetes": "1.36.3",
+            "artifacts": {"image/etcd": {"version": "3.6.8", "sha256": "0".repeat(64), "reference": "registry.local/etcd:3.6.8"}},
+        }));
     }
 }

@@ -8,8 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::digest::Digest;
-use super::lock::{BinarySpec, Digests, ImageSpec, LOCK_FILE, Lock, Module};
+use super::lock::{BinarySpec, Cgo, ImageSpec, LOCK_FILE, Lock, Module, Pin, Pins};
 use crate::{Error, Result};
 
 /// An operating system and a processor as Go names them: `linux/amd64`.
@@ -65,7 +64,7 @@ impl<'de> Deserialize<'de> for Platform {
     }
 }
 
-/// Who compiled the bytes; each has its own digest.
+/// Who compiled the bytes; each has its own digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
@@ -84,10 +83,10 @@ pub struct Artifact {
     pub version: String,
     /// For which machines.
     pub platform: Platform,
-    /// The digest of our own build.
-    pub sha256: Digest,
-    /// The digest of what upstream compiled, when somebody has pinned it.
-    pub upstream_sha256: Option<Digest>,
+    /// What our own build may be, the preferred one first; never empty.
+    pub pins: Vec<Pin>,
+    /// What upstream's file may be; empty until it is pinned.
+    pub upstream_pins: Vec<Pin>,
     /// Fetched only when asked for by name.
     pub optional: bool,
     /// What it is.
@@ -116,8 +115,14 @@ pub struct Binary {
     pub package: String,
     /// The linker's flags.
     pub ldflags: String,
+    /// Further arguments of `go build`.
+    pub flags: Vec<String>,
+    /// The C part of the module, where it has one.
+    pub cgo: Option<Cgo>,
     /// Where upstream publishes the same command as one file.
     pub upstream_url: Option<String>,
+    /// Where upstream publishes the digest of that file.
+    pub upstream_checksums: Option<String>,
 }
 
 /// How an image is made.
@@ -164,12 +169,12 @@ impl Artifact {
         }
     }
 
-    /// What the bytes of this variant must be, when that is pinned.
+    /// What the file of this variant may be, the preferred one first; empty when it is not pinned.
     #[must_use]
-    pub const fn digest(&self, variant: Variant) -> Option<Digest> {
+    pub fn pins(&self, variant: Variant) -> &[Pin] {
         match variant {
-            Variant::Source => Some(self.sha256),
-            Variant::Upstream => self.upstream_sha256,
+            Variant::Source => &self.pins,
+            Variant::Upstream => &self.upstream_pins,
         }
     }
 
@@ -262,8 +267,8 @@ impl Resolving<'_> {
             name: name.into(),
             version: self.module.version.clone(),
             platform: self.platform.clone(),
-            sha256: self.find_digest(name, &spec.sha256)?,
-            upstream_sha256: upstream.and_then(|upstream| upstream.sha256.get(self.platform).copied().flatten()),
+            pins: self.find_pins(name, &spec.pins)?,
+            upstream_pins: upstream.map(|upstream| self.known_pins(&upstream.pins)).unwrap_or_default(),
             optional: spec.optional,
             kind: Kind::Binary(make_binary(self.lock, self.name, spec, self.platform)),
         })
@@ -279,21 +284,25 @@ impl Resolving<'_> {
             name: name.into(),
             version: self.module.version.clone(),
             platform: self.platform.clone(),
-            sha256: self.find_digest(&format!("image/{name}"), &spec.sha256)?,
-            upstream_sha256: spec.upstream_sha256.get(self.platform).copied().flatten(),
+            pins: self.find_pins(&format!("image/{name}"), &spec.pins)?,
+            upstream_pins: self.known_pins(&spec.upstream_pins),
             optional: false,
             kind: Kind::Image(make_image(spec, &self.module.version, binaries)),
         })
     }
 
-    fn find_digest(&self, id: &str, digests: &Digests) -> Result<Digest> {
+    fn known_pins(&self, pins: &Pins) -> Vec<Pin> {
+        pins.get(self.platform).cloned().unwrap_or_default()
+    }
+
+    fn find_pins(&self, id: &str, pins: &Pins) -> Result<Vec<Pin>> {
         let version = &self.module.version;
-        match digests.get(self.platform) {
-            Some(Some(digest)) => Ok(*digest),
-            Some(None) => Err(Error::config(format!("{id} {version} has no sha256 in {LOCK_FILE}"))
+        match pins.get(self.platform) {
+            Some(known) if !known.is_empty() => Ok(known.clone()),
+            Some(_) => Err(Error::config(format!("{id} {version} has no sha256 in {LOCK_FILE}"))
                 .hint(format!("turnup artifacts lock --write --kubernetes {}", self.kubernetes))),
             None => {
-                let known: Vec<String> = digests.keys().map(Platform::to_string).collect();
+                let known: Vec<String> = pins.keys().map(Platform::to_string).collect();
                 Err(Error::config(format!("{id} {version} is not in {LOCK_FILE} for {}", self.platform))
                     .evidence(format!("it is there for {}", known.join(", ")))
                     .hint(format!("on such a machine: turnup artifacts lock --write --kubernetes {}", self.kubernetes)))
@@ -303,7 +312,7 @@ impl Resolving<'_> {
 }
 
 pub(super) fn make_binary(lock: &Lock, module: &str, spec: &BinarySpec, platform: &Platform) -> Binary {
-    let Module { version, directory, ldflags, .. } = &lock.modules[module];
+    let Module { version, directory, ldflags, flags, cgo, .. } = &lock.modules[module];
     let fill = |text: &str| fill_template(text, version, platform);
     Binary {
         module: module.into(),
@@ -311,7 +320,10 @@ pub(super) fn make_binary(lock: &Lock, module: &str, spec: &BinarySpec, platform
         toolchain: lock.toolchain.clone(),
         package: spec.package.clone(),
         ldflags: fill(ldflags),
+        flags: flags.clone(),
+        cgo: cgo.clone(),
         upstream_url: spec.upstream.as_ref().map(|upstream| fill(&upstream.url)),
+        upstream_checksums: spec.upstream.as_ref().and_then(|upstream| upstream.checksums.as_deref()).map(fill),
     }
 }
 

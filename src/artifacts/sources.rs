@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::Variant;
+use super::lock::Pin;
+use super::{Artifact, Variant};
 use crate::{Error, Result};
 
 /// A place that serves files by digest: `<place>/sha256/<hex>`.
@@ -134,13 +135,20 @@ impl Sources {
         Ok(Self(sources))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Source> {
+    /// The sources in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Source> {
         self.0.iter()
+    }
+
+    /// The files that may stand for this artifact, the preferred one first.
+    pub(super) fn accepted<'a>(&self, artifact: &'a Artifact) -> Vec<(Variant, &'a Pin)> {
+        let of = |variant| artifact.pins(variant).iter().map(move |pin| (variant, pin));
+        self.variants().into_iter().flat_map(of).collect()
     }
 
     /// Whose builds are acceptable, the preferred one first. A list of mirrors
     /// alone accepts both: what is pinned is pinned.
-    pub(super) fn variants(&self) -> Vec<Variant> {
+    fn variants(&self) -> Vec<Variant> {
         let mut variants: Vec<Variant> = Vec::new();
         for source in &self.0 {
             match source {

@@ -98,7 +98,7 @@ impl Place {
         let cluster = Cluster::open(&self.settings, self.source.clone(), &self.path.join("state"))?;
         let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
         let obtained = Obtained::obtain(&Cache::open()?, &selection, &cluster.settings.sources, cx)?;
-        cluster.write_document(Obtained::FILE, &obtained, 0o644)?;
+        cluster.write_document(Obtained::FILE, &obtained, 0o600)?;
         Ok(Arc::new(cluster))
     }
 

@@ -1,22 +1,60 @@
-//! The step `access`: what nodes and the API server may do that RBAC's own objects do not say.
+//! The step `access`: what administrators, nodes and the API server may do that RBAC's own objects
+//! do not say.
+//!
+//! The administrator's rights are one of these role bindings. While it is missing, a credential of
+//! minutes that stands above RBAC applies them; nothing else here uses it.
 
-use crate::error::Result;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
 use crate::phase::{Action, Cx, Inputs, Proof};
 
+use super::api::Kubectl;
+use super::credentials::kubectl_above_rbac;
 use super::steps::{Node, kubectl};
 use super::{ban, belongings, user_data};
 
-/// Two that stand for all of the manifest: that of hosts, and that of whoever approves with what their kubelets serve.
-const ROLE_BINDINGS: [&str; 2] =
-    ["clusterrolebinding/turnup:node-bootstrapper", "clusterrolebinding/turnup:serving-approver"];
+/// Four that stand for all of the manifest: of administrators, of hosts that join, of the CSR
+/// approver, and of the health check.
+const BINDINGS: [&str; 4] = [
+    "clusterrolebinding/turnup:cluster-admins",
+    "clusterrolebinding/turnup:node-bootstrapper",
+    "clusterrolebinding/turnup:csr-approver",
+    "clusterrolebinding/turnup:healthcheck",
+];
+/// What earlier versions of turnup made. The first one let the API sign whatever the bearer of a
+/// token asked for.
+const RETIRED: [&str; 3] = [
+    "clusterrolebinding/turnup:node-autoapprove-bootstrap",
+    "clusterrolebinding/turnup:serving-approver",
+    "clusterrole/turnup:serving-approver",
+];
+/// Between two looks whether a new role binding counts.
+const PAUSE: Duration = Duration::from_millis(100);
 
-/// Joining, renewal, and calls to kubelets; the tokens of groups, and the rights of whoever approves with what their kubelets serve.
+/// Administrators, joining, renewal, and calls to kubelets; the tokens of node groups, and the rights of what runs
+/// on control-plane hosts.
 pub(super) struct Access(pub(super) Node);
 
 /// Whether an object is among these, one a line. kubectl names it with all of its kind.
 fn names(there: &str, object: &str) -> bool {
-    let name = object.trim_start_matches(|letter| letter != '/');
-    there.lines().any(|line| line.ends_with(name))
+    let (kind, name) = object.split_once('/').unwrap_or_default();
+    there
+        .lines()
+        .filter_map(|line| line.split_once('/'))
+        .any(|(found, line)| line == name && (found == kind || found.split('.').next() == Some(kind)))
+}
+
+/// Waits until the administrator's role binding counts: API servers learn of it by a watch.
+fn wait_for_rights(kubectl: &Kubectl, cx: &Cx) -> Result<()> {
+    while !kubectl.may_do_everything()? {
+        if cx.remaining() < Duration::from_secs(5) {
+            return Err(Error::transient("the API server does not heed the role binding turnup:cluster-admins")
+                .hint("turnup bootstrap"));
+        }
+        cx.sleep(PAUSE)?;
+    }
+    Ok(())
 }
 
 impl Action for Access {
@@ -31,18 +69,21 @@ impl Action for Access {
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
         let cluster = &self.0.cluster;
         let kubectl = kubectl(cluster)?;
-        let [binding, policy] = ban::OBJECTS;
-        let [hosts, approver] = ROLE_BINDINGS;
-        let there = kubectl.run(&["get", hosts, approver, binding, policy, "--ignore-not-found", "--output=name"]);
-        let there = there.unwrap_or_default();
-        if ROLE_BINDINGS.iter().any(|binding| !names(&there, binding)) {
+        let objects = BINDINGS.iter().chain(&ban::OBJECTS).chain(&RETIRED).copied();
+        let words = ["get"].into_iter().chain(objects).chain(["--ignore-not-found", "--output=name"]);
+        // Without the first of them the administrator may not even look.
+        let there = kubectl.run(&words.collect::<Vec<_>>()).unwrap_or_default();
+        if BINDINGS.iter().any(|binding| !names(&there, binding)) {
             return Ok(Proof::Gone("the role bindings are missing".into()));
+        }
+        if let Some(object) = RETIRED.iter().find(|object| names(&there, object)) {
+            return Ok(Proof::Gone(format!("{object} of an earlier turnup is there")));
         }
         if ban::OBJECTS.iter().any(|object| names(&there, object)) {
             return Ok(Proof::Gone("the ban of an unfinished turnup down counts".into()));
         }
         if let Some(group) = user_data::find_unregistered(cluster, &kubectl)? {
-            return Ok(Proof::Gone(format!("the token of the group {group} is not known")));
+            return Ok(Proof::Gone(format!("the API does not know the tokens of the group {group} as they are")));
         }
         Ok(Proof::Holds)
     }
@@ -51,7 +92,14 @@ impl Action for Access {
         let cluster = &self.0.cluster;
         let text = cluster.source.read_text("templates/bootstrap/access.yaml")?;
         let kubectl = kubectl(cluster)?.within(cx);
-        kubectl.apply(text)?;
+        if kubectl.may_do_everything()? {
+            kubectl.apply(text)?;
+        } else {
+            cx.progress("administrators have no rights yet: role bindings are applied by a credential of ten minutes");
+            kubectl_above_rbac(cluster, &self.0.handoff)?.within(cx).apply(text)?;
+            wait_for_rights(&kubectl, cx)?;
+        }
+        kubectl.run(&["delete"].into_iter().chain(RETIRED).chain(["--ignore-not-found"]).collect::<Vec<_>>())?;
         ban::lift(&kubectl, cx)?;
         belongings::forget_left(cluster)?;
         user_data::register_tokens(cluster, &kubectl)

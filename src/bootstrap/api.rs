@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::{Class, Context as _, Error, Result};
-use crate::exec::Run;
+use crate::exec::{MemoryFile, Run};
 use crate::phase::Cx;
 
 /// Where the administrator's kubeconfig lies below the cluster's directory.
@@ -17,6 +17,8 @@ pub const KUBECONFIG: &str = "kubeconfig";
 pub struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
+    /// What the kubeconfig's path leads to where that is no file of a disk.
+    _held: Option<MemoryFile>,
     log: Option<PathBuf>,
     deadline: Option<Instant>,
 }
@@ -28,7 +30,13 @@ impl Kubectl {
     /// `program` is the artifact; `kubeconfig` the file to use.
     #[must_use]
     pub fn new(program: PathBuf, kubeconfig: PathBuf) -> Self {
-        Self { program, kubeconfig, log: None, deadline: None }
+        Self { program, kubeconfig, _held: None, log: None, deadline: None }
+    }
+
+    /// With a kubeconfig that is gone with the last clone of this.
+    pub(super) fn in_memory(program: PathBuf, kubeconfig: MemoryFile) -> Self {
+        let path = kubeconfig.path();
+        Self { _held: Some(kubeconfig), ..Self::new(program, path) }
     }
 
     /// For a step: appends every call and its output to the step's log, and ends with the step's time.
@@ -81,6 +89,23 @@ impl Kubectl {
         serde_json::from_str(&self.run(&all)?).context("kubectl get did not print JSON")
     }
 
+    /// Whether the API server would let this user do anything at all.
+    pub(super) fn may_do_everything(&self) -> Result<bool> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {"verb": "*", "group": "*", "resource": "*"}},
+        });
+        // To validate, kubectl would look for what a user without rights may not see.
+        let args = ["create", "--validate=false", "--output=json", "--filename=-"];
+        let answer = match self.run_with(&args, review.to_string()) {
+            // Even this question is a right, which every user has by Kubernetes' own role bindings.
+            Err(error) if is_refused(error.evidence_lines()) => return Ok(false),
+            answer => answer?,
+        };
+        let answer: Value = serde_json::from_str(&answer).context("kubectl create did not print JSON")?;
+        Ok(answer["status"]["allowed"] == true)
+    }
+
     /// Whether the API server says that it is ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -126,6 +151,11 @@ const PASSING: [&str; 18] = [
 /// What it says when certificates are of another time: those of turnup are new, so a clock is wrong.
 const CLOCK: [&str; 2] = ["certificate has expired or is not yet valid", "certificate is not valid yet"];
 
+/// Whether RBAC refused the user; admission control has other words.
+fn is_refused(lines: &[String]) -> bool {
+    lines.iter().any(|line| line.contains("is forbidden: User ") && line.contains(" cannot "))
+}
+
 /// The class of a failure and the way out of it, by kubectl's own words.
 fn classify(error: Error, kubeconfig: &Path) -> Error {
     if error.class() != Class::Permanent {
@@ -144,6 +174,9 @@ fn classify(error: Error, kubeconfig: &Path) -> Error {
     if says(&UNUSABLE) {
         let message = format!("the kubeconfig {} is damaged or of another cluster", kubeconfig.display());
         return lines.iter().fold(Error::person(message), Error::evidence).hint("turnup kubeconfig (writes it anew)");
+    }
+    if is_refused(&lines) {
+        return error.hint("turnup bootstrap (restores the role binding turnup:cluster-admins)");
     }
     if says(&PASSING) {
         // What is tried again is told in one line, and kubectl's last one is the cause.

@@ -4,6 +4,7 @@
 //! Reads the files that the configuration names; asks no host.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,18 +14,20 @@ use crate::cluster::Cluster;
 use crate::cluster::assets::{FileAsset, Hook, When, is_meant};
 use crate::config::parse_duration;
 use crate::error::{Error, Result};
+use crate::input;
 use crate::node::complete::{Complete, Content, File, Unit};
 use crate::node::unit_file;
 use crate::provision::Role;
 use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
 
+use super::kubelet::UNIT_MODE;
 use super::outfit::Seat;
 use super::template;
 
 const FILES: &str = "phase2.host.file_assets";
 const HOOKS: &str = "phase2.host.hooks";
 /// What is larger has no place in a text that a person reads.
-const LARGEST: usize = 1 << 20;
+const LARGEST: u64 = 1 << 20;
 /// Permission bits of a file of which nothing else is said: as kops has them.
 const MODE: u32 = 0o440;
 /// How long a program may take of which nothing else is said: less than the step that waits for it.
@@ -138,16 +141,14 @@ fn content_of(bytes: &[u8]) -> Content {
 
 fn read(cluster: &Cluster, setting: &str, name: &str, file: &str) -> Result<Vec<u8>> {
     let path = cluster.work_dir.join(Path::new(file));
-    let bytes = fs_err::read(&path).map_err(|error| {
+    input::read(&path, LARGEST).map_err(|error| {
         let message = format!("{setting}: {name}: {} cannot be read", path.display());
-        Error::config(message).source(error).hint("turnup config check")
-    })?;
-    if bytes.len() > LARGEST {
-        let message =
-            format!("{setting}: {name}: {file} has {} bytes, and at most {LARGEST} can go along", bytes.len());
-        return Err(Error::config(message).hint("give a url and a sha256 in place of the file: hosts fetch it then"));
-    }
-    Ok(bytes)
+        let hint = match error.kind() {
+            ErrorKind::FileTooLarge => "give a url and a sha256 in place of the file: hosts fetch it then",
+            _ => "turnup config check",
+        };
+        Error::config(message).source(error).hint(hint)
+    })
 }
 
 fn unit_of(cluster: &Cluster, hook: &Hook) -> Result<Unit> {
@@ -158,7 +159,8 @@ fn unit_of(cluster: &Cluster, hook: &Hook) -> Result<Unit> {
         }
         None => render_unit(cluster, hook)?,
     };
-    Ok(Unit { name: format!("turnup-hook-{}.service", hook.name), text, restart_on: Vec::new() })
+    let name = format!("turnup-hook-{}.service", hook.name);
+    Ok(Unit { name, text, mode: UNIT_MODE, restart_on: Vec::new(), reloads: false })
 }
 
 fn render_unit(cluster: &Cluster, hook: &Hook) -> Result<String> {
@@ -231,7 +233,7 @@ mod tests {
     }
 
     fn host(role: &str) -> Host {
-        let ssh = json!({"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"});
+        let ssh = json!({"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"});
         let host = json!({"name": "a", "role": role, "address": "192.0.2.1", "instance": "1", "ssh": ssh});
         serde_json::from_value(host).unwrap()
     }
@@ -242,7 +244,7 @@ mod tests {
     }
 
     fn unit(name: &str, text: &str) -> Unit {
-        Unit { name: name.into(), text: text.into(), restart_on: Vec::new() }
+        Unit { name: name.into(), text: text.into(), mode: UNIT_MODE, restart_on: Vec::new(), reloads: false }
     }
 
     /// turnup's own as they name each other.
@@ -335,11 +337,16 @@ mod tests {
         };
         fs_err::write(dir.path().join("text"), "a\nb").unwrap();
         fs_err::write(dir.path().join("bytes"), [0xff, 0x00]).unwrap();
-        fs_err::write(dir.path().join("large"), vec![b'a'; LARGEST + 1]).unwrap();
+        let large = fs_err::File::create(dir.path().join("large")).unwrap();
+        large.set_len(LARGEST + 1).unwrap();
         assert_eq!(content("text").unwrap(), Content::Text("a\nb".into()));
         assert_eq!(content("bytes").unwrap(), Content::Base64("/wA=".into()));
-        let error = content("large").unwrap_err();
-        assert!(error.message().contains("has 1048577 bytes, and at most 1048576 can go along"), "{}", error.message());
+        let error = content("large").unwrap_err().render();
+        assert!(error.contains("large: it has 1048577 bytes, and at most 1 MiB are read"), "{error}");
+        assert!(error.contains("next: give a url and a sha256"), "{error}");
+        // A device has no size and no end: what it is is asked before it is read.
+        let error = content("/dev/zero").unwrap_err().render();
+        assert!(error.contains("/dev/zero: it is a character device, and only a regular file is read"), "{error}");
         assert!(content("missing").unwrap_err().message().contains("cannot be read"));
     }
 

@@ -17,7 +17,8 @@ use crate::provision::Handoff;
 
 use super::api::{KUBECONFIG, Kubectl};
 use super::ban;
-use super::steps::{kubectl, write_kubeconfig};
+use super::credentials::write_kubeconfig;
+use super::steps::kubectl;
 
 /// Targets without a cloud in which something could be left.
 const WITHOUT_CLOUD: [&str; 2] = ["local", "baremetal"];

@@ -2,33 +2,32 @@
 //!
 //! The result is a pure function of its inputs: the same inputs give the same bytes. It writes nothing and asks no host.
 
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
-use zeroize::Zeroizing;
+use serde_json::Value;
 
 use crate::artifacts::Obtained;
-use crate::change;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::node::Facts;
-use crate::node::complete::{Complete, Content, Directory, File, Health, User};
+use crate::node::boot::TURNUP;
+use crate::node::complete::{Complete, Content, Health};
+use crate::node::facts::CLIENT_CERTIFICATE;
+use crate::node::{layout, yaml};
 use crate::provision::{Handoff, Host, Role};
 
 use super::assets::Assets;
-use super::control_plane::{self, ControlPlane, ETCD_DIR, ETCD_USER};
+use super::contents::{ComponentFiles, Contents, Secrets};
+use super::control_plane::{self, API_SERVER, CONTROLLER_MANAGER, ControlPlane, ETCD, SCHEDULER};
+use super::csr_approver::{self, Policy};
+use super::firewall::Neighbors;
+use super::healthcheck;
 use super::kubeconfig::{self, Identity};
-use super::kubelet::{self, Agents};
+use super::kubelet::Agents;
 use super::members::Members;
 use super::outfit::{Group, Outfit, Seat, node_directories};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
-use super::serving::{self, Reserved};
 use super::user_data;
-
-/// Secrets of a node by name.
-pub type Secrets = BTreeMap<String, Zeroizing<String>>;
 
 /// Where a node's complete configuration lies below the cluster's directory.
 #[must_use]
@@ -58,8 +57,9 @@ impl Completion<'_> {
             Leaf::client("controller-manager", cluster, "system:kube-controller-manager", None),
             Leaf::client("scheduler", cluster, "system:kube-scheduler", None),
         ];
-        if user_data::has_comers(self.cluster)? {
-            leaves.push(Leaf::client(serving::APPROVER, cluster, serving::APPROVER_USER, None));
+        leaves.push(Leaf::client(healthcheck::NAME, cluster, healthcheck::USER, None));
+        if user_data::has_node_groups(self.cluster)? {
+            leaves.push(Leaf::client(csr_approver::NAME, cluster, csr_approver::USER, None));
         }
         for host in self.handoff.control_planes() {
             let name = &host.name;
@@ -91,12 +91,13 @@ impl Completion<'_> {
         let address = host.address.to_string();
         let outfit = self.outfit(Seat::of_host(host, &address), facts)?;
         let agents = outfit.agents()?;
-        let mut files = Contents { pki: Pki::new(&self.cluster.store), list: Vec::new(), secrets: Secrets::new() };
+        let mut files = Contents::new(Pki::new(&self.cluster.store));
         self.node_files(host, &agents, &mut files)?;
         let mut users = Vec::new();
         let mut health = Vec::new();
         if host.role == Role::ControlPlane {
-            users.push(User { name: "etcd".into(), id: ETCD_USER });
+            users = control_plane::users(&self.cluster.settings);
+            users.push(healthcheck::system_user());
             self.control_plane_files(host, &mut files)?;
             let (name, url) = ("etcd healthy".into(), "http://127.0.0.1:2381/health".into());
             health.push(Health { name, url, pod: "kube-system_etcd-".into() });
@@ -104,8 +105,12 @@ impl Completion<'_> {
         let machine = outfit.machine()?;
         let mut all = machine.files;
         all.extend(files.list);
+        all.extend(outfit.firewall_file()?);
         let mut dirs = machine.directories;
-        dirs.extend(directories(host));
+        dirs.extend(node_directories());
+        if host.role == Role::ControlPlane {
+            dirs.extend(control_plane::directories(host, &self.cluster.settings));
+        }
         let (mounts, units) = (outfit.mounts(&files.pki.text("etcd-ca", "crt")?), outfit.units(&agents)?);
         let complete = Complete { users, mounts, directories: dirs, files: all, units, health, ..machine };
         outfit.require_own_places(&complete)?;
@@ -123,9 +128,10 @@ impl Completion<'_> {
         let has_workers = come_alone || self.handoff.hosts.iter().any(|host| host.role == Role::Worker);
         let api_here = self.find_api_here(seat.role);
         let assets = Assets::find(self.cluster, &seat)?;
-        let approver = Reserved::list_for(seat.role, self.cluster, self.handoff)?;
+        let approver = Policy::find(seat.role, self.cluster, self.handoff)?;
         let (cluster, artifacts) = (self.cluster, self.artifacts);
-        Ok(Outfit { cluster, artifacts, seat, facts, has_workers, api_here, assets, approver })
+        let neighbors = Neighbors::of(self.handoff);
+        Ok(Outfit { cluster, artifacts, seat, facts, has_workers, api_here, assets, neighbors, approver })
     }
 
     /// Where one of several control-plane hosts is to find its own API server: at the address before all of them. A name may stand for
@@ -140,19 +146,17 @@ impl Completion<'_> {
     }
 
     fn node_files(&self, host: &Host, agents: &Agents<'_>, files: &mut Contents<'_>) -> Result<()> {
-        files.public("/etc/kubernetes/pki/ca.crt", "ca.crt")?;
+        files.public(layout::CA, "ca.crt")?;
         files.public("/etc/kubernetes/pki/kubelet.crt", &format!("kubelet-{}.crt", host.name))?;
         files.key("/etc/kubernetes/pki/kubelet.key", &format!("kubelet-{}.key", host.name), 0)?;
-        files.text(kubelet::CONFIG, agents.kubelet_config()?);
+        files.yaml(layout::KUBELET_CONFIG, agents.kubelet_config()?);
         if host.role == Role::ControlPlane {
-            let authority = files.pki.text("ca", "crt")?;
-            let identity = Identity::File(crate::node::facts::CLIENT_CERTIFICATE);
-            let name = &self.cluster.settings.name;
-            let server = format!("https://127.0.0.1:{}", self.cluster.settings.api_port);
-            files.text(kubelet::KUBECONFIG, kubeconfig::render(name, &server, &authority, "kubelet", &identity));
+            let identity = Identity::Files { certificate: CLIENT_CERTIFICATE, key: CLIENT_CERTIFICATE };
+            let config = self.local_kubeconfig("kubelet", &identity, files)?;
+            files.yaml(layout::KUBELET_KUBECONFIG, config);
             let file = format!("kubelet-client-{}", host.name);
             let both = files.pki.text(&file, "crt")? + &files.pki.text(&file, "key")?;
-            files.secret(crate::node::facts::CLIENT_CERTIFICATE, &file, both, 0);
+            files.secret(CLIENT_CERTIFICATE, &file, both, 0);
             if let Some(file) = files.list.last_mut() {
                 file.initial = true;
             }
@@ -161,53 +165,86 @@ impl Completion<'_> {
     }
 
     fn control_plane_files(&self, host: &Host, files: &mut Contents<'_>) -> Result<()> {
-        const PKI: &str = "/etc/kubernetes/pki";
-        for name in ["apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client"] {
-            files.pair(&format!("{PKI}/{name}"), name, 0)?;
-        }
-        files.pair(&format!("{PKI}/apiserver"), &format!("apiserver-{}", host.name), 0)?;
-        files.key(&format!("{PKI}/ca.key"), "ca.key", 0)?;
-        files.key(&format!("{PKI}/sa.key"), "sa.key", 0)?;
-        files.public(&format!("{PKI}/sa.pub"), "sa.pub")?;
-        files.public(&format!("{PKI}/front-proxy-ca.crt"), "front-proxy-ca.crt")?;
-        files.public(&format!("{PKI}/etcd/ca.crt"), "etcd-ca.crt")?;
-        for name in ["server", "peer"] {
-            files.pair(&format!("{PKI}/etcd/{name}"), &format!("etcd-{name}-{}", host.name), ETCD_USER)?;
-        }
-        self.component_kubeconfigs(files)?;
-        let reference = |name: &str| self.reference(name);
         let settings = &self.cluster.settings;
         let members = Members::read(self.cluster, self.handoff)?;
+        let reference = |name: &str| self.reference(name);
         let control_plane = ControlPlane { settings, host, member: members.get(&host.name)?, image: &reference };
-        for (path, text) in control_plane.files() {
-            files.text(path, text);
-        }
-        if settings.audit {
-            let policy = self.cluster.source.read_text("templates/bootstrap/audit-policy.json")?;
-            files.text("/etc/kubernetes/config/audit-policy.json", policy);
-        }
-        if settings.encryption_at_rest {
-            let text = encryption_configuration(&files.pki.text("encryption", "key")?);
-            files.secret("/etc/kubernetes/config/encryption.json", "encryption.json", text, 0);
-        }
+        let etcd = &mut files.of(&ETCD, settings);
+        etcd.public("ca.crt", "etcd-ca.crt")?;
+        etcd.pair("server", &format!("etcd-server-{}", host.name))?;
+        etcd.pair("peer", &format!("etcd-peer-{}", host.name))?;
+        self.api_server_files(&control_plane, &mut files.of(&API_SERVER, settings))?;
+        let manager = &mut files.of(&CONTROLLER_MANAGER, settings);
+        manager.pair("ca", "ca")?;
+        manager.public("front-proxy-ca.crt", "front-proxy-ca.crt")?;
+        manager.key("sa.key", "sa.key")?;
+        self.client_files("controller-manager", manager)?;
+        self.client_files("scheduler", &mut files.of(&SCHEDULER, settings))?;
+        files.public(healthcheck::CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
+        files.key(healthcheck::KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
+        self.root_kubeconfigs(host, files)?;
         for pod in control_plane.static_pods()? {
-            files.text(&pod.path(), pod.render());
+            files.yaml(&pod.path(), pod.manifest());
         }
         Ok(())
     }
 
-    fn component_kubeconfigs(&self, files: &mut Contents<'_>) -> Result<()> {
-        let authority = files.pki.text("ca", "crt")?;
-        let approver = user_data::has_comers(self.cluster)?.then_some(serving::APPROVER);
-        for name in ["controller-manager", "scheduler"].into_iter().chain(approver) {
-            let certificate = files.pki.text(name, "crt")?;
-            let key = Zeroizing::new(files.pki.text(name, "key")?);
-            let identity = Identity::Embedded { certificate: &certificate, key: &key };
-            let server = format!("https://127.0.0.1:{}", self.cluster.settings.api_port);
-            let text = kubeconfig::render(&self.cluster.settings.name, &server, &authority, name, &identity);
-            files.secret(&format!("/etc/kubernetes/{name}.json"), &format!("{name}.json"), text, 0);
+    fn api_server_files(&self, control_plane: &ControlPlane<'_>, own: &mut ComponentFiles<'_, '_>) -> Result<()> {
+        for name in ["ca.crt", "etcd-ca.crt", "front-proxy-ca.crt", "sa.pub"] {
+            own.public(name, name)?;
+        }
+        own.key("sa.key", "sa.key")?;
+        own.pair("server", &format!("apiserver-{}", control_plane.host.name))?;
+        own.pair("kubelet-client", "apiserver-kubelet-client")?;
+        own.pair("etcd-client", "apiserver-etcd-client")?;
+        own.pair("front-proxy-client", "front-proxy-client")?;
+        for (name, value) in control_plane.files() {
+            own.push(name, Content::Yaml(value));
+        }
+        let settings = control_plane.settings;
+        if settings.audit {
+            let policy = self.cluster.source.read_text("templates/bootstrap/audit-policy.yaml")?;
+            own.push("audit-policy.yaml", Content::Text(policy));
+        }
+        if settings.encryption_at_rest {
+            let text = encryption_configuration(&own.all.pki.text("encryption", "key")?);
+            own.secret("encryption.yaml", text);
         }
         Ok(())
+    }
+
+    /// The client certificate and kubeconfig of a component. The kubeconfig exists twice: in the
+    /// component's directory, and for root at the path that kubeadm uses.
+    fn client_files(&self, name: &str, own: &mut ComponentFiles<'_, '_>) -> Result<()> {
+        own.pair("client", name)?;
+        let (certificate, key) = (&own.component.file("client.crt"), &own.component.file("client.key"));
+        let config = self.local_kubeconfig(name, &Identity::Files { certificate, key }, own.all)?;
+        own.push(control_plane::KUBECONFIG, Content::Yaml(config.clone()));
+        own.all.yaml(&layout::kubeconfig(name), config);
+        Ok(())
+    }
+
+    /// The kubeconfigs that only root reads: `admin.conf`, whose certificate lives an hour, and the
+    /// approver's.
+    fn root_kubeconfigs(&self, host: &Host, files: &mut Contents<'_>) -> Result<()> {
+        let user = format!("--user=root@{}", host.name);
+        let identity = Identity::Program(&[TURNUP, "node", "credential", &user]);
+        let config = self.local_kubeconfig("root", &identity, files)?;
+        files.yaml(&layout::kubeconfig("admin"), config);
+        if user_data::has_node_groups(self.cluster)? {
+            let name = csr_approver::NAME;
+            let (certificate, key) = (&files.pki.text(name, "crt")?, &files.pki.text(name, "key")?);
+            let config = self.local_kubeconfig(name, &Identity::Embedded { certificate, key }, files)?;
+            files.secret(&layout::kubeconfig(name), &format!("{name}.conf"), yaml::render(&config), 0);
+        }
+        Ok(())
+    }
+
+    /// A kubeconfig for a client on the API server's own host.
+    fn local_kubeconfig(&self, user: &str, identity: &Identity<'_>, files: &Contents<'_>) -> Result<Value> {
+        let settings = &self.cluster.settings;
+        let server = format!("https://127.0.0.1:{}", settings.api_port);
+        Ok(kubeconfig::config(&settings.name, &server, &files.pki.text("ca", "crt")?, user, identity))
     }
 }
 
@@ -221,71 +258,8 @@ fn encryption_configuration(key: &str) -> String {
             {"identity": {}},
         ]}],
     });
-    format!("{config:#}\n")
+    yaml::render(&config)
 }
-
-fn directories(host: &Host) -> Vec<Directory> {
-    let directory = |path: &str, mode, owner| Directory { path: path.into(), mode, owner };
-    let mut all = node_directories();
-    if host.role == Role::ControlPlane {
-        all.push(directory("/etc/kubernetes/config", 0o700, 0));
-        all.push(directory("/etc/kubernetes/pki/etcd", 0o755, 0));
-        // The root of a disk is made what it should be when it is mounted.
-        if host.etcd_disk().is_none() {
-            all.push(directory(ETCD_DIR, 0o700, ETCD_USER));
-        }
-        all.push(directory("/var/log/kubernetes", 0o700, 0));
-    }
-    all
-}
-
-struct Contents<'a> {
-    pki: Pki<'a>,
-    list: Vec<File>,
-    secrets: Secrets,
-}
-
-impl Contents<'_> {
-    fn text(&mut self, path: &str, text: String) {
-        self.push(path, 0o600, 0, Content::Text(text));
-    }
-
-    /// A file of `pki/` that everybody may read.
-    fn public(&mut self, path: &str, file: &str) -> Result<()> {
-        let (name, ending) = file.rsplit_once('.').unwrap_or((file, ""));
-        let text = self.pki.text(name, ending)?;
-        self.push(path, 0o644, 0, Content::Text(text));
-        Ok(())
-    }
-
-    /// A private key of `pki/`.
-    fn key(&mut self, path: &str, file: &str, owner: u32) -> Result<()> {
-        let (name, ending) = file.rsplit_once('.').unwrap_or((file, ""));
-        let text = self.pki.text(name, ending)?;
-        self.secret(path, file, text, owner);
-        Ok(())
-    }
-
-    /// A certificate and its key, from `pki/` to where the path says, without their endings.
-    fn pair(&mut self, path: &str, name: &str, owner: u32) -> Result<()> {
-        self.public(&format!("{path}.crt"), &format!("{name}.crt"))?;
-        self.key(&format!("{path}.key"), &format!("{name}.key"), owner)
-    }
-
-    fn secret(&mut self, path: &str, name: &str, text: String, owner: u32) {
-        // What is not known yet has no digest.
-        let sha256 = if change::is_unknown(&text) { text.clone() } else { hex::encode(Sha256::digest(&text)) };
-        self.secrets.insert(name.to_owned(), Zeroizing::new(text));
-        self.push(path, 0o600, owner, Content::Secret { name: name.to_owned(), sha256 });
-    }
-
-    fn push(&mut self, path: &str, mode: u32, owner: u32, content: Content) {
-        self.list.push(File::new(path, mode, owner, content));
-    }
-}
-
-/// How long a worker's join token is valid (security defaults).
-pub(super) const TOKEN_LIFE: Duration = Duration::from_mins(30);
 
 #[cfg(test)]
 mod tests {
@@ -293,20 +267,22 @@ mod tests {
     #![expect(clippy::format_push_string, reason = "a test may be slow and plain")]
     #![expect(clippy::case_sensitive_file_extension_comparisons, reason = "the endings are our own")]
 
+    use serde_json::json;
+
     use super::*;
-    use crate::artifacts::{Lock, Obtained};
+    use crate::artifacts::{Lock, Obtained, Sources};
     use crate::config::{Settings, TreeSource};
     use crate::document::Document as _;
-    use crate::node::complete::{API_UNIT, SERVING_UNIT};
+    use crate::node::complete::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
 
     const HANDOFF: &str = r#"{
         "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
         "api": {"host": "10.117.0.10", "port": 6443},
         "hosts": [
             {"name": "cp", "role": "control-plane", "address": "10.117.0.10", "instance": "a",
-             "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}, "blobs": "/var/cache/turnup/blobs"},
+             "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}, "blobs": "/var/cache/turnup/blobs"},
             {"name": "w0", "role": "worker", "address": "10.117.0.20", "instance": "b",
-             "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}
+             "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
         ]}"#;
 
     fn facts() -> Facts {
@@ -320,6 +296,7 @@ mod tests {
             lowers_oom_score: true,
             joined: false,
             resolv_conf: "/etc/resolv.conf".into(),
+            client: None,
             memory_mib: 4096,
             cpus: 2,
         }
@@ -332,7 +309,10 @@ mod tests {
         settings.set_all(changes).unwrap();
         let cluster = Cluster::open(&settings, source, dir.path()).unwrap();
         let handoff = Handoff::parse("test", HANDOFF).unwrap();
-        let artifacts = Obtained::pinned(&Lock::embedded().unwrap().select("1.36.3").unwrap());
+        let artifacts = {
+            let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+            Obtained::expected(&selection, &Sources::default(), None, None)
+        };
         let completion = Completion { cluster: &cluster, handoff: &handoff, artifacts: &artifacts };
         let pki = Pki::new(&cluster.store);
         for authority in Authority::ALL {
@@ -346,12 +326,23 @@ mod tests {
         act(&completion)
     }
 
-    fn text_of<'c>(complete: &'c Complete, path: &str) -> &'c str {
+    fn text_of(complete: &Complete, path: &str) -> String {
         let file = complete.files.iter().find(|file| file.path == path).unwrap();
         match &file.content {
-            Content::Text(text) => text,
+            Content::Text(text) => text.clone(),
+            Content::Yaml(value) => yaml::render(value),
             other => panic!("{path} is {other:?}"),
         }
+    }
+
+    /// A kubeconfig with another text in the place of the authority, which each run makes for itself.
+    fn without_authority(yaml: &str) -> String {
+        const FIELD: &str = "certificate-authority-data: ";
+        let line = |line: &str| match line.split_once(FIELD) {
+            Some((indent, _)) => format!("{indent}{FIELD}(authority)\n"),
+            None => format!("{line}\n"),
+        };
+        yaml.lines().map(line).collect()
     }
 
     #[test]
@@ -362,7 +353,7 @@ mod tests {
             for file in &complete.files {
                 let content = match &file.content {
                     Content::Text(_) if file.path.ends_with(".crt") || file.path.ends_with(".pub") => "(certificate)\n",
-                    Content::Text(_) if file.path.ends_with("kubelet-kubeconfig.json") => "(kubeconfig)\n",
+                    Content::Yaml(value) => &without_authority(&yaml::render(value)),
                     Content::Text(text) => text,
                     Content::Secret { name, .. } => &format!("(secret {name})\n"),
                     other => panic!("{} is {other:?}", file.path),
@@ -372,7 +363,7 @@ mod tests {
             for unit in &complete.units {
                 text += &format!("--- unit {}\n{}", unit.name, unit.text);
             }
-            insta::assert_snapshot!(text);
+            insta::assert_snapshot!(text.replace(completion.cluster.version(), "(the sha256 of turnup)"));
         });
     }
 
@@ -392,14 +383,18 @@ mod tests {
                 text += &format!("--- unit {}\n{}", unit.name, unit.text);
             }
             for path in with.files.iter().filter(|file| !without.files.contains(file)).map(|file| &file.path) {
-                let lines = text_of(&with, path).lines().filter(|line| line.contains("etcd-disk"));
+                let text_of = text_of(&with, path);
+                let lines = text_of.lines().filter(|line| line.contains("etcd-disk"));
                 text += &format!("--- file {path}\n{}\n", lines.collect::<Vec<_>>().join("\n"));
             }
             let gone = without.directories.iter().filter(|directory| !with.directories.contains(directory));
             text += &format!("without {gone:?}\n", gone = gone.map(|gone| &gone.path).collect::<Vec<_>>());
             insta::assert_snapshot!(text);
             let names: Vec<&str> = with.units.iter().map(|unit| unit.name.as_str()).collect();
-            assert_eq!(names, ["containerd.service", "turnup-mounts.service", "kubelet.service"]);
+            assert_eq!(
+                names,
+                ["containerd.service", FIREWALL_UNIT, "turnup-mounts.service", HEALTHCHECK_UNIT, "kubelet.service"]
+            );
         });
     }
 
@@ -422,19 +417,20 @@ mod tests {
             }
             let units = names(&several, 0);
             let order: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
-            assert_eq!(order, ["containerd.service", API_UNIT, "kubelet.service"]);
-            insta::assert_snapshot!(units[1].text);
+            assert_eq!(order, ["containerd.service", FIREWALL_UNIT, API_UNIT, HEALTHCHECK_UNIT, "kubelet.service"]);
+            insta::assert_snapshot!(units[2].text);
             handoff.api.internal_host = Some("api.example.com".into());
             let by_name = Completion { handoff: &handoff, ..*completion };
-            assert_eq!(names(&by_name, 0).len(), 2);
+            assert_eq!(names(&by_name, 0).len(), 4);
         });
     }
 
     #[test]
-    fn where_hosts_come_by_themselves_the_control_plane_approves_what_they_serve_with() {
+    fn where_hosts_join_by_themselves_the_control_plane_approves_their_requests() {
         with_completion(&[], |completion| {
             let (without, _) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
-            super::super::token::ensure_for_group(&completion.cluster.store, "pool", Duration::from_hours(1)).unwrap();
+            let (store, life) = (&completion.cluster.store, std::time::Duration::from_hours(1));
+            super::super::group_tokens::ensure(store, ("pool", "pool-"), life, |_| Ok(())).unwrap();
             let pki = Pki::new(&completion.cluster.store);
             for leaf in completion.leaves().unwrap() {
                 pki.ensure_leaf(&leaf).unwrap();
@@ -442,18 +438,89 @@ mod tests {
             let (with, secrets) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
             let new: Vec<&str> =
                 with.units.iter().filter(|unit| !without.units.contains(unit)).map(|unit| &*unit.name).collect();
-            assert_eq!(new, [SERVING_UNIT]);
-            assert_eq!(with.units.last().unwrap().name, SERVING_UNIT, "after kubelet");
+            assert_eq!(new, [CSR_APPROVER_UNIT]);
+            assert_eq!(with.units.last().unwrap().name, CSR_APPROVER_UNIT, "after kubelet");
             let version = completion.cluster.version();
             insta::assert_snapshot!(with.units.last().unwrap().text.replace(version, "(the sha256 of turnup)"));
             let new: Vec<&File> = with.files.iter().filter(|file| !without.files.contains(file)).collect();
-            assert_eq!((new.len(), &*new[0].path, new[0].mode), (1, "/etc/kubernetes/serving-approver.json", 0o600));
-            assert!(secrets["serving-approver.json"].contains("https://127.0.0.1:6443"), "the API server beside it");
+            assert_eq!((new.len(), &*new[0].path, new[0].mode), (1, "/etc/kubernetes/csr-approver.conf", 0o600));
+            assert!(secrets["csr-approver.conf"].contains("https://127.0.0.1:6443"), "the API server beside it");
             let new: Vec<&str> =
                 with.binaries.iter().filter(|one| !without.binaries.contains(one)).map(|one| &*one.path).collect();
-            assert_eq!(new, ["/opt/turnup/bin/kubectl"]);
+            assert_eq!(new, [""; 0], "kubectl is there for people as well");
             let (worker, _) = completion.complete(&completion.handoff.hosts[1], &facts()).unwrap();
-            assert!(!serde_json::to_string(&worker).unwrap().contains("serving-approver"));
+            assert!(!serde_json::to_string(&worker).unwrap().contains("csr-approver"));
+        });
+    }
+
+    #[test]
+    fn each_component_runs_as_its_own_user_and_sees_its_own_directory() {
+        with_completion(&[], |completion| {
+            let (complete, _) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
+            let users: Vec<(&str, u32)> = complete.users.iter().map(|user| (&*user.name, user.id)).collect();
+            let pods = [
+                ("etcd", 2379),
+                ("kube-apiserver", 6443),
+                ("kube-controller-manager", 10257),
+                ("kube-scheduler", 10259),
+            ];
+            let unit = ("apiserver-healthcheck", healthcheck::USER_ID);
+            assert_eq!(users, pods.into_iter().chain([unit]).collect::<Vec<_>>());
+            for (name, id) in pods {
+                let context = container_of(&complete, name)["securityContext"].clone();
+                assert_eq!((&context["runAsUser"], &context["runAsGroup"]), (&id.into(), &id.into()), "{name}");
+                assert_eq!(context["runAsNonRoot"], true);
+                assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
+                assert_eq!(context["readOnlyRootFilesystem"], true);
+                let mounts = container_of(&complete, name)["volumeMounts"].as_array().unwrap().clone();
+                let read: Vec<&Value> = mounts.iter().filter(|mount| mount["readOnly"] == true).collect();
+                let dir = layout::component_dir(name);
+                assert_eq!(read.len(), 1, "{name}: {read:?}");
+                assert_eq!(read[0]["mountPath"], dir.as_str());
+                let directory = complete.directories.iter().find(|directory| directory.path == dir).unwrap();
+                assert_eq!((directory.mode, directory.owner), (0o700, id), "{name}");
+                // All that its flags name is there, and of what is there nothing is another one's.
+                for flag in container_of(&complete, name)["command"].as_array().unwrap() {
+                    let value = flag.as_str().unwrap().split_once('=').map_or("", |(_, value)| value);
+                    let is_file = value.starts_with("/etc/kubernetes");
+                    assert!(!is_file || complete.files.iter().any(|file| file.path == value), "{name}: {value}");
+                    assert!(!is_file || value.starts_with(&dir), "{name}: {value}");
+                }
+                let own = complete.files.iter().filter(|file| file.path.starts_with(&format!("{dir}/")));
+                for file in own.filter(|file| file.mode != 0o644) {
+                    assert_eq!((file.mode, file.owner), (0o600, id), "{}", file.path);
+                }
+            }
+            let holders = |secret: &str| -> Vec<&str> {
+                let holds = |file: &&File| matches!(&file.content, Content::Secret { name, .. } if name == secret);
+                complete.files.iter().filter(holds).map(|file| &*file.path).collect()
+            };
+            assert_eq!(holders("ca.key"), ["/etc/kubernetes/kube-controller-manager/ca.key"]);
+            assert_eq!(holders("apiserver-etcd-client.key"), ["/etc/kubernetes/kube-apiserver/etcd-client.key"]);
+            let pki = complete.files.iter().filter(|file| file.path.starts_with(layout::PKI));
+            assert!(pki.clone().count() == 3 && pki.clone().all(|file| file.owner == 0), "{pki:?}");
+        });
+    }
+
+    fn container_of(complete: &Complete, pod: &str) -> Value {
+        let file = complete.files.iter().find(|file| file.path == layout::manifest(pod)).unwrap();
+        let Content::Yaml(manifest) = &file.content else { panic!("{pod} is {:?}", file.content) };
+        manifest["spec"]["containers"][0].clone()
+    }
+
+    #[test]
+    fn an_api_server_on_a_port_of_roots_is_root_with_that_one_right() {
+        with_completion(&[("phase2.api_port", "443")], |completion| {
+            let (complete, _) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
+            let context = container_of(&complete, "kube-apiserver")["securityContext"].clone();
+            assert_eq!((&context["runAsUser"], &context["runAsNonRoot"]), (&0.into(), &false.into()));
+            assert_eq!(context["capabilities"], json!({"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}));
+            assert_eq!(complete.users.len(), 4);
+            let dirs = complete.directories.iter();
+            let dirs = dirs.filter(|dir| dir.path.ends_with("/kube-apiserver") || dir.path == control_plane::LOG_DIR);
+            assert_eq!(dirs.map(|dir| dir.owner).collect::<Vec<_>>(), [0, 0]);
+            assert!(complete.files.iter().all(|file| file.owner != 6443));
+            assert_eq!(container_of(&complete, "kube-scheduler")["securityContext"]["runAsUser"], 10259);
         });
     }
 
@@ -468,13 +535,17 @@ mod tests {
                 [
                     "/etc/containerd/config.toml",
                     "/etc/sysctl.d/90-turnup.conf",
+                    "/etc/crictl.yaml",
+                    "/etc/profile.d/turnup.sh",
+                    "/var/lib/cni/networks/turnup/lock",
                     "/etc/kubernetes/pki/ca.crt",
                     "/etc/kubernetes/pki/kubelet.crt",
                     "/etc/kubernetes/pki/kubelet.key",
-                    "/etc/kubernetes/kubelet.json",
+                    layout::KUBELET_CONFIG,
+                    "/etc/turnup/firewall.nft",
                 ]
             );
-            assert!(!text_of(&complete, "/etc/kubernetes/kubelet.json").contains("node-role"), "a worker has no taint");
+            assert!(!text_of(&complete, layout::KUBELET_CONFIG).contains("node-role"), "a worker has no taint");
         });
     }
 
@@ -511,12 +582,12 @@ mod tests {
         ];
         with_completion(&changes, |completion| {
             let (complete, secrets) = completion.complete(&completion.handoff.hosts[0], &facts()).unwrap();
-            let apiserver = text_of(&complete, "/etc/kubernetes/manifests/kube-apiserver.json");
+            let apiserver = text_of(&complete, "/etc/kubernetes/manifests/kube-apiserver.yaml");
             for gone in ["--audit-", "--encryption-provider-config", "VersionTLS13"] {
                 assert!(!apiserver.contains(gone), "{gone}");
             }
-            assert!(!text_of(&complete, "/etc/kubernetes/config/admission.json").contains("PodSecurity"));
-            assert!(!secrets.contains_key("encryption.json"));
+            assert!(!text_of(&complete, "/etc/kubernetes/kube-apiserver/admission.yaml").contains("PodSecurity"));
+            assert!(!secrets.contains_key("encryption.yaml"));
         });
     }
 
@@ -526,7 +597,7 @@ mod tests {
         with_completion(&[], |completion| {
             let (complete, _) = completion.complete(&completion.handoff.hosts[1], &facts).unwrap();
             assert!(complete.modules.is_empty());
-            assert!(text_of(&complete, "/etc/kubernetes/kubelet.json").contains("\"cgroupDriver\": \"cgroupfs\""));
+            assert!(text_of(&complete, layout::KUBELET_CONFIG).contains("cgroupDriver: cgroupfs"));
             let containerd = text_of(&complete, "/etc/containerd/config.toml");
             assert!(containerd.contains("restrict_oom_score_adj = true"), "{containerd}");
             assert!(containerd.contains("SystemdCgroup = false"), "{containerd}");

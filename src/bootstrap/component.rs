@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::control_plane::Component;
+
 /// The flags of one component, by name without dashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags(BTreeMap<String, String>);
@@ -27,6 +29,14 @@ impl Flags {
     pub(super) fn set_all<const N: usize>(mut self, flags: [(&str, &str); N]) -> Self {
         for (name, value) in flags {
             self = self.set(name, value);
+        }
+        self
+    }
+
+    /// Sets several to files in the directory of a component.
+    pub(super) fn set_files<const N: usize>(mut self, component: &Component, files: [(&str, &str); N]) -> Self {
+        for (name, file) in files {
+            self = self.set(name, component.file(file));
         }
         self
     }

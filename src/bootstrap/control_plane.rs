@@ -1,24 +1,82 @@
 //! The control plane's static pods and the files that they read. Every flag that turnup sets is in this file.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cluster::ClusterSettings;
+use crate::node::complete::{Directory, User};
+use crate::node::layout;
 use crate::provision::Host;
-use crate::provision::handoff::Endpoint;
+use crate::provision::handoff::{Endpoint, HEALTH_PORT};
 
 use super::component::Flags;
-use super::manifest::StaticPod;
+use super::healthcheck;
+use super::manifest::{Probe, StaticPod};
 use super::members::Member;
 
-/// The system user and group of etcd on the host: its data and key are its own.
-pub(super) const ETCD_USER: u32 = 2379;
+/// Ports below it need `CAP_NET_BIND_SERVICE`.
+const FIRST_FREE_PORT: u16 = 1024;
+
+/// A component of the control plane: a static pod with its own system user and directory.
+pub(super) struct Component {
+    /// The name of its pod, user and directory.
+    pub(super) name: &'static str,
+    /// The uid and gid of its user: the number of its default port.
+    id: u32,
+}
+
+pub(super) const ETCD: Component = Component { name: "etcd", id: 2379 };
+pub(super) const API_SERVER: Component = Component { name: "kube-apiserver", id: 6443 };
+pub(super) const CONTROLLER_MANAGER: Component = Component { name: "kube-controller-manager", id: 10257 };
+pub(super) const SCHEDULER: Component = Component { name: "kube-scheduler", id: 10259 };
+/// All of them.
+pub(super) const COMPONENTS: [Component; 4] = [ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER];
+
+impl Component {
+    /// The uid and gid of its process. An API server on a port below 1024 is root: a container
+    /// process of another user loses `NET_BIND_SERVICE` when it starts its program.
+    pub(super) fn user(&self, settings: &ClusterSettings) -> u32 {
+        let needs_root = self.name == API_SERVER.name && settings.api_port < FIRST_FREE_PORT;
+        if needs_root { 0 } else { self.id }
+    }
+
+    /// Its directory on the host and in its container.
+    pub(super) fn dir(&self) -> String {
+        layout::component_dir(self.name)
+    }
+
+    /// A file in its directory.
+    pub(super) fn file(&self, name: &str) -> String {
+        layout::component_file(self.name, name)
+    }
+}
+
 /// Where etcd has its data on the host's own disk.
 pub(super) const ETCD_DIR: &str = "/var/lib/etcd";
 /// Where etcd's own disk is mounted. Another place than without one, so that data there is not hidden by the mount, nor taken for the disk's.
 pub(super) const ETCD_DISK: &str = "/var/lib/etcd-disk";
+/// Where the API server writes the audit log.
+pub(super) const LOG_DIR: &str = "/var/log/kubernetes";
+/// The kubeconfig of a component, in its directory.
+pub(super) const KUBECONFIG: &str = "kubeconfig";
 /// How often the leader renews its lease and the others, or the first one before its rights are there, try to get it.
 const RETRY: &str = "1s";
-const PKI: &str = "/etc/kubernetes/pki";
+
+/// The system users that the host needs for the components.
+pub(super) fn users(settings: &ClusterSettings) -> Vec<User> {
+    let users = COMPONENTS.map(|component| User { name: component.name.into(), id: component.user(settings) });
+    users.into_iter().filter(|user| user.id != 0).collect()
+}
+
+/// The directories of the components, readable by their users only.
+pub(super) fn directories(host: &Host, settings: &ClusterSettings) -> Vec<Directory> {
+    let directory = |path: String, owner| Directory { path, mode: 0o700, owner };
+    let own = COMPONENTS.map(|component| directory(component.dir(), component.user(settings)));
+    // The root of a disk is made what it should be when it is mounted.
+    let data = host.etcd_disk().is_none().then(|| directory(ETCD_DIR.into(), ETCD.user(settings)));
+    let logs = directory(LOG_DIR.into(), API_SERVER.user(settings));
+    let health = healthcheck::DIRECTORIES.map(|path| Directory { path: path.into(), mode: 0o755, owner: 0 });
+    own.into_iter().chain(data).chain([logs]).chain(health).collect()
+}
 
 /// What the manifests are made from.
 pub(super) struct ControlPlane<'a> {
@@ -54,25 +112,22 @@ impl ControlPlane<'_> {
                 ("listen-metrics-urls", "http://127.0.0.1:2381"),
                 ("client-cert-auth", "true"),
                 ("peer-client-cert-auth", "true"),
-                ("cert-file", "/etc/kubernetes/pki/etcd/server.crt"),
-                ("key-file", "/etc/kubernetes/pki/etcd/server.key"),
-                ("trusted-ca-file", "/etc/kubernetes/pki/etcd/ca.crt"),
-                ("peer-cert-file", "/etc/kubernetes/pki/etcd/peer.crt"),
-                ("peer-key-file", "/etc/kubernetes/pki/etcd/peer.key"),
-                ("peer-trusted-ca-file", "/etc/kubernetes/pki/etcd/ca.crt"),
                 ("snapshot-count", "10000"),
             ])
+            .set_files(
+                &ETCD,
+                [
+                    ("cert-file", "server.crt"),
+                    ("key-file", "server.key"),
+                    ("trusted-ca-file", "ca.crt"),
+                    ("peer-cert-file", "peer.crt"),
+                    ("peer-key-file", "peer.key"),
+                    ("peer-trusted-ca-file", "ca.crt"),
+                ],
+            )
             .set_if(self.settings.tls13, "tls-min-version", "TLS1.3");
-        Ok(StaticPod {
-            name: "etcd",
-            image: (self.image)("etcd")?,
-            command: "etcd",
-            flags,
-            mounts: vec![(dir, false), ("/etc/kubernetes/pki/etcd", true)],
-            probe: ("HTTP", "127.0.0.1".into(), 2381, "/livez"),
-            cpu: "100m",
-            user: Some(ETCD_USER),
-        })
+        let probe = ("HTTP", 2381, "/livez");
+        self.static_pod(&ETCD, flags, &[dir], probe, "100m")
     }
 
     fn apiserver(&self) -> crate::Result<StaticPod> {
@@ -84,57 +139,48 @@ impl ControlPlane<'_> {
             .set("service-cluster-ip-range", settings.service_cidr.to_string())
             .set("service-account-issuer", issuer)
             .set_all([
-                ("admission-control-config-file", "/etc/kubernetes/config/admission.json"),
                 ("allow-privileged", "true"),
-                ("authentication-config", "/etc/kubernetes/config/authentication.json"),
-                ("authorization-config", "/etc/kubernetes/config/authorization.json"),
-                ("client-ca-file", "/etc/kubernetes/pki/ca.crt"),
+                // Probes without a certificate go to `turnup node healthcheck`.
+                ("anonymous-auth", "false"),
+                ("authorization-mode", "Node,RBAC"),
                 ("enable-admission-plugins", "NodeRestriction,DenyServiceExternalIPs,EventRateLimit"),
                 ("enable-bootstrap-token-auth", "true"),
-                ("etcd-cafile", "/etc/kubernetes/pki/etcd/ca.crt"),
-                ("etcd-certfile", "/etc/kubernetes/pki/apiserver-etcd-client.crt"),
-                ("etcd-keyfile", "/etc/kubernetes/pki/apiserver-etcd-client.key"),
                 ("etcd-servers", "https://127.0.0.1:2379"),
-                ("kubelet-certificate-authority", "/etc/kubernetes/pki/ca.crt"),
-                ("kubelet-client-certificate", "/etc/kubernetes/pki/apiserver-kubelet-client.crt"),
-                ("kubelet-client-key", "/etc/kubernetes/pki/apiserver-kubelet-client.key"),
                 ("kubelet-preferred-address-types", "InternalIP,Hostname"),
                 ("profiling", "false"),
-                ("proxy-client-cert-file", "/etc/kubernetes/pki/front-proxy-client.crt"),
-                ("proxy-client-key-file", "/etc/kubernetes/pki/front-proxy-client.key"),
                 ("request-timeout", "60s"),
                 ("requestheader-allowed-names", "front-proxy-client"),
-                ("requestheader-client-ca-file", "/etc/kubernetes/pki/front-proxy-ca.crt"),
                 ("requestheader-extra-headers-prefix", "X-Remote-Extra-"),
                 ("requestheader-group-headers", "X-Remote-Group"),
                 ("requestheader-username-headers", "X-Remote-User"),
                 ("service-account-extend-token-expiration", "false"),
-                ("service-account-key-file", "/etc/kubernetes/pki/sa.pub"),
                 ("service-account-lookup", "true"),
-                ("service-account-signing-key-file", "/etc/kubernetes/pki/sa.key"),
-                ("tls-cert-file", "/etc/kubernetes/pki/apiserver.crt"),
-                ("tls-private-key-file", "/etc/kubernetes/pki/apiserver.key"),
-            ]);
-        let flags = self.secure(flags).set_if(
-            settings.encryption_at_rest,
-            "encryption-provider-config",
-            "/etc/kubernetes/config/encryption.json",
-        );
-        let flags = if settings.audit { audited(flags) } else { flags };
-        let mut mounts = vec![(PKI, true), ("/etc/kubernetes/config", true)];
-        if settings.audit {
-            mounts.push(("/var/log/kubernetes", false));
-        }
-        Ok(StaticPod {
-            name: "kube-apiserver",
-            image: (self.image)("kube-apiserver")?,
-            command: "kube-apiserver",
-            flags,
-            mounts,
-            probe: ("HTTPS", self.host.address.to_string(), settings.api_port, "/livez"),
-            cpu: "250m",
-            user: None,
-        })
+            ])
+            .set_files(
+                &API_SERVER,
+                [
+                    ("admission-control-config-file", "admission.yaml"),
+                    ("client-ca-file", "ca.crt"),
+                    ("etcd-cafile", "etcd-ca.crt"),
+                    ("etcd-certfile", "etcd-client.crt"),
+                    ("etcd-keyfile", "etcd-client.key"),
+                    ("kubelet-certificate-authority", "ca.crt"),
+                    ("kubelet-client-certificate", "kubelet-client.crt"),
+                    ("kubelet-client-key", "kubelet-client.key"),
+                    ("proxy-client-cert-file", "front-proxy-client.crt"),
+                    ("proxy-client-key-file", "front-proxy-client.key"),
+                    ("requestheader-client-ca-file", "front-proxy-ca.crt"),
+                    ("service-account-key-file", "sa.pub"),
+                    ("service-account-signing-key-file", "sa.key"),
+                    ("tls-cert-file", "server.crt"),
+                    ("tls-private-key-file", "server.key"),
+                ],
+            );
+        let encryption = API_SERVER.file("encryption.yaml");
+        let flags = self.secure(flags).set_if(settings.encryption_at_rest, "encryption-provider-config", encryption);
+        let (flags, logs) = if settings.audit { (audited(flags), &[LOG_DIR][..]) } else { (flags, &[][..]) };
+        // Not the API server itself: it refuses anonymous requests.
+        self.static_pod(&API_SERVER, flags, logs, ("HTTP", HEALTH_PORT, "/livez"), "250m")
     }
 
     fn controller_manager(&self) -> crate::Result<StaticPod> {
@@ -145,16 +191,10 @@ impl ControlPlane<'_> {
             .set("service-cluster-ip-range", settings.service_cidr.to_string())
             .set_all([
                 ("allocate-node-cidrs", "true"),
-                ("authentication-kubeconfig", "/etc/kubernetes/controller-manager.json"),
-                ("authorization-kubeconfig", "/etc/kubernetes/controller-manager.json"),
                 ("bind-address", "127.0.0.1"),
-                ("client-ca-file", "/etc/kubernetes/pki/ca.crt"),
-                ("cluster-signing-cert-file", "/etc/kubernetes/pki/ca.crt"),
-                ("cluster-signing-key-file", "/etc/kubernetes/pki/ca.key"),
                 // One year, as our own leaves; kubelets renew theirs by themselves.
                 ("cluster-signing-duration", "8760h"),
                 ("controllers", "*,token-cleaner-controller"),
-                ("kubeconfig", "/etc/kubernetes/controller-manager.json"),
                 // Its own limit of 20 requests a second holds up the start of its controllers, each of which gets an account and a
                 // token first, for four seconds. The API server guards itself (priority and fairness).
                 ("kube-api-burst", "150"),
@@ -163,72 +203,74 @@ impl ControlPlane<'_> {
                 ("leader-elect-retry-period", RETRY),
                 ("node-cidr-mask-size", "24"),
                 ("profiling", "false"),
-                ("requestheader-client-ca-file", "/etc/kubernetes/pki/front-proxy-ca.crt"),
-                ("root-ca-file", "/etc/kubernetes/pki/ca.crt"),
-                ("service-account-private-key-file", "/etc/kubernetes/pki/sa.key"),
                 ("terminated-pod-gc-threshold", "500"),
                 ("use-service-account-credentials", "true"),
-            ]);
-        Ok(StaticPod {
-            name: "kube-controller-manager",
-            image: (self.image)("kube-controller-manager")?,
-            command: "kube-controller-manager",
-            flags: self.secure(flags),
-            mounts: vec![(PKI, true), ("/etc/kubernetes/controller-manager.json", true)],
-            probe: ("HTTPS", "127.0.0.1".into(), 10257, "/healthz"),
-            cpu: "200m",
-            user: None,
-        })
+            ])
+            .set_files(
+                &CONTROLLER_MANAGER,
+                [
+                    ("authentication-kubeconfig", KUBECONFIG),
+                    ("authorization-kubeconfig", KUBECONFIG),
+                    ("client-ca-file", "ca.crt"),
+                    ("cluster-signing-cert-file", "ca.crt"),
+                    ("cluster-signing-key-file", "ca.key"),
+                    ("kubeconfig", KUBECONFIG),
+                    ("requestheader-client-ca-file", "front-proxy-ca.crt"),
+                    ("root-ca-file", "ca.crt"),
+                    ("service-account-private-key-file", "sa.key"),
+                ],
+            );
+        let probe = ("HTTPS", 10257, "/healthz");
+        self.static_pod(&CONTROLLER_MANAGER, self.secure(flags), &[], probe, "200m")
     }
 
     fn scheduler(&self) -> crate::Result<StaticPod> {
-        let flags = Flags::new().set_all([
-            ("authentication-kubeconfig", "/etc/kubernetes/scheduler.json"),
-            ("authorization-kubeconfig", "/etc/kubernetes/scheduler.json"),
-            ("bind-address", "127.0.0.1"),
-            ("kubeconfig", "/etc/kubernetes/scheduler.json"),
-            ("leader-elect", "true"),
-            ("leader-elect-retry-period", RETRY),
-            ("profiling", "false"),
-        ]);
-        Ok(StaticPod {
-            name: "kube-scheduler",
-            image: (self.image)("kube-scheduler")?,
-            command: "kube-scheduler",
-            flags: self.secure(flags),
-            mounts: vec![("/etc/kubernetes/scheduler.json", true)],
-            probe: ("HTTPS", "127.0.0.1".into(), 10259, "/healthz"),
-            cpu: "100m",
-            user: None,
-        })
+        let flags = Flags::new()
+            .set_all([
+                ("bind-address", "127.0.0.1"),
+                ("leader-elect", "true"),
+                ("leader-elect-retry-period", RETRY),
+                ("profiling", "false"),
+            ])
+            .set_files(
+                &SCHEDULER,
+                [
+                    ("authentication-kubeconfig", KUBECONFIG),
+                    ("authorization-kubeconfig", KUBECONFIG),
+                    ("kubeconfig", KUBECONFIG),
+                ],
+            );
+        let probe = ("HTTPS", 10259, "/healthz");
+        self.static_pod(&SCHEDULER, self.secure(flags), &[], probe, "100m")
+    }
+
+    /// The pod mounts the component's directory read-only, the directories that it writes, and
+    /// nothing else of the host.
+    fn static_pod(
+        &self,
+        component: &Component,
+        flags: Flags,
+        written: &[&str],
+        probe: Probe,
+        cpu: &'static str,
+    ) -> crate::Result<StaticPod> {
+        let (image, user) = ((self.image)(component.name)?, component.user(self.settings));
+        let written = written.iter().map(|dir| ((*dir).to_owned(), false));
+        let mounts = written.chain([(component.dir(), true)]).collect();
+        Ok(StaticPod { name: component.name, image, flags, mounts, probe, cpu, user })
     }
 
     fn secure(&self, flags: Flags) -> Flags {
         flags.set("tls-min-version", if self.settings.tls13 { "VersionTLS13" } else { "VersionTLS12" })
     }
 
-    /// Configuration files of the API server: path and text. The encryption configuration is a secret and comes apart.
-    pub(super) fn files(&self) -> Vec<(&'static str, String)> {
-        // Anonymous requests may ask for health and nothing else (KEP-4633).
-        let paths = ["/livez", "/readyz", "/healthz"].map(|path| json!({"path": path}));
-        let authentication = json!({
-            "apiVersion": "apiserver.config.k8s.io/v1",
-            "kind": "AuthenticationConfiguration",
-            "anonymous": {"enabled": true, "conditions": paths},
-        });
-        let authorization = json!({
-            "apiVersion": "apiserver.config.k8s.io/v1",
-            "kind": "AuthorizationConfiguration",
-            "authorizers": [{"type": "Node", "name": "node"}, {"type": "RBAC", "name": "rbac"}],
-        });
-        vec![
-            ("/etc/kubernetes/config/authentication.json", format!("{authentication:#}\n")),
-            ("/etc/kubernetes/config/authorization.json", format!("{authorization:#}\n")),
-            ("/etc/kubernetes/config/admission.json", format!("{:#}\n", self.admission())),
-        ]
+    /// Configuration files in the directory of the API server: name and value. The encryption
+    /// configuration is a secret and not among them.
+    pub(super) fn files(&self) -> Vec<(&'static str, Value)> {
+        vec![("admission.yaml", self.admission())]
     }
 
-    fn admission(&self) -> serde_json::Value {
+    fn admission(&self) -> Value {
         let limits = json!({
             "apiVersion": "eventratelimit.admission.k8s.io/v1alpha1",
             "kind": "Configuration",
@@ -273,7 +315,7 @@ fn audited(flags: Flags) -> Flags {
         ("audit-log-maxage", "30"),
         ("audit-log-maxbackup", "10"),
         ("audit-log-maxsize", "100"),
-        ("audit-log-path", "/var/log/kubernetes/audit.log"),
-        ("audit-policy-file", "/etc/kubernetes/config/audit-policy.json"),
+        ("audit-log-path", &format!("{LOG_DIR}/audit.log")),
+        ("audit-policy-file", &API_SERVER.file("audit-policy.yaml")),
     ])
 }

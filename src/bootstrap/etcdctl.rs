@@ -17,9 +17,9 @@ use super::reach::Reach;
 const PROGRAM: &str = "/opt/turnup/bin/etcdctl";
 /// Who it is, whom it believes, and how long it may take.
 const FLAGS: [&str; 6] = [
-    "--cacert=/etc/kubernetes/pki/etcd/ca.crt",
-    "--cert=/etc/kubernetes/pki/etcd/server.crt",
-    "--key=/etc/kubernetes/pki/etcd/server.key",
+    "--cacert=/etc/kubernetes/etcd/ca.crt",
+    "--cert=/etc/kubernetes/etcd/server.crt",
+    "--key=/etc/kubernetes/etcd/server.key",
     "--dial-timeout=3s",
     "--command-timeout=10s",
     "--write-out=json",

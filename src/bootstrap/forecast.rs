@@ -2,7 +2,7 @@
 //!
 //! Certificates and keys are texts that say what they will be. Of a host that nobody has looked at yet, the usual is assumed.
 
-use crate::artifacts::{Lock, Obtained};
+use crate::artifacts::{Cache, Lock, Obtained};
 use crate::change;
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document as _, Found};
@@ -20,11 +20,13 @@ use super::steps::facts_file;
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     let (store, handoff) = (&cluster.store, cluster.handoff()?);
     let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-    let artifacts = match find_document::<Obtained>(real, Obtained::FILE)? {
-        Found::There(known) if known.kubernetes == selection.kubernetes => known,
-        _ => Obtained::pinned(&selection),
+    let known = match find_document::<Obtained>(real, Obtained::FILE)? {
+        Found::There(known) => Some(known),
+        _ => None,
     };
-    cluster.write_document(Obtained::FILE, &artifacts, 0o644)?;
+    let cache = Cache::locate().ok();
+    let artifacts = Obtained::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref());
+    cluster.write_document(Obtained::FILE, &artifacts, 0o600)?;
     membership::forecast(cluster, real, &handoff)?;
     let completion = Completion { cluster, handoff: &handoff, artifacts: &artifacts };
     write_certificates(store, &cluster.settings.name, &completion.leaves()?)?;
@@ -35,7 +37,7 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
             Found::There(facts) => facts,
             _ => alike.clone(),
         };
-        cluster.write_document(&file, &facts, 0o644)?;
+        cluster.write_document(&file, &facts, 0o600)?;
         let (complete, _) = completion.complete(host, &facts)?;
         store.write_json(file_of(&host.name), &complete, 0o600)?;
     }
@@ -64,6 +66,7 @@ pub(super) fn usual_facts() -> Facts {
         lowers_oom_score: true,
         joined: false,
         resolv_conf: "/etc/resolv.conf".into(),
+        client: None,
         memory_mib: 0,
         cpus: 0,
     }

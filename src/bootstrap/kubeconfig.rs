@@ -1,10 +1,11 @@
-//! Kubeconfigs, as JSON, which every reader of YAML reads.
+//! Kubeconfigs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::change;
+use crate::node::yaml;
 
 /// How a user of the API proves who it is.
 pub enum Identity<'a> {
@@ -15,25 +16,37 @@ pub enum Identity<'a> {
         /// The key.
         key: &'a str,
     },
-    /// One file on the host with both, which its user renews.
-    File(&'a str),
+    /// Files on the host, which may be renewed; one with both where the paths are the same.
+    Files {
+        /// The certificate's.
+        certificate: &'a str,
+        /// The key's.
+        key: &'a str,
+    },
+    /// A program on the host that prints a credential, and its arguments.
+    Program(&'a [&'a str]),
     /// A bootstrap token.
     Token(&'a str),
 }
 
-/// A kubeconfig for one user of one cluster; `authority` is the cluster's CA in PEM.
+/// The text of a [`config`].
 #[must_use]
 pub fn render(cluster: &str, server: &str, authority: &str, user: &str, identity: &Identity<'_>) -> String {
+    yaml::render(&config(cluster, server, authority, user, identity))
+}
+
+/// A kubeconfig for one user of one cluster; `authority` is the cluster's CA in PEM.
+#[must_use]
+pub fn config(cluster: &str, server: &str, authority: &str, user: &str, identity: &Identity<'_>) -> Value {
     let context = if user == "admin" { cluster.to_owned() } else { format!("{user}@{cluster}") };
-    let config = json!({
+    json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": cluster, "cluster": {"server": server, "certificate-authority-data": encode(authority)}}],
         "users": [{"name": user, "user": credentials(identity)}],
         "contexts": [{"name": context, "context": {"cluster": cluster, "user": user}}],
         "current-context": context,
-    });
-    format!("{config:#}\n")
+    })
 }
 
 /// Base64; what is not known yet stays what says so.
@@ -47,7 +60,14 @@ fn credentials(identity: &Identity<'_>) -> Value {
             "client-certificate-data": encode(certificate),
             "client-key-data": encode(key),
         }),
-        Identity::File(path) => json!({"client-certificate": path, "client-key": path}),
+        Identity::Files { certificate, key } => json!({"client-certificate": certificate, "client-key": key}),
+        Identity::Program(words) => json!({"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": words.first(),
+            "args": words.get(1..),
+            "interactiveMode": "Never",
+            "provideClusterInfo": false,
+        }}),
         Identity::Token(token) => json!({"token": token}),
     }
 }

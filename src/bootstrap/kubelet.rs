@@ -10,19 +10,20 @@ use crate::config::TreeSource;
 use crate::error::{Error, Result};
 use crate::node::Facts;
 use crate::node::boot::TURNUP;
-use crate::node::complete::{API_UNIT, BOOTSTRAP_KUBECONFIG, MOUNTS_UNIT, SERVING_UNIT, Unit};
+use crate::node::complete::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, HEALTHCHECK_UNIT, MOUNTS_UNIT, Unit};
+use crate::node::firewall;
+use crate::node::layout;
 use crate::provision::Role;
 
-use super::comers::GROUP;
 use super::component::Flags;
+use super::firewall::FILE as FIREWALL_FILE;
+use super::healthcheck;
+use super::node_groups::GROUP;
 use super::outfit::Seat;
 use super::template;
 
-/// kubelet's configuration file on the host.
-pub(super) const CONFIG: &str = "/etc/kubernetes/kubelet.json";
-/// kubelet's kubeconfig; it names the certificate that kubelet renews itself.
-pub(super) const KUBECONFIG: &str = "/etc/kubernetes/kubelet-kubeconfig.json";
-
+/// The mode of unit files (CIS 4.1.1).
+pub(super) const UNIT_MODE: u32 = 0o600;
 /// The certificate with which kubelet serves, of a host for which one was made.
 const CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 
@@ -37,15 +38,19 @@ pub(super) struct Agents<'a> {
     pub(super) mounts: Vec<String>,
     /// The address of all API servers, where this host is to reach its own.
     pub(super) api_here: Option<Ipv4Addr>,
-    /// The turnup that approves certificates of kubelets from this host, by its sha256, and what it is to refuse.
-    pub(super) approver: Option<(&'a str, Vec<String>)>,
+    /// The sha256 of turnup: units that run it restart when it changes.
+    pub(super) version: &'a str,
+    /// The flags of the CSR approver, on hosts that have it.
+    pub(super) approver: Option<Vec<String>>,
     /// Whether pods of users must stay off this node.
     pub(super) tainted: bool,
+    /// Whether the host has nftables rules of turnup's.
+    pub(super) has_firewall: bool,
 }
 
 impl Agents<'_> {
     /// `KubeletConfiguration` with every setting that turnup decides.
-    pub(super) fn kubelet_config(&self) -> Result<String> {
+    pub(super) fn kubelet_config(&self) -> Result<Value> {
         let settings = self.settings;
         let dns = settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
         let mut config = json!({
@@ -54,7 +59,7 @@ impl Agents<'_> {
             "authentication": {
                 "anonymous": {"enabled": false},
                 "webhook": {"enabled": true},
-                "x509": {"clientCAFile": "/etc/kubernetes/pki/ca.crt"},
+                "x509": {"clientCAFile": layout::CA},
             },
             "authorization": {"mode": "Webhook"},
             "cgroupDriver": if self.uses_systemd_cgroups() { "systemd" } else { "cgroupfs" },
@@ -73,7 +78,7 @@ impl Agents<'_> {
             "resolvConf": self.facts.resolv_conf,
             "rotateCertificates": true,
             "seccompDefault": true,
-            "staticPodPath": super::manifest::DIR,
+            "staticPodPath": layout::MANIFESTS,
             "streamingConnectionIdleTimeout": "5m",
             // The default of a minute is how long a static pod would be shown as pending that began before the API server did.
             "syncFrequency": if self.seat.role == Role::ControlPlane { "10s" } else { "1m" },
@@ -89,7 +94,7 @@ impl Agents<'_> {
                 config.extend(further);
             }
         }
-        Ok(format!("{config:#}\n"))
+        Ok(config)
     }
 
     /// With what kubelet serves: a certificate that was made for this host, or one that it asks the API for.
@@ -135,12 +140,12 @@ impl Agents<'_> {
     pub(super) fn units(&self) -> Result<Vec<Unit>> {
         let labels = self.labels();
         let flags = Flags::new()
-            .set("config", CONFIG)
+            .set("config", layout::KUBELET_CONFIG)
             .set("hostname-override", self.seat.name)
-            .set("kubeconfig", KUBECONFIG)
+            .set("kubeconfig", layout::KUBELET_KUBECONFIG)
             .set("node-ip", self.seat.address)
             .set_if(!labels.is_empty(), "node-labels", labels)
-            .set_if(self.seat.role == Role::Worker, "bootstrap-kubeconfig", BOOTSTRAP_KUBECONFIG);
+            .set_if(self.seat.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
         let context = minijinja::context! {
             node => self.seat.name,
             turnup => TURNUP,
@@ -150,27 +155,43 @@ impl Agents<'_> {
             mounts_unit => MOUNTS_UNIT,
             api_here => self.api_here.map(|address| address.to_string()),
             api_port => self.settings.api_port,
-            version => self.approver.as_ref().map(|(version, _)| *version),
-            reserved => self.approver.iter().flat_map(|(_, reserved)| reserved.clone()).collect::<Vec<_>>(),
+            version => self.version,
+            approver => self.approver.clone().unwrap_or_default(),
+            healthcheck => healthcheck::flags(self.seat.address, self.settings.api_port),
+            healthcheck_user => healthcheck::USER_ID,
+            rules => FIREWALL_FILE,
+            loaded => firewall::LOADED,
         };
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = template::render(self.source, &format!("templates/bootstrap/{name}"), &context)?;
             let restart_on = restart_on.iter().map(|path| (*path).to_owned()).collect();
-            Ok(Unit { name: name.to_owned(), text, restart_on })
+            Ok(Unit { name: name.to_owned(), text, mode: UNIT_MODE, restart_on, reloads: name == FIREWALL_UNIT })
         };
-        let tls = [CERTIFICATE, "/etc/kubernetes/pki/ca.crt"];
-        let kubelet = [CONFIG, KUBECONFIG, BOOTSTRAP_KUBECONFIG, "/opt/turnup/bin/kubelet", tls[0], tls[1]];
+        let kubelet = [
+            layout::KUBELET_CONFIG,
+            layout::KUBELET_KUBECONFIG,
+            layout::BOOTSTRAP_KUBECONFIG,
+            "/opt/turnup/bin/kubelet",
+            CERTIFICATE,
+            layout::CA,
+        ];
         let mut units =
             vec![unit("containerd.service", &["/etc/containerd/config.toml", "/opt/turnup/bin/containerd"])?];
+        if self.has_firewall {
+            units.push(unit(FIREWALL_UNIT, &[FIREWALL_FILE])?);
+        }
         if !self.mounts.is_empty() {
             units.push(unit(MOUNTS_UNIT, &[])?);
         }
         if self.api_here.is_some() {
             units.push(unit(API_UNIT, &[])?);
         }
+        if self.seat.role == Role::ControlPlane {
+            units.push(unit(HEALTHCHECK_UNIT, &[])?);
+        }
         units.push(unit("kubelet.service", &kubelet)?);
         if self.approver.is_some() {
-            units.push(unit(SERVING_UNIT, &[])?);
+            units.push(unit(CSR_APPROVER_UNIT, &[])?);
         }
         Ok(units)
     }

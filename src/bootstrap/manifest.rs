@@ -3,37 +3,34 @@
 use serde_json::{Value, json};
 
 use super::component::Flags;
-
-/// Below it only who has the right to binds: a container has none of root's rights but those it is given.
-const FIRST_FREE_PORT: u16 = 1024;
-
-/// Where kubelet looks.
-pub(super) const DIR: &str = "/etc/kubernetes/manifests";
+use crate::node::layout;
 
 /// One static pod of one container on the host's network.
 pub(super) struct StaticPod {
+    /// The pod's and its program's.
     pub(super) name: &'static str,
     pub(super) image: String,
-    pub(super) command: &'static str,
     pub(super) flags: Flags,
     /// Host paths: path, read-only.
-    pub(super) mounts: Vec<(&'static str, bool)>,
-    /// A GET on the host itself that tells whether it lives: scheme, address, port, path.
-    pub(super) probe: (&'static str, String, u16, &'static str),
+    pub(super) mounts: Vec<(String, bool)>,
+    pub(super) probe: Probe,
     pub(super) cpu: &'static str,
-    /// The numeric user, when it is not root.
-    pub(super) user: Option<u32>,
+    /// The number of its user and group.
+    pub(super) user: u32,
 }
+
+/// A GET at the host's loopback address that tells whether a pod lives: scheme, port, path.
+pub(super) type Probe = (&'static str, u16, &'static str);
 
 impl StaticPod {
     /// The path of its manifest.
     pub(super) fn path(&self) -> String {
-        format!("{DIR}/{}.json", self.name)
+        layout::manifest(self.name)
     }
 
-    /// The manifest's text.
-    pub(super) fn render(&self) -> String {
-        let mut command = vec![self.command.to_owned()];
+    /// The manifest.
+    pub(super) fn manifest(&self) -> Value {
+        let mut command = vec![self.name.to_owned()];
         command.extend(self.flags.render());
         let volume = |path: &str| path.trim_matches('/').replace(['/', '.'], "-");
         let mounts: Vec<Value> = self
@@ -43,13 +40,14 @@ impl StaticPod {
             .collect();
         let volumes: Vec<Value> =
             self.mounts.iter().map(|(path, _)| json!({"name": volume(path), "hostPath": {"path": path}})).collect();
-        let (scheme, host, port, path) = &self.probe;
-        let get = json!({"scheme": scheme, "host": host, "port": port, "path": path});
+        let (scheme, port, path) = self.probe;
+        let get = json!({"scheme": scheme, "host": "127.0.0.1", "port": port, "path": path});
         let mut capabilities = json!({"drop": ["ALL"]});
-        if *port < FIRST_FREE_PORT {
+        // A component is root only to bind a port below 1024.
+        if self.user == 0 {
             capabilities["add"] = json!(["NET_BIND_SERVICE"]);
         }
-        let mut container = json!({
+        let container = json!({
             "name": self.name,
             "image": self.image,
             "imagePullPolicy": "Never",
@@ -59,14 +57,16 @@ impl StaticPod {
             // A slow start is not a dead process: two minutes before the liveness probe counts.
             "startupProbe": {"httpGet": get, "periodSeconds": 1, "failureThreshold": 120, "timeoutSeconds": 5},
             "livenessProbe": {"httpGet": get, "periodSeconds": 10, "failureThreshold": 8, "timeoutSeconds": 15},
-            "securityContext": {"allowPrivilegeEscalation": false, "capabilities": capabilities, "readOnlyRootFilesystem": true},
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "capabilities": capabilities,
+                "readOnlyRootFilesystem": true,
+                "runAsUser": self.user,
+                "runAsGroup": self.user,
+                "runAsNonRoot": self.user != 0,
+            },
         });
-        if let Some(user) = self.user {
-            container["securityContext"]["runAsUser"] = json!(user);
-            container["securityContext"]["runAsGroup"] = json!(user);
-            container["securityContext"]["runAsNonRoot"] = json!(true);
-        }
-        let pod = json!({
+        json!({
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
@@ -82,7 +82,6 @@ impl StaticPod {
                 "containers": [container],
                 "volumes": volumes,
             },
-        });
-        format!("{pod:#}\n")
+        })
     }
 }

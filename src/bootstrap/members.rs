@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, find_document};
-use crate::document::{Document, Found};
+use crate::document::{Document, Fields, Found};
 use crate::error::{Error, Result};
 use crate::provision::{Handoff, Host};
 use crate::state::Store;
@@ -73,6 +73,18 @@ impl Document for Members {
     const SCHEMA: &'static str = "turnup.etcd/1";
     const WHAT: &'static str = "the members of etcd";
     const REMEDY: &'static str = "remove the file; turnup bootstrap looks on the hosts and writes it anew";
+
+    fn fields() -> Fields {
+        Fields::new(&[
+            ("schema", "text"),
+            ("stage", "word"),
+            ("members[].name", "dns-label"),
+            ("members[].address", "ip"),
+            ("members[].instance", "id"),
+            ("members[].start", "word"),
+            ("members[].first[]", "id"),
+        ])
+    }
 }
 
 impl Member {
@@ -249,7 +261,7 @@ mod tests {
     fn handoff_of(hosts: &[(&str, &str, &str)]) -> Handoff {
         let host = |(name, address, instance): &(&str, &str, &str)| {
             serde_json::json!({"name": name, "role": "control-plane", "address": address, "instance": instance,
-                "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}})
+                "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}})
         };
         let hosts: Vec<_> = hosts.iter().map(host).collect();
         let handoff = serde_json::json!({"schema": "turnup.provision/1", "cluster": "c", "target": "baremetal",
@@ -338,5 +350,13 @@ mod tests {
         assert_eq!(told[2], ("existing", format!("{joined},d=https://10.0.0.4:2380")));
         let (same, left) = plan(next.clone(), &hosts, &[]).unwrap();
         assert_eq!((same, left.len()), (next, 0), "a second plan is the first");
+    }
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        crate::document::hostile::try_every_text::<Members>(&serde_json::json!({
+            "schema": Members::SCHEMA, "stage": "founded",
+            "members": [{"name": "m", "address": "10.0.0.1", "instance": "i-1", "start": "new", "first": ["m=https://10.0.0.1:2380"]}],
+        }));
     }
 }

@@ -16,6 +16,7 @@ use crate::state::Store;
 use super::complete::file_of;
 use super::control_plane::{ETCD_DIR, ETCD_DISK};
 use super::etcdctl::Etcdctl;
+use super::firewall;
 use super::members::{FILE, Member, Members, Stage, Start};
 use super::reach::Reach;
 use super::steps::Node;
@@ -125,7 +126,7 @@ fn holds_data(reach: &Reach<'_>) -> Result<bool> {
 }
 
 fn write(cluster: &Cluster, members: &Members) -> Result<()> {
-    cluster.write_document(FILE, members, 0o644)
+    cluster.write_document(FILE, members, 0o600)
 }
 
 /// etcd never takes a member back that it has forgotten.
@@ -238,6 +239,7 @@ pub(super) fn start(node: &Node, host: &Host, cx: &Cx, bring_up: impl FnOnce() -
         return bring_up();
     }
     let _turn = turns.take(cluster, &host.name, cx)?;
+    admit_address(node, host, cx);
     let members = Members::read(cluster, &node.handoff)?;
     let member = members.get(&host.name)?;
     let others = members.without(&host.name);
@@ -264,6 +266,25 @@ pub(super) fn start(node: &Node, host: &Host, cx: &Cx, bring_up: impl FnOnce() -
             member.start = Start::Joined;
         }
     })
+}
+
+/// Admits this host's address in the nftables rules of the other members before its etcd connects to them: their own turns may come
+/// later, and wait for this one. A host that cannot be reached does not stop the run: etcd does without a minority.
+fn admit_address(node: &Node, host: &Host, cx: &Cx) {
+    let load = |other: &Host| match firewall::rules_of(&node.cluster, &node.handoff, other)? {
+        Some(rules) => Reach::new(&node.cluster, other, cx)?.replace_firewall(firewall::FILE, &rules),
+        None => Ok(()),
+    };
+    for other in node.handoff.control_planes().filter(|other| other.name != host.name) {
+        if let Err(error) = load(other) {
+            cx.progress(format!(
+                "cannot admit {} in the nftables rules of {}: {}",
+                host.name,
+                other.name,
+                error.message()
+            ));
+        }
+    }
 }
 
 /// One more member. It is healthy only when it counts, and counts only when it runs and has all data: both go on side by side.

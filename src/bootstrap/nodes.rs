@@ -4,8 +4,7 @@
 //! A thousand hosts that each start a kubectl of their own, to ask about their own node, are a thousand processes; one list says it all.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,6 +13,7 @@ use crate::phase::Cx;
 use crate::provision::Taint;
 
 use super::api::Kubectl;
+use super::latest::Latest;
 
 /// How old an answer may be for a proof.
 const FRESH: Duration = Duration::from_secs(2);
@@ -87,28 +87,14 @@ impl Marks {
 /// The nodes as they were at the last look.
 #[derive(Default)]
 pub(super) struct Nodes {
-    last: Mutex<Option<(Instant, Arc<Look>)>>,
+    last: Latest<Look>,
 }
 
 impl Nodes {
     /// Whether the node is there and carries this.
     pub(super) fn carries(&self, kubectl: &Kubectl, node: &str, wanted: &Marks) -> Result<bool> {
-        Ok(self.look(kubectl)?.get(node).is_some_and(|marks| marks.has(wanted)))
-    }
-
-    /// Who comes while somebody else is asking waits for that answer and takes it.
-    fn look(&self, kubectl: &Kubectl) -> Result<Arc<Look>> {
-        let asked = Instant::now();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((began, nodes)) = last.as_ref()
-            && asked.saturating_duration_since(*began) < FRESH
-        {
-            return Ok(Arc::clone(nodes));
-        }
-        let began = Instant::now();
-        let nodes = Arc::new(read(&kubectl.get(&["nodes"])?));
-        *last = Some((began, Arc::clone(&nodes)));
-        Ok(nodes)
+        let look = self.last.get(FRESH, || Ok(read(&kubectl.get(&["nodes"])?)))?;
+        Ok(look.get(node).is_some_and(|marks| marks.has(wanted)))
     }
 }
 

@@ -16,12 +16,18 @@ use crate::node::boot::Mark;
 use crate::node::complete::{
     Binary, Complete, Content, Directory, File, HOST_BLOBS, Image, Mount, SCHEMA, Unit, count_early,
 };
+use crate::node::layout;
 use crate::provision::{Disk, Host, Role, Taint};
 
 use super::assets::Assets;
-use super::control_plane::{ETCD_DIR, ETCD_DISK, ETCD_USER};
+use super::control_plane::{ETCD, ETCD_DIR, ETCD_DISK};
+use super::csr_approver::{self, Policy};
+use super::firewall::{self, Firewall, Neighbors};
 use super::kubelet::{self, Agents};
-use super::serving;
+use super::template;
+
+/// The lock file of host-local, which assigns addresses to pods.
+const ADDRESS_LOCK: &str = "/var/lib/cni/networks/turnup/lock";
 
 /// Hosts that are made alike and become nodes by themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +36,9 @@ pub struct Group {
     pub name: String,
     /// What its hosts are for.
     pub role: Role,
+    /// How the names of its Nodes begin: `pool-`. Empty for the control plane, whose hosts are
+    /// named one by one.
+    pub name_prefix: String,
     /// Labels of its Nodes, beside those that only the control plane may set.
     pub labels: BTreeMap<String, String>,
     /// Taints of its Nodes: `KEY=VALUE:EFFECT`.
@@ -90,8 +99,10 @@ pub(super) struct Outfit<'a> {
     pub(super) api_here: Option<Ipv4Addr>,
     /// Files and programs of a person's own for the host.
     pub(super) assets: Assets,
-    /// Whether this host approves what kubelets of others serve with, and as what none of them may.
-    pub(super) approver: Option<Vec<String>>,
+    /// The other hosts, as far as they are known.
+    pub(super) neighbors: Neighbors,
+    /// By what this host approves requests of kubelets, where it does.
+    pub(super) approver: Option<Policy>,
 }
 
 impl<'a> Outfit<'a> {
@@ -104,7 +115,14 @@ impl<'a> Outfit<'a> {
         let mut files = vec![
             text_file("/etc/containerd/config.toml", 0o600, agents.containerd_config()?),
             text_file("/etc/sysctl.d/90-turnup.conf", 0o600, settings.collect()),
+            // For people who log in to the host; every user may read them.
+            text_file("/etc/crictl.yaml", 0o644, self.plain("crictl.yaml")?),
+            text_file("/etc/profile.d/turnup.sh", 0o644, self.plain("profile.sh")?),
         ];
+        if self.cluster.settings.cni {
+            // host-local would create it with mode 0750 (CIS 1.1.9).
+            files.push(text_file(ADDRESS_LOCK, 0o600, String::new()));
+        }
         let mut units = self.units(&agents)?;
         files.extend(self.assets.files_beside(&units));
         units.truncate(count_early(&units));
@@ -130,6 +148,11 @@ impl<'a> Outfit<'a> {
         })
     }
 
+    /// A template without a variable.
+    fn plain(&self, name: &str) -> Result<String> {
+        template::render(&self.cluster.source, &format!("templates/bootstrap/{name}"), &minijinja::context! {})
+    }
+
     /// All units in the order to start them, those of a person's own among them.
     pub(super) fn units(&self, agents: &Agents<'_>) -> Result<Vec<Unit>> {
         self.assets.arrange(agents.units()?)
@@ -150,8 +173,9 @@ impl<'a> Outfit<'a> {
         let machine = self.machine()?;
         let agents = self.agents()?;
         let mut files = machine.files;
-        files.push(text_file("/etc/kubernetes/pki/ca.crt", 0o644, authority.to_owned()));
-        files.push(text_file(kubelet::CONFIG, 0o600, agents.kubelet_config()?));
+        files.push(text_file(layout::CA, 0o644, authority.to_owned()));
+        files.push(File::new(layout::KUBELET_CONFIG, 0o600, 0, Content::Yaml(agents.kubelet_config()?)));
+        files.extend(self.firewall_file()?);
         let mut directories = machine.directories;
         directories.extend(node_directories());
         let complete = Complete { files, directories, units: self.units(&agents)?, ..machine };
@@ -168,9 +192,21 @@ impl<'a> Outfit<'a> {
             pause: self.artifacts.reference("pause")?,
             mounts: self.etcd_disk().map(|_| ETCD_DISK.to_owned()).into_iter().collect(),
             api_here: self.api_here,
-            approver: self.approver.clone().map(|reserved| (self.cluster.version(), reserved)),
+            version: self.cluster.version(),
+            approver: self.approver.as_ref().map(Policy::flags),
             tainted: self.seat.role == Role::ControlPlane && self.has_workers,
+            has_firewall: self.cluster.settings.firewall.enabled,
         })
+    }
+
+    /// The host's nftables rules, where the settings want some.
+    pub(super) fn firewall_file(&self) -> Result<Option<File>> {
+        let settings = &self.cluster.settings;
+        let ssh_port = self.seat.host.map_or(settings.access.port, |host| host.ssh.port);
+        let Some(firewall) = Firewall::find(settings, self.seat.role, ssh_port, &self.neighbors)? else {
+            return Ok(None);
+        };
+        Ok(Some(text_file(firewall::FILE, 0o600, firewall.render(&self.cluster.source)?)))
     }
 
     /// The disk of an etcd member on its host. `authority` is etcd's, in PEM.
@@ -180,7 +216,7 @@ impl<'a> Outfit<'a> {
             disk,
             path: ETCD_DISK.into(),
             mode: 0o700,
-            owner: ETCD_USER,
+            owner: ETCD.user(&self.cluster.settings),
             label: label_of(name),
             // What is not known yet has no digest.
             belongs_to: if change::is_unknown(authority) {
@@ -199,13 +235,14 @@ impl<'a> Outfit<'a> {
 
     fn binaries(&self) -> Result<Vec<Binary>> {
         let place = |name: &str, dir: &str| -> Result<Binary> {
-            Ok(Binary { name: name.into(), sha256: self.artifacts.sha256(name)?, path: format!("{dir}/{name}") })
+            let (sha256, size) = (self.artifacts.sha256(name)?, self.artifacts.size(name)?);
+            Ok(Binary { name: name.into(), sha256, size, path: format!("{dir}/{name}") })
         };
-        let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet"];
-        let control: &[&str] = if self.seat.role == Role::ControlPlane { &["etcdctl"] } else { &[] };
-        let approver: &[&str] = if self.approver.is_some() { &[serving::KUBECTL] } else { &[] };
+        let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc"];
+        let control: &[&str] =
+            if self.seat.role == Role::ControlPlane { &["etcdctl", csr_approver::KUBECTL] } else { &[] };
         let plugins = ["bridge", "host-local", "loopback", "portmap"];
-        let tools = tools.iter().chain(control).chain(approver).map(|name| place(name, "/opt/turnup/bin"));
+        let tools = tools.iter().chain(control).map(|name| place(name, "/opt/turnup/bin"));
         tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
     }
 
@@ -216,8 +253,9 @@ impl<'a> Outfit<'a> {
         let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
         let later = ["flannel", "kube-proxy", "coredns", "agnhost"];
         let image = |name: &str, first: bool| -> Result<Image> {
-            let sha256 = self.artifacts.sha256(&format!("image/{name}"))?;
-            Ok(Image { reference: self.artifacts.reference(name)?, sha256, first })
+            let id = format!("image/{name}");
+            let (sha256, size) = (self.artifacts.sha256(&id)?, self.artifacts.size(&id)?);
+            Ok(Image { reference: self.artifacts.reference(name)?, sha256, size, first })
         };
         // A worker joins a cluster that may send it pods at once, so it waits for all of them.
         let wait = role == Role::Worker;
@@ -254,8 +292,8 @@ pub(super) fn node_directories() -> Vec<Directory> {
     let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
     vec![
         directory("/etc/kubernetes", 0o755),
-        directory("/etc/kubernetes/manifests", 0o700),
-        directory("/etc/kubernetes/pki", 0o755),
+        directory(layout::MANIFESTS, 0o700),
+        directory(layout::PKI, 0o755),
         directory("/var/lib/kubelet/pki", 0o750),
     ]
 }

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
 
 use crate::change::Change;
 use crate::cluster::Cluster;
 use crate::document;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Ssh, Stream};
+use crate::node::complete::FIREWALL_UNIT;
 use crate::node::up::{Delivery, Report};
 use crate::node::{Complete, Facts};
 use crate::phase::Cx;
@@ -115,6 +117,25 @@ impl<'a> Reach<'a> {
     /// Runs a program there; what it prints.
     pub(super) fn run(&self, words: &[&str]) -> Result<String> {
         Ok(self.ssh.run(words)?.stdout)
+    }
+
+    /// Loads these nftables rules on a host that has loaded others from this file; a host without the file has no rules.
+    pub(super) fn replace_firewall(&self, file: &str, rules: &str) -> Result<()> {
+        let Ok(found) = self.ssh.try_run(&["sha256sum", file])? else { return Ok(()) };
+        if found.stdout.split_whitespace().next() == Some(hex::encode(Sha256::digest(rules)).as_str()) {
+            return Ok(());
+        }
+        self.ssh.write(rules, file, 0o600)?;
+        self.ssh.run(&["systemctl", "reload", FIREWALL_UNIT]).map(drop)
+    }
+
+    /// Waits until kubelet over there has its certificate, and removes the token with which it got
+    /// it.
+    pub(super) fn finish_join(&self, cx: &Cx) -> Result<()> {
+        // The host says why before the connection is cut.
+        let seconds = cx.remaining().as_secs().saturating_sub(5).to_string();
+        self.turnup().run(&[TURNUP, "node", "finish-join", "--seconds", &seconds])?;
+        Ok(())
     }
 
     /// Starts kubelet anew; pods run on.

@@ -15,10 +15,12 @@ use crate::provision::Handoff;
 use crate::provision::cloud::TARGETS;
 
 use super::api::Kubectl;
-use super::comers::{Comer, GROUP, find_comers};
+use super::node_groups::{GROUP, GroupNode, find_nodes};
 use super::steps::{MANAGED, Node, kubectl};
 
-/// For so long Kubernetes, too, leaves pods on a node that says nothing.
+/// Kubernetes, too, leaves pods for so long on a node that says nothing. Then the machine counts as
+/// gone everywhere in turnup: its Node may be deleted, its name and its addresses may be another
+/// machine's.
 pub(super) const GONE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Node objects that nobody stands behind.
@@ -60,16 +62,16 @@ fn is_cloud(handoff: &Handoff) -> bool {
 
 /// Nodes beyond the number of hosts that their group can have, whose kubelets are silent: those first that have been for longest.
 fn find_silent(handoff: &Handoff, nodes: &Value, now: Timestamp) -> Vec<Gone> {
-    let mut groups: BTreeMap<&str, Vec<Comer<'_>>> = BTreeMap::new();
-    for comer in find_comers(nodes) {
-        groups.entry(comer.group).or_default().push(comer);
+    let mut groups: BTreeMap<&str, Vec<GroupNode<'_>>> = BTreeMap::new();
+    for node in find_nodes(nodes) {
+        groups.entry(node.group).or_default().push(node);
     }
-    let of_group = |(group, mut comers): (&str, Vec<Comer<'_>>)| {
-        let beyond = find_most(handoff, group).map_or(0, |most| comers.len().saturating_sub(most));
-        comers.retain(|comer| comer.silent_since.is_some_and(|since| now.duration_since(since) >= GONE_AFTER));
-        comers.sort_by_key(|comer| comer.silent_since);
+    let of_group = |(group, mut nodes): (&str, Vec<GroupNode<'_>>)| {
+        let beyond = find_most(handoff, group).map_or(0, |most| nodes.len().saturating_sub(most));
+        nodes.retain(|node| node.silent_since.is_some_and(|since| now.duration_since(since) >= GONE_AFTER));
+        nodes.sort_by_key(|node| node.silent_since);
         let why = format!("its kubelet is silent, and the group {group} has a Node too many");
-        let gone = comers.iter().take(beyond).map(|comer| Gone { name: comer.name.to_owned(), why: why.clone() });
+        let gone = nodes.iter().take(beyond).map(|node| Gone { name: node.name.to_owned(), why: why.clone() });
         gone.collect::<Vec<_>>()
     };
     groups.into_iter().flat_map(of_group).collect()

@@ -12,6 +12,7 @@ use crate::change::{self, Change, Preview, Verb};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Found};
 use crate::error::{Class, Error, Result};
+use crate::node::layout;
 use crate::node::up::Delivery;
 use crate::node::{Complete, Facts};
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
@@ -20,26 +21,28 @@ use crate::provision::{Handoff, Host, Role};
 use super::access::Access;
 use super::api::{KUBECONFIG, Kubectl};
 use super::assets::Assets;
-use super::comers::Comers;
-use super::complete::{Completion, Secrets, file_of};
+use super::complete::{Completion, file_of};
+use super::contents::Secrets;
+use super::credentials;
+use super::csr_approver::Policy;
+use super::firewall;
 use super::forecast::foresee_certificates;
-use super::kubeconfig::{self, Identity};
+use super::join::{HostCsrs, Join};
 use super::machine;
 use super::members::{Member, Members};
 use super::membership::{self, Membership, Turns};
+use super::node_groups::WaitForGroups;
 use super::nodes::{self, Marks, Nodes};
 use super::outfit::Seat;
-use super::pki::{ADMIN_LIFE, Authority, Leaf, Pki};
+use super::pki::{Authority, Leaf, Pki};
 use super::reach::Reach;
 use super::retire::Retire;
-use super::serving::Reserved;
-use super::token;
 
 /// The phase for the hosts of the hand-off.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     let shared = || Arc::clone(cluster);
     let handoff = cluster.handoff()?;
-    let (nodes, turns) = (Arc::new(Nodes::default()), Arc::new(Turns::default()));
+    let (nodes, turns, csrs) = (Arc::new(Nodes::default()), Arc::new(Turns::default()), Arc::new(HostCsrs::default()));
     let step =
         || Node { cluster: shared(), handoff: handoff.clone(), nodes: Arc::clone(&nodes), turns: Arc::clone(&turns) };
     let mut manifest = cluster.manifest("bootstrap")?;
@@ -56,8 +59,8 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("control-plane", Up(step()))
         .with("api", Api(step()))
         .with("access", Access(step()))
-        .with("groups", Comers(step()))
-        .with("join", Join(step()))
+        .with("groups", WaitForGroups(step()))
+        .with("join", Join { node: step(), csrs })
         .with("register", Register(step()))
         .with("retire", Retire(step())))
 }
@@ -68,32 +71,6 @@ pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
     Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
 }
 
-/// Writes the administrator's kubeconfig with a certificate that has most of its day before it; one that somebody damaged as well.
-pub fn write_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
-    Pki::new(&cluster.store).ensure_leaf(&admin())?;
-    let text = admin_kubeconfig(cluster, handoff)?;
-    if cluster.store.read(KUBECONFIG)?.as_deref() != Some(text.as_bytes()) {
-        cluster.store.write_file(KUBECONFIG, text.as_bytes(), 0o600)?;
-    }
-    Ok(())
-}
-
-fn admin_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<Zeroizing<String>> {
-    let pki = Pki::new(&cluster.store);
-    let certificate = pki.text("admin", "crt")?;
-    let key = Zeroizing::new(pki.text("admin", "key")?);
-    let identity = Identity::Embedded { certificate: &certificate, key: &key };
-    let server = format!("https://{}:{}", handoff.api.host, handoff.api.port);
-    let authority = pki.text("ca", "crt")?;
-    Ok(Zeroizing::new(kubeconfig::render(&cluster.settings.name, &server, &authority, "admin", &identity)))
-}
-
-fn admin() -> Leaf {
-    let leaf = Leaf::client("admin", Authority::Cluster, "admin", Some("system:masters"));
-    Leaf { life: ADMIN_LIFE, ..leaf }
-}
-
-const API_MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver.json";
 /// The label of nodes that turnup made, and may delete when their host is gone.
 pub(super) const MANAGED: &str = "turnup.dev/managed";
 
@@ -106,7 +83,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    fn host(&self, name: Option<&str>) -> Result<&Host> {
+    pub(super) fn host(&self, name: Option<&str>) -> Result<&Host> {
         self.handoff.host(name.unwrap_or_default())
     }
 
@@ -130,7 +107,7 @@ impl Node {
     }
 
     /// What the work on one host depends on: which machine it is, and its complete configuration, secrets included by digest.
-    fn node_inputs(&self, host: Option<&str>) -> Result<Inputs> {
+    pub(super) fn node_inputs(&self, host: Option<&str>) -> Result<Inputs> {
         let host = self.host(host)?;
         let mut inputs = Inputs::new().with("host instance", &host.instance).with("turnup", self.cluster.version());
         let complete = match self.written_complete(&host.name)? {
@@ -151,7 +128,8 @@ impl Node {
         Ok(self.written_complete(host)?.map_or_else(
             |mark| mark,
             |complete| {
-                let manifest = complete.files.iter().find(|file| file.path == API_MANIFEST);
+                let manifest =
+                    complete.files.iter().find(|file| layout::static_pod(&file.path) == Some("kube-apiserver"));
                 manifest.map(|file| format!("{file:?}")).unwrap_or_default()
             },
         ))
@@ -165,7 +143,7 @@ impl Node {
     }
 
     /// Asks the host itself whether it still is what it was made.
-    fn prove_host(&self, host: Option<&str>) -> Result<Proof> {
+    pub(super) fn prove_host(&self, host: Option<&str>) -> Result<Proof> {
         let host = self.host(host)?;
         let (complete, _) = self.computed(&host.name)?;
         Ok(match Reach::for_proof(&self.cluster, host)?.differences(&complete) {
@@ -176,7 +154,7 @@ impl Node {
     }
 
     /// Everything that differs on a host, as far as there is one that can tell.
-    fn preview_host(&self, host: Option<&str>) -> Result<Preview> {
+    pub(super) fn preview_host(&self, host: Option<&str>) -> Result<Preview> {
         let host = self.host(host)?;
         if let Some(step) = change::step_of_mark(&host.instance) {
             return Ok(Preview::after(step));
@@ -197,8 +175,15 @@ impl Node {
     }
 
     /// Brings one host, which has this turnup, to its complete configuration.
-    fn bring_up(&self, reach: &Reach<'_>, bootstrap_kubeconfig: Option<Zeroizing<String>>, cx: &Cx) -> Result<()> {
+    pub(super) fn bring_up(
+        &self,
+        reach: &Reach<'_>,
+        bootstrap_kubeconfig: Option<Zeroizing<String>>,
+        cx: &Cx,
+    ) -> Result<()> {
         let (complete, secrets) = self.computed(&reach.host().name)?;
+        // Not by the facts of the inspection, which may be of another operator's run.
+        firewall::require_way_in(&self.cluster, &self.handoff, reach.host(), reach.facts()?.client)?;
         Self::require_announced(reach, &complete, cx)?;
         let encode = |text: &Zeroizing<String>| {
             Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
@@ -247,13 +232,15 @@ impl Action for Artifacts {
         let cluster = &self.0.cluster;
         let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
         let obtained = Obtained::obtain(&Cache::open()?, &selection, &cluster.settings.sources, cx)?;
-        cluster.write_document(Obtained::FILE, &obtained, 0o644)
+        cluster.write_document(Obtained::FILE, &obtained, 0o600)
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
         let cluster = &self.0.cluster;
         let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-        cluster.write_document(Obtained::FILE, &Obtained::pinned(&selection), 0o644).map(|()| true)
+        let cache = Cache::locate().ok();
+        let expected = Obtained::expected(&selection, &cluster.settings.sources, None, cache.as_ref());
+        cluster.write_document(Obtained::FILE, &expected, 0o600).map(|()| true)
     }
 }
 
@@ -331,7 +318,8 @@ impl Action for Inspect {
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.0.host(host)?;
         let facts = machine::inspect(&self.0.cluster, host, cx)?;
-        self.0.cluster.write_document(&facts_file(&host.name), &facts, 0o644)
+        firewall::require_way_in(&self.0.cluster, &self.0.handoff, host, facts.client)?;
+        self.0.cluster.write_document(&facts_file(&host.name), &facts, 0o600)
     }
 }
 
@@ -346,8 +334,8 @@ impl Action for Compute {
         let facts = facts.unwrap_or_else(|_| change::known_after(&format!("bootstrap/inspect@{}", host.name)));
         let obtained = cluster.store.read(Obtained::FILE)?;
         let obtained = obtained.unwrap_or_else(|| change::known_after("bootstrap/artifacts").into_bytes());
-        // Of the other hosts only their number matters: whether the control plane is kept free of pods. Certificates are no input:
-        // what they say follows from the rest, and `verify` sees one that was renewed.
+        // Of the other hosts only their number matters, whether the control plane is kept free of pods, and to the nftables rules
+        // their addresses. Certificates are no input: what they say follows from the rest, and `verify` sees one that was renewed.
         let workers = self.0.handoff.hosts.iter().any(|host| host.role == Role::Worker);
         let this = if host.role == Role::ControlPlane {
             let members = Members::read(cluster, &self.0.handoff)?;
@@ -355,10 +343,11 @@ impl Action for Compute {
         } else {
             json!(host)
         };
-        let refused = Reserved::list_for(host.role, cluster, &self.0.handoff)?.unwrap_or_default().join(" ");
+        let policy = Policy::find(host.role, cluster, &self.0.handoff)?.map(|policy| policy.flags());
         Ok(cluster
             .inputs(&["phase1.cluster_name", "phase2."])
-            .with("refused to kubelets", refused)
+            .with("nftables rules", firewall::rules_of(cluster, &self.0.handoff, host)?.unwrap_or_default())
+            .with("CSR approver", policy.unwrap_or_default().join(" "))
             .with("files and programs", format!("{:?}", Assets::find(cluster, &Seat::of_host(host, ""))?))
             .with("host", this.to_string())
             .with("API endpoint", format!("{:?}", self.0.handoff.api))
@@ -420,7 +409,9 @@ impl Action for Api {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let endpoint = format!("{:?}", self.0.handoff.api);
         let instances = self.0.handoff.control_plane_instances();
-        let mut inputs = Inputs::new().with("host instance", instances).with("API endpoint", endpoint);
+        let mut inputs = self.0.cluster.inputs(&["phase2.kubeconfig.lifetime", "phase2.kubeconfig.user"]);
+        inputs.insert("host instance", instances);
+        inputs.insert("API endpoint", endpoint);
         // With another manifest the API server starts anew, and is to be waited for.
         for host in self.0.handoff.control_planes() {
             inputs.insert(format!("kube-apiserver of {}", host.name), self.0.api_manifest(&host.name)?);
@@ -429,19 +420,15 @@ impl Action for Api {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        if !Pki::new(&self.0.cluster.store).is_good(&admin())? {
-            return Ok(Proof::Gone("the administrator's certificate is missing or ends its day".into()));
-        }
-        let kubeconfig = admin_kubeconfig(&self.0.cluster, &self.0.handoff)?;
-        if self.0.cluster.store.read(KUBECONFIG)?.as_deref() != Some(kubeconfig.as_bytes()) {
-            return Ok(Proof::Gone("the kubeconfig is missing or was changed".into()));
+        if let Some(fault) = credentials::find_fault(&self.0.cluster, &self.0.handoff)? {
+            return Ok(Proof::Gone(fault));
         }
         let ready = kubectl(&self.0.cluster)?.is_ready();
         Ok(if ready { Proof::Holds } else { Proof::Gone("the API server does not answer".into()) })
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        write_kubeconfig(&self.0.cluster, &self.0.handoff)?;
+        credentials::write_kubeconfig(&self.0.cluster, &self.0.handoff)?;
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
         let waited = wait_until_ready(&kubectl, cx)?;
         cx.milestone("API server ready");
@@ -453,42 +440,6 @@ impl Action for Api {
             }
         }
         Ok(())
-    }
-}
-
-/// A worker joins with a token of its own.
-struct Join(Node);
-
-impl Action for Join {
-    fn inputs(&self, host: Option<&str>) -> Result<Inputs> {
-        self.0.node_inputs(host)
-    }
-
-    fn verify(&self, host: Option<&str>) -> Result<Proof> {
-        self.0.prove_host(host)
-    }
-
-    fn preview(&self, host: Option<&str>) -> Result<Preview> {
-        self.0.preview_host(host)
-    }
-
-    fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
-        let host = self.0.host(host)?;
-        let kubectl = kubectl(&self.0.cluster)?.within(cx);
-        let reach = Reach::new(&self.0.cluster, host, cx)?;
-        reach.copy_turnup(&self.0.cluster)?;
-        let mut bootstrap_kubeconfig = None;
-        if !reach.facts()?.joined {
-            let token = token::create(&kubectl, &host.name)?;
-            let authority = Pki::new(&self.0.cluster.store).text("ca", "crt")?;
-            let server = format!("https://{}:{}", self.0.handoff.api.host_for_nodes(), self.0.handoff.api.port);
-            let identity = Identity::Token(&token);
-            let text = kubeconfig::render(&self.0.cluster.settings.name, &server, &authority, "bootstrap", &identity);
-            bootstrap_kubeconfig = Some(Zeroizing::new(text));
-        }
-        self.0.bring_up(&reach, bootstrap_kubeconfig, cx)?;
-        nodes::wait_for(&kubectl, &host.name, cx)?;
-        token::revoke(&kubectl, &host.name)
     }
 }
 

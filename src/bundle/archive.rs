@@ -10,11 +10,11 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 use super::Item;
-use super::shield::Shield;
 use crate::error::{Context as _, Error, Result};
+use crate::redact::Redactor;
 
-/// Writes these files; an error, and no file, where the shield finds anything in what was written.
-pub(super) fn write(items: &[Item], shield: &Shield, to: &Path) -> Result<()> {
+/// Writes these files; an error, and no file, where the redactor finds anything in what was written.
+pub(super) fn write(items: &[Item], redactor: &Redactor, to: &Path) -> Result<()> {
     let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     // Without its name until it is known to be clean; dropped, it is gone.
     let mut file = tempfile::Builder::new()
@@ -23,7 +23,7 @@ pub(super) fn write(items: &[Item], shield: &Shield, to: &Path) -> Result<()> {
         .tempfile_in(dir)
         .map_err(|error| Error::person(format!("cannot write to {}", dir.display())).source(error))?;
     pack(items, file.as_file_mut()).context(format!("cannot write {}", to.display()))?;
-    verify(file.path(), shield)?;
+    verify(file.path(), redactor)?;
     file.as_file().sync_all()?;
     file.persist(to).map_err(|error| Error::person(format!("cannot write {}", to.display())).source(error.error))?;
     Ok(())
@@ -41,7 +41,7 @@ fn pack(items: &[Item], file: &mut std::fs::File) -> std::io::Result<()> {
     tar.into_inner()?.finish()?.flush()
 }
 
-fn verify(path: &Path, shield: &Shield) -> Result<()> {
+fn verify(path: &Path, redactor: &Redactor) -> Result<()> {
     let mut tar = tar::Archive::new(GzDecoder::new(fs_err::File::open(path)?));
     for entry in tar.entries()? {
         let mut entry = entry?;
@@ -49,9 +49,9 @@ fn verify(path: &Path, shield: &Shield) -> Result<()> {
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes)?;
         for (place, bytes) in [("the name of", &name), ("the content of", &bytes)] {
-            if let Some(hit) = shield.find(bytes).first() {
+            if let Some(hit) = redactor.find(bytes).first() {
                 // The name of the secret and of the file, never a byte of it.
-                let shown = shield.clean_text(&String::from_utf8_lossy(&name));
+                let shown = redactor.clean_text(&String::from_utf8_lossy(&name));
                 return Err(Error::bug("a secret was still in the support bundle, so it was not kept")
                     .evidence(format!("{} in {place} {shown}", hit.what))
                     .hint("report this; look into the file by hand before you send anything"));

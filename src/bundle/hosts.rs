@@ -36,7 +36,7 @@ const QUESTIONS: [(&str, &str); 9] = [
     ),
     (
         "versions.txt",
-        "PATH=\"$PATH:/opt/turnup/bin:/usr/local/bin\"; uname -a; cat /etc/os-release; \
+        "PATH=\"/opt/turnup/bin:$PATH:/usr/local/bin\"; uname -a; cat /etc/os-release; \
          turnup --version; containerd --version; kubelet --version; runc --version; date --iso-8601=seconds",
     ),
 ];

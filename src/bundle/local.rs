@@ -29,8 +29,9 @@ pub(super) fn gather(subject: &Subject, gathered: &mut Gathered) {
     for name in TAKEN {
         take(&subject.store.path(name), &format!("cluster/{name}"), gathered);
     }
-    let target = subject.cluster.as_ref().map_or("local", |cluster| cluster.settings.target.as_str());
-    let findings = serde_json::to_value(doctor::inspect(target)).unwrap_or_default();
+    let asked =
+        subject.cluster.as_ref().map_or_else(|| doctor::Subject::of("local"), |cluster| cluster.doctor_subject());
+    let findings = serde_json::to_value(doctor::inspect(&asked)).unwrap_or_default();
     gathered.items.push(json("doctor.json", &findings));
     match &subject.cluster {
         None => gathered.miss("hosts and the API", "without a usable configuration nobody is asked"),

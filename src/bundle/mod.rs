@@ -4,12 +4,10 @@
 //! searched once more: with one of them in it, it does not come to be.
 
 mod archive;
-mod encoding;
 mod hosts;
 mod local;
 mod manifest;
 mod secrets;
-mod shield;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +15,10 @@ use std::sync::Arc;
 use crate::cluster::Cluster;
 use crate::config::Settings;
 use crate::error::Result;
+use crate::redact::Redactor;
 use crate::state::Store;
 
 pub use manifest::{Entry, Manifest};
-
-use secrets::Known;
-use shield::Shield;
 
 /// What one file may hold; of a longer one the end is taken.
 const FILE: usize = 1 << 20;
@@ -77,19 +73,18 @@ impl Gathered {
 
 /// Gathers everything and writes the archive (0600); returns what is in it.
 pub fn write(subject: &Subject, to: &Path) -> Result<Manifest> {
-    let known = Known::of(&subject.store, subject.settings.as_ref())?;
-    let shield = Shield::new(&known)?;
+    let redactor = Redactor::new(&secrets::gather(&subject.store, subject.settings.as_ref())?)?;
     let mut gathered = Gathered::default();
     local::gather(subject, &mut gathered);
     if let Some(cluster) = &subject.cluster {
         hosts::gather(cluster, &mut gathered);
     }
-    let manifest = seal(subject, gathered, &shield, to)?;
+    let manifest = seal(subject, gathered, &redactor, to)?;
     Ok(manifest)
 }
 
 /// Takes the secrets out, and writes what is left.
-fn seal(subject: &Subject, mut gathered: Gathered, shield: &Shield, to: &Path) -> Result<Manifest> {
+fn seal(subject: &Subject, mut gathered: Gathered, redactor: &Redactor, to: &Path) -> Result<Manifest> {
     let mut manifest = Manifest::new(&subject.name);
     let mut room = ALL;
     let mut items = Vec::new();
@@ -99,17 +94,18 @@ fn seal(subject: &Subject, mut gathered: Gathered, shield: &Shield, to: &Path) -
             continue;
         }
         room -= item.bytes.len();
-        let (bytes, removed) = shield.clean(item.bytes);
-        let (path, _) = shield.clean(item.path.into_bytes());
+        let (bytes, removed) = redactor.clean(item.bytes);
+        let (path, _) = redactor.clean(item.path.into_bytes());
         let item = Item { path: String::from_utf8_lossy(&path).into_owned(), bytes, cut: item.cut };
         manifest.add(&item, removed);
         items.push(item);
     }
-    manifest.unsearchable = shield.unsearchable();
-    let missing = gathered.missing.into_iter().map(|(what, why)| (shield.clean_text(&what), shield.clean_text(&why)));
+    manifest.unsearchable = redactor.unsearchable();
+    let missing =
+        gathered.missing.into_iter().map(|(what, why)| (redactor.clean_text(&what), redactor.clean_text(&why)));
     manifest.missing = missing.collect();
     items.insert(0, Item::new(manifest::FILE, manifest.render()?.into_bytes()));
-    archive::write(&items, shield, to)?;
+    archive::write(&items, redactor, to)?;
     Ok(manifest)
 }
 

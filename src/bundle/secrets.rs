@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::config::Settings;
 use crate::error::Result;
+use crate::redact::{self, Known};
 use crate::state::Store;
 
 /// What of a cluster's directory holds no secret, or is too large to hold one: logs and events are what is searched, not what is known.
@@ -20,35 +21,24 @@ const LONGEST: u64 = 4 << 20;
 /// The members of a kubeconfig, and of others' files, that are secrets.
 const MEMBERS: [&str; 5] = ["client-key-data", "token", "password", "client_secret", "secret_access_key"];
 
-/// One secret.
-pub(super) struct Secret {
-    /// Where it is from: a file or a setting.
-    pub(super) name: String,
-    pub(super) bytes: Zeroizing<Vec<u8>>,
-    /// Whether a part of it is a secret as well: keys are random all through.
-    pub(super) is_key: bool,
-}
-
-/// All secrets, and all that is public.
-#[derive(Default)]
-pub(super) struct Known {
-    pub(super) secrets: Vec<Secret>,
-    pub(super) public: Vec<Vec<u8>>,
-}
-
-impl Known {
-    /// Everything in the cluster's directory and in its configuration.
-    pub(super) fn of(store: &Store, settings: Option<&Settings>) -> Result<Self> {
-        let mut known = Self::default();
-        known.read_dir(store.dir(), "")?;
-        for setting in settings.map(Settings::list).unwrap_or_default() {
-            if setting.secret && !setting.value.is_empty() {
-                known.add(&setting.name, setting.value.into_bytes(), false);
-            }
+/// Everything in the cluster's directory and in its configuration.
+pub(super) fn gather(store: &Store, settings: Option<&Settings>) -> Result<Known> {
+    let mut reader = Reader::default();
+    reader.read_dir(store.dir(), "")?;
+    for setting in settings.map(Settings::list).unwrap_or_default() {
+        if setting.secret && !setting.value.is_empty() {
+            reader.known.add(&setting.name, setting.value.into_bytes(), false);
         }
-        Ok(known)
     }
+    Ok(reader.known)
+}
 
+#[derive(Default)]
+struct Reader {
+    known: Known,
+}
+
+impl Reader {
     fn read_dir(&mut self, dir: &Path, rel: &str) -> Result<()> {
         let Ok(entries) = fs_err::read_dir(dir) else { return Ok(()) };
         for entry in entries {
@@ -75,25 +65,32 @@ impl Known {
         let end = Path::new(rel).extension().and_then(OsStr::to_str).unwrap_or_default();
         if end == "pub" {
             let blob = text.split_whitespace().nth(1).and_then(|word| STANDARD.decode(word).ok());
-            self.public.extend(blob);
+            self.known.public.extend(blob);
         } else if end == "key" && !text.contains("-----BEGIN") {
             let plain = text.trim().as_bytes().to_vec();
             if let Ok(decoded) = STANDARD.decode(&plain) {
-                self.add(rel, decoded, true);
+                self.known.add(rel, decoded, true);
             }
-            self.add(rel, plain, true);
+            self.known.add(rel, plain, true);
         }
-        if let Ok(value) = serde_json::from_str(&text) {
-            self.read_json(rel, &value);
+        match serde_json::from_str(&text) {
+            Ok(value) => self.read_json(rel, &value),
+            // A kubeconfig in YAML: one name and value a line.
+            Err(_) if text.contains("kind: Config") => {
+                for (name, value) in text.lines().filter_map(|line| line.split_once(": ")) {
+                    self.read_value(rel, name.trim_start_matches([' ', '-']), value.trim().trim_matches('"'));
+                }
+            }
+            Err(_) => {}
         }
     }
 
     fn read_pem(&mut self, rel: &str, text: &str) {
         for pem in Pem::iter_from_buffer(text.as_bytes()).flatten() {
             if pem.label.contains("PRIVATE KEY") {
-                self.add(rel, pem.contents, true);
+                self.known.add(rel, pem.contents, true);
             } else {
-                self.public.push(pem.contents);
+                self.known.public.push(pem.contents);
             }
         }
     }
@@ -104,12 +101,8 @@ impl Known {
             Value::Object(members) => {
                 for (name, value) in members {
                     match value.as_str() {
-                        Some(text) if MEMBERS.contains(&name.as_str()) => self.read_member(rel, text),
-                        Some(text) if name.ends_with("-data") => {
-                            let pem = STANDARD.decode(text).unwrap_or_default();
-                            self.read_pem(rel, &String::from_utf8_lossy(&pem));
-                        }
-                        _ => self.read_json(rel, value),
+                        Some(text) => self.read_value(rel, name, text),
+                        None => self.read_json(rel, value),
                     }
                 }
             }
@@ -117,17 +110,22 @@ impl Known {
         }
     }
 
+    fn read_value(&mut self, rel: &str, name: &str, text: &str) {
+        if MEMBERS.contains(&name) {
+            self.read_member(rel, text);
+        } else if redact::is_sensitive(name) && text.len() >= 16 {
+            // A short word under such a name may be any word.
+            self.known.add(rel, text.as_bytes().to_vec(), false);
+        } else if name.ends_with("-data") {
+            let pem = STANDARD.decode(text).unwrap_or_default();
+            self.read_pem(rel, &String::from_utf8_lossy(&pem));
+        }
+    }
+
     fn read_member(&mut self, rel: &str, text: &str) {
         if let Ok(decoded) = STANDARD.decode(text) {
             self.read_pem(rel, &String::from_utf8_lossy(&Zeroizing::new(decoded)));
         }
-        self.add(rel, text.as_bytes().to_vec(), false);
-    }
-
-    pub(super) fn add(&mut self, name: &str, bytes: Vec<u8>, is_key: bool) {
-        let bytes = Zeroizing::new(bytes);
-        if !bytes.is_empty() && !self.secrets.iter().any(|known| known.bytes == bytes) {
-            self.secrets.push(Secret { name: name.to_owned(), bytes, is_key });
-        }
+        self.known.add(rel, text.as_bytes().to_vec(), false);
     }
 }

@@ -63,6 +63,9 @@ enum Command {
         /// Further Debian packages, separated by commas: another root, such as one with cloud-init.
         #[arg(long = "with", value_name = "PACKAGES", value_delimiter = ',')]
         further: Vec<String>,
+        /// Make it again where it is there: with the security updates of today.
+        #[arg(long)]
+        renew: bool,
     },
     /// Builds everything from source and compares it with the lock file; `--write` records the digests.
     Lock {
@@ -70,7 +73,8 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
-    /// Downloads what upstream publishes, once, and records the digests in ./cluster.lock.json.
+    /// Downloads what upstream publishes, once, and records the digests in ./cluster.lock.json. A file without a checksum file of its
+    /// project is taken on trust, and recorded as such.
     Pin {
         /// Whose files are recorded.
         #[arg(long, value_enum)]
@@ -116,9 +120,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             Ok(writeln!(out, "{}", path.display())?)
         }
         Command::Export { dir, all } => session.export(dir, *all, out),
-        Command::HostRoot { suite, further } => {
-            Ok(writeln!(out, "{}", session.cache.host_root_with(suite, further, watch)?.display())?)
-        }
+        Command::HostRoot { suite, further, renew } => session.host_root(suite, further, *renew, out),
         Command::Lock { write } => {
             let version = session.version().to_owned();
             session.record(rewrite_lock, &version, *write, out)
@@ -170,7 +172,7 @@ impl<'a> Session<'a> {
     }
 
     fn write_row(&self, artifact: &Artifact, blob: Option<Blob>, out: &mut dyn Write) -> Result<()> {
-        let sha256 = blob.as_ref().map_or(artifact.sha256, |blob| blob.digest);
+        let sha256 = blob.as_ref().map_or(artifact.pins[0].sha256, |blob| blob.digest);
         let row = Row {
             artifact: artifact.id(),
             version: &artifact.version,
@@ -205,7 +207,9 @@ impl<'a> Session<'a> {
         for version in self.lock.versions() {
             // A version that is not recorded for this platform has no names to offer, and nothing in the cache.
             for artifact in self.lock.select(version).into_iter().flat_map(|selection| selection.artifacts) {
-                names.insert(artifact.sha256, artifact.to_string());
+                for pin in artifact.pins.iter().chain(&artifact.upstream_pins) {
+                    names.insert(pin.sha256, artifact.to_string());
+                }
             }
         }
         let (start, mut corrupt) = (Instant::now(), 0);
@@ -230,6 +234,14 @@ impl<'a> Session<'a> {
             writeln!(out, "{} files are good ({:.1} s)", digests.len(), start.elapsed().as_secs_f64())?;
         }
         Ok(())
+    }
+
+    fn host_root(&self, suite: &str, further: &[String], renew: bool, out: &mut dyn Write) -> Result<()> {
+        let path = self.cache.host_root_with(suite, further, renew, self.watch)?;
+        if let Some(complaint) = self.cache.find_host_root(suite, further).and_then(|root| root.complaint()) {
+            self.watch.progress(&format!("warning: this root {complaint}; turnup artifacts host-root --renew"));
+        }
+        Ok(writeln!(out, "{}", path.display())?)
     }
 
     fn export(&self, dir: &Path, all: bool, out: &mut dyn Write) -> Result<()> {

@@ -5,8 +5,9 @@ use std::path::Path;
 use owo_colors::OwoColorize as _;
 
 use crate::Result;
-use crate::config::TreeSource;
-use crate::doctor::{self, Finding, Level};
+use crate::cluster::artifact_sources;
+use crate::config::{Settings, TreeSource};
+use crate::doctor::{self, Finding, Level, Subject};
 use crate::report::Table;
 
 use super::{Global, Printer};
@@ -24,15 +25,22 @@ pub struct Args {
 
 /// Runs it.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
-    let target = args.target.clone().unwrap_or_else(|| configured_target(global));
+    let settings = configured(global);
+    let configured = |name: &str| settings.as_ref().and_then(|settings| settings.get(name).ok());
+    let target =
+        args.target.clone().or_else(|| configured("phase1.cloud_provider")).unwrap_or_else(|| "local".to_owned());
+    let mut subject = Subject::of(&target);
+    subject.kubernetes = configured("phase2.kubernetes_version");
+    subject.root_suite = configured("phase1.local.root_suite").unwrap_or(subject.root_suite);
+    subject.sources = settings.as_ref().and_then(|settings| artifact_sources(settings).ok()).unwrap_or(subject.sources);
     if args.install {
-        let packages = doctor::missing_packages(&target);
+        let packages = doctor::missing_packages(&subject);
         if !packages.is_empty() {
             printer.remark(&format!("installing {}", packages.join(", ")));
         }
-        doctor::install(&target)?;
+        doctor::install(&subject)?;
     }
-    let mut findings = doctor::inspect(&target);
+    let mut findings = doctor::inspect(&subject);
     if printer.is_json() {
         printer.json(&serde_json::json!({"schema": "turnup.doctor/1", "target": target, "findings": findings}))?;
     } else {
@@ -45,9 +53,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 }
 
 /// The doctor is asked before there is a configuration, and when it is broken.
-fn configured_target(global: &Global) -> String {
-    let settings = global.settings(&TreeSource::find(Path::new(".")));
-    settings.and_then(|settings| settings.get("phase1.cloud_provider")).unwrap_or_else(|_| "local".to_owned())
+fn configured(global: &Global) -> Option<Settings> {
+    global.settings(&TreeSource::find(Path::new("."))).ok()
 }
 
 /// Some tools say more than their version.
@@ -75,9 +82,9 @@ fn print(findings: &[Finding], printer: &Printer) -> Result<()> {
     for line in table.render().lines() {
         // Coloured after the widths are known, and only where anstream lets it through.
         match line.split_once(' ') {
-            Some(("ok", rest)) => printer.line(&format!("{} {rest}", "ok".green())),
-            Some(("warn", rest)) => printer.line(&format!("{} {rest}", "warn".yellow())),
-            Some(("MISS", rest)) => printer.line(&format!("{} {rest}", "MISS".red())),
+            Some(("ok", rest)) => printer.coloured(&format!("{} {rest}", "ok".green())),
+            Some(("warn", rest)) => printer.coloured(&format!("{} {rest}", "warn".yellow())),
+            Some(("MISS", rest)) => printer.coloured(&format!("{} {rest}", "MISS".red())),
             _ => printer.line(line),
         }?;
     }

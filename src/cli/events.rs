@@ -95,7 +95,7 @@ fn show(store: &Store, run: &KeptRun, earlier: &[KeptRun], follow: bool, printer
             match (&mut replay, event) {
                 (Some(replay), Some(event)) => replay.show(&event),
                 (Some(_), None) => printer.remark(&format!("{}: a line that is no event", run.path.display())),
-                (None, _) => printer.line(&line)?,
+                (None, _) => printer.json_text(&line)?,
             }
         }
         if ended || !follow || !is_running {

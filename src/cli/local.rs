@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use rustix::fs::Mode;
+
 use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::provision::local::{self, HostSpec, NetworkSpec};
+use crate::provision::local::{self, HostSpec, Identity, NetworkSpec};
 
 use super::Printer;
 
@@ -61,6 +63,8 @@ enum HostVerb {
 /// Does it.
 pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     signals::install()?;
+    // The files of a machine are read by all its users, and Terraform's umask lets in none of them.
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
     match &args.thing {
         Thing::Network { verb, spec } => {
             let spec = NetworkSpec::read(spec)?;
@@ -76,8 +80,12 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             match verb {
                 HostVerb::Create => {
                     let work_dir = std::env::current_dir().context("the working directory is gone")?;
-                    let unit = TreeSource::find(&work_dir).read("templates/provision/local/turnup-local.service")?;
-                    local::create_host(&host, &unit)
+                    let source = TreeSource::find(&work_dir);
+                    let template = |name: &str| -> Result<Vec<u8>> {
+                        Ok(source.read(&format!("templates/provision/local/{name}"))?.into_owned())
+                    };
+                    let identity = Identity { unit: template("turnup-local.service")?, sshd: template("sshd.conf")? };
+                    local::create_host(&host, &identity)
                 }
                 HostVerb::Start => local::start_host(&host),
                 HostVerb::Status => printer.line(&format!("{:?}", local::status_of(&host)?).to_lowercase()),

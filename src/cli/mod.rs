@@ -25,6 +25,7 @@ mod kconfig;
 mod kubeconfig;
 mod local;
 mod logs;
+mod man;
 mod node;
 mod plan;
 mod printer;
@@ -35,6 +36,7 @@ mod session;
 mod state;
 mod status;
 mod support_bundle;
+mod trust;
 mod up;
 mod user_data;
 mod validate;
@@ -171,6 +173,8 @@ pub enum Command {
     Bench(bench::Args),
     /// Tools for any Kconfig tree, Linux's too
     Kconfig(kconfig::Args),
+    /// Write the man pages of all commands
+    Man(man::Args),
     /// Look at and repair what turnup remembers of a cluster
     State(state::Args),
     /// Hosts on this machine, as Terraform makes and removes them
@@ -182,7 +186,17 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whose the directories are that decide what turnup does, before anything of them is read.
+    fn look_around(&self, global: &Global, printer: &Printer) -> Result<()> {
+        match self {
+            // Any tree of Kconfig, which a person names; what Terraform and ssh start in directories of turnup's own.
+            Self::Kconfig(_) | Self::Local(_) | Self::Node(_) => Ok(()),
+            _ => trust::look_around(global, printer),
+        }
+    }
+
     fn run(self, global: &Global, printer: &Printer) -> Result<ExitCode> {
+        self.look_around(global, printer)?;
         let done = match self {
             Self::Kconfig(args) => return kconfig::run(args, global, printer),
             Self::Config(args) => config::run(args, global, printer),
@@ -205,6 +219,7 @@ impl Command {
             Self::Artifacts(args) => artifacts::run(&args, printer),
             Self::Bench(args) => bench::run(&args, global, printer),
             Self::State(args) => state::run(&args, global, printer),
+            Self::Man(args) => man::run(&args, printer),
             Self::Local(args) => local::run(&args, printer),
             Self::Node(args) => node::run(&args, printer),
         };

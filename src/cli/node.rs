@@ -2,13 +2,16 @@
 //! the host, nothing is asked.
 
 use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-use crate::bootstrap::keep_approving;
+use crate::bootstrap::{Policy, run_csr_approver, sign_credential};
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Complete, Facts, boot, diff, down, mounts, up};
+use crate::node::{Complete, Facts, boot, diff, down, healthcheck, join, mounts, up};
 
 use super::Printer;
 
@@ -29,11 +32,23 @@ enum Command {
     Diff,
     /// Undo what `up` and the pods made on this host, and nothing else
     Down,
-    /// Approve what kubelets that came by themselves serve with, until somebody stops it: what a unit does on control-plane hosts
-    Approve {
-        /// A name, an address or a network that none of them may serve as; `.svc` stands for all names that end so; may be repeated
+    /// Approve or deny requests of kubelets whose hosts join by themselves, until stopped: what a
+    /// unit does on control-plane hosts
+    CsrApprover(CsrApprover),
+    /// Answer probes of the API server beside it, until stopped: what a unit does on control-plane
+    /// hosts
+    Healthcheck(Healthcheck),
+    /// Wait until kubelet has its certificate, and remove the token with which it asked for it
+    FinishJoin {
+        /// How long to wait
+        #[arg(long, value_name = "COUNT", default_value_t = 60)]
+        seconds: u64,
+    },
+    /// Sign a client certificate for an hour and print it as an `ExecCredential` for kubectl
+    Credential {
+        /// The name of the user
         #[arg(long, value_name = "NAME")]
-        refuse: Vec<String>,
+        user: String,
     },
     /// Mount the disks that `up` mounted last: what a unit does at every boot
     Mount,
@@ -45,9 +60,55 @@ enum Command {
     },
 }
 
+#[derive(Clone, Debug, clap::Args)]
+struct CsrApprover {
+    /// A node group and how the names of its Nodes begin; may be repeated
+    #[arg(long, value_name = "GROUP=PREFIX", value_parser = parse_group)]
+    node_group: Vec<(String, String)>,
+    /// The name of another host, which no host of a node group may have; may be repeated
+    #[arg(long, value_name = "NAME")]
+    deny_node: Vec<String>,
+    /// A name, an address or a network that is never in a kubelet's certificate; `.svc` stands for
+    /// all names that end so; may be repeated
+    #[arg(long, value_name = "SAN")]
+    deny_san: Vec<String>,
+    /// Who it is to the API
+    #[arg(long, value_name = "FILE", default_value = "/etc/kubernetes/csr-approver.json")]
+    kubeconfig: PathBuf,
+    /// The program by which it talks
+    #[arg(long, value_name = "FILE", default_value = "/opt/turnup/bin/kubectl")]
+    kubectl: PathBuf,
+}
+
+fn parse_group(text: &str) -> std::result::Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((group, prefix)) if !group.is_empty() && !prefix.is_empty() => Ok((group.to_owned(), prefix.to_owned())),
+        _ => Err("expected GROUP=PREFIX".to_owned()),
+    }
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct Healthcheck {
+    /// Where to answer; may be repeated
+    #[arg(long, value_name = "ADDRESS:PORT", required = true)]
+    listen: Vec<SocketAddr>,
+    /// The port of the API server on this host
+    #[arg(long, value_name = "PORT")]
+    api_port: u16,
+    /// The certificate with which to ask it
+    #[arg(long, value_name = "FILE")]
+    certificate: PathBuf,
+    /// The key of that
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+}
+
 /// Does it.
 pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
-    signals::install()?;
+    // The health check has nothing to clean up: a signal ends it at once.
+    if !matches!(args.command, Command::Healthcheck(_)) {
+        signals::install()?;
+    }
     match args.command {
         Command::Facts => printer.json(&serde_json::to_value(Facts::read()?).context("cannot write facts")?),
         Command::Missing => {
@@ -59,7 +120,18 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             let complete = Complete::parse("standard input", &read_input()?)?;
             printer.json(&serde_json::to_value(diff::find_differences(&complete)?).context("cannot write a list")?)
         }
-        Command::Approve { ref refuse } => keep_approving(refuse, &mut std::io::stdout().lock()),
+        Command::Credential { ref user } => printer.json(&sign_credential(user)?),
+        Command::CsrApprover(ref args) => {
+            let CsrApprover { node_group, deny_node, deny_san, kubeconfig, kubectl } = args.clone();
+            let policy = Policy::new(node_group.into_iter().collect(), deny_node, deny_san);
+            run_csr_approver(&kubectl, &kubeconfig, &policy, &mut std::io::stdout().lock())
+        }
+        Command::FinishJoin { seconds } => join::finish(Duration::from_secs(seconds)),
+        Command::Healthcheck(ref args) => {
+            let Healthcheck { listen, api_port, certificate, key } = args.clone();
+            let options = healthcheck::Options { listen, api_port, certificate, key };
+            healthcheck::run(options, &mut std::io::stdout().lock())
+        }
         Command::Mount => mounts::run(&mut std::io::stdout().lock()),
         Command::Down => down::run(&mut std::io::stdout().lock()),
         Command::Up { boot: true } => boot::run(&mut std::io::stdout().lock()),

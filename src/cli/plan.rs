@@ -7,6 +7,7 @@ use crate::cluster::Cluster;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::signals;
+use crate::input;
 use crate::plan::Plan;
 use crate::provision;
 use crate::state::Store;
@@ -110,7 +111,7 @@ pub(super) fn make(global: &Global) -> Result<Plan> {
 
 /// A plan from its file, and the file's text.
 pub(super) fn read(file: &Path) -> Result<(Plan, String)> {
-    let text = fs_err::read_to_string(file)
+    let text = input::read_text(file, input::STATE)
         .map_err(|error| Error::usage("cannot read the plan").source(error).hint("turnup plan --out FILE"))?;
     Ok((Plan::parse(file, &text)?, text))
 }

@@ -1,4 +1,6 @@
 //! The only way to standard output and standard error: results, remarks, the last error. Colours obey pipes and `NO_COLOR`.
+//!
+//! Whatever is printed may be the words of a host or another program: its control characters are escaped here.
 
 use std::io::{ErrorKind, IsTerminal as _, Write};
 
@@ -6,6 +8,7 @@ use owo_colors::OwoColorize as _;
 
 use super::Output;
 use crate::error::{Class, Error, Result};
+use crate::terminal;
 
 /// Writes for the caller, a person or a program.
 #[derive(Clone, Debug)]
@@ -27,33 +30,62 @@ impl Printer {
         self.output == Output::Json
     }
 
+    /// Whether remarks are not wanted.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// One or more lines of the result, on standard output.
     pub fn line(&self, text: &str) -> Result<()> {
-        written(writeln!(anstream::stdout().lock(), "{text}"))
+        written(writeln!(anstream::stdout().lock(), "{}", terminal::lines(text)))
+    }
+
+    /// The same from a renderer with colours of its own.
+    pub fn coloured(&self, text: &str) -> Result<()> {
+        written(writeln!(anstream::stdout().lock(), "{}", terminal::coloured(text)))
     }
 
     /// The result as JSON on one line, on standard output.
     pub fn json(&self, value: &serde_json::Value) -> Result<()> {
-        self.line(&value.to_string())
+        self.json_text(&value.to_string())
+    }
+
+    /// The same for text that is JSON already.
+    pub fn json_text(&self, text: &str) -> Result<()> {
+        written(writeln!(anstream::stdout().lock(), "{}", terminal::json(text)))
     }
 
     /// What a person may want to know besides the result, on standard error; silent with `--quiet`.
     pub fn remark(&self, text: &str) {
         if !self.quiet {
             // Without standard error nobody can be told anything.
-            writeln!(anstream::stderr().lock(), "{text}").ok();
+            writeln!(anstream::stderr().lock(), "{}", terminal::lines(text)).ok();
+        }
+    }
+
+    /// The same from a renderer with colours of its own.
+    pub fn coloured_remark(&self, text: &str) {
+        if !self.quiet {
+            writeln!(anstream::stderr().lock(), "{}", terminal::coloured(text)).ok();
         }
     }
 
     /// Asks a person; an error where nobody sits at a terminal, with the command that does not ask.
     pub fn confirm(&self, question: &str, without: &str) -> Result<bool> {
+        let answer = self.ask(&format!("{question} [y/N] "), without)?;
+        Ok(matches!(answer.as_str(), "y" | "Y" | "yes"))
+    }
+
+    /// The same for an answer in words, without blanks around it.
+    pub fn ask(&self, question: &str, without: &str) -> Result<String> {
         if !std::io::stdin().is_terminal() {
             return Err(Error::usage("this needs a yes, and nobody sits at a terminal").hint(without));
         }
-        write!(anstream::stderr().lock(), "{question} [y/N] ").ok();
+        write!(anstream::stderr().lock(), "{}", terminal::lines(question)).ok();
         let mut answer = String::new();
         std::io::stdin().read_line(&mut answer)?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        Ok(answer.trim().to_owned())
     }
 
     /// The error that ends the command, on standard error.

@@ -16,6 +16,7 @@ use crate::state::{Lock, Store};
 use crate::{addons, bootstrap, doctor};
 
 use super::state::only_cluster;
+use super::trust;
 use super::{Global, Output};
 
 /// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may go on after a crash.
@@ -129,7 +130,7 @@ impl Session {
     /// The same for a cluster that is open already.
     pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
         let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
-        let reporter = Reporter::start(mode, command, &cluster.settings.name);
+        let reporter = Reporter::start(mode, command, &cluster.settings.name, &trust::replaced(&cluster.work_dir));
         Self { cluster, reporter, command, budget: None, orders: Orders::default() }
     }
 
@@ -192,8 +193,8 @@ impl Session {
         }
         if phases.contains(&PhaseName::Provision) && !matches!(self.cluster.find_handoff(), Ok(Some(_))) {
             // Before the first host is made: better now than after some minutes.
-            let target = &self.cluster.settings.target;
-            doctor::require(target, &doctor::inspect(target))?;
+            let subject = self.cluster.doctor_subject();
+            doctor::require(subject.target, &doctor::inspect(&subject))?;
         }
         let next = binding.as_ref().map_or_else(|| format!("turnup {}", self.command), |binding| binding.next.clone());
         let engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::input;
 use crate::state::Store;
 use crate::{Error, Result};
 
@@ -31,6 +32,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     if !dir.is_dir() {
         return Err(Error::usage(format!("no such directory: {}", dir.display())));
     }
+    input::require_own_dir(&dir)?;
     let store = Store::open(dir)?;
     let lock = store.lock("turnup state rebuild")?;
     lock.takeover().inspect(|message| printer.remark(message));

@@ -79,11 +79,12 @@ impl Overview {
     }
 
     pub(super) fn print(&self, printer: &Printer) -> Result<()> {
-        let Live { nodes, unserved, addons } = &self.live;
+        let Live { nodes, csrs, addons } = &self.live;
+        let csrs = csrs.as_ref().ok();
         if printer.is_json() {
             return printer.json(&json!({
-                "schema": status::SCHEMA, "nodes": nodes, "unserved": unserved.as_ref().ok(), "addons": addons,
-                "kubeconfig": self.kubeconfig,
+                "schema": status::SCHEMA, "nodes": nodes, "unjoined": csrs.map(|csrs| &csrs.joining),
+                "unserved": csrs.map(|csrs| &csrs.serving), "addons": addons, "kubeconfig": self.kubeconfig,
             }));
         }
         printer.line(&status::render_live(&self.live))?;

@@ -19,7 +19,8 @@ use super::{Global, Printer};
 const NOTES: &str = "\
 The file holds a token with which its reader joins a worker of this group while the token is good: keep it
 as a secret, and remove .turnup/<cluster>/pki/token-<GROUP>.json and run the command again when it leaked.
-docs/user-data.md tells each line of it. The same command may be repeated: it keeps a token that is fresh.";
+docs/user-data.md tells each line of it. The same command may be repeated: it keeps the token until less than
+a third of its life is left, and then writes the next one; machines that have the old one join until it ends.";
 
 /// Options of `turnup user-data`.
 #[derive(Clone, Debug, clap::Args)]
@@ -46,8 +47,12 @@ pub struct Args {
     /// Take the machines to be like this node; else virtual machines with systemd and cgroup v2
     #[arg(long, value_name = "NODE")]
     like: Option<String>,
-    /// How long the token is good
-    #[arg(long, value_name = "HOURS", default_value_t = 2160, value_parser = clap::value_parser!(u64).range(1..=87600))]
+    /// How the names of the Nodes begin; a host whose own name begins otherwise gets it put before
+    /// [default: GROUP-]
+    #[arg(long, value_name = "PREFIX", value_parser = parse_prefix)]
+    name_prefix: Option<String>,
+    /// How long the token is good, at most a year
+    #[arg(long, value_name = "HOURS", default_value_t = 2160, value_parser = clap::value_parser!(u64).range(1..=8760))]
     token_hours: u64,
 }
 
@@ -61,6 +66,15 @@ enum FormName {
 
 fn parse_label(text: &str) -> Result<String, String> {
     if is_label(text) { Ok(text.to_owned()) } else { Err("lower-case letters, digits and '-', at most 63".to_owned()) }
+}
+
+fn parse_prefix(text: &str) -> Result<String, String> {
+    let is_prefix = text.strip_suffix('-').is_some_and(is_label);
+    if is_prefix {
+        Ok(text.to_owned())
+    } else {
+        Err("lower-case letters, digits and '-', with a '-' at the end".to_owned())
+    }
 }
 
 fn parse_url(text: &str) -> Result<String, String> {
@@ -96,9 +110,11 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let form = settings.form;
     cluster.settings.access.user.clone_from(&args.user);
     cluster.settings.access.authorized_key_files = args.keys.iter().map(|file| cluster.work_dir.join(file)).collect();
+    let name_prefix = args.name_prefix.clone();
     let group = Group {
         name: args.group.clone(),
         role: Role::Worker,
+        name_prefix: name_prefix.unwrap_or_else(|| user_data::name_prefix(&cluster, &args.group)),
         labels: BTreeMap::from_iter(args.labels.clone()),
         taints: Vec::new(),
         max_pods: None,
@@ -107,13 +123,14 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     user_data::require_own_labels(&group.name, group.labels.keys())?;
     let lock = cluster.store.lock("turnup user-data")?;
     lock.takeover().inspect(|message| printer.remark(message));
-    let text = user_data::render(&cluster, &cluster.obtained()?, &facts, &group, handoff.api.host_for_nodes())?;
-    user_data::admit(&cluster, &group)?;
+    let token = user_data::admit(&cluster, &group)?;
+    let join = user_data::JoinParams { api_host: handoff.api.host_for_nodes(), token: &token };
+    let text = user_data::render(&cluster, &cluster.obtained()?, &facts, &group, join)?;
     let file = form.file_of(&group.name);
     cluster.store.write_file(&file, text.as_bytes(), 0o600)?;
     drop(lock);
-    if !user_data::is_approved_by(&cluster, &handoff)? {
-        printer.remark("run turnup up: then the control plane approves what the kubelets of such machines serve with");
+    if !user_data::is_approved_by(&cluster, &handoff, &group)? {
+        printer.remark("run turnup up: then the control plane lets machines of this group join");
     }
     printer.line(&cluster.store.path(file).display().to_string())
 }

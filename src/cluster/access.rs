@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::config::Settings;
 use crate::error::{Error, Result};
+use crate::input;
 
 use super::{Cluster, SSH_KEY};
 
@@ -102,7 +103,7 @@ impl Cluster {
         };
         for file in &access.authorized_key_files {
             let shown = file.display().to_string();
-            let text = fs_err::read_to_string(file).map_err(|error| {
+            let text = input::read_text(file, input::KEYS).map_err(|error| {
                 Error::config(format!("phase1.ssh.authorized_key_files: {shown} cannot be read"))
                     .source(error)
                     .hint("turnup config check")
@@ -118,7 +119,7 @@ impl Cluster {
 /// The public half of a key that a person has, which lies beside it.
 fn own_public_key(key: &Path) -> Result<Vec<String>> {
     let (key, public) = (key.display(), format!("{}.pub", key.display()));
-    let text = fs_err::read_to_string(&public).map_err(|error| {
+    let text = input::read_text(Path::new(&public), input::KEYS).map_err(|error| {
         Error::config(format!("{public} is needed, so that hosts let in the key of phase1.ssh.private_key_file"))
             .source(error)
             .hint(format!("ssh-keygen -y -f {key} > {public}"))
@@ -143,7 +144,7 @@ fn public_keys(file: &str, text: &str) -> Result<Vec<String>> {
 }
 
 /// Who runs turnup, as the login said.
-fn own_user() -> String {
+pub(super) fn own_user() -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|user| !user.is_empty());
     variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "root".to_owned())
 }
@@ -210,7 +211,7 @@ mod tests {
         let mut cluster = Cluster::open(&Settings::defaults(&source).unwrap(), source, dir.path()).unwrap();
         assert!(cluster.authorized_keys().unwrap().is_empty(), "not made yet");
         cluster.store.create_dir("ssh").unwrap();
-        cluster.store.write_file(format!("{SSH_KEY}.pub"), KEY.as_bytes(), 0o644).unwrap();
+        cluster.store.write_file(format!("{SSH_KEY}.pub"), KEY.as_bytes(), 0o600).unwrap();
         let people = dir.path().join("people");
         fs_err::write(&people, format!("ssh-rsa AAAA anne\n{KEY}\n")).unwrap();
         cluster.settings.access.authorized_key_files = vec![people];

@@ -38,6 +38,9 @@ pub struct FileAsset {
     /// Permission bits, octal; 0440 when nothing is said.
     #[serde(default)]
     pub mode: Option<String>,
+    /// The word that a path or mode needs with which somebody could become root.
+    #[serde(default)]
+    pub privileged: bool,
     /// Its user by name, and that user's group; root when nothing is said.
     #[serde(default)]
     pub owner: Option<String>,

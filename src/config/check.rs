@@ -4,7 +4,9 @@
 
 use kconfig::{Config, SymbolType, Tri};
 
+use super::format::parse_duration;
 use super::network::Network;
+use super::people;
 use super::problem::Problem;
 use super::schema::{Schema, suggestion};
 use super::{assets, hosts};
@@ -13,6 +15,7 @@ use super::{assets, hosts};
 const TAKEN_PORTS: &[(std::ops::RangeInclusive<i64>, &str)] = &[
     (22..=22, "sshd"),
     (2379..=2381, "etcd"),
+    (3990..=3990, "turnup's health check of the API server"),
     (10248..=10250, "kubelet"),
     (10256..=10256, "kube-proxy"),
     (10249..=10249, "kube-proxy"),
@@ -36,6 +39,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_backend(&facts));
     problems.extend(check_issuer(&facts));
     problems.extend(check_orders(&facts));
+    problems.extend(check_people(&facts));
     problems.extend(check_zones(&facts));
     problems.extend(check_hosts(&facts));
     problems.extend(check_bastion(&facts));
@@ -43,6 +47,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_groups(&facts));
     problems.extend(check_assets(&facts));
     problems.extend(check_chosen_groups(&facts));
+    problems.extend(check_firewall(&facts));
     problems
 }
 
@@ -268,6 +273,35 @@ fn check_orders(facts: &Facts<'_, '_>) -> Vec<Problem> {
     ORDERS.iter().filter_map(judge).collect()
 }
 
+const LIFETIME: &str = "phase2.kubeconfig.lifetime";
+const MAX_LIFETIME: &str = "phase2.kubeconfig.max_lifetime";
+const USER: &str = "phase2.kubeconfig.user";
+
+/// How the administrator is called, and how long certificates of people live.
+fn check_people(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let named = facts.text(USER).filter(|name| !name.is_empty());
+    if let Some(Err(why)) = named.map(people::judge_user) {
+        problems.push(Problem::error(format!("{USER}: {why}")).about(USER));
+    }
+    let life = |name| facts.text(name).and_then(|text| Some((name, text, parse_duration(text)?)));
+    if let Some((name, text, _)) = life(MAX_LIFETIME).filter(|(_, _, max)| *max > people::LONGEST) {
+        problems.push(Problem::error(format!("{name}: {text} is more than a year (8760h)")).about(name));
+    }
+    if let Some((name, text, _)) = life(LIFETIME).filter(|(_, _, life)| *life < people::SHORTEST) {
+        let message = format!(
+            "{name}: {text} is less than an hour (1h), and a run works with the certificate that it begins with"
+        );
+        problems.push(Problem::error(message).about(name));
+    }
+    if let (Some((name, text, life)), Some((_, bound, max))) = (life(LIFETIME), life(MAX_LIFETIME))
+        && life > max
+    {
+        problems.push(Problem::error(format!("{name}: {text} is more than {bound} ({MAX_LIFETIME})")).about(name));
+    }
+    problems
+}
+
 /// Settings that name zones, the region that these lie in, and what stands between its name and the zone's own letter.
 const ZONES: [(&str, &str, &str); 3] = [
     ("phase1.gce.zone", "phase1.gce.region", "-"),
@@ -385,6 +419,35 @@ fn check_chosen_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
                 problems.push(Problem::notice(message).about(name));
             }
         }
+    }
+    problems
+}
+
+const SSH_NETWORKS: &str = "phase2.host.firewall_ssh_networks";
+
+/// Networks that admit other clients than they seem to, or lock turnup out.
+fn check_firewall(facts: &Facts<'_, '_>) -> Vec<Problem> {
+    let networks = |name: &str| -> Vec<Network> {
+        facts.text(name).unwrap_or_default().split(',').filter_map(|text| text.trim().parse().ok()).collect()
+    };
+    let mut problems = Vec::new();
+    for name in ["phase2.host.firewall_kubelet_networks", SSH_NETWORKS] {
+        let Some(pods) = facts.network("phase2.pod_cidr") else { continue };
+        let is_wider = |network: &Network| network.overlaps(pods) && network.prefix() < pods.prefix();
+        if let Some(network) = networks(name).into_iter().find(is_wider) {
+            let message = format!(
+                "{name}: {network} contains the pods' addresses, but lets no pod in; add {pods} (phase2.pod_cidr) to let pods in"
+            );
+            problems.push(Problem::notice(message).about(name));
+        }
+    }
+    let gateway = facts.network("phase1.local.subnet").and_then(|subnet| subnet.address(1));
+    let listed = facts.text(SSH_NETWORKS).is_some_and(|list| !list.is_empty());
+    if let Some(gateway) = gateway.filter(|_| listed)
+        && !networks(SSH_NETWORKS).iter().any(|network| network.contains(gateway))
+    {
+        let message = format!("{SSH_NETWORKS}: turnup logs in to local hosts from {gateway}, which is in none of them");
+        problems.push(Problem::error(message).about(SSH_NETWORKS));
     }
     problems
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Class, Context as _, Error, Result};
+use crate::input;
 
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(crate) enum Privacy {
 
 /// The content of the file; nothing when there is no file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>> {
-    let bytes = match fs_err::read(path) {
+    let bytes = match input::read(path, input::DOCUMENT) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(path, error)),
@@ -65,7 +66,7 @@ fn write_beside(target: &Path, parent: &Path, content: &str, privacy: Privacy) -
     if let (Some(permissions), Privacy::Shared) = (existing, privacy) {
         temporary.as_file().set_permissions(permissions)?;
     }
-    temporary.write_all(content.as_bytes())?;
+    temporary.write_all(&kconfig::text::to_bytes(content))?;
     temporary.as_file().sync_all()?;
     temporary.persist(target).map_err(|error| error.error)?;
     fs_err::File::open(parent)?.sync_all()

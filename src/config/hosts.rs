@@ -6,16 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Kinds of public keys that OpenSSH knows.
-const KEYS: [&str; 7] = [
-    "ssh-ed25519",
-    "ssh-rsa",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "sk-ssh-ed25519@openssh.com",
-    "sk-ecdsa-sha2-nistp256@openssh.com",
-];
 /// What is missing where there are several control-plane hosts.
 const NO_API_HOST: &str = "several hosts have the role control-plane, and nothing leads to all of them; name the address or DNS name of a \
                            load balancer before them in phase1.api.host";
@@ -108,26 +98,15 @@ fn count_control_planes(hosts: &[Value]) -> usize {
 
 fn judge_key(host: &Value, around: Around) -> Option<String> {
     let key = field(host, "host_key");
-    if key.is_empty() {
-        let address = field(host, "address");
-        let port = host.get("ssh_port").and_then(Value::as_u64).map(|port| format!(" -p {port}")).unwrap_or_default();
-        let why = format!(
-            "it has no host_key, and phase1.ssh.known_hosts_file names no file; look with: ssh-keyscan -t ed25519{port} {address}"
-        );
-        return (!around.known_hosts).then_some(why);
+    if !key.is_empty() {
+        return None;
     }
-    let words: Vec<&str> = key.split_whitespace().collect();
-    match words.as_slice() {
-        [kind, data, ..] if KEYS.contains(kind) && is_base64(data) => None,
-        [_, kind, ..] if KEYS.contains(kind) => {
-            Some(format!("host_key begins with the host's name; leave `{}` out", words[0]))
-        }
-        _ => Some("host_key is no public key of a host, such as `ssh-ed25519 AAAA…`".to_owned()),
-    }
-}
-
-fn is_base64(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+    let address = field(host, "address");
+    let port = host.get("ssh_port").and_then(Value::as_u64).map(|port| format!(" -p {port}")).unwrap_or_default();
+    let why = format!(
+        "it has no host_key, and phase1.ssh.known_hosts_file names no file; look with: ssh-keyscan -t ed25519{port} {address}"
+    );
+    (!around.known_hosts).then_some(why)
 }
 
 fn judge_jump(host: &Value, hosts: &[Value], around: Around) -> Option<String> {
@@ -179,23 +158,10 @@ fn judge_taints(host: &Value) -> Option<String> {
     None
 }
 
-/// Only where etcd runs, and a path that the host's kernel makes.
+/// Only where etcd runs.
 fn judge_disk(host: &Value) -> Option<String> {
-    let device = field(host, "etcd_device");
-    if device.is_empty() {
-        return None;
-    }
-    if field(host, "role") != "control-plane" {
-        return Some("it has an etcd_device, but a worker runs no etcd; leave it out".to_owned());
-    }
-    (!is_disk(device)).then(|| format!("etcd_device {device} is no path of a disk, such as /dev/disk/by-id/…"))
-}
-
-/// Whether it can be the path of a disk: plain, and below `/dev`.
-#[must_use]
-pub fn is_disk(path: &str) -> bool {
-    let is_step = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(|byte| byte.is_ascii_graphic());
-    path.strip_prefix("/dev/").is_some_and(|rest| rest.split('/').all(is_step))
+    let is_idle = !field(host, "etcd_device").is_empty() && field(host, "role") != "control-plane";
+    is_idle.then(|| "it has an etcd_device, but a worker runs no etcd; leave it out".to_owned())
 }
 
 #[cfg(test)]
@@ -205,9 +171,9 @@ mod tests {
 
     fn mistakes(change: impl FnOnce(&mut Value), around: Around) -> Vec<String> {
         let mut hosts = json!([
-            {"name": "m1", "address": "192.0.2.11", "role": "control-plane", "host_key": "ssh-ed25519 AAAA"},
-            {"name": "w1", "address": "192.0.2.21", "role": "worker", "host_key": "ssh-ed25519 BBBB"},
-            {"name": "w2", "address": "192.0.2.22", "role": "worker", "host_key": "ssh-ed25519 CCCC"},
+            {"name": "m1", "address": "192.0.2.11", "role": "control-plane", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+            {"name": "w1", "address": "192.0.2.21", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+            {"name": "w2", "address": "192.0.2.22", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIACCCCAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
         ]);
         change(&mut hosts);
         find_mistakes(&hosts.to_string(), around)
@@ -233,14 +199,18 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_said() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str); 16] = [
+        let cases: [(Change, &str); 12] = [
             (|hosts| hosts[2]["address"] = json!("192.0.2.11"), "m1 and w2 have the same address, 192.0.2.11"),
-            (|hosts| hosts[2]["host_key"] = json!("ssh-ed25519 BBBB"), "w1 and w2 have the same host_key"),
+            (
+                |hosts| {
+                    hosts[2]["host_key"] =
+                        json!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
+                },
+                "w1 and w2 have the same host_key",
+            ),
             (|hosts| hosts[0]["role"] = json!("worker"), "no host has the role control-plane"),
             (|hosts| hosts[1]["role"] = json!("control-plane"), "nothing leads to all of them; name"),
             (|hosts| hosts[1]["host_key"] = Value::Null, "w1: it has no host_key, and phase1.ssh.known_hosts_file"),
-            (|hosts| hosts[1]["host_key"] = json!("192.0.2.21 ssh-ed25519 DDDD"), "leave `192.0.2.21` out"),
-            (|hosts| hosts[1]["host_key"] = json!("nonsense"), "w1: host_key is no public key"),
             (|hosts| hosts[1]["ssh_jump"] = json!("w1"), "w1: ssh_jump names the host itself"),
             (|hosts| hosts[1]["ssh_jump"] = json!("door"), "nobody knows the host key of door"),
             (
@@ -255,11 +225,6 @@ mod tests {
             (
                 |hosts| hosts[1]["etcd_device"] = json!("/dev/sdb"),
                 "w1: it has an etcd_device, but a worker runs no etcd",
-            ),
-            (|hosts| hosts[0]["etcd_device"] = json!("/sdb"), "m1: etcd_device /sdb is no path of a disk"),
-            (
-                |hosts| hosts[0]["etcd_device"] = json!("/dev/../sdb"),
-                "m1: etcd_device /dev/../sdb is no path of a disk",
             ),
             (|hosts| hosts[1]["taints"] = json!(["a=b:NoSchedule", "a=c:NoSchedule"]), "two taints have the key a"),
         ];

@@ -1,9 +1,10 @@
 //! The configuration object over the Kconfig tree.
 //!
 //! - `source`: where the tree, phases and templates come from.
-//! - `schema`: the tree and its structured comments; `format`, `network`: what text may look like.
-//! - `object`, `json`: between a configuration and the JSON object, every mistake with its place.
+//! - `schema`: the tree and its structured comments, whose formats are those of `crate::format`.
+//! - `object`: between a configuration and the JSON object, every mistake with its place.
 //! - `check`, `named`: is it right, and are the files there that it names? `problem`: what is found.
+//! - `people`: names and lives of what people use the API with.
 //! - `settings`: a loaded file, as all other rooms use it; `typed`: its values by their types; `file`: replacing it as a whole.
 //!
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
@@ -13,15 +14,13 @@ mod check;
 mod explain;
 mod export;
 mod file;
-pub mod format;
 mod given;
 mod hosts;
 mod import;
-mod json;
 mod json_schema;
 mod named;
-mod network;
 mod object;
+pub mod people;
 mod problem;
 mod profile;
 mod schema;
@@ -29,17 +28,18 @@ mod settings;
 mod source;
 mod typed;
 
+pub use crate::format::{self, parse_duration};
+pub use crate::json::Position;
+pub use crate::network::{Network, Network6};
+use crate::{json, network};
 pub use check::{check, judge};
 pub use explain::Way;
 pub use export::Form;
 pub(crate) use file::{Privacy, read as read_file, replace as replace_file};
-pub use format::parse_duration;
 pub use given::Given;
-pub use hosts::{MOST_CONTROL_PLANES, is_disk};
+pub use hosts::MOST_CONTROL_PLANES;
 pub use import::{Fate, Imported, import_anywhere};
-pub use json::Position;
 pub use json_schema::json_schema;
-pub use network::{Network, Network6};
 pub(crate) use object::{render, show, write as object};
 pub use problem::{Level, Problem};
 pub use profile::Profile;

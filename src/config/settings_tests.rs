@@ -401,11 +401,11 @@ fn settings_together_can_be_wrong() {
     insta::assert_snapshot!(wrong(&[("phase2.network.node_cidr_bits", "26")]), @"phase2.max_pods: a node's /26 (phase2.network.node_cidr_bits) has addresses for 61 pods, not for 110");
     insta::assert_snapshot!(wrong(&[("phase1.control_plane.count", "3"), ("phase1.api.exposure", "static-address")]), @"phase1.api.exposure: a static address leads to one host, but phase1.control_plane.count is 3; choose load-balancer or dns");
     insta::assert_snapshot!(wrong(&[("phase2.apiserver.oidc_issuer_url", "http://sso.example.com")]), @"phase2.apiserver.oidc_issuer_url: the API server takes only issuers whose URL begins with https://");
-    let hosts = r#"[{"name": "a", "address": "192.0.2.1", "role": "control-plane", "host_key": "ssh-ed25519 AAAA"},
-        {"name": "b", "address": "192.0.2.1", "role": "worker", "host_key": "ssh-ed25519 BBBB"}]"#;
+    let hosts = r#"[{"name": "a", "address": "192.0.2.1", "role": "control-plane", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+        {"name": "b", "address": "192.0.2.1", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]"#;
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "baremetal"), ("phase1.baremetal.hosts", hosts)]), @"phase1.baremetal.hosts: a and b have the same address, 192.0.2.1");
-    let hosts = r#"[{"name": "a", "address": "192.0.2.1", "role": "control-plane", "host_key": "ssh-ed25519 AAAA"},
-        {"name": "b", "address": "192.0.2.2", "role": "worker", "host_key": "ssh-ed25519 BBBB"}]"#;
+    let hosts = r#"[{"name": "a", "address": "192.0.2.1", "role": "control-plane", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+        {"name": "b", "address": "192.0.2.2", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]"#;
     let narrow = ("phase2.pod_cidr", "10.244.0.0/24");
     insta::assert_snapshot!(wrong(&[("phase1.cloud_provider", "baremetal"), ("phase1.baremetal.hosts", hosts), narrow]), @"phase2.pod_cidr: 10.244.0.0/24 has room for 1 nodes with a /24 each, but there may be 2");
     let mut strange = Settings::from_defaults(ours());

@@ -9,6 +9,7 @@ use include_dir::{Dir, DirEntry, include_dir};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Class, Error, Result};
+use crate::input;
 
 /// Single files of the tree's root; the directories beside them are `PHASES` and `TEMPLATES`.
 static ROOT_FILES: &[(&str, &[u8])] = &[("Kconfig", include_bytes!("../../Kconfig"))];
@@ -45,6 +46,13 @@ impl TreeSource {
             Some(dir) => dir.join("Kconfig").display().to_string(),
             None => "the Kconfig tree inside turnup".to_owned(),
         }
+    }
+
+    /// What of the tree inside the binary this directory replaces: `Kconfig`, `phases/`, `templates/`.
+    #[must_use]
+    pub fn replaced(&self) -> Vec<&'static str> {
+        let replaces = |root: &&str| self.own_for(root.trim_end_matches('/')).is_some();
+        ["Kconfig", "phases/", "templates/"].into_iter().filter(replaces).collect()
     }
 
     /// The content of one file.
@@ -94,7 +102,7 @@ impl TreeSource {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{path} leaves the tree")));
         }
         match self.own_for(path) {
-            Some(dir) => fs_err::read(dir.join(path)).map(Cow::Owned),
+            Some(dir) => input::read(&dir.join(path), input::DOCUMENT).map(Cow::Owned),
             None => embedded_file(path)
                 .map(Cow::Borrowed)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file in the tree")),
@@ -213,6 +221,8 @@ mod tests {
         assert_eq!(source.files("phases"), ["phases/provision/Kconfig"]);
         assert!(source.read("phases/addons/Kconfig").is_err(), "no silent mixture of two trees");
         assert!(!source.files("templates").is_empty(), "templates were not replaced");
+        assert_eq!(source.replaced(), ["Kconfig", "phases/"]);
+        assert!(TreeSource::embedded().replaced().is_empty());
     }
 
     #[test]

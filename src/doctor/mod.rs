@@ -1,11 +1,15 @@
 //! What this machine has and lacks for turning up a cluster. It looks and, when told to, installs packages; it changes nothing else.
 
+mod artifacts;
 mod host;
 mod ports;
 mod tools;
 
+use std::path::Path;
+
 use serde::Serialize;
 
+use crate::artifacts::Sources;
 use crate::exec::tools::PackageManager;
 use crate::exec::{OnDeath, Run};
 use crate::{Class, Error, Result};
@@ -51,11 +55,39 @@ impl Finding {
     }
 }
 
-/// Looks at everything that this provision target (`local`, `baremetal`, …; `development`: the project's tests) needs.
+/// For what this machine is looked at.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// The provision target: `local`, `baremetal`, …; `development`: the project's tests.
+    pub target: &'a str,
+    /// The working directory, which may have a lock file of its own.
+    pub dir: &'a Path,
+    /// Where artifacts come from.
+    pub sources: Sources,
+    /// The version of Kubernetes; the lock file's default when not given.
+    pub kubernetes: Option<String>,
+    /// The Debian release of local hosts.
+    pub root_suite: String,
+}
+
+impl<'a> Subject<'a> {
+    /// With what holds when nothing is configured.
+    #[must_use]
+    pub fn of(target: &'a str) -> Self {
+        let dir = Path::new(".");
+        Self { target, dir, sources: Sources::default(), kubernetes: None, root_suite: "bookworm".to_owned() }
+    }
+}
+
+/// Looks at everything that the subject needs.
 #[must_use]
-pub fn inspect(target: &str) -> Vec<Finding> {
-    let mut findings = tools::inspect(target);
-    findings.extend(host::inspect(target));
+pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
+    let mut findings = tools::inspect(subject.target);
+    findings.extend(artifacts::inspect(subject));
+    findings.extend(host::inspect(subject.target));
+    let mut names = std::collections::BTreeSet::new();
+    // The project's tests need some of what a build needs.
+    findings.retain(|finding| names.insert(finding.name.clone()));
     findings
 }
 
@@ -76,15 +108,21 @@ pub fn require(target: &str, findings: &[Finding]) -> Result<()> {
     )))
 }
 
-/// The packages whose tools are missing for this target.
+/// The packages whose tools are missing.
 #[must_use]
-pub fn missing_packages(target: &str) -> Vec<String> {
-    PackageManager::detect().map_or_else(Vec::new, |manager| tools::missing_packages(target, manager))
+pub fn missing_packages(subject: &Subject<'_>) -> Vec<String> {
+    let Some(manager) = PackageManager::detect() else { return Vec::new() };
+    let missing = inspect(subject).into_iter().filter(|finding| finding.level == Level::Missing);
+    let of = |finding: Finding| manager.package(crate::exec::tools::describe(&finding.name)?).map(str::to_owned);
+    let mut packages: Vec<String> = missing.filter_map(of).collect();
+    packages.sort();
+    packages.dedup();
+    packages
 }
 
-/// Installs the packages that are missing for this target with the system's package manager; returns their names.
-pub fn install(target: &str) -> Result<Vec<String>> {
-    let packages = missing_packages(target);
+/// Installs the packages that are missing with the system's package manager; returns their names.
+pub fn install(subject: &Subject<'_>) -> Result<Vec<String>> {
+    let packages = missing_packages(subject);
     if packages.is_empty() {
         return Ok(packages);
     }

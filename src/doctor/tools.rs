@@ -1,7 +1,7 @@
 //! Which tool is needed for what, and whether it is here.
 
 use super::{Finding, Level};
-use crate::exec::tools::{self, PackageManager};
+use crate::exec::tools;
 
 /// A tool and what needs it.
 struct Need {
@@ -23,19 +23,32 @@ const DEVELOPMENT: &str = "development";
 /// Linux's own Kconfig, which ours is compared with.
 const KERNEL: &str = "the project's tests build the kernel's conf";
 
+/// The root is made of what Debian has signed.
+const SIGNATURE: &str = "the signature of the root of local hosts";
+/// The project's tests build it each time.
+const RUNC: &str = "the project's tests build runc from source";
+
 const NEEDS: &[Need] = &[
     need("ssh", "", Level::Missing, "bootstrap: reaches the hosts"),
     need("ssh-keygen", "", Level::Missing, "provision: keys of this cluster"),
     need("setpriv", "", Level::Warning, "no child process outlives a killed turnup"),
     need("go", "", Level::Warning, "artifacts built from source (not with a bundle or a filled cache)"),
+    need("age", "", Level::Warning, "optional: turnup kubeconfig --seal, a break-glass credential for the safe"),
     need("systemd-nspawn", "local", Level::Missing, "local hosts"),
     need("debootstrap", "local", Level::Missing, "the root of local hosts, once"),
     need("unshare", "local", Level::Missing, "the root of local hosts, once"),
+    need("gpgv", "local", Level::Missing, SIGNATURE),
+    need("/usr/share/keyrings/debian-archive-keyring.gpg", "local", Level::Missing, SIGNATURE),
     need("ip", "local", Level::Missing, "the network of local hosts"),
+    need("nft", "local", Level::Missing, "the firewall between this machine and local hosts"),
     need("mount", "local", Level::Missing, "the file systems of local hosts"),
+    need("age", DEVELOPMENT, Level::Missing, "the project's tests of sealed credentials"),
     need("sshd", DEVELOPMENT, Level::Missing, "the project's tests of ssh, on loopback"),
     need("make", DEVELOPMENT, Level::Missing, KERNEL),
     need("gcc", DEVELOPMENT, Level::Missing, KERNEL),
+    need("pkg-config", DEVELOPMENT, Level::Missing, RUNC),
+    need("libc.a", DEVELOPMENT, Level::Missing, RUNC),
+    need("libseccomp.a", DEVELOPMENT, Level::Missing, RUNC),
     need("flex", DEVELOPMENT, Level::Missing, KERNEL),
     need("bison", DEVELOPMENT, Level::Missing, KERNEL),
     need("xz", DEVELOPMENT, Level::Missing, "unpacks Linux's trees for the project's tests"),
@@ -54,15 +67,6 @@ pub(super) fn inspect(target: &str) -> Vec<Finding> {
     std::iter::once(terraform(target)).chain(tools).collect()
 }
 
-pub(super) fn missing_packages(target: &str, manager: PackageManager) -> Vec<String> {
-    let missing = inspect(target).into_iter().filter(|finding| finding.level == Level::Missing);
-    let mut packages: Vec<String> =
-        missing.filter_map(|finding| manager.package(tools::describe(&finding.name)?)).map(str::to_owned).collect();
-    packages.sort();
-    packages.dedup();
-    packages
-}
-
 fn needs(target: &str) -> impl Iterator<Item = &'static Need> {
     let local = is_local(target);
     NEEDS
@@ -70,7 +74,7 @@ fn needs(target: &str) -> impl Iterator<Item = &'static Need> {
         .filter(move |need| need.target.is_empty() || need.target == target || (local && need.target == "local"))
 }
 
-fn look(tool: &str, absent: Level, why: &str) -> Finding {
+pub(super) fn look(tool: &str, absent: Level, why: &str) -> Finding {
     match tools::find(tool) {
         Err(error) => {
             let fix = error.next().unwrap_or("install it and see that it is on PATH").to_owned();

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+
 use crate::error::{Context as _, Result};
 use crate::kill_point;
 
@@ -10,7 +12,7 @@ use crate::kill_point;
 ///
 /// It inherits the cgroups of this process, and nothing of its terminal or its process group.
 pub fn detach(program: &str, args: &[OsString], env: &[(&str, &str)], log: &Path) -> Result<()> {
-    let file = fs_err::OpenOptions::new().create(true).append(true).open(log)?;
+    let file = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(log)?;
     let mut words: Vec<OsString> = vec!["--fork".into(), program.into()];
     words.extend(args.iter().cloned());
     // duct applies the last word first: standard error follows standard output only when it is named before it.

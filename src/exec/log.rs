@@ -1,10 +1,13 @@
 //! A step's log file, and the mask that keeps secrets out of it and out of errors.
 
 use std::io::Write as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use jiff::Timestamp;
+
+use crate::redact;
 
 /// Texts that must not be shown. A text of several lines is masked line by line, because that is how output arrives.
 #[derive(Clone, Default)]
@@ -21,8 +24,10 @@ impl Mask {
         self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
+    /// The text without these, and without what looks like a secret of anybody's.
     pub(super) fn apply(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+        let text = self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"));
+        redact::clean_line(&text).into_owned()
     }
 }
 
@@ -33,9 +38,7 @@ impl Log {
     pub(super) fn open(path: Option<&Path>) -> Self {
         Self(path.and_then(|path| {
             let open = || fs_err::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-            open()
-                .or_else(|_| path.parent().map_or_else(open, |dir| fs_err::create_dir_all(dir).and_then(|()| open())))
-                .ok()
+            open().or_else(|_| path.parent().map_or_else(open, |dir| make_private(dir).and_then(|()| open()))).ok()
         }))
     }
 
@@ -48,6 +51,10 @@ impl Log {
             }
         }
     }
+}
+
+fn make_private(dir: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 #[cfg(test)]

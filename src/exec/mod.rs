@@ -17,14 +17,17 @@ mod capture;
 mod environment;
 mod failure;
 mod log;
+mod memory;
 mod nursery;
 mod refusal;
 mod run;
 mod service;
 mod shell;
+mod socket;
 
 pub use environment::ALLOWED;
 pub use failure::{Ended, Failure};
+pub use memory::MemoryFile;
 pub use run::{OnDeath, Output, Run, Stream};
 pub use service::Service;
 pub use shell::Shell;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{self, PipeReader, Seek as _, Write as _};
+use std::io::{self, PipeReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -14,11 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use duct::{Expression, Handle};
+use rustix::fs::Mode;
 use rustix::process::Signal;
 
 use super::capture::{Follow, LONGEST_LINE, Tail, read_lines};
 use super::failure::{Ended, Failure};
 use super::log::{Log, Mask};
+use super::memory::MemoryFile;
 use super::{environment, nursery, signals, tools};
 use crate::{Result, kill_point};
 
@@ -80,6 +82,7 @@ pub struct Run {
     label: Option<String>,
     on_death: OnDeath,
     pub(super) cleanup: bool,
+    private: bool,
 }
 
 /// How a run ended that was successful.
@@ -110,6 +113,7 @@ impl Run {
             label: None,
             on_death: OnDeath::Kill,
             cleanup: false,
+            private: false,
         }
     }
 
@@ -200,6 +204,12 @@ impl Run {
     /// This run cleans up: it starts even after a signal has asked turnup to stop.
     pub fn cleanup(mut self) -> Self {
         self.cleanup = true;
+        self
+    }
+
+    /// What the program makes is its user's alone: its umask is 077, whatever ours is.
+    pub fn private(mut self) -> Self {
+        self.private = true;
         self
     }
 
@@ -323,10 +333,18 @@ impl Run {
 
     /// Starts the expression on the nursery's thread, registered for signals.
     pub(super) fn spawn(&self, expression: Expression) -> io::Result<Option<Handle>> {
-        let cleanup = self.cleanup;
+        let (cleanup, private) = (self.cleanup, self.private);
         nursery::give_birth(move || {
+            // A child begins with our umask. For the moment of its start ours is the stricter one, for all threads.
+            let umask = private.then(|| rustix::process::umask(Mode::RWXG | Mode::RWXO));
             // The expression is dropped here, and with it our copies of the pipes' writing ends.
-            signals::start_registered(cleanup, || expression.start(), |handle: &Handle| handle.pids().first().copied())
+            let started = signals::start_registered(
+                cleanup,
+                || expression.start(),
+                |handle: &Handle| handle.pids().first().copied(),
+            );
+            umask.map(rustix::process::umask);
+            started
         })
     }
 
@@ -372,7 +390,7 @@ impl Run {
             });
         Ok(match &self.stdin {
             Stdin::Empty => expression.stdin_null(),
-            Stdin::Bytes(bytes) => expression.stdin_file(memory_file(bytes)?),
+            Stdin::Bytes(bytes) => expression.stdin_file(MemoryFile::new(bytes)?.open()?),
             Stdin::File(path) => expression.stdin_file(fs_err::File::open(path)?.into_file()),
             Stdin::Open(reader) => expression.stdin_file(reader.try_clone()?),
         })
@@ -524,13 +542,4 @@ fn death_wrapper(on_death: OnDeath) -> Vec<OsString> {
             .map(OsStr::to_owned)
             .into()
     })
-}
-
-/// Bytes as a file that has no name and no disk.
-fn memory_file(bytes: &[u8]) -> io::Result<std::fs::File> {
-    let descriptor = rustix::fs::memfd_create("stdin", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut file = std::fs::File::from(descriptor);
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file)
 }

@@ -3,10 +3,11 @@
 //! Runs and, when asked to, remembers; which commands there are and what becomes of their output is the tree's business.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -47,27 +48,51 @@ impl Shell {
 
     /// Runs a command line as `sh -c` does, or answers from memory. How the command ends does not matter.
     ///
+    /// Of its standard output only the first `limit` bytes are taken, and then the pipe is closed; of its standard error the first
+    /// mebibyte.
+    ///
     /// # Errors
     /// When no shell can be started. A memory that cannot be read or written is none.
-    pub fn run(&self, command: &str) -> io::Result<Printed> {
-        let Some(cache) = &self.cache else { return self.start(command) };
-        let path = cache.path_of(command);
+    pub fn run(&self, command: &OsStr, limit: usize) -> io::Result<Printed> {
+        let Some(cache) = &self.cache else { return self.start(command, limit) };
+        let path = cache.path_of(command, limit);
         if let Some(known) = fs_err::read(&path).ok().and_then(|bytes| decode(&bytes)) {
             return Ok(known);
         }
-        let printed = self.start(command)?;
+        let printed = self.start(command, limit)?;
         write(&path, &encode(&printed)).ok();
         Ok(printed)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "duct starts two threads for each command; a tree runs a hundred")]
-    fn start(&self, command: &str) -> io::Result<Printed> {
+    #[expect(clippy::disallowed_methods, reason = "duct reads all that a command prints, and some never stop")]
+    fn start(&self, command: &OsStr, limit: usize) -> io::Result<Printed> {
         // By its path, as the C tools: a search along PATH would make the standard library copy this whole process for each command.
+        // Its own name is what it puts in front of its complaints.
         let mut shell = Command::new("/bin/sh");
-        shell.arg("-c").arg(command).envs(self.variables.iter().map(|(name, value)| (name, value)));
-        let output = shell.stdin(Stdio::inherit()).output()?;
-        Ok((output.stdout, output.stderr))
+        shell.arg0("sh").arg("-c").arg(command).envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let mut child = shell.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        std::thread::scope(|scope| {
+            let errors = scope.spawn(move || errors.map_or(Ok(Vec::new()), |pipe| read_start(pipe, MOST_ERRORS, true)));
+            let output = output.map_or(Ok(Vec::new()), |pipe| read_start(pipe, limit, false));
+            child.wait()?;
+            let errors = errors.join().unwrap_or_else(|_| Err(io::Error::other("reading its standard error failed")));
+            Ok((output?, errors?))
+        })
     }
+}
+
+/// What is kept of a command's standard error.
+const MOST_ERRORS: usize = 1 << 20;
+
+/// The first bytes that come through a pipe. What comes after them is read and dropped, or not read at all: then the pipe is closed.
+fn read_start(mut pipe: impl Read, limit: usize, drain: bool) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.by_ref().take(limit as u64).read_to_end(&mut bytes)?;
+    if drain {
+        io::copy(&mut pipe, &mut io::sink())?;
+    }
+    Ok(bytes)
 }
 
 /// Answers by the digest of everything that they depend on.
@@ -98,9 +123,11 @@ impl Cache {
     }
 
     /// Where the answer to a command is, if there is one.
-    fn path_of(&self, command: &str) -> PathBuf {
+    fn path_of(&self, command: &OsStr, limit: usize) -> PathBuf {
         let mut digest = self.surroundings.clone();
+        add(&mut digest, &limit.to_le_bytes());
         add(&mut digest, command.as_bytes());
+        let command = command.to_string_lossy();
         let words = command.split(|c: char| c.is_whitespace() || "\"'`;&|(){}<>$=,".contains(c));
         for word in words.filter(|word| !word.is_empty() && !word.starts_with('-')) {
             add(&mut digest, &self.identify(word));
@@ -173,6 +200,8 @@ mod tests {
 
     use super::Shell;
 
+    const MOST: usize = 4095;
+
     fn count(directory: &std::path::Path) -> usize {
         fs_err::read_to_string(directory.join("count")).map_or(0, |text| text.len())
     }
@@ -185,13 +214,13 @@ mod tests {
         let counting = format!("printf x >> {}/count", directory.path().display());
         fs_err::write(&script, format!("{counting}; echo one")).unwrap();
         let memory = directory.path().join("memory");
-        let run = || Shell::default().remembering(memory.clone()).run(&command).unwrap();
+        let run = || Shell::default().remembering(memory.clone()).run(command.as_ref(), MOST).unwrap();
         let one = (b"one\n".to_vec(), b"said\n".to_vec());
         assert_eq!(run(), one);
         assert_eq!((run(), count(directory.path())), (one, 1));
         fs_err::write(&script, format!("{counting}; echo other")).unwrap();
         assert_eq!((run().0, count(directory.path())), (b"other\n".to_vec(), 2));
-        assert_eq!(Shell::default().run(&command).unwrap().0, b"other\n");
+        assert_eq!(Shell::default().run(command.as_ref(), MOST).unwrap().0, b"other\n");
         assert_eq!(count(directory.path()), 3);
     }
 
@@ -199,12 +228,22 @@ mod tests {
     fn a_damaged_memory_is_none() {
         let directory = tempfile::tempdir().unwrap();
         let shell = Shell::default().remembering(directory.path().to_owned());
-        shell.run("echo right").unwrap();
+        shell.run("echo right".as_ref(), MOST).unwrap();
         let file = walk(directory.path()).pop().unwrap();
         fs_err::write(&file, [255; 9]).unwrap();
-        assert_eq!(shell.run("echo right").unwrap().0, b"right\n");
+        assert_eq!(shell.run("echo right".as_ref(), MOST).unwrap().0, b"right\n");
         // No place to remember in is no reason to fail.
-        assert_eq!(Shell::default().remembering("/proc/nowhere".into()).run("echo right").unwrap().0, b"right\n");
+        let nowhere = Shell::default().remembering("/proc/nowhere".into());
+        assert_eq!(nowhere.run("echo right".as_ref(), MOST).unwrap().0, b"right\n");
+    }
+
+    #[test]
+    fn a_command_that_never_stops_is_cut_and_complains_as_sh() {
+        assert_eq!(Shell::default().run("yes".as_ref(), 4).unwrap().0, b"y\ny\n");
+        let complaint = Shell::default().run("/nowhere/command".as_ref(), MOST).unwrap().1;
+        assert!(complaint.starts_with(b"sh: "), "{}", String::from_utf8_lossy(&complaint));
+        let much = Shell::default().run("head -c 3000000 /dev/zero >&2; echo end".as_ref(), MOST).unwrap();
+        assert_eq!((much.0, much.1.len()), (b"end\n".to_vec(), super::MOST_ERRORS));
     }
 
     fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {

@@ -5,7 +5,6 @@
 //! (`known_hosts`), never asked about, and learnt only by who says so (`learns`). A command is an argument vector here and arrives as one
 //! there: it is quoted for the login shell that sshd insists on.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,14 +13,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::failure::Failure;
 use super::run::{Output, Run, Stream};
-use super::{Service, refusal, signals};
-use crate::{Class, Context as _, Error, Result};
+use super::{Service, refusal, signals, socket};
+use crate::{Class, Error, Result};
 
 /// For the TCP connection and the key exchange, unless somebody says otherwise.
 const CONNECT: Duration = Duration::from_secs(10);
-/// `sun_path` holds 108 bytes with its end, and ssh appends 17 of its own while it makes the socket.
-const LONGEST_SOCKET: usize = 104 - 17;
-
 /// Puts standard input into a file, whole or not at all. A broken connection looks like the end of the input on the host, so the size
 /// decides; whoever is told of it may be gone as well, and what is told to nobody is a signal (PIPE), after which a shell would clean up
 /// nothing. An earlier transfer that had no time to clean up is cleaned up after. Arguments: path, mode, size.
@@ -272,7 +268,7 @@ impl Ssh {
             Some(socket) => self.ssh().arg("-S").arg(socket),
             None => self.ssh(),
         };
-        let run = run.arg(self.target()).arg("--").arg(shell_words::join(words));
+        let run = run.args(self.target_words()).arg(shell_words::join(words));
         Ok(self.dress(run).label(format!("{name} on {}", self.address)))
     }
 
@@ -291,6 +287,12 @@ impl Ssh {
 
     fn target(&self) -> String {
         format!("{}@{}", self.user, self.address)
+    }
+
+    /// The target as ssh is given it: behind the end of the options, whatever it looks like. What follows is the command: after a `--` ssh
+    /// looks for no options behind the target either.
+    fn target_words(&self) -> [String; 2] {
+        ["--".to_owned(), self.target()]
     }
 
     /// ssh with everything that does not depend on the command. `-F none`: a person's own configuration must not change what we do.
@@ -353,7 +355,7 @@ impl Ssh {
         let socket = self.socket()?;
         // Not -N: `cat` ends with its input, and the connection with it. A master that was just starting when we were killed has no other
         // way to know.
-        let run = self.dress(self.ssh().args(["-M", "-S"]).arg(&socket).arg(self.target()).args(["--", "cat"]));
+        let run = self.dress(self.ssh().args(["-M", "-S"]).arg(&socket).args(self.target_words()).arg("cat"));
         let service = Service::start(run.label(format!("ssh to {}", self.address)))?;
         let master = Master { service, socket: socket.clone() };
         self.wait_for_socket(&master)?;
@@ -470,44 +472,7 @@ impl Ssh {
         // Two objects for one host are two connections: the address of the shared slot tells them apart.
         hash.update((Arc::as_ptr(&self.master) as usize).to_le_bytes());
         let name = format!("{}-{}", std::process::id(), &hex::encode(hash.finalize())[..12]);
-        Ok(socket_dir(name.len())?.join(name))
-    }
-}
-
-/// A directory of ours alone, with a short path; sockets of processes that are gone are removed from it.
-fn socket_dir(name: usize) -> Result<PathBuf> {
-    let uid = rustix::process::getuid().as_raw();
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("turnup"));
-    let fits =
-        |dir: &PathBuf| dir.as_os_str().len() + 1 + name <= LONGEST_SOCKET && dir.parent().is_some_and(Path::is_dir);
-    let dir = runtime.filter(fits).unwrap_or_else(|| PathBuf::from(format!("/tmp/turnup-{uid}")));
-    match fs_err::symlink_metadata(&dir) {
-        Err(_) => {
-            let made = rustix::fs::mkdir(&dir, rustix::fs::Mode::RWXU);
-            // Another thread may have made it in the meantime.
-            if !dir.is_dir() {
-                made.context(format!("cannot make {}", dir.display()))?;
-            }
-        }
-        Ok(metadata) if metadata.is_dir() && metadata.uid() == uid && metadata.mode() & 0o777 == 0o700 => {}
-        Ok(_) => {
-            let message = format!("{} is not a directory of ours alone", dir.display());
-            return Err(Error::person(message).hint(format!("look at it, then remove it: ls -ld {}", dir.display())));
-        }
-    }
-    remove_stale(&dir);
-    Ok(dir)
-}
-
-fn remove_stale(dir: &Path) {
-    let Ok(entries) = fs_err::read_dir(dir) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.split_once('-')).and_then(|(pid, _)| pid.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            // Another process may be faster.
-            let _gone = fs_err::remove_file(entry.path());
-        }
+        Ok(socket::directory(name.len())?.join(name))
     }
 }
 

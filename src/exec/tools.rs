@@ -1,4 +1,5 @@
-//! The programs of other people that we run: where they are, which version, which package brings them.
+//! The programs of other projects that we run, and the static libraries that builds need: where they are, which version, which package
+//! brings them.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -8,16 +9,16 @@ use std::time::Duration;
 use super::Run;
 use crate::{Error, Result};
 
-/// A program that somebody else packages.
+/// A program that a distribution packages, or a static library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// Its name on PATH.
+    /// Its name on PATH, or the path of a file; a name that ends in `.a` is a static library, and gcc knows where it is.
     pub name: &'static str,
     /// The Debian package that brings it; empty where Debian has none.
     pub debian: &'static str,
     /// The Fedora package that brings it; empty where Fedora has none.
     pub fedora: &'static str,
-    /// The arguments that make it print its version.
+    /// The arguments that make it print its version; empty where nothing does.
     pub version: &'static [&'static str],
 }
 
@@ -30,6 +31,8 @@ pub const TOOLS: &[Tool] = &[
     tool("ssh-keygen", "openssh-client", "openssh-clients", &[]),
     tool("systemd-nspawn", "systemd-container", "systemd-container", &["--version"]),
     tool("debootstrap", "debootstrap", "debootstrap", &["--version"]),
+    tool("gpgv", "gpgv", "gnupg2", &["--version"]),
+    tool("/usr/share/keyrings/debian-archive-keyring.gpg", "debian-archive-keyring", "debian-keyring", &[]),
     // Distributions carry a Go that is too old for what we build.
     tool("go", "", "", &["version"]),
     tool("ip", "iproute2", "iproute", &["-V"]),
@@ -41,11 +44,16 @@ pub const TOOLS: &[Tool] = &[
     tool("fsck.ext4", "e2fsprogs", "e2fsprogs", &["-V"]),
     tool("mkfs.ext4", "e2fsprogs", "e2fsprogs", &["-V"]),
     tool("setpriv", "util-linux", "util-linux", &["--version"]),
+    tool("chroot", "coreutils", "coreutils", &["--version"]),
     tool("unshare", "util-linux", "util-linux", &["--version"]),
     tool("nsenter", "util-linux", "util-linux", &["--version"]),
     tool("kubectl", "", "", &["version", "--client"]),
+    tool("age", "age", "age", &["--version"]),
     tool("make", "make", "make", &["--version"]),
     tool("gcc", "gcc", "gcc", &["--version"]),
+    tool("pkg-config", "pkg-config", "pkgconf-pkg-config", &["--version"]),
+    tool("libc.a", "libc6-dev", "glibc-static", &[]),
+    tool("libseccomp.a", "libseccomp-dev", "libseccomp-static", &[]),
     tool("flex", "flex", "flex", &["--version"]),
     tool("bison", "bison", "bison", &["--version"]),
     tool("xz", "xz-utils", "xz", &["--version"]),
@@ -129,9 +137,15 @@ pub fn find(name: &str) -> Result<PathBuf> {
 /// The command that installs this tool here.
 #[must_use]
 pub fn install_hint(name: &str) -> Option<String> {
+    install_command(&[name])
+}
+
+/// The command that installs all of these tools here; none when no package is known for one of them.
+#[must_use]
+pub fn install_command(names: &[&str]) -> Option<String> {
     let manager = PackageManager::detect()?;
-    let package = manager.package(describe(name)?)?;
-    Some(shell_words::join(manager.install_command(&[package])))
+    let packages = names.iter().map(|name| manager.package(describe(name)?)).collect::<Option<Vec<_>>>()?;
+    Some(shell_words::join(manager.install_command(&packages)))
 }
 
 /// The first line that the program prints about its version.
@@ -148,14 +162,65 @@ pub fn version(name: &str) -> Result<String> {
     Ok(said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned())
 }
 
-/// The program's path on PATH, or where administration programs lie: a user's PATH may lack those directories.
+/// The path on PATH, or where administration programs lie: a user's PATH may lack those directories.
 pub(super) fn locate(name: impl AsRef<OsStr>) -> Option<PathBuf> {
+    let file = Path::new(name.as_ref());
+    if file.is_absolute() && TOOLS.iter().any(|tool| Path::new(tool.name) == file) {
+        return file.exists().then(|| file.to_owned());
+    }
+    if let Some(library) = name.as_ref().to_str().filter(|name| is_library(name)) {
+        // gcc answers with the bare name when it does not find the file.
+        return ask_gcc(&format!("-print-file-name={library}")).filter(|path| path.is_absolute());
+    }
     let mut paths = std::env::var_os("PATH").unwrap_or_default();
     if !paths.is_empty() {
         paths.push(":");
     }
     paths.push("/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin");
     which::which_in(name.as_ref(), Some::<OsString>(paths), Path::new("/")).ok()
+}
+
+fn is_library(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "a")
+}
+
+fn ask_gcc(question: &str) -> Option<PathBuf> {
+    let gcc = locate("gcc")?;
+    let answer = Run::new(gcc).arg(question).dir("/").timeout(Duration::from_secs(20)).output().ok()?;
+    Some(answer.stdout.trim().into())
+}
+
+/// Everything of C that has a say in the bytes of a static build with these libraries (`libseccomp`), by package and version:
+/// `cpp-12 12.2.0-14+deb12u1, binutils-x86-64-linux-gnu 2.40-2, libc6-dev 2.36-9+deb12u14, libseccomp-dev 2.5.4-1+deb12u1`.
+#[must_use]
+pub fn describe_c_toolchain(libraries: &[String]) -> String {
+    let program = |name: &str| {
+        let path = ask_gcc(&format!("-print-prog-name={name}")).filter(|path| path.is_absolute());
+        path.or_else(|| locate(name))
+    };
+    let files = [program("cc1"), program("ld"), locate("libc.a")];
+    let libraries = libraries.iter().map(|library| locate(format!("{library}.a")));
+    let packages = files.into_iter().chain(libraries).map(|file| match file {
+        Some(file) => find_package(&file).unwrap_or_else(|| format!("{} of no package", file.display())),
+        None => "something that is missing".to_owned(),
+    });
+    packages.collect::<Vec<_>>().join(", ")
+}
+
+/// The package that brings this file, and its version.
+fn find_package(file: &Path) -> Option<String> {
+    let file = fs_err::canonicalize(file).ok()?;
+    let ask = |program: &str, args: &[&str]| {
+        let run = Run::new(locate(program)?).args(args.iter().copied()).dir("/").timeout(Duration::from_secs(20));
+        Some(run.output().ok()?.stdout.lines().next()?.trim().to_owned())
+    };
+    let path = file.to_str()?;
+    let debian = || {
+        let owner = ask("dpkg-query", &["--search", path])?;
+        let package = owner.split_once(": ")?.0.to_owned();
+        ask("dpkg-query", &["--show", "--showformat=${Package} ${Version}\n", &package])
+    };
+    debian().or_else(|| ask("rpm", &["--query", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE}\n", "--file", path]))
 }
 
 /// util-linux's setpriv, when it is there and knows `--pdeathsig` (busybox's does not).

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use super::Forecast;
 use super::compare::differences;
 use crate::addons::Object;
+use crate::node::layout;
 use crate::provision::Role;
 
 /// In the name of a place: whichever host.
 const HOST: &str = "HOST";
-const MANIFESTS: &str = "/etc/kubernetes/manifests/";
 
 /// Something that a setting reaches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -91,7 +91,7 @@ fn manifest_places(file: &str, before: &str, after: &str) -> Vec<(&'static str, 
     changed.into_iter().map(|object| ("manifest", format!("{file}: {object}"))).collect()
 }
 
-/// Opens the texts of a complete configuration: JSON in files, flags in units.
+/// Opens the texts of a complete configuration: JSON of the user's own in files, flags in units.
 pub(super) fn unfold(mut complete: Value) -> Value {
     for file in complete["files"].as_array_mut().into_iter().flatten() {
         // A secret has no text.
@@ -112,11 +112,10 @@ pub(super) fn unfold(mut complete: Value) -> Value {
 pub(super) fn node_place(way: &[String]) -> (&'static str, String) {
     let parts: Vec<&str> = way.iter().map(String::as_str).collect();
     match parts[..] {
-        ["files", path, "content", "text", .., "command", flag] if path.starts_with(MANIFESTS) => {
-            let pod = path.trim_start_matches(MANIFESTS).trim_end_matches(".json");
+        ["files", path, "content", "yaml", .., "command", flag] if let Some(pod) = layout::static_pod(path) => {
             ("flag", format!("{pod} {flag}"))
         }
-        ["files", path, "content", "text", ref rest @ ..] if !rest.is_empty() => {
+        ["files", path, "content", "text" | "yaml", ref rest @ ..] if !rest.is_empty() => {
             ("file", format!("{path}: {}", rest.join(".")))
         }
         ["units", unit, "text", "flags", flag] => ("flag", format!("{} {flag}", unit.trim_end_matches(".service"))),

@@ -13,18 +13,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::document::{self, Document};
+use crate::document::{self, Document, Fields};
 use crate::error::{Context as _, Error, Result};
+use crate::input;
 use crate::provision::handoff::is_label;
 
 use super::complete::{Complete, HOST_FILE};
 use super::up::{self, Delivery};
-use super::{Facts, fetch};
+use super::{Facts, fetch, join};
 
 /// What user data leaves on the host.
 pub const FILE: &str = "/var/lib/turnup/boot.json";
 /// The host of the API server, where user data was made before anybody knew it.
 pub const API_FILE: &str = "/var/lib/turnup/api-host";
+/// The join token of the host's group, in a file of its own: Terraform fills it into user data.
+pub const TOKEN_FILE: &str = "/var/lib/turnup/join-token";
 /// Puts turnup itself on the host.
 pub const FETCH_FILE: &str = "/var/lib/turnup/fetch-turnup";
 /// Installs what a node needs of its distribution and the image lacks.
@@ -37,7 +40,7 @@ pub const TURNUP: &str = "/opt/turnup/bin/turnup";
 /// What user data does not know, and what stands for it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// The Node's name: the first label of the host's own name.
+    /// The Node's name: the first label of the host's own name, with the group's prefix.
     Name,
     /// The address from which the host reaches others: that of its default route.
     Address,
@@ -45,11 +48,13 @@ pub enum Mark {
     ResolvConf,
     /// The host of the API server: whoever makes its address puts it into [`API_FILE`].
     Api,
+    /// The join token, in the kubeconfig alone: [`TOKEN_FILE`] has it.
+    Token,
 }
 
 impl Mark {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Name, Self::Address, Self::ResolvConf, Self::Api];
+    pub const ALL: [Self; 5] = [Self::Name, Self::Address, Self::ResolvConf, Self::Api, Self::Token];
 
     /// The text that stands for it.
     #[must_use]
@@ -59,11 +64,12 @@ impl Mark {
             Self::Address => "@turnup:address@",
             Self::ResolvConf => "@turnup:resolv-conf@",
             Self::Api => "@turnup:api@",
+            Self::Token => "@turnup:token@",
         }
     }
 }
 
-/// The content of [`FILE`]. It holds a token, so it has no `Debug`.
+/// The content of [`FILE`].
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Boot {
@@ -71,15 +77,19 @@ pub struct Boot {
     pub schema: String,
     /// The group of the host, for messages.
     pub group: String,
+    /// How the names of the group's Nodes begin; empty where it does not matter. A host whose own
+    /// name begins otherwise gets it put before.
+    pub name_prefix: String,
     /// What the image was taken to be; a host that is something else is refused.
     pub expects: Expected,
     /// Artifacts lie below it as `sha256/<hex>`.
     pub artifacts_url: String,
     /// The complete configuration, with marks.
     pub complete: Complete,
-    /// The kubeconfig with the group's token, with marks; none on the control plane, whose secrets come over SSH.
+    /// The kubeconfig with which kubelet asks for its certificate, with marks; none on the control
+    /// plane, whose secrets come over SSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bootstrap_kubeconfig: Option<Zeroizing<String>>,
+    pub bootstrap_kubeconfig: Option<String>,
 }
 
 /// The facts of a host on which its complete configuration depends and that are the same for all hosts of an image.
@@ -100,6 +110,18 @@ impl Document for Boot {
     const SCHEMA: &'static str = "turnup.boot/1";
     const WHAT: &'static str = "what user data leaves on a host";
     const REMEDY: &'static str = "make the host anew: its user data writes the file at the first boot";
+
+    fn fields() -> Fields {
+        let own = Fields::new(&[
+            ("schema", "text"),
+            ("group", "dns-label"),
+            ("name_prefix", "word"),
+            ("expects.arch", "word"),
+            ("artifacts_url", "url"),
+            ("bootstrap_kubeconfig", "content"),
+        ]);
+        own.with("complete", Complete::fields()).but("complete.node", "dns-label or enum(@turnup:name@)")
+    }
 }
 
 impl From<&Facts> for Expected {
@@ -112,25 +134,34 @@ impl From<&Facts> for Expected {
 /// Makes this host what its user data says, or, when something newer was applied to it since, what that says. One
 /// [`Report`](up::Report) a line goes to `out`.
 pub fn run(out: &mut dyn Write) -> Result<()> {
-    let boot: Boot = document::parse(FILE, &fs_err::read_to_string(FILE)?)?;
+    let boot: Boot = document::parse(FILE, &input::read_text(Path::new(FILE), input::DOCUMENT)?)?;
     fetch::fetch_missing(&find_delivery(&boot)?.complete, &boot.artifacts_url, out)?;
-    let _turn = up::take_turn()?;
-    // Somebody may have logged in and brought another one meanwhile; what that needs, it brought along.
-    up::run_alone(find_delivery(&boot)?, up::Past::Keep, out)
+    {
+        let _turn = up::take_turn()?;
+        // Somebody may have logged in and brought another one meanwhile; what that needs, it
+        // brought along.
+        up::run_alone(find_delivery(&boot)?, up::Past::Keep, out)?;
+    }
+    if boot.bootstrap_kubeconfig.is_some() { join::finish(join::APPROVED) } else { Ok(()) }
 }
 
-/// What was applied last counts more than what the host began with.
+/// What was applied last counts more than what the host began with. A host that has no certificate,
+/// or lost it, joins by its token.
 fn find_delivery(boot: &Boot) -> Result<Delivery> {
-    let secrets = BTreeMap::new();
-    if let Ok(text) = fs_err::read_to_string(HOST_FILE) {
-        let complete = Complete::parse(HOST_FILE, &text)?;
-        return Ok(Delivery { complete, secrets, bootstrap_kubeconfig: None });
-    }
     let facts = Facts::read()?;
-    require_expected(boot, &Expected::from(&facts))?;
-    let known = find_known(&facts)?;
-    let (complete, bootstrap_kubeconfig) = fill(boot, &known)?;
-    Ok(Delivery { complete, secrets, bootstrap_kubeconfig })
+    let applied = input::read_text(Path::new(HOST_FILE), input::DOCUMENT).ok();
+    let applied = applied.map(|text| Complete::parse(HOST_FILE, &text)).transpose()?;
+    if applied.is_none() {
+        require_expected(boot, &Expected::from(&facts))?;
+    }
+    let (complete, bootstrap_kubeconfig) = match applied {
+        Some(complete) if facts.joined => (complete, None),
+        applied => {
+            let (filled, bootstrap_kubeconfig) = fill(boot, &find_known(boot, &facts)?)?;
+            (applied.unwrap_or(filled), bootstrap_kubeconfig.filter(|_| !facts.joined))
+        }
+    };
+    Ok(Delivery { complete, secrets: BTreeMap::new(), bootstrap_kubeconfig })
 }
 
 fn require_expected(boot: &Boot, found: &Expected) -> Result<()> {
@@ -144,30 +175,36 @@ fn require_expected(boot: &Boot, found: &Expected) -> Result<()> {
         .hint("choose an image of the kind that was expected, or make the user data for this one: turnup up"))
 }
 
-/// Values by mark; the API's host only where there is a file of it.
-type Known = BTreeMap<Mark, String>;
+/// Values by mark; the API's host and the token only where there is a file of them.
+type Known = BTreeMap<Mark, Zeroizing<String>>;
 
-fn find_known(facts: &Facts) -> Result<Known> {
+fn find_known(boot: &Boot, facts: &Facts) -> Result<Known> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let mut known = Known::from([
-        (Mark::Name, node_name(&rustix::system::uname().nodename().to_string_lossy())?),
-        (Mark::Address, default_address()?.to_string()),
-        (Mark::ResolvConf, facts.resolv_conf.clone()),
+        (Mark::Name, node_name(&host, &boot.name_prefix)?.into()),
+        (Mark::Address, default_address()?.to_string().into()),
+        (Mark::ResolvConf, facts.resolv_conf.clone().into()),
     ]);
-    if Path::new(API_FILE).exists() {
-        known.insert(Mark::Api, fs_err::read_to_string(API_FILE)?.trim().to_owned());
+    for (mark, file) in [(Mark::Api, API_FILE), (Mark::Token, TOKEN_FILE)] {
+        if Path::new(file).exists() {
+            let text = Zeroizing::new(input::read_text(Path::new(file), input::KEYS)?);
+            known.insert(mark, text.trim().to_owned().into());
+        }
     }
     Ok(known)
 }
 
-/// The first label of the host's name in lower case. A host that has no name of its own yet is waited for.
-fn node_name(host: &str) -> Result<String> {
-    let name = host.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    if name == "localhost" || name == "(none)" || name.is_empty() {
+/// The first label of the host's name in lower case, behind the prefix of its group. A host that
+/// has no name of its own yet is waited for.
+fn node_name(host: &str, prefix: &str) -> Result<String> {
+    let own = host.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    if own == "localhost" || own == "(none)" || own.is_empty() {
         return Err(Error::transient(format!("this host has no name of its own yet, but {host:?}"))
             .hint("its cloud names it at the first boot; by hand: hostnamectl set-hostname NAME"));
     }
+    let name = if own.starts_with(prefix) { own } else { format!("{prefix}{own}") };
     if !is_label(&name) {
-        return Err(Error::person(format!("the host's name {host:?} cannot be the name of a Node"))
+        return Err(Error::person(format!("the host's name {host:?} cannot be the name of a Node: {name:?}"))
             .hint("letters, digits and '-', at most 63, beginning and ending with a letter or digit"));
     }
     Ok(name)
@@ -187,7 +224,9 @@ fn default_address() -> Result<IpAddr> {
 fn fill(boot: &Boot, known: &Known) -> Result<(Complete, Option<Zeroizing<String>>)> {
     known.iter().try_for_each(|(mark, value)| require_plain(*mark, value))?;
     let mut value = serde_json::to_value(&boot.complete).context("cannot write the complete configuration")?;
-    replace_in(&mut value, known)?;
+    // The token has one place.
+    let open = known.iter().filter(|(mark, _)| **mark != Mark::Token).map(|(mark, value)| (*mark, value.clone()));
+    replace_in(&mut value, &open.collect())?;
     let complete = serde_json::from_value(value).context("the filled complete configuration is none")?;
     let kubeconfig = boot.bootstrap_kubeconfig.as_ref();
     let kubeconfig = kubeconfig.map(|text| replace(text, known).map(Zeroizing::new)).transpose()?;
@@ -200,8 +239,9 @@ fn require_plain(mark: Mark, value: &str) -> Result<()> {
     if !value.is_empty() && value.bytes().all(plain) {
         return Ok(());
     }
-    let hint = format!("look on the host at {API_FILE}, /etc/hostname and `ip route`");
-    Err(Error::person(format!("{value:?} cannot stand for {}", mark.text())).hint(hint))
+    let hint = format!("look on the host at {API_FILE}, {TOKEN_FILE}, /etc/hostname and `ip route`");
+    let shown = if mark == Mark::Token { "what is there".to_owned() } else { format!("{value:?}") };
+    Err(Error::person(format!("{shown} cannot stand for {}", mark.text())).hint(hint))
 }
 
 fn replace_in(value: &mut Value, known: &Known) -> Result<()> {
@@ -217,7 +257,8 @@ fn replace_in(value: &mut Value, known: &Known) -> Result<()> {
 fn replace(text: &str, known: &Known) -> Result<String> {
     let mut filled = text.to_owned();
     for mark in Mark::ALL.into_iter().filter(|mark| text.contains(mark.text())) {
-        let missing = || Error::person(format!("{API_FILE} is missing")).hint(<Boot as Document>::REMEDY);
+        let file = if mark == Mark::Token { TOKEN_FILE } else { API_FILE };
+        let missing = || Error::person(format!("{file} is missing")).hint(<Boot as Document>::REMEDY);
         filled = filled.replace(mark.text(), known.get(&mark).ok_or_else(missing)?);
     }
     Ok(filled)
@@ -253,19 +294,21 @@ mod tests {
             units: vec![Unit {
                 name: "kubelet.service".into(),
                 text: "--hostname-override=@turnup:name@ --node-ip=@turnup:address@".into(),
+                mode: 0o600,
                 restart_on: vec![],
+                reloads: false,
             }],
             health: vec![],
         };
         let expects = Expected { arch: "x86_64".into(), cgroup: 2, container: false, lowers_oom_score: true };
-        let bootstrap_kubeconfig = Some(Zeroizing::new("https://@turnup:api@:6443".to_owned()));
-        let (group, artifacts_url) = ("pool".into(), "http://192.0.2.1".into());
-        Boot { schema: Boot::SCHEMA.into(), group, expects, artifacts_url, complete, bootstrap_kubeconfig }
+        let bootstrap_kubeconfig = Some("https://@turnup:token@:@turnup:api@:6443".to_owned());
+        let (group, name_prefix, artifacts_url) = ("pool".into(), "pool-".into(), "http://192.0.2.1".into());
+        Boot { schema: Boot::SCHEMA.into(), group, name_prefix, expects, artifacts_url, complete, bootstrap_kubeconfig }
     }
 
     fn known() -> Known {
-        let values = ["pool-1", "10.0.0.7", "/run/resolv.conf", "api.example.com"];
-        Mark::ALL.into_iter().zip(values.map(str::to_owned)).collect()
+        let values = ["pool-1", "10.0.0.7", "/run/resolv.conf", "api.example.com", "abcdef.0123456789abcdef"];
+        Mark::ALL.into_iter().zip(values.map(|value| value.to_owned().into())).collect()
     }
 
     #[test]
@@ -275,7 +318,10 @@ mod tests {
         assert_eq!(complete.units[0].text, "--hostname-override=pool-1 --node-ip=10.0.0.7");
         let text = serde_json::to_string(&complete).unwrap();
         assert!(!text.contains("@turnup:") && text.contains("/run/resolv.conf"), "{text}");
-        assert_eq!(kubeconfig.unwrap().as_str(), "https://api.example.com:6443");
+        assert_eq!(kubeconfig.unwrap().as_str(), "https://abcdef.0123456789abcdef:api.example.com:6443");
+        let mut curious = boot();
+        curious.complete.units[0].text = "@turnup:token@".into();
+        assert!(fill(&curious, &known()).is_err(), "the token goes into the kubeconfig and nowhere else");
         // What it says of itself survives the way to the host.
         let text = document::render("f", &boot()).unwrap();
         assert!(document::parse::<Boot>("f", &text).unwrap().complete == boot().complete);
@@ -284,18 +330,27 @@ mod tests {
     #[test]
     fn a_value_that_would_end_its_word_is_refused_and_a_missing_one_named() {
         for wrong in ["a b", "a\"b", "$(x)", "", "ä", "a\nb"] {
-            let error = fill(&boot(), &Known::from([(Mark::Api, wrong.to_owned())])).err().unwrap();
+            let error = fill(&boot(), &Known::from([(Mark::Api, wrong.to_owned().into())])).err().unwrap();
             assert!(error.message().contains("cannot stand for @turnup:api@"), "{}", error.message());
         }
-        let mut without = known();
-        without.remove(&Mark::Api);
-        assert_eq!(fill(&boot(), &without).err().unwrap().message(), format!("{API_FILE} is missing"));
+        let secret = fill(&boot(), &Known::from([(Mark::Token, "a b".to_owned().into())])).err().unwrap();
+        assert!(!secret.render().contains("a b"), "{}", secret.render());
+        for (mark, file) in [(Mark::Api, API_FILE), (Mark::Token, TOKEN_FILE)] {
+            let mut without = known();
+            without.remove(&mark);
+            assert_eq!(fill(&boot(), &without).err().unwrap().message(), format!("{file} is missing"));
+        }
     }
 
     #[test]
     fn the_name_of_a_host_becomes_the_name_of_its_node() {
-        for (host, node) in [("pool-1", "pool-1"), ("IP-10-0-0-1.ec2.internal", "ip-10-0-0-1")] {
-            assert_eq!(node_name(host).unwrap(), node);
+        for (host, prefix, node) in [
+            ("pool-1", "", "pool-1"),
+            ("pool-1", "pool-", "pool-1"),
+            ("IP-10-0-0-1.ec2.internal", "pool-", "pool-ip-10-0-0-1"),
+            ("pool", "pool-", "pool-pool"),
+        ] {
+            assert_eq!(node_name(host, prefix).unwrap(), node);
         }
         for (host, class) in [
             ("localhost", Class::Transient),
@@ -303,10 +358,10 @@ mod tests {
             ("(none)", Class::Transient),
             ("", Class::Transient),
             ("my_host", Class::Person),
-            ("-a", Class::Person),
-            (&"a".repeat(64), Class::Person),
+            ("a-", Class::Person),
+            (&"a".repeat(60), Class::Person),
         ] {
-            assert_eq!(node_name(host).unwrap_err().class(), class, "{host}");
+            assert_eq!(node_name(host, "pool-").unwrap_err().class(), class, "{host}");
         }
     }
 
@@ -315,5 +370,14 @@ mod tests {
         let found = Expected { cgroup: 1, ..boot().expects };
         insta::assert_snapshot!(require_expected(&boot(), &found).unwrap_err().render());
         require_expected(&boot(), &boot().expects).unwrap();
+    }
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        document::hostile::try_every_text::<Boot>(&serde_json::json!({
+            "schema": Boot::SCHEMA, "group": "pool", "name_prefix": "pool-", "artifacts_url": "https://a.example/b", "bootstrap_kubeconfig": "a\n",
+            "expects": {"arch": "x86_64", "cgroup": 2, "container": false, "lowers_oom_score": true},
+            "complete": crate::node::complete::sample(),
+        }));
     }
 }

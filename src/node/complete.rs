@@ -7,21 +7,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::document::{self, Document, Fields};
+use crate::error::{Class, Result};
+use crate::provision::volume::Volume;
 use crate::provision::{Disk, Role};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "turnup.complete/1";
 /// Where the host keeps the configuration that was applied last.
 pub const HOST_FILE: &str = "/var/lib/turnup/complete.json";
-/// The kubeconfig with the join token, which a worker's first start uses.
-pub const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubeconfig.json";
 /// The unit that mounts [`Complete::mounts`] at every boot.
 pub const MOUNTS_UNIT: &str = "turnup-mounts.service";
 /// The unit with which one of several control-plane hosts reaches its own API server at the address of all of them.
 pub const API_UNIT: &str = "turnup-api.service";
-/// The unit with which a control-plane host approves what kubelets of hosts that came by themselves serve with.
-pub const SERVING_UNIT: &str = "turnup-serving.service";
+/// The unit with which a control-plane host approves requests of kubelets whose hosts join by
+/// themselves.
+pub const CSR_APPROVER_UNIT: &str = "turnup-csr-approver.service";
+/// The unit that answers probes of the API server: kubelet's and those of load balancers.
+pub const HEALTHCHECK_UNIT: &str = "turnup-healthcheck.service";
+/// The unit that loads the host's nftables rules.
+pub const FIREWALL_UNIT: &str = "turnup-firewall.service";
 /// The container runtime: the one unit of turnup's that needs nothing of the cluster.
 pub const CONTAINERD: &str = "containerd.service";
 /// Where artifacts lie on a host that has none of its own; each file is named by its sha256.
@@ -112,6 +117,20 @@ pub struct Mount {
     pub instead_of: String,
 }
 
+impl Mount {
+    /// The formats of its texts.
+    pub(super) fn fields() -> Fields {
+        let own = Fields::new(&[
+            ("disk.device", "device"),
+            ("path", "host-path"),
+            ("label", "word"),
+            ("belongs_to", "text"),
+            ("instead_of", "host-path"),
+        ]);
+        own.with("disk.volume", Volume::fields())
+    }
+}
+
 /// A binary from the artifacts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,6 +139,9 @@ pub struct Binary {
     pub name: String,
     /// The sha256 of its bytes.
     pub sha256: String,
+    /// How many bytes it has, when that is known: no mirror may send more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
     /// Absolute.
     pub path: String,
 }
@@ -161,6 +183,8 @@ impl File {
 pub enum Content {
     /// This text.
     Text(String),
+    /// This value as YAML ([`yaml::render`](super::yaml::render)).
+    Yaml(serde_json::Value),
     /// These bytes, which are no text, in base64.
     Base64(String),
     /// What the host itself fetches.
@@ -187,6 +211,9 @@ pub struct Image {
     pub reference: String,
     /// The sha256 of the archive.
     pub sha256: String,
+    /// How many bytes it has, when that is known: no mirror may send more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
     /// Whether kubelet has to wait for it.
     pub first: bool,
 }
@@ -199,8 +226,13 @@ pub struct Unit {
     pub name: String,
     /// The file's text.
     pub text: String,
+    /// Permission bits of the file, decimal in JSON.
+    pub mode: u32,
     /// Files and binaries whose change restarts it.
     pub restart_on: Vec<String>,
+    /// Whether it takes such a change, and one of its own text, with a reload: it never stops for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reloads: bool,
 }
 
 /// A health check on the host itself.
@@ -228,18 +260,55 @@ pub fn count_early(units: &[Unit]) -> usize {
     units.iter().position(|unit| unit.name == CONTAINERD).map_or(0, |at| at + 1)
 }
 
+impl Document for Complete {
+    const SCHEMA: &'static str = SCHEMA;
+    const WHAT: &'static str = "the complete configuration of a node";
+    const REMEDY: &'static str = "turnup bootstrap (writes it anew)";
+    const CLASS: Class = Class::Permanent;
+
+    fn fields() -> Fields {
+        // A digest that only a later step knows is a text (`change::is_unknown`).
+        Fields::new(&[
+            ("schema", "text"),
+            ("node", "dns-label"),
+            ("role", "word"),
+            ("kubernetes_version", "semver"),
+            ("blobs[]", "host-path"),
+            ("users[].name", "user-name"),
+            ("modules[]", "word"),
+            ("sysctls.*", "text"),
+            ("pod_networks[]", "cidr"),
+            ("directories[].path", "host-path"),
+            ("binaries[].name", "word"),
+            ("binaries[].sha256", "text"),
+            ("binaries[].path", "host-path"),
+            ("files[].path", "host-path"),
+            ("files[].user", "login-name"),
+            ("files[].content.text", "content"),
+            ("files[].content.yaml", "content"),
+            ("files[].content.base64", "content"),
+            ("files[].content.url.url", "url"),
+            ("files[].content.url.sha256", "sha256"),
+            ("files[].content.secret.name", "word"),
+            ("files[].content.secret.sha256", "text"),
+            ("files[].restarts[]", "word"),
+            ("images[].reference", "text"),
+            ("images[].sha256", "text"),
+            ("units[].name", "word"),
+            ("units[].text", "content"),
+            ("units[].restart_on[]", "host-path"),
+            ("health[].name", "text"),
+            ("health[].url", "url"),
+            ("health[].pod", "word"),
+        ])
+        .with("mounts[]", Mount::fields())
+    }
+}
+
 impl Complete {
-    /// Parses one; `path` is only for the message.
+    /// Parses and checks one; `path` is only for the message.
     pub fn parse(path: &str, text: &str) -> Result<Self> {
-        let complete: Self = serde_json::from_str(text)
-            .map_err(|error| Error::permanent(format!("{path} is not a complete configuration")).source(error))?;
-        if complete.schema != SCHEMA {
-            return Err(Error::permanent(format!(
-                "{path}: schema {:?}, this turnup reads {SCHEMA:?}",
-                complete.schema
-            )));
-        }
-        Ok(complete)
+        document::parse(path, text)
     }
 
     /// The paths of files and binaries that are not the same in both configurations, or only in one of them.
@@ -273,9 +342,53 @@ impl Complete {
         binary.or_else(image).unwrap_or_default()
     }
 
+    /// How many bytes the artifact with this sha256 has, when that is known.
+    #[must_use]
+    pub fn size_of(&self, sha256: &str) -> Option<u64> {
+        let binary = self.binaries.iter().find(|binary| binary.sha256 == sha256).map(|binary| binary.size);
+        let image = || self.images.iter().find(|image| image.sha256 == sha256).map(|image| image.size);
+        binary.or_else(image).flatten()
+    }
+
     /// The artifacts that the node needs, by sha256.
     pub fn artifacts(&self) -> impl Iterator<Item = &str> {
         let binaries = self.binaries.iter().map(|binary| binary.sha256.as_str());
         binaries.chain(self.images.iter().map(|image| image.sha256.as_str()))
+    }
+}
+
+/// One with every text that there is.
+#[cfg(test)]
+pub(super) fn sample() -> serde_json::Value {
+    serde_json::json!({
+        "schema": SCHEMA, "node": "w", "role": "worker", "kubernetes_version": "1.36.3", "blobs": ["/var/blobs"],
+        "users": [{"name": "etcd", "id": 1}], "ports": [1], "modules": ["overlay"], "sysctls": {"a.b": "1"},
+        "pod_networks": ["10.0.0.0/16"],
+        "mounts": [
+            {"disk": {"device": "/dev/sdb"}, "path": "/var/lib/etcd", "mode": 448, "owner": 1, "label": "c", "belongs_to": "c x", "instead_of": "/var/old"},
+            {"disk": {"volume": {"cloud": "aws", "id": "vol-1", "name": "v"}}, "path": "/v", "mode": 448, "owner": 1, "label": "c", "belongs_to": "c x", "instead_of": "/w"},
+        ],
+        "directories": [{"path": "/etc/a", "mode": 448, "owner": 0}],
+        "binaries": [{"name": "kubelet", "sha256": "0", "path": "/opt/kubelet"}],
+        "files": [
+            {"path": "/etc/b", "mode": 384, "owner": 0, "user": "root", "content": {"text": "a\n"}, "restarts": ["a.service"]},
+            {"path": "/etc/c", "mode": 384, "owner": 0, "content": {"base64": "YQ=="}},
+            {"path": "/etc/d", "mode": 384, "owner": 0, "content": {"url": {"url": "https://a.example/b", "sha256": "0".repeat(64)}}},
+            {"path": "/etc/f", "mode": 384, "owner": 0, "content": {"yaml": "a: b"}},
+            {"path": "/etc/e", "mode": 384, "owner": 0, "content": {"secret": {"name": "s", "sha256": "0"}}},
+        ],
+        "images": [{"reference": "a", "sha256": "0", "first": true}],
+        "units": [{"name": "a.service", "text": "[Unit]\n", "mode": 420, "restart_on": ["/etc/b"]}],
+        "health": [{"name": "etcd", "url": "http://127.0.0.1:2381/health", "pod": "etcd"}],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        document::hostile::try_every_text::<Complete>(&sample());
     }
 }

@@ -10,12 +10,13 @@ use similar::{ChangeTag, TextDiff};
 use crate::change::{self, Change, Verb};
 use crate::error::Result;
 use crate::exec::Run;
+use crate::input;
 
-use super::complete::{Binary, Complete, Content, File, Unit};
+use super::complete::{Binary, Complete, Content, Directory, File, Unit};
 use super::inventory::{Entry, Inventory, unit_file};
-use super::static_pod::MANIFESTS;
+use super::layout;
 use super::up::stamp;
-use super::{mounts, task};
+use super::{firewall, join, mounts, task, yaml};
 
 /// What differs, in the order in which `turnup node up` would mend it; nothing when there is nothing to do.
 pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
@@ -28,7 +29,7 @@ pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
         }
     }
     for directory in &complete.directories {
-        changes.extend(attributes("directory", &directory.path, directory.mode, (directory.owner, directory.owner)));
+        changes.extend(directory_difference(directory));
     }
     for (binary, verb) in complete.binaries.iter().zip(binaries(&complete.binaries)?) {
         changes.extend(verb.map(|verb| Change::new(verb, "binary", &binary.path)));
@@ -45,6 +46,9 @@ pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
     for unit in &complete.units {
         changes.extend(unit_differences(unit, &touched));
     }
+    if join::is_token_left() {
+        changes.push(Change::new(Verb::Delete, "file", layout::BOOTSTRAP_KUBECONFIG));
+    }
     let missing = complete.images.iter().filter(|image| !stamp(image).exists());
     changes.extend(missing.map(|image| Change::new(Verb::Create, "image", &image.reference)));
     Ok(changes)
@@ -58,13 +62,13 @@ pub fn foresee_restarts(before: &Complete, after: &Complete) -> Vec<String> {
     let services = after.units.iter().filter_map(|unit| {
         let known = before.units.iter().find(|known| known.name == unit.name)?;
         let stale = known.text != unit.text || [known, unit].iter().any(|unit| unit.depends_on_any(is_changed));
-        stale.then(|| unit.name.clone())
+        (stale && !unit.reloads).then(|| unit.name.clone())
     });
     let others = [before, after].map(|complete| complete.find_restarts(is_changed)).into_iter().flatten();
     let others = others.collect::<BTreeSet<&str>>().into_iter().map(str::to_owned);
     let was_there = |path: &&&str| before.files.iter().any(|file| file.path == **path);
-    let pods = changed.iter().filter(was_there).filter_map(|path| path.strip_prefix(MANIFESTS));
-    services.chain(others).chain(pods.map(|pod| format!("static pod {}", pod.trim_end_matches(".json")))).collect()
+    let pods = changed.iter().filter(was_there).filter_map(|path| layout::static_pod(path));
+    services.chain(others).chain(pods.map(|pod| format!("static pod {pod}"))).collect()
 }
 
 /// What an earlier configuration made and this one has no more.
@@ -86,17 +90,23 @@ fn is_active(unit: &str) -> bool {
 /// The unit's own file, and what becomes of the unit when that or what it depends on changes.
 fn unit_differences(unit: &Unit, touched: &BTreeSet<String>) -> Vec<Change> {
     let path = unit_file(&unit.name);
-    let text = fs_err::read_to_string(&path);
+    let text = input::read_text(Path::new(&path), input::DOCUMENT);
     let mut changes = Vec::new();
     match &text {
-        Ok(text) if *text == unit.text => {}
+        Ok(text) if *text == unit.text => {
+            let lines = attributes(&path, unit.mode, (0, 0));
+            changes.extend(lines.map(|lines| Change::new(Verb::Update, "unit", &unit.name).with_lines(lines)));
+        }
         Ok(text) => changes.push(Change::new(Verb::Update, "unit", &unit.name).with_lines(line_diff(text, &unit.text))),
         Err(_) => changes.push(Change::new(Verb::Create, "unit", &unit.name)),
     }
     if text.is_err() || !is_active(&unit.name) {
         changes.push(Change::new(Verb::Start, "service", &unit.name));
     } else if !changes.is_empty() || unit.depends_on_any(|file| touched.contains(file)) {
-        changes.push(Change::new(Verb::Restart, "service", &unit.name));
+        let verb = if unit.reloads { Verb::Update } else { Verb::Restart };
+        changes.push(Change::new(verb, "service", &unit.name));
+    } else if let Some(lines) = firewall::find_drift(unit) {
+        changes.push(Change::new(Verb::Update, "nftables table", "inet turnup").with_lines(lines));
     }
     changes
 }
@@ -118,8 +128,8 @@ fn binaries(binaries: &[Binary]) -> Result<Vec<Option<Verb>>> {
 
 fn file_difference(file: &File) -> Result<Option<Change>> {
     let path = Path::new(&file.path);
-    let (kind, name) = match file.path.strip_prefix(MANIFESTS) {
-        Some(pod) => ("static pod", pod.trim_end_matches(".json")),
+    let (kind, name) = match layout::static_pod(&file.path) {
+        Some(pod) => ("static pod", pod),
         None => ("file", file.path.as_str()),
     };
     if !path.exists() {
@@ -129,10 +139,14 @@ fn file_difference(file: &File) -> Result<Option<Change>> {
         return Ok(None);
     }
     if task::digest_of(path)? == task::wanted_digest(file)? {
-        return Ok(attributes(kind, &file.path, file.mode, task::owner_of(file)?));
+        let lines = attributes(&file.path, file.mode, task::owner_of(file)?);
+        return Ok(lines.map(|lines| Change::new(Verb::Update, kind, name).with_lines(lines)));
     }
     let lines = match &file.content {
-        Content::Text(text) => line_diff(&String::from_utf8_lossy(&fs_err::read(path)?), text),
+        Content::Text(text) => line_diff(&String::from_utf8_lossy(&input::read(path, input::STATE)?), text),
+        Content::Yaml(value) => {
+            line_diff(&String::from_utf8_lossy(&input::read(path, input::STATE)?), &yaml::render(value))
+        }
         // Neither the one nor the other is anybody's business.
         Content::Secret { .. } => vec!["(secret)".to_owned()],
         Content::Base64(_) | Content::Url { .. } => vec!["(other bytes)".to_owned()],
@@ -141,7 +155,7 @@ fn file_difference(file: &File) -> Result<Option<Change>> {
 }
 
 /// The lines that differ: `- as it is`, `+ as it would be`.
-fn line_diff(before: &str, after: &str) -> Vec<String> {
+pub(super) fn line_diff(before: &str, after: &str) -> Vec<String> {
     let diff = TextDiff::from_lines(before, after);
     let changed = diff.iter_all_changes().filter_map(|change| {
         let sign = match change.tag() {
@@ -154,14 +168,20 @@ fn line_diff(before: &str, after: &str) -> Vec<String> {
     change::shorten(changed.collect())
 }
 
-fn attributes(kind: &str, path: &str, mode: u32, owner: (u32, u32)) -> Option<Change> {
-    let Ok(found) = fs_err::metadata(path) else { return Some(Change::new(Verb::Create, kind, path)) };
-    let (has, user) = (found.mode() & 0o7777, found.uid());
-    if has == mode && (user, found.gid()) == owner {
-        return None;
+fn directory_difference(directory: &Directory) -> Option<Change> {
+    if !Path::new(&directory.path).exists() {
+        return Some(Change::new(Verb::Create, "directory", &directory.path));
     }
-    let lines = vec![format!("- mode {has:o} of user {user}"), format!("+ mode {mode:o} of user {}", owner.0)];
-    Some(Change::new(Verb::Update, kind, path).with_lines(lines))
+    let lines = attributes(&directory.path, directory.mode, (directory.owner, directory.owner))?;
+    Some(Change::new(Verb::Update, "directory", &directory.path).with_lines(lines))
+}
+
+/// The lines in which mode and owner differ, of something that is there.
+fn attributes(path: &str, mode: u32, owner: (u32, u32)) -> Option<Vec<String>> {
+    let found = fs_err::metadata(path).ok()?;
+    let (has, user) = (found.mode() & 0o7777, found.uid());
+    let differs = has != mode || (user, found.gid()) != owner;
+    differs.then(|| vec![format!("- mode {has:o} of user {user}"), format!("+ mode {mode:o} of user {}", owner.0)])
 }
 
 #[cfg(test)]

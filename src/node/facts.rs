@@ -1,11 +1,16 @@
 //! What a host is: the facts on which its complete configuration depends. Read only, changes nothing.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use x509_parser::pem::Pem;
+use x509_parser::time::ASN1Time;
 
-use crate::document::Document;
+use crate::document::{Document, Fields};
 use crate::error::{Context as _, Result};
+
+use super::firewall;
 
 /// What `turnup node facts` prints as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,11 +30,14 @@ pub struct Facts {
     pub container: bool,
     /// Whether processes may lower their `oom_score_adj` (`CAP_SYS_RESOURCE`); runc fails otherwise.
     pub lowers_oom_score: bool,
-    /// Whether the kubelet already has a client certificate.
+    /// Whether the kubelet has a client certificate that has not ended.
     pub joined: bool,
     /// The file of name servers for pods; another one than `/etc/resolv.conf` where that names systemd-resolved on a loopback
     /// address, which a pod cannot reach and at which `CoreDNS` would ask itself.
     pub resolv_conf: String,
+    /// The address from which turnup is logged in over ssh, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<IpAddr>,
     /// Total memory in MiB.
     pub memory_mib: u64,
     /// Processors.
@@ -40,6 +48,16 @@ impl Document for Facts {
     const SCHEMA: &'static str = "turnup.facts/1";
     const WHAT: &'static str = "what a host says of itself";
     const REMEDY: &'static str = "remove the file; turnup bootstrap writes it anew";
+
+    fn fields() -> Fields {
+        Fields::new(&[
+            ("schema", "text"),
+            ("os", "text"),
+            ("kernel", "text"),
+            ("arch", "word"),
+            ("resolv_conf", "empty or host-path"),
+        ])
+    }
 }
 
 /// `CAP_SYS_RESOURCE` of capabilities(7).
@@ -70,7 +88,8 @@ impl Facts {
                 .find(|path| Path::new(path).exists())
                 .unwrap_or_default()
                 .into(),
-            joined: Path::new(CLIENT_CERTIFICATE).exists(),
+            client: firewall::find_client(),
+            joined: is_valid_certificate(Path::new(CLIENT_CERTIFICATE)),
             memory_mib: number_after(&memory, "MemTotal:") / 1024,
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
         })
@@ -86,6 +105,13 @@ impl Facts {
     }
 }
 
+/// Whether this file begins with a certificate that has not ended.
+pub(super) fn is_valid_certificate(path: &Path) -> bool {
+    let pem = fs_err::read(path).unwrap_or_default();
+    let pem = Pem::iter_from_buffer(&pem).flatten().find(|pem| pem.label == "CERTIFICATE");
+    pem.is_some_and(|pem| pem.parse_x509().is_ok_and(|certificate| certificate.validity().not_after > ASN1Time::now()))
+}
+
 fn has_capability(status: &str, capability: u64) -> Result<bool> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapBnd:")).unwrap_or("0");
     let set = u64::from_str_radix(line.trim(), 16).context("/proc/self/status has no CapBnd")?;
@@ -95,4 +121,17 @@ fn has_capability(status: &str, capability: u64) -> Result<bool> {
 fn number_after(text: &str, key: &str) -> u64 {
     let rest = text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
     rest.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        crate::document::hostile::try_every_text::<Facts>(&serde_json::json!({
+            "schema": Facts::SCHEMA, "os": "Debian", "kernel": "6.1", "arch": "x86_64", "cgroup": 2, "container": false,
+            "lowers_oom_score": true, "joined": false, "resolv_conf": "/etc/resolv.conf", "memory_mib": 1, "cpus": 1,
+        }));
+    }
 }

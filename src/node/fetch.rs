@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::artifacts::{Digest, Quiet, blob_url, resume_url};
+use crate::artifacts::{Digest, LARGEST, Quiet, Size, blob_url, resume_url};
 use crate::crowd;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
@@ -33,6 +33,7 @@ pub(super) fn fetch_missing(complete: &Complete, url: &str, out: &mut dyn Write)
         name: complete.name_of(sha256).to_owned(),
         url: blob_url(url, sha256),
         sha256: sha256.to_owned(),
+        size: complete.size_of(sha256).map_or(Size::AtMost(LARGEST), Size::Exactly),
     };
     let missing: Vec<Wanted> = missing.into_iter().map(wanted).collect();
     let hint = "turnup artifacts export DIR, and serve that directory at phase1.user_data.artifacts_url";
@@ -50,7 +51,12 @@ pub(super) fn fetch_files(complete: &Complete, out: &mut dyn Write) -> Result<()
     };
     let missing: Vec<Wanted> = wanted
         .filter(|(file, _, sha256)| is_missing(file, sha256))
-        .map(|(file, url, sha256)| Wanted { name: file.path.clone(), url: url.clone(), sha256: sha256.clone() })
+        .map(|(file, url, sha256)| Wanted {
+            name: file.path.clone(),
+            url: url.clone(),
+            sha256: sha256.clone(),
+            size: Size::AtMost(LARGEST),
+        })
         .collect();
     let hint = "look at its url and sha256 in phase2.host.file_assets";
     fetch_all(&missing, &Place { dir: HOST_BLOBS.into(), since: Instant::now(), budget: FILES_BUDGET, hint }, out)
@@ -85,6 +91,7 @@ struct Wanted {
     name: String,
     url: String,
     sha256: String,
+    size: Size,
 }
 
 /// Where what was fetched goes.
@@ -97,12 +104,12 @@ struct Place {
 }
 
 impl Place {
-    fn fetch(&self, Wanted { url, sha256, .. }: &Wanted) -> Result<()> {
+    fn fetch(&self, Wanted { url, sha256, size, .. }: &Wanted) -> Result<()> {
         let wanted: Digest = sha256.parse().context("the complete configuration names an artifact by no sha256")?;
         let part = self.dir.join(format!(".part-{sha256}"));
         let mut pause = FIRST_PAUSE;
         loop {
-            match fetch_once(url, &wanted, &part, self.hint) {
+            match fetch_once(url, &wanted, *size, &part, self.hint) {
                 Ok(()) => break,
                 Err(error) if error.class() != Class::Transient || self.since.elapsed() + pause > self.budget => {
                     return Err(error);
@@ -119,8 +126,8 @@ impl Place {
 }
 
 /// One try. A file that was gone on with and is wrong may have been wrong before, so it is begun anew.
-fn fetch_once(url: &str, wanted: &Digest, part: &Path, hint: &str) -> Result<()> {
-    let (found, there) = resume_url(url, part, &Quiet)?;
+fn fetch_once(url: &str, wanted: &Digest, size: Size, part: &Path, hint: &str) -> Result<()> {
+    let (found, there) = resume_url(url, size, part, &Quiet)?;
     if found == *wanted {
         return Ok(());
     }
@@ -156,6 +163,10 @@ mod tests {
         Status(u16),
         /// Sends other bytes of the same length.
         Wrong,
+        /// Sends for ever, and does not say how much.
+        Endless,
+        /// Promises more than the file has.
+        Longer,
     }
 
     /// Serves these bytes, one turn a request; returns where, and what ranges are asked for. Nobody waits for a turn that is not asked for.
@@ -178,11 +189,19 @@ mod tests {
         let from = range.map_or(0, |range| range.trim_end_matches('-').parse().unwrap());
         asked.lock().unwrap().push(from);
         let wrong = vec![b'x'; bytes.len()];
+        if matches!(turn, Turn::Endless) {
+            let mut stream = stream;
+            write!(stream, "HTTP/1.1 200 x\r\nConnection: close\r\n\r\n").unwrap();
+            while stream.write_all(&[b'x'; 1 << 12]).is_ok() {}
+            return;
+        }
         let (status, body, length) = match turn {
             Turn::Good if from > 0 => (206, &bytes[from..], bytes.len() - from),
             Turn::Good | Turn::NoRanges => (200, bytes, bytes.len()),
             Turn::Cut => (if from > 0 { 206 } else { 200 }, &bytes[from..from + 3], bytes.len() - from),
             Turn::Status(status) => (status, &b""[..], 0),
+            Turn::Longer => (200, bytes, bytes.len() + 1),
+            Turn::Endless => (200, bytes, 0),
             Turn::Wrong => (if from > 0 { 206 } else { 200 }, &wrong[from..], wrong.len() - from),
         };
         let mut stream = stream;
@@ -195,7 +214,8 @@ mod tests {
         let (url, asked) = serve(b"kubelet".to_vec(), turns);
         let sha256 = hex::encode(Sha256::digest("kubelet"));
         let place = Place { dir: dir.path().into(), since: Instant::now(), budget, hint: "" };
-        let result = place.fetch(&Wanted { name: String::new(), url, sha256: sha256.clone() });
+        let size = Size::Exactly(b"kubelet".len() as u64);
+        let result = place.fetch(&Wanted { name: String::new(), url, sha256: sha256.clone(), size });
         let names: Vec<String> = fs_err::read_dir(dir.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -236,6 +256,20 @@ mod tests {
         let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Wrong, Turn::Good], Duration::from_mins(1));
         result.unwrap();
         assert_eq!(asked, [0, 3, 0]);
+    }
+
+    #[test]
+    fn more_bytes_than_the_artifact_has_never_reach_the_disk() {
+        let (result, _, dir) = fetch(&[Turn::Endless], Duration::from_mins(1));
+        let error = result.unwrap_err();
+        assert_eq!(error.class(), Class::Permanent);
+        assert!(error.message().contains("sends more than the 7 bytes"), "{}", error.message());
+        let left: u64 =
+            fs_err::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+        assert!(left <= 7, "{left} bytes");
+        let (result, asked, _dir) = fetch(&[Turn::Longer], Duration::from_mins(1));
+        assert!(result.unwrap_err().message().contains("has 8 bytes and not the 7"), "{asked:?}");
+        assert_eq!(asked, [0]);
     }
 
     #[test]

@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::Run;
+use crate::input;
 use crate::provision::Disk;
 
-use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE};
+use super::complete::{Complete, HOST_FILE};
+use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG};
 use super::network::Network;
 use super::task;
 
@@ -47,7 +49,7 @@ pub(super) const GROWN: [&str; 13] = [
 /// Files that programs make beside what they are asked for: the locks and backups of users and of iptables, flannel's part of CNI, the
 /// kubeconfig that a worker's kubelet writes when it has joined.
 const BESIDE: [&str; 8] = [
-    "/etc/kubernetes/kubelet-kubeconfig.json",
+    KUBELET_KUBECONFIG,
     "/etc/.pwd.lock",
     "/etc/passwd-",
     "/etc/group-",
@@ -139,7 +141,7 @@ impl Inventory {
     }
 
     fn from_host_file() -> Result<Option<Self>> {
-        let Ok(text) = fs_err::read_to_string(HOST_FILE) else { return Ok(None) };
+        let Ok(text) = input::read_text(Path::new(HOST_FILE), input::DOCUMENT) else { return Ok(None) };
         let complete = Complete::parse(HOST_FILE, &text)?;
         let mut inventory = Self::default();
         inventory.push(Entry::Version { version: WITHOUT_DISKS });
@@ -385,7 +387,7 @@ fn keep(path: &str) -> Result<Option<Kept>> {
     }
     let copy = path.trim_start_matches('/').replace('%', "%25").replace('/', "%2F");
     // With a hole for secrets in nobody's hands but root's; the directory is root's alone as well.
-    task::write_atomic(&Path::new(KEPT).join(&copy), &fs_err::read(path)?, 0o600, 0)?;
+    task::write_atomic(&Path::new(KEPT).join(&copy), &input::read(Path::new(path), input::STATE)?, 0o600, 0)?;
     Ok(Some(Kept { copy: Some(copy), link: None, mode, user, group }))
 }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::change::{Change, Verb};
+use crate::document::{self, Fields};
 use crate::error::{Context as _, Error, Result};
+use crate::input;
 use crate::kill_point;
 use crate::provision::Disk;
 
@@ -69,7 +71,9 @@ fn read() -> Result<Vec<Mount>> {
     if !Path::new(FILE).exists() {
         return Ok(Vec::new());
     }
-    let mounts = serde_json::from_str(&fs_err::read_to_string(FILE)?);
+    let text = input::read_text(Path::new(FILE), input::DOCUMENT)?;
+    document::require_formats(&Fields::default().with("[]", Mount::fields()), FILE, &text)?;
+    let mounts = serde_json::from_str(&text);
     mounts.map_err(|error| Error::person(format!("{FILE} is damaged")).source(error).hint("turnup bootstrap"))
 }
 
@@ -137,7 +141,7 @@ fn fills(mount: &Mount) -> String {
 /// The data on the disk is this cluster's, and says so.
 fn claim(mount: &Mount) -> Result<()> {
     let (path, wanted) = (Path::new(&mount.path).join(OWNER), format!("{}\n", mount.belongs_to));
-    match fs_err::read_to_string(&path) {
+    match input::read_text(&path, input::KEYS) {
         Ok(found) if found == wanted => Ok(()),
         Ok(found) if find_entry(Path::new(&mount.path)).is_some() => Err(inherited(mount, found.trim())),
         _ => task::write_atomic(&path, wanted.as_bytes(), 0o600, 0),
@@ -204,8 +208,8 @@ fn require_moved(mount: &Mount) -> Result<()> {
     Err(Error::person(format!("data lies in {old} already, and {}, mounted at {path}, is empty", mount.disk))
         .evidence(format!("{old}/{name}"))
         .hint(format!(
-            "on the host: mv /etc/kubernetes/manifests/etcd.json /etc/kubernetes/, wait until `pgrep -x etcd` finds nothing, cp -a {old}/. {path}/; \
-             then: turnup up; when all is well, on the host: rm -r {old}/{name} /etc/kubernetes/etcd.json"
+            "on the host: mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/, wait until `pgrep -x etcd` finds nothing, cp -a {old}/. {path}/; \
+             then: turnup up; when all is well, on the host: rm -r {old}/{name} /etc/kubernetes/etcd.yaml"
         )))
 }
 

@@ -8,27 +8,25 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::complete::{Complete, Content};
+use super::layout;
 use super::up::pod_log;
 use crate::error::{Error, Result};
 use crate::exec::signals;
 
-/// Where kubelet finds static pods.
-pub(super) const MANIFESTS: &str = "/etc/kubernetes/manifests/";
 /// How long kubelet may take: it gives the old pod half a minute to end.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Waits until every static pod whose manifest is among these paths runs with the command that its manifest says.
 pub(super) fn wait_for_changed(complete: &Complete, paths: &BTreeSet<String>) -> Result<()> {
     let since = Instant::now();
-    let files = complete.files.iter().filter(|file| file.path.starts_with(MANIFESTS) && paths.contains(&file.path));
-    for file in files {
-        let Content::Text(text) = &file.content else { continue };
-        let Some(command) = command_of(text) else { continue };
+    for file in complete.files.iter().filter(|file| paths.contains(&file.path)) {
+        let Some(pod) = layout::static_pod(&file.path) else { continue };
+        let Content::Yaml(manifest) = &file.content else { continue };
+        let Some(command) = command_of(manifest) else { continue };
         while !is_running(&command) {
             if since.elapsed() > PATIENCE {
                 let message = format!("the static pod of {} does not run as it says", file.path);
                 let error = Error::transient(message).hint("journalctl --unit kubelet (on the host)");
-                let pod = file.path.trim_start_matches(MANIFESTS).trim_end_matches(".json");
                 return Err(pod_log(&format!("kube-system_{pod}-")).into_iter().fold(error, Error::evidence));
             }
             signals::sleep(Duration::from_millis(100))?;
@@ -38,8 +36,7 @@ pub(super) fn wait_for_changed(complete: &Complete, paths: &BTreeSet<String>) ->
 }
 
 /// The command of the first container.
-fn command_of(manifest: &str) -> Option<Vec<String>> {
-    let manifest: Value = serde_json::from_str(manifest).ok()?;
+fn command_of(manifest: &Value) -> Option<Vec<String>> {
     let words = manifest.pointer("/spec/containers/0/command")?.as_array()?;
     words.iter().map(|word| word.as_str().map(str::to_owned)).collect()
 }
@@ -61,6 +58,8 @@ fn is_process(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -68,8 +67,8 @@ mod tests {
         let own: Vec<String> = std::env::args().collect();
         assert!(is_running(&own));
         assert!(!is_running(&[own, vec!["--one-more".into()]].concat()));
-        let command = command_of(r#"{"spec": {"containers": [{"command": ["etcd", "--name=a"]}]}}"#).unwrap();
+        let command = command_of(&json!({"spec": {"containers": [{"command": ["etcd", "--name=a"]}]}})).unwrap();
         assert_eq!(command, ["etcd", "--name=a"]);
-        assert_eq!(command_of("{}"), None);
+        assert_eq!(command_of(&json!({})), None);
     }
 }

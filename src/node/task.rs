@@ -15,6 +15,7 @@ use crate::exec::Run;
 use crate::kill_point;
 
 use super::complete::{Binary, Complete, Content, Directory, File, User};
+use super::yaml;
 
 /// Where systemd-sysusers looks for the users that we ask for.
 pub(super) const USERS: &str = "/etc/sysusers.d";
@@ -27,6 +28,31 @@ pub(super) type Secrets = BTreeMap<String, Zeroizing<Vec<u8>>>;
 /// The file of an artifact on this host.
 pub(super) fn find_blob(complete: &Complete, sha256: &str) -> Option<PathBuf> {
     complete.blobs.iter().map(|dir| Path::new(dir).join(sha256)).find(|path| path.is_file())
+}
+
+/// An error when the host has a user or group with the same name and another number, or the same
+/// number and another name: it could read the node's keys.
+pub(super) fn require_user(user: &User) -> Result<()> {
+    for (kind, file) in [("user", "/etc/passwd"), ("group", "/etc/group")] {
+        if let Some((name, id)) = find_other(&fs_err::read_to_string(file)?, user) {
+            let message = format!("the {kind} {name} of this host has the number {id}");
+            return Err(Error::person(message)
+                .evidence(format!("the node needs the {kind} {} with the number {}", user.name, user.id))
+                .hint(format!("remove it or give it another name and number on the host: {kind}mod --help")));
+        }
+    }
+    Ok(())
+}
+
+/// The name and number of the account that has either of the user's, and not both. `accounts` has
+/// the format of `/etc/passwd` or `/etc/group`.
+fn find_other(accounts: &str, user: &User) -> Option<(String, String)> {
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, id) = (fields.next()?, fields.nth(1)?);
+        let is_other = (name == user.name) != (id == user.id.to_string());
+        is_other.then(|| (name.to_owned(), id.to_owned()))
+    })
 }
 
 /// Makes a user and its group.
@@ -120,6 +146,7 @@ pub(super) fn ensure_file(complete: &Complete, file: &File, secrets: &Secrets) -
     }
     match &file.content {
         Content::Text(text) => write_atomic(path, text.as_bytes(), file.mode, owner.0)?,
+        Content::Yaml(value) => write_atomic(path, yaml::render(value).as_bytes(), file.mode, owner.0)?,
         Content::Base64(text) => write_atomic(path, &decode(file, text)?, file.mode, owner.0)?,
         Content::Secret { name, .. } => {
             let bytes = secrets.get(name).ok_or_else(|| unsent(&file.path, name))?;
@@ -127,7 +154,7 @@ pub(super) fn ensure_file(complete: &Complete, file: &File, secrets: &Secrets) -
         }
         Content::Url { url, sha256 } => {
             let blob = find_blob(complete, sha256).ok_or_else(|| missing(url, sha256, complete))?;
-            let fetched = Binary { name: url.clone(), sha256: sha256.clone(), path: file.path.clone() };
+            let fetched = Binary { name: url.clone(), sha256: sha256.clone(), size: None, path: file.path.clone() };
             copy_verified(&blob, &fetched, file.mode)?;
         }
     }
@@ -157,6 +184,7 @@ fn decode(file: &File, text: &str) -> Result<Vec<u8>> {
 pub(super) fn wanted_digest(file: &File) -> Result<String> {
     Ok(match &file.content {
         Content::Text(text) => hex::encode(Sha256::digest(text)),
+        Content::Yaml(value) => hex::encode(Sha256::digest(yaml::render(value))),
         Content::Base64(text) => hex::encode(Sha256::digest(decode(file, text)?)),
         Content::Secret { sha256, .. } | Content::Url { sha256, .. } => sha256.clone(),
     })
@@ -389,12 +417,24 @@ mod tests {
     }
 
     #[test]
+    fn another_user_of_the_name_or_number_is_found() {
+        let user = User { name: "etcd".into(), id: 2379 };
+        let other = |accounts: &str| find_other(&format!("root:x:0:0::/root:/bin/sh\n{accounts}"), &user);
+        assert_eq!(other(""), None);
+        assert_eq!(other("etcd:x:2379:\n"), None);
+        assert_eq!(other("alice:x:2379:\n"), Some(("alice".into(), "2379".into())));
+        assert_eq!(other("etcd:x:998:\n"), Some(("etcd".into(), "998".into())));
+        let root = User { name: "kube-apiserver".into(), id: 0 };
+        assert!(require_user(&root).unwrap_err().message().contains("root of this host has the number 0"));
+    }
+
+    #[test]
     fn a_flipped_byte_never_reaches_its_place() {
         let dir = tempfile::tempdir().unwrap();
         let sha256 = hex::encode(Sha256::digest("kubelet"));
         fs_err::write(dir.path().join(&sha256), "kubelEt").unwrap();
         let place = dir.path().join("bin/kubelet");
-        let binary = Binary { name: "kubelet".into(), sha256, path: place.display().to_string() };
+        let binary = Binary { name: "kubelet".into(), sha256, size: None, path: place.display().to_string() };
         let error = copy_verified(&dir.path().join(&binary.sha256), &binary, 0o755).unwrap_err();
         assert!(error.message().contains("kubelet on this host has the sha256"), "{}", error.message());
         assert!(!place.exists());

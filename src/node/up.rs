@@ -12,12 +12,14 @@ use zeroize::Zeroizing;
 
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
+use crate::input;
 use crate::kill_point;
 
-use super::complete::{BOOTSTRAP_KUBECONFIG, Complete, HOST_FILE, Health, Image, Unit, count_early};
+use super::complete::{Complete, Content, File, HOST_FILE, Health, Image, Unit, count_early};
 use super::inventory::{self, Entry, Inventory, unit_file};
+use super::layout::BOOTSTRAP_KUBECONFIG;
 use super::task::{self, Secrets};
-use super::{fetch, mounts, static_pod, undo};
+use super::{fetch, firewall, join, mounts, static_pod, undo};
 
 /// How long a health check of the host may take: etcd on a slow disk.
 const HEALTH: Duration = Duration::from_mins(3);
@@ -81,7 +83,9 @@ pub(super) fn run_alone(delivery: Delivery, past: Past, out: &mut dyn Write) -> 
     let token = delivery.bootstrap_kubeconfig;
     let complete = &delivery.complete;
     // One of another turnup tells nothing.
-    let before = fs_err::read_to_string(HOST_FILE).ok().and_then(|text| Complete::parse(HOST_FILE, &text).ok());
+    let before = input::read_text(Path::new(HOST_FILE), input::DOCUMENT)
+        .ok()
+        .and_then(|text| Complete::parse(HOST_FILE, &text).ok());
     // A run that was killed between a change and the restart that it needs has not said so in that file.
     let stale = before.as_ref().map(|before| before.find_changed(complete).into_iter().map(str::to_owned).collect());
     let stale = stale.unwrap_or_default();
@@ -112,6 +116,7 @@ struct Node<'a> {
 
 impl Node<'_> {
     fn apply(mut self, past: Past) -> Result<()> {
+        self.complete.users.iter().try_for_each(task::require_user)?;
         // Before the first effect: what there is to be put back.
         Inventory::record(self.complete)?;
         self.remove_halves()?;
@@ -192,6 +197,10 @@ impl Node<'_> {
         if let Some(token) = &self.token {
             task::write_atomic(Path::new(BOOTSTRAP_KUBECONFIG), token.as_bytes(), 0o600, 0)?;
             self.note(true, BOOTSTRAP_KUBECONFIG)?;
+        } else if join::is_token_left() {
+            // No change for kubelet, which has its certificate.
+            fs_err::remove_file(BOOTSTRAP_KUBECONFIG)?;
+            self.report(&Report::Changed(format!("removed {BOOTSTRAP_KUBECONFIG}")))?;
         }
         Ok(())
     }
@@ -254,18 +263,23 @@ impl Node<'_> {
 
     fn start_unit(&mut self, unit: &Unit) -> Result<()> {
         let path = unit_file(&unit.name);
-        let known = fs_err::read_to_string(&path).is_ok_and(|text| text == unit.text);
-        if !known {
-            task::write_atomic(Path::new(&path), unit.text.as_bytes(), 0o644, 0)?;
-            self.note(true, &path)?;
-        }
+        let file = File::new(&path, unit.mode, 0, Content::Text(unit.text.clone()));
+        let changed = task::ensure_file(self.complete, &file, &self.secrets)?;
+        self.note(changed, &path)?;
         systemctl(&["daemon-reload"])?;
         systemctl(&["enable", "--quiet", &unit.name])?;
         let before = self.before.and_then(|before| before.units.iter().find(|before| before.name == unit.name));
         let depends = |unit: &Unit| unit.depends_on_any(|file| self.is_changed(file));
         let is_other = before.is_some_and(|before| before.text != unit.text);
         let stale = is_other || self.changed.contains(&path) || before.into_iter().chain([unit]).any(depends);
-        systemctl(&[if stale { "restart" } else { "start" }, &unit.name])
+        let drifted = !stale && firewall::find_drift(unit).is_some();
+        self.note(drifted, "nftables table inet turnup")?;
+        let verb = match (stale || drifted, unit.reloads) {
+            (true, true) => "reload-or-restart",
+            (true, false) => "restart",
+            (false, _) => "start",
+        };
+        systemctl(&[verb, &unit.name])
     }
 
     /// All at once: kubelet waits for them.

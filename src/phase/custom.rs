@@ -15,7 +15,7 @@ use super::{Action, Cx, Inputs, Phase, Proof, Step};
 use crate::change::{Change, Preview, Verb};
 use crate::exec::{Failure, Output};
 use crate::state::Store;
-use crate::{Class, Error, Result};
+use crate::{Class, Error, Result, input};
 
 /// The exit code with which a command says that it may work another time: `EX_TEMPFAIL`.
 const TRY_AGAIN: i32 = 75;
@@ -197,7 +197,7 @@ impl Action for CustomCommand {
         let mut inputs = self.inputs.clone();
         // A script of the user's own: another content is another command.
         for word in self.scripts() {
-            inputs.insert(format!("file {word}"), fs_err::read(self.work_dir.join(word))?);
+            inputs.insert(format!("file {word}"), input::read(&self.work_dir.join(word), input::DOCUMENT)?);
         }
         match (self.step.place, host, &self.surroundings) {
             (Place::Host, Some(host), _) => inputs.insert("host instance", self.facts(host)?.instance),

@@ -26,7 +26,16 @@ pub struct Event {
 #[expect(missing_docs, reason = "the variants' docs say what their fields are; the names say the rest")]
 pub enum What {
     /// The first event.
-    RunStarted { schema: String, version: String, command: String, cluster: String, at: jiff::Timestamp },
+    RunStarted {
+        schema: String,
+        version: String,
+        command: String,
+        cluster: String,
+        at: jiff::Timestamp,
+        /// What of the working directory replaces what is built into turnup: `templates/`, `cluster.lock.json`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        replaced: Vec<String>,
+    },
     /// A phase begins with so many steps, hosts counted one by one; `tasks` says how many each step of `phase.toml` has.
     PhaseStarted {
         phase: String,

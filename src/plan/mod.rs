@@ -20,7 +20,8 @@ pub use world::World;
 
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
-use crate::error::{Error, Result};
+use crate::document::{self, Document, Fields};
+use crate::error::{Class, Error, Result};
 use crate::phase::{Bound, Decision, Engine, Phase, Planned};
 use crate::state::State;
 use crate::{addons, bootstrap};
@@ -55,6 +56,46 @@ pub struct Plan {
     pub estimate: Estimate,
 }
 
+impl Document for Plan {
+    const SCHEMA: &'static str = SCHEMA;
+    const WHAT: &'static str = "a plan";
+    const REMEDY: &'static str = "make it again: turnup plan --out FILE";
+    const CLASS: Class = Class::Usage;
+
+    fn fields() -> Fields {
+        Fields::new(&[
+            ("schema", "text"),
+            ("made", "word"),
+            ("cluster", "dns-label"),
+            ("world.turnup", "sha256"),
+            ("world.configuration.*", "content"),
+            ("world.templates.*", "sha256"),
+            ("changed[].name", "text"),
+            ("changed[].before", "content"),
+            ("changed[].after", "content"),
+            ("changed[].steps[]", "text"),
+            ("changed[].hosts[]", "dns-label"),
+            ("changed[].restarts.*[]", "text"),
+            ("changed[].recreates.*", "word"),
+            ("steps[].id", "text"),
+            ("steps[].step", "text"),
+            ("steps[].host", "dns-label"),
+            ("steps[].decision", "word"),
+            ("steps[].why", "content"),
+            ("steps[].needs[]", "text"),
+            ("steps[].preview.changes[].verb", "word"),
+            ("steps[].preview.changes[].kind", "text"),
+            ("steps[].preview.changes[].name", "text"),
+            ("steps[].preview.changes[].lines[]", "content"),
+            ("steps[].preview.known_after", "text"),
+            ("steps[].preview.failed", "content"),
+            ("steps[].inputs.*", "text"),
+            ("steps[].unknown_inputs[]", "text"),
+            ("unknown_phases[]", "text"),
+        ])
+    }
+}
+
 impl Plan {
     /// Makes the plan for these settings.
     pub fn make(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
@@ -81,19 +122,7 @@ impl Plan {
 
     /// Reads a plan's file; `path` is for messages.
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
-        let again = "turnup plan --out FILE";
-        let shown = path.display();
-        let schema =
-            serde_json::from_str::<serde_json::Value>(text).ok().and_then(|value| value.get("schema").cloned());
-        if let Some(other) = schema.filter(|schema| schema != SCHEMA) {
-            let message = format!("{shown}: the plan is of the form {other}, and this turnup reads \"{SCHEMA}\"");
-            return Err(Error::person(message).hint(format!("make it again with this turnup: {again}")));
-        }
-        serde_json::from_str(text).map_err(|error| {
-            Error::usage(format!("{shown}:{}:{}: not a whole plan", error.line(), error.column()))
-                .source(error)
-                .hint(format!("make it again: {again}"))
-        })
+        document::parse(&path.display().to_string(), text)
     }
 
     /// The steps of one phase alone, with the time that they take. No run can be held to it.
@@ -173,5 +202,23 @@ mod tests {
         let text = serde_json::to_string_pretty(&plan).unwrap();
         assert_eq!(Plan::parse(Path::new("p"), &text).unwrap(), plan);
         assert_eq!(fs_err::read_dir(dir.path()).unwrap().count(), 0, "to plan writes nothing");
+    }
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        document::hostile::try_every_text::<Plan>(&serde_json::json!({
+            "schema": SCHEMA, "made": "2026-01-01T00:00:00Z", "cluster": "c",
+            "world": {"turnup": "0".repeat(64), "configuration": {"a": "b"}, "templates": {"t": "0".repeat(64)}, "journal": 1},
+            "changed": [{
+                "name": "a", "before": "b", "after": "c", "steps": ["p/s"], "hosts": ["h"], "restarts": {"h": ["s"]},
+                "recreates": {"h": "create"}, "estimate": {"seconds": 1.0, "never_ran": 0},
+            }],
+            "steps": [{
+                "id": "p/s@h", "step": "s", "host": "h", "decision": "run", "why": "w", "needs": ["p/r"],
+                "preview": {"changes": [{"verb": "create", "kind": "file", "name": "/a", "lines": ["+ a"]}], "known_after": "p/r", "failed": "e"},
+                "inputs": {"a": "b"}, "unknown_inputs": ["c"], "seconds": 1.0,
+            }],
+            "unknown_phases": ["addons"], "estimate": {"seconds": 1.0, "never_ran": 0},
+        }));
     }
 }

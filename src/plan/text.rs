@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Plan, Radius};
 use crate::change::Verb;
 use crate::phase::{Decision, Planned};
+use crate::terminal;
 
 /// More hosts than these are counted and not named.
 const NAMED: usize = 4;
@@ -33,7 +34,8 @@ impl Plan {
         let shown = counted.filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
         lines.push(String::new());
         lines.push(format!("{}; takes {}", shown.collect::<Vec<_>>().join(", "), self.estimate.describe()));
-        lines
+        // Names and lines of files come from hosts and from Terraform.
+        lines.iter().map(|line| terminal::line(line).into_owned()).collect()
     }
 }
 

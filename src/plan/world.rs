@@ -30,7 +30,7 @@ pub struct World {
     pub configuration: BTreeMap<String, String>,
     /// The digest of every file that says what phases do and render.
     pub templates: BTreeMap<String, String>,
-    /// The number of the journal's last line.
+    /// The number of the journal's last line about a step.
     pub journal: u64,
 }
 
@@ -42,7 +42,7 @@ impl World {
             turnup: cluster.version().to_owned(),
             configuration: settings.subset_digest(&[""]),
             templates: files.map(digest).collect::<Result<_>>()?,
-            journal: cluster.store.state()?.seq,
+            journal: cluster.store.state()?.step_seq,
         })
     }
 

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY, find_document};
-use crate::document::{Document, Found};
+use crate::document::{Document, Fields, Found};
 use crate::error::{Error, Result};
+use crate::input;
 use crate::phase::Cx;
 
 use super::handoff::{Handoff, Host};
@@ -31,13 +32,17 @@ impl Document for Origin {
     const SCHEMA: &'static str = "turnup.from/1";
     const WHAT: &'static str = "where the hosts of this cluster came from";
     const REMEDY: &'static str = "turnup bootstrap --from FILE";
+
+    fn fields() -> Fields {
+        Fields::new(&[("schema", "text"), ("file", "path")])
+    }
 }
 
 /// Takes over the hosts of this hand-off in place of a provision phase. Returns whether the cluster's key had to be made: no host
 /// can know it then.
 pub fn adopt(cluster: &Cluster, file: &Path, cx: &Cx) -> Result<(Handoff, bool)> {
     let shown = file.display().to_string();
-    let text = fs_err::read_to_string(file).map_err(|error| {
+    let text = input::read_text(file, input::DOCUMENT).map_err(|error| {
         Error::config(format!("{shown}: {error}"))
             .hint("name the hand-off of a provision phase, or one of your own: README.md shows the form")
     })?;
@@ -108,4 +113,16 @@ fn refuse_made(cluster: &Cluster) -> Result<()> {
     let message = format!("the cluster {} has hosts of its own, made by `turnup provision`", cluster.settings.name);
     Err(Error::config(message)
         .hint("turnup down (deletes them), or another name: turnup config set phase1.cluster_name=…"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        crate::document::hostile::try_every_text::<Origin>(
+            &serde_json::json!({"schema": Origin::SCHEMA, "file": "/srv/hosts.json"}),
+        );
+    }
 }

@@ -119,6 +119,11 @@ impl Action for Apply {
         let variables = cluster.store.read(VARIABLES)?.unwrap_or_default();
         let inputs = Inputs::new().with("Terraform module", render::module_digest(cluster)?);
         let inputs = inputs.with("Terraform variables", variables);
+        // What hosts are told at their first boot, and their token: of clouds.
+        let inputs = match cluster.store.read(render::USER_DATA)? {
+            Some(user_data) => inputs.with("user data of hosts", user_data),
+            None => inputs,
+        };
         // Only where it is not the working directory: clusters that never heard of other places stay as they are.
         Ok(match cluster.store.read(format!("{DIR}/{}", terraform::BACKEND))? {
             Some(block) => inputs.with("place of the state", block),

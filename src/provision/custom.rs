@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::artifacts::Digest;
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
+use crate::input;
 
 use super::cloud::WORKERS;
 use super::handoff::Handoff;
@@ -66,7 +67,7 @@ fn variables(cluster: &Cluster) -> Result<Value> {
 pub(super) fn parse_handoff(cluster: &Cluster, value: &Value) -> Result<Handoff> {
     let settings = &cluster.settings;
     let shown = format!("the output handoff of {}", settings.driver.custom_module);
-    let handoff = Handoff::parse(&shown, &value.to_string())?;
+    let handoff = Handoff::from_value(&shown, value)?;
     handoff.require_cluster(&shown, &settings.name, settings.api_port)?;
     Ok(handoff)
 }
@@ -91,13 +92,9 @@ fn module(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     for name in walk(&dir, &[]).into_iter().filter(|name| !is_terraforms_own(name)) {
         let path = dir.join(&name);
-        if fs_err::metadata(&path)?.len() > LARGEST {
-            return Err(Error::config(format!("{}: larger than a file of a Terraform module is", path.display()))
-                .hint("phase1.custom.module has to name the directory of the module alone"));
-        }
-        let text = String::from_utf8(fs_err::read(&path)?);
-        let text = text.map_err(|_| {
-            Error::config(format!("{}: not a text", path.display()))
+        let text = input::read_text(&path, LARGEST).map_err(|error| {
+            Error::config(format!("{} is no file of a Terraform module", path.display()))
+                .source(error)
                 .hint("phase1.custom.module has to name the directory of the module alone")
         })?;
         files.push((name, text));

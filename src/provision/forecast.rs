@@ -27,7 +27,7 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     for host in &planned_hosts {
         let file = format!("{}.pub", host_key(&host.name));
         let unknown = || format!("(made by provision: {file})").into_bytes();
-        store.write_file(&file, &real.read(&file)?.unwrap_or_else(unknown), 0o644)?;
+        store.write_file(&file, &real.read(&file)?.unwrap_or_else(unknown), 0o600)?;
     }
     for (path, text) in render::files(cluster)?.into_iter().chain(render::locks(cluster)?) {
         store.write_file(path, text.as_bytes(), 0o600)?;
@@ -46,7 +46,7 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
 pub fn forecast_key(cluster: &Cluster, real: &Store) -> Result<()> {
     let key = format!("{SSH_KEY}.pub");
     let unknown = || format!("(made by provision: {key})").into_bytes();
-    cluster.store.write_file(&key, &real.read(&key)?.unwrap_or_else(unknown), 0o644)
+    cluster.store.write_file(&key, &real.read(&key)?.unwrap_or_else(unknown), 0o600)
 }
 
 /// The files of a cloud's module, or of one's own. Its hosts are those that it has made, and before it has made any nobody knows them.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::cluster::{Bastion, Cluster};
+use crate::document;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::phase::Cx;
 use crate::state::Store;
@@ -34,10 +35,10 @@ pub(super) fn require_learnt(cluster: &Cluster, names: &BTreeSet<String>) -> Res
 
 /// The hand-off with all host keys: those of hosts that are the same as before, and those that are learnt now, among them the ones to
 /// `forget`. Waits for hosts that do not answer yet.
-pub(super) fn complete(cluster: &Cluster, output: Value, forget: &BTreeSet<String>, cx: &Cx) -> Result<Handoff> {
+pub(super) fn complete(cluster: &Cluster, output: &Value, forget: &BTreeSet<String>, cx: &Cx) -> Result<Handoff> {
     let shown = "the output handoff of the Terraform module";
-    let mut handoff: Handoff =
-        serde_json::from_value(output).map_err(|error| Error::bug(format!("{shown}: {error}")))?;
+    // Before the first login: what the module gave back says who logs in where.
+    let mut handoff: Handoff = document::from_incomplete(shown, output)?;
     // One that is damaged is made anew, as if there were none.
     let known = cluster.find_handoff().ok().flatten();
     let known = known.map(|known| known.hosts).unwrap_or_default();
@@ -139,21 +140,25 @@ mod tests {
         serde_json::from_value(json!({
             "name": "c-control-plane-0", "role": "control-plane", "address": "10.0.0.2", "instance": instance,
             "ssh": {"user": "turnup", "port": 22, "host_key": key,
-                "jump": {"host": "192.0.2.1", "user": "turnup", "port": 22, "host_key": if key.is_empty() { "" } else { "ssh-ed25519 JUMP" }}},
+                "jump": {"host": "192.0.2.1", "user": "turnup", "port": 22, "host_key": if key.is_empty() { "" } else { "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAJUMPAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" }}},
         }))
         .unwrap()
     }
 
     #[test]
     fn a_key_is_kept_for_the_same_machine_only() {
-        let known = [host("i-1", "ssh-ed25519 AAAA")];
+        let known = [host("i-1", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")];
         let none = BTreeSet::new();
         let mut same = host("i-1", "");
         assert!(remember(&mut same, &known, &none));
         assert_eq!(same.ssh, known[0].ssh);
         let mut other = host("i-2", "");
         assert!(!remember(&mut other, &known, &none) && other.ssh.host_key.is_empty());
-        assert_eq!(believed(&other, &known, &none), "192.0.2.1 ssh-ed25519 JUMP\n", "the bastion is still the same");
+        assert_eq!(
+            believed(&other, &known, &none),
+            "192.0.2.1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAJUMPAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n",
+            "the bastion is still the same"
+        );
         let mut through = host("i-1", "");
         through.external_address = Some("192.0.2.9".parse().unwrap());
         go_through(&mut through, &Bastion { host: "door".into(), user: "passer".into(), port: 2200 });
@@ -166,13 +171,19 @@ mod tests {
 
     #[test]
     fn only_the_key_that_a_person_names_is_forgotten() {
-        let known = [host("i-1", "ssh-ed25519 AAAA")];
+        let known = [host("i-1", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")];
         let forget = |name: &str| BTreeSet::from([name.to_owned()]);
         let mut same = host("i-1", "");
         assert!(!remember(&mut same, &known, &forget("c-control-plane-0")));
-        assert_eq!(believed(&same, &known, &forget("c-control-plane-0")), "192.0.2.1 ssh-ed25519 JUMP\n");
+        assert_eq!(
+            believed(&same, &known, &forget("c-control-plane-0")),
+            "192.0.2.1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAJUMPAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
+        );
         assert!(!remember(&mut same, &known, &forget("192.0.2.1")));
-        assert_eq!(believed(&same, &known, &forget("192.0.2.1")), "10.0.0.2 ssh-ed25519 AAAA\n");
+        assert_eq!(
+            believed(&same, &known, &forget("192.0.2.1")),
+            "10.0.0.2 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n"
+        );
         assert_eq!(believed(&host("i-2", ""), &known, &forget("192.0.2.1")), "", "another machine");
         assert!(remember(&mut same, &known, &forget("c-control-plane-1")));
     }

@@ -5,10 +5,8 @@ use std::path::Path;
 
 use crate::error::{Class, Error, Result};
 use crate::exec::Run;
-
-/// Kinds of keys, the best first.
-const KINDS: [&str; 5] =
-    ["ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa"];
+use crate::format::HOST_KEYS;
+use crate::input;
 
 /// The public key of the host at this address and port: `ssh-ed25519 AAAA…`. None when the file does not have it.
 pub(super) fn find(file: &Path, address: &str, port: u16) -> Result<Option<String>> {
@@ -17,7 +15,7 @@ pub(super) fn find(file: &Path, address: &str, port: u16) -> Result<Option<Strin
         return Err(Error::config(message).hint("turnup config set phase1.ssh.known_hosts_file=FILE"));
     }
     let name = if port == 22 { address.to_owned() } else { format!("[{address}]:{port}") };
-    let text = fs_err::read_to_string(file)?;
+    let text = input::read_text(file, input::DOCUMENT)?;
     let names = |line: &&str| line.split(' ').next().is_some_and(|names| names.split(',').any(|one| one == name));
     let plain: Vec<&str> = text.lines().filter(names).collect();
     if !plain.is_empty() || !text.contains(['|', '*', '?']) {
@@ -38,7 +36,7 @@ fn best(found: &str) -> Option<String> {
     let keys = lines.filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);
         let (kind, key) = (words.next()?, words.next()?);
-        let rank = KINDS.iter().position(|known| *known == kind)?;
+        let rank = HOST_KEYS.iter().position(|known| *known == kind)?;
         Some((rank, format!("{kind} {key}")))
     });
     keys.min().map(|(_, key)| key)

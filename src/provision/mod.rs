@@ -31,7 +31,7 @@ pub use destroy::{Made, Volumes, destroy, list_made};
 pub use forecast::{forecast, forecast_key};
 pub use handoff::{Handoff, Host, Role, Taint};
 pub use orders::Orders;
-pub use render::USER_DATA;
+pub use render::{USER_DATA, token_file};
 pub use steps::{has_made, phase};
 pub use volume::Disk;
 pub use volumes::hold_data;

@@ -7,7 +7,7 @@ use crate::change;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::{Context as _, Error, Result};
 
-use super::cloud::Spec;
+use super::cloud::{CONTROL_PLANE, Spec};
 use super::custom;
 use super::handoff::Role;
 use super::local::{self, HostSpec, NetworkSpec};
@@ -59,7 +59,7 @@ pub(super) fn public_key(cluster: &Cluster, key: &str) -> Result<String> {
     let bytes = cluster.store.read(format!("{key}.pub"))?;
     let bytes = bytes.ok_or_else(|| Error::permanent(format!("{key}.pub is missing")).hint("turnup provision"))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    if change::is_unknown(&text) {
+    if change::is_placeholder(&text) {
         return Ok(text);
     }
     Ok(text.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
@@ -152,22 +152,38 @@ fn module_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
 pub(super) fn cloud_variables(cluster: &Cluster, spec: &Spec) -> Result<Vec<(String, String)>> {
     let mut files = vec![(VARIABLES.to_owned(), pretty(&spec.variables(cluster.authorized_keys()?)?)?)];
     let settings = &cluster.settings.user_data;
-    let mut texts = serde_json::Map::new();
-    for name in spec.hosts_alike().filter(|_| settings.pull) {
-        let file = settings.form.file_of(name);
-        let bytes = cluster.store.read(&file)?;
+    let read = |file: &str| -> Result<serde_json::Value> {
+        let bytes = cluster.store.read(file)?;
         let bytes = bytes.ok_or_else(|| Error::permanent(format!("{file} is missing")).hint("turnup provision"))?;
-        texts.insert(name.to_owned(), String::from_utf8_lossy(&bytes).into());
+        Ok(String::from_utf8_lossy(&bytes).into())
+    };
+    let (mut texts, mut tokens) = (serde_json::Map::new(), serde_json::Map::new());
+    for name in spec.hosts_alike().filter(|_| settings.pull) {
+        texts.insert(name.to_owned(), read(&settings.form.file_of(name))?);
+        if name != CONTROL_PLANE {
+            tokens.insert(name.to_owned(), read(&token_file(name))?);
+        }
     }
-    files.push((USER_DATA.to_owned(), pretty(&json!({"user_data": texts}))?));
+    files.push((USER_DATA.to_owned(), pretty(&json!({"user_data": texts, "join_tokens": tokens}))?));
     Ok(files)
+}
+
+/// Where the token with which new hosts of a group join lies below the cluster's directory.
+#[must_use]
+pub fn token_file(group: &str) -> String {
+    format!("user-data/{group}.token")
 }
 
 /// The module of the local target, its variables and the hosts' descriptions.
 fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let mut files = module_files(cluster)?;
     let network = network(cluster)?;
-    let network_text = pretty(&network)?;
+    // Other open ports make no other network and no other host.
+    let closed = NetworkSpec { open_ports: Vec::new(), ..network.clone() };
+    let digest_of = |spec: &HostSpec| -> Result<Digest> {
+        let same = HostSpec { network: closed.clone(), ..spec.clone() };
+        Ok(Digest::of(pretty(&same)?.as_bytes()))
+    };
     let mut hosts = serde_json::Map::new();
     let planned_hosts = planned_hosts(cluster)?;
     for host in &planned_hosts {
@@ -179,7 +195,7 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
                 "role": host.role,
                 "address": host.address,
                 "spec": cluster.store.path(spec_file(&host.name)),
-                "digest": Digest::of(text.as_bytes()),
+                "digest": digest_of(&spec)?,
                 "host_key": public_key(cluster, &host_key(&host.name))?,
                 "blobs": local::BLOBS,
             }),
@@ -190,10 +206,14 @@ fn local_files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let variables = json!({"cluster": {
         "name": cluster.settings.name,
         "api": {"host": control_plane.address, "port": cluster.settings.api_port},
-        "network": {"spec": cluster.store.path(format!("{DIR}/network.json")), "digest": Digest::of(network_text.as_bytes())},
+        "network": {
+            "spec": cluster.store.path(format!("{DIR}/network.json")),
+            "digest": Digest::of(pretty(&closed)?.as_bytes()),
+            "open_ports": network.open_ports,
+        },
         "hosts": hosts,
     }});
-    files.push((format!("{DIR}/network.json"), network_text));
+    files.push((format!("{DIR}/network.json"), pretty(&network)?));
     files.push((VARIABLES.to_owned(), pretty(&variables)?));
     Ok(files)
 }
@@ -202,7 +222,8 @@ fn network(cluster: &Cluster) -> Result<NetworkSpec> {
     let subnet = cluster.settings.subnet;
     let gateway = subnet.address(1).ok_or_else(|| Error::config(format!("{subnet} has no addresses")))?;
     let id = local::cluster_id(cluster.store.dir());
-    Ok(NetworkSpec { bridge: format!("tu-{id}"), gateway, prefix: subnet.prefix() })
+    let open_ports = cluster.settings.open_ports.iter().copied().collect();
+    Ok(NetworkSpec { bridge: format!("tu-{id}"), gateway, prefix: subnet.prefix(), open_ports })
 }
 
 fn spec(cluster: &Cluster, host: &PlannedHost, network: NetworkSpec) -> Result<HostSpec> {

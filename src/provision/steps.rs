@@ -94,7 +94,7 @@ pub(super) fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
             let bytes = store.read(file)?.ok_or_else(|| Error::bug(format!("ssh-keygen made no {file}")))?;
             Ok(Zeroizing::new(bytes))
         };
-        store.write_file(&public, &made(&format!("{new}.pub"))?, 0o644)?;
+        store.write_file(&public, &made(&format!("{new}.pub"))?, 0o600)?;
         store.write_file(file, &made(&new)?, 0o600)?;
     }
     store.remove(&new)?;
@@ -115,7 +115,7 @@ fn prove_keys(store: &Store, keys: &[String]) -> Result<Proof> {
 fn foresee_keys(store: &Store, keys: &[String]) -> Result<bool> {
     for file in keys.iter().map(|key| format!("{key}.pub")) {
         if store.read(&file)?.is_none() {
-            store.write_file(&file, change::known_after("provision/keys").as_bytes(), 0o644)?;
+            store.write_file(&file, change::known_after("provision/keys").as_bytes(), 0o600)?;
         }
     }
     Ok(true)
@@ -267,7 +267,7 @@ impl Action for Render {
     }
 }
 
-/// A local host that exists runs and answers; after a restart of the machine it does not.
+/// A local host runs and answers, and this machine has its nftables rules; after a restart of the machine neither is so.
 struct Start(Arc<Cluster>);
 
 impl Start {
@@ -288,7 +288,11 @@ impl Action for Start {
         if !path.exists() {
             return Ok(Proof::Gone("the host does not exist yet".into()));
         }
-        match local::status_of(&HostSpec::read(&path)?)? {
+        let spec = HostSpec::read(&path)?;
+        match local::status_of(&spec)? {
+            Status::Running if !local::has_firewall(&spec.network) => {
+                Ok(Proof::Gone("the nftables rules for the hosts are gone from this machine".into()))
+            }
             Status::Running => Ok(Proof::Holds),
             Status::Stopped => Ok(Proof::Gone("the host does not run".into())),
             Status::Absent => Ok(Proof::Gone("the host is gone".into())),
@@ -297,7 +301,7 @@ impl Action for Start {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let (path, spec) = self.spec(host)?;
-        if local::status_of(&spec)? == Status::Running {
+        if local::status_of(&spec)? == Status::Running && local::has_firewall(&spec.network) {
             return Ok(());
         }
         // A process of its own, because it moves itself into the host's cgroup.
@@ -355,7 +359,7 @@ impl Action for Collect {
             return cluster.write_handoff(&Handoff::parse("terraform output handoff", &value.to_string())?);
         }
         let handoff = if is_cloud {
-            host_keys::complete(cluster, value, &self.forget, cx)?
+            host_keys::complete(cluster, &value, &self.forget, cx)?
         } else {
             custom::parse_handoff(cluster, &value)?
         };
@@ -383,7 +387,7 @@ mod tests {
         };
         // What a killed ssh-keygen may leave: a private key, and half of the public one.
         store.write_file("ssh/key.new", b"private", 0o600).unwrap();
-        store.write_file("ssh/key.new.pub", b"ssh-ed", 0o644).unwrap();
+        store.write_file("ssh/key.new.pub", b"ssh-ed", 0o600).unwrap();
         ensure().unwrap();
         assert_eq!(names(), BTreeSet::from(["key".into(), "key.pub".into()]));
         let first = store.read("ssh/key").unwrap();

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::is_disk;
+use crate::document::Fields;
 
 /// A disk for one purpose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,12 @@ impl Cloud {
 }
 
 impl Volume {
+    /// The formats of its texts.
+    #[must_use]
+    pub fn fields() -> Fields {
+        Fields::new(&[("cloud", "enum(gce, aws, azure)"), ("id", "id"), ("name", "id")])
+    }
+
     /// The parts of the id for which its form has a `*`; none when the id has another form. Azure does not tell cases apart.
     #[must_use]
     pub fn parts(&self) -> Option<Vec<&str>> {
@@ -71,27 +77,6 @@ impl Volume {
             }
         }
         Some(parts)
-    }
-}
-
-impl Disk {
-    /// What is wrong with it, in one sentence.
-    #[must_use]
-    pub fn find_mistake(&self) -> Option<String> {
-        match self {
-            Self::Device(path) => {
-                (!is_disk(path)).then(|| format!("{path:?} is no path of a disk, such as /dev/disk/by-id/…"))
-            }
-            // It becomes a part of an address; whether it has its cloud's form is for whoever asks that cloud.
-            Self::Volume(volume) if !volume.id.trim_start_matches('/').split('/').all(is_plain) => {
-                Some(format!("the volume's id {:?} is none, such as {}", volume.id, volume.cloud.form()))
-            }
-            // It is a part of the device's path, and a word of a request.
-            Self::Volume(volume) if !is_plain(&volume.name) => {
-                Some(format!("the volume's name {:?} is none", volume.name))
-            }
-            Self::Volume(_) => None,
-        }
     }
 }
 
@@ -141,21 +126,6 @@ mod tests {
             (Cloud::Azure, "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/snapshots/d"),
         ] {
             assert_eq!(volume(cloud, id).parts(), None, "{id}");
-        }
-        for wrong in ["", "/", "projects/p/zones/z/disks/d?x=y", "a b", "a//b", "vol-ä", "vol-1#x", "../x%2f"] {
-            let found = Disk::Volume(volume(Cloud::Aws, wrong)).find_mistake();
-            assert!(found.is_some_and(|mistake| mistake.contains("is none, such as vol-*")), "{wrong:?}");
-        }
-        assert_eq!(Disk::Volume(volume(Cloud::Azure, disk)).find_mistake(), None);
-    }
-
-    #[test]
-    fn a_device_is_a_path_below_dev() {
-        for fine in ["/dev/sdb", "/dev/disk/by-id/nvme-X_1", "/dev/disk/by-path/pci-0000:00:1f.2-ata-1"] {
-            assert_eq!(Disk::Device(fine.into()).find_mistake(), None, "{fine}");
-        }
-        for wrong in ["", "sdb", "/dev/", "/dev/../etc/passwd", "/dev//sdb", "/dev/a b", "/devices/x", "/dev/ä"] {
-            assert!(Disk::Device(wrong.into()).find_mistake().is_some(), "{wrong:?}");
         }
     }
 }

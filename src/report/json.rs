@@ -4,6 +4,7 @@ use std::io::Write;
 
 use super::Show;
 use crate::phase::Event;
+use crate::terminal;
 
 /// Writes every event as it is.
 pub(super) struct Json {
@@ -19,9 +20,8 @@ impl Json {
 impl Show for Json {
     fn show(&mut self, event: &Event) {
         let Some(out) = &mut self.out else { return };
-        let written = serde_json::to_vec(event).map_err(std::io::Error::from).and_then(|mut line| {
-            line.push(b'\n');
-            out.write_all(&line)?;
+        let written = serde_json::to_string(event).map_err(std::io::Error::from).and_then(|line| {
+            writeln!(out, "{}", terminal::json(&line))?;
             out.flush()
         });
         if written.is_err() {

@@ -69,7 +69,7 @@ fn read(run: &KeptRun) -> Option<Course> {
     let lines = run.lines().ok()?;
     let telling = lines.iter().filter(|line| TELLING.iter().any(|kind| line.contains(kind)));
     for event in telling.filter_map(|line| serde_json::from_str(line).ok()) {
-        course.note(&event);
+        course.note(&super::shown(&event));
     }
     Some(course)
 }

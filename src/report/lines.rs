@@ -104,6 +104,7 @@ mod tests {
                 command: "turnup up".into(),
                 cluster: "demo".into(),
                 at: jiff::Timestamp::UNIX_EPOCH,
+                replaced: Vec::new(),
             },
             What::PhaseStarted {
                 phase: "bootstrap".into(),

@@ -2,6 +2,8 @@
 //!
 //! They read events and nothing else, those of earlier runs among them; they never decide, and a terminal that goes away stops no work. All
 //! text goes through anstream, so `NO_COLOR` and pipes are obeyed. Where events are kept is the affair of `state`.
+//!
+//! What a host or another program said in an event is escaped in one place (`shown`) before anything here makes a line of it.
 
 mod bars;
 mod course;
@@ -13,6 +15,7 @@ mod path;
 mod summary;
 mod table;
 
+use std::borrow::Cow;
 use std::io::IsTerminal as _;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +24,9 @@ use std::time::{Duration, Instant};
 
 use crate::phase::{Event, PathPart, SCHEMA, Sink, What};
 use crate::state::EventFile;
-use crate::{Error, Result};
+use crate::{Error, Result, terminal};
+
+use serde_json::Value;
 
 use course::Course;
 use keep::Keeper;
@@ -105,9 +110,9 @@ impl Finished {
 }
 
 impl Reporter {
-    /// Starts the thread that shows events, and emits the first one.
+    /// Starts the thread that shows events, and emits the first one; `replaced` are the parts of turnup that the working directory replaces.
     #[must_use]
-    pub fn start(mode: Mode, command: &str, cluster: &str) -> Self {
+    pub fn start(mode: Mode, command: &str, cluster: &str, replaced: &[&str]) -> Self {
         let (sink, events) = Sink::channel();
         sink.emit(What::RunStarted {
             schema: SCHEMA.into(),
@@ -115,6 +120,7 @@ impl Reporter {
             command: command.into(),
             cluster: cluster.into(),
             at: jiff::Timestamp::now(),
+            replaced: replaced.iter().map(|name| (*name).to_owned()).collect(),
         });
         // Without the thread the run goes on unseen, which is better than not at all.
         let keeper = Arc::<Mutex<Keeper>>::default();
@@ -168,7 +174,7 @@ fn consume(mode: Mode, events: &Receiver<Event>, keeper: &Mutex<Keeper>) -> Vec<
     };
     let (mut course, mut last, mut chain) = (Course::default(), None, Vec::new());
     for mut event in events {
-        course.note(&event);
+        course.note(&shown(&event));
         let is_last = if let What::RunDone { path, .. } = &mut event.event {
             last = course.has_work().then(|| open(keeper).last()).flatten();
             *path = path::critical_path(&course);
@@ -178,7 +184,7 @@ fn consume(mode: Mode, events: &Receiver<Event>, keeper: &Mutex<Keeper>) -> Vec<
         } else {
             false
         };
-        show.show(&event);
+        show.show(if mode == Mode::Json { Cow::Borrowed(&event) } else { shown(&event) }.as_ref());
         if let Err(error) = open(keeper).take(&event) {
             let message = format!("the events of this run are kept no longer: {error}");
             show.show(&Event { seconds: event.seconds, event: What::Note { message } });
@@ -189,6 +195,31 @@ fn consume(mode: Mode, events: &Receiver<Event>, keeper: &Mutex<Keeper>) -> Vec<
     }
     show.close(&summary::render(&course, &chain, last.as_ref()));
     chain
+}
+
+/// The event as it is shown to people: each text in it is one line without control characters.
+fn shown(event: &Event) -> Cow<'_, Event> {
+    let Ok(mut value) = serde_json::to_value(event) else { return Cow::Borrowed(event) };
+    if !escape_texts(&mut value) {
+        return Cow::Borrowed(event);
+    }
+    serde_json::from_value(value).map_or(Cow::Borrowed(event), Cow::Owned)
+}
+
+/// Whether any was changed.
+fn escape_texts(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => match terminal::line(text) {
+            Cow::Borrowed(_) => false,
+            Cow::Owned(escaped) => {
+                *text = escaped;
+                true
+            }
+        },
+        Value::Array(items) => items.iter_mut().fold(false, |changed, item| escape_texts(item) | changed),
+        Value::Object(members) => members.values_mut().fold(false, |changed, item| escape_texts(item) | changed),
+        _ => false,
+    }
 }
 
 struct Silence;

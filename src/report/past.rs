@@ -23,8 +23,9 @@ impl Replay {
 
     /// Shows one event.
     pub fn show(&mut self, event: &Event) {
-        self.course.note(event);
-        self.lines.show(event);
+        let event = super::shown(event);
+        self.course.note(&event);
+        self.lines.show(&event);
     }
 
     /// Shows the tables. `earlier` are the runs before this one, the newest first.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::terminal;
+
 /// Rows of cells under a heading.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -23,9 +25,9 @@ impl Table {
         self
     }
 
-    /// Adds a row.
+    /// Adds a row; a cell is one line.
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+        self.rows.push(cells.into_iter().map(|cell| terminal::line(&cell.into()).into_owned()).collect());
     }
 
     /// Whether there is nothing but headings.

@@ -11,9 +11,9 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::trouble;
+use super::{Credential, trouble};
 use crate::kill_point;
-use crate::{Class, Error, Result};
+use crate::{Class, Error, Result, terminal};
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +55,23 @@ pub enum Entry {
         /// The step's id.
         step: String,
     },
+    /// A credential is about to be handed out.
+    Issued {
+        /// Which.
+        credential: Credential,
+    },
+}
+
+impl Entry {
+    /// The names in it that are printed: of a step, or of a user and its groups.
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Intent { step, .. } | Self::Outcome { step, .. } | Self::Forgotten { step } => vec![step],
+            Self::Issued { credential: Credential { user, groups, by, .. } } => {
+                [user, by].into_iter().chain(groups).map(String::as_str).collect()
+            }
+        }
+    }
 }
 
 /// What is said about which step, in short.
@@ -65,6 +82,7 @@ impl std::fmt::Display for Entry {
             Self::Outcome { step, outcome: Outcome::Done { .. } } => write!(f, "outcome {step}"),
             Self::Outcome { step, outcome: Outcome::Failed { .. } } => write!(f, "failure {step}"),
             Self::Forgotten { step } => write!(f, "forgotten {step}"),
+            Self::Issued { .. } => write!(f, "issued"),
         }
     }
 }
@@ -113,6 +131,9 @@ pub(super) fn parse(bytes: &[u8]) -> Content {
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
         number += 1;
         let damage = match serde_json::from_slice::<Line>(&rest[..end]) {
+            Ok(line) if line.entry.names().iter().any(|name| name.contains(terminal::is_control)) => {
+                Some(Damage::Unreadable { line: number, why: "a name holds a control character".into() })
+            }
             Ok(line) if line.v == VERSION => {
                 content.lines.push(line);
                 None

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::trouble;
-use crate::{Class, Error, Result};
+use crate::{Class, Error, Result, input};
 
 /// Who holds the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,10 +67,10 @@ impl Lock {
     pub(super) fn take(path: &Path, command: &str) -> Result<Self> {
         let open =
             fs_err::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-        let mut file = open.map_err(|error| trouble::io(path, error))?;
+        let file = open.map_err(|error| trouble::io(path, error))?;
         let mut text = String::new();
         // A text that does not read is no reason to stop: it only says who.
-        let _unreadable = file.read_to_string(&mut text);
+        let _unreadable = (&file).take(input::KEYS).read_to_string(&mut text);
         let owner: Option<Owner> = serde_json::from_str(&text).ok();
         match file.file().try_lock() {
             Ok(()) => {}
@@ -107,7 +107,7 @@ impl Drop for Lock {
 
 /// The owner of the lock at this path, as its text names it: one who has it now, or one who died with it. Takes nothing.
 pub(super) fn look(path: &Path) -> Result<Option<Holder>> {
-    let text = match fs_err::read(path) {
+    let text = match input::read(path, input::KEYS) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(trouble::io(path, error)),

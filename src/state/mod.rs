@@ -3,6 +3,7 @@
 //! The journal is the truth: an append-only file of what was begun and how it ended, synced line by line. `state.json` is a snapshot of it
 //! and can be rebuilt. Every other file is written whole or not at all. This room knows no phase: a step is a name and a digest here.
 
+mod credential;
 mod events;
 mod growing;
 mod journal;
@@ -11,6 +12,7 @@ mod snapshot;
 mod store;
 mod trouble;
 
+pub use credential::Credential;
 pub use events::{EventFile, KeptRun};
 pub use growing::Growing;
 pub use journal::{Entry, Line, Outcome};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::Credential;
 use super::journal::{Entry, Line, Outcome};
 
 /// The version that this program writes, and the newest that it reads.
@@ -20,10 +21,16 @@ pub struct State {
     pub generation: u64,
     /// The last line of the journal that is part of this snapshot.
     pub seq: u64,
+    /// The last line that is about a step: what was planned before holds as long as this stays.
+    #[serde(default)]
+    pub step_seq: u64,
     /// Steps that ended well, by step id.
     pub steps: BTreeMap<String, Record>,
     /// Steps that were begun and did not end well since.
     pub open: BTreeMap<String, Open>,
+    /// Credentials that were issued, the oldest first: break-glass for good, others until the next one after their end.
+    #[serde(default)]
+    pub credentials: Vec<Credential>,
 }
 
 /// What is known about a step that ended well.
@@ -52,7 +59,8 @@ pub struct Open {
 
 impl Default for State {
     fn default() -> Self {
-        Self { version: VERSION, generation: 0, seq: 0, steps: BTreeMap::new(), open: BTreeMap::new() }
+        let (steps, open) = (BTreeMap::new(), BTreeMap::new());
+        Self { version: VERSION, generation: 0, seq: 0, step_seq: 0, steps, open, credentials: Vec::new() }
     }
 }
 
@@ -78,6 +86,9 @@ impl State {
             return;
         }
         self.seq = line.seq;
+        if !matches!(line.entry, Entry::Issued { .. }) {
+            self.step_seq = line.seq;
+        }
         match &line.entry {
             Entry::Intent { step, .. } => {
                 self.open.insert(step.clone(), Open { since: line.at, failure: None });
@@ -100,6 +111,10 @@ impl State {
                 self.open.remove(step);
                 self.steps.remove(step);
             }
+            Entry::Issued { credential } => {
+                self.credentials.retain(|known| known.break_glass || known.expires > credential.issued);
+                self.credentials.push(credential.clone());
+            }
         }
     }
 
@@ -121,6 +136,7 @@ impl State {
                 .map(|message| Entry::Outcome { step: step.clone(), outcome: Outcome::Failed { message } });
             std::iter::once(intent).chain(failed)
         });
-        done.chain(open).collect()
+        let issued = self.credentials.iter().map(|credential| Entry::Issued { credential: credential.clone() });
+        done.chain(open).chain(issued).collect()
     }
 }

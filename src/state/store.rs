@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
 use super::{Holder, Lock, Owner, lock, trouble};
-use crate::{Class, Error, Result, kill_point};
+use crate::{Class, Error, Result, input, kill_point, terminal};
 
 const STATE: &str = "state.json";
 const JOURNAL: &str = "journal.jsonl";
@@ -101,6 +101,12 @@ impl Store {
         all.filter_map(|(path, bytes)| Some((path.clone(), bytes.clone()?))).collect()
     }
 
+    /// Whether nothing that is written here reaches the disk.
+    #[must_use]
+    pub const fn is_imagined(&self) -> bool {
+        self.memory.is_some()
+    }
+
     fn memory(&self) -> Option<MutexGuard<'_, Files>> {
         self.memory.as_ref().map(|memory| memory.files.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -117,11 +123,13 @@ impl Store {
         self.dir.join(rel)
     }
 
-    /// Takes the lock for this command, or names the process that has it. Whoever has it finds no half-written file of a dead process.
+    /// Takes the lock for this command, or names the process that has it. Its owner finds no half-written file of a dead process, and no
+    /// file that other users can read.
     pub fn lock(&self, command: &str) -> Result<Lock> {
         let lock = Lock::take(&self.path(LOCK), command)?;
         kill_point::pass(format_args!("lock taken"));
-        remove_parts(&self.dir, &NOT_OURS.map(|rel| self.path(rel)));
+        close(&self.dir, &fs_err::metadata(&self.dir)?);
+        tidy(&self.dir, &NOT_OURS.map(|rel| self.path(rel)));
         Ok(lock)
     }
 
@@ -287,7 +295,7 @@ impl Store {
                 return Ok(None);
             }
         }
-        match fs_err::read(&path) {
+        match input::read(&path, input::STATE) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(trouble::io(&path, error)),
@@ -385,10 +393,16 @@ impl Store {
         if let Some(version) = newer_version(&bytes) {
             return Err(trouble::newer(&path, version, snapshot::VERSION));
         }
-        serde_json::from_slice(&bytes).map_err(|error| {
+        let state: State = serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!("{}:{}:{}: the state is damaged", path.display(), error.line(), error.column());
             Error::new(Class::Person, message).source(error).hint(trouble::REBUILD)
-        })
+        })?;
+        if let Some(step) = state.steps.keys().chain(state.open.keys()).find(|step| step.contains(terminal::is_control))
+        {
+            let message = format!("{}: the state is damaged: {step:?} is no name of a step", path.display());
+            return Err(Error::person(message).hint(trouble::REBUILD));
+        }
+        Ok(state)
     }
 
     fn is_newer_state(&self) -> bool {
@@ -424,22 +438,36 @@ impl Store {
     }
 }
 
-/// Removes what processes that are gone had not written to the end, here and in the directories below. What cannot be removed does no
-/// harm.
-fn remove_parts(dir: &Path, not_ours: &[PathBuf]) {
+/// Removes what processes that are gone had not written to the end, and takes the rights of other users away, here and in the directories
+/// below: an older turnup or a Terraform run by hand may have left more. What cannot be changed is left as it is.
+fn tidy(dir: &Path, not_ours: &[PathBuf]) {
     for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
-        let (name, path) = (entry.file_name(), entry.path());
-        let Some(name) = name.to_str() else { continue };
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            if !not_ours.contains(&path) {
-                remove_parts(&path, not_ours);
-            }
+        let path = entry.path();
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_symlink() {
             continue;
         }
-        let writer = name.strip_prefix(PART).and_then(|rest| rest.split_once('-')).map(|(pid, _)| pid);
-        if writer.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        let part = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.strip_prefix(PART)?.split_once('-'))
+            .map(|(pid, _)| pid.to_owned());
+        if part.is_some_and(|pid| metadata.is_file() && !Path::new("/proc").join(pid).exists()) {
             let _stays = fs_err::remove_file(path);
+            continue;
         }
+        close(&path, &metadata);
+        if metadata.is_dir() && !not_ours.contains(&path) {
+            tidy(&path, not_ours);
+        }
+    }
+}
+
+/// Leaves the rights on a file to its user alone.
+fn close(path: &Path, metadata: &std::fs::Metadata) {
+    let mode = metadata.permissions().mode();
+    if mode & 0o077 != 0 {
+        let _stays = fs_err::set_permissions(path, Permissions::from_mode(mode & 0o700));
     }
 }
 

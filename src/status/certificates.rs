@@ -32,6 +32,8 @@ pub struct Certificate {
     pub file: String,
     /// The subject's common name.
     pub subject: String,
+    /// The subject's organizations: to the API server the groups of its user.
+    pub groups: Vec<String>,
     /// When it ends.
     pub ends: Timestamp,
     /// How long that is from now; negative when it has ended.
@@ -41,6 +43,12 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// Whether it is the administrator's.
+    #[must_use]
+    pub fn is_administrators(&self) -> bool {
+        self.is_here() && self.file == "pki/admin.crt"
+    }
+
     /// Whether it lies in the cluster's own directory.
     #[must_use]
     pub fn is_here(&self) -> bool {
@@ -70,6 +78,7 @@ pub(super) fn read(place: &str, file: &str, pem: &[u8], now: Timestamp) -> Optio
     let (_, certificate) = X509Certificate::from_der(&pem.contents).ok()?;
     let (begins, ends) = (certificate.validity().not_before.timestamp(), certificate.validity().not_after.timestamp());
     let subject = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+    let groups = certificate.subject().iter_organization().filter_map(|name| name.as_str().ok());
     let left = ends - now.as_second();
     let level = match left {
         ..=0 => Level::Ended,
@@ -80,6 +89,7 @@ pub(super) fn read(place: &str, file: &str, pem: &[u8], now: Timestamp) -> Optio
         place: place.to_owned(),
         file: file.to_owned(),
         subject: subject.unwrap_or_default().to_owned(),
+        groups: groups.map(str::to_owned).collect(),
         ends: Timestamp::from_second(ends).ok()?,
         left_seconds: left,
         level,

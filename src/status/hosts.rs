@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PARALLEL: usize = 16;
 /// Prints the digest of turnup, then each certificate behind the name of its file. Never a key, also where both are in one file.
 const QUESTION: &str = r#"sha256sum /opt/turnup/bin/turnup 2>/dev/null
-for file in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt /var/lib/kubelet/pki/kubelet-client-current.pem; do
+for file in /etc/kubernetes/*/*.crt /var/lib/kubelet/pki/kubelet-client-current.pem; do
   [ -f "$file" ] || continue
   echo "file $file"
   sed -n '/-----BEGIN CERTIFICATE-----/,/-----END CERTIFICATE-----/p' "$file"

@@ -1,10 +1,10 @@
-//! What the API says: nodes, kubelets that cannot serve, and addons.
+//! What the API says: nodes, pending CSRs of kubelets, and addons.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::artifacts::Obtained;
-use crate::bootstrap::{KUBECONFIG, Unserved, find_unserved, kubectl};
+use crate::bootstrap::{KUBECONFIG, PendingCsrs, find_pending, kubectl};
 use crate::cluster::Cluster;
 use crate::error::Result;
 
@@ -39,8 +39,8 @@ pub struct Addon {
 pub struct Live {
     /// The nodes.
     pub nodes: Vec<Node>,
-    /// The kubelets that ask in vain for a certificate to serve with, or why that cannot be told.
-    pub unserved: Result<Vec<Unserved>>,
+    /// Requests of kubelets that are pending or denied, or why they cannot be listed.
+    pub csrs: Result<PendingCsrs>,
     /// The addons.
     pub addons: Vec<Addon>,
 }
@@ -54,7 +54,7 @@ impl Live {
         let workloads = kubectl.get(&["daemonsets,deployments", "--namespace=kube-system", selector])?;
         Ok(Self {
             nodes: items(&nodes).iter().map(Node::read).collect(),
-            unserved: find_unserved(cluster, &kubectl),
+            csrs: find_pending(cluster, &kubectl),
             addons: items(&workloads).iter().map(Addon::read).collect(),
         })
     }

@@ -7,6 +7,7 @@ mod hosts;
 mod live;
 mod phases;
 mod text;
+mod tokens;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,15 +18,16 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::artifacts::Obtained;
-use crate::bootstrap::{KUBECONFIG, Unserved};
+use crate::bootstrap::{KUBECONFIG, PendingCsr, PendingCsrs};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
-use crate::state::{Holder, Store};
+use crate::state::{Credential, Holder, Store};
 
 pub use certificates::{Certificate, Level};
 pub use live::{Addon, Live, Node};
 pub use phases::{PhaseState, PhaseStatus};
 pub use text::{render, render_live};
+pub use tokens::Token;
 
 /// The name and version of its JSON; it grows only by new fields.
 pub const SCHEMA: &str = "turnup.status/1";
@@ -51,12 +53,18 @@ pub struct Status {
     pub phases: Vec<PhaseStatus>,
     /// The nodes as the API has them; nothing where it was not asked.
     pub nodes: Option<Vec<Node>>,
-    /// The kubelets that ask in vain for a certificate to serve with; nothing where the API was not asked.
-    pub unserved: Option<Vec<Unserved>>,
+    /// Requests to join that are pending or denied; nothing where the API was not asked.
+    pub unjoined: Option<Vec<PendingCsr>>,
+    /// Requests for serving certificates that are pending; nothing where the API was not asked.
+    pub unserved: Option<Vec<PendingCsr>>,
     /// The addons as the API has them; nothing where it was not asked.
     pub addons: Option<Vec<Addon>>,
     /// Every certificate here and on the hosts that answered.
     pub certificates: Vec<Certificate>,
+    /// Credentials that were issued besides the administrator's and have not expired, the oldest first.
+    pub credentials: Vec<Credential>,
+    /// The tokens with which new hosts of node groups join.
+    pub join_tokens: Vec<Token>,
     /// What runs where.
     pub versions: Versions,
     /// The administrator's kubeconfig, once it is there.
@@ -116,11 +124,13 @@ impl Status {
         });
         let away = api.is_err();
         match api {
-            Ok(Some(Live { nodes, unserved, addons })) => {
+            Ok(Some(Live { nodes, csrs, addons })) => {
                 (status.nodes, status.addons) = (Some(nodes), Some(addons));
-                match unserved {
-                    Ok(unserved) => status.unserved = Some(unserved),
-                    Err(error) => status.gaps.push(Gap::new("certificates to serve with", error)),
+                match csrs {
+                    Ok(PendingCsrs { joining, serving }) => {
+                        (status.unjoined, status.unserved) = (Some(joining), Some(serving));
+                    }
+                    Err(error) => status.gaps.push(Gap::new("requests of kubelets", error)),
                 }
             }
             Ok(None) => {}
@@ -153,12 +163,20 @@ impl Status {
             keep("the certificates", error);
             Vec::new()
         });
+        // The phases tell what is wrong with it.
+        let state = store.state().unwrap_or_default();
+        let now = Timestamp::now();
+        let credentials = state.credentials.into_iter().filter(|credential| credential.expires > now).collect();
+        let join_tokens = tokens::here(store).unwrap_or_else(|error| {
+            keep("the join tokens", error);
+            Vec::new()
+        });
         let artifacts = obtained.iter().flat_map(Obtained::versions);
         let artifacts = artifacts.map(|(id, version)| (id.to_owned(), version.to_owned())).collect();
         let kubeconfig = store.path(KUBECONFIG);
         Self {
             schema: SCHEMA,
-            at: Timestamp::now(),
+            at: now,
             cluster: name.to_owned(),
             target: None,
             directory: store.dir().to_owned(),
@@ -166,9 +184,12 @@ impl Status {
             lock,
             phases: Vec::new(),
             nodes: None,
+            unjoined: None,
             unserved: None,
             addons: None,
             certificates,
+            credentials,
+            join_tokens,
             versions: Versions { turnup: env!("CARGO_PKG_VERSION"), artifacts, ..Versions::default() },
             kubeconfig: kubeconfig.is_file().then_some(kubeconfig),
             gaps,

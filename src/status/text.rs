@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use crate::bootstrap::Unserved;
+use crate::bootstrap::PendingCsr;
 use crate::phase::Condition;
 use crate::report::Table;
+use crate::terminal;
 
-use super::{Addon, Certificate, Level, Live, Node, PhaseState, PhaseStatus, Status};
+use super::{Addon, Certificate, Level, Live, Node, PhaseState, PhaseStatus, Status, Token};
 
 /// The columns that a terminal has at least.
 const WIDTH: usize = 80;
@@ -23,11 +24,14 @@ pub fn render(status: &Status) -> String {
     if let Some(nodes) = &status.nodes {
         parts.push(self::nodes(nodes));
     }
+    parts.extend(status.unjoined.as_deref().map(unjoined));
     parts.extend(status.unserved.as_deref().map(unserved));
     if let Some(addons) = &status.addons {
         parts.push(self::addons(addons));
     }
     parts.push(certificates(&status.certificates));
+    parts.push(tokens(&status.join_tokens));
+    parts.push(people(status));
     parts.push(versions(status));
     parts.push(gaps(status));
     parts.extend(status.kubeconfig.as_ref().map(|path| {
@@ -41,7 +45,11 @@ pub fn render(status: &Status) -> String {
 /// What the API says alone.
 #[must_use]
 pub fn render_live(live: &Live) -> String {
-    let parts = [nodes(&live.nodes), unserved(live.unserved.as_deref().unwrap_or_default()), addons(&live.addons)];
+    let mut parts = vec![nodes(&live.nodes)];
+    if let Ok(csrs) = &live.csrs {
+        parts.extend([unjoined(&csrs.joining), unserved(&csrs.serving)]);
+    }
+    parts.push(addons(&live.addons));
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
@@ -54,18 +62,27 @@ fn nodes(nodes: &[Node]) -> String {
     table.render()
 }
 
+/// The hosts that cannot join, and why; nothing where none asks.
+fn unjoined(csrs: &[PendingCsr]) -> String {
+    pending("requests to join that are not approved:", csrs)
+}
+
 /// The kubelets that cannot serve, and why; nothing where all can.
-fn unserved(unserved: &[Unserved]) -> String {
-    if unserved.is_empty() {
+fn unserved(csrs: &[PendingCsr]) -> String {
+    pending("kubelet serving certificates that are not issued (no logs, no exec):", csrs)
+}
+
+fn pending(title: &str, csrs: &[PendingCsr]) -> String {
+    if csrs.is_empty() {
         return String::new();
     }
-    let line = |Unserved { node, request, why }: &Unserved| {
+    let line = |PendingCsr { node, request, why }: &PendingCsr| {
         let why = why.as_deref().unwrap_or("it waits to be approved");
         // Others chose all of it.
-        format!("{node}: {request}: {why}").replace(char::is_control, "?")
+        terminal::line(&format!("{node}: {request}: {why}")).into_owned()
     };
-    let lines: Vec<String> = unserved.iter().map(line).collect();
-    format!("asked for a certificate to serve logs and exec with, and got none:\n{}", listed(&lines, "kubelets"))
+    let lines: Vec<String> = csrs.iter().map(line).collect();
+    format!("{title}\n{}", listed(&lines, "kubelets"))
 }
 
 /// The table of addons; nothing where there is none.
@@ -164,6 +181,43 @@ fn certificates(all: &[Certificate]) -> String {
     }
     let bad: Vec<String> = all.iter().filter(|one| one.level != Level::Ok).map(warning).collect();
     table.render() + &listed(&bad, "certificates")
+}
+
+/// Who may use the API by a certificate of turnup's, and for how long.
+fn people(status: &Status) -> String {
+    let now = status.at.as_second();
+    let line = |user: &str, groups: &[String], expires: Timestamp, more: &str| {
+        let groups = if groups.is_empty() { "no group".to_owned() } else { groups.join(", ") };
+        let left = expires.as_second() - now;
+        let ends = if left > 0 { format!("ends in {}", span(left)) } else { "has ended".to_owned() };
+        wrap(&format!("{user} ({groups}) {ends}{more}"), 2)
+    };
+    let administrator = status.certificates.iter().find(|one| one.is_administrators());
+    let administrator = administrator.map(|one| line(&one.subject, &one.groups, one.ends, ": the kubeconfig here"));
+    let issued = status.credentials.iter().map(|one| {
+        let sealed = if one.sealed_for.is_empty() { "" } else { ", sealed" };
+        let reason = one.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+        line(&one.user, &one.groups, one.expires, &format!("{sealed}, by {}{reason}", one.by))
+    });
+    let lines: String = administrator.into_iter().chain(issued).collect();
+    if lines.is_empty() { lines } else { format!("people with a certificate for the API:\n{lines}") }
+}
+
+/// What makes the next token: the second command for groups whose machines are made by hand.
+const NEXT: &str = "turnup up, or turnup user-data again";
+
+/// The join tokens that end soon, or have ended; nothing while all are good.
+fn tokens(all: &[Token]) -> String {
+    let line = |token: &Token| {
+        let group = &token.group;
+        match token.level {
+            Level::Ok => None,
+            Level::Ending => Some(format!("{group}: ends in {}: {NEXT}", span(token.left_seconds))),
+            Level::Ended => Some(format!("{group}: ended {} ago, no host joins: {NEXT}", span(-token.left_seconds))),
+        }
+    };
+    let lines: Vec<String> = all.iter().filter_map(line).collect();
+    if lines.is_empty() { String::new() } else { format!("join tokens of node groups:\n{}", listed(&lines, "groups")) }
 }
 
 fn file_name(path: &str) -> String {
@@ -296,17 +350,39 @@ mod tests {
     }
 
     #[test]
-    fn kubelets_that_cannot_serve_are_named_with_the_reason() {
+    fn join_tokens_are_named_when_they_end() {
+        let token = |group: &str, left: i64, level| Token {
+            group: group.into(),
+            expires: Timestamp::UNIX_EPOCH,
+            left_seconds: left,
+            level,
+        };
+        assert_eq!(tokens(&[token("web", 90 * 86_400, Level::Ok)]), "");
+        let some =
+            [token("web", 1, Level::Ok), token("pool", 2 * 86_400, Level::Ending), token("old", -7200, Level::Ended)];
+        insta::assert_snapshot!(tokens(&some), @r"
+        join tokens of node groups:
+          pool: ends in 2d: turnup up, or turnup user-data again
+          old: ended 2h 0m ago, no host joins: turnup up, or turnup user-data again
+        ");
+    }
+
+    #[test]
+    fn kubelets_that_cannot_join_or_serve_are_named_with_the_reason() {
         assert_eq!(unserved(&[]), "");
-        let mut all = vec![Unserved { node: "web-\x1b7".into(), request: "csr-1".into(), why: None }];
+        assert!(
+            unjoined(&[PendingCsr { node: "x".into(), request: "c".into(), why: Some("denied: y".into()) }])
+                .ends_with("  x: c: denied: y\n")
+        );
+        let mut all = vec![PendingCsr { node: "web-\x1b7".into(), request: "csr-1".into(), why: None }];
         all.resize(
             7,
-            Unserved { node: "web-8".into(), request: "csr-2".into(), why: Some("there is no such Node".into()) },
+            PendingCsr { node: "web-8".into(), request: "csr-2".into(), why: Some("there is no such Node".into()) },
         );
         let text = unserved(&all);
         assert!(
             text.starts_with(
-                "asked for a certificate to serve logs and exec with, and got none:\n  web-?7: csr-1: it waits"
+                "kubelet serving certificates that are not issued (no logs, no exec):\n  web-\\x1b7: csr-1: it waits"
             ),
             "{text}"
         );

@@ -88,7 +88,7 @@ impl<'a> Probes<'a> {
             deadline: Instant::now() + PATIENCE + PATIENCE_PER_NODE * u32::try_from(nodes.len()).unwrap_or(u32::MAX),
             answered: AtomicBool::new(false),
         };
-        cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o644)?;
+        cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o600)?;
         Ok(probes)
     }
 

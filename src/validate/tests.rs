@@ -17,7 +17,7 @@ const FAILING: &str = include_str!("../../tests/fixtures/cluster/failing.json");
 fn handoff(hosts: &[(&str, &str)]) -> Handoff {
     let host = |(index, (name, role)): (usize, &(&str, &str))| {
         json!({"name": name, "role": role, "address": format!("10.0.0.{}", 10 + index), "instance": "i",
-            "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}})
+            "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}})
     };
     let hosts: Vec<_> = hosts.iter().enumerate().map(host).collect();
     let api = json!({"host": "10.0.0.10", "port": 6443});

@@ -14,6 +14,7 @@ use super::msg::{Effect, Msg};
 use super::update::{start_guide, update};
 use super::view;
 use crate::error::{Context as _, Error, Result};
+use crate::terminal;
 
 const KEYS: &str = "\
 Enter keeps what stands in brackets. ? tells more, < goes to the question before, ! lists what is wrong,
@@ -117,7 +118,7 @@ impl Conversation<'_> {
     }
 
     fn say(&mut self, text: &str) -> Result<()> {
-        writeln!(self.output, "{text}").context("cannot write")?;
+        writeln!(self.output, "{}", terminal::lines(text)).context("cannot write")?;
         self.output.flush().context("cannot write")
     }
 

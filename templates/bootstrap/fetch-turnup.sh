@@ -1,8 +1,9 @@
 #!/bin/sh
-# Puts turnup on this host: the bytes with this sha256, or none. What stopped in the middle is gone on with.
+# Puts turnup on this host: the bytes with this sha256, or none. A download that stopped is continued.
 set -eu
 place={{ place }}
 sha256={{ sha256 }}
+size={{ size }}
 url={{ url }}
 part="$place.part.boot"
 
@@ -12,16 +13,17 @@ has_sha256() {
 
 has_sha256 "$place" && exit 0
 mkdir -p "$(dirname "$place")"
-if command -v curl >/dev/null; then
-    rc=0
-    curl --fail --silent --show-error --location --connect-timeout 15 --speed-limit 1 --speed-time 60 --continue-at - --output "$part" "$url" || rc=$?
-    # What the server does not go on with is begun anew the next time, unless nothing was left to send.
-    case "$rc" in 22 | 33) has_sha256 "$part" || { rm -f "$part"; exit "$rc"; } ;; 0) ;; *) exit "$rc" ;; esac
-elif command -v wget >/dev/null; then
-    wget --quiet --timeout=60 --tries=1 --continue --output-document="$part" "$url"
-else
-    # An image with cloud-init has Python.
-    python3 - "$url" "$part" <<'END'
+rc=0
+(
+    # In blocks of 512 bytes. A server that sends more than turnup has cannot fill the disk.
+    ulimit -f $((size / 512 + 1))
+    if command -v curl >/dev/null; then
+        curl --fail --silent --show-error --location --connect-timeout 15 --speed-limit 1 --speed-time 60 --continue-at - --output "$part" "$url"
+    elif command -v wget >/dev/null; then
+        wget --quiet --timeout=60 --tries=1 --continue --output-document="$part" "$url"
+    else
+        # An image with cloud-init has Python.
+        python3 - "$url" "$part" <<'END'
 import os, shutil, sys, urllib.error, urllib.request
 url, part = sys.argv[1:]
 there = os.path.getsize(part) if os.path.exists(part) else 0
@@ -42,7 +44,19 @@ missing = rest and (there if goes_on else 0) + rest - os.path.getsize(part)
 if missing:
     sys.exit(f"{url} stopped in the middle, {missing} bytes before the end")
 END
+    fi
+) || rc=$?
+if test -f "$part" && test "$(wc -c <"$part")" -gt "$size"; then
+    rm -f "$part"
+    echo "$url sends more than the $size bytes that turnup has" >&2
+    exit 1
 fi
+case "$rc" in
+    0) ;;
+    # curl: the server does not continue the download. It starts again the next time, unless nothing was left to send.
+    22 | 33) has_sha256 "$part" || { rm -f "$part"; exit "$rc"; } ;;
+    *) exit "$rc" ;;
+esac
 if ! has_sha256 "$part"; then
     rm -f "$part"
     echo "$url has other bytes than those with the sha256 $sha256" >&2

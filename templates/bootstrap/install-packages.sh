@@ -9,7 +9,6 @@ while read -r program deb rpm; do
     debian="$debian $deb"
     fedora="$fedora $rpm"
 done <<END
-runc runc runc
 iptables iptables iptables-nft
 nft nftables nftables
 ip iproute2 iproute

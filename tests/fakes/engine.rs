@@ -96,7 +96,7 @@ fn run(dir: &Path, scenario: &str, argument: Option<String>) -> Result<()> {
     fs_err::create_dir_all(dir.join("out"))?;
     let store = Store::open(dir.join("state"))?;
     let lock = store.lock("fake-engine")?;
-    let reporter = Reporter::start(Mode::detect(std::env::var_os("FAKE_BARS").is_none()), "fake-engine", "fake");
+    let reporter = Reporter::start(Mode::detect(std::env::var_os("FAKE_BARS").is_none()), "fake-engine", "fake", &[]);
     reporter.keep(store.keep_events(&lock, "fake-engine")?)?;
     let mut engine = Engine::new(&store, &lock, reporter.sink()).first_wait(Duration::from_millis(10));
     let phase = match scenario {

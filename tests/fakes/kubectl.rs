@@ -1,13 +1,16 @@
 //! A kubectl whose API server is a directory: `api/` of the world. Nodes are there once a simulated host has come up; what is applied is
-//! remembered; pods of what is applied run at once and are ready.
+//! remembered; pods of what is applied run at once and are ready. It asks who calls: a certificate's groups decide, as RBAC would.
 
 mod world;
 
 use std::io::Read as _;
 use std::process::ExitCode;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use world::{World, fail, say};
+use x509_parser::prelude::{AttributeTypeAndValue, FromDer as _, X509Certificate};
 
 fn main() -> ExitCode {
     let world = World::find();
@@ -20,13 +23,60 @@ fn main() -> ExitCode {
     else {
         return fail("error: no kubeconfig", 1);
     };
-    if fs_err::read_to_string(&kubeconfig).is_err() || !world.path("api/ready").exists() {
+    let text = fs_err::read_to_string(&kubeconfig);
+    let (Ok(text), true) = (text, world.path("api/ready").exists()) else {
         return fail(
             "The connection to the server 10.125.0.1:6443 was refused - did you specify the right host or port?",
             1,
         );
+    };
+    let mut stdin = String::new();
+    if words.contains(&"--filename=-") {
+        drop(std::io::stdin().read_to_string(&mut stdin));
     }
-    Api { world: &world }.answer(&words)
+    let (caller, api) = (Caller::read(&text), Api { world: &world, stdin });
+    let allowed = caller.groups.iter().any(|group| api.lets_do_everything(group));
+    match words.as_slice() {
+        // Every user may do this much.
+        ["get", "--raw=/readyz", ..] => {}
+        ["create", ..] if api.stdin.contains("SelfSubjectAccessReview") => {
+            say(&json!({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}}).to_string());
+            return ExitCode::SUCCESS;
+        }
+        _ if !allowed => {
+            let user = &caller.user;
+            let said =
+                format!("Error from server (Forbidden): it is forbidden: User {user:?} cannot {}", words.join(" "));
+            return fail(&said, 1);
+        }
+        _ => {}
+    }
+    world.write(format!("callers/{}", caller.groups.join(",")), caller.user.as_bytes());
+    api.answer(&words)
+}
+
+/// Who a kubeconfig says that it is: the subject of its certificate.
+struct Caller {
+    user: String,
+    groups: Vec<String>,
+}
+
+impl Caller {
+    fn read(kubeconfig: &str) -> Self {
+        let config: Value = serde_json::from_str(kubeconfig).unwrap_or_default();
+        let data = config["users"][0]["user"]["client-certificate-data"].as_str().unwrap_or_default();
+        let pem = STANDARD.decode(data).unwrap_or_default();
+        let der = x509_parser::pem::parse_x509_pem(&pem).map(|(_, pem)| pem.contents).unwrap_or_default();
+        let Ok((_, certificate)) = X509Certificate::from_der(&der) else {
+            return Self { user: "system:anonymous".into(), groups: Vec::new() };
+        };
+        let text = |name: &AttributeTypeAndValue<'_>| name.as_str().unwrap_or_default().to_owned();
+        let subject = certificate.subject();
+        Self {
+            user: subject.iter_common_name().map(text).collect(),
+            groups: subject.iter_organization().map(text).collect(),
+        }
+    }
 }
 
 fn is_global(word: &str) -> bool {
@@ -35,9 +85,17 @@ fn is_global(word: &str) -> bool {
 
 struct Api<'a> {
     world: &'a World,
+    stdin: String,
 }
 
 impl Api<'_> {
+    /// The group above RBAC, and the one that the role binding of administrators names, once that is there.
+    fn lets_do_everything(&self, group: &str) -> bool {
+        const ADMINISTRATORS: &str = "turnup:cluster-admins";
+        let is_bound = || self.world.path(format!("api/clusterrolebinding/{ADMINISTRATORS}.json")).exists();
+        group == "system:masters" || group == ADMINISTRATORS && is_bound()
+    }
+
     fn answer(&self, words: &[&str]) -> ExitCode {
         match words {
             ["get", "--raw=/readyz", ..] => say("ok"),
@@ -53,6 +111,7 @@ impl Api<'_> {
             }
             ["get", "--output=json", kinds, rest @ ..] => say(&self.list(kinds, rest).to_string()),
             ["apply" | "create", rest @ ..] => self.apply(rest),
+            ["replace", raw, "--filename=-"] => self.settle(raw),
             ["taint", "node", name, rest @ ..] => self.taint(name, rest),
             ["delete", rest @ ..] => self.delete(rest),
             ["logs", ..] => say("simulated\n"),
@@ -121,12 +180,7 @@ impl Api<'_> {
 
     fn apply(&self, options: &[&str]) {
         for file in options.iter().filter_map(|option| option.strip_prefix("--filename=")) {
-            let mut text = String::new();
-            if file == "-" {
-                drop(std::io::stdin().read_to_string(&mut text));
-            } else {
-                text = fs_err::read_to_string(file).unwrap_or_default();
-            }
+            let text = if file == "-" { self.stdin.clone() } else { fs_err::read_to_string(file).unwrap_or_default() };
             text.split("\n---\n").filter_map(parse).for_each(|object| self.keep(&object));
         }
     }
@@ -177,12 +231,23 @@ impl Api<'_> {
         self.world.write(&file, node.to_string().as_bytes());
     }
 
+    /// A decision about a certificate signing request.
+    fn settle(&self, raw: &str) {
+        let name = raw.trim_end_matches("/approval").rsplit('/').next().unwrap_or_default();
+        let mut text = String::new();
+        drop(std::io::stdin().read_to_string(&mut text));
+        self.world.write(format!("api/certificatesigningrequest/{name}.json"), text.as_bytes());
+    }
+
     fn delete(&self, words: &[&str]) {
         let mut names = words.iter().filter(|word| !word.starts_with("--"));
         match names.next() {
             Some(&"node") => {
                 names.for_each(|name| drop(fs_err::remove_file(self.world.path(format!("api/nodes/{name}.json")))));
             }
+            Some(&"certificatesigningrequests") => names.for_each(|name| {
+                drop(fs_err::remove_file(self.world.path(format!("api/certificatesigningrequest/{name}.json"))));
+            }),
             Some(&"namespace") => drop(fs_err::remove_dir_all(self.world.path("api/probe"))),
             _ => {}
         }

@@ -100,7 +100,7 @@ impl Simulation {
                 "role": if index == 0 { "control-plane" } else { "worker" },
                 "address": format!("10.125.{}.{}", index / 250, index % 250 + 1),
                 "instance": "1",
-                "ssh": {"user": "root", "port": 22, "host_key": format!("ssh-ed25519 AAAA{index}")},
+                "ssh": {"user": "root", "port": 22, "host_key": format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA{index:A>42}")},
             })
         };
         let handoff = json!({
@@ -119,9 +119,9 @@ impl Simulation {
         for module in lock["modules"].as_object_mut().unwrap().values_mut() {
             for kind in ["binaries", "images"] {
                 for (name, spec) in module.get_mut(kind).and_then(Value::as_object_mut).into_iter().flatten() {
-                    let digest = self.mirror_artifact(kind, name);
-                    for pinned in spec["sha256"].as_object_mut().unwrap().values_mut() {
-                        *pinned = digest.clone().into();
+                    let (sha256, size) = self.mirror_artifact(kind, name);
+                    for pins in spec["pins"].as_object_mut().unwrap().values_mut() {
+                        *pins = json!([{"sha256": sha256, "size": size, "origin": {"kind": "source-build"}}]);
                     }
                 }
             }
@@ -129,14 +129,14 @@ impl Simulation {
         fs_err::write(self.path("work/cluster.lock.json"), lock.to_string()).unwrap();
     }
 
-    fn mirror_artifact(&self, kind: &str, name: &str) -> String {
+    fn mirror_artifact(&self, kind: &str, name: &str) -> (String, usize) {
         let bytes = match (kind, name) {
             ("binaries", "kubectl") => fs_err::read(env!("CARGO_BIN_EXE_fake-kubectl")).unwrap(),
             _ => format!("{kind} {name}\n").into_bytes(),
         };
         let digest = Digest::of(&bytes).to_string();
-        fs_err::write(self.path("mirror/sha256").join(&digest), bytes).unwrap();
-        digest
+        fs_err::write(self.path("mirror/sha256").join(&digest), &bytes).unwrap();
+        (digest, bytes.len())
     }
 
     /// Writes what goes wrong; an empty list heals everything.

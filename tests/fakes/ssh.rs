@@ -11,6 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use world::{World, fail, say};
@@ -36,9 +39,12 @@ impl Call {
                 "-M" => call.master = true,
                 "-S" => call.socket = words.next().unwrap_or_default(),
                 "-F" | "-p" | "-i" | "-o" => drop(words.next()),
-                "--" => call.command = shell_words::split(&words.next().unwrap_or_default()).unwrap_or_default(),
-                option if option.starts_with('-') => {}
-                target => call.address = target.rsplit('@').next().map(str::to_owned).unwrap_or_default(),
+                "--" => {
+                    let target = words.next().unwrap_or_default();
+                    call.address = target.rsplit('@').next().map(str::to_owned).unwrap_or_default();
+                    call.command = shell_words::split(&words.next().unwrap_or_default()).unwrap_or_default();
+                }
+                _option => {}
             }
         }
         call.command.drain(..call.command.iter().position(|word| word == "sudo").map_or(0, |at| at + 3));
@@ -89,7 +95,7 @@ impl Host<'_> {
             [TURNUP, "node", "missing"] => tell(&self.missing(&read_json())),
             [TURNUP, "node", "diff"] => tell(&self.differences()),
             [TURNUP, "node", "up"] => self.come_up(&read_json()),
-            ["systemctl", ..] => ExitCode::SUCCESS,
+            [TURNUP, "node", "finish-join", ..] | ["systemctl", ..] => ExitCode::SUCCESS,
             _ => fail(&format!("bash: line 1: {}: command not found", words.first().unwrap_or(&"")), 127),
         }
     }
@@ -225,8 +231,37 @@ impl Host<'_> {
         if self.world.read(&node).is_none() {
             self.world.write(&node, self.node(name).to_string().as_bytes());
         }
+        if let Some(kubeconfig) = delivery["bootstrap_kubeconfig"].as_str() {
+            self.ask_to_join(name, kubeconfig);
+        }
         say("{\"done\":2}\n");
         ExitCode::SUCCESS
+    }
+
+    /// As its kubelet does with a join token.
+    fn ask_to_join(&self, name: &str, kubeconfig: &str) {
+        let kubeconfig: Value = serde_json::from_str(kubeconfig).unwrap_or_default();
+        let token = kubeconfig["users"][0]["user"]["token"].as_str().unwrap_or_default();
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+        // Where a test says so, an attacker has the token.
+        let asked = self.world.read(self.file("asks-as")).map(|name| String::from_utf8_lossy(&name).into_owned());
+        let asked = format!("system:node:{}", asked.as_deref().unwrap_or(name));
+        params.distinguished_name.push(DnType::CommonName, asked);
+        let pem = KeyPair::generate().and_then(|key| params.serialize_request(&key)).and_then(|request| request.pem());
+        let pem = pem.unwrap_or_default().replace("\r\n", "\n");
+        let request = json!({
+            "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": format!("node-csr-{name}"), "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {
+                "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+                "username": format!("system:bootstrap:{}", token.split('.').next().unwrap_or_default()),
+                "groups": ["system:bootstrappers", "system:bootstrappers:turnup", "system:authenticated"],
+                "usages": ["digital signature", "client auth"], "request": STANDARD.encode(pem),
+            },
+        });
+        self.world.write(format!("api/certificatesigningrequest/node-csr-{name}.json"), request.to_string().as_bytes());
     }
 
     /// A Node as its kubelet registers it, with as many images as a real one tells of.

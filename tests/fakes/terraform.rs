@@ -25,10 +25,20 @@ fn main() -> ExitCode {
             r#"{"version": 4, "resources": [{"mode": "managed", "type": "terraform_data", "name": "host", "instances": [{"index_key": "simulated"}]}]}"#,
         ),
         "init" | "state" => {}
-        "plan" if is_made => {}
-        "plan" => say(&format!("{}\n", json!({"type": "planned_change", "change": hook}))),
+        "plan" => {
+            // With the modes that the real one gives: 0666 without what the umask takes away.
+            words
+                .iter()
+                .filter_map(|word| word.strip_prefix("-out="))
+                .for_each(|file| drop(fs_err::write(file, "plan")));
+            if !is_made {
+                say(&format!("{}\n", json!({"type": "planned_change", "change": hook})));
+            }
+        }
         "apply" => {
             say(&format!("{}\n", json!({"type": "apply_start", "hook": hook})));
+            drop(fs_err::write(format!("{STATE}.backup"), "{}\n"));
+            drop(fs_err::create_dir_all(".terraform"));
             drop(fs_err::write(STATE, "{\"version\": 4}\n"));
             say(&format!("{}\n", json!({"type": "apply_complete", "hook": hook})));
         }

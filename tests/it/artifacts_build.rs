@@ -57,6 +57,55 @@ fn another_build_cache_gives_the_same_bytes() {
 }
 
 #[test]
+fn runc_is_static_has_seccomp_and_is_what_the_lock_file_pins() {
+    let scratch = shipped();
+    let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+    let runc = selection.get("runc").unwrap();
+    let path = scratch.cache.ensure(runc, &Sources::default(), &Quiet).unwrap();
+    let ask = |argument: &str| String::from_utf8(Command::new(&path).arg(argument).output().unwrap().stdout).unwrap();
+    let version = ask("--version");
+    assert!(version.starts_with(&format!("runc version {}\n", runc.version)), "{version}");
+    assert!(version.contains("\nlibseccomp: 2."), "{version}");
+    let features: serde_json::Value = serde_json::from_str(&ask("features")).unwrap();
+    assert_eq!(features["linux"]["seccomp"]["enabled"], true, "{features}");
+    let bytes = fs_err::read(&path).unwrap();
+    let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+    assert!(!has(b"/ld-linux"), "runc needs a loader of the host's");
+    assert!(!has(scratch.dir.path().to_str().unwrap().as_bytes()), "the directory of the build is in the bytes");
+}
+
+#[test]
+fn a_build_by_another_c_compiler_names_it_and_the_other_sources() {
+    let scratch = shipped();
+    let path = fake_go(&scratch, "go1.26.8", "echo other > \"$out/runc\"");
+    let mut fetch = scratch.turnup(&["fetch", "runc"]);
+    let output = fetch.env("PATH", &path).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(scratch.blobs().is_empty());
+    let here = turnup::exec::tools::describe_c_toolchain(&["libseccomp".to_owned()]);
+    assert!(here.contains("libc6-dev ") && here.contains("libseccomp-dev "), "{here}");
+    let text = scratch.redact(&stderr(&output));
+    let error = &text[text.find("error:").unwrap()..];
+    let error = error.replace(&format!("here with {here}"), "here with <c toolchain>");
+    let log = error.find("runc-1.5.2-2").unwrap();
+    let end = log + error[log..].find(".log").unwrap();
+    insta::assert_snapshot!(format!("{}runc-<time>{}", &error[..log], &error[end..]));
+}
+
+#[test]
+fn what_the_c_part_of_a_build_lacks_is_named_before_anything_is_built() {
+    let scratch = Scratch::new();
+    let lock = scratch.dir.path().join("cluster.lock.json");
+    let cgo = r#""cgo": { "cflags": "", "libraries": ["libseccomp", "libnone"] }, "binaries""#;
+    fs_err::write(&lock, fs_err::read_to_string(&lock).unwrap().replace("\"binaries\"", cgo)).unwrap();
+    let output = scratch.turnup(&["fetch", "tool"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("tool-1.0.0 has to be built with a C compiler, and this machine lacks libnone.a"), "{said}");
+    assert!(said.contains("turnup config set phase2.artifacts.upstream=y"), "{said}");
+}
+
+#[test]
 fn two_processes_build_once() {
     let scratch = shipped();
     let (first, second) = (scratch.start(&["path", "pause"]), scratch.start(&["path", "pause"]));
@@ -145,7 +194,7 @@ fn a_maintainer_adds_a_version_with_one_command() {
     let tool = lock.select("1.1.0").unwrap().get("tool").unwrap().clone();
     assert_eq!(fs_err::read(scratch.cache.ensure(&tool, &Sources::default(), &Quiet).unwrap()).unwrap(), b"new\n");
     assert_eq!(
-        lock.select("1.0.0").unwrap().get("tool").unwrap().sha256,
+        lock.select("1.0.0").unwrap().get("tool").unwrap().pins[0].sha256,
         Digest::of(TOOL),
         "the old version was touched"
     );

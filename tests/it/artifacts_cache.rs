@@ -71,10 +71,10 @@ fn a_copy_to_a_host_reads_every_byte_whatever_the_stamp_says() {
     let tool = selection.binary("tool").unwrap();
     let path = scratch.cache.ensure(tool, &bundle(&scratch), &Quiet).unwrap();
     let mut copy = Vec::new();
-    assert_eq!(scratch.cache.copy_to(&tool.sha256, &mut copy).unwrap(), TOOL.len() as u64);
+    assert_eq!(scratch.cache.copy_to(&tool.pins[0].sha256, &mut copy).unwrap(), TOOL.len() as u64);
     assert_eq!(copy, TOOL);
     alter(&path);
-    let error = scratch.cache.copy_to(&tool.sha256, &mut Vec::new()).unwrap_err();
+    let error = scratch.cache.copy_to(&tool.pins[0].sha256, &mut Vec::new()).unwrap_err();
     assert!(error.message().contains("altered"), "{}", error.render());
     assert!(scratch.blobs().is_empty(), "an altered file stayed where it can be used");
 }
@@ -98,13 +98,13 @@ fn a_lost_or_torn_stamp_costs_a_look_at_the_bytes_and_nothing_else() {
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();
     scratch.cache.ensure(tool, &bundle(&scratch), &Quiet).unwrap();
-    let stamp = scratch.cache.root().join("stamps").join(tool.sha256.to_string());
+    let stamp = scratch.cache.root().join("stamps").join(tool.pins[0].sha256.to_string());
     for torn in ["", "{\"size\":", "{\"size\":1,\"inode\":1,\"mtime_ns\":1,\"ctime_ns\":1}"] {
         fs_err::write(&stamp, torn).unwrap();
         scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &Quiet).unwrap();
         assert_ne!(fs_err::read_to_string(&stamp).unwrap(), torn);
     }
-    assert_eq!(scratch.cache.check(&tool.sha256).unwrap().0, Health::Good);
+    assert_eq!(scratch.cache.check(&tool.pins[0].sha256).unwrap().0, Health::Good);
     assert_eq!(scratch.cache.check(&Digest::of(b"x")).unwrap().0, Health::Absent);
 }
 

@@ -1,9 +1,9 @@
 //! The lock file: every mistake in it is an error with its place, and what ships with the program is complete.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use turnup::artifacts::{Digest, Lock, Platform, Variant};
+use turnup::artifacts::{Digest, LARGEST, Lock, Obtained, Origin, Platform, Sources, Variant};
 
-use crate::artifacts_support::{TOOL, small_lock, small_selection};
+use crate::artifacts_support::{TOOL, pin, small_lock, small_selection};
 
 fn complaint(from: &str, to: &str) -> String {
     let text = small_lock();
@@ -50,7 +50,7 @@ fn an_unknown_artifact_is_answered_with_a_suggestion() {
 
 #[test]
 fn what_is_not_recorded_is_refused_with_the_command_that_records_it() {
-    let text = small_lock().replace(&format!("\"{}\"", Digest::of(TOOL)), "null");
+    let text = small_lock().replace(&pin(), "");
     let lock = Lock::parse(&text, "cluster.lock.json").unwrap();
     insta::assert_snapshot!(lock.select("1.0.0").unwrap_err().render());
     let other = Platform { os: "linux".into(), arch: "riscv64".into() };
@@ -80,6 +80,7 @@ fn the_shipped_file_is_complete() {
             "containerd",
             "containerd-shim-runc-v2",
             "ctr",
+            "runc",
             "bridge",
             "loopback",
             "host-local",
@@ -97,13 +98,60 @@ fn the_shipped_file_is_complete() {
             assert!(images.contains(&kubernetes(name).as_str()), "{name}: {images:?}");
         }
         assert_eq!(images.len(), 9);
-        let mut digests: Vec<Digest> = selection.artifacts.iter().map(|artifact| artifact.sha256).collect();
+        let mut digests: Vec<Digest> =
+            selection.artifacts.iter().flat_map(|artifact| artifact.pins.iter().map(|pin| pin.sha256)).collect();
         digests.sort();
         digests.dedup();
-        assert_eq!(digests.len(), selection.artifacts.len(), "two artifacts with the same bytes");
+        let pins: usize = selection.artifacts.iter().map(|artifact| artifact.pins.len()).sum();
+        assert_eq!(digests.len(), pins, "two artifacts with the same bytes");
         let optional: Vec<&str> =
             selection.artifacts.iter().filter(|artifact| artifact.optional).map(|artifact| &*artifact.name).collect();
         assert_eq!(optional, ["kubeadm", "tofu"]);
+    }
+}
+
+/// What hosts are told to fetch must be what was obtained, also where several files are accepted.
+#[test]
+fn of_several_accepted_files_the_one_that_is_here_is_expected() {
+    let scratch = crate::artifacts_support::Scratch::new();
+    let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+    let runc = selection.binary("runc").unwrap();
+    let [first, second] = [0, 1].map(|at| runc.pins[at].sha256);
+    let upstream = runc.upstream_pins[0].sha256;
+    let built = Sources::default();
+    let both = Sources::parse("cache upstream source", "").unwrap();
+    let expected = |sources: &Sources, known: Option<&Obtained>| {
+        Obtained::expected(&selection, sources, known, Some(&scratch.cache)).sha256("runc").unwrap()
+    };
+    assert_eq!(expected(&built, None), first.to_string());
+    let put = |digest: &Digest| fs_err::write(scratch.cache.blob_path(digest), "").unwrap();
+    put(&second);
+    assert_eq!(expected(&built, None), second.to_string());
+    put(&upstream);
+    assert_eq!(expected(&built, None), second.to_string(), "upstream is not among the sources");
+    assert_eq!(expected(&both, None), upstream.to_string());
+    let known = Obtained::expected(&selection, &built, None, None);
+    assert_eq!(expected(&built, Some(&known)), first.to_string(), "what this cluster has stays");
+    assert_eq!(expected(&both, Some(&known)), first.to_string());
+}
+
+#[test]
+fn every_pin_says_how_large_the_file_is_and_how_its_digest_became_known() {
+    let lock = Lock::embedded().unwrap();
+    for artifact in lock.versions().into_iter().flat_map(|version| lock.select(version).unwrap().artifacts) {
+        for pin in &artifact.pins {
+            assert!(pin.size.is_some_and(|size| size > 100_000 && size < LARGEST), "{artifact}: {pin:?}");
+            let has_c = artifact.binary().is_some_and(|binary| binary.cgo.is_some());
+            let origin_is_right = match &pin.origin {
+                Origin::SourceBuild { c_toolchain } => artifact.image().is_none() && c_toolchain.is_some() == has_c,
+                Origin::Assembled => artifact.image().is_some(),
+                _ => false,
+            };
+            assert!(origin_is_right, "{artifact}: {pin:?}");
+        }
+        for pin in &artifact.upstream_pins {
+            assert!(!matches!(pin.origin, Origin::FirstDownload { .. }), "{artifact} is taken on trust: {pin:?}");
+        }
     }
 }
 
@@ -116,7 +164,7 @@ fn templates_are_filled_in() {
     let binary = kubelet.binary().unwrap();
     assert!(binary.ldflags.contains("gitVersion=v1.36.3 ") && binary.ldflags.contains("gitMinor=36 "));
     assert!(binary.upstream_url.as_ref().unwrap().ends_with("/v1.36.3/bin/linux/amd64/kubelet"));
-    assert_eq!(kubelet.digest(Variant::Upstream), None);
+    assert_eq!(kubelet.pins(Variant::Upstream), []);
     for artifact in &selection.artifacts {
         let text = format!("{:?}", artifact.kind);
         assert!(!text.contains("{version}") && !text.contains("{m"), "{text}");

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use turnup::artifacts::{Digest, Location, Quiet, Source, Sources};
+use turnup::artifacts::{Digest, Location, Lock, Origin, Pin, Quiet, Source, Sources};
 use turnup::{Class, Error};
 
-use crate::artifacts_support::{Heard, Reply, Scratch, Server, TOOL, small_selection, stderr, wait_until};
+use crate::artifacts_support::{Heard, Reply, Scratch, Server, TOOL, small_lock, small_selection, stderr, wait_until};
 
 fn mirror(server: &Server) -> Sources {
     Sources::new(vec![Source::Mirror(Location::parse(&server.url).unwrap())])
@@ -38,6 +38,34 @@ fn wrong_bytes_from_a_mirror_are_refused() {
     let (error, text) = fail(&scratch, Reply::Bytes(b"something else".to_vec()));
     assert_eq!(error.class(), Class::Permanent);
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_mirror_cannot_fill_the_disk() {
+    let scratch = Scratch::new();
+    let size = TOOL.len();
+    // Without a length: what comes is counted.
+    let (error, text) = fail(&scratch, Reply::Endless);
+    assert_eq!(error.class(), Class::Permanent, "{text}");
+    assert!(text.contains(&format!("sends more than the {size} bytes that the file may have")), "{text}");
+    // With one: nothing of it is read.
+    let (error, text) = fail(&scratch, Reply::Announced(1 << 40));
+    assert_eq!(error.class(), Class::Permanent, "{text}");
+    assert!(text.contains(&format!("has 1099511627776 bytes and not the {size} that it must have")), "{text}");
+    let bundle = scratch.dir.path().join("bundle/sha256");
+    fs_err::create_dir_all(&bundle).unwrap();
+    let huge = fs_err::File::create(bundle.join(Digest::of(TOOL).to_string())).unwrap();
+    huge.set_len(1 << 40).unwrap();
+    let sources = Sources::new(vec![Source::Mirror(Location::Directory(bundle.parent().unwrap().into()))]);
+    let error = scratch.cache.ensure(small_selection().binary("tool").unwrap(), &sources, &Quiet).unwrap_err();
+    assert!(error.render().contains("has 1099511627776 bytes"), "{}", error.render());
+    assert!(scratch.blobs().is_empty() && scratch.work().is_empty());
+}
+
+#[test]
+fn other_bytes_of_the_right_length_are_refused() {
+    let (_, text) = fail(&Scratch::new(), Reply::Bytes(vec![b'x'; TOOL.len()]));
+    assert!(text.contains("has other bytes for tool 1.0.0 than the lock file; they were refused"), "{text}");
 }
 
 #[test]
@@ -137,18 +165,65 @@ fn a_process_killed_in_the_middle_of_a_download_leaves_nothing_that_looks_whole(
     assert!(scratch.work().is_empty(), "what the killed process left is still there");
 }
 
+/// A lock file whose upstream is this server, and what it says of the pinned file afterwards.
+fn pin_from(scratch: &Scratch, url: &str, checksums: bool) -> (std::process::Output, Vec<Pin>) {
+    let lock = scratch.dir.path().join("cluster.lock.json");
+    let list =
+        if checksums { format!(r#""checksums": "{url}/{{version}}/SHA256SUMS", "pins""#) } else { "\"pins\"".into() };
+    let text = small_lock().replace("http://127.0.0.1:1", url);
+    let at = text.rfind("\"pins\"").unwrap();
+    fs_err::write(&lock, format!("{}{list}{}", &text[..at], &text[at + "\"pins\"".len()..])).unwrap();
+    let output = scratch.turnup(&["pin", "--source", "upstream"]).output().unwrap();
+    let selection = Lock::load(scratch.dir.path()).unwrap().select("1.0.0").unwrap();
+    (output, selection.binary("tool").unwrap().upstream_pins.clone())
+}
+
+const THEIRS: &[u8] = b"compiled by the project  ";
+
+#[test]
+fn a_pin_says_whether_anything_vouches_for_it() {
+    let scratch = Scratch::new();
+    let server = Server::new(Reply::Bytes(THEIRS.to_vec()));
+    let (output, pins) = pin_from(&scratch, &server.url, false);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("tool: nothing but this connection vouches for"), "{said}");
+    let url = format!("{}/1.0.0/linux/amd64/tool", server.url);
+    assert!(matches!(&pins[0].origin, Origin::FirstDownload { url: from, .. } if *from == url), "{pins:?}");
+    assert_eq!((pins[0].sha256, pins[0].size), (Digest::of(THEIRS), Some(THEIRS.len() as u64)));
+
+    let list_of = |bytes: &[u8]| Reply::Bytes(format!("{}  tool\n", Digest::of(bytes)).into_bytes());
+    let is_list = |path: &str| path.ends_with("SHA256SUMS");
+    let with_list = |bytes: &[u8]| {
+        Server::new(Reply::Either(is_list, Box::new(list_of(bytes)), Box::new(Reply::Bytes(THEIRS.to_vec()))))
+    };
+    let server = with_list(THEIRS);
+    let (output, pins) = pin_from(&scratch, &server.url, true);
+    assert!(output.status.success() && !stderr(&output).contains("vouches"), "{}", stderr(&output));
+    let list = format!("{}/1.0.0/SHA256SUMS", server.url);
+    assert!(matches!(&pins[0].origin, Origin::ChecksumFile { url, .. } if *url == list), "{pins:?}");
+
+    let (output, pins) = pin_from(&scratch, &with_list(TOOL).url, true);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("SHA256SUMS names; nothing was recorded"), "{}", stderr(&output));
+    assert_eq!(pins, [], "what the project does not name was recorded");
+    let (output, _) = pin_from(&scratch, &Server::new(Reply::Endless).url, true);
+    assert!(stderr(&output).contains("sends more than the 1048576 bytes"), "{}", stderr(&output));
+}
+
 #[test]
 fn upstream_is_pinned_once_and_then_held_to_it() {
     let scratch = Scratch::new();
-    let theirs = b"compiled by somebody else".to_vec();
-    let server = Server::new(Reply::Bytes(theirs.clone()));
+    let theirs = THEIRS;
+    let server = Server::new(Reply::Bytes(theirs.to_vec()));
     let lock = scratch.dir.path().join("cluster.lock.json");
     let text = fs_err::read_to_string(&lock).unwrap().replace("http://127.0.0.1:1", &server.url);
     fs_err::write(&lock, text).unwrap();
 
     let fetch = ["path", "tool", "--sources", "upstream"];
     let unpinned = scratch.turnup(&fetch).output().unwrap();
-    insta::assert_snapshot!(stderr(&unpinned).lines().skip(1).collect::<Vec<_>>().join("\n"));
+    // Behind the line about the lock file of this directory, and the progress.
+    insta::assert_snapshot!(stderr(&unpinned).lines().skip(2).collect::<Vec<_>>().join("\n"));
     let pin = scratch.turnup(&["pin", "--source", "upstream"]).output().unwrap();
     assert!(pin.status.success(), "{}", stderr(&pin));
     let pinned = scratch.turnup(&fetch).output().unwrap();
@@ -156,7 +231,7 @@ fn upstream_is_pinned_once_and_then_held_to_it() {
     let path = String::from_utf8(pinned.stdout).unwrap();
     assert_eq!(fs_err::read(path.trim()).unwrap(), theirs);
 
-    let moved = Server::new(Reply::Bytes(b"changed later".to_vec()));
+    let moved = Server::new(Reply::Bytes(b"changed later, same lengt".to_vec()));
     let text = fs_err::read_to_string(&lock).unwrap().replace(&server.url, &moved.url);
     fs_err::write(&lock, text).unwrap();
     fs_err::remove_file(path.trim()).unwrap();

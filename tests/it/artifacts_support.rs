@@ -17,9 +17,14 @@ use turnup::artifacts::{Cache, Digest, Lock, Selection, Watch};
 /// The bytes of the only binary in the small lock file.
 pub(crate) const TOOL: &[u8] = b"#!/bin/true\nthis is what the lock file pins\n";
 
+/// What the lock file says of [`TOOL`].
+pub(crate) fn pin() -> String {
+    format!(r#"{{ "sha256": "{}", "size": {}, "origin": {{ "kind": "source-build" }} }}"#, Digest::of(TOOL), TOOL.len())
+}
+
 /// A lock file with one binary, `tool`, whose bytes are [`TOOL`], and whose Go module does not exist.
 pub(crate) fn small_lock() -> String {
-    let digest = Digest::of(TOOL);
+    let pin = pin();
     format!(
         r#"{{
   "schema": "turnup.lock/1",
@@ -34,8 +39,8 @@ pub(crate) fn small_lock() -> String {
       "binaries": {{
         "tool": {{
           "package": "example.invalid/tool",
-          "sha256": {{ "linux/amd64": "{digest}", "linux/arm64": "{digest}" }},
-          "upstream": {{ "url": "http://127.0.0.1:1/{{version}}/{{os}}/{{arch}}/tool", "sha256": {{ "linux/amd64": null }} }}
+          "pins": {{ "linux/amd64": [{pin}], "linux/arm64": [{pin}] }},
+          "upstream": {{ "url": "http://127.0.0.1:1/{{version}}/{{os}}/{{arch}}/tool", "pins": {{ "linux/amd64": [] }} }}
         }}
       }}
     }}
@@ -164,8 +169,14 @@ pub(crate) enum Reply {
     Slow(Vec<u8>, Duration),
     /// A status and no file.
     Status(&'static str),
+    /// Bytes without end, and no word of how many they are.
+    Endless,
+    /// The word that this many bytes follow, and none of them.
+    Announced(u64),
     /// That depends on the path.
     By(fn(&str) -> Reply),
+    /// The first for paths like that, else the second.
+    Either(fn(&str) -> bool, Box<Reply>, Box<Reply>),
 }
 
 /// A web server on loopback that gives the same reply to every request.
@@ -212,9 +223,21 @@ fn send(mut stream: TcpStream, reply: &Reply, path: &str, hits: &AtomicUsize) {
             write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
             return;
         }
+        Reply::Endless => {
+            hits.fetch_add(1, Ordering::SeqCst);
+            return send_endless(stream);
+        }
+        Reply::Announced(length) => {
+            hits.fetch_add(1, Ordering::SeqCst);
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n").unwrap();
+            return;
+        }
         Reply::Bytes(bytes) | Reply::Slow(bytes, _) => (bytes, bytes.len()),
         Reply::Half(bytes) | Reply::Stall(bytes) => (bytes, bytes.len() / 2),
         Reply::By(choose) => return send(stream, &choose(path), path, hits),
+        Reply::Either(is_first, first, second) => {
+            return send(stream, if is_first(path) { first } else { second }, path, hits);
+        }
     };
     write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len()).unwrap();
     stream.flush().unwrap();
@@ -227,4 +250,11 @@ fn send(mut stream: TcpStream, reply: &Reply, path: &str, hits: &AtomicUsize) {
     if matches!(reply, Reply::Stall(_)) {
         std::thread::sleep(Duration::from_mins(2));
     }
+}
+
+/// Until the client has had enough.
+fn send_endless(mut stream: TcpStream) {
+    write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").unwrap();
+    let bytes = vec![b'x'; 1 << 16];
+    while stream.write_all(&bytes).is_ok() {}
 }

@@ -12,9 +12,9 @@ use crate::cli_support::{Desk, Outcome as Ended};
 const HANDOFF: &str = r#"{"schema": "turnup.provision/1", "cluster": "demo", "target": "local",
     "api": {"host": "127.0.0.1", "port": 1}, "hosts": [
     {"name": "demo-control-plane-0", "role": "control-plane", "address": "127.0.0.1", "instance": "1",
-        "ssh": {"user": "root", "port": 1, "host_key": "ssh-ed25519 AAAA"}},
+        "ssh": {"user": "root", "port": 1, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
     {"name": "demo-worker-0", "role": "worker", "address": "127.0.0.2", "instance": "1",
-        "ssh": {"user": "root", "port": 1, "host_key": "ssh-ed25519 AAAA"}}]}"#;
+        "ssh": {"user": "root", "port": 1, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}]}"#;
 
 fn desk() -> Desk {
     let desk = Desk::new("");

@@ -9,17 +9,25 @@ use assert_cmd::Command;
 pub(crate) struct Outcome {
     pub code: i32,
     pub out: String,
+    /// Without the line about replaced parts of turnup, which tests with a tree of their own need not repeat.
     pub err: String,
+    /// The parts of turnup that the directory replaces, as the first line of standard error names them.
+    pub replaced: Option<String>,
 }
+
+/// How that line begins.
+const REPLACES: &str = "this directory replaces what is built into turnup: ";
 
 /// Runs a command to its end.
 pub(crate) fn finish(command: &mut Command) -> Outcome {
     let output = command.output().unwrap();
-    Outcome {
-        code: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    let err = String::from_utf8(output.stderr).unwrap();
+    let (replaced, err) = match err.strip_prefix(REPLACES).and_then(|rest| rest.split_once('\n')) {
+        Some((names, rest)) => (Some(names.to_owned()), rest.to_owned()),
+        None => (None, err),
+    };
+    let (code, out) = (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap());
+    Outcome { code, out, err, replaced }
 }
 
 /// A working directory in which commands of one group are tried; of all groups when its name is empty.

@@ -137,10 +137,12 @@ fn an_api_server_without_a_way_in_from_outside_answers_the_hosts_network() {
     for (profile, cluster, checks) in [("inner-only", "inner", &probes[..]), ("dns-own", "own", &[][..])] {
         let (host, node) = (format!("{cluster}-control-plane"), format!("{cluster}-node"));
         let doors = doors_of_google(&made("gce", profile));
-        let to_api = doors.iter().filter(|door| door.to == host && door.leads_to("tcp", 6443, 6443));
-        let from: BTreeSet<&str> = to_api.map(|door| door.from.as_str()).collect();
-        let expected: BTreeSet<&str> = checks.iter().copied().chain(["10.118.0.0/20", &host, &node]).collect();
-        assert_eq!(from, expected, "{profile}");
+        let from = |port: u64| -> BTreeSet<&str> {
+            let doors = doors.iter().filter(|door| door.to == host && door.leads_to("tcp", port, port));
+            doors.map(|door| door.from.as_str()).collect()
+        };
+        assert_eq!(from(6443), BTreeSet::from(["10.118.0.0/20", &host, &node]), "{profile}");
+        assert_eq!(from(3990), checks.iter().copied().collect(), "the load balancer's health checks: {profile}");
     }
 }
 

@@ -28,10 +28,17 @@ if [ -z "$host" ]; then echo "OpenSSH_10.0p2" >&2; exit 0; fi
 if [ -e "$(dirname "$0")/silent" ]; then echo "ssh: connect to host $host port 22: Connection timed out" >&2; exit 255; fi
 if [ -n "$way" ]; then sh -c "exec $way" </dev/null || exit 255; fi
 file=$(echo "$file" | tr -d '"')
-grep -q "^$host " "$file" 2>/dev/null || echo "$host ssh-ed25519 KEYOF$host" >> "$file"
+grep -q "^$host " "$file" 2>/dev/null ||
+  echo "$host ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA$(printf '%42s' "KEYOF$host" | tr ' .:' AAA)" >> "$file"
 case " $* " in *" -M "*) : > "$socket"; exec cat ;; esac
 case "$*" in *etcdctl*) exec "$(dirname "$0")/etcdctl" "$@" ;; esac
 "#;
+
+/// The key that the ssh above writes down for this address: one that no machine has, in the form of one.
+fn key_of(address: &str) -> String {
+    let name = format!("KEYOF{address}").replace(['.', ':'], "A");
+    format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA{name:A>42}")
+}
 
 /// etcd on these machines, which writes down who left it, and that there were all volumes at that time.
 const ETCDCTL: &str = r#"#!/bin/sh
@@ -141,21 +148,22 @@ fn live(target: &str, profile: &str, group: &str) {
     let handoff = site.json("outputs/provision.json");
     let host = &handoff["hosts"][0];
     let address = host["external_address"].as_str().or(host["address"].as_str()).unwrap();
-    assert_eq!(host["ssh"]["host_key"], format!("ssh-ed25519 KEYOF{address}"), "{handoff:#}");
+    assert_eq!(host["ssh"]["host_key"], key_of(address), "{handoff:#}");
     assert_eq!(handoff["groups"][0]["name"], "workers");
     assert_eq!(handoff["volumes"][0]["etcd"], "main");
     assert!(handoff["api"]["internal_host"].is_string(), "{handoff:#}");
     let known = site.read("ssh/known_hosts");
-    assert_eq!(known, format!("{address} ssh-ed25519 KEYOF{address}\n"));
+    assert_eq!(known, format!("{address} {}\n", key_of(address)));
 
     // What hosts are told has reached Terraform with the address of the API, and nothing of it is shown.
     let state = site.read("provision/terraform.tfstate");
-    let token = site.json("pki/token-workers.json")["token"].as_str().unwrap().to_owned();
+    let token = site.json("pki/token-workers.json")["tokens"][0]["token"].as_str().unwrap().to_owned();
     let told = site.json("provision/user-data.auto.tfvars.json");
     let worker = told["user_data"]["workers"].as_str().unwrap();
-    assert!(worker.contains("@turnup:api@") && !worker.contains(&token), "the token is in what is packed");
+    assert!(worker.contains("@turnup:api@") && worker.contains("@turnup:token@") && !worker.contains(&token));
+    assert_eq!(told["join_tokens"], json!({"workers": token}));
     if target == "gce" {
-        assert!(!state.contains("@turnup:api@"), "the mark is replaced by the address");
+        assert!(!state.contains("@turnup:") && state.contains(&format!("{token}\\\\n")), "the marks are replaced");
         assert!(state.contains(&format!("{}\\\\n", handoff["api"]["internal_host"].as_str().unwrap())));
     }
     let shown = [plan.out, plan.err, made.out, made.err, site.ok(&["plan", "provision"]).out].concat();
@@ -172,6 +180,7 @@ fn live(target: &str, profile: &str, group: &str) {
     let rendered = site.ok(&["render", "provision", "--to", "made"]);
     assert_eq!(rendered.err, "", "nothing stands in for anything any more");
     assert_eq!(site.planned(), BTreeSet::new());
+    rotates_its_token(&site, &token);
     site.set("phase1.num_nodes=5");
     assert_eq!(site.planned(), BTreeSet::from([format!("~ {group}")]), "scaling touches nothing else");
     site.ok(&["provision"]);
@@ -180,6 +189,29 @@ fn live(target: &str, profile: &str, group: &str) {
 
     site.ok(&["down", "--yes"]);
     assert!(!site.desk.path(&format!(".turnup/{}", site.name)).exists());
+}
+
+/// The next token comes before the old one ends, as the plan says; both are good for a while.
+fn rotates_its_token(site: &Site, old: &str) {
+    let file = site.desk.path(&format!(".turnup/{}/pki/token-workers.json", site.name));
+    let mut tokens = site.json("pki/token-workers.json");
+    let day = |count: i64| (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * count)).to_string();
+    let soon = day(20);
+    tokens["tokens"][0]["made"] = json!(day(-70));
+    tokens["tokens"][0]["expires"] = json!(soon);
+    fs_err::write(&file, tokens.to_string()).unwrap();
+    let status = site.ok(&["status", "--quick"]).out;
+    assert!(status.contains("join tokens of node groups:\n  workers: ends in 19d"), "{status}");
+    let plan = site.ok(&["plan", "provision"]).out;
+    let told = format!("machines stay, and hosts with the old one may join until {}", &soon[..10]);
+    assert!(plan.contains("join token workers") && plan.contains(&told) && plan.contains("  resource "), "{plan}");
+    site.ok(&["provision"]);
+    let tokens = site.json("pki/token-workers.json");
+    let (new, kept) = (tokens["tokens"][0]["token"].as_str().unwrap(), &tokens["tokens"][1]);
+    assert!(new != old && kept["token"] == old && kept["expires"] == soon, "{tokens:#}");
+    assert_eq!(site.json("provision/user-data.auto.tfvars.json")["join_tokens"]["workers"], new);
+    assert!(site.ok(&["provision"]).err.contains("0 ran"));
+    assert!(!site.ok(&["status", "--quick"]).out.contains("join token"));
 }
 
 #[test]
@@ -324,7 +356,7 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
 
 /// The ssh above with machines that have other keys.
 fn make_machines_anew(site: &Site) {
-    let other = site.desk.read("bin/ssh").replace("ssh-ed25519 KEYOF", "ssh-ed25519 OTHERKEYOF");
+    let other = site.desk.read("bin/ssh").replace("KEYOF", "OTHERKEYOF");
     site.desk.write("bin/ssh", &other);
 }
 
@@ -351,7 +383,9 @@ fn a_host_key_is_learnt_again_when_a_person_says_so() {
     assert!(wrong.err.contains("no host key of this name") && wrong.err.contains(&name), "{}", wrong.err);
     let done = site.ok(&["provision", "--forget-host-key", &name]).err;
     assert!(
-        done.contains("1 ran") && done.contains(&format!("{name} has the host key ssh-ed25519 OTHERKEYOF")),
+        done.contains("1 ran")
+            && done.contains(&format!("{name} has the host key ssh-ed25519 "))
+            && done.contains("OTHERKEYOF"),
         "{done}"
     );
     let after = keys("/ssh/host_key");

@@ -59,6 +59,7 @@ pub(crate) fn module_files(target: &str) -> Vec<PathBuf> {
 
 /// A module in a directory of its own, with the variables of one configuration.
 pub(crate) struct Module {
+    target: String,
     env: BTreeMap<String, String>,
     dir: tempfile::TempDir,
 }
@@ -76,6 +77,14 @@ impl Module {
         )
     }
 
+    /// The same, where the provider has these rules.
+    pub(crate) fn with_rules(target: &str, provider: &str, config: &Path, rules: &Value) -> Self {
+        let mut module = Self::with_stub(target, provider, config);
+        fs_err::write(module.path("rules.json"), rules.to_string()).unwrap();
+        module.env.insert("TFSTUB_RULES".to_owned(), module.path("rules.json").display().to_string());
+        module
+    }
+
     /// With this binary as the provider, and this environment.
     pub(crate) fn new(
         target: &str,
@@ -84,7 +93,7 @@ impl Module {
         config: &Path,
         env: BTreeMap<String, String>,
     ) -> Self {
-        let module = Self { env, dir: tempfile::tempdir().unwrap() };
+        let module = Self { target: target.to_owned(), env, dir: tempfile::tempdir().unwrap() };
         for path in module_files(target) {
             fs_err::copy(&path, module.path(path.file_name().unwrap().to_str().unwrap())).unwrap();
         }
@@ -96,6 +105,10 @@ impl Module {
         fs_err::write(module.path("cli.tfrc"), overrides).unwrap();
         module.configure(&settings(config));
         module
+    }
+
+    pub(crate) fn target(&self) -> &str {
+        &self.target
     }
 
     pub(crate) fn path(&self, rel: &str) -> PathBuf {
@@ -110,8 +123,15 @@ impl Module {
 
     /// Gives all hosts this user data.
     pub(crate) fn tell(&self, spec: &cloud::Spec, text: &str) {
-        let all: BTreeMap<&str, &str> = spec.hosts_alike().map(|name| (name, text)).collect();
-        let variables = serde_json::json!({"user_data": all});
+        self.tell_with(spec, text, "abcdef.0123456789abcdef");
+    }
+
+    /// The same with this token.
+    pub(crate) fn tell_with(&self, spec: &cloud::Spec, text: &str, token: &str) {
+        let of_all = |text| spec.hosts_alike().map(|name| (name, text)).collect::<BTreeMap<&str, &str>>();
+        let mut tokens = of_all(token);
+        tokens.remove(cloud::CONTROL_PLANE);
+        let variables = serde_json::json!({"user_data": of_all(text), "join_tokens": tokens});
         fs_err::write(self.path("user-data.auto.tfvars.json"), variables.to_string()).unwrap();
     }
 

@@ -7,6 +7,8 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use turnup::artifacts::Lock;
+
 use crate::cluster_reset::{assert_same, look, on_host, settle};
 use crate::cluster_support::Site;
 
@@ -66,7 +68,7 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     let Some(site) = Site::of_cluster("assets", SUBNET, 0) else { return };
     let write = |name: &str, text: &str| fs_err::write(site.dir.join(name), text).unwrap();
     // Below 1024 a process binds that has the right to.
-    site.ok(&["config", "set", "phase2.api_port=443"]);
+    site.ok(&["config", "set", "phase2.api_port=443", &format!("phase1.local.open_ports={}", SERVER.1)]);
     write("count.sh", "#!/bin/sh\necho \"$1 $(systemctl is-active containerd)\" >>/srv/count\n");
     write(
         "own.service",
@@ -77,6 +79,7 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     site.ok(&["provision"]);
     settle(&site);
     on_host(&site, HOST, "echo before >/etc/motd");
+    on_host(&site, HOST, OTHER_RUNC);
     let before = look(&site, HOST);
     serve();
     what_turnup_writes_itself_is_refused(&site);
@@ -97,6 +100,8 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
         ran("cat /srv/late; cat /srv/agent; ls /etc/elsewhere 2>&1 || true"),
         "active\nfetched\nls: cannot access '/etc/elsewhere': No such file or directory\n"
     );
+    pods_run_under_the_pinned_runc(&site);
+    people_find_the_programs_of_the_node(&site);
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
     site.ok(&["up"]);
     assert_eq!(ran("wc -l </srv/count").trim(), "3", "a second run starts nothing anew");
@@ -106,6 +111,41 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     site.ok(&["reset", HOST, "--yes"]);
     assert_same(&before, &look(&site, HOST), "the host after reset");
     site.ok(&["down", "--yes"]);
+}
+
+/// A runc of the host's own, first on the PATH of containerd itself. It only notes that it was run.
+const OTHER_RUNC: &str = "printf '#!/bin/sh\\ntouch /srv/other-runc\\nexit 1\\n' >/usr/local/sbin/runc; chmod 755 /usr/local/sbin/runc; \
+    mkdir -p /etc/systemd/system/containerd.service.d; \
+    printf '[Service]\\nEnvironment=PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/turnup/bin\\n' \
+    >/etc/systemd/system/containerd.service.d/path.conf";
+
+fn pods_run_under_the_pinned_runc(site: &Site) {
+    let ran = |script: &str| on_host(site, HOST, script);
+    let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+    let said = ran("/opt/turnup/bin/runc --version");
+    assert_eq!(
+        said.lines().next(),
+        Some(format!("runc version {}", selection.binary("runc").unwrap().version).as_str())
+    );
+    assert!(said.contains("\nlibseccomp: "), "{said}");
+    let environment = ran("tr '\\0' '\\n' </proc/$(systemctl show --property=MainPID --value containerd)/environ");
+    assert!(environment.contains("PATH=/usr/local/sbin:"), "the other runc is not the first: {environment}");
+    let image = &selection.image("agnhost").unwrap().image().unwrap().reference;
+    let context = json!({"spec": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}}).to_string();
+    site.kubectl(&["run", "confined", "--image", image, "--overrides", &context, "--", "pause"]);
+    site.kubectl(&["wait", "--for=condition=Ready", "pod/confined", "--timeout=180s"]);
+    // The filter is on, and no new one may be left out.
+    assert_eq!(ran("grep '^Seccomp:' /proc/$(pgrep -f -n '^/agnhost pause')/status"), "Seccomp:\t2\n");
+    assert_eq!(ran("ls /srv/other-runc 2>/dev/null || echo never"), "never\n", "another runc was run");
+    site.kubectl(&["delete", "pod", "confined", "--now"]);
+}
+
+fn people_find_the_programs_of_the_node(site: &Site) {
+    let ran = |script: &str| on_host(site, HOST, script);
+    assert_eq!(ran("bash -lc 'command -v ctr; command -v kubelet'"), "/opt/turnup/bin/ctr\n/opt/turnup/bin/kubelet\n");
+    let images = ran("bash -lc 'ctr images list --quiet'");
+    assert!(images.contains("turnup.local/agnhost:"), "in the namespace of the pods: {images}");
+    assert_eq!(ran("grep -c unix:///run/containerd/containerd.sock /etc/crictl.yaml"), "2\n");
 }
 
 fn what_turnup_writes_itself_is_refused(site: &Site) {

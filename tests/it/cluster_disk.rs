@@ -147,7 +147,7 @@ fn what_is_not_blank_is_refused(site: &Site, disk: &Disk) {
 fn data_is_moved_by_hand(site: &Site) {
     let moving = [
         "data lies in /var/lib/etcd already",
-        "mv /etc/kubernetes/manifests/etcd.json /etc/kubernetes/",
+        "mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/",
         "cp -a /var/lib/etcd/. /var/lib/etcd-disk/",
     ];
     let plan = site.lent(0, &["plan"]).out;
@@ -160,11 +160,11 @@ fn data_is_moved_by_hand(site: &Site) {
     on_host(
         site,
         HOST,
-        "mv /etc/kubernetes/manifests/etcd.json /etc/kubernetes/ && while pgrep -x etcd; do sleep 0.5; done && \
+        "mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/ && while pgrep -x etcd; do sleep 0.5; done && \
          cp -a /var/lib/etcd/. /var/lib/etcd-disk/",
     );
     site.lent(0, &["up"]);
-    on_host(site, HOST, "rm -r /var/lib/etcd/data /etc/kubernetes/etcd.json");
+    on_host(site, HOST, "rm -r /var/lib/etcd/data /etc/kubernetes/etcd.yaml");
 }
 
 /// The host restarts without its disk, which comes later.

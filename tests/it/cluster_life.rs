@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
+use crate::cluster_firewall::{hosts_reach_only_open_ports_of_this_machine, pods_reach_no_port_of_the_hosts};
+use crate::cluster_identity;
 use crate::cluster_support::{Events, Site, names_in, remove_cgroups, say, sh};
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
@@ -20,16 +22,20 @@ type Chapter = fn(&Site);
 fn a_cluster_lives_and_leaves_nothing() {
     let Some(site) = Site::of_cluster("life", "10.121.1.0/24", 1) else { return };
     let before = site.look_around();
-    let story: [(&str, Chapter); 12] = [
+    let story: [(&str, Chapter); 16] = [
         ("up", turned_up_it_says_what_it_did),
+        ("identity", join_tokens_and_health_checks_give_nothing_away),
         ("nothing to do", a_second_run_does_nothing),
         ("commands", the_other_commands_work),
+        ("firewall", pods_reach_no_port_of_the_hosts),
+        ("open ports", hosts_reach_only_open_ports_of_this_machine),
         ("foretold", a_changed_setting_runs_exactly_the_steps_that_were_foretold),
         ("moved world", a_plan_is_refused_when_the_world_moved),
         ("grow", one_more_worker_touches_nobody_else),
         ("deleted host", a_deleted_worker_comes_back),
         ("lost host", a_worker_lost_with_its_disk_comes_back),
         ("kubeconfig", a_damaged_kubeconfig_is_mended),
+        ("people", people_are_members_of_groups_and_rbac_decides),
         ("restart", after_a_restart_of_the_machine_it_is_the_same_cluster),
         ("shrink", a_worker_less_is_a_node_less),
         ("down", down_needs_no_question_in_a_script),
@@ -65,6 +71,12 @@ fn turned_up_it_says_what_it_did(site: &Site) {
     let export = done.out.lines().last().unwrap();
     assert_eq!(export, format!("export KUBECONFIG={}", site.path("kubeconfig").display()));
     site.kubectl(&["create", "configmap", "mark", "--from-literal=made=before"]);
+}
+
+fn join_tokens_and_health_checks_give_nothing_away(site: &Site) {
+    cluster_identity::a_host_joined_and_its_token_is_gone(site, CONTROL_PLANE, FIRST);
+    cluster_identity::health_is_yes_or_no(site, CONTROL_PLANE);
+    cluster_identity::is_left_alone(site, "attacker-of-host");
 }
 
 fn a_second_run_does_nothing(site: &Site) {
@@ -222,7 +234,7 @@ fn a_damaged_kubeconfig_is_mended(site: &Site) {
     let good = site.read("kubeconfig");
     let damages = [
         ("broken", "}".to_owned()),
-        ("emptied", good.replace("\"clusters\"", "\"klusters\"")),
+        ("emptied", good.replace("\nclusters:", "\nklusters:")),
         ("elsewhere", good.replace("10.121.1.10", "10.121.1.99")),
     ];
     for (name, damaged) in damages {
@@ -239,6 +251,45 @@ fn a_damaged_kubeconfig_is_mended(site: &Site) {
     fs_err::write(site.path("kubeconfig"), "").unwrap();
     site.ok(&["kubeconfig"]);
     assert_eq!(site.read("kubeconfig"), good);
+}
+
+fn people_are_members_of_groups_and_rbac_decides(site: &Site) {
+    let whoami = |kubeconfig: &str| -> serde_json::Value {
+        let said = site.kubectl(&[kubeconfig, "auth", "whoami", "--output=json"]);
+        serde_json::from_str::<serde_json::Value>(&said).unwrap()["status"]["userInfo"].clone()
+    };
+    let config = |file: &Path| format!("--kubeconfig={}", file.display());
+    let own = config(&site.path("kubeconfig"));
+    assert_eq!(whoami(&own)["groups"], serde_json::json!(["turnup:cluster-admins", "system:authenticated"]));
+
+    let bob = config(&site.dir.join("bob"));
+    site.ok(&["kubeconfig", "--user", "bob", "--group", "viewers", "--group", "audit", "--to", "bob"]);
+    assert_eq!(whoami(&bob)["groups"], serde_json::json!(["viewers", "audit", "system:authenticated"]));
+    let pods = [&bob, "get", "pods", "--namespace=default"];
+    assert!(site.try_kubectl(&pods).is_err_and(|said| said.contains("User \"bob\" cannot list resource")));
+    site.kubectl(&["create", "clusterrolebinding", "viewers", "--clusterrole=view", "--group=viewers"]);
+    let start = Instant::now();
+    while let Err(said) = site.try_kubectl(&pods) {
+        assert!(start.elapsed() < Duration::from_mins(1), "{said}");
+    }
+    assert!(site.try_kubectl(&[&bob, "get", "secrets"]).is_err());
+    site.kubectl(&["delete", "clusterrolebinding", "viewers"]);
+
+    site.kubectl(&["delete", "clusterrolebinding", "turnup:cluster-admins"]);
+    let nodes = [&own, "get", "nodes"];
+    while site.try_kubectl(&nodes).is_ok() {
+        assert!(start.elapsed() < Duration::from_mins(2), "the binding still counts");
+    }
+    site.ok(&["kubeconfig", "--break-glass", "--to", "glass", "--yes", "--reason", "the binding is gone"]);
+    let glass = config(&site.dir.join("glass"));
+    site.kubectl(&[&glass, "get", "nodes"]);
+    let recorded = &site.json("state.json")["credentials"][1];
+    let known = format!("X509SHA256={}", recorded["sha256"].as_str().unwrap());
+    assert_eq!(whoami(&glass)["extra"]["authentication.kubernetes.io/credential-id"], serde_json::json!([known]));
+    let ran = site.up().ran();
+    assert!(ran.contains("bootstrap/access"), "{ran:?}");
+    site.kubectl(&nodes);
+    assert_eq!(site.up().ran(), BTreeSet::new());
 }
 
 fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {
@@ -259,6 +310,9 @@ fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {
     assert!(events.ran().is_superset(&started.collect()), "{:?}", events.ran());
     assert_eq!(site.identity(), identity, "another authority or another etcd member");
     assert_eq!(site.hosts(), instances);
+    for host in instances.keys() {
+        site.in_host(host, "nft list chain inet turnup input");
+    }
     assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST, SECOND]);
     assert_eq!(site.kubectl(&["get", "configmap", "mark", "--output=jsonpath={.data.made}"]), "before");
     site.ok(&["validate"]);

@@ -50,6 +50,7 @@ fn pass(client: &TcpStream, server: &TcpStream) {
 
 fn prepare() -> Option<(Site, Value)> {
     let site = Site::of_cluster("three", SUBNET, 3)?;
+    site.ok(&["config", "set", &format!("phase1.local.open_ports={PORT}")]);
     site.ok(&["provision"]);
     settle(&site);
     let lent = site.hosts();
@@ -77,7 +78,7 @@ fn kubectl_ok(site: &Site, args: &[&str]) -> String {
 
 /// The members of etcd and whether each counts, asked on the first host.
 fn members(site: &Site) -> Vec<(String, bool)> {
-    let pki = "/etc/kubernetes/pki/etcd";
+    let pki = "/etc/kubernetes/etcd";
     let command = format!(
         "/opt/turnup/bin/etcdctl --cacert={pki}/ca.crt --cert={pki}/server.crt --key={pki}/server.key --write-out=json member list"
     );

@@ -230,7 +230,7 @@ fn installs_that_were_killed_leave_nothing() {
         ("bootstrap/inspect@it-control-plane-0 done", None),
         ("user etcd", Some(0.0)),
         ("/opt/turnup/bin/kubelet", None),
-        ("/etc/kubernetes/manifests/etcd.json", Some(0.1)),
+        ("/etc/kubernetes/manifests/etcd.yaml", Some(0.1)),
         ("containerd.service", None),
         ("kubelet.service", Some(0.3)),
         ("etcd healthy", None),

@@ -276,6 +276,7 @@ impl Site {
         note("interface", names_in(Path::new("/sys/class/net")));
         note("network namespace", names_in(Path::new("/run/netns")));
         note("loop device", loop_devices());
+        note("nftables table", crate::cluster_firewall::tables());
         for root in names_in(Path::new("/sys/fs/cgroup")) {
             note("cgroup", directories_in(&Path::new("/sys/fs/cgroup").join(&root)));
         }
@@ -333,6 +334,7 @@ impl Site {
                 sh(&format!("{delete} {name} 2>/dev/null"));
             }
         }
+        sh(&format!("nft 'table inet tu-{id}; delete table inet tu-{id}' 2>/dev/null"));
         remove_cgroups(&id);
         for dir in [&self.dir, &self.scratch] {
             if dir.exists() {

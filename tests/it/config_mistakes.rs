@@ -33,6 +33,10 @@ fn typical_mistakes_are_named_with_place_and_way_out() {
         ("dots instead of nesting", r#"{"phase1.num_nodes": 3}"#.to_owned()),
         ("a comma too many", "{\"phase1\": {\"num_nodes\": 3,}}".to_owned()),
         ("a word for a switch", r#"{"phase3": {"dns": "yes"}}"#.to_owned()),
+        (
+            "a firewall that locks turnup out, and one that seems to admit pods",
+            r#"{"phase2": {"host": {"firewall_kubelet_networks": ["10.0.0.0/8"], "firewall_ssh_networks": ["192.0.2.0/24"]}}}"#.to_owned(),
+        ),
         ("a list as text", r#"{"phase1": {"ssh": {"allowed_cidrs": "10.0.0.0/8"}}}"#.to_owned()),
     ];
     let desk = Desk::new("config");

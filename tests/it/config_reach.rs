@@ -14,9 +14,9 @@ const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "baremetal", "api": {"host": "192.0.2.10", "port": 6443},
     "hosts": [
         {"name": "rack-1", "role": "control-plane", "address": "192.0.2.10", "instance": "1",
-         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}},
+         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
         {"name": "rack-2", "role": "worker", "address": "192.0.2.20", "instance": "2",
-         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}
+         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
     ]}"#;
 
 fn desk(target: &str) -> Desk {
@@ -305,7 +305,7 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
     desk.ok(&["config", "set", "phase2.max_pods=50"]);
     let text = desk.ok(&["config", "complete", "kubernetes-worker-0"]).out;
     assert!(
-        text.contains("file /etc/kubernetes/kubelet.json: maxPods = 50  <- phase2.max_pods (.config.json:"),
+        text.contains("file /var/lib/kubelet/config.yaml: maxPods = 50  <- phase2.max_pods (.config.json:"),
         "{text}"
     );
     assert!(
@@ -317,7 +317,7 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
     assert!(!text.contains("kernel setting net.ipv6"), "{text}");
     let said = ask(&desk, &["config", "complete", "kubernetes-control-plane-0"]);
     let origin = &said["origins"]["flag kube-apiserver --service-cluster-ip-range"];
-    assert_eq!(origin, &serde_json::json!({"phase2.service_cidr": "default, as in .config.json:42:21"}));
+    assert_eq!(origin, &serde_json::json!({"phase2.service_cidr": "default, as in .config.json:43:21"}));
     let name = &said["origins"]["flag kubelet --hostname-override"];
     assert!(name["phase1.cluster_name"].is_string(), "a node of another name is still the same: {said:#}");
     assert_eq!(said["complete"]["schema"], "turnup.complete/1");

@@ -52,8 +52,9 @@ impl Program {
 static TOFU: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let own = || {
         let lock = Lock::embedded().unwrap();
-        let blob =
-            Cache::locate().unwrap().blob_path(&lock.select(&lock.default).unwrap().binary("tofu").unwrap().sha256);
+        let blob = Cache::locate()
+            .unwrap()
+            .blob_path(&lock.select(&lock.default).unwrap().binary("tofu").unwrap().pins[0].sha256);
         if !blob.exists() && std::env::var_os("CI").is_some() {
             #[expect(clippy::disallowed_methods, reason = "with all of the environment that builds need")]
             let built =
@@ -211,7 +212,9 @@ fn a_module_that_gives_back_something_else_is_refused() {
     for (from, to, expected) in [
         ("\"control-plane\"", "\"master\"", "unknown variant `master`"),
         ("cluster = var.cluster.name", "cluster = \"other\"", "the hosts are those of the cluster \"other\""),
-        ("ssh-ed25519 AAAA", "", "has no ssh.host_key"),
+        ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "", "has no ssh.host_key"),
+        ("\"admin\"", "\"-oProxyCommand=id\"", "the output handoff of module: hosts[0].ssh.user of "),
+        ("AAAAAAAA\"", "AAAAAAAA\\n* ssh-rsa AAAA\"", "trimspace"),
     ] {
         desk.write("module/main.tf", &good.replace(from, to));
         let refused = desk.run(&["provision"]);

@@ -37,7 +37,7 @@ output "handoff" {
       role     = "control-plane"
       address  = "192.0.2.10"
       instance = "one"
-      ssh      = { user = "admin", port = 22, host_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE" }
+      ssh      = { user = "admin", port = 22, host_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" }
     }]
   }
 }

@@ -123,6 +123,20 @@ fn secrets_are_in_no_log_and_no_error() {
 }
 
 #[test]
+fn what_looks_like_a_secret_is_in_no_log_and_no_error_either() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("logs/step.log");
+    let script = "echo pulling https://robot:hunter22@example.com/x; echo 'db: password=hunter22' >&2; exit 1";
+    let failure = sh(script).log(&log).output().unwrap_err();
+    assert_eq!(failure.stderr(), "db: password=[removed]\n");
+    assert!(!turnup::Error::from(failure).render().contains("hunter22"));
+    let text = fs_err::read_to_string(&log).unwrap();
+    assert!(text.contains("| pulling https://robot:[removed]@example.com/x\n") && !text.contains("hunter22"), "{text}");
+    // A program's output itself is what it is.
+    assert_eq!(sh("echo password=hunter22").output().unwrap().stdout, "password=hunter22\n");
+}
+
+#[test]
 fn an_error_shows_command_evidence_and_log() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("step.log");

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use proptest::prelude::*;
-use turnup::state::{Entry, Outcome, Store};
+use turnup::state::{Credential, Entry, Outcome, Store};
 use turnup::{Class, Error};
 
 fn done(step: &str, digest: &str) -> Entry {
@@ -243,7 +243,42 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         }),
         (step, "\\PC{0,20}").prop_map(|(step, message)| Entry::Outcome { step, outcome: Outcome::Failed { message } }),
         step.prop_map(|step| Entry::Forgotten { step }),
+        (0..9_i64, 1..4_i64, any::<bool>()).prop_map(|(at, life, break_glass)| issued(at, life, break_glass)),
     ]
+}
+
+/// A credential that was issued on that day and lives so many days.
+fn issued(day: i64, life: i64, break_glass: bool) -> Entry {
+    let time = |day: i64| jiff::Timestamp::from_second(day * 86_400).unwrap();
+    let credential = Credential {
+        user: format!("user-{day}"),
+        groups: vec!["viewers".into()],
+        serial: format!("{day:032x}"),
+        sha256: format!("{day:064x}"),
+        issued: time(day),
+        expires: time(day + life),
+        by: "anne@laptop".into(),
+        break_glass,
+        reason: break_glass.then(|| "no leader".to_owned()),
+        sealed_for: Vec::new(),
+    };
+    Entry::Issued { credential }
+}
+
+#[test]
+fn break_glass_is_remembered_for_good_and_other_credentials_until_they_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = filled(dir.path());
+    let lock = store.lock("test").unwrap();
+    let planned = store.state().unwrap().step_seq;
+    for entry in [issued(1, 1, true), issued(2, 1, false), issued(2, 9, false), issued(5, 1, false)] {
+        store.record(&lock, entry).unwrap();
+    }
+    let state = store.state().unwrap();
+    let kept: Vec<&str> = state.credentials.iter().map(|one| one.user.as_str()).collect();
+    assert_eq!(kept, ["user-1", "user-2", "user-5"]);
+    assert_eq!(state.credentials[1].expires.as_second(), 11 * 86_400);
+    assert_eq!(state.step_seq, planned, "a plan that was made before still holds");
 }
 
 proptest! {
@@ -266,6 +301,7 @@ proptest! {
         let rebuilt = Store::open(dir.path()).unwrap().state().unwrap();
         let digests = |state: &turnup::state::State| state.steps.iter().map(|(id, record)| (id.clone(), record.digest.clone())).collect::<Vec<_>>();
         prop_assert_eq!(digests(&rebuilt), digests(&known));
+        prop_assert_eq!(&rebuilt.credentials, &known.credentials);
         prop_assert_eq!(rebuilt.open.keys().collect::<Vec<_>>(), known.open.keys().collect::<Vec<_>>());
         // Torn anywhere in its last line, the journal still reads.
         cut(&dir.path().join("journal.jsonl"));

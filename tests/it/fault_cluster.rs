@@ -80,6 +80,13 @@ pub(crate) fn faults() -> Vec<Fault> {
             .when_up()
             .made(|simulation| drop(fs_err::remove_file(simulation.world("api/daemonset/flannel.json"))))
             .recovers(&["addons/apply begins"]),
+        Fault::new("the role binding of administrators was deleted")
+            .when_up()
+            .made(|simulation| {
+                let binding = simulation.world("api/clusterrolebinding/turnup:cluster-admins.json");
+                drop(fs_err::remove_file(binding));
+            })
+            .recovers(&["bootstrap/access begins"]),
         Fault::new("somebody deleted the Node of a host")
             .when_up()
             .made(|simulation| {

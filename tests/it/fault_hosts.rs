@@ -57,6 +57,15 @@ fn connections() -> Vec<Fault> {
         Fault::new("the host's key is not the one of the inventory")
             .script(connect("No ED25519 host key is known for 10.125.0.2 and you have requested strict checking.\nHost key verification failed."))
             .fails(Class::Person, &["inspect failed on h1", "known_hosts"]),
+        Fault::new("the firewall would lock turnup out")
+            .made(|simulation| {
+                drop(fs_err::create_dir_all(simulation.world("hosts/10.125.0.2")));
+                let facts = simulation.world("hosts/10.125.0.2/facts.json");
+                drop(fs_err::write(facts, r#"{"client": "10.9.8.7"}"#));
+                simulation.ok(&["config", "set", "phase2.host.firewall_ssh_networks=10.8.0.0/16"]);
+            })
+            .healed(|simulation| drop(simulation.ok(&["config", "unset", "phase2.host.firewall_ssh_networks"])))
+            .fails(Class::Person, &["inspect failed on h1", "would lock turnup out of h1", "10.9.8.7/32", "turnup config set"]),
         Fault::new("the connection breaks in the middle of a copy")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "receive"], "times": 1, "read": 10, "exit": 255,
                     "stderr": "client_loop: send disconnect: Broken pipe\n"})])
@@ -185,9 +194,19 @@ fn nodes() -> Vec<Fault> {
         Fault::new("the kernel of the host lacks a module")
             .script(command("node up", 4, "error: the kernel module nf_tables cannot be loaded\nnext: install a kernel that has it"))
             .fails(Class::Person, &["join failed on h1", "nf_tables"]),
-        Fault::new("the join token was taken back or ran out, so no node registers")
+        Fault::new("the join token was taken back or ran out, so kubelet asks for nothing")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "node up"], "exit": 0, "stdout": "{\"done\":0}\n"})])
-            .fails(Class::Transient, &["join failed on h1", "the kubelet of h1 did not register its node"]),
+            .fails(Class::Transient, &["join failed on h1", "the kubelet of h1 did not ask for its certificate"]),
+        Fault::new("nothing signs what was approved, so kubelet has no certificate")
+            .script(command("finish-join", 5, "error: the request of this host's kubelet for its certificate is not approved"))
+            .fails(Class::Transient, &["join failed on h1", "is not approved"]),
+        Fault::new("an attacker has the join token and asks to be another node")
+            .made(|simulation| write(simulation, "hosts/10.125.0.2/asks-as", "h0"))
+            .healed(|simulation| drop(fs_err::remove_file(simulation.world("hosts/10.125.0.2/asks-as"))))
+            .fails(
+                Class::Permanent,
+                &["join failed on h1", "the token of h1 was used for another request", "it asks to be the node h0"],
+            ),
         Fault::new("a node is not Ready")
             .when_up()
             .made(|simulation| set_ready(simulation, "False"))

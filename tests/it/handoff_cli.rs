@@ -15,7 +15,7 @@ const GOOD: &str = r#"{
     "api": {"host": "192.0.2.10", "port": 6443},
     "hosts": [
         {"name": "rack-1", "role": "control-plane", "address": "192.0.2.10", "instance": "1",
-         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}
+         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
     ]}"#;
 /// Ends a run before any host is asked: that file is no key.
 const NO_KEY: &str = "phase1.ssh.private_key_file=.config.json";
@@ -52,7 +52,7 @@ fn a_mistake_in_a_handoff_has_its_place_and_nothing_is_begun() {
         ("\"cluster\": \"kubernetes\"", "\"cluster\": \"shelf\""),
         ("6443", "443"),
         ("\"port\": 22", "\"port\": 70000"),
-        ("ssh-ed25519 AAAA", "AAAA"),
+        ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "AAAA"),
     ];
     let mut said = String::new();
     for (good, wrong) in mistakes {

@@ -36,7 +36,8 @@ fn check_draws_pictures_and_counts() {
        |
        = help: let CARD depend on NET, or `imply BUS`
     ");
-    assert_eq!(outcome.err, "Kconfig: 1 warning\n");
+    let rules = "the rules of linux-7.2: nothing says whose tree this is";
+    assert_eq!(outcome.err, format!("Kconfig: 1 warning, by {rules}\n"));
     assert_eq!(
         desk.ends(1, &["check", "--env", "FLAVOUR=x", "--deny", "K103"]).err,
         "error: Kconfig has 1 error and 0 warnings\n"
@@ -73,7 +74,8 @@ fn check_tells_all_errors_of_a_tree_that_does_not_load() {
     let outcome = desk.run(&["check"]);
     assert_eq!(outcome.code, 1);
     assert!(outcome.out.contains("error[K001]") && outcome.out.contains("error[K004]"), "{}", outcome.out);
-    assert_eq!(outcome.err, "error: Kconfig is refused: 2 errors\n");
+    assert!(outcome.err.starts_with("error: Kconfig is refused: 2 errors\n"), "{}", outcome.err);
+    assert!(outcome.err.contains("linux-7.2") && outcome.err.contains("--dialect"), "{}", outcome.err);
 }
 
 #[test]
@@ -260,4 +262,21 @@ fn mistakes_of_the_caller_are_told_with_a_way_out() {
         said.extend(["$ ", &args.join(" "), "\n", &desk.ends(code, args).err, "\n"]);
     }
     insta::assert_snapshot!(said);
+}
+
+#[test]
+fn a_tree_tells_whose_rules_count() {
+    let desk = with_tree();
+    desk.write("uboot/Kconfig", "mainmenu \"U-Boot 2026.10 Configuration\"\nconfig A\n\tbool A\n");
+    let told = desk.ok(&["dialect", "uboot/Kconfig"]).out;
+    assert!(
+        told.starts_with("uboot/Kconfig: the rules of u-boot, based on those of Linux 4.20: the mainmenu"),
+        "{told}"
+    );
+    assert!(told.contains("VerbatimStrings"), "{told}");
+    let json = lines(&desk.ok(&["dialect", "--dialect", "linux-6.1", "--output", "json"]).out);
+    assert_eq!((&json[0]["dialect"], &json[0]["base"]), (&"linux-6.1".into(), &"6.1".into()));
+    let table = desk.ok(&["dialect", "--list"]).out;
+    assert!(table.contains("barebox since 2021.6: based on Linux 5.13") && table.contains("u-boot has it"), "{table}");
+    assert_eq!(desk.ends(3, &["dialect", "none/Kconfig"]).code, 3);
 }

@@ -10,6 +10,8 @@ mod artifacts_support;
 #[cfg(feature = "test-fakes")]
 mod bare_hosts;
 mod bench_cli;
+mod cis;
+mod cis_rules;
 mod cli_status;
 mod cli_support;
 mod cloud_azure;
@@ -22,11 +24,14 @@ mod cloud_provision;
 mod cloud_support;
 mod cluster_assets;
 mod cluster_bare;
+mod cluster_cis;
 mod cluster_cloud;
 #[cfg(feature = "kill-points")]
 mod cluster_crash;
 mod cluster_disk;
 mod cluster_faults;
+mod cluster_firewall;
+mod cluster_identity;
 mod cluster_lent;
 mod cluster_life;
 mod cluster_members;
@@ -69,8 +74,18 @@ mod fault_machine;
 mod fault_matrix;
 #[cfg(feature = "test-fakes")]
 mod fault_root;
+mod firewall_rules;
 mod handoff_cli;
+mod healthcheck;
+mod hostile_inputs;
+#[cfg(feature = "test-fakes")]
+mod hostile_output;
+mod input_owners;
 mod kconfig_cli;
+#[cfg(feature = "test-fakes")]
+mod kubeconfig_cli;
+#[cfg(feature = "test-fakes")]
+mod modes;
 mod redaction;
 #[cfg(all(feature = "test-fakes", feature = "kill-points"))]
 mod report_bars;

@@ -53,6 +53,7 @@ fn one_of_each() -> Vec<What> {
     let part = |kind| PathPart { kind, name: step(), seconds: 1.5, last_seconds: Some(2.0) };
     vec![
         What::RunStarted {
+            replaced: vec!["templates/".into()],
             schema: SCHEMA.into(),
             version: "0.1.0".into(),
             command: "up".into(),

@@ -17,28 +17,47 @@ const LONGEST: usize = 600;
 /// Which other rooms a room may name. What is not here is not allowed, and nothing may be named in both directions.
 /// The crate documentation draws the same picture; change both.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("error", &[]),
+    ("terminal", &[]),
+    ("error", &["terminal"]),
     ("change", &[]),
     ("crowd", &[]),
     // Named by whoever has an effect.
     ("kill_point", &[]),
-    ("document", &[]),
-    ("config", &[]),
-    ("state", &["kill_point"]),
-    ("exec", &["kill_point"]),
-    ("doctor", &["exec"]),
-    ("wizard", &["config"]),
-    ("phase", &["change", "crowd", "exec", "kill_point", "state"]),
-    ("report", &["phase", "state"]),
-    ("artifacts", &["document", "exec", "phase"]),
+    ("redact", &[]),
+    ("input", &[]),
+    ("network", &[]),
+    ("json", &[]),
+    ("format", &["network", "terminal"]),
+    ("document", &["change", "format", "json", "terminal"]),
+    ("config", &["format", "input", "json", "network", "terminal"]),
+    ("state", &["input", "kill_point", "terminal"]),
+    ("exec", &["input", "kill_point", "redact"]),
+    ("wizard", &["config", "terminal"]),
+    ("phase", &["change", "crowd", "exec", "input", "kill_point", "state"]),
+    ("report", &["phase", "state", "terminal"]),
+    ("artifacts", &["document", "exec", "input", "phase"]),
+    ("doctor", &["artifacts", "exec"]),
     // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
-    ("cluster", &["artifacts", "config", "document", "exec", "phase", "provision", "state"]),
+    ("cluster", &["artifacts", "config", "doctor", "document", "exec", "input", "phase", "provision", "state"]),
     (
         "provision",
-        &["artifacts", "change", "cluster", "config", "crowd", "document", "exec", "kill_point", "phase", "state"],
+        &[
+            "artifacts",
+            "change",
+            "cluster",
+            "config",
+            "crowd",
+            "document",
+            "exec",
+            "format",
+            "input",
+            "kill_point",
+            "phase",
+            "state",
+        ],
     ),
     // The role of a host is a word of the hand-off; a host that boots alone fetches its artifacts itself.
-    ("node", &["artifacts", "change", "crowd", "document", "exec", "kill_point", "provision"]),
+    ("node", &["artifacts", "change", "crowd", "document", "exec", "input", "kill_point", "provision"]),
     (
         "bootstrap",
         &[
@@ -49,6 +68,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "crowd",
             "document",
             "exec",
+            "input",
             "node",
             "phase",
             "provision",
@@ -56,7 +76,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("addons", &["artifacts", "bootstrap", "change", "cluster", "config", "document", "exec", "phase", "provision"]),
-    ("forecast", &["addons", "bootstrap", "cluster", "config", "phase", "provision", "state"]),
+    ("forecast", &["addons", "bootstrap", "cluster", "config", "node", "phase", "provision", "state"]),
     (
         "plan",
         &[
@@ -66,16 +86,24 @@ const ROOMS: &[(&str, &[&str])] = &[
             "change",
             "cluster",
             "config",
+            "document",
             "forecast",
             "node",
             "phase",
             "provision",
             "state",
+            "terminal",
         ],
     ),
     ("validate", &["addons", "bootstrap", "cluster", "exec", "phase", "provision", "report"]),
-    ("status", &["addons", "artifacts", "bootstrap", "cluster", "crowd", "phase", "provision", "report", "state"]),
-    ("bundle", &["artifacts", "bootstrap", "cluster", "config", "crowd", "doctor", "provision", "state", "status"]),
+    (
+        "status",
+        &["addons", "artifacts", "bootstrap", "cluster", "crowd", "phase", "provision", "report", "state", "terminal"],
+    ),
+    (
+        "bundle",
+        &["artifacts", "bootstrap", "cluster", "config", "crowd", "doctor", "provision", "redact", "state", "status"],
+    ),
     (
         "bench",
         &[
@@ -106,6 +134,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "doctor",
             "exec",
             "forecast",
+            "input",
             "node",
             "phase",
             "plan",
@@ -113,6 +142,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "report",
             "state",
             "status",
+            "terminal",
             "validate",
             "wizard",
         ],
@@ -125,16 +155,33 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/artifacts/", "the cache, which all clusters share"),
     ("src/bundle/archive.rs", "the support bundle, where a person wants it"),
     ("src/bench/", "clusters of its own in a directory of its own"),
+    ("src/cli/kubeconfig.rs", "a kubeconfig for a colleague or for the safe, in the file of --to"),
     ("src/cli/kconfig/conf.rs", "what Linux's conf writes, where it writes it"),
     ("src/cli/kconfig/output.rs", "Kconfig and .config files that a person names, never a cluster's"),
     ("src/config/file.rs", "the configuration file"),
     ("src/kill_point/", "the ledger of a crash test, where that test put it"),
     ("src/exec/", "logs, and sockets of connections"),
+    ("src/input/", "opens to read, with flags that only so can be given"),
     ("src/node/", "runs on a host and makes it what it should be"),
     ("src/provision/local/", "makes and removes local hosts"),
     ("src/wizard/files.rs", "the draft beside the configuration file"),
     ("src/wizard/recording.rs", "the recording that a person names"),
     ("src/provision/apply.rs", "replaces the link to OpenTofu from the artifacts"),
+];
+
+/// Who reads whole files without `input`, which has limits for those that another party may have written.
+const READERS: &[(&str, &str)] = &[
+    ("src/artifacts/", "the cache and the lists of packages of this machine"),
+    ("src/bundle/secrets.rs", "turnup's own keys, whose size is looked at first"),
+    ("src/cli/kconfig/", "files of Linux's tree that a person names"),
+    ("src/cli/session.rs", "the recording that a person names"),
+    ("src/doctor/", "what the kernel of this machine says"),
+    ("src/exec/", "what the kernel says, and turnup's own cache"),
+    ("src/kill_point/", "what the kernel says, in a crash test"),
+    ("src/node/", "files of the host that it runs on, which are root's"),
+    ("src/provision/local/", "what the kernel says, and consoles of local hosts"),
+    ("src/provision/terraform/lock.rs", "what the kernel says"),
+    ("src/state/lock.rs", "the kernel's list of locks"),
 ];
 
 fn root() -> &'static Path {
@@ -298,6 +345,27 @@ fn only_state_writes_below_the_directory_of_a_cluster() {
 }
 
 #[test]
+fn files_of_other_parties_are_read_within_a_limit() {
+    const WAYS: &[&str] = &["fs_err::read(", "fs_err::read_to_string("];
+    let mut strange = Vec::new();
+    let mut used = BTreeSet::new();
+    for path in files(&["src"], ".rs").into_iter().filter(|path| !is_test(path)) {
+        let code = code(&path);
+        if !WAYS.iter().any(|way| code.contains(way)) {
+            continue;
+        }
+        match READERS.iter().find(|(place, _)| path.starts_with(place)) {
+            Some((place, _)) => drop(used.insert(*place)),
+            None => strange.push(path),
+        }
+    }
+    none(&strange, "use crate::input::read, or add the file to READERS with the reason");
+    let idle = READERS.iter().map(|(place, why)| format!("{place}: {why}"));
+    let idle: Vec<String> = idle.filter(|line| !used.iter().any(|place| line.starts_with(place))).collect();
+    none(&idle, "reads no whole file any more: take it out of READERS");
+}
+
+#[test]
 fn kconfig_touches_nothing_outside() {
     let outside = ["std::process", "std::env", "std::fs", "fs_err", "std::net", "SystemTime", "std::io::std"];
     let mut found = Vec::new();
@@ -380,6 +448,28 @@ fn commands_in_the_readme_exist() {
     assert!(turnup > 10 && make > 10, "found only {turnup} commands of turnup and {make} of make in README.md");
 }
 
+#[test]
+fn what_the_documents_of_security_name_exists() {
+    let (mut commands_found, mut settings_found) = (0, 0);
+    let source = TreeSource::find(root());
+    let settings = Settings::defaults(&source).unwrap();
+    for file in ["SECURITY.md", "docs/access.md"] {
+        let text = read(file);
+        assert!(text.lines().count() <= 150, "{file} is too long to be read");
+        for command in commands(&text) {
+            if let Some(arguments) = command.strip_prefix("turnup ") {
+                commands_found += 1;
+                accept(arguments);
+            }
+            if command.starts_with("phase") && command.contains('.') {
+                settings_found += 1;
+                assert!(settings.get(&command).is_ok(), "{file}: there is no setting {command}");
+            }
+        }
+    }
+    assert!(commands_found > 8 && settings_found > 8, "{commands_found} commands, {settings_found} settings");
+}
+
 /// What stands between backticks, and each line of blocks of code, up to a comment.
 fn commands(markdown: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -399,7 +489,9 @@ fn commands(markdown: &str) -> Vec<String> {
 /// The command line has these words. Placeholders and ellipses stand for something that clap takes.
 #[track_caller]
 fn accept(arguments: &str) {
-    let words = arguments.split_whitespace().filter(|word| *word != "…").map(|word| word.replace(['<', '>'], ""));
+    let by_shell = shell_words::split(arguments).ok();
+    let words = by_shell.unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect()).into_iter();
+    let words = words.filter(|word| word != "…").map(|word| word.replace(['<', '>'], ""));
     match Cli::try_parse_from(std::iter::once("turnup".to_owned()).chain(words)) {
         Ok(_) => {}
         // A command that is only named, without what it needs.
@@ -424,7 +516,7 @@ fn every_command_is_in_the_readme() {
 const HANDOFF: &str = r#"{"schema": "turnup.provision/1", "cluster": "kubernetes", "target": "any",
     "api": {"host": "10.0.0.1", "port": 6443},
     "hosts": [{"name": "one", "role": "control-plane", "address": "10.0.0.1", "instance": "1",
-        "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}}],
+        "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}],
     "groups": [{"name": "workers", "role": "worker", "size": 1}]}"#;
 
 #[test]

@@ -16,6 +16,7 @@ use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::cluster_identity;
 use crate::cluster_support::{Site, say};
 
 const HOST: &str = "it-pool-0";
@@ -23,6 +24,7 @@ const HOST: &str = "it-pool-0";
 const NODE: &str = "pool-seven";
 /// debootstrap does not see which package has what python3-cryptography asks for.
 const PACKAGES: &str = "cloud-init,python3-cffi-backend";
+const MIRROR_PORT: u16 = 8098;
 const COLD_CACHE: Duration = Duration::from_mins(30);
 /// From the boot to a Node that is Ready, on a machine that does other things as well.
 const JOIN: Duration = Duration::from_mins(5);
@@ -40,7 +42,7 @@ struct Mirror {
 
 impl Mirror {
     fn serve(dir: PathBuf, address: &str) -> Self {
-        let listener = TcpListener::bind((address, 0)).unwrap();
+        let listener = TcpListener::bind((address, MIRROR_PORT)).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let mirror = Self { url, seen: Arc::default(), lies: Arc::default(), resumed: Arc::default() };
         let (seen, lies, resumed) = (mirror.seen.clone(), mirror.lies.clone(), mirror.resumed.clone());
@@ -164,6 +166,7 @@ fn local(site: &Site, verb: &str, spec: &Path) {
 #[test]
 fn a_host_joins_by_its_user_data_alone() {
     let Some(site) = Site::of_cluster("userdata", "10.123.18.0/24", 0) else { return };
+    site.ok(&["config", "set", &format!("phase1.local.open_ports={MIRROR_PORT}")]);
     let made = site.start(&["artifacts", "host-root", "bookworm", "--with", PACKAGES]).wait(COLD_CACHE);
     assert_eq!(made.code, Some(0), "{made}");
     site.up();
@@ -193,9 +196,14 @@ fn a_host_joins_by_its_user_data_alone() {
     looks_as_it_should(&site);
 
     its_kubelet_serves(&site);
+    a_stolen_token_becomes_no_other_node(&site);
 
+    // A loss of power, and of kubelet's certificate: it joins again by what it was told at its
+    // first boot. Its name is free.
     let (before, since) = (boot_id(&first), now());
+    site.in_host(HOST, "rm -r /var/lib/kubelet/pki && sync");
     kill_process(site.leader(HOST).unwrap(), Signal::KILL).unwrap();
+    site.kubectl(&["delete", "node", NODE]);
     local(&site, "start", &spec);
     let again = wait_until_ready(&site, &since);
     assert_eq!(boot_id(&again), before);
@@ -206,7 +214,10 @@ fn a_host_joins_by_its_user_data_alone() {
         "journalctl --no-pager -b -u turnup-node -o cat | tee --append /dev/stderr | grep -q '{\"done\":[0-9]*}'",
     );
 
+    site.in_host(HOST, TOKEN_IS_GONE);
+
     local(&site, "delete", &spec);
+    site.kubectl(&["delete", "node", NODE]);
     seed(&site, &user_data, "i-2");
     mirror.lies.store(true, Ordering::SeqCst);
     let since = now();
@@ -218,10 +229,40 @@ fn a_host_joins_by_its_user_data_alone() {
     assert_ne!(boot_id(&anew), before, "another machine of the same name");
     looks_as_it_should(&site);
     its_kubelet_serves(&site);
-    a_thief_does_not(&site);
-    site.kubectl(&["delete", "clusterrolebinding", "turnup:serving-approver"]);
+    a_forged_request_stays_pending(&site);
+    site.kubectl(&["delete", "clusterrolebinding", "turnup:csr-approver"]);
     assert!(site.ok(&["bootstrap"]).err.contains("the role bindings are missing"));
     site.ok(&["down", "--yes"]);
+}
+
+/// Where the token was for kubelet there is nothing any more.
+const TOKEN_IS_GONE: &str = "test -z \"$(ls /etc/kubernetes | grep bootstrap)\"";
+
+/// What the bearer of the group's token may not be, though Kubernetes itself would sign it: a
+/// control-plane host, a worker that is alive, a host of another name, a user. Each is denied, with a
+/// reason.
+fn a_stolen_token_becomes_no_other_node(site: &Site) {
+    let groups = ["system:bootstrappers", "system:bootstrappers:turnup", "system:bootstrappers:turnup:pool"];
+    let asked = [
+        ("attacker-cp", "system:nodes", "system:node:it-control-plane-0", "ReservedName"),
+        ("attacker-alive", "system:nodes", "system:node:pool-seven", "NodeIsAlive"),
+        ("attacker-other", "system:nodes", "system:node:never-seen", "OtherNodeGroup"),
+        ("attacker-root", "system:masters", "system:node:pool-x", "NotAKubelet"),
+        ("attacker-admin", "system:nodes", "admin", "NotAKubelet"),
+    ];
+    for (request, organization, name, _) in asked {
+        cluster_identity::ask_to_be(site, request, &groups, (organization, name));
+    }
+    for (request, .., reason) in asked {
+        let (found, message) = cluster_identity::wait_until_denied(site, request);
+        assert_eq!(found, reason, "{request}: {message}");
+    }
+    let status: Value = serde_json::from_str(&site.ok(&["status", "--output", "json"]).out).unwrap();
+    let told = status["unjoined"].as_array().unwrap().iter().find(|one| one["request"] == "attacker-other").unwrap();
+    assert!(
+        told["why"].as_str().unwrap().starts_with("denied: turnup: the node name never-seen does not begin with pool-"),
+        "{told}"
+    );
 }
 
 fn serving_requests(site: &Site) -> Vec<Value> {
@@ -239,7 +280,7 @@ fn its_kubelet_serves(site: &Site) {
             return;
         }
         if start.elapsed() > JOIN {
-            site.in_host("it-control-plane-0", "journalctl --no-pager -u turnup-serving");
+            site.in_host("it-control-plane-0", "journalctl --no-pager -u turnup-csr-approver");
         }
         assert!(start.elapsed() < JOIN, "{NODE} does not serve: {:#?}", serving_requests(site));
         std::thread::sleep(Duration::from_secs(1));
@@ -247,7 +288,7 @@ fn its_kubelet_serves(site: &Site) {
 }
 
 /// A node that asks for the API server's address among Services gets no certificate; the reason is in the journal and in the status.
-fn a_thief_does_not(site: &Site) {
+fn a_forged_request_stays_pending(site: &Site) {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
@@ -255,21 +296,22 @@ fn a_thief_does_not(site: &Site) {
     params.subject_alt_names = vec![SanType::IpAddress([10, 96, 0, 1].into())];
     let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
     let request = json!({
-        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "thief"},
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "attacker"},
         "spec": {"signerName": "kubernetes.io/kubelet-serving", "usages": ["digital signature", "server auth"], "request": STANDARD.encode(pem)},
     });
-    let file = site.dir.join("thief.json");
+    let file = site.dir.join("attacker.json");
     fs_err::write(&file, request.to_string()).unwrap();
     let user = format!("--as=system:node:{NODE}");
     site.kubectl(&["create", &user, "--as-group=system:nodes", "--filename", &file.display().to_string()]);
-    let left = format!("left thief of {NODE} alone: it asks for 10.96.0.1, which is an API server");
-    let told = format!("timeout 60 sh -c 'until journalctl -u turnup-serving | grep -q \"{left}\"; do sleep 1; done'");
+    let left = format!("left attacker of {NODE} alone: it asks for 10.96.0.1, which is an API server");
+    let told =
+        format!("timeout 60 sh -c 'until journalctl -u turnup-csr-approver | grep -q \"{left}\"; do sleep 1; done'");
     site.in_host("it-control-plane-0", &told);
     let requests = serving_requests(site);
-    let thief = requests.iter().find(|request| request["metadata"]["name"] == "thief").unwrap();
-    assert!(thief["status"]["conditions"].is_null(), "{thief:#}");
+    let attacker = requests.iter().find(|request| request["metadata"]["name"] == "attacker").unwrap();
+    assert!(attacker["status"]["conditions"].is_null(), "{attacker:#}");
     let status: Value = serde_json::from_str(&site.ok(&["status", "--output", "json"]).out).unwrap();
-    let told = status["unserved"].as_array().unwrap().iter().find(|one| one["request"] == "thief").unwrap();
+    let told = status["unserved"].as_array().unwrap().iter().find(|one| one["request"] == "attacker").unwrap();
     assert_eq!(told["node"], NODE);
     assert!(told["why"].as_str().unwrap().starts_with("it asks for 10.96.0.1, which is an API server"), "{told}");
 }
@@ -280,7 +322,10 @@ fn looks_as_it_should(site: &Site) {
         HOST,
         "timeout 120 cloud-init status --wait --long | tee --append /dev/stderr | grep -q 'status: done'",
     );
-    site.in_host(HOST, "test \"$(stat -c %a /var/lib/turnup/boot.json /var/lib/turnup)\" = \"600\n700\"");
+    let modes = "test \"$(stat -c %a /var/lib/turnup/boot.json /var/lib/turnup/join-token /var/lib/turnup)\" = \"600\n600\n700\"";
+    site.in_host(HOST, modes);
+    site.in_host(HOST, "timeout 120 sh -c 'until systemctl is-active turnup-node; do sleep 1; done'");
+    site.in_host(HOST, TOKEN_IS_GONE);
     site.in_host(
         HOST,
         "! grep -rlE 'BEGIN (EC |RSA )?PRIVATE KEY' /etc/kubernetes /var/lib/turnup/*.json /var/lib/cloud",

@@ -54,7 +54,8 @@ fn render_all(form: Form, dir: &Path) -> Vec<PathBuf> {
         }
         Form::Ignition => vec![part("merged", PartKind::Ignition, MERGED)],
     };
-    let artifacts = Obtained::pinned(&Lock::embedded().unwrap().select("1.36.3").unwrap());
+    let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+    let artifacts = Obtained::expected(&selection, &cluster.settings.sources, None, None);
     let out = dir.join("documents");
     fs_err::create_dir_all(&out).unwrap();
     let mut all = Vec::new();
@@ -70,12 +71,14 @@ fn render_all(form: Form, dir: &Path) -> Vec<PathBuf> {
         let labels = BTreeMap::from([("example.com/disk".to_owned(), "fast".to_owned())]);
         let name = format!("{}-{user}-{with_parts}", role.name());
         let taints = vec!["gpu=yes:NoSchedule".into()];
-        let group = Group { name, role, labels, taints, max_pods: Some(30), kube_reserved: BTreeMap::new() };
+        let name_prefix = format!("{name}-");
+        let kube_reserved = BTreeMap::new();
+        let group = Group { name, role, name_prefix, labels, taints, max_pods: Some(30), kube_reserved };
         let facts = user_data::image_facts();
-        for api in [user_data::API_HOST, "10.0.0.1"] {
-            let text = user_data::render(&cluster, &artifacts, &facts, &group, api).unwrap();
-            let file =
-                out.join(format!("{}-{}", group.name, if api == user_data::API_HOST { "mark" } else { "address" }));
+        let filled = user_data::JoinParams { api_host: "10.0.0.1", token: "abcdef.0123456789abcdef" };
+        for (end, join) in [("mark", user_data::JoinParams::PLACEHOLDERS), ("address", filled)] {
+            let text = user_data::render(&cluster, &artifacts, &facts, &group, join).unwrap();
+            let file = out.join(format!("{}-{end}", group.name));
             fs_err::write(&file, text.as_bytes()).unwrap();
             all.push(file);
         }
@@ -114,7 +117,7 @@ fn cloud_init_takes_every_document() {
         return;
     }
     let further = ["cloud-init", "python3-cffi-backend"].map(str::to_owned);
-    let root = Cache::open().unwrap().host_root_with("bookworm", &further, &Quiet).unwrap();
+    let root = Cache::open().unwrap().host_root_with("bookworm", &further, false, &Quiet).unwrap();
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let documents = render_all(Form::CloudInit, dir.path());
     let inside = |path: &PathBuf| format!("/mnt/{}", path.file_name().unwrap().to_str().unwrap());

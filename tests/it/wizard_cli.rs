@@ -1,17 +1,12 @@
 //! The wizard without a screen: plain lines, sessions that are played again, any Kconfig tree, and the screens in its documentation.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use crate::cli_support::{Desk, Outcome};
+use crate::cli_support::{Desk, Outcome, finish};
 use crate::wizard_tmux::{Answers, TARGETS, file_by_commands};
 
 /// Answers from a pipe, a line each.
 fn answer(desk: &Desk, lines: &[&str]) -> Outcome {
-    let output = desk.command(&["config", "--accessible"]).write_stdin(lines.join("\n") + "\n").output().unwrap();
-    Outcome {
-        code: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    finish(desk.command(&["config", "--accessible"]).write_stdin(lines.join("\n") + "\n"))
 }
 
 #[test]

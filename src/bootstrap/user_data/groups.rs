@@ -1,17 +1,23 @@
-//! The groups of hosts that come by themselves, and the tokens with which their workers join.
+//! The node groups whose hosts join by themselves, how the names of their Nodes begin, and the
+//! tokens with which they join.
+
+use std::collections::BTreeMap;
+
+use zeroize::Zeroizing;
 
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::node::Complete;
-use crate::node::complete::SERVING_UNIT;
+use crate::node::complete::{CSR_APPROVER_UNIT, Unit};
 use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
 use crate::provision::{Handoff, Role};
 
 use super::super::api::Kubectl;
 use super::super::complete::file_of;
+use super::super::csr_approver;
+use super::super::group_tokens;
 use super::super::outfit::Group;
 use super::super::steps::kubectl;
-use super::super::token;
 
 /// Every group whose hosts get user data, the control plane first; none where hosts are logged in to.
 pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
@@ -25,6 +31,7 @@ pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
         groups.push(Group {
             name: record.name.clone(),
             role: Role::Worker,
+            name_prefix: name_prefix(cluster, &record.name),
             labels: record.labels.clone(),
             taints: record.taints.clone(),
             max_pods: record.max_pods,
@@ -34,10 +41,11 @@ pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
     let plain = |name: &str, role| Group {
         name: name.into(),
         role,
-        labels: std::collections::BTreeMap::new(),
+        name_prefix: if role == Role::Worker { name_prefix(cluster, name) } else { String::new() },
+        labels: BTreeMap::new(),
         taints: Vec::new(),
         max_pods: None,
-        kube_reserved: std::collections::BTreeMap::new(),
+        kube_reserved: BTreeMap::new(),
     };
     groups.push(plain(CONTROL_PLANE, Role::ControlPlane));
     if settings.groups.is_empty() && cluster.settings.num_nodes > 0 {
@@ -69,23 +77,49 @@ fn workers(cluster: &Cluster) -> Result<Vec<Group>> {
     Ok(groups(cluster)?.into_iter().filter(|group| group.role == Role::Worker).collect())
 }
 
-/// Lets the token of one group in, of machines that somebody makes by hand.
-pub fn admit(cluster: &Cluster, group: &Group) -> Result<()> {
-    let token = token::ensure_for_group(&cluster.store, &group.name, cluster.settings.user_data.token_lifetime)?;
-    token::register_for_group(&kubectl(cluster)?, &group.name, &token)
+/// How the names of a group's Nodes begin: as its cloud calls the hosts, where that depends on the
+/// group.
+#[must_use]
+pub fn name_prefix(cluster: &Cluster, group: &str) -> String {
+    let of_cloud = cluster.settings.cloud.as_ref().and_then(|spec| spec.node_name_prefix(group));
+    format!("{}-", of_cloud.as_deref().unwrap_or(group))
 }
 
-/// Whether hosts come to this cluster by themselves: by its configuration, or because somebody made a token for them.
-pub(in crate::bootstrap) fn has_comers(cluster: &Cluster) -> Result<bool> {
-    Ok(cluster.settings.user_data.pull || token::has_any(&cluster.store)?)
+/// The same of every group of workers that joins by itself, by the names of the groups: those of
+/// the configuration, and those that `turnup user-data` made.
+pub(in crate::bootstrap) fn name_prefixes(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
+    let made = group_tokens::find_all(&cluster.store)?.into_iter();
+    let mut all: BTreeMap<String, String> =
+        made.map(|tokens| (tokens.group().to_owned(), tokens.name_prefix().to_owned())).collect();
+    all.extend(workers(cluster)?.into_iter().map(|group| (group.name, group.name_prefix)));
+    Ok(all)
 }
 
-/// Whether all control-plane hosts approve with what kubelets of such hosts serve, as far as this machine knows.
-pub fn is_approved_by(cluster: &Cluster, handoff: &Handoff) -> Result<bool> {
+/// Gives one group, of machines that are made by hand, a token that the API knows.
+pub fn admit(cluster: &Cluster, group: &Group) -> Result<Zeroizing<String>> {
+    let (kubectl, life) = (kubectl(cluster)?, cluster.settings.user_data.token_lifetime);
+    let names = (group.name.as_str(), group.name_prefix.as_str());
+    let (tokens, _) = group_tokens::ensure(&cluster.store, names, life, |_| Ok(()))?;
+    group_tokens::register(&kubectl, &group.name, Some(&tokens))?;
+    Ok(Zeroizing::new(tokens.current().to_owned()))
+}
+
+/// Whether hosts join this cluster by themselves: by its configuration, or because a token was made
+/// for them.
+pub(in crate::bootstrap) fn has_node_groups(cluster: &Cluster) -> Result<bool> {
+    Ok(cluster.settings.user_data.pull || !group_tokens::find_all(&cluster.store)?.is_empty())
+}
+
+/// Whether all control-plane hosts approve the requests of this group's hosts, as far as this
+/// machine knows.
+pub fn is_approved_by(cluster: &Cluster, handoff: &Handoff, group: &Group) -> Result<bool> {
+    let flag = csr_approver::group_flag(&group.name, &group.name_prefix);
     for host in handoff.control_planes() {
         let text = cluster.store.read(file_of(&host.name))?.unwrap_or_default();
         let complete = Complete::parse(&host.name, &String::from_utf8_lossy(&text));
-        if !complete.is_ok_and(|complete| complete.units.iter().any(|unit| unit.name == SERVING_UNIT)) {
+        let approves =
+            |unit: &Unit| unit.name == CSR_APPROVER_UNIT && unit.text.split_whitespace().any(|word| word == flag);
+        if !complete.is_ok_and(|complete| complete.units.iter().any(approves)) {
             return Ok(false);
         }
     }
@@ -96,31 +130,26 @@ pub fn is_approved_by(cluster: &Cluster, handoff: &Handoff) -> Result<bool> {
 pub(in crate::bootstrap) fn token_ids(cluster: &Cluster) -> Result<String> {
     let mut all = Vec::new();
     for group in workers(cluster)? {
-        let token = token::find_for_group(&cluster.store, &group.name)?;
-        all.push(format!("{}: {}", group.name, token.as_ref().map_or("", |token| token.id())));
+        let tokens = group_tokens::find(&cluster.store, &group.name)?;
+        all.push(format!("{}: {}", group.name, tokens.map(|tokens| tokens.ids()).unwrap_or_default()));
     }
     Ok(all.join("; "))
 }
 
-/// Lets the tokens of all groups in.
+/// Makes the API know the tokens of all groups of the configuration, and no others of theirs.
 pub(in crate::bootstrap) fn register_tokens(cluster: &Cluster, kubectl: &Kubectl) -> Result<()> {
     for group in workers(cluster)? {
-        let token = token::ensure_for_group(&cluster.store, &group.name, cluster.settings.user_data.token_lifetime)?;
-        token::register_for_group(kubectl, &group.name, &token)?;
+        let tokens = group_tokens::find(&cluster.store, &group.name)?;
+        group_tokens::register(kubectl, &group.name, tokens.as_ref())?;
     }
     Ok(())
 }
 
-/// A group of which the API does not know the token, or not for long enough.
+/// A group of the configuration whose tokens the API does not know as they are.
 pub(in crate::bootstrap) fn find_unregistered(cluster: &Cluster, kubectl: &Kubectl) -> Result<Option<String>> {
     for group in workers(cluster)? {
-        let is_known = match token::find_for_group(&cluster.store, &group.name)? {
-            Some(token) if token.is_fresh(cluster.settings.user_data.token_lifetime) => {
-                token::is_registered(kubectl, &group.name, &token)?
-            }
-            _ => false,
-        };
-        if !is_known {
+        let tokens = group_tokens::find(&cluster.store, &group.name)?;
+        if !group_tokens::is_registered(kubectl, &group.name, tokens.as_ref())? {
             return Ok(Some(group.name));
         }
     }

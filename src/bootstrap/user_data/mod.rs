@@ -1,7 +1,9 @@
 //! User data: what a host of a cloud is told at its first boot so that it becomes a node by itself, as cloud-init and as Ignition.
 //!
-//! It carries the group's complete configuration and fetches turnup and everything else by URL and sha256. A worker's holds one secret, the
-//! token of its group; the control plane's holds none. Nothing here asks a host or a cloud. `docs/user-data.md` tells each line.
+//! It carries the group's complete configuration and fetches turnup and everything else by URL and
+//! sha256. A worker's holds one secret, the join token of its group, in plain and apart from all
+//! else, so that Terraform can fill it in; the control plane's holds none.
+//! Nothing here asks a host or a cloud. `docs/user-data.md` tells each line.
 
 mod cloud_init;
 mod groups;
@@ -20,22 +22,24 @@ use crate::cluster::user_data::{Form, Part, PartKind};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document as _, Found};
 use crate::error::{Context as _, Error, Result};
+use crate::input;
 use crate::node::Facts;
 use crate::node::boot::{self, Boot, Expected, Mark};
 use crate::provision::Role;
 use crate::state::Store;
 
 use super::assets::Assets;
+use super::csr_approver::Policy;
+use super::firewall::Neighbors;
 use super::forecast::usual_facts;
 use super::kubeconfig::{self, Identity};
 use super::outfit::{Group, Outfit, Seat, marked};
 use super::pki::{Authority, Pki};
 use super::steps::facts_file;
 use super::template;
-use super::token::{self, GroupToken};
 
-pub use groups::{admit, groups, is_approved_by, require_own_labels};
-pub(super) use groups::{find_unregistered, has_comers, register_tokens, token_ids};
+pub use groups::{admit, groups, is_approved_by, name_prefix, require_own_labels};
+pub(super) use groups::{find_unregistered, has_node_groups, name_prefixes, register_tokens, token_ids};
 use piece::{Guest, Login, Piece};
 pub use step::{forecast, ordered_provision_phase, provision_phase};
 
@@ -57,60 +61,45 @@ pub fn facts_of(cluster: &Cluster, node: &str) -> Result<Facts> {
 /// The host of the API server in user data whose address nobody knows yet: whoever makes the address replaces this text by it. It stands
 /// in the document in plain, so that Terraform's `replace` finds it.
 pub const API_HOST: &str = Mark::Api.text();
+/// The same for the join token of the group.
+pub const JOIN_TOKEN: &str = Mark::Token.text();
 
-/// The user data of a group's hosts. `api_host` is where they reach the API server, or [`API_HOST`]; `facts` are what their image is.
+/// What the hosts of a group are told and the text of their user data need not know yet.
+#[derive(Clone, Copy)]
+pub struct JoinParams<'a> {
+    /// Where they reach the API server, or [`API_HOST`].
+    pub api_host: &'a str,
+    /// The group's token, or [`JOIN_TOKEN`]; the control plane has none.
+    pub token: &'a str,
+}
+
+impl JoinParams<'static> {
+    /// Terraform fills both in.
+    pub const PLACEHOLDERS: Self = Self { api_host: API_HOST, token: JOIN_TOKEN };
+}
+
+/// The user data of a group's hosts. `facts` are what their image is.
 ///
-/// Makes the authority and the group's token where they are not there yet. Refuses what the target does not take.
+/// Makes the cluster's authority where it is not there yet. Refuses what the target does not take.
 pub fn render(
     cluster: &Cluster,
     artifacts: &Obtained,
     facts: &Facts,
     group: &Group,
-    api_host: &str,
+    join: JoinParams<'_>,
 ) -> Result<Zeroizing<String>> {
-    let pass = Pass::ensure(cluster, group)?;
-    render_with(cluster, artifacts, facts, group, api_host, pass.as_ref())
+    let pki = Pki::new(&cluster.store);
+    cluster.store.create_dir("pki")?;
+    pki.ensure_authority(Authority::Cluster, &cluster.settings.name)?;
+    render_with(cluster, artifacts, facts, group, join, &pki.text("ca", "crt")?)
 }
 
-/// What lets the workers of a group in, and by what they know the API server.
-struct Pass {
-    authority: String,
-    token: Zeroizing<String>,
-}
+/// In the place of an authority that is not there yet.
+const NO_AUTHORITY: &str = "(made by provision: authority)";
 
-impl Pass {
-    /// None for the control plane, whose keys come over SSH.
-    fn ensure(cluster: &Cluster, group: &Group) -> Result<Option<Self>> {
-        if group.role != Role::Worker {
-            return Ok(None);
-        }
-        let pki = Pki::new(&cluster.store);
-        cluster.store.create_dir("pki")?;
-        pki.ensure_authority(Authority::Cluster, &cluster.settings.name)?;
-        let life = cluster.settings.user_data.token_lifetime;
-        let token = token::ensure_for_group(&cluster.store, &group.name, life)?;
-        Ok(Some(Self::of(pki.text("ca", "crt")?, &token)))
-    }
-
-    /// Only what is there already; of workers.
-    fn find(store: &Store, group: &Group) -> Result<Option<Self>> {
-        if group.role != Role::Worker {
-            return Ok(None);
-        }
-        let known = store.read("pki/ca.crt")?.zip(token::find_for_group(store, &group.name)?);
-        Ok(known.map(|(authority, token)| Self::of(String::from_utf8_lossy(&authority).into_owned(), &token)))
-    }
-
-    fn of(authority: String, token: &GroupToken) -> Self {
-        Self { authority, token: Zeroizing::new(token.text().to_owned()) }
-    }
-
-    /// In the place of what is not there yet.
-    fn blank(group: &Group) -> Option<Self> {
-        let token = || Zeroizing::new("(made by provision: token)".to_owned());
-        (group.role == Role::Worker)
-            .then(|| Self { authority: "(made by provision: authority)".into(), token: token() })
-    }
+/// The authority by which workers know the API server, if it is there.
+fn find_authority(store: &Store) -> Result<Option<String>> {
+    Ok(store.read("pki/ca.crt")?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 fn render_with(
@@ -118,13 +107,13 @@ fn render_with(
     artifacts: &Obtained,
     facts: &Facts,
     group: &Group,
-    api_host: &str,
-    pass: Option<&Pass>,
+    join: JoinParams<'_>,
+    authority: &str,
 ) -> Result<Zeroizing<String>> {
     let settings = &cluster.settings.user_data;
-    let boot = boot_of(cluster, artifacts, facts, group, pass)?;
+    let boot = boot_of(cluster, artifacts, facts, group, authority)?;
     let guest = Guest {
-        pieces: pieces(cluster, &boot, api_host)?,
+        pieces: pieces(cluster, &boot, join)?,
         login: Login { user: cluster.settings.access.user.clone(), keys: cluster.authorized_keys()? },
         parts: parts(cluster, group)?,
     };
@@ -138,8 +127,9 @@ fn render_with(
 }
 
 /// The files of the host, and the unit.
-fn pieces(cluster: &Cluster, boot: &Boot, api_host: &str) -> Result<Vec<Piece>> {
+fn pieces(cluster: &Cluster, boot: &Boot, join: JoinParams<'_>) -> Result<Vec<Piece>> {
     let url = blob_url(&boot.artifacts_url, cluster.version());
+    let joins = boot.bootstrap_kubeconfig.is_some();
     let boot = Zeroizing::new(serde_json::to_vec(boot).context("what user data leaves on a host is no JSON")?);
     let context = minijinja::context! {
         boot_file => boot::FILE,
@@ -148,46 +138,58 @@ fn pieces(cluster: &Cluster, boot: &Boot, api_host: &str) -> Result<Vec<Piece>> 
         turnup => boot::TURNUP,
         place => shell_words::quote(boot::TURNUP),
         sha256 => cluster.version(),
+        size => cluster.size(),
         url => shell_words::quote(&url),
     };
     let script = |name: &str| -> Result<Zeroizing<Vec<u8>>> {
         let text = template::render(&cluster.source, &format!("templates/bootstrap/{name}"), &context)?;
         Ok(Zeroizing::new(text.into_bytes()))
     };
-    Ok(vec![
+    let line = |text: &str| Zeroizing::new(format!("{text}\n").into_bytes());
+    let mut pieces = vec![
         Piece::packed("the complete configuration", boot::FILE, 0o600, boot),
-        Piece::plain(
-            "the host of the API",
-            boot::API_FILE,
-            0o644,
-            Zeroizing::new(format!("{api_host}\n").into_bytes()),
-        ),
+        Piece::plain("the host of the API", boot::API_FILE, 0o644, line(join.api_host)),
         Piece::packed("the script that fetches turnup", boot::FETCH_FILE, 0o700, script("fetch-turnup.sh")?),
         Piece::packed("the script that installs packages", boot::PACKAGES_FILE, 0o700, script("install-packages.sh")?),
         Piece::unit("the unit", boot::UNIT, script(boot::UNIT)?),
-    ])
+    ];
+    if joins {
+        pieces.push(Piece::plain("the join token", boot::TOKEN_FILE, 0o600, line(join.token)));
+    }
+    Ok(pieces)
 }
 
-fn boot_of(cluster: &Cluster, artifacts: &Obtained, facts: &Facts, group: &Group, pass: Option<&Pass>) -> Result<Boot> {
+/// The file of the host, with marks; `authority` is in PEM.
+fn boot_of(cluster: &Cluster, artifacts: &Obtained, facts: &Facts, group: &Group, authority: &str) -> Result<Boot> {
     let marked = marked(facts);
     let seat = Seat::of_group(group);
     let assets = Assets::find(cluster, &seat)?;
-    // What the approver refuses is known when the control plane is made: its unit is not in here, its program is.
-    let approver = (group.role == Role::ControlPlane).then(Vec::new);
-    let outfit =
-        Outfit { cluster, artifacts, seat, facts: &marked, has_workers: true, api_here: None, assets, approver };
-    let (complete, bootstrap_kubeconfig) = match pass {
-        None => (outfit.machine()?, None),
-        Some(pass) => {
-            let server = format!("https://{API_HOST}:{}", cluster.settings.api_port);
-            let identity = Identity::Token(&pass.token);
-            let text = kubeconfig::render(&cluster.settings.name, &server, &pass.authority, "bootstrap", &identity);
-            (outfit.worker(&pass.authority)?, Some(Zeroizing::new(text)))
-        }
+    // What the CSR approver denies is known when the control plane is made: its unit is not in
+    // here, its program is.
+    let approver = (group.role == Role::ControlPlane).then(Policy::default);
+    let outfit = Outfit {
+        cluster,
+        artifacts,
+        seat,
+        facts: &marked,
+        has_workers: true,
+        api_here: None,
+        assets,
+        neighbors: Neighbors::default(),
+        approver,
+    };
+    let (complete, bootstrap_kubeconfig) = if group.role == Role::Worker {
+        let server = format!("https://{API_HOST}:{}", cluster.settings.api_port);
+        let identity = Identity::Token(JOIN_TOKEN);
+        let text = kubeconfig::render(&cluster.settings.name, &server, authority, "bootstrap", &identity);
+        (outfit.worker(authority)?, Some(text))
+    } else {
+        (outfit.machine()?, None)
     };
     Ok(Boot {
         schema: Boot::SCHEMA.into(),
         group: group.name.clone(),
+        name_prefix: group.name_prefix.clone(),
         expects: Expected::from(facts),
         artifacts_url: cluster.settings.user_data.artifacts_url.trim_end_matches('/').to_owned(),
         complete,
@@ -224,7 +226,7 @@ fn own_part(cluster: &Cluster, file: &str) -> Result<(Part, Vec<u8>)> {
 }
 
 fn read_file(setting: &str, path: &Path) -> Result<Vec<u8>> {
-    fs_err::read(path).map_err(|error| {
+    input::read(path, input::DOCUMENT).map_err(|error| {
         Error::config(format!("{setting}: {} cannot be read", path.display())).source(error).hint("turnup config check")
     })
 }
@@ -258,12 +260,13 @@ fn require_kind(part: &Part, bytes: &[u8], form: Form) -> Result<()> {
 
 /// How much each cloud takes, before it encodes it: aws "16 KB, in raw form", azure 64 KB, gce 256 KB for one value of the metadata.
 const LIMITS: [(&str, usize); 3] = [("aws", 16 << 10), ("azure", (64 << 10) - 1), ("gce", 256 << 10)];
-/// The longest DNS name: what may come in the place of [`API_HOST`].
-const LONGEST_HOST: usize = 253;
+/// The longest DNS name, and the length of a token: what may come in the place of [`API_HOST`] and
+/// [`JOIN_TOKEN`].
+const LONGEST_PARAMS: usize = 253 + 23;
 
 fn require_size(target: &str, group: &Group, guest: &Guest, size: usize) -> Result<()> {
     let Some((_, limit)) = LIMITS.iter().find(|(name, _)| *name == target) else { return Ok(()) };
-    if size + LONGEST_HOST <= *limit {
+    if size + LONGEST_PARAMS <= *limit {
         return Ok(());
     }
     let message = format!("the user data of the group {} has {size} bytes, and {target} takes {limit}", group.name);

@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::phase::Cx;
 
-use super::{Pass, boot_of, groups, image_facts};
+use super::{NO_AUTHORITY, boot_of, groups, image_facts};
 
 /// An error that names the files which are not there.
 pub(super) fn require_all(cluster: &Cluster, artifacts: &Obtained, cx: &Cx) -> Result<()> {
@@ -49,7 +49,7 @@ pub(super) fn require_all(cluster: &Cluster, artifacts: &Obtained, cx: &Cx) -> R
 fn find_wanted(cluster: &Cluster, artifacts: &Obtained) -> Result<BTreeMap<String, String>> {
     let mut wanted = BTreeMap::from([(cluster.version().to_owned(), "turnup".to_owned())]);
     for group in groups(cluster)? {
-        let complete = boot_of(cluster, artifacts, &image_facts(), &group, Pass::blank(&group).as_ref())?.complete;
+        let complete = boot_of(cluster, artifacts, &image_facts(), &group, NO_AUTHORITY)?.complete;
         wanted.extend(complete.artifacts().map(|sha256| (sha256.to_owned(), complete.name_of(sha256).to_owned())));
     }
     Ok(wanted)

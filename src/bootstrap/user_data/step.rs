@@ -1,24 +1,33 @@
 //! The step `user-data` of the provision phase: what hosts are told at their first boot is a file before Terraform hands it to a cloud.
 //!
-//! The file holds what the cluster has one of for ever, its authority and the groups' tokens, which this step makes where they are
-//! missing. Where the API server will be is left open in it. It asks no host and no cloud; whether the place that hosts fetch from has what they
-//! are told to fetch, it looks at before Terraform makes one that would wait for it in vain.
+//! Where the API server will be and the group's join token are left open in it, so that another
+//! token is another launch template and no other machine. The token lies beside it. This step makes
+//! the cluster's authority where it is missing, and the next token when the current one has less
+//! than a third of its life left; the API of a cluster that runs knows it before any machine has
+//! it. It asks no host and no cloud; whether the place that hosts fetch from has what they are told
+//! to fetch, it checks before Terraform makes a host that would wait for it.
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-use crate::artifacts::{Lock, Obtained};
-use crate::change;
-use crate::cluster::Cluster;
+use crate::artifacts::{Cache, Lock, Obtained};
+use crate::change::{self, Change, Preview, Verb};
+use crate::cluster::{Cluster, find_document};
+use crate::document::Found;
 use crate::error::Result;
 use crate::phase::{Action, Cx, Inputs, Phase, Proof};
 use crate::provision::{self, Orders, Role};
 use crate::state::Store;
 
+use super::super::api::KUBECONFIG;
+use super::super::credentials::write_kubeconfig;
+use super::super::group_tokens::{self, GroupTokens};
 use super::super::membership;
 use super::super::outfit::Group;
-use super::{API_HOST, Pass, groups, image_facts, render, render_with, source};
+use super::super::steps::kubectl;
+use super::{JoinParams, NO_AUTHORITY, find_authority, groups, image_facts, render, render_with, source};
 
 /// The provision phase with nothing ordered beside the configuration.
 pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -32,20 +41,28 @@ pub fn ordered_provision_phase(cluster: &Arc<Cluster>, orders: &Orders) -> Resul
     Ok(if is_cloud { phase.with("user-data", UserData(Arc::clone(cluster))) } else { phase })
 }
 
+/// In the place of a token that is not there yet.
+const NO_TOKEN: &str = "(made by provision: token)";
+
 /// The files in an imagined directory; what is known of the authority and the tokens is taken over. Whether something else stands in for
 /// any of these, which nobody sees: it is packed.
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<bool> {
     if cluster.settings.cloud.is_none() {
         return Ok(false);
     }
-    let mut has_blanks = false;
+    let authority = find_authority(real)?;
+    let mut has_blanks = authority.is_none();
     provision::forecast_key(cluster, real)?;
     for group in groups(cluster)? {
-        let known = Pass::find(real, &group)?;
-        has_blanks |= known.is_none() && group.role == Role::Worker;
-        let pass = known.or_else(|| Pass::blank(&group));
-        let text = render_with(cluster, &pinned(cluster)?, &image_facts(), &group, API_HOST, pass.as_ref())?;
+        let known = authority.as_deref().unwrap_or(NO_AUTHORITY);
+        let text = render_with(cluster, &pinned(cluster)?, &image_facts(), &group, JoinParams::PLACEHOLDERS, known)?;
         cluster.store.write_file(file_of(cluster, &group), text.as_bytes(), 0o600)?;
+        if group.role == Role::Worker {
+            let tokens = group_tokens::find(real, &group.name)?;
+            has_blanks |= tokens.is_none();
+            let token = tokens.as_ref().map_or(NO_TOKEN, GroupTokens::current);
+            cluster.store.write_file(provision::token_file(&group.name), token.as_bytes(), 0o600)?;
+        }
     }
     Ok(has_blanks)
 }
@@ -54,28 +71,66 @@ fn file_of(cluster: &Cluster, group: &Group) -> String {
     cluster.settings.user_data.form.file_of(&group.name)
 }
 
-/// What the lock file pins; nothing needs to be here for hosts to fetch it.
+/// What hosts are told to fetch: of what the lock file accepts what was obtained before, is in the cache, or would be built. Nothing
+/// needs to be here for that.
 fn pinned(cluster: &Cluster) -> Result<Obtained> {
     let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-    Ok(Obtained::pinned(&selection))
+    let known = match find_document::<Obtained>(&cluster.store, Obtained::FILE)? {
+        Found::There(known) => Some(known),
+        _ => None,
+    };
+    let cache = Cache::locate().ok();
+    Ok(Obtained::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref()))
 }
 
 /// With nothing in it that only a run makes.
 fn render_blank(cluster: &Cluster, group: &Group) -> Result<Zeroizing<String>> {
-    render_with(cluster, &pinned(cluster)?, &image_facts(), group, API_HOST, Pass::blank(group).as_ref())
+    let (artifacts, facts) = (pinned(cluster)?, image_facts());
+    render_with(cluster, &artifacts, &facts, group, JoinParams::PLACEHOLDERS, NO_AUTHORITY)
 }
 
 /// With what is there; none where something is missing that only a run makes.
 fn render_known(cluster: &Cluster, group: &Group) -> Result<Option<Zeroizing<String>>> {
-    let pass = Pass::find(&cluster.store, group)?;
     let is_unknown = cluster.authorized_keys()?.iter().any(|key| change::is_unknown(key));
-    if is_unknown || pass.is_none() && group.role == Role::Worker {
-        return Ok(None);
-    }
-    render_with(cluster, &pinned(cluster)?, &image_facts(), group, API_HOST, pass.as_ref()).map(Some)
+    let Some(authority) = find_authority(&cluster.store)?.filter(|_| !is_unknown) else { return Ok(None) };
+    let (artifacts, facts) = (pinned(cluster)?, image_facts());
+    render_with(cluster, &artifacts, &facts, group, JoinParams::PLACEHOLDERS, &authority).map(Some)
+}
+
+/// The tokens of a group of workers; none where the next one is due, or there is none at all.
+fn find_fresh(cluster: &Cluster, group: &Group) -> Result<Option<GroupTokens>> {
+    let life = cluster.settings.user_data.token_lifetime;
+    let tokens = group_tokens::find(&cluster.store, &group.name)?;
+    Ok(tokens.filter(|tokens| !tokens.is_due(life, Timestamp::now()) && tokens.name_prefix() == group.name_prefix))
+}
+
+/// Makes the API know these tokens, where there is one already: a machine that has a token joins at
+/// once.
+fn publish(cluster: &Cluster, group: &Group, tokens: &GroupTokens) -> Result<()> {
+    let is_up = cluster.store.read(KUBECONFIG)?.is_some() && cluster.store.read(Obtained::FILE)?.is_some();
+    let Some(handoff) = cluster.find_handoff()?.filter(|_| is_up) else { return Ok(()) };
+    // The one that is there may have ended.
+    write_kubeconfig(cluster, &handoff)?;
+    group_tokens::register(&kubectl(cluster)?, &group.name, Some(tokens))
 }
 
 struct UserData(Arc<Cluster>);
+
+impl UserData {
+    /// Writes the token that new hosts of the group are given to where Terraform's variables take
+    /// it from.
+    fn ensure_token(&self, group: &Group, cx: &Cx) -> Result<()> {
+        let (cluster, life) = (&self.0, self.0.settings.user_data.token_lifetime);
+        let names = (group.name.as_str(), group.name_prefix.as_str());
+        let publish = |tokens: &GroupTokens| publish(cluster, group, tokens);
+        let (tokens, failure) = group_tokens::ensure(&cluster.store, names, life, publish)?;
+        if let Some(error) = failure {
+            let why = error.message();
+            cx.progress(format!("{}: the API cannot be told of the next join token: {why}", group.name));
+        }
+        cluster.store.write_file(provision::token_file(&group.name), tokens.current().as_bytes(), 0o600)
+    }
+}
 
 impl Action for UserData {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
@@ -97,26 +152,58 @@ impl Action for UserData {
             if expected.is_none() || self.0.store.read(&file)?.as_deref() != expected.as_deref().map(String::as_bytes) {
                 return Ok(Proof::Gone(format!("{file} is missing, or was changed")));
             }
+            if group.role != Role::Worker {
+                continue;
+            }
+            let Some(tokens) = find_fresh(&self.0, &group)? else {
+                return Ok(Proof::Gone(format!("the next join token of the group {} is due", group.name)));
+            };
+            if self.0.store.read(provision::token_file(&group.name))?.as_deref() != Some(tokens.current().as_bytes()) {
+                return Ok(Proof::Gone(format!("{} is missing, or was changed", provision::token_file(&group.name))));
+            }
         }
         Ok(Proof::Holds)
+    }
+
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        let mut changes = Vec::new();
+        for group in groups(&self.0)?.into_iter().filter(|group| group.role == Role::Worker) {
+            if find_fresh(&self.0, &group)?.is_some() {
+                continue;
+            }
+            let known = group_tokens::find(&self.0.store, &group.name)?.and_then(|tokens| tokens.summary());
+            let verb = if known.is_some() { Verb::Replace } else { Verb::Create };
+            let until = known.map(|known| known.expires.strftime("%Y-%m-%d").to_string());
+            let line = |until: String| format!("machines stay, and hosts with the old one may join until {until}");
+            changes
+                .push(Change::new(verb, "join token", &group.name).with_lines(until.into_iter().map(line).collect()));
+        }
+        Ok(changes.into())
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let cluster = &self.0;
         let artifacts = pinned(cluster)?;
         for group in groups(cluster)? {
-            let text = render(cluster, &artifacts, &image_facts(), &group, API_HOST)?;
+            let text = render(cluster, &artifacts, &image_facts(), &group, JoinParams::PLACEHOLDERS)?;
             cluster.store.write_file(file_of(cluster, &group), text.as_bytes(), 0o600)?;
+            if group.role == Role::Worker {
+                self.ensure_token(&group, cx)?;
+            }
             cx.progress(format!("{}: {} bytes", group.name, text.len()));
         }
         source::require_all(cluster, &artifacts, cx)
     }
 
     fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+        let mark = || change::known_after("provision/user-data");
         for group in groups(&self.0)? {
-            let mark = || Zeroizing::new(change::known_after("provision/user-data"));
-            let text = render_known(&self.0, &group)?.unwrap_or_else(mark);
+            let text = render_known(&self.0, &group)?.unwrap_or_else(|| Zeroizing::new(mark()));
             self.0.store.write_file(file_of(&self.0, &group), text.as_bytes(), 0o600)?;
+            if group.role == Role::Worker {
+                let token = find_fresh(&self.0, &group)?.map_or_else(mark, |tokens| tokens.current().to_owned());
+                self.0.store.write_file(provision::token_file(&group.name), Zeroizing::new(token).as_bytes(), 0o600)?;
+            }
         }
         Ok(true)
     }

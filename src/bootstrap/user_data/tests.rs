@@ -4,14 +4,16 @@
 #![expect(clippy::case_sensitive_file_extension_comparisons, reason = "the endings are our own")]
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::Value;
+use sha2::Digest as _;
 
+use super::super::group_tokens;
 use super::*;
 use crate::artifacts::Lock;
 use crate::cluster::SSH_KEY;
@@ -23,7 +25,8 @@ fn group(name: &str, role: Role) -> Group {
     let labels = BTreeMap::from([("disk".to_owned(), "fast".to_owned()), ("team".to_owned(), "a".to_owned())]);
     let kube_reserved = BTreeMap::from([("memory".to_owned(), "300Mi".to_owned())]);
     let taints = vec!["gpu=yes:NoSchedule".into()];
-    Group { name: name.into(), role, labels, taints, max_pods: Some(50), kube_reserved }
+    let name_prefix = if role == Role::Worker { format!("{name}-") } else { String::new() };
+    Group { name: name.into(), role, name_prefix, labels, taints, max_pods: Some(50), kube_reserved }
 }
 
 /// A cluster of a cloud with this form, in a directory of its own.
@@ -51,8 +54,9 @@ fn add_part(cluster: &mut Cluster, name: &str, kind: PartKind, text: &str) {
 }
 
 fn render_for(cluster: &Cluster, group: &Group) -> Result<String> {
-    let artifacts = Obtained::pinned(&Lock::embedded().unwrap().select("1.36.3").unwrap());
-    render(cluster, &artifacts, &image_facts(), group, API_HOST).map(|text| text.to_string())
+    let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+    let artifacts = Obtained::expected(&selection, &cluster.settings.sources, None, None);
+    render(cluster, &artifacts, &image_facts(), group, JoinParams::PLACEHOLDERS).map(|text| text.to_string())
 }
 
 fn unpack(text: &str) -> String {
@@ -132,14 +136,10 @@ fn readable(cluster: &Cluster, form: Form, group: &Group) -> String {
         };
         shown += &format!("\n--- {path}\n{content}");
     }
-    if let Some(tokens) = token::find_for_group(&cluster.store, &group.name).unwrap() {
-        shown = shown.replace(tokens.text(), "TOKEN");
-        let authority = Pki::new(&cluster.store).text("ca", "crt").unwrap();
-        shown = shown
-            .replace(&STANDARD.encode(&authority), "AUTHORITY")
-            .replace(&authority.replace('\n', "\\n"), "AUTHORITY");
-    }
-    shown.replace(cluster.version(), "VERSION")
+    let authority = Pki::new(&cluster.store).text("ca", "crt").unwrap();
+    let shown = shown.replace(&STANDARD.encode(&authority), "AUTHORITY");
+    let shown = shown.replace(&authority.replace('\n', "\\n"), "AUTHORITY");
+    shown.replace(cluster.version(), "VERSION").replace(&format!("size={}\n", cluster.size()), "size=SIZE\n")
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn secrets(cluster: &Cluster) -> Vec<(String, String)> {
             found.push((name, STANDARD.encode(&text)[..40].to_owned()));
         } else if name.starts_with("token-") {
             let value: Value = serde_json::from_str(&text).unwrap();
-            let (_, secret) = value["token"].as_str().unwrap().split_once('.').unwrap();
+            let (_, secret) = value["tokens"][0]["token"].as_str().unwrap().split_once('.').unwrap();
             found.push((name, secret.to_owned()));
         }
     }
@@ -175,7 +175,7 @@ fn secrets(cluster: &Cluster) -> Vec<(String, String)> {
 }
 
 #[test]
-fn no_user_data_has_a_secret_but_a_workers_own_token() {
+fn no_user_data_has_a_secret_but_a_workers_own_token_where_it_is_filled_in() {
     for form in [Form::CloudInit, Form::Ignition] {
         let dir = tempfile::tempdir().unwrap();
         let cluster = cluster(dir.path(), form);
@@ -187,17 +187,32 @@ fn no_user_data_has_a_secret_but_a_workers_own_token() {
         pki.ensure_service_account_key().unwrap();
         pki.ensure_encryption_key().unwrap();
         let groups = [group("pool", Role::Worker), group("other", Role::Worker), group("masters", Role::ControlPlane)];
-        let documents: Vec<String> = groups.iter().map(|group| render_for(&cluster, group).unwrap()).collect();
+        let token = |group: &Group| {
+            let names = (group.name.as_str(), group.name_prefix.as_str());
+            let life = cluster.settings.user_data.token_lifetime;
+            group_tokens::ensure(&cluster.store, names, life, |_| Ok(())).unwrap().0.current().to_owned()
+        };
+        let tokens = [token(&groups[0]), token(&groups[1]), String::new()];
         let secrets = secrets(&cluster);
         assert!(secrets.len() >= 12, "five keys in two spellings and two tokens: {}", secrets.len());
-        for (group, document) in groups.iter().zip(&documents) {
-            let mut all = document.clone() + &files_of(form, document).into_values().collect::<String>();
-            all += &all.replace("\\n", "\n");
-            for (name, secret) in &secrets {
-                let is_its_own = *name == format!("token-{}.json", group.name);
-                assert_eq!(all.contains(secret), is_its_own, "{name} in the user data of {}", group.name);
+        for (group, token) in groups.iter().zip(&tokens) {
+            for (is_filled, token) in [(false, JOIN_TOKEN), (true, token)] {
+                let artifacts = Obtained::expected(
+                    &Lock::embedded().unwrap().select("1.36.3").unwrap(),
+                    &cluster.settings.sources,
+                    None,
+                    None,
+                );
+                let join = JoinParams { api_host: API_HOST, token };
+                let document = render(&cluster, &artifacts, &image_facts(), group, join).unwrap();
+                let mut all = document.to_string() + &files_of(form, &document).into_values().collect::<String>();
+                all += &all.replace("\\n", "\n");
+                for (name, secret) in &secrets {
+                    let is_its_own = is_filled && *name == format!("token-{}.json", group.name);
+                    assert_eq!(all.contains(secret), is_its_own, "{name} in the user data of {}", group.name);
+                }
+                assert!(!all.contains("PRIVATE KEY"), "{}", group.name);
             }
-            assert!(!all.contains("PRIVATE KEY"), "{}", group.name);
         }
     }
 }
@@ -271,7 +286,7 @@ fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
     cluster.settings.user_data.parts.clear();
     cluster.settings.target = "aws".into();
     let size = render_for(&cluster, &workers).unwrap().len();
-    assert!(size < 10_500, "{size} bytes with no parts leave no room for those of people");
+    assert!(size < 12_500, "{size} bytes with no parts leave no room for those of people");
 }
 
 proptest! {
@@ -306,4 +321,79 @@ proptest! {
             }
         }
     }
+}
+
+/// A server that answers every request with these bytes, once or without end.
+fn serve(bytes: &'static [u8], endless: bool) -> String {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}/turnup", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 4096];
+            drop(stream.read(&mut head));
+            let length = if endless { String::new() } else { format!("Content-Length: {}\r\n", bytes.len()) };
+            write!(stream, "HTTP/1.1 200 OK\r\n{length}Connection: close\r\n\r\n").unwrap();
+            while stream.write_all(bytes).is_ok() && endless {}
+        }
+    });
+    url
+}
+
+/// A directory with links to these programs alone; none where one of them is not here.
+fn programs(dir: &Path, names: &[&str]) -> Option<()> {
+    fs_err::create_dir(dir).unwrap();
+    for name in names {
+        // A user's own wrappers of these programs need more than the program.
+        let program = which::which_in(name, Some("/usr/bin:/bin"), "/").ok()?;
+        std::os::unix::fs::symlink(program, dir.join(name)).unwrap();
+    }
+    Some(())
+}
+
+#[test]
+fn a_host_gets_turnup_by_whatever_it_has_and_no_server_fills_its_disk() {
+    const TURNUP: &[u8] = b"these are the bytes of turnup, and there are not many of them\n";
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = cluster(dir.path(), Form::Ignition);
+    let text = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
+    let script = files_of(Form::Ignition, &text).remove(boot::FETCH_FILE).unwrap();
+    let line = |name: &str| script.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    let sha256 = hex::encode(sha2::Sha256::digest(TURNUP));
+    let mut tried = 0;
+    for tool in ["curl", "wget", "python3"] {
+        let bin = dir.path().join(tool);
+        let plain = ["sh", "sha256sum", "dirname", "mkdir", "wc", "rm", "chmod", "sync", "mv"];
+        if programs(&bin, &[&plain[..], &[tool]].concat()).is_none() {
+            continue;
+        }
+        tried += 1;
+        for (url, good) in [(serve(TURNUP, true), false), (serve(TURNUP, false), true)] {
+            let place = dir.path().join(format!("{tool}-{good}/turnup"));
+            let script = script
+                .replace(&line("place="), &format!("place={}", place.display()))
+                .replace(&line("sha256="), &format!("sha256={sha256}"))
+                .replace(&line("size="), &format!("size={}", TURNUP.len()))
+                .replace(&line("url="), &format!("url={url}"));
+            let file = dir.path().join(format!("{tool}-{good}.sh"));
+            fs_err::write(&file, script).unwrap();
+            let run = crate::exec::Run::new(bin.join("sh")).arg(&file).dir(dir.path()).env("PATH", &bin);
+            let ended = run.timeout(Duration::from_mins(2)).output();
+            let left = || {
+                fs_err::read_dir(place.parent().unwrap())
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path())
+                    .collect::<Vec<_>>()
+            };
+            if good {
+                assert!(ended.is_ok(), "{tool}: {:?}", ended.map_err(Error::from));
+                assert_eq!(fs_err::read(&place).unwrap(), TURNUP, "{tool}");
+            } else {
+                let error = Error::from(ended.unwrap_err()).render();
+                assert!(error.contains("sends more than the 62 bytes that turnup has"), "{tool}: {error}");
+                assert_eq!(left(), [""; 0].map(std::path::PathBuf::from), "{tool}");
+            }
+        }
+    }
+    assert!(tried > 0, "neither curl nor wget nor python3 is here");
 }

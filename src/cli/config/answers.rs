@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Desk;
 use crate::config::{Change, Fate, Profile, Schema, Settings, import_anywhere};
 use crate::error::{Class, Context as _, Error, Result};
+use crate::input;
 
 pub(super) fn write_defaults(desk: &Desk<'_>, force: bool) -> Result<()> {
     let settings = Settings::defaults(&desk.source)?;
@@ -71,7 +72,7 @@ pub(super) fn set(desk: &Desk<'_>, assignments: &[(String, String)]) -> Result<(
 fn read_secret(name: &str, value: &str) -> Result<String> {
     let text = match value.strip_prefix('@') {
         Some("-") => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
-        Some(file) => fs_err::read_to_string(file)?,
+        Some(file) => input::read_text(Path::new(file), input::KEYS)?,
         None if value.is_empty() => String::new(),
         None => {
             let error = Error::usage(format!("{name} is a secret: everybody on this machine can read a command line"));
@@ -169,7 +170,8 @@ pub(super) fn migrate(desk: &Desk<'_>) -> Result<()> {
 pub(super) fn import(desk: &Desk<'_>, file: &Path, force: bool) -> Result<()> {
     let command = format!("config import {}", shell_words::quote(&file.display().to_string()));
     refuse_existing(desk, force, &command)?;
-    let bytes = fs_err::read(file).context_class(Class::Config, format!("cannot read {}", file.display()))?;
+    let bytes =
+        input::read(file, input::DOCUMENT).context_class(Class::Config, format!("cannot read {}", file.display()))?;
     let mut imported = import_anywhere(&String::from_utf8_lossy(&bytes), &Schema::load(&desk.source)?)
         .map_err(|why| Error::config(format!("{}: {why}", file.display())))?;
     let lost = imported.fates.iter().filter(|(_, fate)| !matches!(fate, Fate::Kept { .. })).count();

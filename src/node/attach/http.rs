@@ -8,6 +8,8 @@ use zeroize::Zeroizing;
 
 use crate::error::{Class, Context as _, Error, Result};
 
+/// The longest answer that is read, in bytes: what these APIs say of one machine and its volumes has some kilobytes.
+const LONGEST: u64 = 1 << 20;
 /// Long enough for an API on a bad day; whoever waits asks again.
 const ANSWER: Duration = Duration::from_secs(30);
 
@@ -116,7 +118,12 @@ fn send(agent: &ureq::Agent, method: &str, url: &str, headers: Headers<'_>, body
     };
     let unreachable = |error: ureq::Error| Error::transient(format!("{} does not answer", host_of(url))).source(error);
     let mut response = response.map_err(unreachable)?;
-    let text = response.body_mut().read_to_string().map_err(unreachable)?;
+    let text = response.body_mut().with_config().limit(LONGEST).read_to_string().map_err(|error| match error {
+        ureq::Error::BodyExceedsLimit(_) => {
+            Error::permanent(format!("{} answers with more than {LONGEST} bytes; the rest was not read", host_of(url)))
+        }
+        error => unreachable(error),
+    })?;
     Ok(Answer { status: response.status().as_u16(), text, url: url.to_owned() })
 }
 

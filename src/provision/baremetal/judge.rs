@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::probe::Seen;
+use crate::artifacts::{Advisories, describe_advisories};
 use crate::provision::handoff::{Host, Role};
 
 /// kube-proxy's mode nftables asks for it.
@@ -29,6 +30,14 @@ pub(super) struct Demands<'a> {
     /// The architecture of this turnup, which is copied to the hosts.
     pub(super) arch: &'a str,
     pub(super) kube_proxy: bool,
+    /// The pods' network, in CIDR form.
+    pub(super) pods: &'a str,
+    /// Whether pods of different hosts speak through VXLAN.
+    pub(super) has_vxlan: bool,
+    /// The version of runc that nodes get.
+    pub(super) runc: &'a str,
+    /// Versions of the host's own programs that have known holes.
+    pub(super) advisories: &'a Advisories,
 }
 
 /// What was found, in sentences; each with the host that it is about.
@@ -74,6 +83,7 @@ impl One<'_> {
         self.judge_room();
         self.judge_clock();
         self.judge_network();
+        self.note_runtimes();
     }
 
     fn fault(&mut self, text: impl Into<String>) {
@@ -158,12 +168,50 @@ impl One<'_> {
         }
     }
 
+    /// Runtimes of the host's own: nodes use none of them. What turnup does about each, and what is known to be wrong with it.
+    fn note_runtimes(&mut self) {
+        let (seen, demands) = (self.seen, self.demands);
+        for (program, own) in seen.own.iter().filter(|(program, _)| ["runc", "containerd"].contains(&program.as_str()))
+        {
+            let holes = demands.advisories.find(program, &own.version);
+            if holes.is_empty() {
+                continue;
+            }
+            let instead =
+                if program == "runc" { format!("the pinned runc {}", demands.runc) } else { "the pinned one".into() };
+            let holes = describe_advisories(&holes);
+            let (version, path) = (&own.version, &own.path);
+            self.notes.push(format!("its own {program} {version} ({path}) has {holes}; pods run under {instead}"));
+        }
+        let runs = |unit: &str| seen.runs.contains(unit);
+        // Once turnup has been here, containerd is turnup's.
+        if runs("containerd") && !seen.taken {
+            self.notes.push(
+                "containerd runs on it: turnup's takes its unit, its socket and /var/lib/containerd until turnup reset"
+                    .into(),
+            );
+        }
+        if runs("docker") {
+            self.notes.push(
+                "docker runs on it: its FORWARD policy can drop the packets of pods, and it loses the containerd that it was \
+                 installed with; better: systemctl disable --now docker.socket docker.service"
+                    .into(),
+            );
+        }
+        if runs("crio") {
+            self.notes.push("cri-o runs on it and is not used; better: systemctl disable --now crio".into());
+        }
+    }
+
     fn judge_network(&mut self) {
         let address = self.host.address.to_string();
         if !self.seen.addresses.is_empty() && !self.seen.addresses.contains_key(&address) {
             let own: Vec<&str> =
                 self.seen.addresses.keys().map(String::as_str).filter(|one| *one != "127.0.0.1").collect();
             self.fault(format!("no interface of it has the address {address}; it has {}", own.join(", ")));
+        }
+        for firewall in &self.seen.firewalls {
+            self.notes.push(self.describe_needs(firewall));
         }
         if self.seen.taken {
             return;
@@ -173,6 +221,23 @@ impl One<'_> {
                 self.fault(format!("port {port} is in use by {owner}, and the node needs it"));
             }
         }
+    }
+}
+
+impl One<'_> {
+    /// What a firewall of the host's own has to let through; turnup's own rules only close.
+    fn describe_needs(&self, firewall: &str) -> String {
+        let Demands { api_port, pods, has_vxlan, .. } = self.demands;
+        let mut ports = "TCP 10250".to_owned();
+        if self.host.role == Role::ControlPlane {
+            ports = format!("TCP {api_port}, 2379-2380 and 10250");
+        }
+        if *has_vxlan {
+            ports += ", UDP 8472";
+        }
+        format!(
+            "{firewall} is active, and turnup changes nothing in it: it must let in {ports} from the other hosts, node ports from clients, and let through all from and to the pods' network {pods}"
+        )
     }
 }
 

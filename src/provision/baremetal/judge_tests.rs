@@ -1,13 +1,16 @@
 //! Each finding by itself, and none for hosts that are as they should be.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::provision::baremetal::probe::Program;
 use crate::provision::handoff::SshAccess;
 
 fn host(index: u8) -> Host {
     let text = format!(
         r#"{{"name": "h{index}", "role": "{}", "address": "192.0.2.{index}", "instance": "i",
-            "ssh": {{"user": "root", "port": 22, "host_key": "ssh-ed25519 KEY{index}"}}}}"#,
+            "ssh": {{"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA{index:A>42}"}}}}"#,
         if index == 0 { "control-plane" } else { "worker" }
     );
     serde_json::from_str(&text).unwrap()
@@ -31,11 +34,28 @@ fn seen(index: u8) -> Seen {
         macs: BTreeMap::from([("eth0".into(), format!("52:54:00:00:00:{index:02}"))]),
         addresses: BTreeMap::from([(format!("192.0.2.{index}"), "eth0".into()), ("127.0.0.1".into(), "lo".into())]),
         lacks: Vec::new(),
+        firewalls: Vec::new(),
+        own: BTreeMap::new(),
+        runs: BTreeSet::new(),
         taken: false,
         listens: BTreeMap::from([(22, "sshd".to_owned())]),
         etcd_disk: false,
         whole: true,
     }
+}
+
+fn judge_all(pairs: &[(&Host, Seen)]) -> Findings {
+    let advisories = &Advisories::embedded().unwrap();
+    let demands = Demands {
+        api_port: 6443,
+        arch: "x86_64",
+        kube_proxy: true,
+        pods: "10.244.0.0/16",
+        has_vxlan: true,
+        runc: "1.5.2",
+        advisories,
+    };
+    judge(pairs, &demands)
 }
 
 /// What is found when the second of three hosts is changed like this.
@@ -44,7 +64,7 @@ fn findings(change: impl FnOnce(&mut Host, &mut Seen)) -> Findings {
     let mut all: Vec<Seen> = (0..3).map(seen).collect();
     change(&mut hosts[1], &mut all[1]);
     let pairs: Vec<(&Host, Seen)> = hosts.iter().zip(all).collect();
-    judge(&pairs, &Demands { api_port: 6443, arch: "x86_64", kube_proxy: true })
+    judge_all(&pairs)
 }
 
 #[test]
@@ -69,8 +89,8 @@ fn each_fault_is_found_and_nothing_besides() {
         (|_, seen| seen.systemd = Some(239), "its systemd is 239; 244 or newer"),
         (|_, seen| seen.cgroup = 0, "no cgroups are mounted"),
         (
-            |_, seen| seen.lacks = vec!["runc".into(), "ip".into(), "ss".into()],
-            "it lacks runc, ip, ss: install runc iproute2",
+            |_, seen| seen.lacks = vec!["conntrack".into(), "ip".into(), "ss".into()],
+            "it lacks conntrack, ip, ss: install conntrack iproute2",
         ),
         (|_, seen| seen.machine_id.clear(), "it has no machine-id"),
         (|_, seen| seen.disk_free_kib = Some(2 * GIB), "2.0 GiB are free on /var"),
@@ -85,7 +105,10 @@ fn each_fault_is_found_and_nothing_besides() {
             "no interface of it has the address 192.0.2.99; it has 192.0.2.1",
         ),
         (|_, seen| drop(seen.listens.insert(10250, "kubelet".into())), "port 10250 is in use by kubelet"),
-        (|host, _| host.ssh.host_key = "ssh-ed25519 KEY0".into(), "it has the SSH host key of h0"),
+        (
+            |host, _| host.ssh.host_key = format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA{:A>42}", 0),
+            "it has the SSH host key of h0",
+        ),
         (|_, seen| seen.machine_id = format!("{:032}", 0), "it has the machine-id of h0"),
         (|_, seen| seen.product_uuid = "0000-0".into(), "it has the product uuid of h0"),
         (|_, seen| drop(seen.macs.insert("eth0".into(), "52:54:00:00:00:00".into())), "it has the MAC address of h0"),
@@ -115,12 +138,47 @@ fn what_works_is_a_note() {
 }
 
 #[test]
+fn a_firewall_of_the_hosts_own_is_told_what_the_cluster_needs() {
+    let found = findings(|host, seen| {
+        host.role = Role::ControlPlane;
+        seen.firewalls = vec!["firewalld".into()];
+    });
+    let needs = "firewalld is active, and turnup changes nothing in it: it must let in TCP 6443, 2379-2380 and 10250, UDP 8472 from \
+                 the other hosts, node ports from clients, and let through all from and to the pods' network 10.244.0.0/16";
+    assert_eq!(found.notes, [("h1".to_owned(), needs.to_owned())]);
+    assert_eq!(found.faults, []);
+}
+
+#[test]
+fn runtimes_of_the_hosts_own_are_named_with_what_becomes_of_them() {
+    let own = |program: &str, version: &str| {
+        (program.to_owned(), Program { path: format!("/usr/bin/{program}"), version: version.to_owned() })
+    };
+    let old = |seen: &mut Seen| {
+        seen.own =
+            BTreeMap::from([own("runc", "1.1.5+ds1"), own("containerd", "1.6.20~ds1"), own("dockerd", "24.0.5")]);
+        seen.runs = ["containerd", "docker", "crio"].map(str::to_owned).into();
+    };
+    let found = findings(|_, seen| old(seen));
+    assert_eq!(found.faults, []);
+    let notes: Vec<&str> = found.notes.iter().map(|(_, note)| note.as_str()).collect();
+    insta::assert_snapshot!(notes.join("\n"));
+    let found = findings(|_, seen| {
+        old(seen);
+        seen.taken = true;
+    });
+    assert!(!found.notes.iter().any(|(_, note)| note.starts_with("containerd runs")), "{found:?}");
+    let found = findings(|_, seen| seen.own = BTreeMap::from([own("runc", "1.5.2"), own("containerd", "2.4.2")]));
+    assert_eq!(found, Findings::default(), "versions without known holes are not named");
+}
+
+#[test]
 fn two_clocks_that_are_near_ours_may_be_too_far_from_each_other() {
     let (hosts, mut all): (Vec<Host>, Vec<Seen>) = ((0..3).map(host).collect(), (0..3).map(seen).collect());
     all[0].clock = Some((1.4, 1.6));
     all[2].clock = Some((-1.6, -1.4));
     let pairs: Vec<(&Host, Seen)> = hosts.iter().zip(all).collect();
-    let found = judge(&pairs, &Demands { api_port: 6443, arch: "x86_64", kube_proxy: true });
+    let found = judge_all(&pairs);
     assert_eq!(found.faults.len(), 1, "{found:?}");
     assert!(
         found.faults[0].0 == "h0" && found.faults[0].1.starts_with("its clock is 2.8 s ahead of that of h2"),
@@ -145,7 +203,7 @@ fn containers_of_one_machine_share_its_number() {
         seen.product_uuid = "the machine's".into();
     }
     let pairs: Vec<(&Host, Seen)> = hosts.iter().zip(all).collect();
-    assert_eq!(judge(&pairs, &Demands { api_port: 6443, arch: "x86_64", kube_proxy: true }), Findings::default());
+    assert_eq!(judge_all(&pairs), Findings::default());
     let found = findings(|_, seen| seen.product_uuid = PLACEHOLDERS[0].into());
     assert_eq!(found, Findings::default(), "a placeholder is nobody's");
 }

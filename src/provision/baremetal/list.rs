@@ -70,7 +70,7 @@ impl List<'_> {
             groups: Vec::new(),
             volumes: Vec::new(),
         };
-        Handoff::parse("phase1.baremetal.hosts", &serde_json::to_string(&handoff).unwrap_or_default())
+        Handoff::from_value("phase1.baremetal.hosts", &serde_json::to_value(&handoff).unwrap_or_default())
     }
 
     fn host(&self, listed: &ListedHost, missing: &mut Missing) -> Result<Host> {

@@ -33,10 +33,13 @@ fn handoff(hosts: &[ListedHost], access: &Access, known: &[(&str, u16, &str)]) -
 const RICH: &str = r#"[
     {"name": "w1", "address": "192.0.2.21", "role": "worker", "ssh_user": "admin", "ssh_port": 2222, "ssh_jump": "m1",
      "zone": "rack-2", "labels": {"example.com/pool": "fast"}, "taints": ["gpu=yes:NoSchedule", "slow:NoExecute"]},
-    {"name": "w2", "address": "192.0.2.22", "role": "worker", "ssh_jump": "passer@door:2200", "host_key": "ssh-ed25519 W2W2"},
-    {"name": "m1", "address": "192.0.2.11", "role": "control-plane", "host_key": "ssh-ed25519 M1M1"}
+    {"name": "w2", "address": "192.0.2.22", "role": "worker", "ssh_jump": "passer@door:2200", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAW2W2AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+    {"name": "m1", "address": "192.0.2.11", "role": "control-plane", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAM1M1AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}
 ]"#;
-const KNOWN: [(&str, u16, &str); 2] = [("192.0.2.21", 2222, "ssh-ed25519 W1W1"), ("door", 2200, "ssh-rsa DOOR")];
+const KNOWN: [(&str, u16, &str); 2] = [
+    ("192.0.2.21", 2222, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAW1W1AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
+    ("door", 2200, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIADOORAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
+];
 
 #[test]
 fn every_field_reaches_the_handoff() {
@@ -56,8 +59,15 @@ fn a_key_made_anew_is_another_machine_and_nothing_else_is() {
 #[test]
 fn all_hosts_without_a_key_are_named_with_the_way_to_one() {
     let access = Access { known_hosts: Some("/srv/known".into()), ..access() };
-    let error =
-        handoff(&hosts(&RICH.replace(r#", "host_key": "ssh-ed25519 W2W2""#, "")), &access, &KNOWN[1..]).unwrap_err();
+    let error = handoff(
+        &hosts(&RICH.replace(
+            r#", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAW2W2AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA""#,
+            "",
+        )),
+        &access,
+        &KNOWN[1..],
+    )
+    .unwrap_err();
     insta::assert_snapshot!(error.render());
     let door = handoff(&hosts(RICH), &self::access(), &KNOWN[..1]).unwrap_err();
     insta::assert_snapshot!("a_jump_host_without_a_key", door.render());
@@ -67,10 +77,10 @@ fn all_hosts_without_a_key_are_named_with_the_way_to_one() {
 fn the_bastion_is_the_way_to_all_that_do_not_say_otherwise() {
     let bastion = Bastion { host: "door".into(), user: "turnup".into(), port: 22 };
     let access = Access { bastion: Some(bastion), ..access() };
-    let known = [("door", 22, "ssh-ed25519 DOOR")];
-    let list = r#"[{"name": "m1", "address": "192.0.2.11", "role": "control-plane", "host_key": "ssh-ed25519 M1M1", "ssh_jump": "none"},
-        {"name": "w1", "address": "192.0.2.21", "role": "worker", "host_key": "ssh-ed25519 W1W1"},
-        {"name": "w2", "address": "192.0.2.22", "role": "worker", "host_key": "ssh-ed25519 W2W2", "ssh_jump": "m1"}]"#;
+    let known = [("door", 22, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIADOORAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")];
+    let list = r#"[{"name": "m1", "address": "192.0.2.11", "role": "control-plane", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAM1M1AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "ssh_jump": "none"},
+        {"name": "w1", "address": "192.0.2.21", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAW1W1AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
+        {"name": "w2", "address": "192.0.2.22", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAW2W2AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "ssh_jump": "m1"}]"#;
     let handoff = handoff(&hosts(list), &access, &known).unwrap();
     let jump = |name: &str| {
         handoff
@@ -82,8 +92,14 @@ fn the_bastion_is_the_way_to_all_that_do_not_say_otherwise() {
             .map(|jump| format!("{}@{} {}", jump.user, jump.host, jump.host_key))
     };
     assert_eq!(jump("m1"), None);
-    assert_eq!(jump("w1").unwrap(), "turnup@door ssh-ed25519 DOOR");
-    assert_eq!(jump("w2").unwrap(), "root@192.0.2.11 ssh-ed25519 M1M1");
+    assert_eq!(
+        jump("w1").unwrap(),
+        "turnup@door ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIADOORAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    );
+    assert_eq!(
+        jump("w2").unwrap(),
+        "root@192.0.2.11 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAM1M1AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    );
     let behind = hosts(&list.replace(r#", "ssh_jump": "none""#, ""));
     let error = self::handoff(&behind, &access, &known).unwrap_err();
     assert!(error.message().contains("w2 is to be reached through m1, which is itself behind another host"), "{error}");

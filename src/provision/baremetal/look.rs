@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::artifacts::{Advisories, Lock};
 use crate::cluster::Cluster;
 use crate::crowd;
 use crate::error::{Class, Error, Result};
@@ -57,8 +58,16 @@ impl Action for Hosts {
         let seen: Vec<(&Host, Seen)> =
             seen.filter_map(|(host, answer)| Some((host, answer.as_ref().ok()?.clone()))).collect();
         let settings = &cluster.settings;
-        let demands =
-            Demands { api_port: settings.api_port, arch: std::env::consts::ARCH, kube_proxy: settings.kube_proxy };
+        let selection = Lock::load(&cluster.work_dir)?.select(&settings.kubernetes_version)?;
+        let demands = Demands {
+            api_port: settings.api_port,
+            arch: std::env::consts::ARCH,
+            kube_proxy: settings.kube_proxy,
+            pods: &settings.pod_cidr.to_string(),
+            has_vxlan: settings.flannel_backend == "vxlan",
+            runc: &selection.binary("runc")?.version,
+            advisories: &Advisories::embedded()?,
+        };
         let findings = judge(&seen, &demands);
         for (text, names) in group(&findings.notes) {
             cx.progress(format!("{}: {text}", names.join(", ")));

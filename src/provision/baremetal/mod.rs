@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use crate::change::{Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
+use crate::input;
 use crate::phase::{Action, Cx, Inputs, Manifest, Phase, Proof};
 
 use super::adopt;
@@ -46,7 +47,7 @@ pub(super) fn read(cluster: &Cluster) -> Result<Handoff> {
 fn read_file(cluster: &Cluster) -> Result<Handoff> {
     let settings = &cluster.settings;
     let path = cluster.work_dir.join(&settings.hosts_file);
-    let text = fs_err::read_to_string(&path).map_err(|error| {
+    let text = input::read_text(&path, input::DOCUMENT).map_err(|error| {
         let hint =
             "list the hosts in phase1.baremetal.hosts, or write them into this file; docs/baremetal.md shows both";
         Error::config(format!("{}: {error}", path.display())).hint(hint)

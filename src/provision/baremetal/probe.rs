@@ -1,6 +1,6 @@
 //! One look at a host before turnup touches it: a script that only reads, and what it said. Nothing here judges.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -20,11 +20,19 @@ echo "memory $(grep '^MemTotal:' /proc/meminfo)"
 [ "$(wc -l </proc/swaps)" -lt 2 ] || echo "swap yes"
 for dir in /sys/class/net/*; do echo "mac ${dir##*/} $(cat "$dir/address")"; done
 ip -o -4 addr show | sed 's/^/address /'
-for tool in runc iptables nft ip ss conntrack modprobe mount; do command -v $tool >/dev/null || echo "lacks $tool"; done
+for tool in iptables nft ip ss conntrack modprobe mount; do command -v $tool >/dev/null || echo "lacks $tool"; done
 if [ -n "$1" ]; then
   [ ! -b "$1" ] || echo "etcd-disk yes"
   for tool in blkid fsck.ext4 mkfs.ext4; do command -v $tool >/dev/null || echo "lacks $tool"; done
 fi
+[ "$(systemctl is-active firewalld 2>/dev/null)" != active ] || echo "firewall firewalld"
+if command -v ufw >/dev/null && ufw status 2>/dev/null | grep -q '^Status: active'; then echo "firewall ufw"; fi
+for tool in runc containerd dockerd crio; do
+  path=$(command -v $tool) && echo "own $tool $path $($tool --version 2>&1 | head -n 1)"
+done
+for unit in containerd docker crio; do
+  [ "$(systemctl is-active $unit.service 2>&1)" != active ] || echo "runs $unit"
+done
 [ ! -s /var/lib/turnup/inventory.jsonl ] || echo "taken yes"
 ss --no-header --listening --tcp --numeric --processes | sed 's/^/listens /'
 echo end
@@ -56,14 +64,28 @@ pub(super) struct Seen {
     pub(super) addresses: BTreeMap<String, String>,
     /// Programs that are not there.
     pub(super) lacks: Vec<String>,
+    /// Container runtimes of the host's own, by program.
+    pub(super) own: BTreeMap<String, Program>,
+    /// Those of them that run as a service: `containerd`, `docker`, `crio`.
+    pub(super) runs: BTreeSet<String>,
     /// Whether there is a disk where etcd is to have its own.
     pub(super) etcd_disk: bool,
     /// Whether turnup has worked on this host before.
     pub(super) taken: bool,
+    /// Firewalls of the host's own that are active.
+    pub(super) firewalls: Vec<String>,
     /// Ports that somebody listens on, and who.
     pub(super) listens: BTreeMap<u16, String>,
     /// Whether it said everything.
     pub(super) whole: bool,
+}
+
+/// A program of the host's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) path: String,
+    /// As it says itself: `1.1.5+ds1`; empty when it does not.
+    pub(super) version: String,
 }
 
 impl Seen {
@@ -101,8 +123,19 @@ impl Seen {
                 self.addresses.insert(address.to_owned(), word(1).to_owned());
             }
             "lacks" => self.lacks.push(rest.to_owned()),
+            "own" => {
+                let is_version = |word: &&&str| {
+                    word.trim_start_matches('v').starts_with(|letter: char| letter.is_ascii_digit())
+                        && word.contains('.')
+                };
+                let version = words.iter().skip(2).find(is_version).map_or("", |word| word.trim_end_matches(','));
+                let program = Program { path: word(1).to_owned(), version: version.trim_start_matches('v').to_owned() };
+                self.own.insert(word(0).to_owned(), program);
+            }
+            "runs" => drop(self.runs.insert(rest.to_owned())),
             "etcd-disk" => self.etcd_disk = true,
             "taken" => self.taken = true,
+            "firewall" => self.firewalls.push(rest.to_owned()),
             "listens" => {
                 let port = word(3).rsplit(':').next().and_then(|port| port.parse().ok());
                 let owner = rest.split_once("((\"").and_then(|(_, owner)| owner.split('"').next());
@@ -154,7 +187,9 @@ mod tests {
         mac eth0 52:54:00:AA:00:01\nmac lo 00:00:00:00:00:00\n\
         address 1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever\n\
         address 2: eth0    inet 192.0.2.11/24 brd 192.0.2.255 scope global eth0\\       valid_lft forever\n\
-        lacks conntrack\ntaken yes\n\
+        lacks conntrack\nfirewall ufw\ntaken yes\n\
+        own runc /usr/sbin/runc runc version 1.1.5+ds1\nown containerd /usr/bin/containerd containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20\n\
+        own dockerd /usr/bin/dockerd Docker version v24.0.5, build 1234\nruns docker\n\
         listens LISTEN 0      128          0.0.0.0:22        0.0.0.0:*    users:((\"sshd\",pid=1,fd=3))\n\
         listens LISTEN 0      128             [::]:6443         [::]:*\nend\n";
 
@@ -175,7 +210,10 @@ mod tests {
         assert!(seen.swap && seen.taken && seen.whole && !seen.container);
         assert_eq!(seen.mac_of("192.0.2.11"), Some("52:54:00:aa:00:01"));
         assert_eq!([seen.mac_of("127.0.0.1"), seen.mac_of("192.0.2.12")], [None, None]);
-        assert_eq!(seen.lacks, ["conntrack"]);
+        assert_eq!((seen.lacks, seen.firewalls), (vec!["conntrack".to_owned()], vec!["ufw".to_owned()]));
+        let versions: Vec<&str> = seen.own.values().map(|program| program.version.as_str()).collect();
+        assert_eq!(versions, ["1.6.20~ds1", "24.0.5", "1.1.5+ds1"]);
+        assert_eq!((seen.own["runc"].path.as_str(), seen.runs.contains("docker")), ("/usr/sbin/runc", true));
         assert_eq!(seen.listens, BTreeMap::from([(22, "sshd".to_owned()), (6443, "somebody".to_owned())]));
     }
 

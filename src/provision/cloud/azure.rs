@@ -192,6 +192,11 @@ impl Azure {
         };
     }
 
+    /// How the names of a group's hosts begin, without the dash.
+    pub(super) fn host_name_prefix(&self, group: &str) -> Option<&str> {
+        self.names.groups.get(group).map(String::as_str)
+    }
+
     /// What Azure would refuse, before it is asked.
     pub(super) fn check(&self, spec: &Spec) -> Result<()> {
         self.check_place()?;

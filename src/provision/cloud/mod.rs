@@ -19,7 +19,7 @@ use crate::cluster::read_user;
 use crate::config::{Network, Network6, Settings};
 use crate::error::{Context as _, Error, Result};
 
-use super::handoff::Role;
+use super::handoff::{HEALTH_PORT, Role};
 
 /// The variable `cluster` of a module: `templates/provision/<target>/variables.tf` says what each field is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,6 +61,8 @@ pub(crate) struct Networks {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Api {
     pub(crate) port: u16,
+    /// Where load balancers ask a control-plane host whether its API server is ready.
+    pub(crate) health_port: u16,
     pub(crate) exposure: String,
     pub(crate) host: String,
     /// Somebody's own name or address, to which they lead: the cluster needs no record of its own.
@@ -556,6 +558,7 @@ fn api(settings: &Settings, cluster: &str) -> Result<Api> {
     let given = Some(settings.get("phase1.api.host")?).filter(|host| !host.is_empty());
     Ok(Api {
         port: settings.get_number("phase2.api_port")?,
+        health_port: HEALTH_PORT,
         exposure: settings.get("phase1.api.exposure")?,
         host_is_given: given.is_some(),
         host: given.unwrap_or_else(|| format!("api.{cluster}.{domain}")),

@@ -21,13 +21,28 @@ const BOOT: Duration = Duration::from_mins(1);
 const POWER_OFF: Duration = Duration::from_secs(20);
 /// The unit that makes the container fit for a kubelet.
 const UNIT: &str = "turnup-local.service";
+/// What of sshd's own configuration Debian's includes first, and so counts.
+const SSHD: &str = "etc/ssh/sshd_config.d/turnup.conf";
+
+/// What no host of a cluster needs, and what would change this machine itself: its modules, its clock, its hardware.
+const DROPPED: &str = "CAP_SYS_MODULE,CAP_SYS_RAWIO,CAP_SYS_TIME,CAP_MAC_ADMIN,CAP_MAC_OVERRIDE,CAP_SYS_PACCT,CAP_WAKE_ALARM,CAP_BLOCK_SUSPEND";
+/// Calls that another right would still allow: another kernel, modules, swap.
+const PROHIBITED: &str = "~kexec_load kexec_file_load @module @swap";
+
+/// Files of every local host, from the templates.
+pub struct Identity {
+    /// The unit that makes the container fit for a kubelet.
+    pub unit: Vec<u8>,
+    /// The configuration of sshd.
+    pub sshd: Vec<u8>,
+}
 
 /// Makes the host and starts it, or completes and starts what an earlier call left.
-pub fn create_host(spec: &HostSpec, unit: &[u8]) -> Result<()> {
+pub fn create_host(spec: &HostSpec, identity: &Identity) -> Result<()> {
     let _inside = kill_point::within(format_args!("create host {}", spec.name));
     storage::mount_root(spec)?;
     if !storage::is_complete(spec) {
-        write_identity(spec, unit)?;
+        write_identity(spec, identity)?;
         storage::mark_complete(spec)?;
     }
     start_host(spec)
@@ -67,7 +82,7 @@ pub fn delete_host(spec: &HostSpec) -> Result<()> {
 }
 
 /// The host's name, keys and name resolution, as an installer would have written them.
-fn write_identity(spec: &HostSpec, unit: &[u8]) -> Result<()> {
+fn write_identity(spec: &HostSpec, identity: &Identity) -> Result<()> {
     let root = storage::root(spec);
     let point = |when: &str| kill_point::pass(format_args!("identity: {when}"));
     point("before");
@@ -79,13 +94,14 @@ fn write_identity(spec: &HostSpec, unit: &[u8]) -> Result<()> {
     let host_key = root.join("etc/ssh/ssh_host_ed25519_key");
     fs_err::copy(&spec.host_key, &host_key)?;
     fs_err::set_permissions(&host_key, PermissionsExt::from_mode(0o600))?;
-    point("host key");
+    fs_err::write(root.join(SSHD), &identity.sshd)?;
+    point("sshd");
     fs_err::write(root.join("etc/hostname"), format!("{}\n", spec.name))?;
     fs_err::write(root.join("etc/hosts"), format!("127.0.0.1 localhost\n{} {}\n", spec.address, spec.name))?;
     // Nothing listens there, so a query fails at once in place of waiting for a server that no packet reaches.
     fs_err::write(root.join("etc/resolv.conf"), format!("nameserver {}\n", spec.network.gateway))?;
     point("names");
-    fs_err::write(root.join("etc/systemd/system").join(UNIT), unit)?;
+    fs_err::write(root.join("etc/systemd/system").join(UNIT), &identity.unit)?;
     point("unit");
     let wants = root.join("etc/systemd/system/sysinit.target.wants");
     fs_err::create_dir_all(&wants)?;
@@ -132,8 +148,11 @@ fn nspawn_args(spec: &HostSpec) -> Vec<OsString> {
         "--keep-unit".into(),
         "--resolv-conf=off".into(),
         "--timezone=off".into(),
+        // kubelet, runc and CNI plugins need most of what root may.
         "--capability=all".into(),
+        format!("--drop-capability={DROPPED}"),
         "--system-call-filter=@known".into(),
+        format!("--system-call-filter={PROHIBITED}"),
         "--console=read-only".into(),
         // kubelet reads the kernel's messages to find processes that ran out of memory.
         "--bind=/dev/kmsg".into(),

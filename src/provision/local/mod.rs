@@ -11,8 +11,8 @@ mod spec;
 mod storage;
 
 pub use limits::require_room;
-pub use machine::{create_host, delete_host, start_host, status_of};
-pub use network::{create_network, delete_network};
+pub use machine::{Identity, create_host, delete_host, start_host, status_of};
+pub use network::{create_network, delete_network, has_firewall};
 pub use spec::{BLOBS, HostSpec, NetworkSpec, cluster_id};
 
 /// What is left of a host.

@@ -1,12 +1,12 @@
-//! The bridge that the hosts of one local cluster share, and each host's namespace and veth pair. Traffic never leaves this machine:
-//! no route, no forwarding and no address translation is set up.
+//! The bridge that the hosts of one local cluster share, each host's namespace and veth pair, and the nftables table of this machine that
+//! closes its ports to the hosts. Traffic never leaves this machine: no route, no forwarding and no address translation is set up.
 
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
-use crate::exec::Run;
+use crate::exec::{Run, tools};
 use crate::kill_point;
 
 use super::spec::{HostSpec, NetworkSpec};
@@ -19,11 +19,45 @@ fn exists(interface: &str) -> bool {
     Path::new("/sys/class/net").join(interface).exists()
 }
 
-/// Makes the bridge, or finds it made. Refuses when another interface already has an address in the subnet.
+/// Replaces the nftables rules for packets from this bridge to this machine, in one transaction. Replies, ping and the open ports are
+/// accepted. The rest is rejected rather than dropped, so that clients fail at once, such as resolvers that ask the gateway of their
+/// resolv.conf.
+fn load_firewall(spec: &NetworkSpec) -> Result<()> {
+    tools::find("nft")?;
+    let NetworkSpec { bridge, open_ports, .. } = spec;
+    let open = open_ports.iter().map(|port| format!("tcp dport {port} accept\n"));
+    let rules = format!(
+        "table inet {bridge}
+delete table inet {bridge}
+table inet {bridge} {{
+chain input {{
+type filter hook input priority -10; policy accept;
+iifname != \"{bridge}\" accept
+ct state established,related accept
+meta l4proto {{ icmp, ipv6-icmp }} accept
+{open}meta l4proto tcp counter reject with tcp reset
+counter reject
+}}
+}}
+",
+        open = open.collect::<String>()
+    );
+    let load = || Run::new("nft").args(["--file", "-"]).stdin(rules).dir("/").succeed();
+    kill_point::around(format_args!("firewall"), load).map(drop)
+}
+
+/// Whether this machine has the nftables rules for this bridge; a flush of all rules removes them.
+#[must_use]
+pub fn has_firewall(spec: &NetworkSpec) -> bool {
+    Run::new("nft").args(["list", "chain", "inet", &spec.bridge, "input"]).dir("/").output().is_ok()
+}
+
+/// Makes the nftables rules and then the bridge, or finds it made. Refuses when another interface already has an address in the subnet.
 pub fn create_network(spec: &NetworkSpec) -> Result<()> {
     let _inside = kill_point::within(format_args!("network"));
     let address = format!("{}/{}", spec.gateway, spec.prefix);
     refuse_overlap(spec)?;
+    load_firewall(spec)?;
     if !exists(&spec.bridge)
         && let Err(error) = ip(&["link", "add", &spec.bridge, "type", "bridge"])
     {
@@ -37,11 +71,16 @@ pub fn create_network(spec: &NetworkSpec) -> Result<()> {
     Ok(())
 }
 
-/// Takes the bridge away, when it is there.
+/// Takes the bridge away, when it is there, and then its nftables rules.
 pub fn delete_network(spec: &NetworkSpec) -> Result<()> {
     let _inside = kill_point::within(format_args!("delete network"));
     if exists(&spec.bridge) {
         ip(&["link", "delete", &spec.bridge])?;
+    }
+    // Without nft there are no rules either.
+    if tools::find("nft").is_ok() {
+        let table = format!("table inet {0}; delete table inet {0}", spec.bridge);
+        kill_point::around(format_args!("firewall"), || Run::new("nft").arg(table).dir("/").succeed())?;
     }
     Ok(())
 }

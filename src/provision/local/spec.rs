@@ -9,8 +9,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::document::{self, Fields};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::signals;
+use crate::input;
 
 /// The bridge of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub struct NetworkSpec {
     pub gateway: Ipv4Addr,
     /// The length of the prefix.
     pub prefix: u8,
+    /// TCP ports of this machine that the hosts may reach.
+    pub open_ports: Vec<u16>,
 }
 
 /// One host.
@@ -82,8 +86,26 @@ impl NetworkSpec {
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = fs_err::read_to_string(path)?;
+    let text = input::read_text(path, input::DOCUMENT)?;
+    document::require_formats(&fields(), &path.display().to_string(), &text)?;
     serde_json::from_str(&text).context(format!("{} is not what `turnup provision` writes", path.display()))
+}
+
+/// The formats of a host's texts and of a network's: all of them reach programs that root runs on this machine.
+fn fields() -> Fields {
+    let network = Fields::new(&[("bridge", "dns-label"), ("gateway", "ipv4")]);
+    let host = Fields::new(&[
+        ("name", "dns-label"),
+        ("machine", "dns-label"),
+        ("interface", "dns-label"),
+        ("address", "ipv4"),
+        ("dir", "path"),
+        ("root", "path"),
+        ("authorized_keys", "path"),
+        ("host_key", "path"),
+        ("blobs", "path"),
+    ]);
+    host.with("network", network.clone()).and(network)
 }
 
 /// Six hexadecimal digits that tell this cluster's interfaces and machines from those of a cluster in another directory.

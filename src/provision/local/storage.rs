@@ -1,7 +1,9 @@
 //! A host's files: an overlay over the shared read-only root, and real directories for what must not lie on an overlay.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::error::{Context as _, Error, Result};
@@ -29,7 +31,8 @@ pub(super) fn is_complete(host: &HostSpec) -> bool {
 
 /// Marks the host's files as whole.
 pub(super) fn mark_complete(host: &HostSpec) -> Result<()> {
-    kill_point::around(format_args!("mark complete"), || fs_err::write(host.dir.join(COMPLETE), ""))?;
+    let open = || fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(host.dir.join(COMPLETE));
+    kill_point::around(format_args!("mark complete"), open)?;
     Ok(())
 }
 
@@ -40,6 +43,8 @@ pub(super) fn binds(host: &HostSpec) -> Vec<String> {
 
 /// Makes the directories and mounts the overlay, or finds it mounted.
 pub(super) fn mount_root(host: &HostSpec) -> Result<()> {
+    // Below it every file has the mode that it has on the host.
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&host.dir)?;
     for dir in ["upper", "work", "root"].into_iter().chain(REAL.iter().map(|(dir, _)| *dir)) {
         kill_point::pass(format_args!("directory {dir}: before"));
         fs_err::create_dir_all(host.dir.join(dir))?;

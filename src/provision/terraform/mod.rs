@@ -291,6 +291,8 @@ impl Terraform {
             .env("TURNUP_EXE", &self.exe)
             .grace(GRACE)
             .on_death(OnDeath::Terminate)
+            // State, plans and providers: 0600 and 0700.
+            .private()
             .label(format!("{} {subcommand}", self.name()));
         if let Some(file) = &self.options.cli_config {
             run = run.env("TF_CLI_CONFIG_FILE", file);

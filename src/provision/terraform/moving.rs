@@ -15,8 +15,9 @@ use super::place::{Place, Saved};
 use super::{BACKEND, Init, Terraform, environment};
 use crate::change::{self, Change, Verb};
 use crate::cluster::{Backend, Cluster, find_document};
-use crate::document::{Document, Found};
+use crate::document::{Document, Fields, Found};
 use crate::error::{Context as _, Error, Result};
+use crate::input;
 use crate::phase::Cx;
 use crate::provision::render::DIR;
 use crate::state::Store;
@@ -53,6 +54,11 @@ impl Document for Remembered {
     const SCHEMA: &'static str = "turnup.place/1";
     const WHAT: &'static str = "the place of Terraform's state";
     const REMEDY: &'static str = "restore it from a backup: without it nobody knows where the state is";
+
+    fn fields() -> Fields {
+        let fields = Fields::new(&[("schema", "text"), ("lineage", "text")]);
+        fields.with("place", Place::fields()).with("moving.to", Place::fields())
+    }
 }
 
 /// A move that was begun.
@@ -416,10 +422,24 @@ fn read_secret(cluster: &Cluster) -> Result<Option<Zeroizing<String>>> {
         return Err(Error::person(format!("{} can be read by others, and a password is in it", path.display()))
             .hint(format!("chmod 600 {}", shell_words::quote(&path.display().to_string()))));
     }
-    let text = Zeroizing::new(fs_err::read_to_string(&path)?);
+    let text = Zeroizing::new(input::read_text(&path, input::KEYS)?);
     let first = text.lines().next().unwrap_or_default().trim();
     if first.is_empty() {
         return Err(Error::person(format!("{} has no password in its first line", path.display())));
     }
     Ok(Some(Zeroizing::new(first.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        crate::document::hostile::try_every_text::<Remembered>(&serde_json::json!({
+            "schema": Remembered::SCHEMA, "lineage": "0-1", "serial": 1,
+            "place": {"kind": "s3", "config": {"bucket": "b", "encrypt": true, "endpoints": {"s3": "https://s3.example"}}},
+            "moving": {"to": {"kind": "gcs", "config": {"bucket": "b", "endpoints": {"s3": "https://s3.example"}}}},
+        }));
+    }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::Backend;
+use crate::document::Fields;
 
 /// A backend with its settings, in Terraform's words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,15 @@ pub(in crate::provision) struct Place {
 }
 
 impl Place {
+    /// The formats of its texts.
+    pub(super) fn fields() -> Fields {
+        Fields::new(&[
+            ("kind", "dns-label"),
+            ("config.*", "text or bool or int"),
+            ("config.endpoints", "map(dns-label, url)"),
+        ])
+    }
+
     /// What the configuration asks for; none for the working directory.
     pub(in crate::provision) fn of(backend: &Backend, cluster: &str) -> Option<Self> {
         let (kind, config) = match backend {

@@ -89,7 +89,7 @@ fn first_words_about_a_wrong_file() {
 
 #[test]
 fn too_small_a_window_says_so_and_nothing_panics() {
-    let sessions = [
+    let sessions = vec![
         Session::ours(),
         Session::ours().press("?"),
         Session::ours().press("l<Enter>"),

@@ -116,18 +116,18 @@ fn loading_is_one_change() {
     // One that asks for what this version refuses.
     let settings = crate::config::Profile::find(&TreeSource::embedded(), "hardened").unwrap();
     let said = settings.settings(Arc::clone(&profile.model.schema)).unwrap().config().said();
-    let before = profile.value("phase2.host.firewall").to_owned();
+    let before = profile.value("phase2.backup.store").to_owned();
     let session = profile.tell(Msg::Loaded("the profile".into(), Box::new(said), Vec::new()));
-    assert_ne!(session.value("phase2.host.firewall"), before);
+    assert_ne!(session.value("phase2.backup.store"), before);
     let Some(Dialog::Text { lines, .. }) = session.model.dialogs.last() else {
         panic!("it says what this version refuses")
     };
     assert!(
-        lines.iter().any(|line| line.starts_with("phase2.host.firewall: this version does not act on it")),
+        lines.iter().any(|line| line.starts_with("phase2.backup.store: this version does not act on it")),
         "{lines:?}"
     );
     let session = session.press("<Esc>");
-    assert_eq!(session.press("u").value("phase2.host.firewall"), before);
+    assert_eq!(session.press("u").value("phase2.backup.store"), before);
 }
 
 #[test]

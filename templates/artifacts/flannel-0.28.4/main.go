@@ -143,7 +143,7 @@ func writeConf(path, subnet string, mtu int) error {
 		return err
 	}
 	temporary := filepath.Join(filepath.Dir(path), ".turnup-conflist")
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(temporary, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(temporary, path)

@@ -68,10 +68,13 @@ resource "aws_lb_target_group" "api" {
   preserve_client_ip = each.key == "outer" ? "true" : "false"
   tags               = merge(local.tags, { Name = each.value.name })
 
-  # A connection, not a request: the health checks of these load balancers speak no TLS 1.3, and the API server speaks nothing older.
+  # The API server refuses anonymous requests: turnup-healthcheck on the host answers for it, by
+  # plain HTTP.
   health_check {
-    protocol            = "TCP"
-    port                = "traffic-port"
+    protocol            = "HTTP"
+    port                = tostring(var.cluster.api.health_port)
+    path                = "/readyz"
+    matcher             = "200"
     interval            = 10
     healthy_threshold   = 2
     unhealthy_threshold = 2

@@ -2,12 +2,14 @@
 # other.
 
 locals {
-  # Only what a host is made of replaces hosts. Tags are not: the group keeps the version of the template that it has.
+  # What a host is made of, without the join token and tags: only this replaces hosts. It is another
+  # template by name, and all else is another version of the same one, for the hosts that are made
+  # from then on.
   group_templates = {
     for name, group in var.cluster.groups : name => nonsensitive(sha256(jsonencode(concat([
       group.machine_type, local.images[group.image == "" ? local.architectures[group.machine_type] : group.image].id, group.disk_gb,
       group.disk_type, local.aws.disk_encrypted, local.aws.disk_kms_key, local.aws.disk_iops, group.spot, group.public_address, group.volumes,
-      local.user_data[name], local.node_profile, local.key_pair, local.aws.security_groups, local.aws.cpu_credits,
+      local.open_user_data[name], local.node_profile, local.key_pair, local.aws.security_groups, local.aws.cpu_credits,
       local.aws.detailed_monitoring,
     ], local.group_ipv6[name] ? ["ipv6"] : []))))
   }
@@ -15,10 +17,12 @@ locals {
   # In public subnets an IPv6 address would be a public one: a group that shall have none has none of IPv6 either.
   group_ipv6 = { for name, group in var.cluster.groups : name => var.cluster.ipv6 && (group.public_address || !local.public) }
 
-  # The provider takes 125 characters, and two long names with the dot have 127.
+  # The provider takes 125 characters, and two long names with the dot have 127 alone.
   template_names = {
-    for name in keys(var.cluster.groups) : name => length("${name}.${local.name}") <= 125 ? "${name}.${local.name}" :
-    "${substr("${name}.${local.name}", 0, 118)}-${substr(sha256("${name}.${local.name}"), 0, 6)}"
+    for name in keys(var.cluster.groups) : name => join("-", [
+      length("${name}.${local.name}") <= 118 ? "${name}.${local.name}" : "${substr("${name}.${local.name}", 0, 111)}-${substr(sha256("${name}.${local.name}"), 0, 6)}",
+      substr(local.group_templates[name], 0, 6),
+    ])
   }
 
   # Parts of a hundred of the group's hosts. Auto Scaling takes them at most a hundred apart.
@@ -116,6 +120,9 @@ resource "aws_launch_template" "group" {
   }
 
   lifecycle {
+    # Its group uses one until the other is there.
+    create_before_destroy = true
+
     precondition {
       condition     = local.user_data[each.key] == null || length(coalesce(local.user_data[each.key], "-")) <= local.longest_user_data
       error_message = "The user data of the group ${each.key} is larger than EC2's 16 KiB."
@@ -125,15 +132,6 @@ resource "aws_launch_template" "group" {
       error_message = "The group ${each.key} has more than the 11 further volumes that have a name in EC2."
     }
   }
-}
-
-# The version of its template that a group uses: the one at which the substance last changed.
-resource "terraform_data" "template" {
-  for_each         = var.cluster.groups
-  input            = aws_launch_template.group[each.key].latest_version
-  triggers_replace = local.group_templates[each.key]
-
-  lifecycle { ignore_changes = [input] }
 }
 
 resource "aws_autoscaling_group" "group" {
@@ -151,10 +149,11 @@ resource "aws_autoscaling_group" "group" {
 
   launch_template {
     id      = aws_launch_template.group[each.key].id
-    version = terraform_data.template[each.key].output
+    version = "$Latest"
   }
 
-  # Another template replaces the hosts, so many at a time as the group says.
+  # Another template replaces the hosts, so many at a time as the group says. Another version of the
+  # same one is no change here.
   instance_refresh {
     strategy = "Rolling"
     preferences {

@@ -16,6 +16,8 @@ locals {
   api_cidrs = var.cluster.api.external ? var.cluster.api.allowed_cidrs : [local.vpc_cidr]
   ssh_port  = var.cluster.ssh.port
   api_port  = var.cluster.api.port
+  # Where a control-plane host tells its load balancers whether its API server is ready.
+  health_port = var.cluster.api.health_port
 
   # to: a group. from: groups. ports: the first and the last.
   between_groups = merge(
@@ -35,11 +37,13 @@ locals {
       "etcd-events" = { to = ["control-plane"], from = ["control-plane"], protocol = "tcp", ports = [2381, 2382], why = "etcd of events, clients and members" }
     } : {},
     local.outer_balanced ? {
-      "api-from-balancer" = { to = ["control-plane"], from = ["api"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for its load balancer and its health checks" }
+      "api-from-balancer"    = { to = ["control-plane"], from = ["api"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for its load balancer" }
+      "health-from-balancer" = { to = ["control-plane"], from = ["api"], protocol = "tcp", ports = [local.health_port, local.health_port], why = "Health of the API server for its load balancer" }
     } : {},
     local.inner_balanced ? {
-      "api-from-inner-balancer" = { to = ["control-plane"], from = ["api-inner"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for its inner load balancer and its health checks" }
-      "inner-balancer"          = { to = ["api-inner"], from = ["control-plane", "node"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for hosts and their pods" }
+      "api-from-inner-balancer"    = { to = ["control-plane"], from = ["api-inner"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for its inner load balancer" }
+      "health-from-inner-balancer" = { to = ["control-plane"], from = ["api-inner"], protocol = "tcp", ports = [local.health_port, local.health_port], why = "Health of the API server for its inner load balancer" }
+      "inner-balancer"             = { to = ["api-inner"], from = ["control-plane", "node"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for hosts and their pods" }
     } : {},
     var.cluster.ssh.bastion ? {
       "ssh-from-bastion" = { to = ["control-plane", "node"], from = ["bastion"], protocol = "tcp", ports = [local.ssh_port, local.ssh_port], why = "SSH that the bastion passes on" }
@@ -118,5 +122,16 @@ resource "aws_vpc_security_group_egress_rule" "balancers" {
   ip_protocol                  = "tcp"
   from_port                    = local.api_port
   to_port                      = local.api_port
+  tags                         = local.tags
+}
+
+resource "aws_vpc_security_group_egress_rule" "balancers_health" {
+  for_each                     = aws_vpc_security_group_egress_rule.balancers
+  security_group_id            = each.value.security_group_id
+  description                  = "To the health of the API servers"
+  referenced_security_group_id = local.masters
+  ip_protocol                  = "tcp"
+  from_port                    = local.health_port
+  to_port                      = local.health_port
   tags                         = local.tags
 }

@@ -29,8 +29,11 @@ locals {
   )
 
   # What hosts are told, and which of them are told anything.
-  user_data = { for who, text in var.user_data : who => replace(text, "@turnup:api@", local.api_inner) }
-  told      = nonsensitive(keys(var.user_data))
+  user_data = {
+    for who, text in var.user_data : who =>
+    replace(replace(text, "@turnup:api@", local.api_inner), "@turnup:token@", lookup(var.join_tokens, who, ""))
+  }
+  told = nonsensitive(keys(var.user_data))
 }
 
 data "azurerm_public_ip" "given" {
@@ -113,13 +116,15 @@ resource "azurerm_network_interface_backend_address_pool_association" "api" {
   backend_address_pool_id = azurerm_lb_backend_address_pool.api[each.value.kind].id
 }
 
-# The port answers only while the API server runs.
+# The API server refuses anonymous requests: turnup-healthcheck on the host answers for it, by plain
+# HTTP.
 resource "azurerm_lb_probe" "api" {
   for_each            = local.balancers
   name                = "api"
   loadbalancer_id     = each.value
-  protocol            = "Tcp"
-  port                = var.cluster.api.port
+  protocol            = "Http"
+  port                = var.cluster.api.health_port
+  request_path        = "/readyz"
   interval_in_seconds = 5
   probe_threshold     = 2
 }

@@ -55,7 +55,7 @@ locals {
     },
     !local.balanced ? {} : {
       api-health = {
-        priority = 130, protocol = "Tcp", ports = [var.cluster.api.port], from = { tag = "AzureLoadBalancer" }, to = local.only_cp
+        priority = 130, protocol = "Tcp", ports = [var.cluster.api.health_port], from = { tag = "AzureLoadBalancer" }, to = local.only_cp
       }
     },
     {

@@ -28,8 +28,9 @@ locals {
   )
 
   # What hosts are told, and which of them are told anything.
-  user_data = { for who, text in var.user_data : who => replace(text, "@turnup:api@", local.api_inner) }
-  told      = nonsensitive(keys(var.user_data))
+  open_user_data = { for who, text in var.user_data : who => replace(text, "@turnup:api@", local.api_inner) }
+  user_data      = { for who, text in local.open_user_data : who => replace(text, "@turnup:token@", lookup(var.join_tokens, who, "")) }
+  told           = nonsensitive(keys(var.user_data))
 }
 
 data "google_compute_address" "given" {
@@ -46,7 +47,8 @@ resource "google_compute_address" "api" {
   region       = local.region
 }
 
-# A TCP connection proves little, a request too much: the port answers only when the API server runs, and it needs no credentials.
+# The API server refuses anonymous requests: turnup-healthcheck on the host answers for it, by plain
+# HTTP.
 resource "google_compute_region_health_check" "api" {
   count               = local.balanced ? 1 : 0
   name                = "${local.prefix}-api"
@@ -57,8 +59,8 @@ resource "google_compute_region_health_check" "api" {
   healthy_threshold   = 2
   unhealthy_threshold = 3
 
-  https_health_check {
-    port         = var.cluster.api.port
+  http_health_check {
+    port         = var.cluster.api.health_port
     request_path = "/readyz"
   }
 }

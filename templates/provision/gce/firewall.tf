@@ -153,7 +153,7 @@ resource "google_compute_firewall" "api_probes" {
 
   allow {
     protocol = "tcp"
-    ports    = [var.cluster.api.port]
+    ports    = [var.cluster.api.health_port]
   }
 }
 

@@ -12,6 +12,7 @@ variable "cluster" {
     })
     ipv6 = optional(bool, false) # phase1.network.ipv6: hosts have IPv6 beside IPv4
     api = object({
+      health_port            = optional(number, 3990) # where a control-plane host says by HTTP, at /readyz, whether its API server is ready
       port                   = number
       exposure               = string # static-address, dns or load-balancer
       host                   = string # the name, with exposure dns
@@ -139,7 +140,16 @@ locals {
 
 # Apart from all others: Terraform shows nothing of it.
 variable "user_data" {
-  description = "What hosts are told at their first boot, as plain text: of each group by its name, of the control plane by control-plane. It holds the token with which workers join. @turnup:api@ stands in it for the API server's host."
+  description = "What hosts are told at their first boot, as plain text: of each group by its name, of the control plane by control-plane. @turnup:api@ stands in it for the API server's host, @turnup:token@ for the group's join token."
+  type        = map(string)
+  default     = {}
+  sensitive   = true
+}
+
+# Apart from user data: another token is for the hosts that are made from then on, and replaces
+# none.
+variable "join_tokens" {
+  description = "The token with which new hosts of a group join the cluster, by the group's name. It is another one before it ends."
   type        = map(string)
   default     = {}
   sensitive   = true

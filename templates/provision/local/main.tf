@@ -10,7 +10,7 @@ variable "cluster" {
   type = object({
     name    = string
     api     = object({ host = string, port = number })
-    network = object({ spec = string, digest = string })
+    network = object({ spec = string, digest = string, open_ports = list(number) })
     hosts = map(object({
       role     = string
       address  = string
@@ -32,6 +32,16 @@ resource "terraform_data" "network" {
   provisioner "local-exec" {
     when    = destroy
     command = "\"$${TURNUP_EXE:-turnup}\" local network delete --spec '${self.input.spec}'"
+  }
+}
+
+# Loads the firewall between this machine and the hosts again; it goes with the network.
+resource "terraform_data" "open_ports" {
+  input            = { spec = var.cluster.network.spec }
+  triggers_replace = [var.cluster.network.open_ports, terraform_data.network.id]
+
+  provisioner "local-exec" {
+    command = "\"$${TURNUP_EXE:-turnup}\" local network create --spec '${self.input.spec}'"
   }
 }
 

@@ -1,0 +1,355 @@
+//! The CSR approver: decides about the requests of kubelets whose hosts join by themselves, for as
+//! long as the cluster lives.
+//!
+//! Two kinds: the client certificate with which the bearer of a node group's token becomes a Node
+//! (`client`), and the certificate with which its kubelet serves logs and exec (`serving`).
+//! Kubernetes approves neither by itself. Hosts come and go between two runs of turnup, so a unit
+//! on each control-plane host looks again and again. What is decided is decided about the very
+//! object that was judged.
+//!
+//! Nothing here approves for hosts that turnup logs in to: `join` does, one request of one token.
+
+mod client;
+mod policy;
+mod request;
+mod serving;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::crowd;
+use crate::error::{Class, Context as _, Error, Result};
+use crate::exec::signals;
+
+use super::api::Kubectl;
+use super::token;
+
+pub(super) use client::{check_host, find_node};
+pub use policy::Policy;
+pub(super) use policy::group_flag;
+use view::View;
+
+/// The name of the approver's certificate, and of its kubeconfig on control-plane hosts.
+pub(super) const NAME: &str = "csr-approver";
+/// Who it is to the API; `access.yaml` says what it may.
+pub(super) const USER: &str = "turnup:csr-approver";
+/// The program by which it talks, among turnup's own on the host.
+pub(super) const KUBECTL: &str = "kubectl";
+
+/// Signs what kubelets serve with.
+const SERVING: &str = "kubernetes.io/kubelet-serving";
+/// Signs kubelets as clients of the API.
+pub(super) const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+const RESOURCE: &str = "certificatesigningrequests";
+/// Between two looks. A kubelet waits for a quarter of an hour before it asks again.
+const PAUSE: Duration = Duration::from_secs(10);
+/// Until what was left alone is looked at again: its Node may have come, or its name may be free.
+/// All Nodes are read for it.
+const AGAIN: Duration = Duration::from_secs(30);
+/// So many decisions are written at a time.
+const AT_ONCE: usize = 8;
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Decision {
+    /// The API may sign.
+    Approve,
+    /// Never: the reason in one word, and in a sentence.
+    Deny(&'static str, String),
+    /// Not now, and why. It stays pending and is looked at again.
+    Wait(String),
+    /// Another approver's.
+    Ignore,
+}
+
+impl Decision {
+    fn deny(reason: &'static str, why: impl Into<String>) -> Self {
+        Self::Deny(reason, why.into())
+    }
+}
+
+/// A kubelet's request for a certificate that it did not get.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PendingCsr {
+    /// The name of the node, or the user that made the request.
+    pub node: String,
+    /// The name of the request.
+    pub request: String,
+    /// Why it is denied or not approved; nothing where it only waits for its turn.
+    pub why: Option<String>,
+}
+
+/// Requests of hosts that join by themselves.
+#[derive(Clone, Debug, Default)]
+pub struct PendingCsrs {
+    /// For the certificate that makes a host a Node.
+    pub joining: Vec<PendingCsr>,
+    /// For the certificate with which logs and exec are served.
+    pub serving: Vec<PendingCsr>,
+}
+
+/// Requests of kubelets that are pending or denied; none without a hand-off, from which the denied
+/// names come.
+///
+/// # Errors
+/// That the API does not answer.
+pub fn find_pending(cluster: &Cluster, kubectl: &Kubectl) -> Result<PendingCsrs> {
+    let Some(handoff) = cluster.find_handoff()? else { return Ok(PendingCsrs::default()) };
+    look(kubectl, &Policy::of(cluster, &handoff)?)
+}
+
+/// The same by this policy.
+pub(super) fn look(kubectl: &Kubectl, policy: &Policy) -> Result<PendingCsrs> {
+    let mut all = list(kubectl, None)?;
+    // Newest first: a request that is not answered is made again and again, and of each node the
+    // last one counts.
+    all.sort_by(|one, other| created(other).cmp(created(one)));
+    let mut seen = BTreeSet::new();
+    let last: Vec<&Value> = all.iter().filter(|request| seen.insert((signer(request), node_of(request)))).collect();
+    let view = read_view(kubectl, &all, &last)?;
+    let mut pending = PendingCsrs::default();
+    for request in last {
+        let why = match (denial(request), is_decided(request)) {
+            (Some(why), _) if signer(request) == CLIENT && is_of_group(request) => Some(format!("denied: {why}")),
+            (_, true) => continue,
+            _ => match judge(request, &view, policy) {
+                Decision::Ignore => continue,
+                Decision::Approve => None,
+                Decision::Deny(_, why) | Decision::Wait(why) => Some(why),
+            },
+        };
+        let csr = PendingCsr { node: node_of(request), request: name_of(request).to_owned(), why };
+        if signer(request) == CLIENT { pending.joining.push(csr) } else { pending.serving.push(csr) }
+    }
+    Ok(pending)
+}
+
+/// Every request of a kubelet, decided or not; of one signer where it is named.
+pub(super) fn list(kubectl: &Kubectl, signer_name: Option<&str>) -> Result<Vec<Value>> {
+    let selector = signer_name.map(|name| format!("--field-selector=spec.signerName={name}"));
+    let words = [RESOURCE].into_iter().chain(selector.as_deref());
+    let mut requests = kubectl.get(&words.collect::<Vec<_>>())?;
+    let all = requests["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    Ok(all.into_iter().filter(|request| [CLIENT, SERVING].contains(&signer(request))).collect())
+}
+
+fn read_view(kubectl: &Kubectl, all: &[Value], judged: &[&Value]) -> Result<View> {
+    if judged.iter().all(|request| is_decided(request)) {
+        return Ok(View::new(&Value::Null, &Value::Null, all, Timestamp::now()));
+    }
+    let nodes = kubectl.get(&["nodes"])?;
+    let joins = judged.iter().any(|request| is_of_group(request));
+    let leases = if joins { kubectl.get(&["leases", "--namespace=kube-node-lease"])? } else { Value::Null };
+    Ok(View::new(&nodes, &leases, all, Timestamp::now()))
+}
+
+fn judge(request: &Value, view: &View, policy: &Policy) -> Decision {
+    let decision = match signer(request) {
+        CLIENT => client::judge(request, view, policy),
+        _ => serving::judge(request, view, policy),
+    };
+    match decision {
+        // Almost anything may be called almost anything; the name becomes a part of a path.
+        Decision::Approve | Decision::Deny(..) if !is_plain(name_of(request)) => {
+            Decision::Wait("no kubelet gives a request such a name".into())
+        }
+        decision => decision,
+    }
+}
+
+/// What becomes of each of these. Of several that ask for one name at the same time the first one
+/// is approved.
+fn decide<'r>(requests: &[&'r Value], view: &View, policy: &Policy) -> Vec<(&'r Value, Decision)> {
+    let mut sorted = requests.to_vec();
+    sorted.sort_by_key(|request| (created(request), name_of(request)));
+    let mut given = BTreeSet::new();
+    let decide = |request: &'r Value| {
+        let decision = judge(request, view, policy);
+        let is_second = decision == Decision::Approve && signer(request) == CLIENT && !given.insert(node_of(request));
+        let why = || format!("another request for {} came first", node_of(request));
+        (request, if is_second { Decision::Wait(why()) } else { decision })
+    };
+    sorted.into_iter().map(decide).collect()
+}
+
+fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+fn signer(request: &Value) -> &str {
+    request["spec"]["signerName"].as_str().unwrap_or_default()
+}
+
+fn created(request: &Value) -> &str {
+    request["metadata"]["creationTimestamp"].as_str().unwrap_or_default()
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The Node that made the request, else the Node that it names, else the user.
+fn node_of(request: &Value) -> String {
+    let user = request["spec"]["username"].as_str().unwrap_or_default();
+    let own = user.strip_prefix(request::NODE_USER).map(str::to_owned);
+    own.or_else(|| find_node(request)).unwrap_or_else(|| user.to_owned())
+}
+
+/// Whether it is approved or denied.
+pub(super) fn is_decided(request: &Value) -> bool {
+    request["status"]["conditions"].as_array().is_some_and(|conditions| !conditions.is_empty())
+}
+
+/// Whether it is approved.
+pub(super) fn is_approved(request: &Value) -> bool {
+    let conditions = request["status"]["conditions"].as_array();
+    conditions.is_some_and(|conditions| conditions.iter().any(|condition| condition["type"] == "Approved"))
+}
+
+/// Why it was denied.
+fn denial(request: &Value) -> Option<&str> {
+    let mut conditions = request["status"]["conditions"].as_array()?.iter();
+    conditions.find(|condition| condition["type"] == "Denied")?["message"].as_str()
+}
+
+/// Whether it was made with a join token.
+pub(super) fn is_from_token(request: &Value) -> bool {
+    request["spec"]["username"].as_str().is_some_and(|user| user.starts_with(token::USER))
+}
+
+/// Whether it was made with the token of a node group.
+fn is_of_group(request: &Value) -> bool {
+    let prefix = format!("{}:", token::BOOTSTRAPPERS);
+    is_from_token(request) && texts(&request["spec"]["groups"]).iter().any(|group| group.starts_with(&prefix))
+}
+
+/// Whether a name can be no option, line, path or command.
+fn is_plain(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter))
+}
+
+/// Approves this very object: one that was changed since, or made again under the same name, is
+/// not.
+pub(super) fn approve(kubectl: &Kubectl, request: &Value, why: &str) -> Result<()> {
+    settle(kubectl, request, ("Approved", "TurnupApproved"), why)
+}
+
+/// Denies this very object.
+pub(super) fn deny(kubectl: &Kubectl, request: &Value, reason: &str, why: &str) -> Result<()> {
+    settle(kubectl, request, ("Denied", reason), why)
+}
+
+fn settle(kubectl: &Kubectl, request: &Value, (kind, reason): (&str, &str), why: &str) -> Result<()> {
+    if !is_plain(name_of(request)) {
+        return Err(Error::permanent("a certificate signing request has a name that no kubelet gives")
+            .evidence(name_of(request)));
+    }
+    let mut request = request.clone();
+    request["status"]["conditions"] =
+        json!([{"type": kind, "status": "True", "reason": reason, "message": format!("turnup: {why}")}]);
+    // kubectl's own `certificate approve` reads the object once more, and writes no reason.
+    let path = format!("--raw=/apis/certificates.k8s.io/v1/{RESOURCE}/{}/approval", name_of(&request));
+    kubectl.run_with(&["replace", &path, "--filename=-"], request.to_string()).map(drop)
+}
+
+/// Looks at the requests again and again, decides, and writes to `out` what it did and what it
+/// leaves alone, each once. For a control-plane host; `kubectl` and `kubeconfig` are files of it.
+/// Ends when a signal comes.
+///
+/// # Errors
+/// That `out` cannot be written to.
+pub fn run(kubectl: &Path, kubeconfig: &Path, policy: &Policy, out: &mut dyn Write) -> Result<()> {
+    let kubectl = Kubectl::new(kubectl.to_owned(), kubeconfig.to_owned());
+    let (mut left, mut failing) = (BTreeMap::new(), None);
+    while !signals::interrupted() {
+        let news = match step(&kubectl, policy, &mut left) {
+            Ok(news) => {
+                failing = None;
+                news
+            }
+            // An API server that is away is no news after the first time.
+            Err(error)
+                if error.class() == Class::Interrupted || failing.replace(error.class()) == Some(error.class()) =>
+            {
+                Vec::new()
+            }
+            Err(error) => vec![describe(&error)],
+        };
+        for line in news {
+            // What others chose is in it.
+            writeln!(out, "{}", line.replace(char::is_control, "?")).context("cannot write")?;
+        }
+        signals::sleep(PAUSE).ok();
+    }
+    Ok(())
+}
+
+/// An error in one line, without the hint: that is for the operator, not for this host.
+fn describe(error: &Error) -> String {
+    [error.message()]
+        .into_iter()
+        .chain(error.evidence_lines().iter().map(String::as_str))
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+/// One look. `left` is what was left alone, and when it was looked at last.
+fn step(kubectl: &Kubectl, policy: &Policy, left: &mut BTreeMap<String, Instant>) -> Result<Vec<String>> {
+    let all = list(kubectl, None)?;
+    let mut waiting: Vec<&Value> = all.iter().filter(|request| !is_decided(request)).collect();
+    left.retain(|name, _| waiting.iter().any(|request| name_of(request) == name));
+    waiting.retain(|request| left.get(name_of(request)).is_none_or(|at| at.elapsed() > AGAIN));
+    if waiting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let decisions = decide(&waiting, &read_view(kubectl, &all, &waiting)?, policy);
+    let done = crowd::map(&decisions, AT_ONCE, |(request, decision)| settle_as(kubectl, request, decision));
+    let mut news = Vec::new();
+    for ((request, decision), done) in decisions.iter().zip(done) {
+        let (name, node) = (name_of(request), node_of(request));
+        let alone = match (decision, done) {
+            (Decision::Ignore, _) => continue,
+            (Decision::Approve, Ok(())) if signer(request) == CLIENT => {
+                news.push(format!("approved {name}: the host {node} joins"));
+                continue;
+            }
+            (Decision::Approve, Ok(())) => {
+                news.push(format!("approved {name}: the node {node} serves as itself"));
+                continue;
+            }
+            (Decision::Deny(_, why), Ok(())) => {
+                news.push(format!("denied {name} of {node}: {why}"));
+                continue;
+            }
+            (Decision::Wait(why), _) => format!("left {name} of {node} alone: {why}"),
+            // Another control-plane host was faster, or the API server is away: the next look
+            // tells.
+            (_, Err(error)) if error.class() == Class::Transient => continue,
+            (_, Err(error)) => format!("cannot decide about {name} of {node}: {}", describe(&error)),
+        };
+        news.extend(left.insert(name.to_owned(), Instant::now()).is_none().then_some(alone));
+    }
+    Ok(news)
+}
+
+fn settle_as(kubectl: &Kubectl, request: &Value, decision: &Decision) -> Result<()> {
+    match decision {
+        Decision::Approve => approve(kubectl, request, "a kubelet of a node group, for its own name"),
+        Decision::Deny(reason, why) => deny(kubectl, request, reason, why),
+        Decision::Wait(_) | Decision::Ignore => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod client_tests;
+#[cfg(test)]
+pub(super) mod tests;

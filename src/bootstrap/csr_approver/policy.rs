@@ -1,0 +1,133 @@
+//! What the CSR approver of a control-plane host is told: the flags of its unit. Which names belong
+//! to which node group, and which names and addresses no kubelet may have, though the same
+//! authority signs them: those of API servers, of Services and of other hosts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::cluster::{Cluster, ClusterSettings};
+use crate::config::Network;
+use crate::error::Result;
+use crate::provision::{Handoff, Role};
+
+use super::super::control_plane::api_names;
+use super::super::user_data;
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// How the names of a group's Nodes begin, by the name of the group.
+    node_groups: BTreeMap<String, String>,
+    /// Names of hosts that turnup logs in to, as far as a node group's could be taken for them.
+    deny_nodes: BTreeSet<String>,
+    deny_sans: DeniedSans,
+}
+
+impl Policy {
+    /// `deny_sans` are names, addresses and networks: `localhost`, `10.0.0.1`, `10.96.0.0/16`, and
+    /// `.svc` for all names that end so.
+    #[must_use]
+    pub fn new(node_groups: BTreeMap<String, String>, deny_nodes: Vec<String>, deny_sans: Vec<String>) -> Self {
+        Self { node_groups, deny_nodes: deny_nodes.into_iter().collect(), deny_sans: DeniedSans::parse(deny_sans) }
+    }
+
+    /// That of a host of this role; none where it approves nothing: only the control plane of a
+    /// cluster with node groups does.
+    pub(in crate::bootstrap) fn find(role: Role, cluster: &Cluster, handoff: &Handoff) -> Result<Option<Self>> {
+        let approves = role == Role::ControlPlane && user_data::has_node_groups(cluster)?;
+        approves.then(|| Self::of(cluster, handoff)).transpose()
+    }
+
+    /// That of this cluster.
+    pub(in crate::bootstrap) fn of(cluster: &Cluster, handoff: &Handoff) -> Result<Self> {
+        let node_groups = user_data::name_prefixes(cluster)?;
+        let could_be_theirs = |name: &&str| node_groups.values().any(|prefix| name.starts_with(prefix));
+        let names = handoff.hosts.iter().map(|host| host.name.as_str());
+        let deny_nodes = names.filter(could_be_theirs).map(str::to_owned).collect();
+        Ok(Self { deny_nodes, deny_sans: DeniedSans::parse(list_sans(&cluster.settings, handoff)?), node_groups })
+    }
+
+    /// The flags of `turnup node csr-approver`.
+    pub(in crate::bootstrap) fn flags(&self) -> Vec<String> {
+        let groups = self.node_groups.iter().map(|(group, prefix)| group_flag(group, prefix));
+        let nodes = self.deny_nodes.iter().map(|name| format!("--deny-node={name}"));
+        let sans = self.deny_sans.list.iter().map(|name| format!("--deny-san={name}"));
+        groups.chain(nodes).chain(sans).collect()
+    }
+
+    /// How the names of a group's Nodes begin.
+    pub(super) fn name_prefix(&self, group: &str) -> Option<&str> {
+        self.node_groups.get(group).map(String::as_str)
+    }
+
+    /// The node group to which a Node of this name belongs: that of `web-b-1` is `web-b` where
+    /// there is also a `web`.
+    pub(super) fn group_of(&self, node: &str) -> Option<&str> {
+        let of_prefix =
+            |(_, prefix): &(&String, &String)| node.len() > prefix.len() && node.starts_with(prefix.as_str());
+        let group = self.node_groups.iter().filter(of_prefix).max_by_key(|(_, prefix)| prefix.len());
+        group.map(|(group, _)| group.as_str())
+    }
+
+    /// Whether no host of a node group may have this name.
+    pub(super) fn denies_node(&self, name: &str) -> bool {
+        self.deny_nodes.contains(name) || self.deny_sans.has_name(name)
+    }
+
+    pub(super) const fn deny_sans(&self) -> &DeniedSans {
+        &self.deny_sans
+    }
+}
+
+/// The flag for one group.
+pub(in crate::bootstrap) fn group_flag(group: &str, prefix: &str) -> String {
+    format!("--node-group={group}={prefix}")
+}
+
+/// What belongs to API servers and Services.
+fn list_sans(settings: &ClusterSettings, handoff: &Handoff) -> Result<Vec<String>> {
+    let services = [".svc".to_owned(), format!(".svc.{}", settings.cluster_domain), settings.service_cidr.to_string()];
+    let mut all = BTreeSet::from(services);
+    for host in handoff.control_planes() {
+        all.extend(api_names(settings, &handoff.api, host)?);
+    }
+    Ok(all.into_iter().collect())
+}
+
+/// Names, addresses and networks for which no kubelet gets a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct DeniedSans {
+    /// As they were given.
+    list: Vec<String>,
+    /// Lower case; one that begins with a dot stands for all names that end so.
+    names: BTreeSet<String>,
+    addresses: BTreeSet<IpAddr>,
+    networks: Vec<Network>,
+}
+
+impl DeniedSans {
+    /// A wildcard stands for what it covers, and for what is below that.
+    fn parse(list: Vec<String>) -> Self {
+        let mut denied = Self::default();
+        for text in &list {
+            if let Ok(address) = text.parse::<IpAddr>() {
+                denied.addresses.insert(address.to_canonical());
+            } else if let Ok(network) = text.parse() {
+                denied.networks.push(network);
+            } else {
+                denied.names.insert(text.trim_start_matches('*').to_lowercase());
+            }
+        }
+        Self { list, ..denied }
+    }
+
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.names.iter().any(|known| if known.starts_with('.') { name.ends_with(known) } else { name == *known })
+    }
+
+    pub(super) fn has_address(&self, address: IpAddr) -> bool {
+        let is_within = |network: &Network| matches!(address, IpAddr::V4(address) if network.contains(address));
+        self.addresses.contains(&address) || self.networks.iter().any(is_within)
+    }
+}

@@ -1,0 +1,71 @@
+//! The settings `phase2.kubeconfig.*` as typed values: how the administrator is called, and how
+//! long certificates of people live.
+
+use std::time::Duration;
+
+use crate::config::{Settings, people};
+use crate::error::Result;
+
+/// Who uses the API, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KubeconfigSettings {
+    /// The administrator: as configured, else the operator as `user@machine`.
+    pub user: String,
+    /// How long the administrator's certificate lives, and another person's that says nothing else.
+    pub lifetime: Duration,
+    /// The longest life of another person's certificate.
+    pub max_lifetime: Duration,
+}
+
+impl KubeconfigSettings {
+    /// What the settings say.
+    pub(super) fn read(settings: &Settings) -> Result<Self> {
+        let user = settings.get("phase2.kubeconfig.user")?;
+        Ok(Self {
+            user: if user.is_empty() { operator() } else { user },
+            lifetime: settings.get_duration("phase2.kubeconfig.lifetime")?.unwrap_or(people::SHORTEST),
+            max_lifetime: settings.get_duration("phase2.kubeconfig.max_lifetime")?.unwrap_or(people::SHORTEST),
+        })
+    }
+}
+
+/// The operator as `user@machine`; behind sudo, the user who called that.
+#[must_use]
+pub fn operator() -> String {
+    let own = super::access::own_user();
+    let behind = std::env::var("SUDO_USER").ok().filter(|user| own == "root" && !user.is_empty());
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    people::operator(&behind.unwrap_or(own), &machine)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+    use crate::config::TreeSource;
+
+    #[test]
+    fn each_setting_reaches_its_field() {
+        let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
+        let hours = Duration::from_hours;
+        let default = KubeconfigSettings { user: operator(), lifetime: hours(24), max_lifetime: hours(168) };
+        assert_eq!(KubeconfigSettings::read(&settings).unwrap(), default);
+        let changes = [
+            ("phase2.kubeconfig.user", "anne"),
+            ("phase2.kubeconfig.lifetime", "8h"),
+            ("phase2.kubeconfig.max_lifetime", "24h"),
+        ];
+        settings.set_all(&changes).unwrap();
+        let expected = KubeconfigSettings { user: "anne".into(), lifetime: hours(8), max_lifetime: hours(24) };
+        assert_eq!(KubeconfigSettings::read(&settings).unwrap(), expected);
+        for (name, value, why) in [
+            ("phase2.kubeconfig.user", "system:admin", "the cluster's own"),
+            ("phase2.kubeconfig.lifetime", "59m", "less than an hour"),
+            ("phase2.kubeconfig.lifetime", "25h", "is more than 24h (phase2.kubeconfig.max_lifetime)"),
+            ("phase2.kubeconfig.max_lifetime", "8761h", "more than a year"),
+        ] {
+            let error = settings.clone().set_all(&[(name, value)]).unwrap_err().render();
+            assert!(error.contains(name) && error.contains(why), "{error}");
+        }
+    }
+}

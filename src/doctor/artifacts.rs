@@ -1,0 +1,70 @@
+//! What the binaries and images of a cluster need of this machine, and what is known about those that are pinned.
+
+use super::{Finding, Level, Subject, tools};
+use crate::Result;
+use crate::artifacts::{Advisories, Artifact, Cache, Cgo, Lock, Quiet, Selection, Source};
+
+const PINNED: &str = "every node";
+
+pub(super) fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
+    let pinned = look(subject).unwrap_or_else(|error| {
+        // No fault of the machine: the step that reads the file stops the run, as an error of the configuration.
+        vec![
+            Finding::new("cluster.lock.json", Level::Warning, error.message(), PINNED)
+                .fix(error.next().unwrap_or("correct it")),
+        ]
+    });
+    pinned.into_iter().chain(tools::is_local(subject.target).then(|| host_root(subject)).flatten()).collect()
+}
+
+fn look(subject: &Subject<'_>) -> Result<Vec<Finding>> {
+    let lock = Lock::load(subject.dir)?;
+    let selection = lock.select(subject.kubernetes.as_deref().unwrap_or(&lock.default))?;
+    let mut findings = vec![known_holes(&selection)?];
+    for (artifact, cgo) in c_builds(subject, &selection) {
+        findings.extend(c_tools(subject, artifact, cgo));
+    }
+    Ok(findings)
+}
+
+fn known_holes(selection: &Selection) -> Result<Finding> {
+    let advisories = Advisories::embedded()?;
+    let (found, name) = (advisories.inspect(selection), "pinned versions");
+    Ok(if found.is_empty() {
+        let good = format!("no known holes as of {}", advisories.dated);
+        Finding::new(name, Level::Ok, good, PINNED)
+    } else {
+        Finding::new(name, Level::Warning, found.join("; "), PINNED)
+            .fix("take a newer turnup, or pin fixed versions in cluster.lock.json: turnup artifacts lock --write")
+    })
+}
+
+/// What would be built here with a C compiler: not in the cache, and the configuration builds from source.
+fn c_builds<'a>(subject: &Subject<'_>, selection: &'a Selection) -> Vec<(&'a Artifact, &'a Cgo)> {
+    let cache = Cache::locate();
+    let is_here = |artifact: &Artifact| {
+        cache.as_ref().is_ok_and(|cache| matches!(cache.lookup(artifact, &subject.sources, &Quiet), Ok(Some(_))))
+    };
+    let built = subject.sources.iter().any(|source| *source == Source::Build);
+    let with_c = selection.required().filter_map(|artifact| Some((artifact, artifact.binary()?.cgo.as_ref()?)));
+    with_c.filter(|(artifact, _)| built && !is_here(artifact)).collect()
+}
+
+/// The compiler and the libraries. Where another source comes first, the build may never be asked for.
+fn c_tools(subject: &Subject<'_>, artifact: &Artifact, cgo: &Cgo) -> Vec<Finding> {
+    let others = subject.sources.iter().any(|source| matches!(source, Source::Mirror(_) | Source::Upstream));
+    let absent = if others { Level::Warning } else { Level::Missing };
+    let why = format!("the build of {artifact}; not with phase2.artifacts.upstream or a mirror");
+    let names = cgo.needs();
+    names.iter().map(|name| tools::look(name, absent, &why)).collect()
+}
+
+fn host_root(subject: &Subject<'_>) -> Option<Finding> {
+    let (name, why) = ("root of local hosts", "security updates of local hosts");
+    let root = Cache::locate().ok()?.find_host_root(&subject.root_suite, &[])?;
+    Some(match root.complaint() {
+        None => Finding::new(name, Level::Ok, format!("made {} days ago", root.age_days()), why),
+        Some(complaint) => Finding::new(name, Level::Warning, complaint, why)
+            .fix(format!("turnup artifacts host-root {} --renew   (after turnup down)", subject.root_suite)),
+    })
+}

@@ -1,0 +1,112 @@
+//! The end of a join: once kubelet has its certificate, the join token has no use on this host and
+//! is removed from kubelet's configuration.
+//!
+//! It waits and removes; it asks the API server nothing but whether the token is still good, to say
+//! why nothing comes.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use crate::error::{Error, Result};
+use crate::exec::signals;
+
+use super::facts;
+use super::layout::BOOTSTRAP_KUBECONFIG;
+
+/// How long a host that joins by itself waits before it says why; it goes on waiting then. Its name
+/// may have to become free first.
+pub(super) const APPROVED: Duration = Duration::from_mins(2);
+const POLL: Duration = Duration::from_millis(200);
+/// For the one question about the token.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Waits until kubelet has a client certificate that is valid, and removes the kubeconfig with the
+/// token.
+pub fn finish(limit: Duration) -> Result<()> {
+    finish_at(Path::new(facts::CLIENT_CERTIFICATE), Path::new(BOOTSTRAP_KUBECONFIG), limit)
+}
+
+fn finish_at(certificate: &Path, token: &Path, limit: Duration) -> Result<()> {
+    let since = Instant::now();
+    while !facts::is_valid_certificate(certificate) {
+        if since.elapsed() > limit {
+            return Err(late(&fs_err::read_to_string(token).unwrap_or_default()));
+        }
+        signals::sleep(POLL)?;
+    }
+    if token.exists() {
+        fs_err::remove_file(token)?;
+    }
+    Ok(())
+}
+
+/// Whether the kubeconfig with the token is still there, although kubelet has its certificate.
+pub(super) fn is_token_left() -> bool {
+    Path::new(BOOTSTRAP_KUBECONFIG).exists() && facts::is_valid_certificate(Path::new(facts::CLIENT_CERTIFICATE))
+}
+
+/// Why kubelet has no certificate, as far as one question tells.
+fn late(kubeconfig: &str) -> Error {
+    let kubeconfig: Value = serde_json::from_str(kubeconfig).unwrap_or_default();
+    let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default();
+    match ask(&kubeconfig, server) {
+        Some(401) => Error::transient(format!("{server} refuses the join token of this host: it has ended, or was revoked"))
+            .hint("turnup up (makes the next token, for machines that are made from then on); for this one: put a token that is good into /var/lib/turnup/join-token, then: systemctl restart turnup-node"),
+        Some(_) => Error::transient("the request of this host's kubelet for its certificate is not approved")
+            .hint("turnup status (says why); on a control-plane host: journalctl -u turnup-csr-approver"),
+        None => Error::transient(format!("this host does not reach the API server at {server}"))
+            .hint("journalctl -u kubelet (on this host)"),
+    }
+}
+
+/// The status with which the API server answers the bearer of the token; none when it does not.
+fn ask(kubeconfig: &Value, server: &str) -> Option<u16> {
+    let authority = kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"].as_str()?;
+    let authority = Certificate::from_pem(&STANDARD.decode(authority).ok()?).ok()?;
+    let token = kubeconfig["users"][0]["user"]["token"].as_str()?;
+    let roots = RootCerts::new_with_certs(&[authority]);
+    let config = ureq::Agent::config_builder()
+        .tls_config(TlsConfig::builder().root_certs(roots).build())
+        .timeout_global(Some(ANSWER))
+        .http_status_as_error(false)
+        .proxy(None)
+        .build();
+    let request =
+        config.new_agent().get(format!("{server}/healthz")).header("Authorization", format!("Bearer {token}"));
+    Some(request.call().ok()?.status().as_u16())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    #[test]
+    fn a_token_goes_when_the_certificate_is_there_and_not_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let (certificate, token) = (dir.path().join("current.pem"), dir.path().join("token"));
+        let write = |until: i32| {
+            let mut params = CertificateParams::default();
+            (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(until, 1, 1));
+            let signed = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+            fs_err::write(&certificate, signed.pem()).unwrap();
+        };
+        fs_err::write(&token, "{}").unwrap();
+        let finish = || finish_at(&certificate, &token, Duration::ZERO);
+        let error = finish().unwrap_err();
+        assert!(error.message().contains("does not reach the API server") && token.exists(), "{}", error.message());
+        write(2021);
+        assert!(finish().is_err() && token.exists(), "one that has ended is none: the host has to join again");
+        write(2999);
+        finish().unwrap();
+        assert!(!token.exists());
+        finish().unwrap();
+    }
+}

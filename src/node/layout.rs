@@ -1,0 +1,59 @@
+//! The paths of Kubernetes' files on a host. They are kubeadm's where kubeadm has one, because
+//! kube-bench, runbooks and people look there. This file reads and writes nothing.
+
+/// The directory of static pods.
+pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
+/// The certificates and keys of kubelet, and the CA certificate. All of it belongs to root (CIS
+/// 1.1.19).
+pub const PKI: &str = "/etc/kubernetes/pki";
+/// The certificate of the cluster's CA.
+pub const CA: &str = "/etc/kubernetes/pki/ca.crt";
+/// The configuration of kubelet.
+pub const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
+/// The kubeconfig of kubelet.
+pub const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
+/// The kubeconfig with the join token, which a worker's first start uses.
+pub const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
+
+/// The manifest of a static pod.
+#[must_use]
+pub fn manifest(pod: &str) -> String {
+    format!("{MANIFESTS}/{pod}.yaml")
+}
+
+/// The directory of a control-plane component. It holds every file that the component reads.
+#[must_use]
+pub fn component_dir(component: &str) -> String {
+    format!("/etc/kubernetes/{component}")
+}
+
+/// A file in the directory of a component.
+#[must_use]
+pub fn component_file(component: &str, file: &str) -> String {
+    format!("/etc/kubernetes/{component}/{file}")
+}
+
+/// The name of the static pod whose manifest has this path.
+#[must_use]
+pub fn static_pod(path: &str) -> Option<&str> {
+    path.strip_prefix(MANIFESTS)?.strip_prefix('/')?.strip_suffix(".yaml")
+}
+
+/// The kubeconfig with this name: `scheduler`, `admin`.
+#[must_use]
+pub fn kubeconfig(name: &str) -> String {
+    format!("/etc/kubernetes/{name}.conf")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_static_pod_is_known_by_its_manifest() {
+        assert_eq!(static_pod(&manifest("etcd")), Some("etcd"));
+        for other in ["/etc/kubernetes/manifests", "/etc/kubernetes/manifests/readme", "/etc/kubernetes/admin.conf"] {
+            assert_eq!(static_pod(other), None, "{other}");
+        }
+    }
+}
