@@ -56,7 +56,7 @@ enum Command {
         all: bool,
     },
     /// Makes the Debian root that local hosts boot from, and prints where it is.
-    HostRoot {
+    RootFs {
         /// The Debian release.
         #[arg(default_value = "bookworm")]
         suite: String,
@@ -120,7 +120,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             Ok(writeln!(out, "{}", path.display())?)
         }
         Command::Export { dir, all } => session.export(dir, *all, out),
-        Command::HostRoot { suite, further, renew } => session.host_root(suite, further, *renew, out),
+        Command::RootFs { suite, further, renew } => session.rootfs(suite, further, *renew, out),
         Command::Lock { write } => {
             let version = session.version().to_owned();
             session.record(rewrite_lock, &version, *write, out)
@@ -236,7 +236,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn host_root(&self, suite: &str, further: &[String], renew: bool, out: &mut dyn Write) -> Result<()> {
+    fn rootfs(&self, suite: &str, further: &[String], renew: bool, out: &mut dyn Write) -> Result<()> {
         let path = self.cache.host_root_with(suite, further, renew, self.watch)?;
         if let Some(complaint) = self.cache.find_host_root(suite, further).and_then(|root| root.complaint()) {
             self.watch.progress(&format!("warning: this root {complaint}; turnup artifacts host-root --renew"));

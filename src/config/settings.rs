@@ -1,4 +1,4 @@
-//! A configuration file as all other rooms use it: loaded, asked by name, changed all or nothing, saved as a whole.
+//! A configuration file as all other modules use it: loaded, asked by name, changed all or nothing, saved as a whole.
 //!
 //! Plain data that can be shared between threads: evaluation happens when something changes, not when something is asked.
 

@@ -6,9 +6,9 @@
 //! Pure, and in time linear in the text: it reads no file and knows no cluster.
 
 mod encoding;
-mod forms;
 mod known;
 mod pairs;
+mod patterns;
 mod pem;
 
 use std::borrow::Cow;
@@ -136,7 +136,7 @@ pub fn clean_line(line: &str) -> Cow<'_, str> {
 }
 
 fn look_like_secrets(bytes: &[u8]) -> Vec<Hit> {
-    [pem::find(bytes), forms::find(bytes), pairs::find(bytes)].concat()
+    [pem::find(bytes), patterns::find(bytes), pairs::find(bytes)].concat()
 }
 
 /// In order, without overlap, and without what stands in place of a secret already.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::forms::{is_pair_in_base64, looks_random};
+use super::patterns::{is_pair_in_base64, looks_random};
 use super::{Hit, REMOVED, pattern};
 
 /// A value is not longer.

@@ -217,7 +217,7 @@ fn the_record_of_the_api_server_follows_the_control_plane() {
         let follows = |hosts: usize| {
             let resources = module.resources();
             let one = resources.iter().find(|one| one["address"] == record).unwrap();
-            let output: Value = serde_json::from_str(&module.ok(&["output", "-json", "handoff"])).unwrap();
+            let output: Value = serde_json::from_str(&module.ok(&["output", "-json", "inventory"])).unwrap();
             let outside = output["hosts"].as_array().unwrap().iter().map(|host| text(&host["external_address"]));
             let outside: BTreeSet<&str> = outside.collect();
             assert!(outside.len() == hosts && texts(&one["values"][field]) == outside, "{target}: {one:#} {output:#}");

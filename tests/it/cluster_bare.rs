@@ -69,7 +69,7 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     let mut wrong = list.to_vec();
     let other = fs_err::read_to_string(site.dir.join("keys/stranger.pub")).unwrap();
     wrong[0]["host_key"] = json!(other.split_whitespace().take(2).collect::<Vec<_>>().join(" "));
-    configure(site, &wrong, "person");
+    configure(site, &wrong, "precondition");
     let refused = site.lent(4, &["up"]);
     for word in ["m1: cannot reach root@", "Host key verification failed", "look who answers at"] {
         assert!(refused.err.contains(word), "{word}: {refused}");
@@ -78,7 +78,7 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     let twin = on_host(site, CONTROL_PLANE, "cat /etc/machine-id");
     let put = |id: &str| site.in_host(WORKER, &format!("echo {} >/etc/machine-id", id.trim()));
     put(&twin);
-    configure(site, list, "person");
+    configure(site, list, "precondition");
     let refused = site.lent(4, &["up"]);
     put(&machine_id);
     assert!(refused.err.contains("w1: it has the machine-id of m1"), "{refused}");
@@ -94,10 +94,10 @@ fn a_listed_host_behind_another_one_becomes_a_node_and_what_it_was() {
     let start = Instant::now();
     site.lent(0, &["up"]);
     say(&format!("up from a list, one host behind the other: {:.1} s", start.elapsed().as_secs_f64()));
-    let handoff: Value =
+    let inventory: Value =
         serde_json::from_str(&fs_err::read_to_string(site.dir.join("second/shelf/outputs/provision.json")).unwrap())
             .unwrap();
-    assert_eq!(handoff["hosts"][1]["ssh"]["jump"]["host"], list[0]["address"], "{handoff:#}");
+    assert_eq!(inventory["hosts"][1]["ssh"]["jump"]["host"], list[0]["address"], "{inventory:#}");
     let node = kubectl(&site, &["node", "w1"]);
     assert_eq!(node["metadata"]["labels"]["topology.kubernetes.io/zone"], "rack-1", "{node:#}");
     assert_eq!(node["metadata"]["labels"]["example.com/pool"], "fast");
@@ -108,7 +108,7 @@ fn a_listed_host_behind_another_one_becomes_a_node_and_what_it_was() {
     list[1]["labels"] = json!({"example.com/pool": "slow"});
     list[1]["taints"] = json!([]);
     list[1]["zone"] = json!("");
-    configure(&site, &list, "person");
+    configure(&site, &list, "precondition");
     site.lent(0, &["up"]);
     let node = kubectl(&site, &["node", "w1"]);
     let labels = &node["metadata"]["labels"];

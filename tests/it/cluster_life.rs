@@ -29,7 +29,7 @@ fn a_cluster_lives_and_leaves_nothing() {
         ("commands", the_other_commands_work),
         ("firewall", pods_reach_no_port_of_the_hosts),
         ("open ports", hosts_reach_only_open_ports_of_this_machine),
-        ("foretold", a_changed_setting_runs_exactly_the_steps_that_were_foretold),
+        ("planned", a_changed_setting_runs_exactly_the_steps_that_were_foretold),
         ("moved world", a_plan_is_refused_when_the_world_moved),
         ("grow", one_more_worker_touches_nobody_else),
         ("deleted host", a_deleted_worker_comes_back),
@@ -102,7 +102,7 @@ fn the_other_commands_work(site: &Site) {
         site.ok(&["config", "diff", "applied", "--set", "phase1.num_nodes=2"]).out,
         " phase1.num_nodes: 1 -> 2\n"
     );
-    let worker = site.ok(&["config", "complete", FIRST]).out;
+    let worker = site.ok(&["config", "show", FIRST]).out;
     assert!(
         worker.contains("\nfile /etc/kubernetes/pki/ca.crt = ("),
         "the certificate itself, not a word for it: {worker}"
@@ -287,7 +287,7 @@ fn people_are_members_of_groups_and_rbac_decides(site: &Site) {
     let known = format!("X509SHA256={}", recorded["sha256"].as_str().unwrap());
     assert_eq!(whoami(&glass)["extra"]["authentication.kubernetes.io/credential-id"], serde_json::json!([known]));
     let ran = site.up().ran();
-    assert!(ran.contains("bootstrap/access"), "{ran:?}");
+    assert!(ran.contains("bootstrap/rbac"), "{ran:?}");
     site.kubectl(&nodes);
     assert_eq!(site.up().ran(), BTreeSet::new());
 }

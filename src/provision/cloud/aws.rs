@@ -129,7 +129,7 @@ impl Aws {
         let short = |name: &str, end: &str, longest: usize| fit(name, longest - end.len()) + end;
         self.names = Names {
             load_balancer: short(&balancer, "-api", 32),
-            inner_load_balancer: short(&balancer, "-api-inner", 32),
+            inner_load_balancer: short(&balancer, "-api-internal", 32),
             control_plane_role: role("-control-plane"),
             node_role: role("-node"),
             queue: short(cluster, "-termination", 80),
