@@ -15,7 +15,7 @@ pub enum Class {
     Usage,
     /// The configuration is wrong or missing.
     Config,
-    /// Something that a person must change first: a missing tool, a port in use, no disk space.
+    /// A precondition must be met first: a missing tool, a port in use, no disk space.
     Precondition,
     /// May pass by itself; tried again inside the step's timeout, then given up.
     Transient,
@@ -96,7 +96,7 @@ impl Error {
         usage => Usage,
         /// The configuration is wrong or missing.
         config => Config,
-        /// A person must change something first.
+        /// A precondition must be met first.
         precondition => Precondition,
         /// May pass by itself.
         transient => Transient,

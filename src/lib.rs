@@ -75,7 +75,7 @@
 //! | `outputs/artifacts.json` | which artifact has which digest |
 //! | `outputs/steps/` | the digests of what steps of a user's own made |
 //! | `pki/` | authorities, certificates, keys |
-//! | `node-config/<node>.json` | the node config of a node |
+//! | `node-config/<node>.json` | the node config |
 //! | `user-data/<group>.*` | what machines that join by themselves are told, and the group's token |
 //! | `addons/`, `validate/` | the manifests as they are applied |
 //! | `hosts/` | files of local hosts |
@@ -104,7 +104,7 @@
 //! Architecture invariant: a later phase reads the inventory file of the earlier one and nothing else of it. `bootstrap` cannot tell a
 //! cloud from a shelf; there is no branch on the target behind `provision`.
 //!
-//! Architecture invariant: the node config of a node is a pure function of settings, inventory, facts and digests. Whatever is
+//! Architecture invariant: the node config is a pure function of settings, inventory, facts and digests. Whatever is
 //! decided is decided in `bootstrap::node_config`; `node` decides nothing and speaks to no other host. What a group's hosts share is one such file
 //! with placeholders for the five things that only a host knows (`node::boot_config`).
 //!

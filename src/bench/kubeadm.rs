@@ -60,7 +60,7 @@ pub(super) fn measure(place: &Workspace, start: Start) -> Result<Sample> {
         let facts = base_config::gather_facts(&cluster, host, &silent)?;
         let machine = base_config::base_config(&cluster, &inventory, host, &facts)?;
         let config = configuration(&cluster, &inventory, host, &facts, &token)?;
-        base_config::apply(&cluster, host, surroundings(&machine, &config), &silent)?;
+        base_config::apply(&cluster, host, prerequisites(&machine, &config), &silent)?;
         machines.push((host, install_script(&cluster, machine)?));
     }
     if start == Start::Preloaded {
@@ -143,7 +143,7 @@ fn nothing(machine: NodeConfig) -> NodeConfig {
 }
 
 /// Kernel settings, directories and files, but neither binaries nor images, and nothing started.
-fn surroundings(machine: &NodeConfig, config: &str) -> NodeConfig {
+fn prerequisites(machine: &NodeConfig, config: &str) -> NodeConfig {
     let file = |path: &str, text: &str| File::new(path, 0o600, 0, Content::Text(text.into()));
     let mut files = machine.files.clone();
     files

@@ -43,7 +43,7 @@ pub(super) struct Assets {
 }
 
 impl Assets {
-    /// Those for the host of this seat.
+    /// Those for the host of this target.
     pub(super) fn find(cluster: &Cluster, target: &NodeTarget<'_>) -> Result<Self> {
         let assets = &cluster.settings.assets;
         let group = group_of(target);

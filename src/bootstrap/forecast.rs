@@ -90,7 +90,7 @@ fn write_certificates(store: &Store, cluster: &str, leaves: &[Leaf]) -> Result<(
     Ok(())
 }
 
-/// NodeMetadata for the certificates and keys that are missing or would be made anew.
+/// Placeholders for the certificates and keys that are missing or would be made anew.
 pub(super) fn simulate_certificates(cluster: &Cluster, leaves: &[Leaf]) -> Result<()> {
     let store = &cluster.store;
     let placeholder = change::known_after("bootstrap/pki");

@@ -1,4 +1,4 @@
-//! Computes the node config of every node from the settings, the inventory and the host's facts.
+//! Computes the node config of each host from the settings, the inventory and the host's facts.
 //!
 //! The result is a pure function of its inputs: the same inputs give the same bytes. It writes nothing and asks no host.
 
@@ -29,7 +29,7 @@ use super::node_config_builder::{Group, NodeConfigBuilder, NodeTarget, node_dire
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
 use super::user_data;
 
-/// Where a node's node config lies below the cluster's directory.
+/// Where a node config lies below the cluster's directory.
 #[must_use]
 pub fn file_of(node: &str) -> String {
     format!("node-config/{node}.json")

@@ -87,7 +87,7 @@ impl<'a> NodeTarget<'a> {
     }
 }
 
-/// What a seat's configuration is made from.
+/// What a node config is made from.
 pub(super) struct NodeConfigBuilder<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) artifacts: &'a ResolvedArtifacts,

@@ -140,7 +140,7 @@ impl NodeContext {
         ))
     }
 
-    /// The node config that the step before has written; the mark that stands for it as long as it has not.
+    /// The node config that the step before has written; the placeholder that stands for it as long as it has not.
     fn written_complete(&self, host: &str) -> Result<std::result::Result<NodeConfig, String>> {
         let bytes = self.cluster.store.read(file_of(host))?.unwrap_or_default();
         let node_config = NodeConfig::parse("", &String::from_utf8_lossy(&bytes));
@@ -328,7 +328,7 @@ impl Action for GatherFacts {
     }
 }
 
-/// The node config of a node, as a file to read.
+/// The node config, as a file to read.
 struct WriteNodeConfig(NodeContext);
 
 impl Action for WriteNodeConfig {

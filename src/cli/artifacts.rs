@@ -110,7 +110,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     crate::exec::signals::install()?;
     let watch = &Remarks(printer);
     let out = &mut anstream::stdout().lock();
-    let session = Session::open(args, printer.is_json(), watch)?;
+    let session = ArtifactsContext::open(args, printer.is_json(), watch)?;
     match &args.command {
         Command::List => session.list(out),
         Command::Fetch { names } => session.fetch(names, out),
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
 
 type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<Change>>;
 
-struct Session<'a> {
+struct ArtifactsContext<'a> {
     args: &'a Args,
     json: bool,
     lock: Lock,
@@ -143,7 +143,7 @@ struct Session<'a> {
     watch: &'a dyn Watch,
 }
 
-impl<'a> Session<'a> {
+impl<'a> ArtifactsContext<'a> {
     fn open(args: &'a Args, json: bool, watch: &'a dyn Watch) -> Result<Self> {
         Ok(Self {
             args,

@@ -50,7 +50,7 @@ Exit codes:
     1  failed, and would fail the same way again
     2  the command line is wrong
     3  the configuration is wrong or missing
-    4  a person must change something first: a missing tool, a port in use, a full disk
+    4  a precondition must be met first: a missing tool, a port in use, a full disk
     5  may pass by itself: run the same command again
     6  another turnup works on this cluster
    70  a defect of turnup

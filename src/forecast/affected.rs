@@ -108,7 +108,7 @@ pub(super) fn unfold(mut complete: Value) -> Value {
     complete
 }
 
-/// What a value of a node's node config is called.
+/// What a value of a node config is called.
 pub(super) fn node_place(way: &[String]) -> (&'static str, String) {
     let parts: Vec<&str> = way.iter().map(String::as_str).collect();
     match parts[..] {

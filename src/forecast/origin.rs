@@ -1,4 +1,4 @@
-//! Which settings decide the values of a node's node config, found by trial.
+//! Which settings decide the values of a node config, found by trial.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub struct NodeValue {
 }
 
 impl Forecast {
-    /// The file of a node's node config.
+    /// The file of a node config.
     #[must_use]
     pub fn node_file(node: &str) -> String {
         crate::bootstrap::node_config::file_of(node)

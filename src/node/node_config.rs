@@ -262,7 +262,7 @@ pub fn count_early(units: &[Unit]) -> usize {
 
 impl Document for NodeConfig {
     const SCHEMA: &'static str = SCHEMA;
-    const WHAT: &'static str = "the node config of a node";
+    const WHAT: &'static str = "the node config";
     const REMEDY: &'static str = "turnup bootstrap (writes it anew)";
     const CLASS: Class = Class::Permanent;
 

@@ -143,7 +143,7 @@ struct Reader<'t> {
 }
 
 /// Where the parts of a step are that are checked once the step, or all steps, are known.
-struct Places {
+struct KeyRanges {
     name: Range<usize>,
     /// The values by their keys.
     of: BTreeMap<&'static str, Range<usize>>,
@@ -204,9 +204,9 @@ impl Reader<'_> {
         manifest
     }
 
-    fn step(&mut self, item: &Spanned<DeValue<'_>>) -> (Step, Places) {
+    fn step(&mut self, item: &Spanned<DeValue<'_>>) -> (Step, KeyRanges) {
         let mut step = Step::new();
-        let mut places = Places { name: item.span(), of: BTreeMap::new(), steps: Vec::new(), outputs: Vec::new() };
+        let mut places = KeyRanges { name: item.span(), of: BTreeMap::new(), steps: Vec::new(), outputs: Vec::new() };
         let empty = DeTable::new();
         let table = if let DeValue::Table(table) = item.get_ref() { table } else { &empty };
         for (key, value) in table {
@@ -227,7 +227,7 @@ impl Reader<'_> {
         (step, places)
     }
 
-    fn value(&mut self, key: &str, value: &Spanned<DeValue<'_>>, step: &mut Step, places: &mut Places) {
+    fn value(&mut self, key: &str, value: &Spanned<DeValue<'_>>, step: &mut Step, places: &mut KeyRanges) {
         match key {
             "name" => {
                 step.name = self.string(value);
@@ -252,7 +252,7 @@ impl Reader<'_> {
         }
     }
 
-    fn step_names(&mut self, value: &Spanned<DeValue<'_>>, places: &mut Places) -> Vec<String> {
+    fn step_names(&mut self, value: &Spanned<DeValue<'_>>, places: &mut KeyRanges) -> Vec<String> {
         let names = self.strings(value);
         places.steps.extend(names.iter().cloned());
         names.into_iter().map(|(name, _)| name).collect()
@@ -268,7 +268,7 @@ impl Reader<'_> {
         names.into_iter().map(|(name, _)| name).collect()
     }
 
-    fn check_step(&mut self, step: &Step, places: &Places) {
+    fn check_step(&mut self, step: &Step, places: &KeyRanges) {
         let name_is_good = !step.name.is_empty()
             && step.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         if !name_is_good {
@@ -292,7 +292,7 @@ impl Reader<'_> {
     }
 
     /// What is asked of steps with a command of the user's own.
-    fn check_own(&mut self, step: &Step, places: &Places) {
+    fn check_own(&mut self, step: &Step, places: &KeyRanges) {
         if let Some(at) = places.of.get("run")
             && step.run.first().is_none_or(String::is_empty)
         {
@@ -319,7 +319,7 @@ impl Reader<'_> {
         }
     }
 
-    fn check_names(&mut self, steps: &[Step], places: &[Places]) {
+    fn check_names(&mut self, steps: &[Step], places: &[KeyRanges]) {
         let mut seen = BTreeSet::new();
         for (step, place) in steps.iter().zip(places) {
             if !seen.insert(step.name.as_str()) {
@@ -335,7 +335,7 @@ impl Reader<'_> {
         }
     }
 
-    fn check_cycle(&mut self, steps: &[Step], places: &[Places]) {
+    fn check_cycle(&mut self, steps: &[Step], places: &[KeyRanges]) {
         let index: BTreeMap<&str, usize> =
             steps.iter().enumerate().map(|(at, step)| (step.name.as_str(), at)).collect();
         let needs: Vec<Vec<usize>> = steps

@@ -136,25 +136,25 @@ pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<PhaseP
     let state = store.state()?;
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
-    let teller = Planner { phase, state: &state, actions: &actions, tasks: &tasks, before };
+    let planner = Planner { phase, state: &state, actions: &actions, tasks: &tasks, before };
     let order = in_order(&tasks);
     let mut told: Vec<Option<PlannedTask>> = tasks.iter().map(|_| None).collect();
     for level in levels(&tasks, &order) {
-        let results = parallel::map(&level, LOOKERS, |at| teller.tell(*at, &told));
+        let results = parallel::map(&level, LOOKERS, |at| planner.tell(*at, &told));
         for (at, result) in level.into_iter().zip(results) {
             told[at] = Some(result?);
         }
     }
-    let mut foretold = PhasePlan::default();
+    let mut phase_plan = PhasePlan::default();
     for at in order {
         let Some(told) = told[at].take() else { continue };
-        if told.blind && foretold.unknown_after.is_none() {
-            foretold.unknown_after = Some(told.planned.id.clone());
+        if told.blind && phase_plan.unknown_after.is_none() {
+            phase_plan.unknown_after = Some(told.planned.id.clone());
         }
-        foretold.steps.push(told.planned);
+        phase_plan.steps.push(told.planned);
     }
-    foretold.steps.extend(gone(&state, phase).into_iter().map(forgotten));
-    Ok(foretold)
+    phase_plan.steps.extend(gone(&state, phase).into_iter().map(forgotten));
+    Ok(phase_plan)
 }
 
 fn forgotten(id: String) -> Planned {

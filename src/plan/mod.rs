@@ -109,9 +109,9 @@ impl Plan {
                 continue;
             }
             let before = steps.iter().find(|step| is_moving(step)).map(|step| step.id.clone());
-            let foretold = Engine::plan(&cluster.store, &load(&cluster)?, before.as_deref())?;
-            blind = foretold.unknown_after.is_some();
-            steps.extend(foretold.steps);
+            let phase_plan = Engine::plan(&cluster.store, &load(&cluster)?, before.as_deref())?;
+            blind = phase_plan.unknown_after.is_some();
+            steps.extend(phase_plan.steps);
         }
         let changed = impact::find(settings, source, state_dir, &cluster, &steps)?;
         let estimate = Estimate::of(&steps, is_moving);

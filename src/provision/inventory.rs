@@ -42,7 +42,7 @@ pub struct Inventory {
     pub groups: Vec<HostGroup>,
     /// The volumes that hold etcd's data and outlive their hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub volumes: Vec<Volume>,
+    pub volumes: Vec<EtcdVolume>,
 }
 
 /// Hosts that are made alike, and join by what they are told at their first boot.
@@ -66,7 +66,7 @@ pub struct HostGroup {
 /// A volume of an etcd member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Volume {
+pub struct EtcdVolume {
     /// Its name.
     pub name: String,
     /// Its failure domain; empty when there is none.

@@ -30,7 +30,7 @@ use super::terraform;
 /// The default of phase1.timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// The phase for this cluster's target. `farewell` is called before Terraform takes hosts of the control plane away.
+/// The phase for this cluster's target. `before_host_removal` is called before Terraform takes hosts of the control plane away.
 pub fn phase(cluster: &Arc<Cluster>, options: &RunOptions, before_host_removal: BeforeHostRemoval) -> Result<Phase> {
     external_inventory::refuse_adopted(cluster)?;
     options.require_fit(cluster)?;

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use regex::bytes::Regex;
 
-use super::{Hit, pattern};
+use super::{Match, pattern};
 
 /// A form, and what else has to hold of what it found in which text.
 struct SecretPattern {
@@ -129,13 +129,13 @@ static SECRET_KEY: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9/+]{40
 const NEAR: usize = 256;
 
 /// Every secret that has a form of its own.
-pub(super) fn find(bytes: &[u8]) -> Vec<Hit> {
+pub(super) fn find(bytes: &[u8]) -> Vec<Match> {
     let mut hits = secret_keys(bytes);
     for form in &FORMS {
         for found in form.pattern.captures_iter(bytes) {
             let Some(secret) = found.get(1).or_else(|| found.get(0)) else { continue };
             if (form.holds)(bytes, &secret.range()) {
-                hits.push(Hit::new(secret.range(), form.what));
+                hits.push(Match::new(secret.range(), form.what));
             }
         }
     }
@@ -143,7 +143,7 @@ pub(super) fn find(bytes: &[u8]) -> Vec<Hit> {
 }
 
 /// Words of 40 letters near the name of an access key.
-fn secret_keys(bytes: &[u8]) -> Vec<Hit> {
+fn secret_keys(bytes: &[u8]) -> Vec<Match> {
     let mut hits = Vec::new();
     let mut from = 0;
     for name in ACCESS_KEY.find_iter(bytes) {
@@ -154,7 +154,7 @@ fn secret_keys(bytes: &[u8]) -> Vec<Hit> {
         }
         for word in SECRET_KEY.find_iter(&bytes[start..end]) {
             if word.len() == 40 && looks_random(word.as_bytes()) && !word.as_bytes().iter().all(u8::is_ascii_hexdigit) {
-                hits.push(Hit::new(start + word.start()..start + word.end(), "a secret access key"));
+                hits.push(Match::new(start + word.start()..start + word.end(), "a secret access key"));
             }
         }
         // No place is looked at for two names.

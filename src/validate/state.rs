@@ -41,8 +41,8 @@ fn judge_nodes(inventory: &Inventory, network: bool, observed: &Observed) -> Vec
     let mut checks: Vec<CheckResult> = inventory.hosts.iter().map(|host| judge(&host.name)).collect();
     let hosts: BTreeSet<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).collect();
     let others = observed.nodes.iter().filter(|node| !hosts.contains(node.name.as_str()));
-    let (comers, strangers): (Vec<_>, Vec<_>) = others.partition(|node| node.is_of_group);
-    checks.extend(comers.into_iter().map(|node| judge(&node.name)));
+    let (self_joining, strangers): (Vec<_>, Vec<_>) = others.partition(|node| node.is_of_group);
+    checks.extend(self_joining.into_iter().map(|node| judge(&node.name)));
     checks.extend(strangers.into_iter().map(|node| {
         CheckResult::failed(
             "node",

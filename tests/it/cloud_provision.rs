@@ -52,7 +52,7 @@ case "$*" in
 esac
 "#;
 
-/// A desk with a configuration of this target and everything around it.
+/// A test environment with a configuration of this target and everything around it.
 struct Site {
     test_env: TestEnv,
     name: String,

@@ -212,7 +212,7 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     let again = site.ok(&["up"]);
     assert!(again.err.contains("0 ran") && !again.err.contains(" begins"), "{again}");
     assert!(site.ok(&["plan"]).out.contains("nothing to do"));
-    // A door more is a change of the firewall alone, and of no host.
+    // One more ingress rule is a change of the firewall alone, and of no host.
     site.ok(&["config", "set", "phase1.api.allowed_cidrs=203.0.113.0/24,198.51.100.0/24"]);
     let plan = site.ok(&["plan"]).out;
     let changed: Vec<&str> = plan.lines().filter(|line| line.contains("  resource ")).map(str::trim).collect();

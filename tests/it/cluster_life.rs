@@ -114,26 +114,26 @@ fn a_changed_setting_runs_exactly_the_steps_that_were_foretold(site: &Site) {
     for (name, value) in [("phase2.max_pods", "120"), ("phase3.dns_replicas", "2"), ("phase3.dns_replicas", "1")] {
         let said = site.ok(&["config", "where", name, "--output", "json"]).out;
         let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let foretold: BTreeSet<String> =
+        let planned: BTreeSet<String> =
             said["steps"].as_array().unwrap().iter().map(|step| step.as_str().unwrap().to_owned()).collect();
         site.ok(&["config", "set", &format!("{name}={value}")]);
         let planned = planned_steps(site);
         let ran = up_by_plan(site);
         assert_eq!(ran, planned, "{name}");
         let ran: BTreeSet<String> = ran.iter().map(|id| id.split('@').next().unwrap().to_owned()).collect();
-        assert_eq!(ran, foretold, "{name}");
+        assert_eq!(ran, planned, "{name}");
     }
-    // Several at once, each with a radius of its own.
+    // Several at once, each with an impact of its own.
     site.ok(&["config", "set", "phase2.max_pods=130", "phase2.security.audit=n", "phase3.dns_replicas=2"]);
     let planned = planned_steps(site);
     let plan = site.json_of("plan.json");
-    let radius =
+    let impact =
         |name: &str| plan["changed"].as_array().unwrap().iter().find(|change| change["name"] == name).cloned().unwrap();
-    assert_eq!(radius("phase2.max_pods")["restarts"][FIRST], serde_json::json!(["kubelet.service"]));
-    let audit = radius("phase2.security.audit");
+    assert_eq!(impact("phase2.max_pods")["restarts"][FIRST], serde_json::json!(["kubelet.service"]));
+    let audit = impact("phase2.security.audit");
     assert_eq!(audit["restarts"][CONTROL_PLANE], serde_json::json!(["static pod kube-apiserver"]));
     assert!(audit["restarts"].get(FIRST).is_none() && audit["recreates"] == serde_json::json!({}), "{audit}");
-    assert_eq!(radius("phase3.dns_replicas")["restarts"], serde_json::json!({}));
+    assert_eq!(impact("phase3.dns_replicas")["restarts"], serde_json::json!({}));
     let apply = plan["steps"].as_array().unwrap().iter().find(|step| step["id"] == "addons/apply").unwrap();
     let lines: Vec<String> = serde_json::from_value(apply["preview"]["changes"][0]["lines"].clone()).unwrap();
     assert_eq!(lines[2..], ["-   replicas: 1", "+   replicas: 2"], "the hash, and nothing of what the cluster writes");

@@ -39,7 +39,7 @@ impl Program {
         self.dir.path().join(self.name)
     }
 
-    /// A desk whose commands use this program.
+    /// A test environment whose commands use this program.
     pub(crate) fn test_env(&self) -> TestEnv {
         let test_env =
             TestEnv::new("").with_env("PATH", &format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.dir.path().display()));
@@ -80,12 +80,12 @@ pub(crate) fn each_program(test: impl Fn(&Program)) {
     }
 }
 
-/// A desk with the module of the fixtures beside it, configured to use it.
+/// A test environment with the module of the fixtures beside it, configured to use it.
 pub(crate) fn test_env() -> TestEnv {
     own_module(TestEnv::new(""))
 }
 
-/// The same at this desk.
+/// The same at this test environment.
 pub(crate) fn own_module(test_env: TestEnv) -> TestEnv {
     let module = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/custom/main.tf");
     test_env.write("module/main.tf", &fs_err::read_to_string(module).unwrap());
@@ -93,7 +93,7 @@ pub(crate) fn own_module(test_env: TestEnv) -> TestEnv {
     test_env
 }
 
-/// Configures the module of this desk, and these settings.
+/// Configures the module of this test environment, and these settings.
 pub(crate) fn use_module(test_env: &TestEnv, settings: &[&str]) {
     let own = ["phase1.cloud_provider=custom", "phase1.custom.module=module", "phase1.cluster_name=own"];
     test_env.ok(&[&["config", "set"], &own[..], settings].concat());

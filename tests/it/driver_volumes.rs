@@ -43,7 +43,7 @@ output "inventory" {
 }
 "#;
 
-/// A desk with the module of a cloud.
+/// A test environment with the module of a cloud.
 struct CloudTestEnv {
     test_env: TestEnv,
     target: &'static str,
@@ -122,7 +122,7 @@ fn takes_no_data(cloud: &CloudTestEnv) {
     assert!(plan.contains("-/+ resource google_compute_disk.etcd[\"main-a\"]"), "{plan}");
     assert!(plan.contains("! the data of etcd on it is lost: refused without --allow-volume-loss"), "{plan}");
     let refused = test_env.ends(4, &["provision"]).err;
-    let told = refused[refused.find("error: ").unwrap()..].replace(&test_env.path("").display().to_string(), "[desk]/");
+    let told = refused[refused.find("error: ").unwrap()..].replace(&test_env.path("").display().to_string(), "[dir]/");
     insta::assert_snapshot!("replaced_volumes", told);
     assert_eq!(test_env.read(".turnup/own/provision/terraform.tfstate"), state, "nothing was applied");
 

@@ -8,7 +8,7 @@ use super::session::SessionArgs;
 use super::{Global, Printer};
 use crate::config::{ExportFormat, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
-use crate::wizard::{Begin, Wizard};
+use crate::wizard::{StartMode, Wizard};
 
 mod answers;
 mod explain;
@@ -217,11 +217,11 @@ impl ConfigContext<'_> {
 fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     context.refuse_flags()?;
     let begin = match (args.accessible, args.guided) {
-        (true, _) => Begin::Lines,
-        (false, true) => Begin::Guide,
-        (false, false) => Begin::Menus,
+        (true, _) => StartMode::Lines,
+        (false, true) => StartMode::Guide,
+        (false, false) => StartMode::Menus,
     };
-    if begin != Begin::Lines {
+    if begin != StartMode::Lines {
         args.session.require_terminal(context.printer, WITHOUT_TERMINAL)?;
     } else if context.printer.is_json() {
         return Err(Error::usage("plain lines are for people; for programs there is turnup config set"));
@@ -232,7 +232,7 @@ fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     // What runs is only shown: a record that cannot be read must not keep anybody from the wizard.
     let applied = Settings::open(&context.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
     let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin)?;
-    if begin == Begin::Lines {
+    if begin == StartMode::Lines {
         context.printer.remark(&wizard.run_in_lines()?.describe(context.path()));
         return Ok(());
     }

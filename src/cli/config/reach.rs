@@ -83,7 +83,7 @@ fn forecast(context: &ConfigContext<'_>, settings: &Settings) -> Result<Forecast
     Forecast::of(settings, &context.source, &context.global.state_dir)
 }
 
-/// The node config of a node, each value with the settings that decide it; secrets are in it by name only.
+/// The node config, each value with the settings that decide it; secrets are in it by name only.
 pub(super) fn show_node(context: &ConfigContext<'_>, node: &str) -> Result<()> {
     let settings = context.settings()?;
     let forecast = forecast(context, &settings)?;

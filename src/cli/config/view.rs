@@ -195,7 +195,7 @@ pub(super) fn complete(context: &ConfigContext<'_>) -> Result<()> {
             .iter()
             .map(|(origin, setting)| json!({"name": setting.name, "value": value_json(setting), "origin": origin}))
             .collect();
-        return context.printer.json(&json!({"schema": "turnup.config.complete/1", "settings": values}));
+        return context.printer.json(&json!({"schema": "turnup.config.show/1", "settings": values}));
     }
     let lines: Vec<String> = rows.iter().map(|(_, setting)| format!("{}={}", setting.name, shown(setting))).collect();
     // Beyond this a value stands alone and its origin follows after two blanks.

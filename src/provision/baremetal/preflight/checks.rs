@@ -56,11 +56,11 @@ pub(in crate::provision::baremetal) fn judge(
 ) -> Findings {
     let mut findings = Findings::default();
     for (host, seen) in hosts {
-        let mut one = One { host, seen, requirements, faults: Vec::new(), notes: Vec::new() };
-        one.judge();
+        let mut check = HostCheck { host, seen, requirements, faults: Vec::new(), notes: Vec::new() };
+        check.judge();
         let named = |texts: Vec<String>| texts.into_iter().map(|text| (host.name.clone(), text));
-        findings.faults.extend(named(one.faults));
-        findings.notes.extend(named(one.notes));
+        findings.faults.extend(named(check.faults));
+        findings.notes.extend(named(check.notes));
     }
     findings.faults.extend(find_twins(hosts));
     findings.faults.extend(find_apart(hosts));
@@ -68,7 +68,7 @@ pub(in crate::provision::baremetal) fn judge(
 }
 
 /// One host.
-struct One<'a> {
+struct HostCheck<'a> {
     host: &'a Host,
     seen: &'a HostReport,
     requirements: &'a Requirements<'a>,
@@ -76,7 +76,7 @@ struct One<'a> {
     notes: Vec<String>,
 }
 
-impl One<'_> {
+impl HostCheck<'_> {
     fn judge(&mut self) {
         if !self.seen.whole {
             self.faults.push("its answer broke off: look what its login shell prints or runs".into());
@@ -230,7 +230,7 @@ impl One<'_> {
     }
 }
 
-impl One<'_> {
+impl HostCheck<'_> {
     /// What a firewall of the host's own has to let through; turnup's own rules only close.
     fn describe_needs(&self, firewall: &str) -> String {
         let Requirements { api_port, pods, has_vxlan, .. } = self.requirements;
