@@ -60,7 +60,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("pki", Certificates(step()))
         .with("etcd-members", EtcdMembers(step()))
         .with("gather-facts", GatherFacts(step()))
-        .with("node_config", WriteNodeConfig(step()))
+        .with("node-config", WriteNodeConfig(step()))
         .with("control-plane", Up(step()))
         .with("api", Api(step()))
         .with("rbac", ApplyRbac(step()))

@@ -211,7 +211,7 @@ impl Session {
         Ok(total)
     }
 
-    /// What this run is held to: the plan, provided that the world is still the one for which it was made.
+    /// What this run is held to: the plan, provided that the inputs are still those for which it was made.
     pub(super) fn bind(&self, global: &Global, file: &Path) -> Result<Binding> {
         let store = &self.cluster.store;
         let (plan, text) = super::plan::read(file)?;

@@ -20,7 +20,7 @@ const AGAIN: &str = "turnup plan --out FILE (and look at it again)";
 /// More steps than these are not named.
 const STEPS: usize = 8;
 
-/// A world.
+/// The inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanInputs {

@@ -44,7 +44,7 @@ pub struct Plan {
     pub made: Timestamp,
     /// The cluster's name.
     pub cluster: String,
-    /// What it was made from; another world is another plan.
+    /// What it was made from; other inputs make another plan.
     pub plan_inputs: PlanInputs,
     /// What each setting that changed since the last complete `turnup up` sets in motion.
     pub changed: Vec<Impact>,
@@ -67,9 +67,9 @@ impl Document for Plan {
             ("schema", "text"),
             ("made", "word"),
             ("cluster", "dns-label"),
-            ("world.turnup", "sha256"),
-            ("world.configuration.*", "content"),
-            ("world.templates.*", "sha256"),
+            ("plan_inputs.turnup", "sha256"),
+            ("plan_inputs.configuration.*", "content"),
+            ("plan_inputs.templates.*", "sha256"),
             ("changed[].name", "text"),
             ("changed[].before", "content"),
             ("changed[].after", "content"),
@@ -152,7 +152,7 @@ impl Plan {
         ApprovedPlan::new(self.steps.iter().cloned(), &self.unknown_phases)
     }
 
-    /// Refuses when the world is not the one that this plan was made for, and names what is different. `going_on` says that a run with this
+    /// Refuses when the inputs are not those that this plan was made for, and names what is different. `going_on` says that a run with this
     /// very plan was begun before: what it has done since is no difference.
     pub fn require_same_world(&self, now: &Self, going_on: bool, state: &State) -> Result<()> {
         if self.cluster != now.cluster {
@@ -208,7 +208,7 @@ mod tests {
     fn no_text_of_it_says_what_it_should_not() {
         document::hostile::try_every_text::<Plan>(&serde_json::json!({
             "schema": SCHEMA, "made": "2026-01-01T00:00:00Z", "cluster": "c",
-            "world": {"turnup": "0".repeat(64), "configuration": {"a": "b"}, "templates": {"t": "0".repeat(64)}, "journal": 1},
+            "plan_inputs": {"turnup": "0".repeat(64), "configuration": {"a": "b"}, "templates": {"t": "0".repeat(64)}, "journal": 1},
             "changed": [{
                 "name": "a", "before": "b", "after": "c", "steps": ["p/s"], "hosts": ["h"], "restarts": {"h": ["s"]},
                 "recreates": {"h": "create"}, "estimate": {"seconds": 1.0, "never_ran": 0},

@@ -160,7 +160,7 @@ fn up_by_plan(site: &Site) -> BTreeSet<String> {
     Events::parse(&done.out).ran()
 }
 
-/// A plan is for one world: each thing that changes after it was made is named, and nothing is done.
+/// A plan is for certain inputs: each thing that changes after it was made is named, and nothing is done.
 fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     site.ok(&["config", "set", "phase2.max_pods=100"]);
     site.ok(&["plan", "--out", "plan.json"]);

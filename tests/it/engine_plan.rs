@@ -12,7 +12,7 @@ use turnup::{Class, Error, Result};
 
 /// What a step finds, and what it would change. Shared, so that the test turns it between plan and run.
 #[derive(Clone, Debug, Default)]
-struct PlanInputs {
+struct World {
     input: String,
     gone: bool,
     changes: Vec<Change>,
@@ -23,14 +23,14 @@ struct PlanInputs {
 
 #[derive(Clone)]
 struct Step {
-    world: Arc<Mutex<PlanInputs>>,
+    world: Arc<Mutex<World>>,
     store: Store,
     /// Whether it depends on what the first one leaves.
     reads: bool,
 }
 
 impl Step {
-    fn world(&self) -> PlanInputs {
+    fn world(&self) -> World {
         self.world.lock().unwrap().clone()
     }
 }
@@ -68,7 +68,7 @@ impl Action for Step {
 /// `first`, then `second` on two hosts, then `third`; and the three worlds.
 struct Stage {
     dir: tempfile::TempDir,
-    worlds: [Arc<Mutex<PlanInputs>>; 3],
+    worlds: [Arc<Mutex<World>>; 3],
 }
 
 const STEPS: &str = "[[step]]\nname = \"first\"\n[[step]]\nname = \"second\"\nscope = \"host\"\nafter = [\"first\"]\n\
@@ -88,7 +88,7 @@ impl Stage {
             .with("third", step(2))
     }
 
-    fn turn(&self, step: usize, turn: impl FnOnce(&mut PlanInputs)) {
+    fn turn(&self, step: usize, turn: impl FnOnce(&mut World)) {
         turn(&mut self.worlds[step].lock().unwrap());
     }
 
