@@ -128,12 +128,12 @@ impl Cache {
 
     /// The root directory for local hosts of this Debian release; made when it is not there, which takes some minutes.
     pub fn rootfs(&self, suite: &str, watch: &dyn Watch) -> Result<PathBuf> {
-        self.host_root_with(suite, &[], false, watch)
+        self.rootfs_with(suite, &[], false, watch)
     }
 
     /// The same with further packages: a root of its own, beside the one of local clusters. With `renew` it is made even where it is
     /// there, and takes the place of the old one.
-    pub fn host_root_with(&self, suite: &str, further: &[String], renew: bool, watch: &dyn Watch) -> Result<PathBuf> {
+    pub fn rootfs_with(&self, suite: &str, further: &[String], renew: bool, watch: &dyn Watch) -> Result<PathBuf> {
         let roots = self.root().join("roots");
         let root = self.path_with(suite, further);
         if root.is_dir() && !renew {

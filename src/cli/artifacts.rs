@@ -237,7 +237,7 @@ impl<'a> ArtifactsContext<'a> {
     }
 
     fn rootfs(&self, suite: &str, further: &[String], renew: bool, out: &mut dyn Write) -> Result<()> {
-        let path = self.cache.host_root_with(suite, further, renew, self.watch)?;
+        let path = self.cache.rootfs_with(suite, further, renew, self.watch)?;
         if let Some(complaint) = self.cache.find_host_root(suite, further).and_then(|root| root.complaint()) {
             self.watch.progress(&format!("warning: this root {complaint}; turnup artifacts host-root --renew"));
         }

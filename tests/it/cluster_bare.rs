@@ -69,7 +69,7 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     let mut wrong = list.to_vec();
     let other = fs_err::read_to_string(site.dir.join("keys/stranger.pub")).unwrap();
     wrong[0]["host_key"] = json!(other.split_whitespace().take(2).collect::<Vec<_>>().join(" "));
-    configure(site, &wrong, "precondition");
+    configure(site, &wrong, "person");
     let refused = site.lent(4, &["up"]);
     for word in ["m1: cannot reach root@", "Host key verification failed", "look who answers at"] {
         assert!(refused.err.contains(word), "{word}: {refused}");
@@ -78,7 +78,7 @@ fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     let twin = on_host(site, CONTROL_PLANE, "cat /etc/machine-id");
     let put = |id: &str| site.in_host(WORKER, &format!("echo {} >/etc/machine-id", id.trim()));
     put(&twin);
-    configure(site, list, "precondition");
+    configure(site, list, "person");
     let refused = site.lent(4, &["up"]);
     put(&machine_id);
     assert!(refused.err.contains("w1: it has the machine-id of m1"), "{refused}");
@@ -108,7 +108,7 @@ fn a_listed_host_behind_another_one_becomes_a_node_and_what_it_was() {
     list[1]["labels"] = json!({"example.com/pool": "slow"});
     list[1]["taints"] = json!([]);
     list[1]["zone"] = json!("");
-    configure(&site, &list, "precondition");
+    configure(&site, &list, "person");
     site.lent(0, &["up"]);
     let node = kubectl(&site, &["node", "w1"]);
     let labels = &node["metadata"]["labels"];

@@ -29,7 +29,7 @@ fn a_cluster_lives_and_leaves_nothing() {
         ("commands", the_other_commands_work),
         ("firewall", pods_reach_no_port_of_the_hosts),
         ("open ports", hosts_reach_only_open_ports_of_this_machine),
-        ("planned", a_changed_setting_runs_exactly_the_steps_that_were_foretold),
+        ("planned", a_changed_setting_runs_exactly_the_steps_that_were_planned),
         ("moved world", a_plan_is_refused_when_the_world_moved),
         ("grow", one_more_worker_touches_nobody_else),
         ("deleted host", a_deleted_worker_comes_back),
@@ -110,18 +110,18 @@ fn the_other_commands_work(site: &Site) {
 }
 
 /// What `where` and the plan foretell of a setting is what then happens: these steps run again, and no others.
-fn a_changed_setting_runs_exactly_the_steps_that_were_foretold(site: &Site) {
+fn a_changed_setting_runs_exactly_the_steps_that_were_planned(site: &Site) {
     for (name, value) in [("phase2.max_pods", "120"), ("phase3.dns_replicas", "2"), ("phase3.dns_replicas", "1")] {
         let said = site.ok(&["config", "where", name, "--output", "json"]).out;
         let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let planned: BTreeSet<String> =
+        let plan_steps: BTreeSet<String> =
             said["steps"].as_array().unwrap().iter().map(|step| step.as_str().unwrap().to_owned()).collect();
         site.ok(&["config", "set", &format!("{name}={value}")]);
         let planned = planned_steps(site);
         let ran = up_by_plan(site);
         assert_eq!(ran, planned, "{name}");
         let ran: BTreeSet<String> = ran.iter().map(|id| id.split('@').next().unwrap().to_owned()).collect();
-        assert_eq!(ran, planned, "{name}");
+        assert_eq!(ran, plan_steps, "{name}");
     }
     // Several at once, each with an impact of its own.
     site.ok(&["config", "set", "phase2.max_pods=130", "phase2.security.audit=n", "phase3.dns_replicas=2"]);

@@ -31,32 +31,32 @@ fn connections() -> Vec<Fault> {
     vec![
         Fault::new("the host does not accept our key")
             .script(connect("root@10.125.0.2: Permission denied (publickey,password)."))
-            .fails(Class::Precondition, &["inspect failed on h1", "Permission denied", "ssh-copy-id", "turnup up"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Permission denied", "ssh-copy-id", "turnup up"]),
         Fault::new("sshd has seen too many keys")
             .script(connect("Received disconnect from 10.125.0.2 port 22:2: Too many authentication failures"))
-            .fails(Class::Precondition, &["inspect failed on h1", "Too many authentication failures"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Too many authentication failures"]),
         Fault::new("our key's file is open to others")
             .script(connect("Permissions 0644 for 'ssh/id_ed25519' are too open.\nroot@10.125.0.2: Permission denied (publickey)."))
-            .fails(Class::Precondition, &["inspect failed on h1", "too open", "chmod 600"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "too open", "chmod 600"]),
         Fault::new("nobody listens on the port of ssh")
             .script(connect("ssh: connect to host 10.125.0.2 port 22: Connection refused"))
-            .fails(Class::Transient, &["inspect failed on h1", "Connection refused", "gave up after"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "Connection refused", "gave up after"]),
         Fault::new("the host is away")
             .script(connect("ssh: connect to host 10.125.0.2 port 22: No route to host"))
-            .fails(Class::Transient, &["inspect failed on h1", "No route to host"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "No route to host"]),
         Fault::new("the host comes back after a moment")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "connect"], "times": 1, "exit": 255,
                     "stderr": "ssh: connect to host 10.125.0.2 port 22: Connection timed out\n"})])
             .recovers(&["Connection timed out"]),
         Fault::new("a name is not resolved")
             .script(connect("ssh: Could not resolve hostname h1: Temporary failure in name resolution"))
-            .fails(Class::Transient, &["inspect failed on h1", "Temporary failure in name resolution"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "Temporary failure in name resolution"]),
         Fault::new("another host answers: its key has changed")
             .script(connect("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed."))
-            .fails(Class::Precondition, &["inspect failed on h1", "known_hosts"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "known_hosts"]),
         Fault::new("the host's key is not the one of the inventory")
             .script(connect("No ED25519 host key is known for 10.125.0.2 and you have requested strict checking.\nHost key verification failed."))
-            .fails(Class::Precondition, &["inspect failed on h1", "known_hosts"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "known_hosts"]),
         Fault::new("the firewall would lock turnup out")
             .made(|simulation| {
                 drop(fs_err::create_dir_all(simulation.world("hosts/10.125.0.2")));
@@ -65,7 +65,7 @@ fn connections() -> Vec<Fault> {
                 simulation.ok(&["config", "set", "phase2.host.firewall_ssh_networks=10.8.0.0/16"]);
             })
             .healed(|simulation| drop(simulation.ok(&["config", "unset", "phase2.host.firewall_ssh_networks"])))
-            .fails(Class::Precondition, &["inspect failed on h1", "would lock turnup out of h1", "10.9.8.7/32", "turnup config set"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "would lock turnup out of h1", "10.9.8.7/32", "turnup config set"]),
         Fault::new("the connection breaks in the middle of a copy")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "receive"], "times": 1, "read": 10, "exit": 255,
                     "stderr": "client_loop: send disconnect: Broken pipe\n"})])
@@ -73,10 +73,10 @@ fn connections() -> Vec<Fault> {
         Fault::new("only a part of a copy arrives, again and again")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "receive"], "read": 10, "exit": 75,
                     "stderr": "the transfer of /opt/turnup/bin/turnup broke off\n"})])
-            .fails(Class::Transient, &["inspect failed on h1", "broke off"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "broke off"]),
         Fault::new("the host is too slow")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "node facts"], "sleep_ms": 60_000})])
-            .fails(Class::Transient, &["inspect failed on h1", "did not end within"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "did not end within"]),
     ]
 }
 
@@ -133,32 +133,32 @@ fn commands() -> Vec<Fault> {
             .fails(Class::Precondition, &["provision/hosts failed", "1 of 2 hosts", "sudo: command not found"]),
         Fault::new("the host's disk is full when turnup is copied")
             .script(command("receive", 1, "cat: write error: No space left on device"))
-            .fails(Class::Precondition, &["inspect failed on h1", "No space left on device", "df -h"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "No space left on device", "df -h"]),
         Fault::new("the host's disk is full when an artifact is copied")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "receive", "blobs"], "exit": 1,
                     "stderr": "cat: write error: No space left on device\n"})])
             .fails(Class::Precondition, &["join failed on h1", "No space left on device", "df -h"]),
         Fault::new("the host's file system is read-only")
             .script(command("receive", 1, "mkdir: cannot create directory '/opt/turnup': Read-only file system"))
-            .fails(Class::Precondition, &["inspect failed on h1", "Read-only file system"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Read-only file system"]),
         Fault::new("the user may not write on the host")
             .script(command("receive", 1, "mkdir: cannot create directory '/opt/turnup': Permission denied"))
-            .fails(Class::Precondition, &["inspect failed on h1", "Permission denied"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Permission denied"]),
         Fault::new("/opt on the host is mounted noexec")
             .script(command("node facts", 126, "bash: line 1: /opt/turnup/bin/turnup: Permission denied"))
-            .fails(Class::Precondition, &["inspect failed on h1", "Permission denied"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Permission denied"]),
         Fault::new("the host has another architecture")
             .script(command(
                 "node facts",
                 126,
                 "bash: line 1: /opt/turnup/bin/turnup: cannot execute binary file: Exec format error",
             ))
-            .fails(Class::Precondition, &["inspect failed on h1", "Exec format error", "architecture"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Exec format error", "architecture"]),
         Fault::new("the host's answer is garbage")
             .script(vec![
                 json!({"tool": "ssh", "when": [WORKER, "node facts"], "exit": 0, "stdout": "Welcome to h1!\n"}),
             ])
-            .fails(Class::Permanent, &["inspect failed on h1", "does not tell its facts", "Welcome to h1!"]),
+            .fails(Class::Permanent, &["gather-facts failed on h1", "does not tell its facts", "Welcome to h1!"]),
         Fault::new("an old turnup is on the host")
             .when_up()
             .made(|simulation| write(simulation, "hosts/10.125.0.2/turnup", "0123"))

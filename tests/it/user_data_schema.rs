@@ -117,7 +117,7 @@ fn cloud_init_takes_every_document() {
         return;
     }
     let further = ["cloud-init", "python3-cffi-backend"].map(str::to_owned);
-    let root = Cache::open().unwrap().host_root_with("bookworm", &further, false, &NoProgress).unwrap();
+    let root = Cache::open().unwrap().rootfs_with("bookworm", &further, false, &NoProgress).unwrap();
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let documents = render_all(UserDataFormat::CloudInit, dir.path());
     let inside = |path: &PathBuf| format!("/mnt/{}", path.file_name().unwrap().to_str().unwrap());
