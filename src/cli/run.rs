@@ -64,11 +64,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     pub max_failures: Option<usize>,
     /// Fail when the whole took longer, after it has gone to its end: 90s, 5m, 1h
-    #[arg(long, value_name = "TIME", value_parser = parse_budget)]
+    #[arg(long, value_name = "TIME", value_parser = parse_max_duration)]
     pub max_duration: Option<Duration>,
 }
 
-fn parse_budget(text: &str) -> Result<Duration, String> {
+fn parse_max_duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| "expected a whole number with s, m or h, as in 90s or 5m".to_owned())
 }
 

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_pass_is_not_tried_again_and_the_budget_ends_the_rest() {
+    fn what_will_not_pass_is_not_tried_again_and_the_timeout_ends_the_rest() {
         let (result, asked, _dir) = fetch(&[Turn::Status(404)], Duration::from_mins(1));
         assert_eq!((result.unwrap_err().class(), asked.len()), (Class::Permanent, 1));
         // A second to wait, and then two more, which do not fit: the last turn is nobody's.

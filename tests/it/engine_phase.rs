@@ -56,7 +56,7 @@ impl Action for Knob {
 }
 
 const TWO: &str =
-    "[[step]]\nname = \"one\"\n[[step]]\nname = \"two\"\nscope = \"host\"\nafter = [\"one\"]\nbudget = \"60s\"\n";
+    "[[step]]\nname = \"one\"\n[[step]]\nname = \"two\"\nscope = \"host\"\nafter = [\"one\"]\ntimeout = \"60s\"\n";
 
 fn phase(hosts: &[&str], one: &Knob, two: &Knob) -> Phase {
     let hosts = hosts.iter().map(|name| Host { name: (*name).into(), role: "worker".into() }).collect();
@@ -170,7 +170,7 @@ fn transient_failures_are_tried_again_and_others_are_not() {
 }
 
 #[test]
-fn the_budget_ends_the_tries() {
+fn the_timeout_ends_the_tries() {
     let dir = tempfile::tempdir().unwrap();
     let hopeless = Knob { failures: Arc::new(9999.into()), class: Some(Class::Transient), ..Knob::default() };
     let mut phase = phase(&["h0"], &knob(&[]), &hopeless);

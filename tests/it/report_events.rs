@@ -241,7 +241,7 @@ fn a_run_that_goes_on_is_followed_to_its_end() {
 }
 
 #[test]
-fn a_run_that_takes_longer_than_its_budget_fails_at_its_end() {
+fn a_run_that_takes_longer_than_its_maximum_fails_at_its_end() {
     let test_env = test_env();
     let run = |timeout: &str| {
         fs_err::write(test_env.path("setting"), timeout).unwrap();
@@ -259,7 +259,7 @@ fn a_run_that_takes_longer_than_its_budget_fails_at_its_end() {
 
 /// The real program, with a step of one's own that takes its time.
 #[test]
-fn turnup_itself_keeps_events_and_judges_budgets() {
+fn turnup_itself_keeps_events_and_judges_durations() {
     if !crate::driver_custom::has_terraform() {
         return;
     }
