@@ -56,6 +56,7 @@ impl Document for Facts {
             ("kernel", "text"),
             ("arch", "word"),
             ("resolv_conf", "empty or host-path"),
+            ("client", "ip"),
         ])
     }
 }
@@ -131,7 +132,8 @@ mod tests {
     fn no_text_of_it_says_what_it_should_not() {
         crate::document::hostile::try_every_text::<Facts>(&serde_json::json!({
             "schema": Facts::SCHEMA, "os": "Debian", "kernel": "6.1", "arch": "x86_64", "cgroup": 2, "container": false,
-            "lowers_oom_score": true, "joined": false, "resolv_conf": "/etc/resolv.conf", "memory_mib": 1, "cpus": 1,
+            "lowers_oom_score": true, "joined": false, "resolv_conf": "/etc/resolv.conf",
+            "client": "192.0.2.1", "memory_mib": 1, "cpus": 1,
         }));
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn is_token_left() -> bool {
 
 /// Why kubelet has no certificate, as far as one question tells.
 fn late(kubeconfig: &str) -> Error {
-    let kubeconfig: Value = serde_json::from_str(kubeconfig).unwrap_or_default();
+    let kubeconfig: Value = serde_saphyr::from_str(kubeconfig).unwrap_or_default();
     let server = kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default();
     match ask(&kubeconfig, server) {
         Some(401) => Error::transient(format!("{server} refuses the join token of this host: it has ended, or was revoked"))
@@ -85,8 +85,10 @@ fn ask(kubeconfig: &Value, server: &str) -> Option<u16> {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
     use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+    use serde_json::json;
 
     use super::*;
+    use crate::node::yaml;
 
     #[test]
     fn a_token_goes_when_the_certificate_is_there_and_not_before() {
@@ -98,10 +100,12 @@ mod tests {
             let signed = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
             fs_err::write(&certificate, signed.pem()).unwrap();
         };
-        fs_err::write(&token, "{}").unwrap();
+        let kubeconfig = json!({"clusters": [{"cluster": {"server": "https://10.0.0.1:6443"}}], "users": []});
+        fs_err::write(&token, yaml::render(&kubeconfig)).unwrap();
         let finish = || finish_at(&certificate, &token, Duration::ZERO);
         let error = finish().unwrap_err();
-        assert!(error.message().contains("does not reach the API server") && token.exists(), "{}", error.message());
+        let expected = "this host does not reach the API server at https://10.0.0.1:6443";
+        assert!(error.message() == expected && token.exists(), "{}", error.message());
         write(2021);
         assert!(finish().is_err() && token.exists(), "one that has ended is none: the host has to join again");
         write(2999);

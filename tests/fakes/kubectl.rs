@@ -63,7 +63,7 @@ struct Caller {
 
 impl Caller {
     fn read(kubeconfig: &str) -> Self {
-        let config: Value = serde_json::from_str(kubeconfig).unwrap_or_default();
+        let config: Value = serde_saphyr::from_str(kubeconfig).unwrap_or_default();
         let data = config["users"][0]["user"]["client-certificate-data"].as_str().unwrap_or_default();
         let pem = STANDARD.decode(data).unwrap_or_default();
         let der = x509_parser::pem::parse_x509_pem(&pem).map(|(_, pem)| pem.contents).unwrap_or_default();

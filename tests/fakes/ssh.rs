@@ -240,7 +240,7 @@ impl Host<'_> {
 
     /// As its kubelet does with a join token.
     fn ask_to_join(&self, name: &str, kubeconfig: &str) {
-        let kubeconfig: Value = serde_json::from_str(kubeconfig).unwrap_or_default();
+        let kubeconfig: Value = serde_saphyr::from_str(kubeconfig).unwrap_or_default();
         let token = kubeconfig["users"][0]["user"]["token"].as_str().unwrap_or_default();
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();

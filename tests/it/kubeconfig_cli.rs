@@ -29,7 +29,7 @@ struct Holder {
 }
 
 fn holder(kubeconfig: &str) -> Holder {
-    let config: Value = serde_json::from_str(kubeconfig).unwrap();
+    let config: Value = serde_saphyr::from_str(kubeconfig).unwrap();
     let data = config["users"][0]["user"]["client-certificate-data"].as_str().unwrap();
     let (_, pem) = x509_parser::pem::parse_x509_pem(&STANDARD.decode(data).unwrap()).unwrap();
     let (_, certificate) = X509Certificate::from_der(&pem.contents).unwrap();
