@@ -82,9 +82,10 @@ fn add_to(command: Command, above: &str) -> Command {
 }
 
 fn with_example(command: Command, example: &str) -> Command {
-    let (title, example) = match example.contains('\n') {
-        true => ("Examples", example.replace('\n', "\n    ")),
-        false => ("Example", example.to_owned()),
+    let (title, example) = if example.contains('\n') {
+        ("Examples", example.replace('\n', "\n    "))
+    } else {
+        ("Example", example.to_owned())
     };
     let before = command.get_after_help().map(|notes| format!("{notes}\n\n")).unwrap_or_default();
     command.after_help(format!("{before}{title}:\n    {example}"))

@@ -1,6 +1,5 @@
 //! Completion scripts: the shells take them, and bash completes commands, options and values with
 //! them.
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use assert_cmd::Command;
 

@@ -113,8 +113,9 @@ fn options(command: &clap::Command, own: bool) -> String {
     if args.is_empty() {
         return String::new();
     }
-    let rows = args.into_iter().map(|arg| format!("| `{}` | {} |\n", spelled(arg), described(arg)));
-    format!("| option | |\n|---|---|\n{}", rows.collect::<String>())
+    let row = |arg| format!("| `{}` | {} |\n", spelled(arg), described(arg));
+    let rows: Vec<String> = args.into_iter().map(row).collect();
+    format!("| option | |\n|---|---|\n{}", rows.concat())
 }
 
 /// `-q, --quiet`, `--config FILE`, `[HOST]...`
