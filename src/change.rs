@@ -1,7 +1,7 @@
-//! One thing that a step would change: what `turnup plan` shows and `turnup up --plan` holds a run to. And the mark of what nobody can
+//! One thing that a step would change: what `turnup plan` shows and `turnup up --plan` holds a run to. And the placeholder of what nobody can
 //! know yet.
 //!
-//! Every room speaks of changes in the words of its own field; nothing here finds or makes one, and nothing here may hold a secret.
+//! Every module speaks of changes in the words of its own field; nothing here finds or makes one, and nothing here may hold a secret.
 
 use std::fmt;
 
@@ -167,30 +167,30 @@ pub fn shorten(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-const MARK: &str = "(known after ";
+const PLACEHOLDER: &str = "(known after ";
 
 /// Stands for a value that nobody knows before this step has run. It is shown and never used: whatever is made from it carries it along.
 #[must_use]
 pub fn known_after(step: &str) -> String {
-    format!("{MARK}{step})")
+    format!("{PLACEHOLDER}{step})")
 }
 
 /// Whether a text stands for something unknown, or has such a part.
 #[must_use]
 pub fn is_unknown(text: &str) -> bool {
-    text.contains(MARK)
+    text.contains(PLACEHOLDER)
 }
 
 /// Whether a text is a placeholder of a plan or forecast and nothing else: `(known after STEP)`, `(made by PHASE: FILE)`.
 #[must_use]
 pub fn is_placeholder(text: &str) -> bool {
-    (text.starts_with(MARK) || text.starts_with("(made by ")) && text.ends_with(')')
+    (text.starts_with(PLACEHOLDER) || text.starts_with("(made by ")) && text.ends_with(')')
 }
 
 /// The step after which the first unknown part of a text is known.
 #[must_use]
 pub fn step_of_mark(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once(MARK)?;
+    let (_, rest) = text.split_once(PLACEHOLDER)?;
     rest.split_once(')').map(|(step, _)| step)
 }
 
@@ -211,9 +211,9 @@ mod tests {
         assert_eq!(announced.find_unannounced(&other), Some(&other[0]));
         let new = [Change::new(Verb::Create, "file", "/etc/b")];
         assert_eq!(announced.find_unannounced(&new), Some(&new[0]));
-        let mark = format!("+ key {}", known_after("provision/keys"));
-        assert_eq!(Preview::from(vec![file(&[&mark])]).find_unannounced(&other), None, "it was not known");
-        let partly = Preview::from(vec![file(&[&mark, "+ one"])]);
+        let placeholder = format!("+ key {}", known_after("provision/keys"));
+        assert_eq!(Preview::from(vec![file(&[&placeholder])]).find_unannounced(&other), None, "it was not known");
+        let partly = Preview::from(vec![file(&[&placeholder, "+ one"])]);
         assert_eq!(partly.find_unannounced(&other), Some(&other[0]), "what was known has to be there");
         assert_eq!(Preview::after("provision/apply").find_unannounced(&other), None);
     }

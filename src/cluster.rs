@@ -1,6 +1,6 @@
 //! One cluster: its settings as typed values, its directory, its templates. What every phase is given.
 //!
-//! The settings are read once; nothing here decides anything about a node (that is `bootstrap::complete`).
+//! The settings are read once; nothing here decides anything about a node (that is `bootstrap::node_config`).
 
 mod access;
 pub mod assets;
@@ -18,21 +18,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::artifacts::{Obtained, Sources};
+use crate::artifacts::{ResolvedArtifacts, Sources};
 use crate::config::{Network, Settings, TreeSource};
 use crate::document::{self, Document, Found, Placeholders};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
 use crate::provision::cloud::Spec;
-use crate::provision::{Handoff, Host, ListedHost, Role, handoff};
+use crate::provision::{Host, Inventory, ListedHost, Role, inventory};
 use crate::state::Store;
 
 use assets::AssetSettings;
 use user_data::UserDataSettings;
 
 pub(crate) use access::read_user;
-pub use access::{Access, Bastion};
+pub use access::{Bastion, SshSettings};
 
 /// The cluster's SSH key, below its directory.
 pub const SSH_KEY: &str = "ssh/id_ed25519";
@@ -73,7 +73,7 @@ pub struct ClusterSettings {
     /// What leads to all API servers of bare metal; empty where the one control-plane host does.
     pub api_host: String,
     pub hosts: Vec<ListedHost>,
-    pub access: Access,
+    pub access: SshSettings,
     pub subnet: Network,
     /// TCP ports of this machine that local hosts may reach.
     pub open_ports: BTreeSet<u16>,
@@ -199,15 +199,15 @@ impl Cluster {
     }
 
     /// What the artifacts step obtained for this cluster.
-    pub fn obtained(&self) -> Result<Obtained> {
-        match find_document(&self.store, Obtained::FILE)? {
-            Found::There(obtained) => Ok(obtained),
+    pub fn resolved(&self) -> Result<ResolvedArtifacts> {
+        match find_document(&self.store, ResolvedArtifacts::FILE)? {
+            Found::There(resolved) => Ok(resolved),
             Found::Older(schema) => {
-                Err(Error::permanent(format!("{} is of an older turnup ({schema})", Obtained::FILE))
+                Err(Error::permanent(format!("{} is of an older turnup ({schema})", ResolvedArtifacts::FILE))
                     .hint("turnup bootstrap"))
             }
             Found::Missing => {
-                Err(Error::permanent(format!("{} is not there yet", Obtained::FILE)).hint("turnup bootstrap"))
+                Err(Error::permanent(format!("{} is not there yet", ResolvedArtifacts::FILE)).hint("turnup bootstrap"))
             }
         }
     }
@@ -235,29 +235,29 @@ impl Cluster {
     }
 
     /// What provision handed over; an error that names the command when it has not yet.
-    pub fn handoff(&self) -> Result<Handoff> {
-        self.find_handoff()?.ok_or_else(|| {
-            Error::permanent(format!("{} is not there yet", self.store.path(handoff::FILE).display()))
+    pub fn inventory(&self) -> Result<Inventory> {
+        self.find_inventory()?.ok_or_else(|| {
+            Error::permanent(format!("{} is not there yet", self.store.path(inventory::FILE).display()))
                 .hint("turnup provision")
         })
     }
 
     /// What provision handed over, if it has.
-    pub fn find_handoff(&self) -> Result<Option<Handoff>> {
-        let Some(bytes) = self.store.read(handoff::FILE)? else { return Ok(None) };
-        let path = self.store.path(handoff::FILE).display().to_string();
+    pub fn find_inventory(&self) -> Result<Option<Inventory>> {
+        let Some(bytes) = self.store.read(inventory::FILE)? else { return Ok(None) };
+        let path = self.store.path(inventory::FILE).display().to_string();
         let text = String::from_utf8_lossy(&bytes);
-        document::parse_with(&path, &text, placeholders(&self.store)).map(Handoff::sorted).map(Some)
+        document::parse_with(&path, &text, placeholders(&self.store)).map(Inventory::sorted).map(Some)
     }
 
     /// Writes what provision hands over, for this user's eyes only.
-    pub fn write_handoff(&self, handoff: &Handoff) -> Result<()> {
-        self.write_document(handoff::FILE, handoff, 0o600)
+    pub fn write_inventory(&self, inventory: &Inventory) -> Result<()> {
+        self.write_document(inventory::FILE, inventory, 0o600)
     }
 
     /// The hosts as the engine sees them.
     pub fn phase_hosts(&self) -> Result<Vec<PhaseHost>> {
-        let hosts = self.find_handoff()?.map(|handoff| handoff.hosts).unwrap_or_default();
+        let hosts = self.find_inventory()?.map(|inventory| inventory.hosts).unwrap_or_default();
         Ok(hosts.into_iter().map(|host| PhaseHost { name: host.name, role: host.role.name().into() }).collect())
     }
 
@@ -363,7 +363,7 @@ impl ClusterSettings {
             hosts_file: settings.get("phase1.baremetal.hosts_file")?,
             api_host: settings.get("phase1.api.host")?,
             hosts: settings.get_records("phase1.baremetal.hosts")?,
-            access: Access::read(settings, work_dir)?,
+            access: SshSettings::read(settings, work_dir)?,
             subnet,
             open_ports: settings
                 .get_list("phase1.local.open_ports")?

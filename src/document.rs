@@ -1,7 +1,7 @@
 //! Typed files with a schema and its version: what one phase hands to the next, and what a host says of itself.
 //!
 //! Checked when written and when read, by the same rules, also where another party wrote the file: every text in it has a format
-//! ([`Fields`]), and each mistake has its place. This room judges text: it reads and writes nothing.
+//! ([`Fields`]), and each mistake has its place. This module judges text: it reads and writes nothing.
 
 mod fields;
 
@@ -19,12 +19,12 @@ use fields::Mistake;
 pub trait Document: Serialize + DeserializeOwned {
     /// Name and version of what this turnup reads and writes: `turnup.provision/1`.
     const SCHEMA: &'static str;
-    /// What the file is, in an error: "the hand-off of the provision phase".
+    /// What the file is, in an error: "the inventory of the provision phase".
     const WHAT: &'static str;
     /// The command that writes it anew.
     const REMEDY: &'static str;
     /// The class of a mistake in it: [`Class::Config`] where a person writes such files.
-    const CLASS: Class = Class::Person;
+    const CLASS: Class = Class::Precondition;
     /// The format of every text in it. A text without one is refused, so that a new field cannot do without.
     fn fields() -> Fields;
     /// What types and formats cannot say.
@@ -121,7 +121,7 @@ fn judge_version<D: Document>(path: &str, schema: Option<&str>) -> Result<Found<
     let (name, known) = divide(D::SCHEMA).unwrap_or((D::SCHEMA, 0));
     let Some(schema) = schema else {
         // Only files that we write ourselves were once without.
-        if D::CLASS == Class::Person {
+        if D::CLASS == Class::Precondition {
             return Ok(Found::Older("no schema".into()));
         }
         let message = format!("{path}: the field `schema` is missing, so this may be any file");
@@ -131,7 +131,7 @@ fn judge_version<D: Document>(path: &str, schema: Option<&str>) -> Result<Found<
         Some((found, version)) if found == name && version < known => Ok(Found::Older(schema.into())),
         Some((found, version)) if found == name && version > known => {
             let message = format!("{path}: {} is of a newer turnup ({schema})", D::WHAT);
-            let error = Error::person(message).evidence(format!("this one reads {}", D::SCHEMA));
+            let error = Error::precondition(message).evidence(format!("this one reads {}", D::SCHEMA));
             Err(error.hint("use the turnup that wrote it, or a newer one; the file was not touched"))
         }
         _ => {
@@ -153,10 +153,10 @@ fn divide(schema: &str) -> Option<(&str, u32)> {
 
 /// An error unless every text of this JSON has its format, for a file that is no [`Document`]: one without a schema.
 pub fn require_formats(fields: &Fields, shown: &str, text: &str) -> Result<()> {
-    let value = serde_json::from_str(text).map_err(|error| Error::person(format!("{shown}: {error}")))?;
+    let value = serde_json::from_str(text).map_err(|error| Error::precondition(format!("{shown}: {error}")))?;
     let lines = mistakes(fields, shown, Some(text), &value, Placeholders::Refused)?;
     let Some((first, others)) = lines.split_first() else { return Ok(()) };
-    Err(Error::person(first).evidence_of(others).hint(format!("remove {shown}: the next run writes it anew")))
+    Err(Error::precondition(first).evidence_of(others).hint(format!("remove {shown}: the next run writes it anew")))
 }
 
 /// The texts that have not their format, each in a line with its place.
@@ -301,7 +301,7 @@ mod tests {
             Fields::new(&[("schema", "text"), ("colour", "enum(red, green)")])
         }
         fn check(&self, path: &str) -> Result<()> {
-            if self.weight > 0 { Ok(()) } else { Err(Error::person(format!("{path}: weighs nothing"))) }
+            if self.weight > 0 { Ok(()) } else { Err(Error::precondition(format!("{path}: weighs nothing"))) }
         }
     }
 

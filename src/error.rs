@@ -1,6 +1,6 @@
 //! The one error type that reaches a person: what happened, the evidence, the cause, and the next command.
 //!
-//! Every room returns it. It never prints: `main` renders the last one. It never holds a secret: rooms mask before they report.
+//! Every module returns it. It never prints: `main` renders the last one. It never holds a secret: modules mask before they report.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -15,9 +15,9 @@ pub enum Class {
     Usage,
     /// The configuration is wrong or missing.
     Config,
-    /// Something that a person must change first: a missing tool, a port in use, no disk space.
-    Person,
-    /// May pass by itself; tried again inside the step's budget, then given up.
+    /// A precondition must be met first: a missing tool, a port in use, no disk space.
+    Precondition,
+    /// May pass by itself; tried again inside the step's timeout, then given up.
     Transient,
     /// Will fail the same way again.
     Permanent,
@@ -37,7 +37,7 @@ impl Class {
             Self::Permanent => 1,
             Self::Usage => 2,
             Self::Config => 3,
-            Self::Person => 4,
+            Self::Precondition => 4,
             Self::Transient => 5,
             Self::Locked => 6,
             Self::Bug => 70,
@@ -51,7 +51,7 @@ impl Class {
         Self::Permanent,
         Self::Usage,
         Self::Config,
-        Self::Person,
+        Self::Precondition,
         Self::Transient,
         Self::Locked,
         Self::Bug,
@@ -96,8 +96,8 @@ impl Error {
         usage => Usage,
         /// The configuration is wrong or missing.
         config => Config,
-        /// A person must change something first.
-        person => Person,
+        /// A precondition must be met first.
+        precondition => Precondition,
         /// May pass by itself.
         transient => Transient,
         /// Will fail the same way again.
@@ -236,7 +236,7 @@ impl From<std::io::Error> for Error {
             Kind::ReadOnlyFilesystem => "make that file system writable, or use a directory on another one",
             _ => return Self::new(Class::Permanent, error.to_string()),
         };
-        Self::new(Class::Person, error.to_string()).hint(hint)
+        Self::new(Class::Precondition, error.to_string()).hint(hint)
     }
 }
 
@@ -266,10 +266,10 @@ mod tests {
     #[test]
     fn what_another_turnup_said_is_read_back() {
         let cause = std::io::Error::other("no such device");
-        let error = Error::person("port 6443 is in use").evidence("LISTEN").source(cause).hint("stop it");
+        let error = Error::precondition("port 6443 is in use").evidence("LISTEN").source(cause).hint("stop it");
         let text = format!("a remark\n{}\n", error.render());
         let read = Error::from_rendered(4, &text).unwrap();
-        assert_eq!(read.class(), Class::Person);
+        assert_eq!(read.class(), Class::Precondition);
         assert_eq!((read.message(), read.next()), ("port 6443 is in use", Some("stop it")));
         assert_eq!(read.evidence_lines(), ["caused by: no such device", "LISTEN"]);
         assert!(Error::from_rendered(0, &text).is_none(), "success is no error");

@@ -7,33 +7,33 @@
 //!                                                                                  │
 //!   ┌──────────────────────────────────────────────────────────────────────────────┘
 //!   ▼
-//! provision ──▶ outputs/provision.json ──▶ bootstrap ──▶ complete/<node>.json ──▶ addons ──▶ validate
+//! provision ──▶ outputs/provision.json ──▶ bootstrap ──▶ node-config/<node>.json ──▶ addons ──▶ validate
 //! Terraform      hosts, addresses, API       │            every file, unit and     kubectl
 //!                                            │            flag of one node
 //!                    on each host: node ◀── ssh ── the same binary, artifacts by digest
 //! ```
 //!
 //! Each phase is a list of steps in `phases/<phase>/phase.toml`. The engine in `phase` runs those that are not proven done, writes what it
-//! begins and ends to the journal in `state`, and tells `report` by events. What a step does is an [`Action`](phase::Action) of the room
+//! begins and ends to the journal in `state`, and tells `report` by events. What a step does is an [`Action`](phase::Action) of the module
 //! that owns the phase.
 //!
-//! # The rooms
+//! # The modules
 //!
-//! A room names only rooms that stand above it in this list; a test holds them to it (`tests/it/tidy.rs` has the exact table).
+//! A module names only modules that stand above it in this list; a test holds them to it (`tests/it/tidy.rs` has the exact table).
 //!
-//! | room | what it is for |
+//! | module | what it is for |
 //! |---|---|
 //! | `kconfig` (a crate of its own) | the Kconfig language; knows no terminal, no process, no file |
 //! | `terminal` | text of other parties made safe for a terminal |
 //! | `error` | the one error that reaches a person: class, evidence, next command |
-//! | `crowd` | something done for many at once |
-//! | `change` | one thing that a step would change, and the mark of what nobody can know yet |
-//! | `kill_point` | where the crash tests kill: before and after each effect; nothing in a release |
+//! | `parallel` | something done for many at once |
+//! | `change` | one thing that a step would change, and placeholders for values not known yet |
+//! | `failpoint` | where the crash tests kill: before and after each effect; nothing in a release |
 //! | `input` | files of other parties: read within a limit, and whose they are |
 //! | `network` | networks of IPv4 and IPv6: parsing, containment, overlap |
 //! | `json` | where a value stands in JSON text |
 //! | `format` | what a single text must look like: of a setting, and of a field of a document |
-//! | `document` | typed files with a schema and its version: hand-offs, facts; every text in them has a format |
+//! | `document` | typed files with a schema and its version: inventories, facts; every text in them has a format |
 //! | `config` | the configuration: loaded, asked, changed, saved as a whole |
 //! | `redact` | takes secrets out of texts: known ones, and what looks like one; pure |
 //! | `state` | `.turnup/<cluster>/`: journal, snapshot, lock, files; the only writer there |
@@ -44,19 +44,19 @@
 //! | `artifacts` | binaries and images by digest: lock file, cache, sources |
 //! | `doctor` | what this machine has and lacks |
 //! | `cluster` | what all phases are given: typed settings, templates, directory, connections |
-//! | `provision` | phase 1: drives Terraform; the typed hand-off; hosts on this machine |
-//! | `node` | what runs on a host: brings it to its complete configuration |
-//! | `bootstrap` | phase 2: certificates, complete configuration, delivery over ssh |
+//! | `provision` | phase 1: drives Terraform; the inventory; hosts on this machine |
+//! | `node` | what runs on a host: brings it to its node config |
+//! | `bootstrap` | phase 2: certificates, node config, delivery over ssh |
 //! | `addons` | phase 3: manifests, `kubectl apply`, pruning, readiness |
 //! | `forecast` | what a configuration would become: rendered files and steps, before anything exists |
-//! | `plan` | what `up` would do, as one file that a run can be held to; the blast radius of each changed setting |
+//! | `plan` | what `up` would do, as one file that a run can be held to; the impact of each changed setting |
 //! | `validate` | does the cluster do what a cluster is for |
 //! | `status` | how a cluster stands: phases, nodes, certificates, versions; looks only |
-//! | `bundle` | what somebody else needs to help, in one archive without secrets |
+//! | `support_bundle` | what somebody else needs to help, in one archive without secrets |
 //! | `bench` | the times of a turn-up, next to kubeadm's |
-//! | `cli` | one file a command; the only one that knows all rooms |
+//! | `cli` | one file a command; the only one that knows all modules |
 //!
-//! `cluster` and `provision` name each other: the hand-off belongs to the phase that writes it, and every later phase is given it.
+//! `cluster` and `provision` name each other: the inventory belongs to the phase that writes it, and every later phase is given it.
 //!
 //! # The directory of a cluster
 //!
@@ -70,12 +70,12 @@
 //! | `state.json` | a snapshot of the journal, with version and generation |
 //! | `ssh/` | the cluster's key unless a person has one, the hosts' keys, `known_hosts` |
 //! | `provision/` | Terraform's working directory: module, variables, state, descriptions of local hosts |
-//! | `outputs/provision.json` | the hand-off: hosts and the API's address |
+//! | `outputs/provision.json` | the inventory: hosts and the API's address |
 //! | `outputs/from.json` | where the hosts came from, when `turnup bootstrap --from` brought them |
 //! | `outputs/artifacts.json` | which artifact has which digest |
 //! | `outputs/steps/` | the digests of what steps of a user's own made |
 //! | `pki/` | authorities, certificates, keys |
-//! | `complete/<node>.json` | the complete configuration of a node |
+//! | `node-config/<node>.json` | the node config |
 //! | `user-data/<group>.*` | what machines that join by themselves are told, and the group's token |
 //! | `addons/`, `validate/` | the manifests as they are applied |
 //! | `hosts/` | files of local hosts |
@@ -99,14 +99,14 @@
 //! there. There is no "done" flag that a person would have to reset.
 //!
 //! Architecture invariant: to plan changes nothing. The phases work on a shadow of the cluster's directory; what only a run can know is a
-//! mark there (`change`), which travels through whatever is made from it, is shown, and is never used.
+//! placeholder there (`change`), which travels through whatever is made from it, is shown, and is never used.
 //!
-//! Architecture invariant: a later phase reads the hand-off file of the earlier one and nothing else of it. `bootstrap` cannot tell a
+//! Architecture invariant: a later phase reads the inventory file of the earlier one and nothing else of it. `bootstrap` cannot tell a
 //! cloud from a shelf; there is no branch on the target behind `provision`.
 //!
-//! Architecture invariant: the complete configuration of a node is a pure function of settings, hand-off, facts and digests. Whatever is
-//! decided is decided in `bootstrap::complete`; `node` decides nothing and speaks to no other host. What a group's hosts share is one such file
-//! with marks for the five things that only a host knows (`node::boot`).
+//! Architecture invariant: the node config is a pure function of settings, inventory, facts and digests. Whatever is
+//! decided is decided in `bootstrap::node_config`; `node` decides nothing and speaks to no other host. What a group's hosts share is one such file
+//! with placeholders for the five things that only a host knows (`node::boot_config`).
 //!
 //! Architecture invariant: no artifact reaches a host whose bytes do not have the digest in `cluster.lock.json`. Where it came from does
 //! not matter and is not trusted.
@@ -126,11 +126,11 @@
 //! Architecture invariant: what hosts and programs say never reaches a terminal raw (`terminal`): `report`, the last error and everything
 //! that `cli` prints escape control characters. Files of logs keep what was said.
 //!
-//! Architecture invariant: rooms return errors and emit events; only `cli` and `report` write to a terminal. Every error has a class,
+//! Architecture invariant: modules return errors and emit events; only `cli` and `report` write to a terminal. Every error has a class,
 //! the class is the exit code, and whoever can know it adds the next command.
 //!
 //! Architecture invariant: a host is left as it was found. What `node` is about to make, and what was there before, is in the host's own
-//! inventory and synced before the first effect; the way back reads nothing else.
+//! restore log and synced before the first effect; the way back reads nothing else.
 //!
 //! Architecture invariant: turnup changes only nftables tables of its own, each whole and in one transaction. They close ports and never open
 //! one: other firewalls of a host stay in force. Rules that would lock turnup out are refused before the host is changed.
@@ -158,23 +158,22 @@ pub mod addons;
 pub mod artifacts;
 pub mod bench;
 pub mod bootstrap;
-pub mod bundle;
 pub mod change;
 pub mod cli;
 pub mod cluster;
 pub mod config;
-pub mod crowd;
 pub mod doctor;
 pub mod document;
 pub mod error;
 pub mod exec;
+pub mod failpoint;
 pub mod forecast;
 pub mod format;
 pub mod input;
 pub mod json;
-pub mod kill_point;
 pub mod network;
 pub mod node;
+pub mod parallel;
 pub mod phase;
 pub mod plan;
 pub mod provision;
@@ -182,6 +181,7 @@ pub mod redact;
 pub mod report;
 pub mod state;
 pub mod status;
+pub mod support_bundle;
 pub mod terminal;
 pub mod validate;
 pub mod wizard;

@@ -10,7 +10,7 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 
 /// A program that is waited for when it has shown nothing for this long.
 const QUIET: Duration = Duration::from_millis(120);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The program.
 pub(crate) struct Peer {
@@ -108,7 +108,7 @@ impl Peer {
             if since.elapsed() > QUIET && (now != before || start.elapsed() > 4 * QUIET && before > 0) {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "nothing is shown");
+            assert!(start.elapsed() < TIMEOUT, "nothing is shown");
             std::thread::sleep(Duration::from_millis(2));
         }
     }

@@ -14,7 +14,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 /// A list of objects of the API, taken apart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observed {
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<ObservedNode>,
     pub(crate) pods: Vec<Pod>,
     pub(super) workloads: Vec<Workload>,
     /// Every object with the label of an addon, and what changes when somebody writes to it: its generation, or else its version.
@@ -23,14 +23,14 @@ pub(crate) struct Observed {
 
 /// A Node.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct ObservedNode {
     pub(crate) name: String,
     pub(crate) ready: bool,
     /// What the kubelet, or the control plane in its place, says about it.
     pub(crate) says: String,
     /// What it runs out of: `DiskPressure: kubelet has disk pressure`. Such a node refuses and evicts pods.
     pub(crate) pressure: Vec<String>,
-    /// It came by itself, from the user data of a group: no hand-off names it.
+    /// It came by itself, from the user data of a group: no inventory names it.
     pub(crate) is_of_group: bool,
 }
 
@@ -80,7 +80,7 @@ impl Observed {
                 observed.addon_objects.insert(Object::from_json(item), written);
             }
             match item["kind"].as_str() {
-                Some("Node") => observed.nodes.push(Node::parse(item)),
+                Some("Node") => observed.nodes.push(ObservedNode::parse(item)),
                 Some("Pod") => observed.pods.push(Pod::parse(item)),
                 Some("DaemonSet" | "Deployment") => observed.workloads.push(Workload::parse(item)),
                 _ => {}
@@ -89,12 +89,12 @@ impl Observed {
         observed
     }
 
-    pub(crate) fn node(&self, name: &str) -> Option<&Node> {
+    pub(crate) fn node(&self, name: &str) -> Option<&ObservedNode> {
         self.nodes.iter().find(|node| node.name == name)
     }
 }
 
-impl Node {
+impl ObservedNode {
     fn parse(item: &Value) -> Self {
         let ready = condition(item, "Ready");
         let says = ready.map_or_else(|| "the kubelet has not reported yet".into(), reason_and_message);

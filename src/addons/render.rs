@@ -1,15 +1,15 @@
-//! From settings and hand-offs to the manifests of the addons that are switched on. Pure: the same values give the same bytes.
+//! From settings and inventory to the manifests of the addons that are switched on. Pure: the same values give the same bytes.
 
 use minijinja::context;
 use sha2::{Digest as _, Sha256};
 
-use crate::artifacts::Obtained;
+use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::template;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
-use crate::provision::Handoff;
-use crate::provision::handoff::Endpoint;
+use crate::provision::Inventory;
+use crate::provision::inventory::Endpoint;
 
 use super::object::Object;
 
@@ -60,22 +60,22 @@ pub(super) struct Values<'a> {
 }
 
 /// The manifests of this cluster's addons.
-pub(super) fn render_cluster(cluster: &Cluster, handoff: &Handoff) -> Result<Vec<Rendered>> {
-    let obtained = cluster.obtained()?;
-    let image = |name: &str| find_image(&obtained, name);
-    Values { source: &cluster.source, settings: &cluster.settings, api: &handoff.api, image: &image }.render()
+pub(super) fn render_cluster(cluster: &Cluster, inventory: &Inventory) -> Result<Vec<Rendered>> {
+    let resolved = cluster.resolved()?;
+    let image = |name: &str| find_image(&resolved, name);
+    Values { source: &cluster.source, settings: &cluster.settings, api: &inventory.api, image: &image }.render()
 }
 
-/// Writes the manifests, as the phase would, into the imagined directory of the cluster, in which hand-off and artifacts lie already.
+/// Writes the manifests, as the phase would, into the imagined directory of the cluster, in which inventory and artifacts lie already.
 pub fn forecast(cluster: &Cluster) -> Result<()> {
-    for manifest in render_cluster(cluster, &cluster.handoff()?)? {
+    for manifest in render_cluster(cluster, &cluster.inventory()?)? {
         cluster.store.write_file(manifest.file(), manifest.text.as_bytes(), 0o600)?;
     }
     Ok(())
 }
 
-fn find_image(obtained: &Obtained, name: &str) -> Result<(String, String)> {
-    Ok((obtained.reference(name)?, obtained.version(&format!("image/{name}"))?.to_owned()))
+fn find_image(resolved: &ResolvedArtifacts, name: &str) -> Result<(String, String)> {
+    Ok((resolved.reference(name)?, resolved.version(&format!("image/{name}"))?.to_owned()))
 }
 
 impl Values<'_> {

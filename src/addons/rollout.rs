@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::observed::{Node, Observed, Pod, Workload};
+use super::observed::{Observed, ObservedNode, Pod, Workload};
 use super::render::Rendered;
 
 /// What should be.
@@ -29,7 +29,8 @@ pub(super) struct Outlook {
 impl Expected<'_> {
     pub(super) fn compare(&self, observed: &Observed) -> Outlook {
         let mut outlook = Outlook::default();
-        let nodes: BTreeMap<&str, &Node> = observed.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+        let nodes: BTreeMap<&str, &ObservedNode> =
+            observed.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
         for host in self.hosts {
             match nodes.get(host.as_str()) {
                 Some(node) if node.ready => outlook.ready_nodes.push(host.clone()),

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::artifacts::Obtained;
+use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::kubectl;
 use crate::change::{self, Change, Preview};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Class, Error, Result};
-use crate::phase::{Action, Cx, Inputs, Phase, Proof};
-use crate::provision::Handoff;
+use crate::phase::{Action, Check, Cx, Inputs, Phase};
+use crate::provision::Inventory;
 
 use super::object::Object;
 use super::observed::{Observed, Pod};
@@ -24,7 +24,7 @@ const DIR: &str = "addons";
 /// What the objects were after they were applied, below the cluster's directory.
 const APPLIED: &str = "outputs/addons.json";
 
-/// The hand-off of this phase: each object with what kubectl showed of it after it was applied.
+/// The output of this phase: each object with what kubectl showed of it after it was applied.
 #[derive(serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 struct Applied {
@@ -45,19 +45,22 @@ impl Document for Applied {
 }
 
 /// Between two looks at the cluster.
-const POLL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long one look serves the proofs of several steps.
-const FRESH: Duration = Duration::from_secs(2);
+const CACHE_LIFETIME: Duration = Duration::from_secs(2);
 /// How long a pod may show a reason that no waiting cures: images can still be on their way into a new node.
 const STUCK: Duration = Duration::from_secs(45);
 /// How long the API server may be away while we wait.
 const AWAY: Duration = Duration::from_mins(1);
 
-/// The phase for the hosts of the hand-off.
+/// The phase for the hosts of the inventory.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
-    let room =
-        Arc::new(Room { cluster: Arc::clone(cluster), handoff: cluster.handoff()?, last_look: Mutex::default() });
-    let shared = || Arc::clone(&room);
+    let context = Arc::new(AddonContext {
+        cluster: Arc::clone(cluster),
+        inventory: cluster.inventory()?,
+        last_look: Mutex::default(),
+    });
+    let shared = || Arc::clone(&context);
     Ok(cluster
         .phase("addons", cluster.manifest("addons")?, cluster.phase_hosts()?)
         .with("render", Render(shared()))
@@ -66,15 +69,15 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
 }
 
 /// What all steps of this phase know.
-struct Room {
+struct AddonContext {
     cluster: Arc<Cluster>,
-    handoff: Handoff,
+    inventory: Inventory,
     last_look: Mutex<Option<(Instant, Arc<Observed>)>>,
 }
 
-impl Room {
+impl AddonContext {
     fn manifests(&self) -> Result<Vec<Rendered>> {
-        render_cluster(&self.cluster, &self.handoff)
+        render_cluster(&self.cluster, &self.inventory)
     }
 
     /// The hashes of the manifests; unknown as long as nobody knows the images.
@@ -89,11 +92,11 @@ impl Room {
 
     /// The cluster is another one when its control-plane host was made anew.
     fn cluster_inputs(&self) -> Inputs {
-        Inputs::new().with("control-plane host", self.handoff.control_plane_instances())
+        Inputs::new().with("control-plane host", self.inventory.control_plane_instances())
     }
 
     fn hosts(&self) -> Vec<String> {
-        self.handoff.hosts.iter().map(|host| host.name.clone()).collect()
+        self.inventory.hosts.iter().map(|host| host.name.clone()).collect()
     }
 
     /// Nodes, workloads, pods and what belongs to them, all in one call.
@@ -106,7 +109,7 @@ impl Room {
     fn look_once(&self) -> Result<Arc<Observed>> {
         let mut last = self.last_look.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((when, observed)) = last.as_ref()
-            && when.elapsed() < FRESH
+            && when.elapsed() < CACHE_LIFETIME
         {
             return Ok(Arc::clone(observed));
         }
@@ -127,7 +130,7 @@ impl Room {
 }
 
 /// The manifests as files that a person can read first.
-struct Render(Arc<Room>);
+struct Render(Arc<AddonContext>);
 
 impl Render {
     fn stale_files(&self, manifests: &[Rendered]) -> Vec<String> {
@@ -152,27 +155,27 @@ impl Action for Render {
         ];
         Ok(cluster
             .inputs(&settings)
-            .with("API endpoint", format!("{:?}", self.0.handoff.api))
+            .with("API endpoint", format!("{:?}", self.0.inventory.api))
             .with("templates", cluster.source.digest("templates/addons"))
-            .with("artifacts", cluster.store.read(Obtained::FILE)?.unwrap_or_default()))
+            .with("artifacts", cluster.store.read(ResolvedArtifacts::FILE)?.unwrap_or_default()))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         let manifests = self.0.manifests()?;
         for manifest in &manifests {
             if self.0.cluster.store.read(manifest.file())?.as_deref() != Some(manifest.text.as_bytes()) {
-                return Ok(Proof::Gone(format!("{} is missing or was changed", manifest.file())));
+                return Ok(Check::Drifted(format!("{} is missing or was changed", manifest.file())));
             }
         }
         let stale = self.stale_files(&manifests);
-        Ok(stale.first().map_or(Proof::Holds, |file| Proof::Gone(format!("{file} belongs to no addon"))))
+        Ok(stale.first().map_or(Check::Ok, |file| Check::Drifted(format!("{file} belongs to no addon"))))
     }
 
     fn run(&self, _host: Option<&str>, _cx: &Cx) -> Result<()> {
-        self.foresee(None).map(drop)
+        self.simulate(None).map(drop)
     }
 
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         let store = &self.0.cluster.store;
         let manifests = self.0.manifests()?;
         for manifest in &manifests {
@@ -184,7 +187,7 @@ impl Action for Render {
 }
 
 /// kubectl apply of what changed, and removal of what should not be there.
-struct Apply(Arc<Room>);
+struct Apply(Arc<AddonContext>);
 
 impl Apply {
     /// The manifests that the cluster does not have whole in exactly this form, untouched since they were applied.
@@ -226,7 +229,7 @@ impl Action for Apply {
         Ok(self.0.manifest_inputs(self.0.cluster_inputs()))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         // RBAC is left to the run itself: what is looked at here costs one call together with the nodes and pods.
         const SEEN: [&str; 4] = ["DaemonSet", "Deployment", "Service", "ConfigMap"];
         let there = self.0.look_once()?;
@@ -235,7 +238,7 @@ impl Action for Apply {
             manifest.objects.retain(|object| SEEN.contains(&object.kind.as_str()));
         }
         if let Some(manifest) = self.changed(&there, &manifests).first() {
-            return Ok(Proof::Gone(format!(
+            return Ok(Check::Drifted(format!(
                 "the cluster does not have {} {} as it should be",
                 manifest.name, manifest.version
             )));
@@ -243,11 +246,11 @@ impl Action for Apply {
         let superfluous = prune::superfluous(&there.addon_objects, &manifests);
         Ok(superfluous
             .first()
-            .map_or(Proof::Holds, |object| Proof::Gone(format!("{object} belongs to no addon that is on"))))
+            .map_or(Check::Ok, |object| Check::Drifted(format!("{object} belongs to no addon that is on"))))
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
-        if self.0.handoff.control_planes().any(|host| change::is_unknown(&host.instance)) {
+        if self.0.inventory.control_planes().any(|host| change::is_unknown(&host.instance)) {
             return Ok(Preview::after("bootstrap/api"));
         }
         match self.find_changes() {
@@ -292,25 +295,25 @@ impl Action for Apply {
 }
 
 /// Until every addon is rolled out and every node is Ready.
-struct Wait(Arc<Room>);
+struct Wait(Arc<AddonContext>);
 
 impl Action for Wait {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let inputs =
             self.0.manifest_inputs(self.0.cluster_inputs()).with("network", self.0.cluster.settings.cni.to_string());
-        let hosts = self.0.handoff.hosts.iter();
+        let hosts = self.0.inventory.hosts.iter();
         Ok(hosts.fold(inputs, |inputs, host| inputs.with(format!("host {}", host.name), &host.instance)))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         let outlook = self.0.outlook(&*self.0.look_once()?)?;
-        Ok(outlook.missing.into_iter().next().map_or(Proof::Holds, Proof::Gone))
+        Ok(outlook.missing.into_iter().next().map_or(Check::Ok, Check::Drifted))
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         self.0.forget_look();
         Waiting {
-            room: &self.0,
+            context: &self.0,
             cx,
             told: Vec::new(),
             doing: String::new(),
@@ -324,7 +327,7 @@ impl Action for Wait {
 
 /// One wait, with what it has already told.
 struct Waiting<'a> {
-    room: &'a Room,
+    context: &'a AddonContext,
     cx: &'a Cx,
     told: Vec<String>,
     doing: String,
@@ -338,7 +341,7 @@ impl Waiting<'_> {
         loop {
             let started = Instant::now();
             if let Some(observed) = self.look()? {
-                let outlook = self.room.outlook(&observed)?;
+                let outlook = self.context.outlook(&observed)?;
                 self.tell(&outlook);
                 if outlook.missing.is_empty() {
                     return Ok(());
@@ -350,13 +353,13 @@ impl Waiting<'_> {
                     return Err(self.explain(error, &observed, &outlook));
                 }
             }
-            self.cx.sleep(POLL.saturating_sub(started.elapsed()).max(POLL / 4))?;
+            self.cx.sleep(POLL_INTERVAL.saturating_sub(started.elapsed()).max(POLL_INTERVAL / 4))?;
         }
     }
 
     /// What is there; nothing while the API server is away for a moment.
     fn look(&mut self) -> Result<Option<Observed>> {
-        match self.room.look() {
+        match self.context.look() {
             Ok(observed) => {
                 self.away_since = None;
                 Ok(Some(observed))
@@ -392,7 +395,7 @@ impl Waiting<'_> {
         if std::mem::replace(&mut self.renewed, true) {
             return Ok(());
         }
-        let manifests = self.room.manifests()?;
+        let manifests = self.context.manifests()?;
         let is_ours = |pod: &&Pod| {
             let owner = pod.owner.as_deref().unwrap_or_default();
             manifests.iter().any(|manifest| owner == manifest.name || owner.starts_with(&format!("{}-", manifest.name)))
@@ -409,7 +412,7 @@ impl Waiting<'_> {
         }
         self.cx.progress(format!("starting {} again", names.join(", ")));
         let options = ["delete", "pods", "--namespace=kube-system", "--ignore-not-found", "--wait=false"];
-        let kubectl = kubectl(&self.room.cluster)?.within(self.cx);
+        let kubectl = kubectl(&self.context.cluster)?.within(self.cx);
         kubectl.run(&[&options[..], &names].concat()).map(drop)
     }
 
@@ -427,7 +430,7 @@ impl Waiting<'_> {
 
     fn explain(&self, error: Error, observed: &Observed, outlook: &Outlook) -> Error {
         let error = outlook.missing.iter().fold(error, Error::evidence);
-        match kubectl(&self.room.cluster) {
+        match kubectl(&self.context.cluster) {
             Ok(kubectl) => evidence::collect(error, &kubectl, "kube-system", &observed.pods),
             Err(_) => error,
         }

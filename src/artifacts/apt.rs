@@ -23,7 +23,7 @@ impl Debian {
         // Every mirror of Debian has every supported release, whichever one this machine runs.
         let ending = |end: &str| found.iter().find(|(uri, _)| uri.trim_end_matches('/').ends_with(end));
         let mirror = of(release).or_else(|| ending("/debian")).ok_or_else(|| {
-            Error::person("the apt configuration of this machine names no mirror of Debian")
+            Error::precondition("the apt configuration of this machine names no mirror of Debian")
                 .hint("add a Debian source to /etc/apt/sources.list.d, or choose another target than local")
         })?;
         let security = of(&format!("{release}-security")).or_else(|| ending("/debian-security"));

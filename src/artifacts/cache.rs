@@ -66,8 +66,10 @@ impl Cache {
             .or_else(|| variable("XDG_CACHE_HOME").map(|dir| dir.join("turnup")))
             .or_else(|| variable("HOME").map(|dir| dir.join(".cache/turnup")))
             .ok_or_else(|| {
-                Error::person("there is no place for the cache: none of TURNUP_CACHE, XDG_CACHE_HOME and HOME is set")
-                    .hint("set TURNUP_CACHE to a directory with 3 GB of space")
+                Error::precondition(
+                    "there is no place for the cache: none of TURNUP_CACHE, XDG_CACHE_HOME and HOME is set",
+                )
+                .hint("set TURNUP_CACHE to a directory with 3 GB of space")
             })?;
         Self::rooted(&root)
     }
@@ -85,7 +87,7 @@ impl Cache {
     fn make(self) -> Result<Self> {
         for dir in ["blobs/sha256", "stamps", "quarantine", "logs"] {
             fs_err::create_dir_all(self.root.join(dir)).map_err(|error| {
-                Error::person(format!("cannot make the cache in {}", self.root.display()))
+                Error::precondition(format!("cannot make the cache in {}", self.root.display()))
                     .source(error)
                     .hint("set TURNUP_CACHE to a directory that can be written")
             })?;

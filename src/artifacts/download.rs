@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use super::digest::{Digest, Hasher};
 use super::lock::Pin;
+use super::progress::{Pace, Watch};
 use super::sources::{Location, blob_url, without_credentials};
-use super::watch::{Pace, Watch};
 use crate::{Class, Error, Result};
 
 /// Proxies come from the environment, as with every other tool.

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::cache::{Cache, sync_dir};
 use super::digest::Digest;
-use super::obtain::Blob;
+use super::fetch::Blob;
+use super::progress::Watch;
 use super::selection::{Artifact, Platform};
-use super::watch::Watch;
 use crate::{Context, Result};
 
 #[derive(Serialize)]

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::lock::Cgo;
+use super::progress::{Pace, Watch};
 use super::selection::{Binary, Platform};
 use super::tree;
-use super::watch::{Pace, Watch};
 use crate::exec::{Failure, OnDeath, Run, tools};
 use crate::{Class, Context, Error, Result};
 
@@ -102,7 +102,7 @@ impl Order<'_> {
         if missing.is_empty() {
             return Ok(());
         }
-        let error = Error::person(format!(
+        let error = Error::precondition(format!(
             "{} has to be built with a C compiler, and this machine lacks {}",
             self.binary.module,
             missing.join(", ")
@@ -151,7 +151,7 @@ impl Order<'_> {
             serde_json::from_str(&output.stdout).context("`go env -json` did not answer with JSON")?;
         let version = answers.remove("GOVERSION").unwrap_or_default();
         if version != *toolchain {
-            return Err(Error::person(format!(
+            return Err(Error::precondition(format!(
                 "{} has to be built with {toolchain}; here is {version}",
                 self.binary.module
             ))

@@ -31,7 +31,7 @@ struct Configuration<'a> {
     os: &'a str,
     created: &'a str,
     config: Process<'a>,
-    rootfs: RootFs,
+    rootfs: ImageRootFs,
     history: [History<'a>; 1],
 }
 
@@ -45,7 +45,7 @@ struct Process<'a> {
 }
 
 #[derive(Serialize)]
-struct RootFs {
+struct ImageRootFs {
     #[serde(rename = "type")]
     kind: &'static str,
     diff_ids: [String; 1],
@@ -59,7 +59,7 @@ struct History<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Manifest<'a> {
+struct ImageManifest<'a> {
     config: String,
     repo_tags: [&'a str; 1],
     layers: [String; 1],
@@ -82,11 +82,11 @@ pub fn image_tar(artifact: &Artifact, binaries: &BTreeMap<String, PathBuf>, out:
         os: &artifact.platform.os,
         created: epoch,
         config: Process { user: &image.user, env: [SEARCH], entrypoint: &image.entrypoint, working_dir: "/" },
-        rootfs: RootFs { kind: "layers", diff_ids: [format!("sha256:{digest}")] },
+        rootfs: ImageRootFs { kind: "layers", diff_ids: [format!("sha256:{digest}")] },
         history: [History { created: epoch, created_by: "turnup" }],
     })?;
     let config = format!("{}.json", super::Digest::of(&configuration));
-    let manifest = Manifest { config: config.clone(), repo_tags: [&image.reference], layers: [layer.clone()] };
+    let manifest = ImageManifest { config: config.clone(), repo_tags: [&image.reference], layers: [layer.clone()] };
 
     let mut archive = Builder::new(out);
     append(&mut archive, &layer, 0o644, size, |out| write_layer(&entries, out))?;

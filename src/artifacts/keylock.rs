@@ -8,10 +8,10 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::watch::Watch;
+use super::progress::Watch;
 use crate::{Error, Result};
 
-const POLL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A held lock and a fresh directory to work in; both are gone when it is dropped.
 pub(super) struct KeyLock {
@@ -74,7 +74,7 @@ fn wait_for(file: &mut File, path: &Path, what: &str, watch: &dyn Watch) -> Resu
             said = true;
         }
         watch.check()?;
-        crate::exec::signals::sleep(POLL)?;
+        crate::exec::signals::sleep(POLL_INTERVAL)?;
     }
 }
 

@@ -16,8 +16,8 @@ use super::gobuild::{Order, executable_name};
 use super::image::image_tar;
 use super::keylock::KeyLock;
 use super::lock::{LARGEST, LOCK_FILE, Lock, Origin, Pin, Pins};
+use super::progress::Watch;
 use super::selection::{Artifact, Kind, Platform, Variant, make_binary, make_image};
-use super::watch::Watch;
 use crate::exec::tools;
 use crate::{Context, Error, Result};
 

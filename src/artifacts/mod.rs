@@ -5,10 +5,10 @@
 //! mirror, the upstream release sites, or the Go toolchain, whose builds are reproducible and therefore have a digest to be
 //! checked against. Images are assembled from the same binaries ([`image_tar`]), so that no registry is needed.
 //!
-//! Architecture invariant: nothing leaves this room whose bytes do not have the digest in the lock file. A file in the cache
+//! Architecture invariant: nothing leaves this module whose bytes do not have the digest in the lock file. A file in the cache
 //! is whole or not there at all, whenever the process was killed.
 //!
-//! This room knows nothing of clusters, hosts and phases.
+//! This module knows nothing of clusters, hosts and phases.
 
 mod advisories;
 mod apt;
@@ -16,32 +16,32 @@ mod cache;
 mod digest;
 mod download;
 mod export;
+mod fetch;
 mod gobuild;
-mod host_root;
 mod image;
 mod keylock;
 mod lock;
 mod maintain;
-mod obtain;
-mod obtained;
+mod progress;
+mod resolved;
+mod rootfs;
 mod selection;
 mod sources;
 mod tree;
 mod unique;
-mod watch;
 
 pub use advisories::{Advisories, Advisory, describe as describe_advisories};
 pub use cache::{Cache, Health};
 pub use digest::{Digest, NotADigest};
 pub use download::{Presence, Size, find_blob, resume_url};
 pub use export::export_mirror;
-pub use host_root::{HostRoot, host_root_digest};
+pub use fetch::Blob;
 pub use image::image_tar;
 pub use lock::{BinarySpec, Cgo, ImageSpec, LARGEST, LOCK_FILE, Lock, Module, Origin, Pin, Pins, UpstreamSpec};
 pub use maintain::{Change, pin_upstream, rewrite_lock, write_lock};
-pub use obtain::Blob;
-pub use obtained::Obtained;
+pub use progress::{NoProgress, Watch};
+pub use resolved::ResolvedArtifacts;
+pub use rootfs::{RootFs, host_root_digest};
 pub use selection::{Artifact, Binary, Image, Kind, Platform, Selection, Variant};
 pub use sources::{Location, Source, Sources, blob_url};
 pub use unique::Unique;
-pub use watch::{Quiet, Watch};

@@ -1,6 +1,6 @@
 //! The artifacts of one Kubernetes version on one platform, every reference resolved and every template filled in.
 //!
-//! This is what the other rooms see of the lock file. It reads no file and gets no byte.
+//! This is what the other modules see of the lock file. It reads no file and gets no byte.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The files of this room that are part of the program: Go modules and the lock file. The one place that embeds them.
+//! The files of this module that are part of the program: Go modules and the lock file. The one place that embeds them.
 
 use std::path::Path;
 

@@ -11,18 +11,18 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::artifacts::{Cache, Lock};
-use crate::bootstrap::{KUBECONFIG, machine, shared_disk_thresholds};
+use crate::bootstrap::{KUBECONFIG, base_config, shared_disk_thresholds};
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Stream;
-use crate::node::complete::{Content, File, Health, Unit};
-use crate::node::{Complete, Facts};
+use crate::node::node_config::{Content, File, Health, Unit};
+use crate::node::{Facts, NodeConfig};
 use crate::phase::{Cx, Engine, Sink, What};
-use crate::provision::{Handoff, Host, Role};
+use crate::provision::{Host, Inventory, Role};
 use crate::{addons, validate};
 
 use super::milestone::{Milestone, Times, of_kubeadm};
-use super::place::Place;
+use super::workspace::Workspace;
 use super::{Sample, Start};
 
 const CONFIG: &str = "/etc/kubernetes/kubeadm.yaml";
@@ -49,18 +49,18 @@ WantedBy=multi-user.target
 "#;
 
 /// One cluster from kubeadm; the clock starts when the hosts are up.
-pub(super) fn measure(place: &Place, start: Start) -> Result<Sample> {
+pub(super) fn measure(place: &Workspace, start: Start) -> Result<Sample> {
     let hosts = place.provision()?;
     let silent = place.context(Sink::null());
     let cluster = place.cluster(&silent)?;
-    let handoff = cluster.handoff()?;
+    let inventory = cluster.inventory()?;
     let token = random_token()?;
     let mut machines = Vec::new();
-    for host in &handoff.hosts {
-        let facts = machine::inspect(&cluster, host, &silent)?;
-        let machine = machine::machine(&cluster, &handoff, host, &facts)?;
-        let config = configuration(&cluster, &handoff, host, &facts, &token)?;
-        machine::apply(&cluster, host, surroundings(&machine, &config), &silent)?;
+    for host in &inventory.hosts {
+        let facts = base_config::gather_facts(&cluster, host, &silent)?;
+        let machine = base_config::base_config(&cluster, &inventory, host, &facts)?;
+        let config = configuration(&cluster, &inventory, host, &facts, &token)?;
+        base_config::apply(&cluster, host, prerequisites(&machine, &config), &silent)?;
         machines.push((host, install_script(&cluster, machine)?));
     }
     if start == Start::Preloaded {
@@ -71,24 +71,24 @@ pub(super) fn measure(place: &Place, start: Start) -> Result<Sample> {
     if start == Start::Scratch {
         install(&cluster, &machines)?;
     }
-    bring_up(&cluster, &handoff, &sink, &cx)?;
+    bring_up(&cluster, &inventory, &sink, &cx)?;
     drop((sink, cx));
     let events: Vec<_> = events.try_iter().collect();
     Ok(Sample { hosts, times: Times::read(&events, 0.0) })
 }
 
 /// Everything after the hosts have binaries and images.
-fn bring_up(cluster: &Arc<Cluster>, handoff: &Handoff, sink: &Sink, cx: &Cx) -> Result<()> {
-    let control_plane = handoff.control_plane()?;
+fn bring_up(cluster: &Arc<Cluster>, inventory: &Inventory, sink: &Sink, cx: &Cx) -> Result<()> {
+    let control_plane = inventory.control_plane()?;
     std::thread::scope(|scope| {
-        let watch = scope.spawn(|| watch_etcd(cluster, handoff, cx));
+        let watch = scope.spawn(|| watch_etcd(cluster, inventory, cx));
         init(cluster, control_plane, sink)?;
         watch.join().unwrap_or_else(|_| Err(Error::bug("the thread that watches etcd panicked")))
     })?;
     let ssh = cluster.ssh(control_plane)?;
     let kubeconfig = ssh.run(&["cat", "/etc/kubernetes/admin.conf"])?.stdout;
     cluster.store.write_file(KUBECONFIG, kubeconfig.as_bytes(), 0o600)?;
-    join(cluster, handoff)?;
+    join(cluster, inventory)?;
     let lock = cluster.store.lock("turnup bench")?;
     Engine::new(&cluster.store, &lock, sink.clone()).run(&addons::phase(cluster)?)?;
     validate::run(cluster, cx, true)?.into_result()
@@ -110,17 +110,17 @@ fn event_name(milestone: Milestone, host: &str) -> String {
 }
 
 /// turnup on the host, with nothing to do but to wait for etcd, as it does for its own.
-fn watch_etcd(cluster: &Cluster, handoff: &Handoff, cx: &Cx) -> Result<()> {
-    let host = handoff.control_plane()?;
-    let machine = machine::machine(cluster, handoff, host, &machine::inspect(cluster, host, cx)?)?;
+fn watch_etcd(cluster: &Cluster, inventory: &Inventory, cx: &Cx) -> Result<()> {
+    let host = inventory.control_plane()?;
+    let machine = base_config::base_config(cluster, inventory, host, &base_config::gather_facts(cluster, host, cx)?)?;
     let url = "http://127.0.0.1:2381/health".into();
     let health = vec![Health { name: Milestone::Etcd.name().into(), url, pod: "kube-system_etcd-".into() }];
-    machine::apply(cluster, host, Complete { health, ..nothing(machine) }, cx)
+    base_config::apply(cluster, host, NodeConfig { health, ..nothing(machine) }, cx)
 }
 
 /// Workers one after another, as kubeadm's documentation has it; their discovery trusts the address, which saves them a hash.
-fn join(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
-    for host in handoff.hosts.iter().filter(|host| host.role == Role::Worker) {
+fn join(cluster: &Cluster, inventory: &Inventory) -> Result<()> {
+    for host in inventory.hosts.iter().filter(|host| host.role == Role::Worker) {
         let argv = ["env", PATH, "kubeadm", "join", "--config", CONFIG];
         cluster.ssh(host)?.log(cluster.store.path("kubeadm.log")).run(&argv)?;
     }
@@ -128,8 +128,8 @@ fn join(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
 }
 
 /// A configuration that does nothing at all.
-fn nothing(machine: Complete) -> Complete {
-    Complete {
+fn nothing(machine: NodeConfig) -> NodeConfig {
+    NodeConfig {
         modules: Vec::new(),
         sysctls: std::collections::BTreeMap::new(),
         mounts: Vec::new(),
@@ -143,21 +143,24 @@ fn nothing(machine: Complete) -> Complete {
 }
 
 /// Kernel settings, directories and files, but neither binaries nor images, and nothing started.
-fn surroundings(machine: &Complete, config: &str) -> Complete {
+fn prerequisites(machine: &NodeConfig, config: &str) -> NodeConfig {
     let file = |path: &str, text: &str| File::new(path, 0o600, 0, Content::Text(text.into()));
     let mut files = machine.files.clone();
     files
         .extend(machine.units.iter().map(|Unit { name, text, .. }| file(&format!("/etc/systemd/system/{name}"), text)));
     files.push(file("/etc/systemd/system/kubelet.service", KUBELET_UNIT));
     files.push(file(CONFIG, config));
-    Complete { files, binaries: Vec::new(), images: Vec::new(), units: Vec::new(), ..machine.clone() }
+    NodeConfig { files, binaries: Vec::new(), images: Vec::new(), units: Vec::new(), ..machine.clone() }
 }
 
 /// Copies and imports with the plainest tools, everything at once.
-fn install_script(cluster: &Cluster, machine: Complete) -> Result<String> {
+fn install_script(cluster: &Cluster, machine: NodeConfig) -> Result<String> {
     let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-    let kubeadm =
-        Cache::open()?.ensure(selection.binary("kubeadm")?, &cluster.settings.sources, &crate::artifacts::Quiet)?;
+    let kubeadm = Cache::open()?.ensure(
+        selection.binary("kubeadm")?,
+        &cluster.settings.sources,
+        &crate::artifacts::NoProgress,
+    )?;
     let kubeadm = kubeadm.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let blobs = machine.blobs.first().cloned().unwrap_or_default();
     let mut binaries: Vec<(String, String)> =
@@ -203,12 +206,12 @@ fn random_token() -> Result<String> {
 }
 
 /// kubeadm's configuration of one host: YAML documents, each of which is JSON.
-fn configuration(cluster: &Cluster, handoff: &Handoff, host: &Host, facts: &Facts, token: &str) -> Result<String> {
+fn configuration(cluster: &Cluster, inventory: &Inventory, host: &Host, facts: &Facts, token: &str) -> Result<String> {
     let documents = if host.role == Role::ControlPlane {
-        let (init, cluster) = init_configuration(cluster, handoff, host, token)?;
+        let (init, cluster) = init_configuration(cluster, inventory, host, token)?;
         vec![init, cluster, kubelet_configuration(facts)]
     } else {
-        vec![join_configuration(handoff, host, token)]
+        vec![join_configuration(inventory, host, token)]
     };
     let texts: Vec<String> = documents.iter().map(|document| format!("---\n{document:#}\n")).collect();
     Ok(texts.concat())
@@ -226,16 +229,16 @@ fn registration(host: &Host, taints: &Value) -> Value {
     })
 }
 
-fn init_configuration(cluster: &Cluster, handoff: &Handoff, host: &Host, token: &str) -> Result<(Value, Value)> {
+fn init_configuration(cluster: &Cluster, inventory: &Inventory, host: &Host, token: &str) -> Result<(Value, Value)> {
     let settings = &cluster.settings;
-    let obtained = cluster.obtained()?;
+    let resolved = cluster.resolved()?;
     let reference = |image: &str| -> Result<(String, String)> {
-        let text = obtained.reference(image)?;
+        let text = resolved.reference(image)?;
         let (name, tag) = text.rsplit_once(':').unwrap_or((&text, ""));
         let repository = name.rsplit_once('/').map_or("", |(repository, _)| repository);
         Ok((repository.to_owned(), tag.to_owned()))
     };
-    let workers = handoff.hosts.iter().any(|host| host.role == Role::Worker);
+    let workers = inventory.hosts.iter().any(|host| host.role == Role::Worker);
     let taint = json!([{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]);
     let init = json!({
         "apiVersion": API,
@@ -266,12 +269,12 @@ fn init_configuration(cluster: &Cluster, handoff: &Handoff, host: &Host, token: 
     Ok((init, cluster))
 }
 
-fn join_configuration(handoff: &Handoff, host: &Host, token: &str) -> Value {
+fn join_configuration(inventory: &Inventory, host: &Host, token: &str) -> Value {
     json!({
         "apiVersion": API,
         "kind": "JoinConfiguration",
         "discovery": {"bootstrapToken": {
-            "apiServerEndpoint": format!("{}:{}", handoff.api.host, handoff.api.port),
+            "apiServerEndpoint": format!("{}:{}", inventory.api.host, inventory.api.port),
             "token": token,
             "unsafeSkipCAVerification": true,
         }},

@@ -3,14 +3,14 @@
 //! Each run makes a cluster of its own and removes it, however the run ends. turnup is measured as a person runs it (`turnup up`, from
 //! its own events); kubeadm gets its hosts from the same provision phase and its addons and probes from the same code, so the only
 //! difference is what makes hosts into nodes. Where the two cannot be treated alike, kubeadm has the advantage: see `kubeadm`.
-//! This room judges nothing but the ratio, and changes nothing outside its own directory.
+//! This module judges nothing but the ratio, and changes nothing outside its own directory.
 
 mod kubeadm;
 mod milestone;
-mod place;
 mod report;
 mod statistics;
 mod turnup;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -19,10 +19,10 @@ use crate::error::{Class, Result};
 use crate::exec::signals;
 
 pub use milestone::{Milestone, Times};
-pub use report::Report;
+pub use report::BenchReport;
 pub use statistics::Spread;
 
-use place::Place;
+use workspace::Workspace;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -111,13 +111,13 @@ pub struct Round {
 }
 
 /// Runs everything; `tell` hears in a line what is being done.
-pub fn run(plan: &Plan, settings: &Settings, source: &TreeSource, tell: &dyn Fn(&str)) -> Result<Report> {
+pub fn run(plan: &Plan, settings: &Settings, source: &TreeSource, tell: &dyn Fn(&str)) -> Result<BenchReport> {
     signals::install()?;
     fs_err::create_dir_all(&plan.dir)?;
     let measured = run_tables(plan, settings, source, tell);
     // Not empty when a log was kept, or when it was there before.
     let _not_empty = fs_err::remove_dir(&plan.dir);
-    Ok(Report::new(plan, settings.get("phase2.kubernetes_version")?, &measured?))
+    Ok(BenchReport::new(plan, settings.get("phase2.kubernetes_version")?, &measured?))
 }
 
 fn run_tables(
@@ -164,7 +164,7 @@ fn run_round(
 fn run_side(plan: &Plan, settings: &Settings, source: &TreeSource, start: Start, side: Side) -> Result<Sample> {
     let subnet = if side == Side::Turnup { &plan.subnet } else { &plan.peer_subnet };
     let name = format!("bench-{}", side.name());
-    let place = Place::make(&plan.dir, settings, source, &name, subnet, plan.workers)?;
+    let place = Workspace::make(&plan.dir, settings, source, &name, subnet, plan.workers)?;
     let measured = match side {
         Side::Turnup => turnup::measure(&place, start),
         Side::Kubeadm => kubeadm::measure(&place, start),

@@ -17,7 +17,7 @@ const SCHEMA: &str = "turnup.bench/1";
 
 /// All tables of one measurement.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct BenchReport {
     kubernetes: String,
     runs: usize,
     workers: u32,
@@ -47,7 +47,7 @@ impl Row {
     }
 }
 
-impl Report {
+impl BenchReport {
     pub(super) fn new(plan: &Plan, kubernetes: String, tables: &[(Start, Vec<Round>)]) -> Self {
         let rows = |rounds: &[Round]| {
             let milestones = Milestone::ALL.into_iter();
@@ -161,7 +161,7 @@ mod tests {
         Sample { hosts: 4.0, times: Times::read(&[reached("certificates"), reached("first pod answers DNS")], 0.0) }
     }
 
-    fn report(pairs: &[(f64, Option<f64>)]) -> Report {
+    fn report(pairs: &[(f64, Option<f64>)]) -> BenchReport {
         let round = |(ours, theirs): &(f64, Option<f64>)| Round { turnup: sample(*ours), kubeadm: theirs.map(sample) };
         let plan = Plan {
             runs: pairs.len(),
@@ -173,7 +173,7 @@ mod tests {
             dir: std::path::PathBuf::new(),
         };
         let rounds = pairs.iter().map(round).collect();
-        Report { cpus: 2, ..Report::new(&plan, "1.2.3".into(), &[(Start::Preloaded, rounds)]) }
+        BenchReport { cpus: 2, ..BenchReport::new(&plan, "1.2.3".into(), &[(Start::Preloaded, rounds)]) }
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! turnup's side: `turnup up`, timed by its own events.
 
-use crate::bootstrap::machine;
+use crate::bootstrap::base_config;
 use crate::error::{Error, Result};
 use crate::phase::Sink;
 
 use super::milestone::{Times, end_of_phase};
-use super::place::Place;
+use super::workspace::Workspace;
 use super::{Sample, Start};
 
 /// One cluster from `turnup up`; the clock starts when the hosts are up.
-pub(super) fn measure(place: &Place, start: Start) -> Result<Sample> {
+pub(super) fn measure(place: &Workspace, start: Start) -> Result<Sample> {
     let hosts = place.provision()?;
     if start == Start::Preloaded {
         preload(place)?;
@@ -22,13 +22,13 @@ pub(super) fn measure(place: &Place, start: Start) -> Result<Sample> {
 }
 
 /// The part of `turnup node up` that needs nothing of the cluster, on every host.
-fn preload(place: &Place) -> Result<()> {
+fn preload(place: &Workspace) -> Result<()> {
     let cx = place.context(Sink::null());
     let cluster = place.cluster(&cx)?;
-    let handoff = cluster.handoff()?;
-    for host in &handoff.hosts {
-        let facts = machine::inspect(&cluster, host, &cx)?;
-        machine::apply(&cluster, host, machine::machine(&cluster, &handoff, host, &facts)?, &cx)?;
+    let inventory = cluster.inventory()?;
+    for host in &inventory.hosts {
+        let facts = base_config::gather_facts(&cluster, host, &cx)?;
+        base_config::apply(&cluster, host, base_config::base_config(&cluster, &inventory, host, &facts)?, &cx)?;
     }
     Ok(())
 }

@@ -167,13 +167,16 @@ fn classify(error: Error, kubeconfig: &Path) -> Error {
     let says = |words: &[&str]| words.iter().any(|word| lines.iter().any(|line| line.contains(word)));
     if says(&CLOCK) {
         let error =
-            Error::person("the API server's certificate is of another time: a clock is wrong, or it has run out");
+            Error::precondition("the API server's certificate is of another time: a clock is wrong, or it has run out");
         let hint = "compare the clocks: date --utc, here and on the control-plane host";
         return lines.iter().fold(error, Error::evidence).hint(hint);
     }
     if says(&UNUSABLE) {
         let message = format!("the kubeconfig {} is damaged or of another cluster", kubeconfig.display());
-        return lines.iter().fold(Error::person(message), Error::evidence).hint("turnup kubeconfig (writes it anew)");
+        return lines
+            .iter()
+            .fold(Error::precondition(message), Error::evidence)
+            .hint("turnup kubeconfig (writes it anew)");
     }
     if is_refused(&lines) {
         return error.hint("turnup bootstrap (restores the role binding turnup:cluster-admins)");

@@ -15,13 +15,13 @@ use crate::cluster::assets::{FileAsset, Hook, When, is_meant};
 use crate::config::parse_duration;
 use crate::error::{Error, Result};
 use crate::input;
-use crate::node::complete::{Complete, Content, File, Unit};
+use crate::node::node_config::{Content, File, NodeConfig, Unit};
 use crate::node::unit_file;
 use crate::provision::Role;
 use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
 
 use super::kubelet::UNIT_MODE;
-use super::outfit::Seat;
+use super::node_config_builder::NodeTarget;
 use super::template;
 
 const FILES: &str = "phase2.host.file_assets";
@@ -43,14 +43,14 @@ pub(super) struct Assets {
 }
 
 impl Assets {
-    /// Those for the host of this seat.
-    pub(super) fn find(cluster: &Cluster, seat: &Seat<'_>) -> Result<Self> {
+    /// Those for the host of this target.
+    pub(super) fn find(cluster: &Cluster, target: &NodeTarget<'_>) -> Result<Self> {
         let assets = &cluster.settings.assets;
-        let group = group_of(seat);
-        let files = assets.files.iter().filter(|file| is_meant(&file.roles, &file.groups, seat.role, group));
+        let group = group_of(target);
+        let files = assets.files.iter().filter(|file| is_meant(&file.roles, &file.groups, target.role, group));
         let files = choose(&files.collect::<Vec<_>>())?.into_iter().map(|file| file_of(cluster, file));
         let hooks = assets.hooks.iter().filter(|hook| !hook.disabled);
-        let hooks = hooks.filter(|hook| is_meant(&hook.roles, &hook.groups, seat.role, group));
+        let hooks = hooks.filter(|hook| is_meant(&hook.roles, &hook.groups, target.role, group));
         Ok(Self {
             files: files.collect::<Result<_>>()?,
             hooks: hooks.map(|hook| unit_of(cluster, hook)).collect::<Result<_>>()?,
@@ -77,12 +77,12 @@ impl Assets {
     }
 
     /// An error when a file of a person's own is one that turnup writes itself.
-    pub(super) fn require_own_places(&self, complete: &Complete) -> Result<()> {
+    pub(super) fn require_own_places(&self, node_config: &NodeConfig) -> Result<()> {
         for file in &self.files {
             let is_here = |path: &str| path == file.path;
-            let files = complete.files.iter().filter(|other| is_here(&other.path)).count();
-            let binary = complete.binaries.iter().any(|binary| is_here(&binary.path));
-            let unit = complete.units.iter().any(|unit| is_here(&unit_file(&unit.name)));
+            let files = node_config.files.iter().filter(|other| is_here(&other.path)).count();
+            let binary = node_config.binaries.iter().any(|binary| is_here(&binary.path));
+            let unit = node_config.units.iter().any(|unit| is_here(&unit_file(&unit.name)));
             if files > 1 || binary || unit {
                 return Err(Error::config(format!("{FILES}: turnup writes {} itself", file.path))
                     .hint("leave that file out; what it should say may have a setting: turnup config list"));
@@ -93,8 +93,8 @@ impl Assets {
 }
 
 /// The name by which entries mean the host: its group's, or on targets without groups that of all hosts of its role.
-fn group_of<'s>(seat: &Seat<'s>) -> &'s str {
-    seat.group.map_or(if seat.role == Role::ControlPlane { CONTROL_PLANE } else { WORKERS }, |group| &group.name)
+fn group_of<'s>(target: &NodeTarget<'s>) -> &'s str {
+    target.group.map_or(if target.role == Role::ControlPlane { CONTROL_PLANE } else { WORKERS }, |group| &group.name)
 }
 
 /// Of those with one path the one that says most exactly for whom it is: for groups, for roles, for all.
@@ -240,7 +240,7 @@ mod tests {
 
     fn find(files: &Value, hooks: &Value, role: &str) -> Result<Assets> {
         let dir = tempfile::tempdir().unwrap();
-        Assets::find(&cluster(dir.path(), files, hooks), &Seat::of_host(&host(role), "192.0.2.1"))
+        Assets::find(&cluster(dir.path(), files, hooks), &NodeTarget::of_host(&host(role), "192.0.2.1"))
     }
 
     fn unit(name: &str, text: &str) -> Unit {

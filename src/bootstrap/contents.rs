@@ -1,5 +1,5 @@
 //! Collects the files of a node config with their owners and modes, and the secrets that they name.
-//! `complete` decides what is in them.
+//! `node_config` decides what is in them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::change;
 use crate::cluster::ClusterSettings;
 use crate::error::Result;
-use crate::node::complete::{Content, File};
+use crate::node::node_config::{Content, File};
 
 use super::control_plane::Component;
 use super::pki::Pki;

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::cluster::ClusterSettings;
-use crate::node::complete::{Directory, User};
 use crate::node::layout;
+use crate::node::node_config::{Directory, User};
 use crate::provision::Host;
-use crate::provision::handoff::{Endpoint, HEALTH_PORT};
+use crate::provision::inventory::{Endpoint, HEALTH_PORT};
 
 use super::component::Flags;
+use super::etcd_members::Member;
 use super::healthcheck;
 use super::manifest::{Probe, StaticPod};
-use super::members::Member;
 
 /// Ports below it need `CAP_NET_BIND_SERVICE`.
 const FIRST_FREE_PORT: u16 = 1024;

@@ -2,7 +2,7 @@
 //! for a moment, and break-glass.
 //!
 //! The administrator's certificate lies below `pki/`, because turnup works with it. All others
-//! exist in memory alone; the caller writes them where it was told to. Only `access` and
+//! exist in memory alone; the caller writes them where it was told to. Only `rbac` and
 //! break-glass use the group that stands above RBAC.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, KubeconfigSettings, operator};
 use crate::config::people::{ADMINISTRATORS, LONGEST_NAME};
 use crate::error::{Context as _, Result};
 use crate::exec::MemoryFile;
-use crate::provision::Handoff;
+use crate::provision::Inventory;
 use crate::state::Credential;
 
 use super::api::{KUBECONFIG, Kubectl};
@@ -52,10 +52,10 @@ impl Order {
     }
 
     /// Makes the credential: a kubeconfig, and the record of it. Neither is written here.
-    pub fn issue(self, cluster: &Cluster, handoff: &Handoff) -> Result<(Zeroizing<String>, Credential)> {
+    pub fn issue(self, cluster: &Cluster, inventory: &Inventory) -> Result<(Zeroizing<String>, Credential)> {
         let Self { user, groups, life, reason } = self;
         let issued = Pki::new(&cluster.store).issue(&user, &groups, life)?;
-        let kubeconfig = render(cluster, handoff, &user, &issued.certificate, &issued.key)?;
+        let kubeconfig = render(cluster, inventory, &user, &issued.certificate, &issued.key)?;
         let break_glass = groups.iter().any(|group| group == MASTERS);
         let Issued { serial, sha256, expires, .. } = issued;
         let (issued, by) = (Timestamp::now(), operator());
@@ -69,19 +69,19 @@ impl Order {
 
 /// kubectl with a credential of minutes that stands above RBAC and exists in memory alone; the API
 /// server's audit log has it under the administrator's name. Needs the authority's key.
-pub(super) fn kubectl_above_rbac(cluster: &Cluster, handoff: &Handoff) -> Result<Kubectl> {
+pub(super) fn kubectl_above_rbac(cluster: &Cluster, inventory: &Inventory) -> Result<Kubectl> {
     let user = &cluster.settings.kubeconfig.user;
     let issued = Pki::new(&cluster.store).issue(user, &[MASTERS.to_owned()], MOMENT)?;
-    let kubeconfig = render(cluster, handoff, user, &issued.certificate, &issued.key)?;
+    let kubeconfig = render(cluster, inventory, user, &issued.certificate, &issued.key)?;
     let file = MemoryFile::new(kubeconfig.as_bytes()).context("cannot make a file in memory")?;
-    Ok(Kubectl::in_memory(cluster.obtained()?.path("kubectl")?, file))
+    Ok(Kubectl::in_memory(cluster.resolved()?.path("kubectl")?, file))
 }
 
 /// Writes the administrator's kubeconfig with a certificate that has most of its life before it;
 /// replaces a damaged one.
-pub fn write_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
+pub fn write_kubeconfig(cluster: &Cluster, inventory: &Inventory) -> Result<()> {
     Pki::new(&cluster.store).ensure_leaf(&administrator(cluster))?;
-    let text = administrators_kubeconfig(cluster, handoff)?;
+    let text = administrators_kubeconfig(cluster, inventory)?;
     if cluster.store.read(KUBECONFIG)?.as_deref() != Some(text.as_bytes()) {
         cluster.store.write_file(KUBECONFIG, text.as_bytes(), 0o600)?;
     }
@@ -89,20 +89,20 @@ pub fn write_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<()> {
 }
 
 /// Why the administrator's kubeconfig has to be written; nothing where it is as it should be.
-pub(super) fn find_fault(cluster: &Cluster, handoff: &Handoff) -> Result<Option<String>> {
+pub(super) fn find_fault(cluster: &Cluster, inventory: &Inventory) -> Result<Option<String>> {
     if !Pki::new(&cluster.store).is_good(&administrator(cluster))? {
         let user = &cluster.settings.kubeconfig.user;
         return Ok(Some(format!("the certificate of the administrator {user} is missing or ends its life")));
     }
-    let text = administrators_kubeconfig(cluster, handoff)?;
+    let text = administrators_kubeconfig(cluster, inventory)?;
     let same = cluster.store.read(KUBECONFIG)?.as_deref() == Some(text.as_bytes());
     Ok((!same).then(|| "the kubeconfig is missing or was changed".to_owned()))
 }
 
-fn administrators_kubeconfig(cluster: &Cluster, handoff: &Handoff) -> Result<Zeroizing<String>> {
+fn administrators_kubeconfig(cluster: &Cluster, inventory: &Inventory) -> Result<Zeroizing<String>> {
     let pki = Pki::new(&cluster.store);
     let key = Zeroizing::new(pki.text("admin", "key")?);
-    render(cluster, handoff, "admin", &pki.text("admin", "crt")?, &key)
+    render(cluster, inventory, "admin", &pki.text("admin", "crt")?, &key)
 }
 
 fn administrator(cluster: &Cluster) -> Leaf {
@@ -112,13 +112,13 @@ fn administrator(cluster: &Cluster) -> Leaf {
 
 fn render(
     cluster: &Cluster,
-    handoff: &Handoff,
+    inventory: &Inventory,
     entry: &str,
     certificate: &str,
     key: &str,
 ) -> Result<Zeroizing<String>> {
     let identity = Identity::Embedded { certificate, key };
-    let server = format!("https://{}:{}", handoff.api.host, handoff.api.port);
+    let server = format!("https://{}:{}", inventory.api.host, inventory.api.port);
     let authority = Pki::new(&cluster.store).text("ca", "crt")?;
     Ok(Zeroizing::new(kubeconfig::render(&cluster.settings.name, &server, &authority, entry, &identity)))
 }

@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::phase::Cx;
-use crate::provision::{Handoff, Host};
+use crate::provision::{Host, Inventory};
 
-use super::members::{Member, Members, Start};
-use super::reach::Reach;
+use super::etcd_members::{Member, Members, Start};
+use super::host_connection::HostConnection;
 
 /// Where etcdctl lies on a control-plane host.
 const PROGRAM: &str = "/opt/turnup/bin/etcdctl";
@@ -53,16 +53,16 @@ impl Listed {
 
 /// etcd, asked on one of its hosts.
 pub(super) struct Etcdctl<'a> {
-    reach: Reach<'a>,
+    connection: HostConnection<'a>,
     cx: &'a Cx,
 }
 
 impl<'a> Etcdctl<'a> {
     /// On the first host of these members whose etcd answers, which it does only as part of a majority.
-    pub(super) fn find(cluster: &Cluster, handoff: &'a Handoff, members: &Members, cx: &'a Cx) -> Result<Self> {
+    pub(super) fn find(cluster: &Cluster, inventory: &'a Inventory, members: &Members, cx: &'a Cx) -> Result<Self> {
         let mut error = Error::transient("no member of etcd answers, so none can come or go");
         let counts = |host: &&Host| members.get(&host.name).is_ok_and(|member| member.start != Start::Joining);
-        for host in handoff.control_planes().filter(counts) {
+        for host in inventory.control_planes().filter(counts) {
             match Self::at(cluster, host, cx) {
                 Ok(etcd) => return Ok(etcd),
                 Err(why) => error = error.evidence(format!("{}: {}", host.name, why.message())),
@@ -73,7 +73,7 @@ impl<'a> Etcdctl<'a> {
     }
 
     fn at(cluster: &Cluster, host: &'a Host, cx: &'a Cx) -> Result<Self> {
-        let etcd = Self { reach: Reach::new(cluster, host, cx)?, cx };
+        let etcd = Self { connection: HostConnection::new(cluster, host, cx)?, cx };
         etcd.list().map(|_| etcd)
     }
 
@@ -82,7 +82,7 @@ impl<'a> Etcdctl<'a> {
     }
 
     fn run_at(&self, url: &str, words: &[&str]) -> Result<String> {
-        self.reach.run(&[&[PROGRAM, "--endpoints", url], &FLAGS[..], words].concat())
+        self.connection.run(&[&[PROGRAM, "--endpoints", url], &FLAGS[..], words].concat())
     }
 
     /// Changes who is a member. etcd refuses that until all who count have been together for some seconds, which they are soon after the

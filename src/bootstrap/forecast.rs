@@ -1,53 +1,53 @@
-//! The bootstrap phase as it would go, without going: the complete configuration of each node in an imagined directory.
+//! The bootstrap phase as it would go, without going: the node config of each node in an imagined directory.
 //!
 //! Certificates and keys are texts that say what they will be. Of a host that nobody has looked at yet, the usual is assumed.
 
-use crate::artifacts::{Cache, Lock, Obtained};
+use crate::artifacts::{Cache, Lock, ResolvedArtifacts};
 use crate::change;
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document as _, Found};
 use crate::error::Result;
 use crate::node::Facts;
-use crate::provision::{Handoff, handoff};
+use crate::provision::{Inventory, inventory};
 use crate::state::Store;
 
-use super::complete::{Completion, file_of};
-use super::membership;
+use super::etcd_step;
+use super::node_config::{NodeConfigs, file_of};
 use super::pki::{Authority, Leaf, Pki};
 use super::steps::facts_file;
 
-/// Fills the imagined directory of the cluster, in which the hand-off lies already; what is known of real hosts and artifacts is taken over.
+/// Fills the imagined directory of the cluster, in which the inventory lies already; what is known of real hosts and artifacts is taken over.
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
-    let (store, handoff) = (&cluster.store, cluster.handoff()?);
+    let (store, inventory) = (&cluster.store, cluster.inventory()?);
     let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-    let known = match find_document::<Obtained>(real, Obtained::FILE)? {
+    let known = match find_document::<ResolvedArtifacts>(real, ResolvedArtifacts::FILE)? {
         Found::There(known) => Some(known),
         _ => None,
     };
     let cache = Cache::locate().ok();
-    let artifacts = Obtained::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref());
-    cluster.write_document(Obtained::FILE, &artifacts, 0o600)?;
-    membership::forecast(cluster, real, &handoff)?;
-    let completion = Completion { cluster, handoff: &handoff, artifacts: &artifacts };
-    write_certificates(store, &cluster.settings.name, &completion.leaves()?)?;
+    let artifacts = ResolvedArtifacts::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref());
+    cluster.write_document(ResolvedArtifacts::FILE, &artifacts, 0o600)?;
+    etcd_step::forecast(cluster, real, &inventory)?;
+    let configs = NodeConfigs { cluster, inventory: &inventory, artifacts: &artifacts };
+    write_certificates(store, &cluster.settings.name, &configs.leaves()?)?;
     let alike = known_facts(real)?.unwrap_or_else(usual_facts);
-    for host in &handoff.hosts {
+    for host in &inventory.hosts {
         let file = facts_file(&host.name);
         let facts = match find_document(real, &file)? {
             Found::There(facts) => facts,
             _ => alike.clone(),
         };
         cluster.write_document(&file, &facts, 0o600)?;
-        let (complete, _) = completion.complete(host, &facts)?;
-        store.write_json(file_of(&host.name), &complete, 0o600)?;
+        let (node_config, _) = configs.node_config(host, &facts)?;
+        store.write_json(file_of(&host.name), &node_config, 0o600)?;
     }
     Ok(())
 }
 
 /// The facts of the first host that is there: one that nobody has looked at yet is taken to be like it.
 fn known_facts(real: &Store) -> Result<Option<Facts>> {
-    let Found::There(handoff) = find_document::<Handoff>(real, handoff::FILE)? else { return Ok(None) };
-    let Some(first) = handoff.sorted().hosts.into_iter().next() else { return Ok(None) };
+    let Found::There(inventory) = find_document::<Inventory>(real, inventory::FILE)? else { return Ok(None) };
+    let Some(first) = inventory.sorted().hosts.into_iter().next() else { return Ok(None) };
     Ok(match find_document(real, &facts_file(&first.name))? {
         Found::There(facts) => Some(facts),
         _ => None,
@@ -73,7 +73,7 @@ pub(super) fn usual_facts() -> Facts {
 }
 
 fn write_certificates(store: &Store, cluster: &str, leaves: &[Leaf]) -> Result<()> {
-    let write = |file: &str, what: &str| store.write_file(format!("pki/{file}"), mark(what).as_bytes(), 0o600);
+    let write = |file: &str, what: &str| store.write_file(format!("pki/{file}"), placeholder(what).as_bytes(), 0o600);
     for authority in Authority::ALL.map(Authority::file) {
         write(&format!("{authority}.crt"), &format!("authority {authority} of {cluster}"))?;
         write(&format!("{authority}.key"), &format!("key of the authority {authority}"))?;
@@ -90,11 +90,11 @@ fn write_certificates(store: &Store, cluster: &str, leaves: &[Leaf]) -> Result<(
     Ok(())
 }
 
-/// Marks for the certificates and keys that are missing or would be made anew.
-pub(super) fn foresee_certificates(cluster: &Cluster, leaves: &[Leaf]) -> Result<()> {
+/// Placeholders for the certificates and keys that are missing or would be made anew.
+pub(super) fn simulate_certificates(cluster: &Cluster, leaves: &[Leaf]) -> Result<()> {
     let store = &cluster.store;
-    let mark = change::known_after("bootstrap/pki");
-    let write = |file: String| store.write_file(format!("pki/{file}"), mark.as_bytes(), 0o600);
+    let placeholder = change::known_after("bootstrap/pki");
+    let write = |file: String| store.write_file(format!("pki/{file}"), placeholder.as_bytes(), 0o600);
     let missing = |file: &str| store.read(format!("pki/{file}")).map(|bytes| bytes.is_none());
     let authorities = Authority::ALL.map(Authority::file).into_iter();
     let kept = authorities.flat_map(|file| [format!("{file}.crt"), format!("{file}.key")]);
@@ -116,6 +116,6 @@ pub(super) fn foresee_certificates(cluster: &Cluster, leaves: &[Leaf]) -> Result
     Ok(())
 }
 
-fn mark(what: &str) -> String {
+fn placeholder(what: &str) -> String {
     format!("(made by bootstrap: {what})\n")
 }

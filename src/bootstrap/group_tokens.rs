@@ -60,7 +60,7 @@ impl Document for GroupTokens {
     }
 
     fn check(&self, path: &str) -> Result<()> {
-        let mistake = |what: &str| Err(Error::person(format!("{path}: {what}")).hint(Self::REMEDY));
+        let mistake = |what: &str| Err(Error::precondition(format!("{path}: {what}")).hint(Self::REMEDY));
         if self.tokens.is_empty() {
             return mistake("there is no token in it");
         }
@@ -312,7 +312,7 @@ mod tests {
             Ok::<_, Error>((tokens.current().to_owned(), failure.is_some()))
         };
         let (first, failed) = ensure(90, &away).unwrap();
-        assert!(failed, "there is no other one, and the step `access` tells the API");
+        assert!(failed, "there is no other one, and the step `rbac` tells the API");
         assert_eq!(ensure(90, &away).unwrap(), (first.clone(), false), "nothing is due");
         // Ten times as long: less than a third of that is left.
         assert_eq!(ensure(900, &away).unwrap(), (first.clone(), true));

@@ -12,30 +12,30 @@ use zeroize::Zeroizing;
 
 use crate::change::Preview;
 use crate::error::{Class, Error, Result};
-use crate::phase::{Action, Cx, Inputs, Proof};
+use crate::phase::{Action, Check, Cx, Inputs};
 
 use super::api::Kubectl;
 use super::csr_approver::{self, CLIENT, check_host, find_node, is_approved, is_decided, is_from_token};
+use super::host_connection::HostConnection;
 use super::kubeconfig::{self, Identity};
 use super::latest::Latest;
-use super::nodes;
+use super::node_metadata;
 use super::pki::Pki;
-use super::reach::Reach;
-use super::steps::{Node, kubectl};
+use super::steps::{NodeContext, kubectl};
 use super::token::{self, Token};
 
 /// Between two looks for a host's request.
-const POLL: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// How old a list of requests may be: hundreds of hosts that join at once are asked about with one
 /// call.
-const FRESH: Duration = Duration::from_millis(700);
+const CACHE_LIFETIME: Duration = Duration::from_millis(700);
 
 /// The requests of kubelets as they were at the last look.
 pub(super) type HostCsrs = Latest<Vec<Value>>;
 
 /// A worker joins.
 pub(super) struct Join {
-    pub(super) node: Node,
+    pub(super) node: NodeContext,
     pub(super) csrs: Arc<HostCsrs>,
 }
 
@@ -44,7 +44,7 @@ impl Action for Join {
         self.node.node_inputs(host)
     }
 
-    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, host: Option<&str>) -> Result<Check> {
         self.node.prove_host(host)
     }
 
@@ -55,17 +55,17 @@ impl Action for Join {
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let host = self.node.host(host)?;
         let kubectl = kubectl(&self.node.cluster)?.within(cx);
-        let reach = Reach::new(&self.node.cluster, host, cx)?;
-        reach.copy_turnup(&self.node.cluster)?;
-        if reach.facts()?.joined {
-            self.node.bring_up(&reach, None, cx)?;
+        let connection = HostConnection::new(&self.node.cluster, host, cx)?;
+        connection.copy_turnup(&self.node.cluster)?;
+        if connection.facts()?.joined {
+            self.node.bring_up(&connection, None, cx)?;
         } else {
             let token = self.issue_token(&kubectl, &host.name)?;
-            self.node.bring_up(&reach, Some(self.kubeconfig(&token)?), cx)?;
+            self.node.bring_up(&connection, Some(self.kubeconfig(&token)?), cx)?;
             self.approve(&kubectl, &host.name, &token, cx)?;
         }
-        reach.finish_join(cx)?;
-        nodes::wait_for(&kubectl, &host.name, cx)?;
+        connection.finish_join(cx)?;
+        node_metadata::wait_for(&kubectl, &host.name, cx)?;
         token::revoke(&kubectl, &host.name)
     }
 }
@@ -87,11 +87,11 @@ impl Join {
     }
 
     fn list(&self, kubectl: &Kubectl) -> Result<Arc<Vec<Value>>> {
-        self.csrs.get(FRESH, || csr_approver::list(kubectl, Some(CLIENT)))
+        self.csrs.get(CACHE_LIFETIME, || csr_approver::list(kubectl, Some(CLIENT)))
     }
 
     fn kubeconfig(&self, token: &Token) -> Result<Zeroizing<String>> {
-        let (cluster, api) = (&self.node.cluster, &self.node.handoff.api);
+        let (cluster, api) = (&self.node.cluster, &self.node.inventory.api);
         let authority = Pki::new(&cluster.store).text("ca", "crt")?;
         let server = format!("https://{}:{}", api.host_for_nodes(), api.port);
         let identity = Identity::Token(token.text());
@@ -120,7 +120,7 @@ impl Join {
                 let error = why.into_iter().fold(error, Error::source);
                 return Err(error.hint(format!("on {host}: journalctl -u kubelet")));
             }
-            cx.sleep(POLL)?;
+            cx.sleep(POLL_INTERVAL)?;
         }
     }
 }

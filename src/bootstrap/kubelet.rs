@@ -9,17 +9,17 @@ use crate::cluster::ClusterSettings;
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
 use crate::node::Facts;
-use crate::node::boot::TURNUP;
-use crate::node::complete::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, HEALTHCHECK_UNIT, MOUNTS_UNIT, Unit};
+use crate::node::boot_config::TURNUP;
 use crate::node::firewall;
 use crate::node::layout;
+use crate::node::node_config::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, HEALTHCHECK_UNIT, MOUNTS_UNIT, Unit};
 use crate::provision::Role;
 
 use super::component::Flags;
 use super::firewall::FILE as FIREWALL_FILE;
 use super::healthcheck;
+use super::node_config_builder::NodeTarget;
 use super::node_groups::GROUP;
-use super::outfit::Seat;
 use super::template;
 
 /// The mode of unit files (CIS 4.1.1).
@@ -31,7 +31,7 @@ const CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 pub(super) struct Agents<'a> {
     pub(super) settings: &'a ClusterSettings,
     pub(super) source: &'a TreeSource,
-    pub(super) seat: Seat<'a>,
+    pub(super) target: NodeTarget<'a>,
     pub(super) facts: &'a Facts,
     pub(super) pause: String,
     /// Mount points of disks without which kubelet must not start.
@@ -69,7 +69,7 @@ impl Agents<'_> {
             "eventRecordQPS": 5,
             "failCgroupV1": false,
             "failSwapOn": false,
-            "maxPods": self.seat.group.and_then(|group| group.max_pods).unwrap_or(settings.max_pods),
+            "maxPods": self.target.group.and_then(|group| group.max_pods).unwrap_or(settings.max_pods),
             "memorySwap": {"swapBehavior": "NoSwap"},
             "podPidsLimit": 4096,
             "protectKernelDefaults": true,
@@ -81,9 +81,9 @@ impl Agents<'_> {
             "staticPodPath": layout::MANIFESTS,
             "streamingConnectionIdleTimeout": "5m",
             // The default of a minute is how long a static pod would be shown as pending that began before the API server did.
-            "syncFrequency": if self.seat.role == Role::ControlPlane { "10s" } else { "1m" },
+            "syncFrequency": if self.target.role == Role::ControlPlane { "10s" } else { "1m" },
         });
-        let reserved = self.seat.group.map(|group| &group.kube_reserved).filter(|reserved| !reserved.is_empty());
+        let reserved = self.target.group.map(|group| &group.kube_reserved).filter(|reserved| !reserved.is_empty());
         let further = [
             Some(self.serving()),
             self.facts.container.then(shared_disk_thresholds),
@@ -100,7 +100,7 @@ impl Agents<'_> {
     /// With what kubelet serves: a certificate that was made for this host, or one that it asks the API for.
     fn serving(&self) -> Value {
         let version = if self.settings.tls13 { "VersionTLS13" } else { "VersionTLS12" };
-        if self.seat.group.is_some() {
+        if self.target.group.is_some() {
             return json!({"serverTLSBootstrap": true, "tlsMinVersion": version});
         }
         let key = "/etc/kubernetes/pki/kubelet.key";
@@ -110,8 +110,8 @@ impl Agents<'_> {
     /// From the first moment on; later changes are told to the API server, which a kubelet asks for nothing of this kind.
     fn taints(&self) -> Vec<Value> {
         let control_plane = json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"});
-        let of_group = self.seat.group.into_iter().flat_map(|group| &group.taints).map(|text| taint(text));
-        let listed = self.seat.taints.iter().map(|taint| match taint.value.as_str() {
+        let of_group = self.target.group.into_iter().flat_map(|group| &group.taints).map(|text| taint(text));
+        let listed = self.target.taints.iter().map(|taint| match taint.value.as_str() {
             "" => json!({"key": taint.key, "effect": taint.effect}),
             value => json!({"key": taint.key, "value": value, "effect": taint.effect}),
         });
@@ -120,7 +120,7 @@ impl Agents<'_> {
 
     /// Labels that a kubelet may give its own Node.
     fn labels(&self) -> String {
-        let Some(group) = self.seat.group else { return String::new() };
+        let Some(group) = self.target.group else { return String::new() };
         let own = format!("{GROUP}={}", group.name);
         let labels = group.labels.iter().map(|(key, value)| format!("{key}={value}"));
         labels.chain([own]).collect::<Vec<_>>().join(",")
@@ -141,13 +141,13 @@ impl Agents<'_> {
         let labels = self.labels();
         let flags = Flags::new()
             .set("config", layout::KUBELET_CONFIG)
-            .set("hostname-override", self.seat.name)
+            .set("hostname-override", self.target.name)
             .set("kubeconfig", layout::KUBELET_KUBECONFIG)
-            .set("node-ip", self.seat.address)
+            .set("node-ip", self.target.address)
             .set_if(!labels.is_empty(), "node-labels", labels)
-            .set_if(self.seat.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
+            .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
         let context = minijinja::context! {
-            node => self.seat.name,
+            node => self.target.name,
             turnup => TURNUP,
             flags => flags.render(),
             lowers_oom_score => self.facts.lowers_oom_score,
@@ -157,7 +157,7 @@ impl Agents<'_> {
             api_port => self.settings.api_port,
             version => self.version,
             approver => self.approver.clone().unwrap_or_default(),
-            healthcheck => healthcheck::flags(self.seat.address, self.settings.api_port),
+            healthcheck => healthcheck::flags(self.target.address, self.settings.api_port),
             healthcheck_user => healthcheck::USER_ID,
             rules => FIREWALL_FILE,
             loaded => firewall::LOADED,
@@ -186,7 +186,7 @@ impl Agents<'_> {
         if self.api_here.is_some() {
             units.push(unit(API_UNIT, &[])?);
         }
-        if self.seat.role == Role::ControlPlane {
+        if self.target.role == Role::ControlPlane {
             units.push(unit(HEALTHCHECK_UNIT, &[])?);
         }
         units.push(unit("kubelet.service", &kubelet)?);

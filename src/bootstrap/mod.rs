@@ -1,43 +1,43 @@
-//! The bootstrap phase: hosts become nodes. One way for every target; its only input is the hand-off of the provision phase.
+//! The bootstrap phase: hosts become nodes. One way for every target; its only input is the inventory of the provision phase.
 //!
-//! `pki` makes the certificates, `complete` decides everything about each node, the steps copy turnup to the hosts and run it there
+//! `pki` makes the certificates, `node_config` decides everything about each node, the steps copy turnup to the hosts and run it there
 //! (`node`); hosts that nobody logs in to get the same by `user_data`. Nothing here knows which cloud a host came from.
 
-mod access;
 mod api;
 mod assets;
-mod ban;
-pub mod belongings;
-pub mod complete;
+pub mod base_config;
+pub mod cloud_resources;
 mod component;
 mod contents;
 mod control_plane;
 pub mod credentials;
 mod csr_approver;
+mod delete_nodes;
+mod etcd_members;
+mod etcd_step;
 mod etcdctl;
 mod exec_credential;
 mod firewall;
 mod forecast;
 mod group_tokens;
 mod healthcheck;
+mod host_connection;
 mod join;
 pub mod kubeconfig;
 mod kubelet;
 mod latest;
-pub mod machine;
 mod manifest;
-mod members;
-mod membership;
+pub mod node_config;
+mod node_config_builder;
 mod node_groups;
-mod nodes;
-mod outfit;
+mod node_metadata;
 pub mod pki;
-mod reach;
+mod rbac;
 pub mod reset;
-mod retire;
 pub mod seal;
 mod steps;
 mod subject;
+mod teardown_policy;
 pub(crate) mod template;
 mod token;
 pub mod user_data;
@@ -48,6 +48,6 @@ pub use exec_credential::sign_credential;
 pub use forecast::forecast;
 pub use group_tokens::{JoinToken, find_summaries as find_join_tokens};
 pub(crate) use kubelet::shared_disk_thresholds;
-pub use outfit::Group;
+pub use node_config_builder::Group;
 pub use steps::{kubectl, phase};
-pub use user_data::{ordered_provision_phase, provision_phase};
+pub use user_data::{provision_phase, provision_phase_with};

@@ -1,4 +1,4 @@
-//! Node groups, whose hosts join by themselves; and the step `groups`, which waits until each group
+//! Node groups, whose hosts join by themselves; and the step `wait-groups`, which waits until each group
 //! has as many Nodes as it has hosts, and until their kubelets have a certificate to serve with.
 //! turnup does not log in to these hosts. It knows their Nodes, whether their kubelets are alive, and
 //! their CSRs. Where an autoscaler decides, its lower bound is enough.
@@ -9,20 +9,20 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::phase::{Action, Cx, Inputs, Proof};
-use crate::provision::handoff::HostGroup;
+use crate::phase::{Action, Check, Cx, Inputs};
+use crate::provision::inventory::HostGroup;
 
 use super::api::Kubectl;
 use super::csr_approver::{self, PendingCsr, Policy};
-use super::steps::{Node, kubectl};
+use super::steps::{NodeContext, kubectl};
 
 /// The label of Nodes that joined by themselves, with the name of their group.
 pub(super) const GROUP: &str = "turnup.dev/group";
 /// Between two looks.
-const PAUSE: Duration = Duration::from_secs(3);
+const RETRY_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Waits for the hosts of node groups.
-pub(super) struct WaitForGroups(pub(super) Node);
+pub(super) struct WaitForGroups(pub(super) NodeContext);
 
 /// How many Nodes a group has to have.
 const fn wanted(group: &HostGroup) -> u32 {
@@ -93,36 +93,36 @@ fn look(kubectl: &Kubectl, groups: &[HostGroup], policy: &Policy) -> Result<(Vec
 impl Action for WaitForGroups {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let wanted: Vec<String> =
-            self.0.handoff.groups.iter().map(|group| format!("{} {}", group.name, wanted(group))).collect();
+            self.0.inventory.groups.iter().map(|group| format!("{} {}", group.name, wanted(group))).collect();
         Ok(Inputs::new()
-            .with("host instance", self.0.handoff.control_plane_instances())
+            .with("host instance", self.0.inventory.control_plane_instances())
             .with("groups", wanted.join(", ")))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         let nodes = kubectl(&self.0.cluster)?.get(&["nodes", "--selector", GROUP])?;
-        let missing = find_missing(&self.0.handoff.groups, &nodes);
-        Ok(missing.into_iter().next().map_or(Proof::Holds, Proof::Gone))
+        let missing = find_missing(&self.0.inventory.groups, &nodes);
+        Ok(missing.into_iter().next().map_or(Check::Ok, Check::Drifted))
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let kubectl = kubectl(&self.0.cluster)?.within(cx);
-        let policy = Policy::of(&self.0.cluster, &self.0.handoff)?;
+        let policy = Policy::of(&self.0.cluster, &self.0.inventory)?;
         let mut told = Vec::new();
         loop {
-            let (missing, in_vain) = look(&kubectl, &self.0.handoff.groups, &policy)?;
+            let (missing, in_vain) = look(&kubectl, &self.0.inventory.groups, &policy)?;
             if missing.is_empty() {
                 return Ok(());
             }
             let all = [missing, in_vain].concat();
-            if cx.remaining() < PAUSE * 3 {
+            if cx.remaining() < RETRY_INTERVAL * 3 {
                 return Err(late(&all));
             }
             if all != told {
                 cx.progress(all.join("; "));
                 told = all;
             }
-            cx.sleep(PAUSE)?;
+            cx.sleep(RETRY_INTERVAL)?;
         }
     }
 }

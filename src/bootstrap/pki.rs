@@ -208,7 +208,7 @@ impl<'a> Pki<'a> {
         let is_kept_elsewhere =
             Authority::ALL.iter().any(|one| one.file() == file) && self.store.path(format!("pki/{file}.crt")).exists();
         if is_kept_elsewhere {
-            return Error::person(format!(
+            return Error::precondition(format!(
                 "{} is not here, and without it turnup cannot sign certificates",
                 path.display()
             ))
@@ -257,7 +257,7 @@ impl<'a> Pki<'a> {
         // Never made anew by itself: of an authority it would be another cluster.
         KeyPair::from_pem(&pem).map_err(|error| {
             let path = self.store.path(format!("pki/{file}.key"));
-            Error::person(format!("{} is not a private key", path.display())).source(error).hint(format!(
+            Error::precondition(format!("{} is not a private key", path.display())).source(error).hint(format!(
                 "put it back from a backup; of a leaf, remove it and it is made anew: rm {}",
                 path.display()
             ))
@@ -385,7 +385,7 @@ mod tests {
         pki.ensure_authority(Authority::Cluster, "c").unwrap();
         assert!(store.read("pki/ca.key").unwrap().is_none());
         let error = pki.ensure_leaf(&leaf()).unwrap_err();
-        assert_eq!(error.class(), crate::Class::Person);
+        assert_eq!(error.class(), crate::Class::Precondition);
         assert!(error.message().ends_with("pki/ca.key is not here, and without it turnup cannot sign certificates"));
         assert!(pki.issue("anne", &[], LEAF_LIFE).is_err());
         store.write_file("pki/ca.key", key.as_bytes(), 0o600).unwrap();

@@ -1,13 +1,13 @@
-//! The way back: hosts that are nodes become what they were. Their own inventories decide what that is; nothing here knows it.
+//! The way back: hosts that are nodes become what they were. Their own restore logs decide what that is; nothing here knows it.
 
 use crate::cluster::Cluster;
-use crate::crowd;
 use crate::error::{Error, Result};
+use crate::parallel;
 use crate::phase::Cx;
 use crate::provision::{Host, Role};
 
-use super::membership;
-use super::reach::Reach;
+use super::etcd_step;
+use super::host_connection::HostConnection;
 use super::steps::kubectl;
 
 /// What became of one host.
@@ -29,32 +29,32 @@ pub fn reset(
     parallel: usize,
     cx: &(dyn Fn(&Host) -> Result<Cx> + Sync),
 ) -> Vec<Outcome> {
-    crowd::map(hosts, parallel, |host| {
+    parallel::map(hosts, parallel, |host| {
         cx(host).and_then(|cx| reset_host(cluster, host, &cx)).unwrap_or_else(Outcome::Failed)
     })
 }
 
 fn reset_host(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<Outcome> {
     cx.check()?;
-    let reach = Reach::new(cluster, host, cx)?;
-    if let Err(error) = reach.greet() {
+    let connection = HostConnection::new(cluster, host, cx)?;
+    if let Err(error) = connection.greet() {
         cx.check()?;
         return Ok(Outcome::Unreachable(error));
     }
-    reach.copy_turnup(cluster)?;
-    reach.node_down(cx).map(Outcome::Clean)
+    connection.copy_turnup(cluster)?;
+    connection.node_down(cx).map(Outcome::Clean)
 }
 
 /// Tells the cluster that these hosts leave it: their Node objects go, so that their pods go elsewhere, and etcd forgets its members on
 /// them. An etcd that cannot be told is an error: what it still counts on must not lose its data.
 pub fn leave(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
-    let handoff = cluster.handoff()?;
-    let stays = handoff.control_planes().any(|host| hosts.iter().all(|gone| gone.name != host.name));
+    let inventory = cluster.inventory()?;
+    let stays = inventory.control_planes().any(|host| hosts.iter().all(|gone| gone.name != host.name));
     // Without its control plane there is no API to ask.
     for host in hosts.iter().filter(|host| stays || host.role == Role::Worker) {
         delete_node(cluster, host, cx)?;
     }
-    membership::take_out(cluster, hosts, cx)
+    etcd_step::take_out(cluster, hosts, cx)
 }
 
 /// Says when the API does not answer, which stops nobody.

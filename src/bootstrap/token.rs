@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 use super::api::Kubectl;
 
-/// The group of every host that joins with a token; `templates/bootstrap/access.yaml` says what it
+/// The group of every host that joins with a token; `templates/bootstrap/rbac.yaml` says what it
 /// may do: request a certificate. Nothing approves that request but turnup.
 pub(super) const BOOTSTRAPPERS: &str = "system:bootstrappers:turnup";
 /// What kube-apiserver makes of a token's id: the user name of its bearer.

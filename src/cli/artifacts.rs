@@ -56,7 +56,7 @@ enum Command {
         all: bool,
     },
     /// Makes the Debian root that local hosts boot from, and prints where it is.
-    HostRoot {
+    RootFs {
         /// The Debian release.
         #[arg(default_value = "bookworm")]
         suite: String,
@@ -110,7 +110,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     crate::exec::signals::install()?;
     let watch = &Remarks(printer);
     let out = &mut anstream::stdout().lock();
-    let session = Session::open(args, printer.is_json(), watch)?;
+    let session = ArtifactsContext::open(args, printer.is_json(), watch)?;
     match &args.command {
         Command::List => session.list(out),
         Command::Fetch { names } => session.fetch(names, out),
@@ -120,7 +120,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             Ok(writeln!(out, "{}", path.display())?)
         }
         Command::Export { dir, all } => session.export(dir, *all, out),
-        Command::HostRoot { suite, further, renew } => session.host_root(suite, further, *renew, out),
+        Command::RootFs { suite, further, renew } => session.rootfs(suite, further, *renew, out),
         Command::Lock { write } => {
             let version = session.version().to_owned();
             session.record(rewrite_lock, &version, *write, out)
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
 
 type Record = fn(&mut Lock, &str, &Platform, &Cache, &dyn Watch) -> Result<Vec<Change>>;
 
-struct Session<'a> {
+struct ArtifactsContext<'a> {
     args: &'a Args,
     json: bool,
     lock: Lock,
@@ -143,7 +143,7 @@ struct Session<'a> {
     watch: &'a dyn Watch,
 }
 
-impl<'a> Session<'a> {
+impl<'a> ArtifactsContext<'a> {
     fn open(args: &'a Args, json: bool, watch: &'a dyn Watch) -> Result<Self> {
         Ok(Self {
             args,
@@ -236,8 +236,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn host_root(&self, suite: &str, further: &[String], renew: bool, out: &mut dyn Write) -> Result<()> {
-        let path = self.cache.host_root_with(suite, further, renew, self.watch)?;
+    fn rootfs(&self, suite: &str, further: &[String], renew: bool, out: &mut dyn Write) -> Result<()> {
+        let path = self.cache.rootfs_with(suite, further, renew, self.watch)?;
         if let Some(complaint) = self.cache.find_host_root(suite, further).and_then(|root| root.complaint()) {
             self.watch.progress(&format!("warning: this root {complaint}; turnup artifacts host-root --renew"));
         }

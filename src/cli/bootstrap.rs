@@ -12,7 +12,7 @@ use super::run::{PhaseName, RunArgs, Session};
 use super::{Global, Printer, up};
 
 /// For a key and some small files.
-const BUDGET: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Options of `turnup bootstrap`.
 #[derive(Clone, Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub struct Args {
     /// What every run takes
     #[command(flatten)]
     run: RunArgs,
-    /// Take the hosts from this hand-off; phase 1 is not needed, and refuses from then on to make others
+    /// Take the hosts from this inventory; phase 1 is not needed, and refuses from then on to make others
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }
@@ -28,7 +28,7 @@ pub struct Args {
 /// Hosts become nodes.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let Some(file) = &args.from else { return up::run_one(PhaseName::Bootstrap, &args.run, global, printer) };
-    let session = Session::start(global, "bootstrap")?.within(args.run.budget);
+    let session = Session::start(global, "bootstrap")?.within(args.run.max_duration);
     let summary = session.finish(|session| {
         // The hosts are taken over under the lock of the run, before its first step.
         session.run_phases(&args.run, &[PhaseName::Bootstrap], |session| adopt(session, file).map(|()| None))
@@ -41,10 +41,10 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 
 fn adopt(session: &Session, file: &Path) -> Result<()> {
     let cluster = &session.cluster;
-    let (handoff, is_new) = provision::adopt(cluster, file, &session.context("from", BUDGET)?)?;
+    let (inventory, is_new) = provision::adopt(cluster, file, &session.context("from", TIMEOUT)?)?;
     if is_new {
         let hosts: Vec<String> =
-            handoff.hosts.iter().map(|host| format!("{}@{}", host.ssh.user, host.address)).collect();
+            inventory.hosts.iter().map(|host| format!("{}@{}", host.ssh.user, host.address)).collect();
         let key = cluster.store.path(format!("{SSH_KEY}.pub"));
         let message = format!("each host must let in the key {}: {}", key.display(), hosts.join(", "));
         session.reporter.sink().emit(What::Note { message });

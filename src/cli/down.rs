@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bootstrap::belongings::{Belonging, Belongings, find_belongings, record_left, release_belongings};
+use crate::bootstrap::cloud_resources::{
+    CloudResource, CloudResources, delete_cloud_resources, find_cloud_resources, record_orphans,
+};
 use crate::bootstrap::reset::{self, Outcome};
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
@@ -18,7 +20,7 @@ use super::run::{Session, open_cluster};
 use super::{Global, Printer};
 
 /// How long a cloud may take to delete everything.
-const BUDGET: Duration = Duration::from_hours(1);
+const TIMEOUT: Duration = Duration::from_hours(1);
 /// How long one host may take.
 const HOST: Duration = Duration::from_mins(10);
 
@@ -37,10 +39,10 @@ pub struct Args {
     cluster: Option<String>,
     /// Forget hosts that ssh does not reach; what is on them stays there
     #[arg(long)]
-    forget_unreachable: bool,
+    skip_unreachable: bool,
     /// Leave load balancers and volumes that the cluster itself made in its cloud: they cost money until somebody deletes them
     #[arg(long)]
-    forget_cloud_objects: bool,
+    keep_cloud_resources: bool,
     /// Also delete the volumes of etcd, and those that the cluster made for claims, with the data on them, whatever the configuration says
     #[arg(long)]
     destroy_volumes: bool,
@@ -56,15 +58,15 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let name = session.cluster.settings.name.clone();
     refuse_protected(&session.cluster, args.cluster.is_some())?;
     let made = removed_by_down(&session.cluster)?;
-    let belongings = look_into(&session, printer, args.forget_cloud_objects)?;
-    let of_claims = belongings.going.iter().filter(|belonging| belonging.is_volume && !args.forget_cloud_objects);
+    let cloud_resources = look_into(&session, printer, args.keep_cloud_resources)?;
+    let of_claims = cloud_resources.going.iter().filter(|resource| resource.is_volume && !args.keep_cloud_resources);
     let volumes = choose_volumes(&session.cluster, &made, &of_claims.collect::<Vec<_>>(), args.destroy_volumes)?;
-    let is_left = volumes == Volumes::Keep || args.forget_cloud_objects;
-    if volumes == Volumes::Keep && !args.forget_cloud_objects {
-        refuse_balancers(&belongings)?;
+    let is_left = volumes == Volumes::Keep || args.keep_cloud_resources;
+    if volumes == Volumes::Keep && !args.keep_cloud_resources {
+        refuse_balancers(&cloud_resources)?;
     }
-    let going = || belongings.going.iter().map(ToString::to_string);
-    let left: BTreeSet<String> = belongings.staying.iter().cloned().chain(going().filter(|_| is_left)).collect();
+    let going = || cloud_resources.going.iter().map(ToString::to_string);
+    let left: BTreeSet<String> = cloud_resources.staying.iter().cloned().chain(going().filter(|_| is_left)).collect();
     for thing in &left {
         printer.remark(&format!("to be kept: {thing}"));
     }
@@ -78,18 +80,18 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let kept = session.finish(|session| {
         let cluster = &session.cluster;
         let lock = session.lock()?;
-        if belongings.has_answered && !is_left {
-            release_belongings(cluster, args.destroy_volumes, &session.context("down", BUDGET)?)?;
+        if cloud_resources.has_answered && !is_left {
+            delete_cloud_resources(cluster, args.destroy_volumes, &session.context("down", TIMEOUT)?)?;
         }
-        if belongings.has_answered {
-            record_left(cluster, &left)?;
+        if cloud_resources.has_answered {
+            record_orphans(cluster, &left)?;
         }
         let mut kept = left;
         if provision::has_made(cluster)? {
-            kept.extend(provision::destroy(cluster, volumes, &session.context("down", BUDGET)?)?);
-        } else if let Some(handoff) = cluster.find_handoff()? {
-            let hosts: Vec<&Host> = handoff.hosts.iter().collect();
-            let again = if args.forget_unreachable { None } else { Some("turnup down --yes --forget-unreachable") };
+            kept.extend(provision::destroy(cluster, volumes, &session.context("down", TIMEOUT)?)?);
+        } else if let Some(inventory) = cluster.find_inventory()? {
+            let hosts: Vec<&Host> = inventory.hosts.iter().collect();
+            let again = if args.skip_unreachable { None } else { Some("turnup down --yes --skip-unreachable") };
             reset_hosts(session, &hosts, args.parallel, again)?;
         }
         // Only after everything is gone: the state is the only record of what has to be deleted.
@@ -117,38 +119,38 @@ fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
 
 /// What the cluster made in its cloud. An error when it cannot be asked, unless all of that is to be left anyway: once its machines are gone,
 /// nobody takes it away.
-fn look_into(session: &Session, printer: &Printer, forget: bool) -> Result<Belongings> {
+fn look_into(session: &Session, printer: &Printer, forget: bool) -> Result<CloudResources> {
     let cluster = &session.cluster;
     let lock = cluster.store.lock("turnup down")?;
     lock.takeover().inspect(|message| printer.remark(message));
-    match find_belongings(cluster, if forget { Duration::ZERO } else { RECOVERY }) {
+    match find_cloud_resources(cluster, if forget { Duration::ZERO } else { RECOVERY }) {
         Err(error) if error.class() == Class::Interrupted => Err(error),
-        Err(_) if forget => Ok(Belongings::default()),
+        Err(_) if forget => Ok(CloudResources::default()),
         Err(error) => {
             let message = format!("the cluster cannot be asked what it made in its cloud: {}", error.message());
             let error =
                 error.evidence_lines().iter().cloned().fold(Error::new(error.class(), message), Error::evidence);
-            Err(error.hint("turnup down again; to leave it there, if there is any: turnup down --forget-cloud-objects"))
+            Err(error.hint("turnup down again; to leave it there, if there is any: turnup down --keep-cloud-resources"))
         }
         found => found,
     }
 }
 
 /// An error when load balancers would stay with the volumes that are kept: the network would stay with them, half taken down.
-fn refuse_balancers(belongings: &Belongings) -> Result<()> {
-    let balancers: Vec<&Belonging> = belongings.going.iter().filter(|belonging| !belonging.is_volume).collect();
+fn refuse_balancers(cloud_resources: &CloudResources) -> Result<()> {
+    let balancers: Vec<&CloudResource> = cloud_resources.going.iter().filter(|resource| !resource.is_volume).collect();
     if balancers.is_empty() {
         return Ok(());
     }
     let error =
-        Error::person("load balancers that the cluster made would stay, and keep its network from being deleted");
+        Error::precondition("load balancers that the cluster made would stay, and keep its network from being deleted");
     Err(error
         .evidence_of(balancers)
-        .hint("delete these objects, then turnup down; or leave them: turnup down --forget-cloud-objects"))
+        .hint("delete these objects, then turnup down; or leave them: turnup down --keep-cloud-resources"))
 }
 
 /// What becomes of volumes with data. An error where they would be lost and nobody said so.
-fn choose_volumes(cluster: &Cluster, made: &Made, of_claims: &[&Belonging], destroy: bool) -> Result<Volumes> {
+fn choose_volumes(cluster: &Cluster, made: &Made, of_claims: &[&CloudResource], destroy: bool) -> Result<Volumes> {
     if destroy || made.volumes.is_empty() && of_claims.is_empty() {
         return Ok(Volumes::Destroy);
     }
@@ -159,7 +161,7 @@ fn choose_volumes(cluster: &Cluster, made: &Made, of_claims: &[&Belonging], dest
     if of_claims.is_empty() && !provision::hold_data(cluster)? {
         return Ok(Volumes::Destroy);
     }
-    let error = Error::person("volumes hold the data of the cluster, and nothing says what becomes of them");
+    let error = Error::precondition("volumes hold the data of the cluster, and nothing says what becomes of them");
     let error = made.volumes.iter().fold(error, |error, volume| error.evidence(volume.clone()));
     Err(error
         .evidence_of(of_claims)
@@ -226,7 +228,7 @@ fn removed_by_down(cluster: &Cluster) -> Result<Made> {
     let mut made = if provision::has_made(cluster)? {
         provision::list_made(cluster)?
     } else {
-        let hosts = cluster.find_handoff()?.map(|handoff| handoff.hosts).unwrap_or_default();
+        let hosts = cluster.find_inventory()?.map(|inventory| inventory.hosts).unwrap_or_default();
         Made { things: hosts.iter().map(removed_from).collect(), ..Made::default() }
     };
     made.things.push(format!("the directory {}", cluster.store.dir().display()));
@@ -237,7 +239,7 @@ fn removed_by_down(cluster: &Cluster) -> Result<Made> {
 pub(super) fn removed_from(host: &Host) -> String {
     let role = host.role.name();
     format!(
-        "from the host {} ({}, {role}): what its inventory says that turnup and pods made there",
+        "from the host {} ({}, {role}): what its restore log says that turnup and pods made there",
         host.name, host.address
     )
 }

@@ -9,14 +9,14 @@ use serde_json::json;
 use crate::error::{Error, Result};
 use crate::exec::signals;
 use crate::phase::{self, Event, What};
-use crate::report::{Past, Replay, Table, duration};
-use crate::state::{Growing, KeptRun, Store};
+use crate::report::{RecordedRun, Replay, Table, duration};
+use crate::state::{KeptRun, Store, Tail};
 
 use super::run::look_at_store;
 use super::{Global, Printer};
 
 /// How often a run that goes on is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Which run, and how.
 #[derive(Clone, Debug, clap::Args)]
@@ -84,12 +84,12 @@ fn show(store: &Store, run: &KeptRun, earlier: &[KeptRun], follow: bool, printer
         signals::install()?;
     }
     let mut replay = (!printer.is_json()).then(|| Replay::new(Box::new(anstream::stdout())));
-    let mut growing = Growing::new(&run.path);
+    let mut tail = Tail::new(&run.path);
     loop {
         // Asked first: whoever ends now has written all of its events by the next look.
         let is_running = store.owner().is_some();
         let mut ended = false;
-        for line in growing.lines()? {
+        for line in tail.lines()? {
             let event: Option<Event> = serde_json::from_str(&line).ok();
             ended |= event.as_ref().is_some_and(|event| matches!(event.event, What::RunDone { .. }));
             match (&mut replay, event) {
@@ -102,7 +102,7 @@ fn show(store: &Store, run: &KeptRun, earlier: &[KeptRun], follow: bool, printer
             break;
         }
         signals::check()?;
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     if let Some(replay) = replay {
         replay.finish(earlier);
@@ -111,16 +111,16 @@ fn show(store: &Store, run: &KeptRun, earlier: &[KeptRun], follow: bool, printer
 }
 
 fn list(store: &Store, runs: &[KeptRun], printer: &Printer) -> Result<()> {
-    let pasts = runs.iter().map(Past::read).collect::<Result<Vec<Past>>>()?;
+    let recorded = runs.iter().map(RecordedRun::read).collect::<Result<Vec<RecordedRun>>>()?;
     let is_running = store.owner().is_some();
-    let rows: Vec<(&KeptRun, &Past, &str)> = runs
+    let rows: Vec<(&KeptRun, &RecordedRun, &str)> = runs
         .iter()
-        .zip(&pasts)
+        .zip(&recorded)
         .enumerate()
         .map(|(at, (run, past))| (run, past, verdict(past, is_running && at + 1 == runs.len())))
         .collect();
     if printer.is_json() {
-        let run = |(run, past, verdict): &(&KeptRun, &Past, &str)| {
+        let run = |(run, past, verdict): &(&KeptRun, &RecordedRun, &str)| {
             let [ran, unchanged, failed, blocked] = past.counts;
             json!({
                 "run": run.id, "command": run.command(), "began": past.began.map(|at| at.to_string()),
@@ -143,7 +143,7 @@ fn list(store: &Store, runs: &[KeptRun], printer: &Printer) -> Result<()> {
 }
 
 /// How a run ended.
-const fn verdict(past: &Past, is_running: bool) -> &'static str {
+const fn verdict(past: &RecordedRun, is_running: bool) -> &'static str {
     match past.ok {
         Some(true) => "done",
         Some(false) => "failed",

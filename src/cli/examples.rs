@@ -16,7 +16,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("config check", "turnup config check --output json"),
     ("config diff", "turnup config diff applied"),
     ("config minimal", "turnup config minimal --write"),
-    ("config complete", "turnup config complete kubernetes-worker-0"),
+    ("config show", "turnup config show kubernetes-worker-0"),
     ("config export", "turnup config export --format tfvars"),
     ("config schema", "turnup config schema >config.schema.json"),
     ("config explain", "turnup config explain phase2.max_pods"),

@@ -105,9 +105,9 @@ fn parse_reason(text: &str) -> Result<String, String> {
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let cluster = open_cluster(global)?;
     let Some(to) = &args.to else {
-        let handoff = cluster.handoff()?;
+        let inventory = cluster.inventory()?;
         let _lock = take_lock(&cluster, printer)?;
-        write_kubeconfig(&cluster, &handoff)?;
+        write_kubeconfig(&cluster, &inventory)?;
         return printer.line(&cluster.store.path(KUBECONFIG).display().to_string());
     };
     let order = order(args, &cluster, printer)?;
@@ -174,10 +174,10 @@ fn hours(life: Duration) -> String {
 
 /// Makes it, records it, and only then lets it out.
 fn issue(args: &Args, order: Order, cluster: &Cluster, to: &Path, printer: &Printer) -> Result<()> {
-    let handoff = cluster.handoff()?;
+    let inventory = cluster.inventory()?;
     let lock = take_lock(cluster, printer)?;
     refuse_to_overwrite(to)?;
-    let (kubeconfig, mut credential) = order.issue(cluster, &handoff)?;
+    let (kubeconfig, mut credential) = order.issue(cluster, &inventory)?;
     let sealed = args.is_sealed().then(|| seal::seal(&kubeconfig, &args.seal, &args.seal_file, &cluster.work_dir));
     let sealed = sealed.transpose()?;
     let files = args.seal_file.iter().map(|file| file.display().to_string());

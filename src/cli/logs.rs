@@ -10,13 +10,13 @@ use serde_json::json;
 use crate::error::{Error, Result};
 use crate::exec::signals;
 use crate::report::Table;
-use crate::state::{Growing, Store};
+use crate::state::{Store, Tail};
 
 use super::run::{PhaseName, look_at_store};
 use super::{Global, Printer};
 
 /// How often a log that grows is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Whose log, and how much of it.
 #[derive(Clone, Debug, clap::Args)]
@@ -159,14 +159,14 @@ fn show(store: &Store, logs: &[&StepLog], args: &Args, printer: &Printer) -> Res
     if args.follow {
         signals::install()?;
     }
-    let mut growing: Vec<Growing> = logs.iter().map(|log| Growing::new(&log.path)).collect();
+    let mut tail: Vec<Tail> = logs.iter().map(|log| Tail::new(&log.path)).collect();
     let mut headed = None;
     let mut first = true;
     loop {
         // Asked first: whoever ends now has written all by the next look.
         let is_running = store.owner().is_some();
         for (at, log) in logs.iter().enumerate() {
-            let fresh = growing[at].lines()?;
+            let fresh = tail[at].lines()?;
             let skip = args.tail.filter(|_| first).map_or(0, |tail| fresh.len().saturating_sub(tail));
             if fresh.is_empty() {
                 continue;
@@ -184,7 +184,7 @@ fn show(store: &Store, logs: &[&StepLog], args: &Args, printer: &Printer) -> Res
             return Ok(());
         }
         signals::check()?;
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 
-use crate::config::{Given, Settings, TreeSource};
+use crate::config::{Overrides, Settings, TreeSource};
 use crate::error::{Class, Result};
 
 use run::PhaseName;
@@ -52,7 +52,7 @@ Exit codes:
     1  failed, and would fail the same way again
     2  the command line is wrong
     3  the configuration is wrong or missing
-    4  a person must change something first: a missing tool, a port in use, a full disk
+    4  a precondition must be met first: a missing tool, a port in use, a full disk
     5  may pass by itself: run the same command again
     6  another turnup works on this cluster
    70  a defect of turnup
@@ -97,8 +97,8 @@ pub struct Global {
 
 impl Global {
     /// The values for this run.
-    pub(crate) fn given(&self) -> Vec<Given> {
-        Given::collect(
+    pub(crate) fn overrides(&self) -> Vec<Overrides> {
+        Overrides::collect(
             &self.set,
             std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
         )
@@ -106,12 +106,12 @@ impl Global {
 
     /// The file's settings with the values for this run; an error when there is no file or anything is wrong.
     pub(crate) fn settings(&self, source: &TreeSource) -> Result<Settings> {
-        Settings::load(&self.config, source)?.with_given(&self.given())
+        Settings::load(&self.config, source)?.with_overrides(&self.overrides())
     }
 
     /// The same with the defaults when there is no file.
     pub(crate) fn settings_or_default(&self, source: &TreeSource) -> Result<Settings> {
-        Settings::load_or_default(&self.config, source)?.with_given(&self.given())
+        Settings::load_or_default(&self.config, source)?.with_overrides(&self.overrides())
     }
 }
 
@@ -279,8 +279,8 @@ mod tests {
 
     #[test]
     fn help_documents_the_exit_code_of_every_class() {
-        use Class::{Bug, Config, Interrupted, Locked, Permanent, Person, Transient, Usage};
-        for class in [Permanent, Usage, Config, Person, Transient, Locked, Bug, Interrupted] {
+        use Class::{Bug, Config, Interrupted, Locked, Permanent, Precondition, Transient, Usage};
+        for class in [Permanent, Usage, Config, Precondition, Transient, Locked, Bug, Interrupted] {
             let code = class.exit_code().to_string();
             let documented = EXIT_CODES.lines().any(|line| line.split_whitespace().next() == Some(&code));
             assert!(documented, "{class:?} has exit code {code}");

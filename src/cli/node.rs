@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::bootstrap::{Policy, run_csr_approver, sign_credential};
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Complete, Facts, boot, diff, down, healthcheck, join, mounts, up};
+use crate::node::{Facts, NodeConfig, boot_config, diff, down, healthcheck, join, mounts, up};
 
 use super::Printer;
 
@@ -26,9 +26,9 @@ pub struct Args {
 enum Command {
     /// Print what this host is, as JSON
     Facts,
-    /// Read a complete configuration, print the digests of the artifacts that this host lacks
+    /// Read a node config, print the digests of the artifacts that this host lacks
     Missing,
-    /// Read a complete configuration, print what on this host differs from it, as JSON
+    /// Read a node config, print what on this host differs from it, as JSON
     Diff,
     /// Undo what `up` and the pods made on this host, and nothing else
     Down,
@@ -112,13 +112,13 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     match args.command {
         Command::Facts => printer.json(&serde_json::to_value(Facts::read()?).context("cannot write facts")?),
         Command::Missing => {
-            let complete = Complete::parse("standard input", &read_input()?)?;
-            let missing: Vec<&str> = complete.artifacts().filter(|sha256| !complete.has_blob(sha256)).collect();
+            let node_config = NodeConfig::parse("standard input", &read_input()?)?;
+            let missing: Vec<&str> = node_config.artifacts().filter(|sha256| !node_config.has_blob(sha256)).collect();
             printer.json(&serde_json::to_value(missing).context("cannot write a list")?)
         }
         Command::Diff => {
-            let complete = Complete::parse("standard input", &read_input()?)?;
-            printer.json(&serde_json::to_value(diff::find_differences(&complete)?).context("cannot write a list")?)
+            let node_config = NodeConfig::parse("standard input", &read_input()?)?;
+            printer.json(&serde_json::to_value(diff::find_differences(&node_config)?).context("cannot write a list")?)
         }
         Command::Credential { ref user } => printer.json(&sign_credential(user)?),
         Command::CsrApprover(ref args) => {
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         }
         Command::Mount => mounts::run(&mut std::io::stdout().lock()),
         Command::Down => down::run(&mut std::io::stdout().lock()),
-        Command::Up { boot: true } => boot::run(&mut std::io::stdout().lock()),
+        Command::Up { boot: true } => boot_config::run(&mut std::io::stdout().lock()),
         Command::Up { boot: false } => {
             let delivery = serde_json::from_str(&read_input()?).context("standard input is not a delivery")?;
             up::run(delivery, &mut std::io::stdout().lock())

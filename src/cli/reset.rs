@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::bootstrap::reset;
 use crate::error::{Error, Result};
-use crate::provision::{Handoff, Host};
+use crate::provision::{Host, Inventory};
 
 use super::down::{removed_from, reset_hosts, tell};
 use super::run::{RunArgs, Session};
 use super::{Global, Printer};
 
 /// For the Node objects of all hosts.
-const BUDGET: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Options of `turnup reset`.
 #[derive(Clone, Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub struct Args {
     /// What every run takes
     #[command(flatten)]
     run: RunArgs,
-    /// The hosts, by their names in the hand-off
+    /// The hosts, by their names in the inventory
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
     /// Do not ask; required where nobody sits at a terminal
@@ -30,8 +30,8 @@ pub struct Args {
 /// Resets them.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let session = Session::start(global, "reset")?;
-    let handoff = session.cluster.handoff()?;
-    let hosts = args.hosts.iter().map(|name| find(&handoff, name)).collect::<Result<Vec<&Host>>>()?;
+    let inventory = session.cluster.inventory()?;
+    let hosts = args.hosts.iter().map(|name| find(&inventory, name)).collect::<Result<Vec<&Host>>>()?;
     tell(&session, printer, &hosts.iter().map(|host| removed_from(host)).collect::<Vec<_>>());
     let without = format!("turnup reset {} --yes", args.hosts.join(" "));
     if !args.yes && !printer.confirm("Take these hosts out of the cluster, with all data on them?", &without)? {
@@ -39,22 +39,22 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     }
     session.finish(|session| {
         let _lock = session.lock()?;
-        let cx = session.context("reset", BUDGET)?;
+        let cx = session.context("reset", TIMEOUT)?;
         // Before they are reset: pods go elsewhere, and a kubelet that still runs does not make its Node again.
         reset::leave(&session.cluster, &hosts, &cx)?;
         reset_hosts(
             session,
             &hosts,
             args.run.parallel,
-            Some("turnup down --forget-unreachable, or take it out of the hand-off"),
+            Some("turnup down --skip-unreachable, or take it out of the inventory"),
         )
     })
 }
 
-fn find<'h>(handoff: &'h Handoff, name: &str) -> Result<&'h Host> {
-    handoff.hosts.iter().find(|host| host.name == name).ok_or_else(|| {
-        let names = || handoff.hosts.iter().map(|host| host.name.as_str());
-        let error = Error::usage(format!("the cluster {} has no host {name}", handoff.cluster));
+fn find<'h>(inventory: &'h Inventory, name: &str) -> Result<&'h Host> {
+    inventory.hosts.iter().find(|host| host.name == name).ok_or_else(|| {
+        let names = || inventory.hosts.iter().map(|host| host.name.as_str());
+        let error = Error::usage(format!("the cluster {} has no host {name}", inventory.cluster));
         match kconfig::suggest(name, names()) {
             Some(near) => error.hint(format!("did you mean {near}?")),
             None => error.hint(format!("hosts: {}", names().collect::<Vec<_>>().join(", "))),

@@ -9,8 +9,8 @@ use crate::cluster::Cluster;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::phase::{Bound, Cx, Engine, Phase, Summary, What, parse_duration};
-use crate::provision::Orders;
+use crate::phase::{ApprovedPlan, Cx, Engine, Phase, Summary, What, parse_duration};
+use crate::provision::RunOptions;
 use crate::report::{Mode, Reporter};
 use crate::state::{Lock, Store};
 use crate::{addons, bootstrap, doctor};
@@ -44,10 +44,10 @@ impl PhaseName {
         }
     }
 
-    /// The phase with its steps. The later phases know their hosts from the hand-off of the first.
-    fn load(self, cluster: &Arc<Cluster>, orders: &Orders) -> Result<Phase> {
+    /// The phase with its steps. The later phases know their hosts from the inventory of the first.
+    fn load(self, cluster: &Arc<Cluster>, options: &RunOptions) -> Result<Phase> {
         match self {
-            Self::Provision => bootstrap::ordered_provision_phase(cluster, orders),
+            Self::Provision => bootstrap::provision_phase_with(cluster, options),
             Self::Bootstrap => bootstrap::phase(cluster),
             Self::Addons => addons::phase(cluster),
         }
@@ -64,11 +64,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     pub max_failures: Option<usize>,
     /// Fail when the whole took longer, after it has gone to its end: 90s, 5m, 1h
-    #[arg(long, value_name = "TIME", value_parser = parse_budget)]
-    pub budget: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_max_duration)]
+    pub max_duration: Option<Duration>,
 }
 
-fn parse_budget(text: &str) -> Result<Duration, String> {
+fn parse_max_duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| "expected a whole number with s, m or h, as in 90s or 5m".to_owned())
 }
 
@@ -78,10 +78,10 @@ fn parse_count(text: &str) -> Result<usize, String> {
 
 /// What a person orders in a run that makes hosts.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct OrderArgs {
+pub(super) struct RunOptionArgs {
     /// Let Terraform delete or replace this volume of etcd, with the data on it; once for each, by its address in Terraform
     #[arg(long, value_name = "ADDRESS")]
-    lose_volume: Vec<String>,
+    allow_volume_loss: Vec<String>,
     /// Ask Terraform although nothing in the configuration has changed: what somebody else took away or changed is mended
     #[arg(long)]
     refresh: bool,
@@ -108,7 +108,7 @@ pub(super) fn look_at_store(global: &Global) -> Result<Store> {
 
 /// A plan that a run is held to, and the command that goes on with it.
 pub(super) struct Binding {
-    bound: Bound,
+    approved: ApprovedPlan,
     next: String,
 }
 
@@ -117,8 +117,8 @@ pub(super) struct Session {
     pub(super) cluster: Arc<Cluster>,
     pub(super) reporter: Reporter,
     command: &'static str,
-    budget: Option<Duration>,
-    orders: Orders,
+    max_duration: Option<Duration>,
+    options: RunOptions,
 }
 
 impl Session {
@@ -131,25 +131,25 @@ impl Session {
     pub(super) fn with(cluster: Arc<Cluster>, global: &Global, command: &'static str) -> Self {
         let mode = if global.quiet { Mode::Quiet } else { Mode::detect(global.output == Output::Json) };
         let reporter = Reporter::start(mode, command, &cluster.settings.name, &trust::replaced(&cluster.work_dir));
-        Self { cluster, reporter, command, budget: None, orders: Orders::default() }
+        Self { cluster, reporter, command, max_duration: None, options: RunOptions::default() }
     }
 
     /// Makes the run fail at its end when it took longer than this.
-    pub(super) fn within(mut self, budget: Option<Duration>) -> Self {
-        self.budget = budget;
+    pub(super) fn within(mut self, max_duration: Option<Duration>) -> Self {
+        self.max_duration = max_duration;
         self
     }
 
     /// Lets the run do what a person has ordered.
-    pub(super) fn ordered(mut self, args: &OrderArgs) -> Self {
-        self.orders.lose_volumes = args.lose_volume.iter().cloned().collect();
-        self.orders.refresh = args.refresh;
+    pub(super) fn with_options(mut self, args: &RunOptionArgs) -> Self {
+        self.options.allow_volume_loss = args.allow_volume_loss.iter().cloned().collect();
+        self.options.refresh = args.refresh;
         self
     }
 
     /// Lets the run believe other host keys of the machines that a person has named.
-    pub(super) fn forgetting(mut self, names: &[String]) -> Self {
-        self.orders.forget_host_keys = names.iter().cloned().collect();
+    pub(super) fn resetting_host_keys(mut self, names: &[String]) -> Self {
+        self.options.reset_host_keys = names.iter().cloned().collect();
         self
     }
 
@@ -172,7 +172,7 @@ impl Session {
     /// Runs the work and then shows the tables of times, whether it failed or not. A run that took too long fails after all.
     pub(super) fn finish<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         let result = work(&self);
-        let finished = self.reporter.finish(result.is_ok(), self.budget);
+        let finished = self.reporter.finish(result.is_ok(), self.max_duration);
         let value = result?;
         finished.judge()?;
         Ok(value)
@@ -191,18 +191,18 @@ impl Session {
         if binding.is_none() {
             store.remove(BEGUN)?;
         }
-        if phases.contains(&PhaseName::Provision) && !matches!(self.cluster.find_handoff(), Ok(Some(_))) {
+        if phases.contains(&PhaseName::Provision) && !matches!(self.cluster.find_inventory(), Ok(Some(_))) {
             // Before the first host is made: better now than after some minutes.
             let subject = self.cluster.doctor_subject();
             doctor::require(subject.target, &doctor::inspect(&subject))?;
         }
         let next = binding.as_ref().map_or_else(|| format!("turnup {}", self.command), |binding| binding.next.clone());
         let engine = Engine::new(store, &lock, self.reporter.sink()).parallel(args.parallel).next_command(next);
-        let mut engine = engine.bound_to(binding.map(|binding| Arc::new(binding.bound)));
+        let mut engine = engine.approved_by(binding.map(|binding| Arc::new(binding.approved)));
         engine = engine.max_failures(args.max_failures);
         let mut total = Summary::default();
         for name in phases {
-            let phase = name.load(&self.cluster, &self.orders)?;
+            let phase = name.load(&self.cluster, &self.options)?;
             let summary = engine.run(&phase)?;
             total.ran += summary.ran;
             total.skipped += summary.skipped;
@@ -211,7 +211,7 @@ impl Session {
         Ok(total)
     }
 
-    /// What this run is held to: the plan, provided that the world is still the one for which it was made.
+    /// What this run is held to: the plan, provided that the inputs are still those for which it was made.
     pub(super) fn bind(&self, global: &Global, file: &Path) -> Result<Binding> {
         let store = &self.cluster.store;
         let (plan, text) = super::plan::read(file)?;
@@ -220,12 +220,12 @@ impl Session {
         plan.require_same_world(&super::plan::make(global)?, going_on, &store.state()?)?;
         store.write_file(BEGUN, digest.as_bytes(), 0o600)?;
         let next = format!("turnup up --plan {}", shell_words::quote(&file.display().to_string()));
-        Ok(Binding { bound: plan.bind(), next })
+        Ok(Binding { approved: plan.bind(), next })
     }
 
     /// A context for work that is no step of a phase.
-    pub(super) fn context(&self, name: &str, budget: Duration) -> Result<Cx> {
+    pub(super) fn context(&self, name: &str, timeout: Duration) -> Result<Cx> {
         let log = self.cluster.store.create_dir("logs")?.join(format!("{name}.log"));
-        Ok(Cx::detached(name, self.reporter.sink(), log, budget))
+        Ok(Cx::detached(name, self.reporter.sink(), log, timeout))
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::bundle::{self, Manifest, Subject};
 use crate::cluster::Cluster;
 use crate::config::{Schema, Settings, TreeSource};
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
 use crate::state::Store;
+use crate::support_bundle::{self, BundleManifest, Subject};
 
 use super::status::directories;
 use super::{Global, Printer};
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let subject = subject(global)?;
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let to = args.to.clone().unwrap_or_else(|| format!("turnup-{}-{time}.tar.gz", subject.name).into());
-    let manifest = bundle::write(&subject, &to)?;
+    let manifest = support_bundle::write(&subject, &to)?;
     signals::check()?;
     if printer.is_json() {
         return printer.json(&json!({"schema": manifest.schema, "file": to, "manifest": manifest}));
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     printer.line(&to.display().to_string())
 }
 
-fn describe(manifest: &Manifest, printer: &Printer) {
+fn describe(manifest: &BundleManifest, printer: &Printer) {
     for (what, why) in &manifest.missing {
         printer.remark(&format!("not in it: {what}: {why}"));
     }

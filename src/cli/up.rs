@@ -7,7 +7,7 @@ use crate::config::{Settings, TreeSource};
 use crate::error::{Context as _, Result};
 use crate::validate;
 
-use super::run::{OrderArgs, PhaseName, RunArgs, Session};
+use super::run::{PhaseName, RunArgs, RunOptionArgs, Session};
 use super::status::Overview;
 use super::{Global, Printer};
 
@@ -22,7 +22,7 @@ pub struct Args {
     run: RunArgs,
     /// What is ordered beside the configuration
     #[command(flatten)]
-    orders: OrderArgs,
+    options: RunOptionArgs,
     /// Take the defaults when there is no configuration yet, and write them
     #[arg(long)]
     defaults: bool,
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         Settings::defaults(&TreeSource::find(&work_dir))?.save(&global.config)?;
         printer.remark(&format!("wrote {} with all defaults", global.config.display()));
     }
-    let session = Session::start(global, "up")?.within(args.run.budget).ordered(&args.orders);
+    let session = Session::start(global, "up")?.within(args.run.max_duration).with_options(&args.options);
     let cluster = std::sync::Arc::clone(&session.cluster);
     session.finish(|session| {
         let summary = session.run_phases(&args.run, &PhaseName::ALL, |session| {
@@ -61,16 +61,17 @@ pub struct ProvisionArgs {
     run: RunArgs,
     /// What is ordered beside the configuration
     #[command(flatten)]
-    orders: OrderArgs,
+    options: RunOptionArgs,
     /// Learn the host key of a cloud's machine again, because it was made anew: its name, or the bastion's address; may be repeated
     #[arg(long, value_name = "NAME")]
-    forget_host_key: Vec<String>,
+    reset_host_key: Vec<String>,
 }
 
 /// Phase 1 alone.
 pub(super) fn provision(args: &ProvisionArgs, global: &Global, printer: &Printer) -> Result<()> {
     let phase = PhaseName::Provision;
-    let session = Session::start(global, phase.name())?.ordered(&args.orders).forgetting(&args.forget_host_key);
+    let session =
+        Session::start(global, phase.name())?.with_options(&args.options).resetting_host_keys(&args.reset_host_key);
     run_in(session, phase, &args.run, printer)
 }
 
@@ -80,7 +81,7 @@ pub(super) fn run_one(phase: PhaseName, args: &RunArgs, global: &Global, printer
 }
 
 fn run_in(session: Session, phase: PhaseName, args: &RunArgs, printer: &Printer) -> Result<()> {
-    let session = session.within(args.budget);
+    let session = session.within(args.max_duration);
     let summary = session.finish(|session| session.run_phases(args, &[phase], |_| Ok(None)))?;
     if summary.ran == 0 {
         printer.remark(&format!("{}: nothing to do", phase.name()));

@@ -7,10 +7,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use crate::bootstrap::{Group, user_data};
-use crate::cluster::user_data::Form;
+use crate::cluster::user_data::UserDataFormat;
 use crate::error::{Error, Result};
 use crate::provision::Role;
-use crate::provision::handoff::is_label;
+use crate::provision::inventory::is_label;
 
 use super::run::open_cluster;
 use super::{Global, Printer};
@@ -34,7 +34,7 @@ pub struct Args {
     artifacts_url: String,
     /// What the image understands
     #[arg(long, value_name = "FORM", default_value = "cloud-init")]
-    form: FormName,
+    form: FormatName,
     /// The user that logs in; without keys nobody does
     #[arg(long, value_name = "NAME", default_value = "root")]
     user: String,
@@ -57,7 +57,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum FormName {
+enum FormatName {
     /// cloud-init
     CloudInit,
     /// Ignition, version 3
@@ -95,15 +95,15 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let cluster = Arc::into_inner(open_cluster(global)?);
     let mut cluster = cluster.ok_or_else(|| Error::bug("a cluster that was just opened is in other hands"))?;
-    let handoff = cluster.handoff()?;
+    let inventory = cluster.inventory()?;
     let facts = match &args.like {
         Some(node) => user_data::facts_of(&cluster, node)?,
         None => user_data::image_facts(),
     };
     let settings = &mut cluster.settings.user_data;
     settings.form = match args.form {
-        FormName::CloudInit => Form::CloudInit,
-        FormName::Ignition => Form::Ignition,
+        FormatName::CloudInit => UserDataFormat::CloudInit,
+        FormatName::Ignition => UserDataFormat::Ignition,
     };
     settings.artifacts_url.clone_from(&args.artifacts_url);
     settings.token_lifetime = Duration::from_hours(args.token_hours);
@@ -124,12 +124,12 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let lock = cluster.store.lock("turnup user-data")?;
     lock.takeover().inspect(|message| printer.remark(message));
     let token = user_data::admit(&cluster, &group)?;
-    let join = user_data::JoinParams { api_host: handoff.api.host_for_nodes(), token: &token };
-    let text = user_data::render(&cluster, &cluster.obtained()?, &facts, &group, join)?;
+    let join = user_data::JoinParams { api_host: inventory.api.host_for_nodes(), token: &token };
+    let text = user_data::render(&cluster, &cluster.resolved()?, &facts, &group, join)?;
     let file = form.file_of(&group.name);
     cluster.store.write_file(&file, text.as_bytes(), 0o600)?;
     drop(lock);
-    if !user_data::is_approved_by(&cluster, &handoff, &group)? {
+    if !user_data::is_approved_by(&cluster, &inventory, &group)? {
         printer.remark("run turnup up: then the control plane lets machines of this group join");
     }
     printer.line(&cluster.store.path(file).display().to_string())

@@ -15,7 +15,7 @@ const DEFAULT_PORT: u16 = 22;
 
 /// Key, user, port and the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct SshSettings {
     /// The user of hosts that do not say another one.
     pub user: String,
     /// The port of hosts that do not say another one.
@@ -45,7 +45,7 @@ pub struct Bastion {
     pub port: u16,
 }
 
-impl Access {
+impl SshSettings {
     /// What the settings say; paths relative to `work_dir`.
     pub fn read(settings: &Settings, work_dir: &Path) -> Result<Self> {
         let file = |name: &str| -> Result<Option<PathBuf>> {
@@ -173,7 +173,7 @@ mod tests {
         ];
         settings.set_all(&changes).unwrap();
         let bastion = Bastion { host: "door.example.com".into(), user: "passer".into(), port: 2200 };
-        let expected = Access {
+        let expected = SshSettings {
             user: "admin".into(),
             port: 2222,
             key: Some("/work/keys/id".into()),
@@ -183,9 +183,9 @@ mod tests {
             authorized_key_files: Vec::new(),
             bastion: Some(bastion),
         };
-        assert_eq!(Access::read(&settings, Path::new("/work")).unwrap(), expected);
+        assert_eq!(SshSettings::read(&settings, Path::new("/work")).unwrap(), expected);
         let local = Settings::defaults(&TreeSource::embedded()).unwrap();
-        let access = Access::read(&local, Path::new("/work")).unwrap();
+        let access = SshSettings::read(&local, Path::new("/work")).unwrap();
         assert_eq!((access.port, access.connect_timeout), (22, Duration::from_secs(10)), "asked of no local host");
     }
 

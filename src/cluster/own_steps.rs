@@ -1,4 +1,4 @@
-//! What a cluster lends to the steps that its user added to `phase.toml`: the settings, the hand-off, the connections. It decides nothing.
+//! What a cluster lends to the steps that its user added to `phase.toml`: the settings, the inventory, the connections. It decides nothing.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::exec::{Failure, Output, Ssh};
-use crate::phase::{Cx, Host as PhaseHost, HostFacts, Manifest, Phase, Surroundings};
-use crate::provision::handoff;
+use crate::phase::{Cx, Host as PhaseHost, HostAccess, HostFacts, Manifest, Phase};
+use crate::provision::inventory;
 
 use super::Cluster;
 
 /// A host that does not answer a look within this time does not answer.
-const LOOK: Duration = Duration::from_secs(20);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The administrator's kubeconfig, below the cluster's directory.
 const KUBECONFIG: &str = "kubeconfig";
 
@@ -25,25 +25,25 @@ impl Cluster {
         phase.work_dir.clone_from(&self.work_dir);
         phase.settings = self.inputs(&["phase"]);
         let makes_hosts = name == "provision";
-        phase.surroundings = Some(Arc::new(Lent { cluster: Arc::clone(self), makes_hosts }));
+        phase.host_access = Some(Arc::new(ClusterAccess { cluster: Arc::clone(self), makes_hosts }));
         phase
     }
 }
 
-struct Lent {
+struct ClusterAccess {
     cluster: Arc<Cluster>,
     makes_hosts: bool,
 }
 
-impl Lent {
+impl ClusterAccess {
     fn ssh(&self, host: &str) -> Result<Ssh> {
-        self.cluster.ssh(self.cluster.handoff()?.host(host)?)
+        self.cluster.ssh(self.cluster.inventory()?.host(host)?)
     }
 }
 
-impl Surroundings for Lent {
+impl HostAccess for ClusterAccess {
     fn variables(&self) -> Vec<(&'static str, OsString)> {
-        let files = [("TURNUP_HANDOFF", handoff::FILE), ("KUBECONFIG", KUBECONFIG)];
+        let files = [("TURNUP_INVENTORY", inventory::FILE), ("KUBECONFIG", KUBECONFIG)];
         let there = files.map(|(name, file)| (name, self.cluster.store.path(file)));
         there.into_iter().filter(|(_, path)| path.is_file()).map(|(name, path)| (name, path.into())).collect()
     }
@@ -57,8 +57,8 @@ impl Surroundings for Lent {
     }
 
     fn host(&self, host: &str) -> Result<Option<HostFacts>> {
-        let Some(handoff) = self.cluster.find_handoff()? else { return Ok(None) };
-        let found = handoff.hosts.into_iter().find(|found| found.name == host);
+        let Some(inventory) = self.cluster.find_inventory()? else { return Ok(None) };
+        let found = inventory.hosts.into_iter().find(|found| found.name == host);
         Ok(found.map(|host| HostFacts { address: host.address.to_string(), instance: host.instance }))
     }
 
@@ -71,6 +71,6 @@ impl Surroundings for Lent {
     }
 
     fn look(&self, host: &str, argv: &[String]) -> Result<Result<Output, Failure>> {
-        self.ssh(host)?.timeout(LOOK).try_run(argv)
+        self.ssh(host)?.timeout(PROBE_TIMEOUT).try_run(argv)
     }
 }

@@ -14,7 +14,7 @@ pub struct UserDataSettings {
     /// Whether hosts become nodes by user data; never on targets that have none.
     pub pull: bool,
     /// The form that the image understands.
-    pub form: Form,
+    pub form: UserDataFormat,
     /// Where the directory of `turnup artifacts export` is served.
     pub artifacts_url: String,
     /// How long the token of a group is good.
@@ -27,7 +27,7 @@ pub struct UserDataSettings {
 
 /// A form of user data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum UserDataFormat {
     /// `#cloud-config`, inside of MIME when there are parts.
     #[default]
     CloudInit,
@@ -35,7 +35,7 @@ pub enum Form {
     Ignition,
 }
 
-impl Form {
+impl UserDataFormat {
     /// Where a group's user data lies below the cluster's directory.
     #[must_use]
     pub fn file_of(self, group: &str) -> String {
@@ -110,7 +110,7 @@ impl UserDataSettings {
         let format = settings.get("phase1.user_data.format")?;
         Ok(Self {
             pull: true,
-            form: if format == "ignition" { Form::Ignition } else { Form::CloudInit },
+            form: if format == "ignition" { UserDataFormat::Ignition } else { UserDataFormat::CloudInit },
             artifacts_url: settings.get("phase1.user_data.artifacts_url")?,
             token_lifetime: settings.get_duration("phase1.user_data.token_lifetime")?.unwrap_or_default(),
             parts: settings.get_records("phase1.user_data.parts")?,

@@ -28,7 +28,7 @@ const TAKEN_PORTS: &[(std::ops::RangeInclusive<i64>, &str)] = &[
 pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     let mut problems = check_formats(schema, config);
     let malformed: Vec<String> = problems.iter().filter_map(|problem| problem.symbol.clone()).collect();
-    let facts = Facts { schema, config, malformed };
+    let facts = Values { schema, config, malformed };
     problems.extend(check_overlaps(&facts));
     problems.extend(check_host_room(&facts));
     problems.extend(check_node_room(&facts));
@@ -91,14 +91,14 @@ fn check_formats(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
 }
 
 /// Values by name, for trees that need not have the setting.
-struct Facts<'a, 't> {
+struct Values<'a, 't> {
     schema: &'a Schema,
     config: &'a Config<'t>,
     /// Settings whose own format is wrong: saying more about those would only confuse.
     malformed: Vec<String>,
 }
 
-impl Facts<'_, '_> {
+impl Values<'_, '_> {
     fn text(&self, name: &str) -> Option<&str> {
         if self.malformed.iter().any(|wrong| wrong == name) {
             return None;
@@ -132,7 +132,7 @@ const NETWORKS: [(&str, &str); 6] = [
     ("phase2.service_cidr", "the Services' addresses"),
 ];
 
-fn check_overlaps(facts: &Facts<'_, '_>) -> Vec<Problem> {
+fn check_overlaps(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, (name, _)) in NETWORKS.iter().enumerate() {
         let Some(network) = facts.network(name) else { continue };
@@ -149,7 +149,7 @@ fn check_overlaps(facts: &Facts<'_, '_>) -> Vec<Problem> {
 }
 
 /// How many hosts there will be at most, of the control plane and others; nothing where the configuration does not say.
-fn count_hosts(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
+fn count_hosts(facts: &Values<'_, '_>) -> Option<(u64, u64)> {
     let hosts = facts.records("phase1.baremetal.hosts");
     if !hosts.is_empty() {
         let (control_plane, workers): (Vec<_>, Vec<_>) =
@@ -167,7 +167,7 @@ fn count_hosts(facts: &Facts<'_, '_>) -> Option<(u64, u64)> {
 }
 
 /// Are there addresses for all hosts?
-fn check_host_room(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_host_room(facts: &Values<'_, '_>) -> Option<Problem> {
     let (control_plane, workers) = count_hosts(facts)?;
     let (name, hosts) = ("phase1.local.subnet", control_plane + workers);
     let subnet = facts.network(name)?;
@@ -180,14 +180,14 @@ fn check_host_room(facts: &Facts<'_, '_>) -> Option<Problem> {
 }
 
 /// The prefix length of a node's pod addresses, and how many addresses that is.
-fn node_network(facts: &Facts<'_, '_>) -> (u32, u64) {
+fn node_network(facts: &Values<'_, '_>) -> (u32, u64) {
     let length = facts.number("phase2.network.node_cidr_bits").and_then(|length| u32::try_from(length).ok());
     let length = length.unwrap_or(24);
     (length, 1 << 32_u32.saturating_sub(length).min(32))
 }
 
 /// Is there a range of pod addresses for every node?
-fn check_node_room(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_node_room(facts: &Values<'_, '_>) -> Option<Problem> {
     let (control_plane, workers) = count_hosts(facts)?;
     let (name, hosts) = ("phase2.pod_cidr", control_plane + workers);
     let (pods, (length, size)) = (facts.network(name)?, node_network(facts));
@@ -197,7 +197,7 @@ fn check_node_room(facts: &Facts<'_, '_>) -> Option<Problem> {
 }
 
 /// Has a node addresses for all pods that it may run?
-fn check_pod_room(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_pod_room(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.max_pods";
     let most = facts.number(name).and_then(|most| u64::try_from(most).ok())?;
     let (length, size) = node_network(facts);
@@ -209,7 +209,7 @@ fn check_pod_room(facts: &Facts<'_, '_>) -> Option<Problem> {
     (most > room).then(|| Problem::error(message).about(name))
 }
 
-fn check_port(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_port(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.api_port";
     let port = facts.number(name)?;
     let (_, owner) = TAKEN_PORTS.iter().find(|(ports, _)| ports.contains(&port))?;
@@ -218,7 +218,7 @@ fn check_port(facts: &Facts<'_, '_>) -> Option<Problem> {
 }
 
 /// etcd needs more than half of its members: an even number survives no more losses than the odd one below it.
-fn check_quorum(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_quorum(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase1.control_plane.count";
     let count = facts.number(name).filter(|count| count % 2 == 0)?;
     let message = format!(
@@ -231,7 +231,7 @@ fn check_quorum(facts: &Facts<'_, '_>) -> Option<Problem> {
 }
 
 /// One address that belongs to a host leads to no other one.
-fn check_exposure(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_exposure(facts: &Values<'_, '_>) -> Option<Problem> {
     let (name, count) = ("phase1.api.exposure", "phase1.control_plane.count");
     let several = facts.number(count).filter(|number| *number > 1)?;
     facts.text(name).filter(|exposure| *exposure == "static-address")?;
@@ -241,7 +241,7 @@ fn check_exposure(facts: &Facts<'_, '_>) -> Option<Problem> {
 }
 
 /// A cloud's network drops packets whose addresses are pods'.
-fn check_backend(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_backend(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.network.flannel_backend";
     facts.text(name).filter(|backend| *backend == "host-gw")?;
     let target = facts.text("phase1.cloud_provider").filter(|target| ["gce", "aws", "azure"].contains(target))?;
@@ -250,7 +250,7 @@ fn check_backend(facts: &Facts<'_, '_>) -> Option<Problem> {
 }
 
 /// The API server takes no other issuer (its flag --oidc-issuer-url).
-fn check_issuer(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_issuer(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase2.apiserver.oidc_issuer_url";
     facts.text(name).filter(|url| url.starts_with("http://"))?;
     Some(
@@ -264,7 +264,7 @@ const ORDERS: [(&str, &str); 2] = [
     ("phase2.kubelet.image_gc_low_threshold", "phase2.kubelet.image_gc_high_threshold"),
 ];
 
-fn check_orders(facts: &Facts<'_, '_>) -> Vec<Problem> {
+fn check_orders(facts: &Values<'_, '_>) -> Vec<Problem> {
     let judge = |(low, high): &(&str, &str)| {
         let (first, last) = (facts.number(low)?, facts.number(high)?);
         let message = format!("{high}: {last} is smaller than {first} ({low})");
@@ -278,7 +278,7 @@ const MAX_LIFETIME: &str = "phase2.kubeconfig.max_lifetime";
 const USER: &str = "phase2.kubeconfig.user";
 
 /// How the administrator is called, and how long certificates of people live.
-fn check_people(facts: &Facts<'_, '_>) -> Vec<Problem> {
+fn check_people(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let named = facts.text(USER).filter(|name| !name.is_empty());
     if let Some(Err(why)) = named.map(people::judge_user) {
@@ -309,7 +309,7 @@ const ZONES: [(&str, &str, &str); 3] = [
     ("phase1.aws.zones", "phase1.aws.region", ""),
 ];
 
-fn check_zones(facts: &Facts<'_, '_>) -> Vec<Problem> {
+fn check_zones(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (name, of, between) in ZONES {
         let (Some(zones), Some(region)) = (facts.text(name), facts.text(of)) else { continue };
@@ -327,11 +327,11 @@ fn check_zones(facts: &Facts<'_, '_>) -> Vec<Problem> {
     problems
 }
 
-fn check_hosts(facts: &Facts<'_, '_>) -> Vec<Problem> {
+fn check_hosts(facts: &Values<'_, '_>) -> Vec<Problem> {
     let (name, bastion) = ("phase1.baremetal.hosts", facts.text("phase1.ssh.bastion") == Some("existing"));
     let known_hosts = facts.text("phase1.ssh.known_hosts_file").is_some_and(|file| !file.is_empty());
     let api_host = facts.text("phase1.api.host").is_some_and(|host| !host.is_empty());
-    let around = hosts::Around { known_hosts, bastion, api_host };
+    let around = hosts::HostChecks { known_hosts, bastion, api_host };
     let list = facts.text(name).unwrap_or_default();
     let mistakes = hosts::find_mistakes(list, around);
     let problems = mistakes.into_iter().map(|why| Problem::error(format!("{name}: {why}")).about(name));
@@ -340,7 +340,7 @@ fn check_hosts(facts: &Facts<'_, '_>) -> Vec<Problem> {
 }
 
 /// A bastion that has no name is nowhere.
-fn check_bastion(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_bastion(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase1.ssh.bastion_host";
     facts.text("phase1.ssh.bastion").filter(|bastion| *bastion == "existing")?;
     facts.text(name).filter(|host| host.is_empty())?;
@@ -348,7 +348,7 @@ fn check_bastion(facts: &Facts<'_, '_>) -> Option<Problem> {
 }
 
 /// Control-plane hosts of a cloud with inner addresses alone: who runs turnup elsewhere makes them, and then finds no way to them.
-fn check_way_in(facts: &Facts<'_, '_>) -> Option<Problem> {
+fn check_way_in(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase1.ssh.bastion";
     facts.text(name).filter(|bastion| *bastion == "none")?;
     let is = |name: &str, value: &str| facts.text(name) == Some(value);
@@ -370,7 +370,7 @@ fn check_way_in(facts: &Facts<'_, '_>) -> Option<Problem> {
 }
 
 /// Sizes of groups that the autoscaler could never reach.
-fn check_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
+fn check_groups(facts: &Values<'_, '_>) -> Vec<Problem> {
     let name = GROUPS;
     let judge = |group: serde_json::Value| {
         let number = |field: &str| group.get(field).and_then(serde_json::Value::as_i64);
@@ -394,7 +394,7 @@ const FILES: &str = "phase2.host.file_assets";
 const HOOKS: &str = "phase2.host.hooks";
 const PARTS: &str = "phase1.user_data.parts";
 
-fn check_assets(facts: &Facts<'_, '_>) -> Vec<Problem> {
+fn check_assets(facts: &Values<'_, '_>) -> Vec<Problem> {
     let files = assets::find_mistakes_in_files(facts.text(FILES).unwrap_or_default());
     let hooks = assets::find_mistakes_in_hooks(facts.text(HOOKS).unwrap_or_default());
     let problem = |name: &'static str| move |why: String| Problem::error(format!("{name}: {why}")).about(name);
@@ -402,7 +402,7 @@ fn check_assets(facts: &Facts<'_, '_>) -> Vec<Problem> {
 }
 
 /// Groups that an entry is for and that nothing here knows: it reaches no host but one that somebody gives user data of that name.
-fn check_chosen_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
+fn check_chosen_groups(facts: &Values<'_, '_>) -> Vec<Problem> {
     let groups = facts.records(GROUPS);
     let mut known = vec!["control-plane".to_owned(), "workers".to_owned()];
     let names = groups.iter().filter_map(|group| group.get("name")?.as_str());
@@ -426,7 +426,7 @@ fn check_chosen_groups(facts: &Facts<'_, '_>) -> Vec<Problem> {
 const SSH_NETWORKS: &str = "phase2.host.firewall_ssh_networks";
 
 /// Networks that admit other clients than they seem to, or lock turnup out.
-fn check_firewall(facts: &Facts<'_, '_>) -> Vec<Problem> {
+fn check_firewall(facts: &Values<'_, '_>) -> Vec<Problem> {
     let networks = |name: &str| -> Vec<Network> {
         facts.text(name).unwrap_or_default().split(',').filter_map(|text| text.trim().parse().ok()).collect()
     };

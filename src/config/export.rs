@@ -7,7 +7,7 @@ use super::Settings;
 
 /// The form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum ExportFormat {
     /// Lines of a .config, as Kconfig tools read them
     Dotconfig,
     /// Variables `TURNUP_SET_…` for a shell
@@ -19,21 +19,21 @@ pub enum Form {
 impl Settings {
     /// All values in force in this form, with how many secrets were left out.
     #[must_use]
-    pub fn export(&self, form: Form) -> (String, usize) {
+    pub fn export(&self, form: ExportFormat) -> (String, usize) {
         let all: Vec<_> = self.list().into_iter().filter(|setting| setting.written).collect();
         let secrets = all.iter().filter(|setting| setting.secret).count();
         let open = all.into_iter().filter(|setting| !setting.secret);
         let text = match form {
-            Form::Dotconfig => {
+            ExportFormat::Dotconfig => {
                 let config = self.config();
                 let symbols = open.filter_map(|setting| self.schema().tree().symbol(&setting.name));
                 symbols.map(|symbol| kconfig::dotconfig::line(&config, symbol, "") + "\n").collect()
             }
-            Form::Env => open.fold(String::new(), |text, setting| {
+            ExportFormat::Env => open.fold(String::new(), |text, setting| {
                 let (name, value) = (setting.name.replace('.', "__"), shell_words::quote(&setting.value));
                 text + "export TURNUP_SET_" + &name + "=" + &value + "\n"
             }),
-            Form::Tfvars => {
+            ExportFormat::Tfvars => {
                 let mut object = self.json().clone();
                 for secret in self.list().iter().filter(|setting| setting.secret) {
                     remove(&mut object, &secret.name);

@@ -15,7 +15,7 @@ const RESERVED: [&str; 5] = [ZONE, "node-role.kubernetes.io/", "turnup.dev/", "k
 
 /// What the answers around the list say.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Around {
+pub(super) struct HostChecks {
     /// Whether there is a file of known hosts.
     pub(super) known_hosts: bool,
     /// Whether all hosts are behind a bastion.
@@ -25,7 +25,7 @@ pub(super) struct Around {
 }
 
 /// Everything that is wrong with the list, each in one sentence.
-pub(super) fn find_mistakes(text: &str, around: Around) -> Vec<String> {
+pub(super) fn find_mistakes(text: &str, around: HostChecks) -> Vec<String> {
     let hosts: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     if hosts.is_empty() {
         return Vec::new();
@@ -69,7 +69,7 @@ fn find_twins(hosts: &[Value], what: &str) -> Vec<String> {
     twins
 }
 
-fn judge_roles(hosts: &[Value], around: Around) -> Option<String> {
+fn judge_roles(hosts: &[Value], around: HostChecks) -> Option<String> {
     match count_control_planes(hosts) {
         0 => Some("no host has the role control-plane; give it to one".to_owned()),
         2.. if !around.api_host => Some(NO_API_HOST.to_owned()),
@@ -96,7 +96,7 @@ fn count_control_planes(hosts: &[Value]) -> usize {
     hosts.iter().filter(|host| field(host, "role") == "control-plane").count()
 }
 
-fn judge_key(host: &Value, around: Around) -> Option<String> {
+fn judge_key(host: &Value, around: HostChecks) -> Option<String> {
     let key = field(host, "host_key");
     if !key.is_empty() {
         return None;
@@ -109,7 +109,7 @@ fn judge_key(host: &Value, around: Around) -> Option<String> {
     (!around.known_hosts).then_some(why)
 }
 
-fn judge_jump(host: &Value, hosts: &[Value], around: Around) -> Option<String> {
+fn judge_jump(host: &Value, hosts: &[Value], around: HostChecks) -> Option<String> {
     let jump = field(host, "ssh_jump");
     if jump.is_empty() || jump == "none" {
         return None;
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn mistakes(change: impl FnOnce(&mut Value), around: Around) -> Vec<String> {
+    fn mistakes(change: impl FnOnce(&mut Value), around: HostChecks) -> Vec<String> {
         let mut hosts = json!([
             {"name": "m1", "address": "192.0.2.11", "role": "control-plane", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
             {"name": "w1", "address": "192.0.2.21", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABBBBAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn a_good_list_has_no_mistakes() {
         let none: Vec<String> = Vec::new();
-        assert_eq!(mistakes(|_| {}, Around::default()), none);
-        let known = Around { known_hosts: true, bastion: true, api_host: false };
+        assert_eq!(mistakes(|_| {}, HostChecks::default()), none);
+        let known = HostChecks { known_hosts: true, bastion: true, api_host: false };
         let rich = |hosts: &mut Value| {
             hosts[0]["ssh_jump"] = json!("none");
             hosts[0]["etcd_device"] = json!("/dev/disk/by-id/nvme-eui.01");
@@ -193,7 +193,7 @@ mod tests {
             hosts[2]["host_key"] = Value::Null;
         };
         assert_eq!(mistakes(rich, known), none);
-        assert_eq!(find_mistakes("[]", Around::default()), none);
+        assert_eq!(find_mistakes("[]", HostChecks::default()), none);
     }
 
     #[test]
@@ -229,11 +229,11 @@ mod tests {
             (|hosts| hosts[1]["taints"] = json!(["a=b:NoSchedule", "a=c:NoSchedule"]), "two taints have the key a"),
         ];
         for (change, expected) in cases {
-            let found = mistakes(change, Around::default());
+            let found = mistakes(change, HostChecks::default());
             assert!(found.len() == 1 && found[0].contains(expected), "{expected}: {found:?}");
         }
         let behind =
-            mistakes(|hosts| hosts[1]["ssh_jump"] = json!("m1"), Around { bastion: true, ..Around::default() });
+            mistakes(|hosts| hosts[1]["ssh_jump"] = json!("m1"), HostChecks { bastion: true, ..HostChecks::default() });
         assert!(behind[0].contains("m1 is itself behind another host"), "{behind:?}");
     }
 }

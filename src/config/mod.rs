@@ -5,7 +5,7 @@
 //! - `object`: between a configuration and the JSON object, every mistake with its place.
 //! - `check`, `named`: is it right, and are the files there that it names? `problem`: what is found.
 //! - `people`: names and lives of what people use the API with.
-//! - `settings`: a loaded file, as all other rooms use it; `typed`: its values by their types; `file`: replacing it as a whole.
+//! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their types; `file`: replacing it as a whole.
 //!
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
 
@@ -14,19 +14,19 @@ mod check;
 mod explain;
 mod export;
 mod file;
-mod given;
 mod hosts;
 mod import;
 mod json_schema;
-mod named;
 mod object;
+mod overrides;
 pub mod people;
 mod problem;
 mod profile;
 mod schema;
 mod settings;
 mod source;
-mod typed;
+mod typed_settings;
+mod warnings;
 
 pub use crate::format::{self, parse_duration};
 pub use crate::json::Position;
@@ -34,13 +34,13 @@ pub use crate::network::{Network, Network6};
 use crate::{json, network};
 pub use check::{check, judge};
 pub use explain::Way;
-pub use export::Form;
+pub use export::ExportFormat;
 pub(crate) use file::{Privacy, read as read_file, replace as replace_file};
-pub use given::Given;
 pub use hosts::MOST_CONTROL_PLANES;
 pub use import::{Fate, Imported, import_anywhere};
 pub use json_schema::json_schema;
 pub(crate) use object::{render, show, write as object};
+pub use overrides::Overrides;
 pub use problem::{Level, Problem};
 pub use profile::Profile;
 pub use schema::{Effect, Rule, Schema, TARGET, Unused};

@@ -14,13 +14,13 @@ use super::problem::{Level, Problem};
 use super::schema::Schema;
 
 /// Where each setting stands in a file.
-pub(super) type Places = BTreeMap<String, Position>;
+pub(super) type Positions = BTreeMap<String, Position>;
 
 /// What reading a file found besides values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reading {
     pub(super) problems: Vec<Problem>,
-    pub(super) places: Places,
+    pub(super) places: Positions,
 }
 
 /// Takes the values of an object into a fresh configuration.
@@ -205,7 +205,7 @@ fn find_absent(schema: &Schema, config: &Config<'_>, known: &[Problem]) -> Vec<P
 }
 
 /// Values that were given and do not take effect.
-pub(super) fn find_ineffective(schema: &Schema, config: &Config<'_>, places: &Places) -> Vec<Problem> {
+pub(super) fn find_ineffective(schema: &Schema, config: &Config<'_>, places: &Positions) -> Vec<Problem> {
     let mut problems = Vec::new();
     for symbol in schema.ordered() {
         let Some(given) = config.user_value(symbol) else { continue };

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// The group of administrators: `templates/bootstrap/access.yaml` binds it to `cluster-admin`.
+/// The group of administrators: `templates/bootstrap/rbac.yaml` binds it to `cluster-admin`.
 pub const ADMINISTRATORS: &str = "turnup:cluster-admins";
 /// What X.509 lets a name have (RFC 5280, `ub-common-name`).
 pub const LONGEST_NAME: usize = 64;

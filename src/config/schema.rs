@@ -9,7 +9,7 @@ use kconfig::{Annotation, Config, Env, NodeId, SymbolId, Tree};
 
 use super::format::{Field, Format};
 use super::source::TreeSource;
-use super::typed::words;
+use super::typed_settings::words;
 use crate::error::{Error, Result};
 
 /// What altering a setting does to a cluster that runs.

@@ -1,4 +1,4 @@
-//! A configuration file as all other rooms use it: loaded, asked by name, changed all or nothing, saved as a whole.
+//! A configuration file as all other modules use it: loaded, asked by name, changed all or nothing, saved as a whole.
 //!
 //! Plain data that can be shared between threads: evaluation happens when something changes, not when something is asked.
 
@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::check::{check, judge};
 use super::file::{self, Privacy};
 use super::json;
-use super::object::{self, Places, Reading};
+use super::object::{self, Positions, Reading};
 use super::problem::Problem;
 use super::schema::{Schema, TARGET};
 use super::source::TreeSource;
@@ -70,7 +70,7 @@ pub struct Settings {
     object: Value,
     reading: Vec<Problem>,
     judgement: Vec<Problem>,
-    places: Places,
+    places: Positions,
     original: Option<Original>,
     /// Settings that were given for this run only, and where.
     given: BTreeMap<String, String>,
@@ -105,7 +105,7 @@ impl Settings {
     #[must_use]
     pub fn from_defaults(schema: Arc<Schema>) -> Self {
         let config = schema.config();
-        Self::evaluate(schema, &config, Vec::new(), Places::new(), None)
+        Self::evaluate(schema, &config, Vec::new(), Positions::new(), None)
     }
 
     /// The file with all that is wrong in it, for those who want to tell or mend it; nothing when there is no file.
@@ -141,14 +141,14 @@ impl Settings {
     /// Takes over what a front-end has made of the answers.
     pub(crate) fn adopt(&mut self, config: &Config<'_>) {
         let schema = Arc::clone(&self.schema);
-        *self = Self::evaluate(schema, config, Vec::new(), Places::new(), self.original.take());
+        *self = Self::evaluate(schema, config, Vec::new(), Positions::new(), self.original.take());
     }
 
     fn evaluate(
         schema: Arc<Schema>,
         config: &Config<'_>,
         reading: Vec<Problem>,
-        places: Places,
+        places: Positions,
         original: Option<Original>,
     ) -> Self {
         let ordered = schema.ordered();
@@ -493,7 +493,7 @@ impl Settings {
 }
 
 /// The problem with the place of its setting in the file.
-fn placed(problem: Problem, places: &Places) -> Problem {
+fn placed(problem: Problem, places: &Positions) -> Problem {
     let at = problem.symbol.as_ref().and_then(|name| places.get(name)).copied();
     Problem { at, ..problem }
 }

@@ -2,7 +2,7 @@
 
 use super::{Finding, Level, Subject, tools};
 use crate::Result;
-use crate::artifacts::{Advisories, Artifact, Cache, Cgo, Lock, Quiet, Selection, Source};
+use crate::artifacts::{Advisories, Artifact, Cache, Cgo, Lock, NoProgress, Selection, Source};
 
 const PINNED: &str = "every node";
 
@@ -14,7 +14,7 @@ pub(super) fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
                 .fix(error.next().unwrap_or("correct it")),
         ]
     });
-    pinned.into_iter().chain(tools::is_local(subject.target).then(|| host_root(subject)).flatten()).collect()
+    pinned.into_iter().chain(tools::is_local(subject.target).then(|| rootfs(subject)).flatten()).collect()
 }
 
 fn look(subject: &Subject<'_>) -> Result<Vec<Finding>> {
@@ -43,7 +43,7 @@ fn known_holes(selection: &Selection) -> Result<Finding> {
 fn c_builds<'a>(subject: &Subject<'_>, selection: &'a Selection) -> Vec<(&'a Artifact, &'a Cgo)> {
     let cache = Cache::locate();
     let is_here = |artifact: &Artifact| {
-        cache.as_ref().is_ok_and(|cache| matches!(cache.lookup(artifact, &subject.sources, &Quiet), Ok(Some(_))))
+        cache.as_ref().is_ok_and(|cache| matches!(cache.lookup(artifact, &subject.sources, &NoProgress), Ok(Some(_))))
     };
     let built = subject.sources.iter().any(|source| *source == Source::Build);
     let with_c = selection.required().filter_map(|artifact| Some((artifact, artifact.binary()?.cgo.as_ref()?)));
@@ -59,7 +59,7 @@ fn c_tools(subject: &Subject<'_>, artifact: &Artifact, cgo: &Cgo) -> Vec<Finding
     names.iter().map(|name| tools::look(name, absent, &why)).collect()
 }
 
-fn host_root(subject: &Subject<'_>) -> Option<Finding> {
+fn rootfs(subject: &Subject<'_>) -> Option<Finding> {
     let (name, why) = ("root of local hosts", "security updates of local hosts");
     let root = Cache::locate().ok()?.find_host_root(&subject.root_suite, &[])?;
     Some(match root.complaint() {

@@ -91,14 +91,14 @@ pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
     findings
 }
 
-/// An error of class `Person` that names everything that is missing, when something is.
+/// An error of class `Precondition` that names everything that is missing, when something is.
 pub fn require(target: &str, findings: &[Finding]) -> Result<()> {
     let missing: Vec<&Finding> = findings.iter().filter(|finding| finding.level == Level::Missing).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let names: Vec<&str> = missing.iter().map(|finding| finding.name.as_str()).collect();
-    let error = Error::new(Class::Person, format!("this machine is not ready: {}", names.join(", ")));
+    let error = Error::new(Class::Precondition, format!("this machine is not ready: {}", names.join(", ")));
     let error = missing.iter().fold(error, |error, finding| {
         let fix = finding.fix.as_deref().map_or_else(String::new, |fix| format!("; {fix}"));
         error.evidence(format!("{}: {} (needed by {}){fix}", finding.name, finding.found, finding.needed_by))
@@ -127,13 +127,13 @@ pub fn install(subject: &Subject<'_>) -> Result<Vec<String>> {
         return Ok(packages);
     }
     let Some(manager) = PackageManager::detect() else {
-        return Err(Error::person("neither apt-get nor dnf is here, so packages must be installed by hand")
+        return Err(Error::precondition("neither apt-get nor dnf is here, so packages must be installed by hand")
             .evidence(format!("missing: {}", packages.join(" "))));
     };
     let names: Vec<&str> = packages.iter().map(String::as_str).collect();
     let command = manager.install_command(&names);
     if !rustix::process::geteuid().is_root() {
-        return Err(Error::person("packages can only be installed by root")
+        return Err(Error::precondition("packages can only be installed by root")
             .hint(format!("sudo {}", shell_words::join(&command))));
     }
     if manager == PackageManager::Apt {

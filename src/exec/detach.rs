@@ -6,7 +6,7 @@ use std::path::Path;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 use crate::error::{Context as _, Result};
-use crate::kill_point;
+use crate::failpoint;
 
 /// Starts the program in a session of its own, standard input empty, all output appended to `log`, and returns at once.
 ///
@@ -21,7 +21,7 @@ pub fn detach(program: &str, args: &[OsString], env: &[(&str, &str)], log: &Path
     for (name, value) in env {
         expression = expression.env(name, value);
     }
-    kill_point::around(format_args!("start {program}"), || expression.run())
+    failpoint::around(format_args!("start {program}"), || expression.run())
         .context(format!("cannot start {program}"))?;
     Ok(())
 }

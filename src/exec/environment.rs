@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 
-use crate::kill_point;
+use crate::failpoint;
 
 /// The names that every child inherits. A trailing `*` stands for any ending; proxies (`*_PROXY`) come in both cases.
 ///
@@ -48,7 +48,7 @@ pub const ALLOWED: &[&str] = &[
 
 /// Our environment without everything that neither the allow-list nor these additional patterns name.
 pub(super) fn inherited(more: &[String]) -> HashMap<OsString, OsString> {
-    let names = || ALLOWED.iter().copied().chain(kill_point::VARIABLE).chain(more.iter().map(String::as_str));
+    let names = || ALLOWED.iter().copied().chain(failpoint::VARIABLE).chain(more.iter().map(String::as_str));
     std::env::vars_os()
         .filter(|(name, _)| name.to_str().is_some_and(|name| names().any(|pattern| matches(pattern, name))))
         .collect()

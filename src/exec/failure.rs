@@ -96,7 +96,7 @@ impl Failure {
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            Self::NotStarted { .. } => Class::Person,
+            Self::NotStarted { .. } => Class::Precondition,
             Self::Exited { .. } | Self::Signalled { .. } => Class::Permanent,
             Self::TimedOut { .. } => Class::Transient,
             Self::Interrupted { .. } => Class::Interrupted,

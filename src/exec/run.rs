@@ -21,8 +21,8 @@ use super::capture::{Follow, LONGEST_LINE, Tail, read_lines};
 use super::failure::{Ended, Failure};
 use super::log::{Log, Mask};
 use super::memory::MemoryFile;
-use super::{environment, nursery, signals, tools};
-use crate::{Result, kill_point};
+use super::{environment, signals, spawner, tools};
+use crate::{Result, failpoint};
 
 /// How often a waiting run looks at the clock and at the signals.
 const TICK: Duration = Duration::from_millis(50);
@@ -220,7 +220,7 @@ impl Run {
 
     /// Runs it and hands every line over as it comes.
     pub fn stream(self, on_line: impl FnMut(Stream, &str)) -> Result<Output, Failure> {
-        kill_point::around(format_args!("run {}", Short(&self)), || self.run(on_line))
+        failpoint::around(format_args!("run {}", Short(&self)), || self.run(on_line))
     }
 
     fn run(&self, mut on_line: impl FnMut(Stream, &str)) -> Result<Output, Failure> {
@@ -331,10 +331,10 @@ impl Run {
         Ok(Some(child))
     }
 
-    /// Starts the expression on the nursery's thread, registered for signals.
+    /// Starts the expression on the spawner's thread, registered for signals.
     pub(super) fn spawn(&self, expression: Expression) -> io::Result<Option<Handle>> {
         let (cleanup, private) = (self.cleanup, self.private);
-        nursery::give_birth(move || {
+        spawner::spawn_child(move || {
             // A child begins with our umask. For the moment of its start ours is the stricter one, for all threads.
             let umask = private.then(|| rustix::process::umask(Mode::RWXG | Mode::RWXO));
             // The expression is dropped here, and with it our copies of the pipes' writing ends.

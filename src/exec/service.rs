@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use super::failure::Failure;
 use super::run::{Run, Short};
 use super::signals;
-use crate::kill_point;
+use crate::failpoint;
 
 /// How long it may take to end once asked.
 const STOP: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ impl Service {
         let keep = said.try_clone().map_err(not_started)?;
         let expression = run.clone().stdin_open(reader).expression().map_err(not_started)?;
         let expression = expression.stderr_to_stdout().stdout_file(said);
-        let handle = kill_point::around(format_args!("run {}", Short(&run)), || run.spawn(expression));
+        let handle = failpoint::around(format_args!("run {}", Short(&run)), || run.spawn(expression));
         let handle = handle.map_err(not_started)?;
         let Some(handle) = handle else {
             return Err(Failure::Interrupted { ended: run.ended(start, "", String::new()) });

@@ -100,7 +100,7 @@ fn read_start(mut pipe: impl Read, limit: usize, drain: bool) -> io::Result<Vec<
 struct Cache {
     directory: PathBuf,
     /// The working directory and the environment, digested once.
-    surroundings: Sha256,
+    environment: Sha256,
     search_path: Option<OsString>,
     /// What each word turned out to be.
     identities: Mutex<HashMap<String, Vec<u8>>>,
@@ -108,23 +108,23 @@ struct Cache {
 
 impl Cache {
     fn new(directory: PathBuf, more: &[(String, String)]) -> Self {
-        let mut surroundings = Sha256::new();
-        add(&mut surroundings, std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
+        let mut environment = Sha256::new();
+        add(&mut environment, std::env::current_dir().unwrap_or_default().as_os_str().as_bytes());
         let mut variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         variables.extend(more.iter().map(|(name, value)| (name.into(), value.into())));
         variables.retain(|(name, _)| !VOLATILE.iter().any(|volatile| name == volatile));
         variables.sort();
         for (name, value) in variables {
-            add(&mut surroundings, &name.into_vec());
-            add(&mut surroundings, &value.into_vec());
+            add(&mut environment, &name.into_vec());
+            add(&mut environment, &value.into_vec());
         }
         let identities = Mutex::new(HashMap::new());
-        Self { directory, surroundings, search_path: std::env::var_os("PATH"), identities }
+        Self { directory, environment, search_path: std::env::var_os("PATH"), identities }
     }
 
     /// Where the answer to a command is, if there is one.
     fn path_of(&self, command: &OsStr, limit: usize) -> PathBuf {
-        let mut digest = self.surroundings.clone();
+        let mut digest = self.environment.clone();
         add(&mut digest, &limit.to_le_bytes());
         add(&mut digest, command.as_bytes());
         let command = command.to_string_lossy();

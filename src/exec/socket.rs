@@ -34,7 +34,7 @@ fn find(runtime: Option<&Path>, tmp: &Path, name: usize) -> Result<PathBuf> {
     if make_own(&dir) {
         return Ok(dir);
     }
-    // Another user's, or a file: one with a name that nobody could foresee, which the next run finds again.
+    // Another user's, or a file: one with a name that nobody could simulate, which the next run finds again.
     let prefix = format!("{usual}-");
     let entries =
         fs_err::read_dir(tmp)?.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));

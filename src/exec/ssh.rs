@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::failure::Failure;
 use super::run::{Output, Run, Stream};
-use super::{Service, refusal, signals, socket};
+use super::{Service, remote_error, signals, socket};
 use crate::{Class, Error, Result};
 
 /// For the TCP connection and the key exchange, unless somebody says otherwise.
@@ -388,7 +388,7 @@ impl Ssh {
                 Err(error)
             }
             Err(failure) if self.relays && failure.is_told() => Err(failure.relay_all()),
-            other => other.map_err(|failure| refusal::judge(failure, &self.user, &self.address)),
+            other => other.map_err(|failure| remote_error::explain(failure, &self.user, &self.address)),
         }
     }
 
@@ -430,16 +430,16 @@ impl Ssh {
             let name = self.learnt_as.as_deref().map(|own| jump.map_or(own, |jump| jump.host.as_str()));
             let hint = match name {
                 Some(name) => format!(
-                    "look who answers at {address}; when it is a machine that was made anew: turnup provision --forget-host-key {name}"
+                    "look who answers at {address}; when it is a machine that was made anew: turnup provision --reset-host-key {name}"
                 ),
                 None => {
                     format!("look who answers at {address}; the host keys that this cluster trusts are in {known}")
                 }
             };
-            return (Class::Person, hint);
+            return (Class::Precondition, hint);
         }
         if says(&["UNPROTECTED PRIVATE KEY FILE", "are too open"]) {
-            return (Class::Person, format!("chmod 600 {key}"));
+            return (Class::Precondition, format!("chmod 600 {key}"));
         }
         let through = match (&self.jump, jump) {
             (Some(Jump { user, host, port }), None) => format!(" -o ProxyJump={user}@{host}:{port}"),
@@ -449,11 +449,11 @@ impl Ssh {
             let jump = self.jump.as_ref().map_or("the jump host", |jump| jump.host.as_str());
             let hint =
                 format!("let sshd on {jump} pass connections on (AllowTcpForwarding, PermitOpen), or name another one");
-            return (Class::Person, hint);
+            return (Class::Precondition, hint);
         }
         if says(&["Permission denied", "Too many authentication failures"]) {
             return (
-                Class::Person,
+                Class::Precondition,
                 format!("let the cluster's key in: ssh-copy-id -f -p {port} -i {key}.pub{through} {target}"),
             );
         }

@@ -124,7 +124,7 @@ pub fn describe(name: &str) -> Option<&'static Tool> {
 /// The program's path; the error names the command that installs it.
 pub fn find(name: &str) -> Result<PathBuf> {
     locate(OsStr::new(name)).ok_or_else(|| {
-        let error = Error::person(format!("`{name}` is not installed"));
+        let error = Error::precondition(format!("`{name}` is not installed"));
         match install_hint(name) {
             Some(hint) => error.hint(hint),
             None => error.hint(format!(
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_missing_tool_says_how_to_get_it() {
         let error = find("no-such-program-here").unwrap_err();
-        assert_eq!(error.class(), crate::Class::Person);
+        assert_eq!(error.class(), crate::Class::Precondition);
         assert_eq!(error.message(), "`no-such-program-here` is not installed");
         assert!(error.next().unwrap().contains("turnup doctor"));
     }

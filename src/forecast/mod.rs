@@ -3,16 +3,16 @@
 //! A pure function of settings, templates and what is already known of real hosts; nothing is written and nothing is asked. What only a
 //! real run makes (keys, certificates, instances) is a text that says so.
 
+mod affected;
 mod compare;
 mod origin;
-mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use affected::Affected;
 pub use origin::NodeValue;
-pub use place::Place;
 
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
@@ -23,7 +23,7 @@ use crate::state::Store;
 use crate::{addons, bootstrap, provision};
 
 /// The folders of a cluster's directory that a phase renders for Terraform, for the nodes and for the API server.
-const RENDERED: [(&str, &str); 3] = [("provision", "provision"), ("bootstrap", "complete"), ("addons", "addons")];
+const RENDERED: [(&str, &str); 3] = [("provision", "provision"), ("bootstrap", "node-config"), ("addons", "addons")];
 /// What the provision phase leaves there that is not rendered.
 const STATE: &str = "provision/terraform.tfstate";
 
@@ -32,7 +32,7 @@ const PLACEHOLDERS: [&str; 2] = ["(made by provision: ", "(made by bootstrap: "]
 
 /// One forecast.
 pub struct Forecast {
-    /// The texts by their paths below the cluster's directory: Terraform's input, complete configurations, manifests.
+    /// The texts by their paths below the cluster's directory: Terraform's input, node configs, manifests.
     pub files: BTreeMap<String, String>,
     /// Those of them that have something in the place of what only a run makes: keys, certificates, tokens.
     pub placeholders: BTreeSet<String>,
@@ -55,23 +55,23 @@ impl Forecast {
     pub fn of(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
         let cluster = Cluster::imagined(settings, source.clone(), state_dir)?;
         let real = Store::at(cluster.store.dir());
-        Self::foresee(cluster, source, state_dir, real)
+        Self::simulate(cluster, source, state_dir, real)
     }
 
     /// What the same cluster would become with other settings, its name included.
     pub fn with(&self, settings: &Settings) -> Result<Self> {
         let cluster = Cluster::imagined(settings, self.source.clone(), &self.state_dir)?;
-        Self::foresee(cluster, &self.source, &self.state_dir, self.real.clone())
+        Self::simulate(cluster, &self.source, &self.state_dir, self.real.clone())
     }
 
-    fn foresee(cluster: Cluster, source: &TreeSource, state_dir: &Path, real: Store) -> Result<Self> {
+    fn simulate(cluster: Cluster, source: &TreeSource, state_dir: &Path, real: Store) -> Result<Self> {
         let cluster = Arc::new(cluster);
         let has_blanks = bootstrap::user_data::forecast(&cluster, &real)?;
         provision::forecast(&cluster, &real)?;
         let mut phases = vec![bootstrap::provision_phase(&cluster)?];
         // A module of somebody else's says which hosts there are only when it has made them.
-        let handoff = cluster.find_handoff()?;
-        if handoff.is_some() {
+        let inventory = cluster.find_inventory()?;
+        if inventory.is_some() {
             bootstrap::forecast(&cluster, &real)?;
             addons::forecast(&cluster)?;
             phases.extend([bootstrap::phase(&cluster)?, addons::phase(&cluster)?]);
@@ -88,7 +88,7 @@ impl Forecast {
         let is_blank = |(path, text): &(&String, &String)| {
             has_blanks && *path == provision::USER_DATA || PLACEHOLDERS.iter().any(|mark| text.contains(mark))
         };
-        let hosts = handoff.map(|handoff| handoff.hosts).unwrap_or_default();
+        let hosts = inventory.map(|inventory| inventory.hosts).unwrap_or_default();
         Ok(Self {
             placeholders: files.iter().filter(is_blank).map(|(path, _)| path.clone()).collect(),
             files,

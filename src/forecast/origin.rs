@@ -1,12 +1,12 @@
-//! Which settings decide the values of a node's complete configuration, found by trial.
+//! Which settings decide the values of a node config, found by trial.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::Forecast;
+use super::affected::{node_place, unfold};
 use super::compare::{NAMES, Way, differences, members};
-use super::place::{node_place, unfold};
 
 /// One value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,13 +20,13 @@ pub struct NodeValue {
 }
 
 impl Forecast {
-    /// The file of a node's complete configuration.
+    /// The file of a node config.
     #[must_use]
     pub fn node_file(node: &str) -> String {
-        crate::bootstrap::complete::file_of(node)
+        crate::bootstrap::node_config::file_of(node)
     }
 
-    /// All values of the complete configuration in `text` of a node, each with those settings among the trials, forecasts for another
+    /// All values of the node config in `text` of a node, each with those settings among the trials, forecasts for another
     /// value of the named setting, that change it.
     #[must_use]
     pub fn node_values(&self, node: &str, text: &str, trials: &[(String, Self)]) -> Vec<NodeValue> {

@@ -12,7 +12,7 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 pub use owner::{require_own_dir, require_trusted};
 
-/// The largest file that a person writes for turnup, or another program's hand-off: 16 MiB. A thousand hosts take half of one.
+/// The largest file that a person writes for turnup, or another program's output: 16 MiB. A thousand hosts take half of one.
 pub const DOCUMENT: u64 = 16 << 20;
 /// The largest file of keys, a password or known hosts: 1 MiB.
 pub const KEYS: u64 = 1 << 20;

@@ -22,7 +22,7 @@ pub fn require_own_dir(dir: &Path) -> Result<()> {
         };
         let shown = dir.display();
         if metadata.uid() != own {
-            return Err(Error::person(format!(
+            return Err(Error::precondition(format!(
                 "{shown} belongs to {}, and this is {}",
                 name(metadata.uid()),
                 name(own)
@@ -36,7 +36,7 @@ pub fn require_own_dir(dir: &Path) -> Result<()> {
             )));
         }
         if metadata.is_dir() && metadata.mode() & OTHERS_WRITE != 0 {
-            return Err(Error::person(format!(
+            return Err(Error::precondition(format!(
                 "{shown} can be written to by other users: its mode is {:04o}",
                 metadata.mode() & 0o7777
             ))
@@ -89,7 +89,7 @@ fn require_owners(path: &Path, trusted: &[Option<u32>], depth: usize) -> Result<
 
 fn distrusted(path: &Path, whose: &str) -> Error {
     let (shown, own) = (path.display(), plain_name(rustix::process::geteuid().as_raw()));
-    Error::person(format!("{shown} {whose}, and would replace what is built into turnup"))
+    Error::precondition(format!("{shown} {whose}, and would replace what is built into turnup"))
         .evidence("it decides what is run here and on hosts")
         .hint(format!(
             "change to a directory of your own; or, when you have read it: chown --no-dereference {own} {shown} && chmod o-w {shown}"

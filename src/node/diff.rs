@@ -1,4 +1,4 @@
-//! What on this host differs from its complete configuration, and what mending it would stop and start. Looks, and changes nothing: the
+//! What on this host differs from its node config, and what mending it would stop and start. Looks, and changes nothing: the
 //! proof that a node is still what `turnup node up` made it, and the host's part of `turnup plan`.
 
 use std::collections::BTreeSet;
@@ -12,51 +12,51 @@ use crate::error::Result;
 use crate::exec::Run;
 use crate::input;
 
-use super::complete::{Binary, Complete, Content, Directory, File, Unit};
-use super::inventory::{Entry, Inventory, unit_file};
 use super::layout;
+use super::node_config::{Binary, Content, Directory, File, NodeConfig, Unit};
+use super::restore_log::{Entry, RestoreLog, unit_file};
 use super::up::stamp;
 use super::{firewall, join, mounts, task, yaml};
 
 /// What differs, in the order in which `turnup node up` would mend it; nothing when there is nothing to do.
-pub fn find_differences(complete: &Complete) -> Result<Vec<Change>> {
-    let mut changes = mounts::find_differences(&complete.mounts)?;
-    for (name, value) in &complete.sysctls {
+pub fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
+    let mut changes = mounts::find_differences(&node_config.mounts)?;
+    for (name, value) in &node_config.sysctls {
         let found = task::read_sysctl(name)?;
         if found != *value {
             let lines = vec![format!("- {found}"), format!("+ {value}")];
             changes.push(Change::new(Verb::Update, "kernel setting", name).with_lines(lines));
         }
     }
-    for directory in &complete.directories {
+    for directory in &node_config.directories {
         changes.extend(directory_difference(directory));
     }
-    for (binary, verb) in complete.binaries.iter().zip(binaries(&complete.binaries)?) {
+    for (binary, verb) in node_config.binaries.iter().zip(binaries(&node_config.binaries)?) {
         changes.extend(verb.map(|verb| Change::new(verb, "binary", &binary.path)));
     }
-    for file in &complete.files {
+    for file in &node_config.files {
         changes.extend(file_difference(file)?);
     }
-    changes.extend(superseded(complete)?);
+    changes.extend(superseded(node_config)?);
     let touched: BTreeSet<String> = changes.iter().map(|change| change.name.clone()).collect();
-    let others = complete.find_restarts(|path| touched.contains(path));
+    let others = node_config.find_restarts(|path| touched.contains(path));
     changes.extend(
         others.into_iter().filter(|unit| is_active(unit)).map(|unit| Change::new(Verb::Restart, "service", unit)),
     );
-    for unit in &complete.units {
+    for unit in &node_config.units {
         changes.extend(unit_differences(unit, &touched));
     }
     if join::is_token_left() {
         changes.push(Change::new(Verb::Delete, "file", layout::BOOTSTRAP_KUBECONFIG));
     }
-    let missing = complete.images.iter().filter(|image| !stamp(image).exists());
+    let missing = node_config.images.iter().filter(|image| !stamp(image).exists());
     changes.extend(missing.map(|image| Change::new(Verb::Create, "image", &image.reference)));
     Ok(changes)
 }
 
 /// The services and static pods that would stop and start if a host of the first configuration got the second one.
 #[must_use]
-pub fn foresee_restarts(before: &Complete, after: &Complete) -> Vec<String> {
+pub fn simulate_restarts(before: &NodeConfig, after: &NodeConfig) -> Vec<String> {
     let changed = before.find_changed(after);
     let is_changed = |path: &str| changed.contains(path);
     let services = after.units.iter().filter_map(|unit| {
@@ -64,7 +64,7 @@ pub fn foresee_restarts(before: &Complete, after: &Complete) -> Vec<String> {
         let stale = known.text != unit.text || [known, unit].iter().any(|unit| unit.depends_on_any(is_changed));
         (stale && !unit.reloads).then(|| unit.name.clone())
     });
-    let others = [before, after].map(|complete| complete.find_restarts(is_changed)).into_iter().flatten();
+    let others = [before, after].map(|node_config| node_config.find_restarts(is_changed)).into_iter().flatten();
     let others = others.collect::<BTreeSet<&str>>().into_iter().map(str::to_owned);
     let was_there = |path: &&&str| before.files.iter().any(|file| file.path == **path);
     let pods = changed.iter().filter(was_there).filter_map(|path| layout::static_pod(path));
@@ -72,9 +72,9 @@ pub fn foresee_restarts(before: &Complete, after: &Complete) -> Vec<String> {
 }
 
 /// What an earlier configuration made and this one has no more.
-fn superseded(complete: &Complete) -> Result<Vec<Change>> {
-    let inventory = Inventory::read()?.unwrap_or_default();
-    let gone = inventory.find_superseded(complete).into_iter().filter_map(|entry| match entry {
+fn superseded(node_config: &NodeConfig) -> Result<Vec<Change>> {
+    let restore_log = RestoreLog::read()?.unwrap_or_default();
+    let gone = restore_log.find_superseded(node_config).into_iter().filter_map(|entry| match entry {
         Entry::File { path, before: None } => Some(Change::new(Verb::Delete, "file", path)),
         Entry::File { path, .. } => Some(Change::new(Verb::Update, "file", path)),
         Entry::Unit { name, .. } => Some(Change::new(Verb::Delete, "service", name)),

@@ -11,7 +11,7 @@ use rustix::fs::{major, minor};
 
 use crate::error::{Error, Result};
 use crate::exec::{Failure, Run, signals};
-use crate::kill_point;
+use crate::failpoint;
 
 use super::task;
 
@@ -92,7 +92,9 @@ impl Device {
             return Ok(None);
         };
         if !data.file_type().is_block_device() {
-            return Err(Error::person(format!("{} is no disk", path.display())).hint("lsblk --paths (on the host)"));
+            return Err(
+                Error::precondition(format!("{} is no disk", path.display())).hint("lsblk --paths (on the host)")
+            );
         }
         let number = format!("{}:{}", major(data.rdev()), minor(data.rdev()));
         Ok(Some(Self { path: path.clone(), number }))
@@ -149,7 +151,7 @@ impl Device {
 
     /// Makes a file system with this label on a device that was judged to be blank.
     pub(super) fn format(&self, label: &str) -> Result<()> {
-        kill_point::around(format_args!("format {}: begin", self.path.display()), || {
+        failpoint::around(format_args!("format {}: begin", self.path.display()), || {
             task::write_atomic(Path::new(BEGUN), self.identity()?.as_bytes(), 0o600, 0)
         })?;
         let run = Run::new("mkfs.ext4").args(["-q", "-F", "-m", "0", "-L", label]).arg(&self.path).dir("/");
@@ -183,7 +185,7 @@ impl Device {
     /// Lets the file system fill the device. The kernel does that to one that is mounted only for a root with all rights; one that is not
     /// mounted was checked before as a whole.
     pub(super) fn grow(&self) -> Result<()> {
-        kill_point::around(format_args!("grow {}", self.path.display()), || {
+        failpoint::around(format_args!("grow {}", self.path.display()), || {
             Run::new("resize2fs").arg(&self.path).dir("/").timeout(CHECK).succeed()?;
             Ok(())
         })
@@ -200,8 +202,9 @@ impl Device {
             Err(failure) if failure.code().is_some_and(|code| code & !3 == 0) => Ok(true),
             Err(failure @ Failure::Exited { .. }) => {
                 let said = failure.ended().stdout.clone() + failure.stderr();
-                let error =
-                    Error::person(format!("the file system on {shown} is damaged, and fsck does not mend it alone"));
+                let error = Error::precondition(format!(
+                    "the file system on {shown} is damaged, and fsck does not mend it alone"
+                ));
                 let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
                 let last = &lines[lines.len().saturating_sub(6)..];
                 let error = last.iter().fold(error, |error, line| error.evidence(*line));
@@ -232,7 +235,7 @@ pub(super) fn forget_begun() -> Result<()> {
 /// The refusal of a disk with something else on it.
 pub(super) fn refuse(path: &Path, label: &str, what: &str) -> Error {
     let shown = path.display();
-    Error::person(format!("{shown} is to be this cluster's alone, and has on it {what}"))
+    Error::precondition(format!("{shown} is to be this cluster's alone, and has on it {what}"))
         .evidence(format!("this cluster's disk is ext4 with the label {label:?}, or blank; nothing on this one was changed"))
         .hint(format!(
             "name another disk; if nobody needs what is on it, on the host: wipefs --all {shown} && dd if=/dev/zero of={shown} bs=1M count=1"
@@ -241,7 +244,8 @@ pub(super) fn refuse(path: &Path, label: &str, what: &str) -> Error {
 
 fn missing(paths: &[PathBuf], patience: Duration) -> Error {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    let error = Error::person(format!("the host has no disk {} after {} s", names.join(" or "), patience.as_secs()));
+    let error =
+        Error::precondition(format!("the host has no disk {} after {} s", names.join(" or "), patience.as_secs()));
     let list =
         Run::new("lsblk").args(["--paths", "--output", "NAME,SIZE,TYPE,FSTYPE,LABEL,MOUNTPOINT"]).dir("/").output();
     let text = list.map(|output| output.stdout).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! `turnup node down`: undoes on this host what `turnup node up` and the pods made, from the inventory, and nothing else.
+//! `turnup node down`: undoes on this host what `turnup node up` and the pods made, from the restore log, and nothing else.
 //!
-//! Every part looks what is left of it, so that it may be killed at any instant and run again. The inventory goes last.
+//! Every part looks what is left of it, so that it may be killed at any instant and run again. The restore log goes last.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,28 +11,28 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{OnDeath, Run};
 
-use super::boot;
-use super::complete::CONTAINERD;
-use super::inventory::{DIR, Entry, FILE, GROWN, Inventory, mount_points, names_in, unit_file};
-use super::undo::{self, systemctl};
-use super::up::{LOCK, Report, take_turn};
+use super::boot_config;
+use super::node_config::CONTAINERD;
+use super::restore::{self, systemctl};
+use super::restore_log::{DIR, Entry, FILE, RestoreLog, SHARED_DIRS, mount_points, names_in, unit_file};
+use super::up::{LOCK, NodeEvent, take_turn};
 use super::{mounts, task, workload};
 
 /// Undoes everything, writing one [`Report`] a line to `out`.
 pub fn run(out: &mut dyn Write) -> Result<()> {
     let _alone = take_turn()?;
     let mut down = Down { out, count: 0 };
-    if let Some(inventory) = Inventory::read()? {
-        down.stop(&inventory)?;
-        down.clear(&inventory)?;
-        down.put_back(&inventory)?;
+    if let Some(restore_log) = RestoreLog::read()? {
+        down.stop(&restore_log)?;
+        down.clear(&restore_log)?;
+        down.put_back(&restore_log)?;
     }
     down.remove_boot_unit()?;
     down.forget()?;
     // The last of it, while it is still held.
     fs_err::remove_file(LOCK)?;
     let count = down.count;
-    down.write(&Report::Done(count))
+    down.write(&NodeEvent::Done(count))
 }
 
 struct Down<'a> {
@@ -47,10 +47,10 @@ impl Down<'_> {
 
     fn told(&mut self, what: String) -> Result<()> {
         self.count += 1;
-        self.write(&Report::Changed(what))
+        self.write(&NodeEvent::Changed(what))
     }
 
-    fn write(&mut self, report: &Report) -> Result<()> {
+    fn write(&mut self, report: &NodeEvent) -> Result<()> {
         let line = serde_json::to_string(report).context("cannot write a report")?;
         writeln!(self.out, "{line}")?;
         self.out.flush()?;
@@ -58,8 +58,8 @@ impl Down<'_> {
     }
 
     /// Nothing of ours runs any more: kubelet first, so that it starts no pod again; containerd after the pods.
-    fn stop(&mut self, inventory: &Inventory) -> Result<()> {
-        let units: Vec<&str> = inventory
+    fn stop(&mut self, restore_log: &RestoreLog) -> Result<()> {
+        let units: Vec<&str> = restore_log
             .entries
             .iter()
             .rev()
@@ -70,24 +70,24 @@ impl Down<'_> {
             .collect();
         let (last, first): (Vec<&str>, Vec<&str>) = units.into_iter().partition(|name| *name == CONTAINERD);
         for unit in first {
-            undo::stop_unit(unit, inventory, &mut |what| self.told(what))?;
+            restore::stop_unit(unit, restore_log, &mut |what| self.told(what))?;
         }
         let ended = workload::stop_containers()?;
         for unit in last {
-            undo::stop_unit(unit, inventory, &mut |what| self.told(what))?;
+            restore::stop_unit(unit, restore_log, &mut |what| self.told(what))?;
         }
         let ended = ended + workload::stop_programs()? + workload::stop_containers()?;
         if ended > 0 { self.removed(format_args!("{ended} processes")) } else { Ok(()) }
     }
 
     /// What pods, addons and plugins made since: mounts, network, cgroups, and the directories that they filled.
-    fn clear(&mut self, inventory: &Inventory) -> Result<()> {
-        let before = inventory.mounts();
-        for (path, disk) in inventory.disks().filter(|(path, _)| !before.contains(*path)) {
+    fn clear(&mut self, restore_log: &RestoreLog) -> Result<()> {
+        let before = restore_log.mounts();
+        for (path, disk) in restore_log.disks().filter(|(path, _)| !before.contains(*path)) {
             mounts::release(path, disk, &mut |what| self.told(what))?;
         }
         self.unmount(&before)?;
-        inventory.network().restore(&inventory.pod_networks(), &mut |what| self.removed(what))?;
+        restore_log.network().restore(&restore_log.pod_networks(), &mut |what| self.removed(what))?;
         if !before.contains("/run/netns")
             && mount_points()?.contains("/run/netns")
             && names_in("/run/netns")?.is_some_and(|names| names.is_empty())
@@ -101,8 +101,8 @@ impl Down<'_> {
         if workload::remove_cgroups()? > 0 {
             self.removed("cgroups of pods")?;
         }
-        for entry in &inventory.entries {
-            if let Entry::Grown { path, before } = entry {
+        for entry in &restore_log.entries {
+            if let Entry::SharedDir { path, before } = entry {
                 self.clear_directory(path, before.as_ref())?;
             }
         }
@@ -112,7 +112,7 @@ impl Down<'_> {
     /// Deepest first. What is busy goes as soon as nobody uses it, but out of sight now: nothing may be deleted through a mount.
     fn unmount(&mut self, before: &BTreeSet<String>) -> Result<()> {
         let is_ours = |point: &&String| {
-            GROWN.iter().any(|dir| Path::new(point).starts_with(dir)) || point.starts_with("/run/netns/cni-")
+            SHARED_DIRS.iter().any(|dir| Path::new(point).starts_with(dir)) || point.starts_with("/run/netns/cni-")
         };
         // A mount may lie on another one at the same place.
         loop {
@@ -128,7 +128,7 @@ impl Down<'_> {
                         Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
                         Err(error) => {
                             let error = std::io::Error::from(error);
-                            return Err(Error::person(format!("cannot unmount {point}")).source(error));
+                            return Err(Error::precondition(format!("cannot unmount {point}")).source(error));
                         }
                     }
                 }
@@ -156,22 +156,22 @@ impl Down<'_> {
     }
 
     /// What `turnup node up` itself made goes, and what had its place comes back.
-    fn put_back(&mut self, inventory: &Inventory) -> Result<()> {
-        for entry in inventory.entries.iter().rev() {
+    fn put_back(&mut self, restore_log: &RestoreLog) -> Result<()> {
+        for entry in restore_log.entries.iter().rev() {
             if let Entry::User { name, user, group } = entry {
                 self.remove_user(name, *user, *group)?;
             }
         }
-        for entry in inventory.entries.iter().rev() {
+        for entry in restore_log.entries.iter().rev() {
             if let Entry::File { path, before } = entry {
-                undo::put_file_back(path, before.as_ref(), &mut |what| self.told(what))?;
+                restore::put_file_back(path, before.as_ref(), &mut |what| self.told(what))?;
             }
         }
-        undo::revive_units(inventory.entries.iter().rev().filter_map(Entry::as_unit))?;
+        restore::revive_units(restore_log.entries.iter().rev().filter_map(Entry::as_unit))?;
         // What a killed run had not finished lies beside its place.
-        task::remove_temporary(inventory.files())?;
-        self.put_directories_back(inventory)?;
-        for entry in inventory.entries.iter().rev() {
+        task::remove_temporary(restore_log.files())?;
+        self.put_directories_back(restore_log)?;
+        for entry in restore_log.entries.iter().rev() {
             match entry {
                 Entry::Sysctl { name, before } if task::read_sysctl(name).is_ok_and(|now| now != *before) => {
                     task::ensure_sysctl(name, before)?;
@@ -204,8 +204,8 @@ impl Down<'_> {
     }
 
     /// The longest path first, so that each is empty when it is its turn; one with anything of others in it stays.
-    fn put_directories_back(&mut self, inventory: &Inventory) -> Result<()> {
-        let mut directories: Vec<_> = inventory
+    fn put_directories_back(&mut self, restore_log: &RestoreLog) -> Result<()> {
+        let mut directories: Vec<_> = restore_log
             .entries
             .iter()
             .filter_map(|entry| match entry {
@@ -229,17 +229,17 @@ impl Down<'_> {
 
     /// The unit of user data would make the node again at the next boot.
     fn remove_boot_unit(&mut self) -> Result<()> {
-        let file = unit_file(boot::UNIT);
+        let file = unit_file(boot_config::UNIT);
         if !Path::new(&file).exists() {
             return Ok(());
         }
-        systemctl(&["disable", "--now", "--quiet", boot::UNIT])?;
+        systemctl(&["disable", "--now", "--quiet", boot_config::UNIT])?;
         fs_err::remove_file(&file)?;
         systemctl(&["daemon-reload"])?;
         self.removed(file)
     }
 
-    /// turnup itself. The inventory is the last of its directory: without it nobody would know what is still to be done.
+    /// turnup itself. The restore log is the last of its directory: without it nobody would know what is still to be done.
     fn forget(&mut self) -> Result<()> {
         for entry in fs_err::read_dir(DIR).into_iter().flatten().flatten() {
             if entry.path() != Path::new(FILE) {
@@ -250,7 +250,7 @@ impl Down<'_> {
             fs_err::remove_dir_all(DIR)?;
             self.removed(DIR)?;
         }
-        let bin = Path::new(boot::TURNUP).parent().unwrap_or(Path::new("/"));
+        let bin = Path::new(boot_config::TURNUP).parent().unwrap_or(Path::new("/"));
         for entry in fs_err::read_dir(bin).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if name == "turnup" || name.starts_with("turnup.part.") {

@@ -1,4 +1,4 @@
-//! What a host is: the facts on which its complete configuration depends. Read only, changes nothing.
+//! What a host is: the facts on which its node config depends. Read only, changes nothing.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -95,7 +95,7 @@ impl Facts {
         })
     }
 
-    /// The facts that decide what the complete configuration says; those that change by themselves are left out.
+    /// The facts that decide what the node config says; those that change by themselves are left out.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         format!(

@@ -5,49 +5,49 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::artifacts::{Digest, LARGEST, Quiet, Size, blob_url, resume_url};
-use crate::crowd;
+use crate::artifacts::{Digest, LARGEST, NoProgress, Size, blob_url, resume_url};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
+use crate::parallel;
 
-use super::complete::{Complete, Content, File, HOST_BLOBS};
+use super::node_config::{Content, File, HOST_BLOBS, NodeConfig};
 use super::task;
-use super::up::Report;
+use super::up::NodeEvent;
 
 /// At a time: the servers of a whole group that boots share one place.
 const AT_ONCE: usize = 4;
 /// How long one boot keeps trying; the unit then begins anew.
-const BUDGET: Duration = Duration::from_mins(30);
+const TIMEOUT: Duration = Duration::from_mins(30);
 /// How long files of a person's own are tried for: a step waits for them.
-const FILES_BUDGET: Duration = Duration::from_mins(5);
+const FILES_TIMEOUT: Duration = Duration::from_mins(5);
 /// Between two tries: twice as long each time, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Fetches what the configuration needs and none of its folders has, writing a [`Report`] a line to `out`.
-pub(super) fn fetch_missing(complete: &Complete, url: &str, out: &mut dyn Write) -> Result<()> {
-    let mut missing: Vec<&str> = complete.artifacts().filter(|sha256| !complete.has_blob(sha256)).collect();
+pub(super) fn fetch_missing(node_config: &NodeConfig, url: &str, out: &mut dyn Write) -> Result<()> {
+    let mut missing: Vec<&str> = node_config.artifacts().filter(|sha256| !node_config.has_blob(sha256)).collect();
     missing.sort_unstable();
     missing.dedup();
     let wanted = |sha256: &str| Wanted {
-        name: complete.name_of(sha256).to_owned(),
+        name: node_config.name_of(sha256).to_owned(),
         url: blob_url(url, sha256),
         sha256: sha256.to_owned(),
-        size: complete.size_of(sha256).map_or(Size::AtMost(LARGEST), Size::Exactly),
+        size: node_config.size_of(sha256).map_or(Size::AtMost(LARGEST), Size::Exactly),
     };
     let missing: Vec<Wanted> = missing.into_iter().map(wanted).collect();
     let hint = "turnup artifacts export DIR, and serve that directory at phase1.user_data.artifacts_url";
-    fetch_all(&missing, &Place { dir: HOST_BLOBS.into(), since: Instant::now(), budget: BUDGET, hint }, out)
+    fetch_all(&missing, &Destination { dir: HOST_BLOBS.into(), since: Instant::now(), timeout: TIMEOUT, hint }, out)
 }
 
 /// Fetches the files of a person's own that this host lacks, each from its own URL, writing a [`Report`] a line to `out`.
-pub(super) fn fetch_files(complete: &Complete, out: &mut dyn Write) -> Result<()> {
-    let wanted = complete.files.iter().filter_map(|file| match &file.content {
+pub(super) fn fetch_files(node_config: &NodeConfig, out: &mut dyn Write) -> Result<()> {
+    let wanted = node_config.files.iter().filter_map(|file| match &file.content {
         Content::Url { url, sha256 } => Some((file, url, sha256)),
         _ => None,
     });
     let is_missing = |file: &File, sha256: &String| {
-        !complete.has_blob(sha256) && !task::digest_of(Path::new(&file.path)).is_ok_and(|found| found == *sha256)
+        !node_config.has_blob(sha256) && !task::digest_of(Path::new(&file.path)).is_ok_and(|found| found == *sha256)
     };
     let missing: Vec<Wanted> = wanted
         .filter(|(file, _, sha256)| is_missing(file, sha256))
@@ -59,21 +59,25 @@ pub(super) fn fetch_files(complete: &Complete, out: &mut dyn Write) -> Result<()
         })
         .collect();
     let hint = "look at its url and sha256 in phase2.host.file_assets";
-    fetch_all(&missing, &Place { dir: HOST_BLOBS.into(), since: Instant::now(), budget: FILES_BUDGET, hint }, out)
+    fetch_all(
+        &missing,
+        &Destination { dir: HOST_BLOBS.into(), since: Instant::now(), timeout: FILES_TIMEOUT, hint },
+        out,
+    )
 }
 
-fn fetch_all(missing: &[Wanted], place: &Place, out: &mut dyn Write) -> Result<()> {
+fn fetch_all(missing: &[Wanted], place: &Destination, out: &mut dyn Write) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
     fs_err::create_dir_all(&place.dir)?;
-    let fetched = crowd::map(missing, AT_ONCE, |wanted| place.fetch(wanted));
+    let fetched = parallel::map(missing, AT_ONCE, |wanted| place.fetch(wanted));
     // Every one that fails is named: a mirror that lacks one usually lacks several.
     let mut failed: Option<Error> = None;
     for (wanted, result) in missing.iter().zip(fetched) {
         match result {
             Ok(()) => {
-                let line = serde_json::to_string(&Report::Changed(format!("{HOST_BLOBS}/{}", wanted.sha256)));
+                let line = serde_json::to_string(&NodeEvent::Changed(format!("{HOST_BLOBS}/{}", wanted.sha256)));
                 writeln!(out, "{}", line.context("cannot write a report")?)?;
             }
             Err(error) => {
@@ -95,23 +99,23 @@ struct Wanted {
 }
 
 /// Where what was fetched goes.
-struct Place {
+struct Destination {
     dir: PathBuf,
     since: Instant,
-    budget: Duration,
+    timeout: Duration,
     /// What a person does about other bytes than expected.
     hint: &'static str,
 }
 
-impl Place {
+impl Destination {
     fn fetch(&self, Wanted { url, sha256, size, .. }: &Wanted) -> Result<()> {
-        let wanted: Digest = sha256.parse().context("the complete configuration names an artifact by no sha256")?;
+        let wanted: Digest = sha256.parse().context("the node config names an artifact by no sha256")?;
         let part = self.dir.join(format!(".part-{sha256}"));
         let mut pause = FIRST_PAUSE;
         loop {
             match fetch_once(url, &wanted, *size, &part, self.hint) {
                 Ok(()) => break,
-                Err(error) if error.class() != Class::Transient || self.since.elapsed() + pause > self.budget => {
+                Err(error) if error.class() != Class::Transient || self.since.elapsed() + pause > self.timeout => {
                     return Err(error);
                 }
                 Err(_) => signals::sleep(pause)?,
@@ -127,7 +131,7 @@ impl Place {
 
 /// One try. A file that was gone on with and is wrong may have been wrong before, so it is begun anew.
 fn fetch_once(url: &str, wanted: &Digest, size: Size, part: &Path, hint: &str) -> Result<()> {
-    let (found, there) = resume_url(url, size, part, &Quiet)?;
+    let (found, there) = resume_url(url, size, part, &NoProgress)?;
     if found == *wanted {
         return Ok(());
     }
@@ -209,11 +213,11 @@ mod tests {
         stream.write_all(body).unwrap();
     }
 
-    fn fetch(turns: &[Turn], budget: Duration) -> (Result<()>, Vec<usize>, tempfile::TempDir) {
+    fn fetch(turns: &[Turn], timeout: Duration) -> (Result<()>, Vec<usize>, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let (url, asked) = serve(b"kubelet".to_vec(), turns);
         let sha256 = hex::encode(Sha256::digest("kubelet"));
-        let place = Place { dir: dir.path().into(), since: Instant::now(), budget, hint: "" };
+        let place = Destination { dir: dir.path().into(), since: Instant::now(), timeout, hint: "" };
         let size = Size::Exactly(b"kubelet".len() as u64);
         let result = place.fetch(&Wanted { name: String::new(), url, sha256: sha256.clone(), size });
         let names: Vec<String> = fs_err::read_dir(dir.path())
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_pass_is_not_tried_again_and_the_budget_ends_the_rest() {
+    fn what_will_not_pass_is_not_tried_again_and_the_timeout_ends_the_rest() {
         let (result, asked, _dir) = fetch(&[Turn::Status(404)], Duration::from_mins(1));
         assert_eq!((result.unwrap_err().class(), asked.len()), (Class::Permanent, 1));
         // A second to wait, and then two more, which do not fit: the last turn is nobody's.

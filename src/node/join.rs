@@ -21,7 +21,7 @@ use super::layout::BOOTSTRAP_KUBECONFIG;
 /// How long a host that joins by itself waits before it says why; it goes on waiting then. Its name
 /// may have to become free first.
 pub(super) const APPROVED: Duration = Duration::from_mins(2);
-const POLL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// For the one question about the token.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -37,7 +37,7 @@ fn finish_at(certificate: &Path, token: &Path, limit: Duration) -> Result<()> {
         if since.elapsed() > limit {
             return Err(late(&fs_err::read_to_string(token).unwrap_or_default()));
         }
-        signals::sleep(POLL)?;
+        signals::sleep(POLL_INTERVAL)?;
     }
     if token.exists() {
         fs_err::remove_file(token)?;

@@ -10,14 +10,14 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use crate::change::{Change, Verb};
 use crate::document::{self, Fields};
 use crate::error::{Context as _, Error, Result};
+use crate::failpoint;
 use crate::input;
-use crate::kill_point;
 use crate::provision::Disk;
 
-use super::complete::{Directory, Mount};
 use super::disk::{Device, Judged, forget_begun, mounted_at, names_in, refuse};
-use super::up::Report;
-use super::{attach, task};
+use super::node_config::{Directory, Mount};
+use super::up::NodeEvent;
+use super::{task, volume_attach};
 
 /// What was mounted last, for the next boot; below turnup's own directory.
 const FILE: &str = "/var/lib/turnup/mounts.json";
@@ -29,7 +29,7 @@ const OWNER: &str = ".turnup-owner";
 const NO_DATA: [&str; 2] = ["lost+found", ".turnup-"];
 
 /// Who hears what is done.
-pub(super) type Tell<'a> = &'a mut dyn FnMut(Report) -> Result<()>;
+pub(super) type Tell<'a> = &'a mut dyn FnMut(NodeEvent) -> Result<()>;
 
 /// What happens to a blank disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) fn ensure(mounts: &[Mount], tell: Tell<'_>) -> Result<()> {
 
 /// `turnup node mount`, which a unit runs at every boot: what was mounted last. Formats nothing; one [`Report`] a line goes to `out`.
 pub fn run(out: &mut dyn Write) -> Result<()> {
-    let mut tell = |report: Report| {
+    let mut tell = |report: NodeEvent| {
         let line = serde_json::to_string(&report).context("cannot write a report")?;
         Ok(writeln!(out, "{line}")?)
     };
@@ -74,7 +74,7 @@ fn read() -> Result<Vec<Mount>> {
     let text = input::read_text(Path::new(FILE), input::DOCUMENT)?;
     document::require_formats(&Fields::default().with("[]", Mount::fields()), FILE, &text)?;
     let mounts = serde_json::from_str(&text);
-    mounts.map_err(|error| Error::person(format!("{FILE} is damaged")).source(error).hint("turnup bootstrap"))
+    mounts.map_err(|error| Error::precondition(format!("{FILE} is damaged")).source(error).hint("turnup bootstrap"))
 }
 
 fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
@@ -86,8 +86,8 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
         claim(mount)?;
         if device.has_grown()? {
             tell(match device.grow() {
-                Ok(()) => Report::Changed(fills(mount)),
-                Err(error) => Report::Waiting(format!(
+                Ok(()) => NodeEvent::Changed(fills(mount)),
+                Err(error) => NodeEvent::Waiting(format!(
                     "{} has grown; its file system will at the next boot: {}",
                     mount.disk,
                     error.message()
@@ -98,11 +98,11 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
         require_bare(mount)?;
         prepare(&device, mount, blank, tell)?;
         if device.check(false)? {
-            tell(Report::Changed(format!("file system on {} mended by fsck", mount.disk)))?;
+            tell(NodeEvent::Changed(format!("file system on {} mended by fsck", mount.disk)))?;
         }
         // Nobody but root writes there while the disk is away.
         task::ensure_directory(&Directory { path: mount.path.clone(), mode: 0, owner: 0 })?;
-        kill_point::around(format_args!("mount {}", mount.path), || attach_tree(&device.path, &mount.path))?;
+        failpoint::around(format_args!("mount {}", mount.path), || attach_tree(&device.path, &mount.path))?;
         if let Err(error) = claim(mount) {
             unmount(mount.path.as_str(), UnmountFlags::DETACH).context(format!("cannot unmount {}", mount.path))?;
             return Err(error);
@@ -110,12 +110,12 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
         // Not before it is known whose it is.
         if device.has_grown()? {
             tell(if grow(&device, mount)? {
-                Report::Changed(fills(mount))
+                NodeEvent::Changed(fills(mount))
             } else {
-                Report::Waiting(format!("{} has grown, and its file system cannot: resize2fs says why", mount.disk))
+                NodeEvent::Waiting(format!("{} has grown, and its file system cannot: resize2fs says why", mount.disk))
             })?;
         }
-        tell(Report::Changed(format!("mount {} of {}", mount.path, mount.disk)))?;
+        tell(NodeEvent::Changed(format!("mount {} of {}", mount.path, mount.disk)))?;
     }
     task::ensure_directory(&Directory { path: mount.path.clone(), mode: mount.mode, owner: mount.owner }).map(drop)
 }
@@ -152,12 +152,12 @@ fn claim(mount: &Mount) -> Result<()> {
 fn find_device(disk: &Disk, tell: Tell<'_>) -> Result<Device> {
     let paths = match disk {
         Disk::Device(path) => vec![PathBuf::from(path)],
-        Disk::Volume(volume) => attach::attach(volume, tell)?,
+        Disk::Volume(volume) => volume_attach::attach(volume, tell)?,
     };
     if let Some(device) = Device::find(&paths)? {
         return Ok(device);
     }
-    tell(Report::Waiting(format!("waiting up to {} s for {disk}", APPEARS.as_secs())))?;
+    tell(NodeEvent::Waiting(format!("waiting up to {} s for {disk}", APPEARS.as_secs())))?;
     Device::wait_for(&paths, APPEARS)
 }
 
@@ -171,9 +171,9 @@ fn prepare(device: &Device, mount: &Mount, blank: Blank, tell: Tell<'_>) -> Resu
         // A run that was killed right after it had formatted it.
         Judged::Ours(_) => forget_begun(),
         Judged::Blank if blank == Blank::Format => {
-            tell(Report::Waiting(format!("{} is blank: making an ext4 on it", mount.disk)))?;
+            tell(NodeEvent::Waiting(format!("{} is blank: making an ext4 on it", mount.disk)))?;
             device.format(&mount.label)?;
-            tell(Report::Changed(format!("ext4 with the label {} on {}", mount.label, mount.disk)))
+            tell(NodeEvent::Changed(format!("ext4 with the label {} on {}", mount.label, mount.disk)))
         }
         Judged::Blank => Err(lost(mount)),
         other => Err(refuse(&device.path, &mount.label, &other.describe())),
@@ -184,7 +184,7 @@ fn prepare(device: &Device, mount: &Mount, blank: Blank, tell: Tell<'_>) -> Resu
 fn attach_tree(device: &Path, path: &str) -> Result<()> {
     let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
     mount(device, path, "ext4", flags, Some(c"errors=remount-ro")).map_err(|error| {
-        Error::person(format!("cannot mount {} at {path}", device.display()))
+        Error::precondition(format!("cannot mount {} at {path}", device.display()))
             .source(std::io::Error::from(error))
             .hint("dmesg | tail (on the host)")
     })
@@ -194,7 +194,7 @@ fn attach_tree(device: &Path, path: &str) -> Result<()> {
 fn require_bare(mount: &Mount) -> Result<()> {
     let Some(name) = find_entry(Path::new(&mount.path)) else { return Ok(()) };
     let path = &mount.path;
-    Err(Error::person(format!("{} is to be mounted at {path}, and files lie there", mount.disk))
+    Err(Error::precondition(format!("{} is to be mounted at {path}, and files lie there", mount.disk))
         .evidence(format!("{path}/{name}"))
         .hint(format!("on the host: mv {path} {path}.old")))
 }
@@ -205,7 +205,7 @@ fn require_moved(mount: &Mount) -> Result<()> {
     let Some(name) = find_entry(Path::new(old)).filter(|_| find_entry(Path::new(path)).is_none()) else {
         return Ok(());
     };
-    Err(Error::person(format!("data lies in {old} already, and {}, mounted at {path}, is empty", mount.disk))
+    Err(Error::precondition(format!("data lies in {old} already, and {}, mounted at {path}, is empty", mount.disk))
         .evidence(format!("{old}/{name}"))
         .hint(format!(
             "on the host: mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/, wait until `pgrep -x etcd` finds nothing, cp -a {old}/. {path}/; \
@@ -219,7 +219,7 @@ fn find_entry(dir: &Path) -> Option<String> {
 
 fn abandoned(gone: &Mount) -> Error {
     let Mount { disk, path, .. } = gone;
-    Error::person(format!(
+    Error::precondition(format!(
         "the data of this node is on {disk}, mounted at {path}, and its configuration has no such disk any more"
     ))
     .hint("give the host its etcd_device back; or make it anew, with an empty etcd: turnup reset HOST && turnup up")
@@ -227,7 +227,7 @@ fn abandoned(gone: &Mount) -> Error {
 
 fn inherited(mount: &Mount, found: &str) -> Error {
     let disk = &mount.disk;
-    Error::person(format!("the data on {disk} is that of another cluster, or of one of this name whose keys are gone"))
+    Error::precondition(format!("the data on {disk} is that of another cluster, or of one of this name whose keys are gone"))
         .evidence(format!("on the disk: {found}"))
         .evidence(format!("this cluster: {}", mount.belongs_to))
         .hint(format!(
@@ -238,13 +238,16 @@ fn inherited(mount: &Mount, found: &str) -> Error {
 
 fn occupied(mount: &Mount, number: &str) -> Error {
     let Mount { disk, path, .. } = mount;
-    Error::person(format!("{disk} is to be mounted at {path}, and another one is mounted there: {}", name_of(number)))
-        .hint(format!("the disk with the data is the right one; see on the host: findmnt {path}"))
+    Error::precondition(format!(
+        "{disk} is to be mounted at {path}, and another one is mounted there: {}",
+        name_of(number)
+    ))
+    .hint(format!("the disk with the data is the right one; see on the host: findmnt {path}"))
 }
 
 fn lost(mount: &Mount) -> Error {
     let Mount { disk, path, label, .. } = mount;
-    Error::person(format!("{disk} is blank, and the disk that was mounted at {path} before was not")).hint(format!(
+    Error::precondition(format!("{disk} is blank, and the disk that was mounted at {path} before was not")).hint(format!(
         "find the one with the data on the host: lsblk --paths --output NAME,SIZE,FSTYPE,LABEL,SERIAL | grep {label}; \
              if it is lost: turnup reset HOST && turnup up"
     ))
@@ -275,7 +278,7 @@ pub(super) fn find_differences(mounts: &[Mount]) -> Result<Vec<Change>> {
     for mount in mounts {
         let device = match &mount.disk {
             Disk::Device(path) => Device::find(&[PathBuf::from(path)])?,
-            Disk::Volume(volume) => Device::find(&attach::find_local(volume))?,
+            Disk::Volume(volume) => Device::find(&volume_attach::find_local(volume))?,
         };
         let now = mounted_at(&mount.path)?;
         let is_right = |number: &String| device.as_ref().is_none_or(|device| device.number == *number);
@@ -285,14 +288,14 @@ pub(super) fn find_differences(mounts: &[Mount]) -> Result<Vec<Change>> {
         let verb = if now.is_some() { Verb::Update } else { Verb::Create };
         let mut lines: Vec<String> = now.iter().map(|number| format!("- {}", name_of(number))).collect();
         lines.push(format!("+ {} (ext4, label {})", mount.disk, mount.label));
-        lines.extend(foresee(device.as_ref(), mount)?);
+        lines.extend(simulate(device.as_ref(), mount)?);
         changes.push(Change::new(verb, "mount", &mount.path).with_lines(lines));
     }
     Ok(changes)
 }
 
 /// What would become of the disk.
-fn foresee(device: Option<&Device>, mount: &Mount) -> Result<Option<String>> {
+fn simulate(device: Option<&Device>, mount: &Mount) -> Result<Option<String>> {
     let Some(device) = device else { return Ok(Some("  the host has no such disk now".to_owned())) };
     Ok(match device.judge(&mount.label)? {
         Judged::Ours(_) => None,

@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::complete::{Complete, Content};
 use super::layout;
+use super::node_config::{Content, NodeConfig};
 use super::up::pod_log;
 use crate::error::{Error, Result};
 use crate::exec::signals;
 
 /// How long kubelet may take: it gives the old pod half a minute to end.
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// Waits until every static pod whose manifest is among these paths runs with the command that its manifest says.
-pub(super) fn wait_for_changed(complete: &Complete, paths: &BTreeSet<String>) -> Result<()> {
+pub(super) fn wait_for_changed(node_config: &NodeConfig, paths: &BTreeSet<String>) -> Result<()> {
     let since = Instant::now();
-    for file in complete.files.iter().filter(|file| paths.contains(&file.path)) {
+    for file in node_config.files.iter().filter(|file| paths.contains(&file.path)) {
         let Some(pod) = layout::static_pod(&file.path) else { continue };
         let Content::Yaml(manifest) = &file.content else { continue };
         let Some(command) = command_of(manifest) else { continue };
         while !is_running(&command) {
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > TIMEOUT {
                 let message = format!("the static pod of {} does not run as it says", file.path);
                 let error = Error::transient(message).hint("journalctl --unit kubelet (on the host)");
                 return Err(pod_log(&format!("kube-system_{pod}-")).into_iter().fold(error, Error::evidence));

@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 use crate::exec::Run;
-use crate::kill_point;
+use crate::failpoint;
 
-use super::complete::{Binary, Complete, Content, Directory, File, User};
+use super::node_config::{Binary, Content, Directory, File, NodeConfig, User};
 use super::yaml;
 
 /// Where systemd-sysusers looks for the users that we ask for.
@@ -26,8 +26,8 @@ const TEMPORARY: &str = ".turnup-";
 pub(super) type Secrets = BTreeMap<String, Zeroizing<Vec<u8>>>;
 
 /// The file of an artifact on this host.
-pub(super) fn find_blob(complete: &Complete, sha256: &str) -> Option<PathBuf> {
-    complete.blobs.iter().map(|dir| Path::new(dir).join(sha256)).find(|path| path.is_file())
+pub(super) fn find_blob(node_config: &NodeConfig, sha256: &str) -> Option<PathBuf> {
+    node_config.blobs.iter().map(|dir| Path::new(dir).join(sha256)).find(|path| path.is_file())
 }
 
 /// An error when the host has a user or group with the same name and another number, or the same
@@ -36,7 +36,7 @@ pub(super) fn require_user(user: &User) -> Result<()> {
     for (kind, file) in [("user", "/etc/passwd"), ("group", "/etc/group")] {
         if let Some((name, id)) = find_other(&fs_err::read_to_string(file)?, user) {
             let message = format!("the {kind} {name} of this host has the number {id}");
-            return Err(Error::person(message)
+            return Err(Error::precondition(message)
                 .evidence(format!("the node needs the {kind} {} with the number {}", user.name, user.id))
                 .hint(format!("remove it or give it another name and number on the host: {kind}mod --help")));
         }
@@ -89,7 +89,7 @@ pub(super) fn require_port(port: u16) -> Result<()> {
         .dir("/")
         .output();
     let listing = listing.map(|output| output.stdout).unwrap_or_default();
-    let error = Error::person(format!("port {port} of this host is in use, and the node needs it"));
+    let error = Error::precondition(format!("port {port} of this host is in use, and the node needs it"));
     let hint = "stop that process on the host";
     Err(listing.lines().fold(error, |error, line| error.evidence(line.trim())).hint(hint))
 }
@@ -98,18 +98,19 @@ pub(super) fn require_port(port: u16) -> Result<()> {
 pub(super) fn ensure_directory(directory: &Directory) -> Result<bool> {
     let path = Path::new(&directory.path);
     if !path.exists() {
-        kill_point::around(format_args!("directory {}", directory.path), || fs_err::create_dir_all(path))?;
+        failpoint::around(format_args!("directory {}", directory.path), || fs_err::create_dir_all(path))?;
     }
     ensure_attributes(path, directory.mode, (directory.owner, directory.owner))
 }
 
 /// Puts a binary in place, its bytes verified on the way.
-pub(super) fn ensure_binary(complete: &Complete, binary: &Binary) -> Result<bool> {
+pub(super) fn ensure_binary(node_config: &NodeConfig, binary: &Binary) -> Result<bool> {
     let path = Path::new(&binary.path);
     if path.exists() && digest_of(path)? == binary.sha256 {
         return ensure_attributes(path, 0o755, (0, 0));
     }
-    let blob = find_blob(complete, &binary.sha256).ok_or_else(|| missing(&binary.name, &binary.sha256, complete))?;
+    let blob =
+        find_blob(node_config, &binary.sha256).ok_or_else(|| missing(&binary.name, &binary.sha256, node_config))?;
     copy_verified(&blob, binary, 0o755)?;
     Ok(true)
 }
@@ -118,7 +119,7 @@ pub(super) fn ensure_binary(complete: &Complete, binary: &Binary) -> Result<bool
 fn copy_verified(blob: &Path, binary: &Binary, mode: u32) -> Result<()> {
     let path = Path::new(&binary.path);
     let dir = path.parent().unwrap_or(Path::new("/"));
-    kill_point::pass(format_args!("binary {}: before", binary.path));
+    failpoint::pass(format_args!("binary {}: before", binary.path));
     fs_err::create_dir_all(dir)?;
     let mut temporary = temporary_in(dir)?;
     let digest = copy_hashed(blob, temporary.as_file_mut())?;
@@ -128,14 +129,14 @@ fn copy_verified(blob: &Path, binary: &Binary, mode: u32) -> Result<()> {
             .hint("turnup artifacts verify"));
     }
     fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(mode))?;
-    kill_point::pass(format_args!("binary {}: half", binary.path));
+    failpoint::pass(format_args!("binary {}: half", binary.path));
     temporary.persist(path).map_err(|error| Error::from(error.error))?;
-    kill_point::pass(format_args!("binary {}: after", binary.path));
+    failpoint::pass(format_args!("binary {}: after", binary.path));
     Ok(())
 }
 
 /// Writes a file when its content differs, and sets its mode and owner.
-pub(super) fn ensure_file(complete: &Complete, file: &File, secrets: &Secrets) -> Result<bool> {
+pub(super) fn ensure_file(node_config: &NodeConfig, file: &File, secrets: &Secrets) -> Result<bool> {
     let path = Path::new(&file.path);
     if file.initial && path.exists() {
         return Ok(false);
@@ -153,7 +154,7 @@ pub(super) fn ensure_file(complete: &Complete, file: &File, secrets: &Secrets) -
             write_atomic(path, bytes, file.mode, owner.0)?;
         }
         Content::Url { url, sha256 } => {
-            let blob = find_blob(complete, sha256).ok_or_else(|| missing(url, sha256, complete))?;
+            let blob = find_blob(node_config, sha256).ok_or_else(|| missing(url, sha256, node_config))?;
             let fetched = Binary { name: url.clone(), sha256: sha256.clone(), size: None, path: file.path.clone() };
             copy_verified(&blob, &fetched, file.mode)?;
         }
@@ -171,7 +172,7 @@ pub(super) fn owner_of(file: &File) -> Result<(u32, u32)> {
     let number = |at: usize| fields.as_ref().and_then(|fields| fields.get(at)?.parse().ok());
     number(2).zip(number(3)).ok_or_else(|| {
         let message = format!("{} is to belong to {user}, and this host has no user of this name", file.path);
-        Error::person(message).hint("make the user on the host, or name another owner in phase2.host.file_assets")
+        Error::precondition(message).hint("make the user on the host, or name another owner in phase2.host.file_assets")
     })
 }
 
@@ -218,7 +219,7 @@ pub(super) fn ensure_sysctl(name: &str, value: &str) -> Result<bool> {
     if read_sysctl(name)? == value {
         return Ok(false);
     }
-    kill_point::around(format_args!("sysctl {name}"), || fs_err::write(sysctl_path(name), value))?;
+    failpoint::around(format_args!("sysctl {name}"), || fs_err::write(sysctl_path(name), value))?;
     Ok(true)
 }
 
@@ -239,16 +240,16 @@ pub(super) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> R
 /// Writes a whole file or leaves the old one: a temporary file beside it, synced, then a rename.
 pub(super) fn write_atomic(path: &Path, bytes: &[u8], mode: u32, owner: u32) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
-    kill_point::pass(format_args!("file {}: before", path.display()));
+    failpoint::pass(format_args!("file {}: before", path.display()));
     fs_err::create_dir_all(dir)?;
     let mut temporary = temporary_in(dir)?;
     fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(mode))?;
     std::os::unix::fs::chown(temporary.path(), Some(owner), Some(owner))?;
     temporary.write_all(bytes)?;
     temporary.as_file().sync_all()?;
-    kill_point::pass(format_args!("file {}: half", path.display()));
+    failpoint::pass(format_args!("file {}: half", path.display()));
     temporary.persist(path).map_err(|error| Error::from(error.error))?;
-    kill_point::pass(format_args!("file {}: after", path.display()));
+    failpoint::pass(format_args!("file {}: after", path.display()));
     Ok(())
 }
 
@@ -275,12 +276,12 @@ fn ensure_attributes(path: &Path, mode: u32, (user, group): (u32, u32)) -> Resul
     let mut changed = false;
     if found.mode() & 0o7777 != mode {
         let point = format_args!("mode of {}", path.display());
-        kill_point::around(point, || fs_err::set_permissions(path, PermissionsExt::from_mode(mode)))?;
+        failpoint::around(point, || fs_err::set_permissions(path, PermissionsExt::from_mode(mode)))?;
         changed = true;
     }
     if (found.uid(), found.gid()) != (user, group) {
         let point = format_args!("owner of {}", path.display());
-        kill_point::around(point, || std::os::unix::fs::chown(path, Some(user), Some(group)))?;
+        failpoint::around(point, || std::os::unix::fs::chown(path, Some(user), Some(group)))?;
         changed = true;
     }
     Ok(changed)
@@ -308,8 +309,9 @@ fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-pub(super) fn missing(name: &str, sha256: &str, complete: &Complete) -> Error {
-    Error::permanent(format!("{name} ({sha256}) is in none of {}", complete.blobs.join(", "))).hint("turnup bootstrap")
+pub(super) fn missing(name: &str, sha256: &str, node_config: &NodeConfig) -> Error {
+    Error::permanent(format!("{name} ({sha256}) is in none of {}", node_config.blobs.join(", ")))
+        .hint("turnup bootstrap")
 }
 
 fn unsent(path: &str, name: &str) -> Error {
@@ -328,17 +330,17 @@ mod tests {
     }
 
     fn ensure(file: &File, secrets: &Secrets) -> Result<bool> {
-        ensure_file(&complete(Path::new("/nowhere")), file, secrets)
+        ensure_file(&node_config(Path::new("/nowhere")), file, secrets)
     }
 
     /// A node with nothing; its artifacts would lie there.
-    fn complete(blobs: &Path) -> Complete {
-        let complete = serde_json::json!({
-            "schema": crate::node::complete::SCHEMA, "node": "a", "role": "worker", "kubernetes_version": "1.36.3",
+    fn node_config(blobs: &Path) -> NodeConfig {
+        let node_config = serde_json::json!({
+            "schema": crate::node::node_config::SCHEMA, "node": "a", "role": "worker", "kubernetes_version": "1.36.3",
             "blobs": [blobs], "users": [], "ports": [], "modules": [], "sysctls": {}, "directories": [], "binaries": [],
             "files": [], "images": [], "units": [], "health": [],
         });
-        serde_json::from_value(complete).unwrap()
+        serde_json::from_value(node_config).unwrap()
     }
 
     fn file(path: &Path, content: Content) -> File {
@@ -396,12 +398,12 @@ mod tests {
         let sha256 = hex::encode(Sha256::digest("fetched"));
         let fetched = Content::Url { url: "https://example.com/tool".into(), sha256: sha256.clone() };
         let wanted = File { mode: 0o755, ..file(&path, fetched) };
-        let complete = complete(dir.path());
-        let error = ensure_file(&complete, &wanted, &Secrets::new()).unwrap_err();
+        let node_config = node_config(dir.path());
+        let error = ensure_file(&node_config, &wanted, &Secrets::new()).unwrap_err();
         assert!(error.message().starts_with("https://example.com/tool ("), "{}", error.message());
         fs_err::write(dir.path().join(&sha256), "fetched").unwrap();
-        assert!(ensure_file(&complete, &wanted, &Secrets::new()).unwrap());
-        assert!(!ensure_file(&complete, &wanted, &Secrets::new()).unwrap());
+        assert!(ensure_file(&node_config, &wanted, &Secrets::new()).unwrap());
+        assert!(!ensure_file(&node_config, &wanted, &Secrets::new()).unwrap());
         assert_eq!(fs_err::read(&path).unwrap(), b"fetched");
         assert_eq!(fs_err::metadata(&path).unwrap().mode() & 0o7777, 0o755);
     }

@@ -1,4 +1,4 @@
-//! `turnup node up`: brings this host to its complete configuration, in an order in which nothing starts before what it needs.
+//! `turnup node up`: brings this host to its node config, in an order in which nothing starts before what it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write};
@@ -12,14 +12,14 @@ use zeroize::Zeroizing;
 
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Run, signals};
+use crate::failpoint;
 use crate::input;
-use crate::kill_point;
 
-use super::complete::{Complete, Content, File, HOST_FILE, Health, Image, Unit, count_early};
-use super::inventory::{self, Entry, Inventory, unit_file};
 use super::layout::BOOTSTRAP_KUBECONFIG;
+use super::node_config::{Content, File, HOST_FILE, Health, Image, NodeConfig, Unit, count_early};
+use super::restore_log::{self, Entry, RestoreLog, unit_file};
 use super::task::{self, Secrets};
-use super::{fetch, firewall, join, mounts, static_pod, undo};
+use super::{fetch, firewall, join, mounts, restore, static_pod};
 
 /// How long a health check of the host may take: etcd on a slow disk.
 const HEALTH: Duration = Duration::from_mins(3);
@@ -34,11 +34,11 @@ const CTR: &str = "/opt/turnup/bin/ctr";
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delivery {
-    /// The complete configuration.
-    pub complete: Complete,
+    /// The node config.
+    pub node_config: NodeConfig,
     /// Secrets by name, base64.
     pub secrets: BTreeMap<String, Zeroizing<String>>,
-    /// The kubeconfig with a join token, for a worker that has no certificate yet. It is no part of the complete configuration: it
+    /// The kubeconfig with a join token, for a worker that has no certificate yet. It is no part of the node config: it
     /// is another one at every try, and worth nothing once the worker has joined.
     pub bootstrap_kubeconfig: Option<Zeroizing<String>>,
 }
@@ -46,7 +46,7 @@ pub struct Delivery {
 /// One line of progress, as JSON on standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub enum NodeEvent {
     /// This was changed.
     Changed(String),
     /// This is waited for.
@@ -81,15 +81,15 @@ pub(super) fn run_alone(delivery: Delivery, past: Past, out: &mut dyn Write) -> 
         secrets.insert(name, Zeroizing::new(bytes));
     }
     let token = delivery.bootstrap_kubeconfig;
-    let complete = &delivery.complete;
+    let node_config = &delivery.node_config;
     // One of another turnup tells nothing.
     let before = input::read_text(Path::new(HOST_FILE), input::DOCUMENT)
         .ok()
-        .and_then(|text| Complete::parse(HOST_FILE, &text).ok());
+        .and_then(|text| NodeConfig::parse(HOST_FILE, &text).ok());
     // A run that was killed between a change and the restart that it needs has not said so in that file.
-    let stale = before.as_ref().map(|before| before.find_changed(complete).into_iter().map(str::to_owned).collect());
+    let stale = before.as_ref().map(|before| before.find_changed(node_config).into_iter().map(str::to_owned).collect());
     let stale = stale.unwrap_or_default();
-    Node { complete, before: before.as_ref(), secrets, token, changed: BTreeSet::new(), stale, out }.apply(past)
+    NodeSetup { node_config, before: before.as_ref(), secrets, token, changed: BTreeSet::new(), stale, out }.apply(past)
 }
 
 /// The lock of this host: a run whose operator was killed goes on until it next reports, and two at once would undo each other's work.
@@ -101,10 +101,10 @@ pub(super) fn take_turn() -> Result<fs_err::File> {
     Err(Error::transient("another `turnup node up` or `down` works on this host and does not end"))
 }
 
-struct Node<'a> {
-    complete: &'a Complete,
+struct NodeSetup<'a> {
+    node_config: &'a NodeConfig,
     /// What was applied to the end last.
-    before: Option<&'a Complete>,
+    before: Option<&'a NodeConfig>,
     secrets: Secrets,
     token: Option<Zeroizing<String>>,
     /// What this run has changed.
@@ -114,11 +114,11 @@ struct Node<'a> {
     out: &'a mut dyn Write,
 }
 
-impl Node<'_> {
+impl NodeSetup<'_> {
     fn apply(mut self, past: Past) -> Result<()> {
-        self.complete.users.iter().try_for_each(task::require_user)?;
+        self.node_config.users.iter().try_for_each(task::require_user)?;
         // Before the first effect: what there is to be put back.
-        Inventory::record(self.complete)?;
+        RestoreLog::record(self.node_config)?;
         self.remove_halves()?;
         self.mount_disks()?;
         self.prepare_host()?;
@@ -127,36 +127,36 @@ impl Node<'_> {
             self.remove_superseded()?;
         }
         self.restart_others()?;
-        let (early, others) = self.complete.units.split_at(count_early(&self.complete.units));
+        let (early, others) = self.node_config.units.split_at(count_early(&self.node_config.units));
         for unit in early {
             self.start_unit(unit)?;
         }
-        let (first, later): (Vec<_>, Vec<_>) = self.complete.images.iter().partition(|image| image.first);
+        let (first, later): (Vec<_>, Vec<_>) = self.node_config.images.iter().partition(|image| image.first);
         self.import_images(&first)?;
         for unit in others {
             self.start_unit(unit)?;
         }
         self.import_beside(&later)?;
         self.remember()?;
-        self.report(&Report::Done(self.changed.len()))
+        self.report(&NodeEvent::Done(self.changed.len()))
     }
 
     /// What a run that was killed left beside the files that it wrote.
     fn remove_halves(&self) -> Result<()> {
-        let complete = self.complete;
-        let files = complete.files.iter().map(|file| file.path.as_str());
-        let files = files.chain(complete.binaries.iter().map(|binary| binary.path.as_str()));
-        let stamps: Vec<PathBuf> = complete.images.iter().map(stamp).collect();
+        let node_config = self.node_config;
+        let files = node_config.files.iter().map(|file| file.path.as_str());
+        let files = files.chain(node_config.binaries.iter().map(|binary| binary.path.as_str()));
+        let stamps: Vec<PathBuf> = node_config.images.iter().map(stamp).collect();
         let others = [HOST_FILE, BOOTSTRAP_KUBECONFIG].map(Path::new);
-        let dirs = [task::USERS, UNITS, inventory::KEPT].map(|dir| Path::new(dir).join("any"));
+        let dirs = [task::USERS, UNITS, restore_log::SAVED].map(|dir| Path::new(dir).join("any"));
         let paths = files.map(Path::new).chain(others).chain(dirs.iter().chain(&stamps).map(PathBuf::as_path));
         task::remove_temporary(paths)
     }
 
     /// First of all: a disk that is refused leaves the host as it is.
     fn mount_disks(&mut self) -> Result<()> {
-        mounts::ensure(&self.complete.mounts, &mut |report| match report {
-            Report::Changed(what) => self.note(true, &what),
+        mounts::ensure(&self.node_config.mounts, &mut |report| match report {
+            NodeEvent::Changed(what) => self.note(true, &what),
             other => self.report(&other),
         })
     }
@@ -164,21 +164,21 @@ impl Node<'_> {
     fn prepare_host(&mut self) -> Result<()> {
         // Once kubelet is here, the ports are its own.
         if !Path::new(&unit_file("kubelet.service")).exists() {
-            self.complete.ports.iter().try_for_each(|port| task::require_port(*port))?;
+            self.node_config.ports.iter().try_for_each(|port| task::require_port(*port))?;
         }
-        for user in &self.complete.users {
+        for user in &self.node_config.users {
             let changed = task::ensure_user(user)?;
             self.note(changed, &format!("user {}", user.name))?;
         }
-        for module in &self.complete.modules {
+        for module in &self.node_config.modules {
             let changed = task::ensure_module(module)?;
             self.note(changed, &format!("module {module}"))?;
         }
-        for (name, value) in &self.complete.sysctls {
+        for (name, value) in &self.node_config.sysctls {
             let changed = task::ensure_sysctl(name, value)?;
             self.note(changed, &format!("sysctl {name}"))?;
         }
-        for directory in &self.complete.directories {
+        for directory in &self.node_config.directories {
             let changed = task::ensure_directory(directory)?;
             self.note(changed, &directory.path)?;
         }
@@ -186,12 +186,12 @@ impl Node<'_> {
     }
 
     fn place_files(&mut self) -> Result<()> {
-        fetch::fetch_files(self.complete, self.out)?;
+        fetch::fetch_files(self.node_config, self.out)?;
         for (binary, changed) in self.place_binaries()? {
             self.note(changed, &binary)?;
         }
-        for file in &self.complete.files {
-            let changed = task::ensure_file(self.complete, file, &self.secrets)?;
+        for file in &self.node_config.files {
+            let changed = task::ensure_file(self.node_config, file, &self.secrets)?;
             self.note(changed, &file.path)?;
         }
         if let Some(token) = &self.token {
@@ -200,19 +200,19 @@ impl Node<'_> {
         } else if join::is_token_left() {
             // No change for kubelet, which has its certificate.
             fs_err::remove_file(BOOTSTRAP_KUBECONFIG)?;
-            self.report(&Report::Changed(format!("removed {BOOTSTRAP_KUBECONFIG}")))?;
+            self.report(&NodeEvent::Changed(format!("removed {BOOTSTRAP_KUBECONFIG}")))?;
         }
         Ok(())
     }
 
     /// Hashing and copying some hundred megabytes is the longest part, so every binary gets a thread.
     fn place_binaries(&self) -> Result<Vec<(String, bool)>> {
-        let complete = self.complete;
+        let node_config = self.node_config;
         std::thread::scope(|scope| {
-            let threads: Vec<_> = complete
+            let threads: Vec<_> = node_config
                 .binaries
                 .iter()
-                .map(|binary| (binary, scope.spawn(move || task::ensure_binary(complete, binary))))
+                .map(|binary| (binary, scope.spawn(move || task::ensure_binary(node_config, binary))))
                 .collect();
             threads.into_iter().map(|(binary, thread)| Ok((binary.path.clone(), task::join(thread)?))).collect()
         })
@@ -220,39 +220,39 @@ impl Node<'_> {
 
     /// What an earlier configuration had and this one has not is put back as it was.
     fn remove_superseded(&mut self) -> Result<()> {
-        let Some(mut inventory) = Inventory::read()? else { return Ok(()) };
-        let old: Vec<Entry> = inventory.find_superseded(self.complete).into_iter().cloned().collect();
+        let Some(mut restore_log) = RestoreLog::read()? else { return Ok(()) };
+        let old: Vec<Entry> = restore_log.find_superseded(self.node_config).into_iter().cloned().collect();
         if old.is_empty() {
             return Ok(());
         }
-        let mut tell = |what: String| self.report(&Report::Changed(what));
+        let mut tell = |what: String| self.report(&NodeEvent::Changed(what));
         for (name, ..) in old.iter().filter_map(Entry::as_unit) {
-            undo::stop_unit(name, &inventory, &mut tell)?;
+            restore::stop_unit(name, &restore_log, &mut tell)?;
         }
         let mut gone = Vec::new();
         for entry in &old {
             if let Entry::File { path, before } = entry {
-                undo::put_file_back(path, before.as_ref(), &mut tell)?;
+                restore::put_file_back(path, before.as_ref(), &mut tell)?;
                 gone.push(path.clone());
             }
         }
         self.changed.extend(gone);
-        undo::revive_units(old.iter().filter_map(Entry::as_unit))?;
-        inventory.forget_superseded(self.complete)
+        restore::revive_units(old.iter().filter_map(Entry::as_unit))?;
+        restore_log.forget_superseded(self.node_config)
     }
 
     /// Units of somebody else that read files of ours; one that does not run reads them when it starts.
     fn restart_others(&mut self) -> Result<()> {
-        let both = self.before.into_iter().chain([self.complete]);
+        let both = self.before.into_iter().chain([self.node_config]);
         let units: BTreeSet<&str> =
-            both.flat_map(|complete| complete.find_restarts(|path| self.is_changed(path))).collect();
+            both.flat_map(|node_config| node_config.find_restarts(|path| self.is_changed(path))).collect();
         if units.is_empty() {
             return Ok(());
         }
         systemctl(&["daemon-reload"])?;
         for unit in units {
             systemctl(&["try-restart", unit])?;
-            self.report(&Report::Changed(format!("restarted {unit}")))?;
+            self.report(&NodeEvent::Changed(format!("restarted {unit}")))?;
         }
         Ok(())
     }
@@ -264,7 +264,7 @@ impl Node<'_> {
     fn start_unit(&mut self, unit: &Unit) -> Result<()> {
         let path = unit_file(&unit.name);
         let file = File::new(&path, unit.mode, 0, Content::Text(unit.text.clone()));
-        let changed = task::ensure_file(self.complete, &file, &self.secrets)?;
+        let changed = task::ensure_file(self.node_config, &file, &self.secrets)?;
         self.note(changed, &path)?;
         systemctl(&["daemon-reload"])?;
         systemctl(&["enable", "--quiet", &unit.name])?;
@@ -285,9 +285,9 @@ impl Node<'_> {
     /// All at once: kubelet waits for them.
     fn import_images(&mut self, images: &[&Image]) -> Result<()> {
         let wanted = find_unimported(images)?;
-        let complete = self.complete;
+        let node_config = self.node_config;
         std::thread::scope(|scope| {
-            let threads: Vec<_> = wanted.iter().map(|image| scope.spawn(move || import(complete, image))).collect();
+            let threads: Vec<_> = wanted.iter().map(|image| scope.spawn(move || import(node_config, image))).collect();
             threads.into_iter().try_for_each(task::join)
         })?;
         wanted.iter().try_for_each(|image| self.note(true, &format!("image {}", image.reference)))
@@ -296,13 +296,13 @@ impl Node<'_> {
     /// One after another, in the order in which pods will ask for them, while the control plane starts: that needs the processors more.
     fn import_beside(&mut self, images: &[&Image]) -> Result<()> {
         let wanted = find_unimported(images)?;
-        let complete = self.complete;
+        let node_config = self.node_config;
         std::thread::scope(|scope| {
-            let importing = scope.spawn(|| wanted.iter().try_for_each(|image| import(complete, image)));
-            let healthy = static_pod::wait_for_changed(complete, &self.changed).and_then(|()| {
-                complete.health.iter().try_for_each(|health| {
+            let importing = scope.spawn(|| wanted.iter().try_for_each(|image| import(node_config, image)));
+            let healthy = static_pod::wait_for_changed(node_config, &self.changed).and_then(|()| {
+                node_config.health.iter().try_for_each(|health| {
                     wait_for_health(health)?;
-                    self.report(&Report::Milestone(health.name.clone()))
+                    self.report(&NodeEvent::Milestone(health.name.clone()))
                 })
             });
             task::join(importing).and(healthy)
@@ -310,21 +310,21 @@ impl Node<'_> {
         wanted.iter().try_for_each(|image| self.note(true, &format!("image {}", image.reference)))
     }
 
-    /// Kept for a person who looks at the host, and as the proof that this configuration was applied to the end.
+    /// SavedFile for a person who looks at the host, and as the proof that this configuration was applied to the end.
     fn remember(&self) -> Result<()> {
-        let text = serde_json::to_string_pretty(self.complete).context("cannot write the complete configuration")?;
+        let text = serde_json::to_string_pretty(self.node_config).context("cannot write the node config")?;
         task::write_atomic(Path::new(HOST_FILE), text.as_bytes(), 0o600, 0)
     }
 
     fn note(&mut self, changed: bool, what: &str) -> Result<()> {
         if changed {
             self.changed.insert(what.to_owned());
-            self.report(&Report::Changed(what.to_owned()))?;
+            self.report(&NodeEvent::Changed(what.to_owned()))?;
         }
         Ok(())
     }
 
-    fn report(&mut self, report: &Report) -> Result<()> {
+    fn report(&mut self, report: &NodeEvent) -> Result<()> {
         let line = serde_json::to_string(report).context("cannot write a report")?;
         writeln!(self.out, "{line}")?;
         self.out.flush()?;
@@ -368,10 +368,10 @@ pub(super) fn stamp(image: &Image) -> PathBuf {
     Path::new("/var/lib/containerd/turnup").join(&image.sha256)
 }
 
-fn import(complete: &Complete, image: &Image) -> Result<()> {
-    let _inside = kill_point::within(format_args!("image {}", image.reference));
-    let blob = task::find_blob(complete, &image.sha256)
-        .ok_or_else(|| task::missing(&image.reference, &image.sha256, complete))?;
+fn import(node_config: &NodeConfig, image: &Image) -> Result<()> {
+    let _inside = failpoint::within(format_args!("image {}", image.reference));
+    let blob = task::find_blob(node_config, &image.sha256)
+        .ok_or_else(|| task::missing(&image.reference, &image.sha256, node_config))?;
     if task::digest_of(&blob)? != image.sha256 {
         return Err(Error::permanent(format!("{} is not the archive of {}", blob.display(), image.reference))
             .hint("turnup artifacts verify"));

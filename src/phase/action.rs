@@ -11,11 +11,11 @@ use crate::{Error, Result};
 
 /// Whether what a step made is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum Check {
     /// It is.
-    Holds,
+    Ok,
     /// It is not, and this is why.
-    Gone(String),
+    Drifted(String),
 }
 
 /// What a step does. Safe to run again after a crash at any instant.
@@ -23,15 +23,15 @@ pub trait Action: Send + Sync {
     /// Everything that the outcome depends on.
     fn inputs(&self, host: Option<&str>) -> Result<Inputs>;
     /// Looks whether what the last run made is still there. Changes nothing.
-    fn verify(&self, host: Option<&str>) -> Result<Proof>;
+    fn verify(&self, host: Option<&str>) -> Result<Check>;
     /// What running it would change, for `turnup plan`. Changes nothing. What depends on a step that has not run yet is said to.
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
         Ok(Preview::default())
     }
     /// In a plan, in place of running it: writes to the imagined directory what a run would write to the real one, so that later steps
-    /// can be judged; what only a run makes is a [mark](crate::change::known_after). False when nothing of that can be told, so that no
+    /// can be judged; what only a run makes is a [placeholder](crate::change::known_after). False when nothing of that can be told, so that no
     /// step that comes after it can be judged either.
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         Ok(true)
     }
     /// Does it.
@@ -51,8 +51,8 @@ pub struct Cx {
 impl Cx {
     /// A context outside of any engine: for tests, and for commands that do a step's work by hand.
     #[must_use]
-    pub fn detached(id: impl Into<String>, sink: Sink, log: impl Into<PathBuf>, budget: Duration) -> Self {
-        Self { id: id.into(), sink, log: log.into(), deadline: Instant::now() + budget, announced: None }
+    pub fn detached(id: impl Into<String>, sink: Sink, log: impl Into<PathBuf>, timeout: Duration) -> Self {
+        Self { id: id.into(), sink, log: log.into(), deadline: Instant::now() + timeout, announced: None }
     }
     /// Says what is being done, in a few words.
     pub fn progress(&self, message: impl Into<String>) {
@@ -114,5 +114,5 @@ pub(super) fn require_announced(announced: &Preview, id: &str, changes: &[Change
 
 /// The world is not the one that the plan was made for.
 pub(super) fn not_in_plan(what: &str) -> Error {
-    Error::person(format!("not in the plan: {what}")).hint("turnup plan --out FILE (and look at it again)")
+    Error::precondition(format!("not in the plan: {what}")).hint("turnup plan --out FILE (and look at it again)")
 }

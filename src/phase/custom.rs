@@ -1,6 +1,6 @@
 //! A step that a user added: a command of their own in `phase.toml`, here or on hosts. `docs/steps.md` is its manual.
 //!
-//! It decides nothing about a cluster, and reaches a host only through the surroundings that the phase was given.
+//! It decides nothing about a cluster, and reaches a host only through the host access that the phase was given.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::manifest::{HOST, Place, unknown};
-use super::surroundings::{HostFacts, Surroundings};
-use super::{Action, Cx, Inputs, Phase, Proof, Step};
+use super::host_access::{HostAccess, HostFacts};
+use super::manifest::{HOST, RunsOn, unknown};
+use super::{Action, Check, Cx, Inputs, Phase, Step};
 use crate::change::{Change, Preview, Verb};
 use crate::exec::{Failure, Output};
 use crate::state::Store;
@@ -33,7 +33,7 @@ pub(super) struct CustomCommand {
     work_dir: PathBuf,
     store: Store,
     roles: BTreeMap<String, String>,
-    surroundings: Option<Arc<dyn Surroundings>>,
+    host_access: Option<Arc<dyn HostAccess>>,
 }
 
 impl CustomCommand {
@@ -63,7 +63,7 @@ impl CustomCommand {
             work_dir: phase.work_dir.clone(),
             store: store.clone(),
             roles: phase.hosts.iter().map(|host| (host.name.clone(), host.role.clone())).collect(),
-            surroundings: phase.surroundings.clone(),
+            host_access: phase.host_access.clone(),
         })
     }
 
@@ -89,16 +89,16 @@ impl CustomCommand {
         self.step.outputs.iter().map(|path| path.replace(HOST, host.unwrap_or_default())).collect()
     }
 
-    fn surroundings(&self) -> Result<&dyn Surroundings> {
+    fn host_access(&self) -> Result<&dyn HostAccess> {
         let missing = || Error::bug(format!("phase {} has no way to its hosts", self.phase));
-        self.surroundings.as_deref().ok_or_else(missing)
+        self.host_access.as_deref().ok_or_else(missing)
     }
 
     fn facts(&self, host: &str) -> Result<HostFacts> {
-        self.surroundings()?.host(host)?.ok_or_else(|| {
+        self.host_access()?.host(host)?.ok_or_else(|| {
             let id = self.id(Some(host));
             Error::permanent(format!("{id}: nobody knows yet how to reach {host}"))
-                .hint("a step with where = \"host\" comes after the hand-off: after = [\"handoff\"]")
+                .hint("a step with where = \"host\" comes after the inventory: after = [\"inventory\"]")
         })
     }
 
@@ -106,11 +106,11 @@ impl CustomCommand {
     fn variables(&self, host: Option<&str>) -> Result<Vec<(&'static str, String)>> {
         let mut told = vec![("TURNUP_PHASE", self.phase.clone()), ("TURNUP_STEP", self.step.name.clone())];
         told.push(("TURNUP_HOST", host.unwrap_or_default().to_owned()));
-        let Some(surroundings) = &self.surroundings else { return Ok(told) };
-        told.push(("TURNUP_CLUSTER", surroundings.cluster()));
+        let Some(host_access) = &self.host_access else { return Ok(told) };
+        told.push(("TURNUP_CLUSTER", host_access.cluster()));
         if let Some(host) = host {
             told.push(("TURNUP_ROLE", self.roles.get(host).cloned().unwrap_or_default()));
-            told.extend(surroundings.host(host)?.map(|facts| ("TURNUP_ADDRESS", facts.address)));
+            told.extend(host_access.host(host)?.map(|facts| ("TURNUP_ADDRESS", facts.address)));
         }
         Ok(told)
     }
@@ -124,14 +124,14 @@ impl CustomCommand {
         for (name, value) in self.variables(host)? {
             run = run.env(name, value);
         }
-        for (name, value) in self.surroundings.iter().flat_map(|surroundings| surroundings.variables()) {
+        for (name, value) in self.host_access.iter().flat_map(|host_access| host_access.variables()) {
             run = run.env(name, value);
         }
         Ok(run.output())
     }
 
     fn run_there(&self, host: &str, cx: &Cx) -> Result<Result<Output, Failure>> {
-        let (there, dir) = (self.surroundings()?, format!("{REMOTE}/{}-{}", self.phase, self.step.name));
+        let (there, dir) = (self.host_access()?, format!("{REMOTE}/{}-{}", self.phase, self.step.name));
         let scripts: Vec<&String> = self.scripts().collect();
         for script in &scripts {
             let local = self.work_dir.join(script.as_str());
@@ -158,14 +158,14 @@ impl CustomCommand {
     fn digests(&self, host: Option<&str>) -> Result<Digests> {
         let paths = self.outputs(host);
         match (self.step.place, host) {
-            (Place::Host, Some(host)) => self.digests_there(host, paths),
+            (RunsOn::Host, Some(host)) => self.digests_there(host, paths),
             _ => paths.into_iter().map(|path| Ok((path.clone(), digest_of(&self.work_dir.join(&path))?))).collect(),
         }
     }
 
     fn digests_there(&self, host: &str, paths: Vec<String>) -> Result<Digests> {
         let argv: Vec<String> = ["sha256sum".to_owned(), "--".to_owned()].into_iter().chain(paths.clone()).collect();
-        let said = match self.surroundings()?.look(host, &argv)? {
+        let said = match self.host_access()?.look(host, &argv)? {
             Ok(output) => output.stdout,
             // Some file is missing; the others are told all the same.
             Err(Failure::Exited { code: 1, ended }) => ended.stdout,
@@ -177,18 +177,18 @@ impl CustomCommand {
         Ok(paths.into_iter().map(digest).collect())
     }
 
-    fn compare(&self, recorded: &Digests, host: Option<&str>) -> Result<Proof> {
+    fn compare(&self, recorded: &Digests, host: Option<&str>) -> Result<Check> {
         for (path, now) in self.digests(host)? {
             match (now, recorded.get(&path).and_then(Option::as_ref)) {
-                (None, _) => return Ok(Proof::Gone(format!("{path} is not there"))),
-                (Some(_), None) => return Ok(Proof::Gone(format!("nobody knows yet what {path} should be"))),
+                (None, _) => return Ok(Check::Drifted(format!("{path} is not there"))),
+                (Some(_), None) => return Ok(Check::Drifted(format!("nobody knows yet what {path} should be"))),
                 (Some(now), Some(before)) if now != *before => {
-                    return Ok(Proof::Gone(format!("{path} is not what the step made")));
+                    return Ok(Check::Drifted(format!("{path} is not what the step made")));
                 }
                 _ => {}
             }
         }
-        Ok(Proof::Holds)
+        Ok(Check::Ok)
     }
 }
 
@@ -199,11 +199,11 @@ impl Action for CustomCommand {
         for word in self.scripts() {
             inputs.insert(format!("file {word}"), input::read(&self.work_dir.join(word), input::DOCUMENT)?);
         }
-        match (self.step.place, host, &self.surroundings) {
-            (Place::Host, Some(host), _) => inputs.insert("host instance", self.facts(host)?.instance),
+        match (self.step.place, host, &self.host_access) {
+            (RunsOn::Host, Some(host), _) => inputs.insert("host instance", self.facts(host)?.instance),
             // A phase that makes the hosts cannot know them before and after in the same way.
-            (Place::Here, Some(host), Some(surroundings)) if !surroundings.makes_hosts() => {
-                if let Some(facts) = surroundings.host(host)? {
+            (RunsOn::Here, Some(host), Some(host_access)) if !host_access.makes_hosts() => {
+                if let Some(facts) = host_access.host(host)? {
                     inputs.insert("host instance", facts.instance);
                     inputs.insert("host address", facts.address);
                 }
@@ -213,21 +213,21 @@ impl Action for CustomCommand {
         Ok(inputs)
     }
 
-    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, host: Option<&str>) -> Result<Check> {
         if self.step.outputs.is_empty() {
             // The engine cannot know what somebody else's command makes; its inputs are all that counts.
-            return Ok(Proof::Holds);
+            return Ok(Check::Ok);
         }
         let recorded = self.store.read_json(self.record(host))?.unwrap_or_default();
         match self.compare(&recorded, host) {
             Err(error) if error.class() == Class::Interrupted => Err(error),
-            Err(error) => Ok(Proof::Gone(format!("cannot look: {}", error.message()))),
+            Err(error) => Ok(Check::Drifted(format!("cannot look: {}", error.message()))),
             proof => proof,
         }
     }
 
     fn preview(&self, host: Option<&str>) -> Result<Preview> {
-        let there = host.filter(|_| self.step.place == Place::Host);
+        let there = host.filter(|_| self.step.place == RunsOn::Host);
         let kind = there.map_or_else(|| "command".to_owned(), |host| format!("command on {host}"));
         let lines = self.outputs(host).into_iter().map(|path| format!("+ {path}"));
         let change = Change::new(Verb::Run, kind, shell_words::join(&self.step.run));
@@ -236,7 +236,7 @@ impl Action for CustomCommand {
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
         let done = match (self.step.place, host) {
-            (Place::Host, Some(host)) => self.run_there(host, cx)?,
+            (RunsOn::Host, Some(host)) => self.run_there(host, cx)?,
             _ => self.run_here(host, cx)?,
         };
         done.map_err(|failure| {

@@ -11,15 +11,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::bound::Bound;
 use super::custom::CustomCommand;
 use super::failure::{self, Failed};
 use super::graph::{Task, dependents, expand};
 use super::manifest::unknown;
-use super::plan::{self, Foretold, judge};
-use super::{Action, Cx, Inputs, Manifest, Sink, Step, Surroundings, Tasks, What};
+use super::plan::{self, PhasePlan, judge};
+use super::plan_guard::ApprovedPlan;
+use super::{Action, Cx, HostAccess, Inputs, Manifest, Sink, Step, Tasks, What};
 use crate::exec::signals;
-use crate::kill_point;
+use crate::failpoint;
 use crate::state::{Entry, Lock, Outcome, State, Store};
 use crate::{Class, Error, Result};
 
@@ -52,7 +52,7 @@ pub struct Phase {
     /// Values of the configuration, for the custom steps that name some as inputs.
     pub settings: Inputs,
     /// What custom steps may know and use of the cluster.
-    pub surroundings: Option<Arc<dyn Surroundings>>,
+    pub host_access: Option<Arc<dyn HostAccess>>,
     /// How many of its tasks must run side by side, because each waits for the others; 1 where none does.
     pub at_once: usize,
 }
@@ -68,7 +68,7 @@ impl Phase {
             hosts,
             work_dir: ".".into(),
             settings: Inputs::new(),
-            surroundings: None,
+            host_access: None,
             at_once: 1,
         }
     }
@@ -81,15 +81,15 @@ impl Phase {
     }
 
     /// One action for each step of the manifest.
-    pub(super) fn all_actions<'p>(&'p self, store: &Store) -> Result<Vec<Performer<'p>>> {
+    pub(super) fn all_actions<'p>(&'p self, store: &Store) -> Result<Vec<StepRunner<'p>>> {
         self.manifest.steps.iter().map(|step| self.performer(store, step)).collect()
     }
 
-    fn performer<'p>(&'p self, store: &Store, step: &Step) -> Result<Performer<'p>> {
+    fn performer<'p>(&'p self, store: &Store, step: &Step) -> Result<StepRunner<'p>> {
         if !step.run.is_empty() {
-            return CustomCommand::new(self, step, store).map(|command| Performer::Custom(Box::new(command)));
+            return CustomCommand::new(self, step, store).map(|command| StepRunner::Custom(Box::new(command)));
         }
-        self.actions.get(&step.name).map(|action| Performer::BuiltIn(action.as_ref())).ok_or_else(|| {
+        self.actions.get(&step.name).map(|action| StepRunner::BuiltIn(action.as_ref())).ok_or_else(|| {
             let what = unknown("built-in step", &step.name, self.actions.keys().map(String::as_str));
             Error::config(format!("phases/{}/phase.toml: {what}", self.name))
                 .hint("a step of your own needs a command: run = [\"command\", \"argument\"]")
@@ -98,12 +98,12 @@ impl Phase {
 }
 
 /// Who does a step.
-pub(super) enum Performer<'p> {
+pub(super) enum StepRunner<'p> {
     BuiltIn(&'p dyn Action),
     Custom(Box<CustomCommand>),
 }
 
-impl Performer<'_> {
+impl StepRunner<'_> {
     pub(super) fn as_ref(&self) -> &dyn Action {
         match self {
             Self::BuiltIn(action) => *action,
@@ -132,7 +132,7 @@ pub struct Engine<'a> {
     max_failures: Option<usize>,
     next_command: String,
     first_wait: Duration,
-    bound: Option<Arc<Bound>>,
+    approved: Option<Arc<ApprovedPlan>>,
     /// Whether anything ran since this engine was made: what it did may be why a later proof fails.
     moved: bool,
 }
@@ -149,15 +149,15 @@ impl<'a> Engine<'a> {
             max_failures: None,
             next_command: "turnup up".into(),
             first_wait: Duration::from_secs(1),
-            bound: None,
+            approved: None,
             moved: false,
         }
     }
 
     /// Nothing but what this plan announces may be done.
     #[must_use]
-    pub fn bound_to(mut self, plan: Option<Arc<Bound>>) -> Self {
-        self.bound = plan;
+    pub fn approved_by(mut self, plan: Option<Arc<ApprovedPlan>>) -> Self {
+        self.approved = plan;
         self
     }
 
@@ -190,7 +190,7 @@ impl<'a> Engine<'a> {
     }
 
     /// What `run` would do, and why, of a phase that works on a shadow of the cluster's directory. Needs no engine and no lock.
-    pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<Foretold> {
+    pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<PhasePlan> {
         plan::plan(store, phase, before)
     }
 
@@ -209,7 +209,7 @@ impl<'a> Engine<'a> {
         let state = self.forget_gone(phase)?;
         let counts = count_tasks(phase, &tasks);
         self.sink.emit(What::PhaseStarted { phase: phase.name.clone(), steps: tasks.len(), tasks: counts });
-        let mut board = Board::new(&tasks, self.moved, self.max_failures);
+        let mut board = Scheduler::new(&tasks, self.moved, self.max_failures);
         self.work_off(phase, &actions, &state, &mut board);
         self.store.flush(self.lock)?;
         self.moved |= board.ran > 0;
@@ -251,7 +251,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Hands out tasks to threads until nothing is ready and nothing runs.
-    fn work_off(&self, phase: &Phase, actions: &[Performer<'_>], state: &State, board: &mut Board<'_>) {
+    fn work_off(&self, phase: &Phase, actions: &[StepRunner<'_>], state: &State, board: &mut Scheduler<'_>) {
         let (sender, receiver) = mpsc::channel();
         let mut running: Vec<&str> = Vec::new();
         let mut told = false;
@@ -318,7 +318,7 @@ impl<'a> Engine<'a> {
     fn judge_and_run(&self, work: &Work<'_>, log: &Path) -> Result<Ended> {
         let Work { task, step, action, state, follows, .. } = *work;
         let host = task.host.as_deref();
-        let _inside = kill_point::within(format_args!("{}", task.id));
+        let _inside = failpoint::within(format_args!("{}", task.id));
         let look = Instant::now();
         let plan::Judgement { why, inputs, .. } = judge(state, &task.id, action, host)?;
         let (needs, look_seconds) = (work.needs.clone(), look.elapsed().as_secs_f64());
@@ -326,8 +326,8 @@ impl<'a> Engine<'a> {
             self.sink.emit(What::StepSkipped { step: task.id.clone(), needs, look_seconds });
             return Ok(Ended::Skipped);
         };
-        let announced = match &self.bound {
-            Some(bound) => Some(Arc::new(bound.admit(&task.id, &why, &inputs, follows)?)),
+        let announced = match &self.approved {
+            Some(approved) => Some(Arc::new(approved.admit(&task.id, &why, &inputs, follows)?)),
             None => None,
         };
         let start = Instant::now();
@@ -335,7 +335,7 @@ impl<'a> Engine<'a> {
         self.store.record(self.lock, Entry::Intent { step: task.id.clone(), digest: digest.clone() })?;
         let summary = step.summary.clone();
         self.sink.emit(What::StepStarted { step: task.id.clone(), summary, why, needs, look_seconds });
-        let cx = Cx { announced, ..Cx::detached(&task.id, self.sink.clone(), log, step.budget) };
+        let cx = Cx { announced, ..Cx::detached(&task.id, self.sink.clone(), log, step.timeout) };
         let tried = catch_unwind(AssertUnwindSafe(|| self.try_until(step, action, host, &cx)));
         let result = tried.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
         if let Err(error) = result {
@@ -359,7 +359,7 @@ impl<'a> Engine<'a> {
     /// Tries until it succeeds, fails with a class that is not tried again, or has no time left.
     fn try_until(&self, step: &Step, action: &dyn Action, host: Option<&str>, cx: &Cx) -> Result<()> {
         // A test that kills hundreds of times has no time for these waits.
-        let mut wait = if kill_point::is_armed() { TICK } else { self.first_wait };
+        let mut wait = if failpoint::is_enabled() { TICK } else { self.first_wait };
         for attempt in 1.. {
             signals::check()?;
             let Err(error) = action.run(host, cx) else { return Ok(()) };
@@ -372,9 +372,8 @@ impl<'a> Engine<'a> {
             }
             if wait >= cx.remaining() {
                 let tries = if attempt == 1 { "try" } else { "tries" };
-                return Err(
-                    error.evidence(format!("gave up after {attempt} {tries}: the step's budget is {:?}", step.budget))
-                );
+                return Err(error
+                    .evidence(format!("gave up after {attempt} {tries}: the step's timeout is {:?}", step.timeout)));
             }
             self.sink.emit(What::StepRetry {
                 step: cx.id.clone(),
@@ -383,7 +382,7 @@ impl<'a> Engine<'a> {
                 cause: failure::one_line(&error),
             });
             signals::sleep(wait)?;
-            wait = if kill_point::is_armed() { TICK } else { (wait * 2).min(LONGEST_WAIT) };
+            wait = if failpoint::is_enabled() { TICK } else { (wait * 2).min(LONGEST_WAIT) };
         }
         Ok(())
     }
@@ -419,7 +418,7 @@ fn count_tasks(phase: &Phase, tasks: &[Task]) -> Vec<Tasks> {
 }
 
 /// What is ready, what has ended and what never will begin.
-struct Board<'t> {
+struct Scheduler<'t> {
     tasks: &'t [Task],
     /// Of each task, whether it or one that it comes after ran.
     moved: Vec<bool>,
@@ -439,7 +438,7 @@ struct Board<'t> {
     max_failures: Option<usize>,
 }
 
-impl<'t> Board<'t> {
+impl<'t> Scheduler<'t> {
     fn new(tasks: &'t [Task], moved: bool, max_failures: Option<usize>) -> Self {
         let waiting: Vec<usize> = tasks.iter().map(|task| task.needs.len()).collect();
         let ready = (0..tasks.len()).filter(|at| waiting[*at] == 0).collect();

@@ -89,7 +89,7 @@ pub enum What {
         ok: bool,
         elapsed_seconds: f64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        budget_seconds: Option<f64>,
+        max_duration_seconds: Option<f64>,
         #[serde(default)]
         path: Vec<PathPart>,
     },

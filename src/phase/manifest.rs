@@ -13,9 +13,9 @@ use toml::de::{DeTable, DeValue};
 use crate::{Class, Error, Result};
 
 /// The time for a step that gives none.
-const BUDGET: Duration = Duration::from_mins(10);
+const TIMEOUT: Duration = Duration::from_mins(10);
 const KEYS: &[&str] = &[
-    "name", "summary", "scope", "roles", "after", "budget", "retry", "run", "inputs", "before", "outputs", "where",
+    "name", "summary", "scope", "roles", "after", "timeout", "retry", "run", "inputs", "before", "outputs", "where",
     "hosts",
 ];
 /// In the outputs of a step that runs here for each host, this stands for the host's name.
@@ -32,7 +32,7 @@ pub enum Scope {
 
 /// Where a command of the user's own runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RunsOn {
     /// On this machine, in the working directory.
     Here,
     /// On the host that the step is for.
@@ -53,7 +53,7 @@ pub struct Step {
     /// Steps that must have ended well before.
     pub after: Vec<String>,
     /// Time for all tries together.
-    pub budget: Duration,
+    pub timeout: Duration,
     /// Classes of errors after which it is tried again: transient or none. What is permanent never is.
     pub retry: Vec<Class>,
     /// A command of the user's own in place of a built-in action.
@@ -65,7 +65,7 @@ pub struct Step {
     /// Files that it makes: relative to the working directory, or absolute on the host.
     pub outputs: Vec<String>,
     /// Where it runs.
-    pub place: Place,
+    pub place: RunsOn,
     /// Only for hosts whose name fits one of these patterns; all hosts when empty. `*` stands for anything.
     pub hosts: Vec<String>,
 }
@@ -78,13 +78,13 @@ impl Step {
             scope: Scope::Once,
             roles: Vec::new(),
             after: Vec::new(),
-            budget: BUDGET,
+            timeout: TIMEOUT,
             retry: vec![Class::Transient],
             run: Vec::new(),
             inputs: Vec::new(),
             before: Vec::new(),
             outputs: Vec::new(),
-            place: Place::Here,
+            place: RunsOn::Here,
             hosts: Vec::new(),
         }
     }
@@ -143,7 +143,7 @@ struct Reader<'t> {
 }
 
 /// Where the parts of a step are that are checked once the step, or all steps, are known.
-struct Places {
+struct KeyRanges {
     name: Range<usize>,
     /// The values by their keys.
     of: BTreeMap<&'static str, Range<usize>>,
@@ -204,9 +204,9 @@ impl Reader<'_> {
         manifest
     }
 
-    fn step(&mut self, item: &Spanned<DeValue<'_>>) -> (Step, Places) {
+    fn step(&mut self, item: &Spanned<DeValue<'_>>) -> (Step, KeyRanges) {
         let mut step = Step::new();
-        let mut places = Places { name: item.span(), of: BTreeMap::new(), steps: Vec::new(), outputs: Vec::new() };
+        let mut places = KeyRanges { name: item.span(), of: BTreeMap::new(), steps: Vec::new(), outputs: Vec::new() };
         let empty = DeTable::new();
         let table = if let DeValue::Table(table) = item.get_ref() { table } else { &empty };
         for (key, value) in table {
@@ -219,7 +219,7 @@ impl Reader<'_> {
             self.value(known, value, &mut step, &mut places);
         }
         // A command on hosts runs for each of them, said or not.
-        if step.place == Place::Host && !places.of.contains_key("scope") {
+        if step.place == RunsOn::Host && !places.of.contains_key("scope") {
             step.scope = Scope::Host;
         }
         self.check_step(&step, &places);
@@ -227,7 +227,7 @@ impl Reader<'_> {
         (step, places)
     }
 
-    fn value(&mut self, key: &str, value: &Spanned<DeValue<'_>>, step: &mut Step, places: &mut Places) {
+    fn value(&mut self, key: &str, value: &Spanned<DeValue<'_>>, step: &mut Step, places: &mut KeyRanges) {
         match key {
             "name" => {
                 step.name = self.string(value);
@@ -238,7 +238,7 @@ impl Reader<'_> {
             "roles" => step.roles = self.role_names(value),
             "after" => step.after = self.step_names(value, places),
             "before" => step.before = self.step_names(value, places),
-            "budget" => step.budget = self.duration(value),
+            "timeout" => step.timeout = self.duration(value),
             "retry" => step.retry = self.classes(value),
             "run" => step.run = self.plain_strings(value),
             "inputs" => step.inputs = self.plain_strings(value),
@@ -252,7 +252,7 @@ impl Reader<'_> {
         }
     }
 
-    fn step_names(&mut self, value: &Spanned<DeValue<'_>>, places: &mut Places) -> Vec<String> {
+    fn step_names(&mut self, value: &Spanned<DeValue<'_>>, places: &mut KeyRanges) -> Vec<String> {
         let names = self.strings(value);
         places.steps.extend(names.iter().cloned());
         names.into_iter().map(|(name, _)| name).collect()
@@ -268,7 +268,7 @@ impl Reader<'_> {
         names.into_iter().map(|(name, _)| name).collect()
     }
 
-    fn check_step(&mut self, step: &Step, places: &Places) {
+    fn check_step(&mut self, step: &Step, places: &KeyRanges) {
         let name_is_good = !step.name.is_empty()
             && step.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         if !name_is_good {
@@ -292,13 +292,13 @@ impl Reader<'_> {
     }
 
     /// What is asked of steps with a command of the user's own.
-    fn check_own(&mut self, step: &Step, places: &Places) {
+    fn check_own(&mut self, step: &Step, places: &KeyRanges) {
         if let Some(at) = places.of.get("run")
             && step.run.first().is_none_or(String::is_empty)
         {
             self.mistake(at.clone(), "`run` is a list: the command and its arguments");
         }
-        if step.place == Place::Host
+        if step.place == RunsOn::Host
             && step.scope == Scope::Once
             && let Some(at) = places.of.get("scope")
         {
@@ -307,8 +307,8 @@ impl Reader<'_> {
         for (path, at) in &places.outputs {
             let wrong = match (step.place, step.scope) {
                 _ if path.is_empty() || path.contains(['\n', '\\']) => Some("an output is the path of a file"),
-                (Place::Host, _) if !path.starts_with('/') => Some("an output on a host begins with `/`"),
-                (Place::Here, Scope::Host) if !path.contains(HOST) => Some(
+                (RunsOn::Host, _) if !path.starts_with('/') => Some("an output on a host begins with `/`"),
+                (RunsOn::Here, Scope::Host) if !path.contains(HOST) => Some(
                     "this runs here once for each host, so each host needs a file of its own: put {host} into the path",
                 ),
                 _ => None,
@@ -319,7 +319,7 @@ impl Reader<'_> {
         }
     }
 
-    fn check_names(&mut self, steps: &[Step], places: &[Places]) {
+    fn check_names(&mut self, steps: &[Step], places: &[KeyRanges]) {
         let mut seen = BTreeSet::new();
         for (step, place) in steps.iter().zip(places) {
             if !seen.insert(step.name.as_str()) {
@@ -335,7 +335,7 @@ impl Reader<'_> {
         }
     }
 
-    fn check_cycle(&mut self, steps: &[Step], places: &[Places]) {
+    fn check_cycle(&mut self, steps: &[Step], places: &[KeyRanges]) {
         let index: BTreeMap<&str, usize> =
             steps.iter().enumerate().map(|(at, step)| (step.name.as_str(), at)).collect();
         let needs: Vec<Vec<usize>> = steps
@@ -388,13 +388,13 @@ impl Reader<'_> {
         }
     }
 
-    fn place(&mut self, value: &Spanned<DeValue<'_>>) -> Place {
+    fn place(&mut self, value: &Spanned<DeValue<'_>>) -> RunsOn {
         match self.string(value).as_str() {
-            "host" => Place::Host,
-            "here" | "" => Place::Here,
+            "host" => RunsOn::Host,
+            "here" | "" => RunsOn::Here,
             other => {
                 self.mistake(value.span(), format!("where is \"here\" or \"host\", not \"{other}\""));
-                Place::Here
+                RunsOn::Here
             }
         }
     }
@@ -406,7 +406,7 @@ impl Reader<'_> {
                 value.span(),
                 format!("a time is a number with s, m or h, like \"90s\" or \"10m\", not \"{text}\""),
             );
-            BUDGET
+            TIMEOUT
         })
     }
 
@@ -465,7 +465,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     (number > 0).then_some(Duration::from_secs(number.checked_mul(factor)?))
 }
 
-/// "unknown key `buget`; did you mean `budget`?"
+/// "unknown key `timout`; did you mean `timeout`?"
 pub(super) fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let distance = |candidate: &str| strsim::damerau_levenshtein(name, candidate);
     let nearest = known.map(|candidate| (distance(candidate), candidate)).min();

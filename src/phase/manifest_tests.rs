@@ -19,7 +19,7 @@ name = "node-up"
 scope = "host"
 roles = ["worker"]
 after = ["pki"]
-budget = "90s"
+timeout = "90s"
 retry = []
 [[step]]
 name = "notify"
@@ -33,7 +33,7 @@ inputs = ["phase2"]
     assert_eq!(names, ["pki", "node-up", "notify"]);
     assert_eq!(manifest.steps[0].retry, [Class::Transient]);
     assert_eq!(manifest.steps[1].scope, Scope::Host);
-    assert_eq!(manifest.steps[1].budget, Duration::from_secs(90));
+    assert_eq!(manifest.steps[1].timeout, Duration::from_secs(90));
     assert_eq!(manifest.steps[1].retry, []);
     assert_eq!(manifest.steps[2].run, ["scripts/notify.sh", "now"]);
 }
@@ -44,12 +44,12 @@ fn all_mistakes_at_once_with_their_places() {
         r#"sumary = "x"
 [[step]]
 name = "one"
-buget = "10m"
+timout = "10m"
 after = ["tow"]
 [[step]]
 name = "two"
 scope = "hosts"
-budget = "ten"
+timeout = "ten"
 retry = ["always", "permanent"]
 roles = "worker"
 [[step]]

@@ -1,16 +1,16 @@
-//! Whether a step has to run, and why; and what a run would do, foretold. The plan and the run ask the same function.
+//! Whether a step has to run, and why; and what a run would do, planned. The plan and the run ask the same function.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::engine::Performer;
+use super::engine::StepRunner;
 use super::graph::{Task, expand, in_order};
-use super::{Action, Inputs, Phase, Proof};
+use super::{Action, Check, Inputs, Phase};
 use crate::Result;
 use crate::change::Preview;
-use crate::crowd;
 use crate::error::{Class, Error};
+use crate::parallel;
 use crate::state::{State, Store};
 
 /// How many hosts are looked at at once.
@@ -58,11 +58,11 @@ pub struct Planned {
 
 /// A phase as it would go.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Foretold {
+pub struct PhasePlan {
     /// Every step, in an order in which it could happen.
     pub steps: Vec<Planned>,
     /// The first step after which nothing can be told, neither of this phase nor of later ones.
-    pub blind_after: Option<String>,
+    pub unknown_after: Option<String>,
 }
 
 /// What is known of a step before it runs.
@@ -82,8 +82,8 @@ pub(super) fn judge(state: &State, id: &str, action: &dyn Action, host: Option<&
         return Ok(Judgement { why: Some(why), gone: false, inputs });
     }
     Ok(match action.verify(host)? {
-        Proof::Holds => Judgement { why: None, gone: false, inputs },
-        Proof::Gone(why) => Judgement { why: Some(format!("outputs gone: {why}")), gone: true, inputs },
+        Check::Ok => Judgement { why: None, gone: false, inputs },
+        Check::Drifted(why) => Judgement { why: Some(format!("outputs gone: {why}")), gone: true, inputs },
     })
 }
 
@@ -132,29 +132,29 @@ pub(super) fn fingerprints(store: &Store, phase: &Phase) -> Result<Vec<(String, 
 /// What a run would do with each step. Changes nothing and needs no lock, provided that the phase works on a directory that is a
 /// [shadow](Store::shadow) or imagined: what earlier steps would write there is what later ones are judged by. `before` is the first step of
 /// an earlier phase that will or may run.
-pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<Foretold> {
+pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<PhasePlan> {
     let state = store.state()?;
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
-    let teller = Teller { phase, state: &state, actions: &actions, tasks: &tasks, before };
+    let planner = Planner { phase, state: &state, actions: &actions, tasks: &tasks, before };
     let order = in_order(&tasks);
-    let mut told: Vec<Option<Told>> = tasks.iter().map(|_| None).collect();
+    let mut told: Vec<Option<PlannedTask>> = tasks.iter().map(|_| None).collect();
     for level in levels(&tasks, &order) {
-        let results = crowd::map(&level, LOOKERS, |at| teller.tell(*at, &told));
+        let results = parallel::map(&level, LOOKERS, |at| planner.tell(*at, &told));
         for (at, result) in level.into_iter().zip(results) {
             told[at] = Some(result?);
         }
     }
-    let mut foretold = Foretold::default();
+    let mut phase_plan = PhasePlan::default();
     for at in order {
         let Some(told) = told[at].take() else { continue };
-        if told.blind && foretold.blind_after.is_none() {
-            foretold.blind_after = Some(told.planned.id.clone());
+        if told.blind && phase_plan.unknown_after.is_none() {
+            phase_plan.unknown_after = Some(told.planned.id.clone());
         }
-        foretold.steps.push(told.planned);
+        phase_plan.steps.push(told.planned);
     }
-    foretold.steps.extend(gone(&state, phase).into_iter().map(forgotten));
-    Ok(foretold)
+    phase_plan.steps.extend(gone(&state, phase).into_iter().map(forgotten));
+    Ok(phase_plan)
 }
 
 fn forgotten(id: String) -> Planned {
@@ -173,7 +173,7 @@ fn forgotten(id: String) -> Planned {
 }
 
 /// A step whose plan is made.
-struct Told {
+struct PlannedTask {
     planned: Planned,
     /// The first step in front of it, or itself, that will or may run.
     moving: Option<String>,
@@ -182,23 +182,23 @@ struct Told {
 }
 
 /// Makes the plan of one step after another.
-struct Teller<'p> {
+struct Planner<'p> {
     phase: &'p Phase,
     state: &'p State,
-    actions: &'p [Performer<'p>],
+    actions: &'p [StepRunner<'p>],
     tasks: &'p [Task],
     before: Option<&'p str>,
 }
 
-impl Teller<'_> {
-    fn tell(&self, at: usize, told: &[Option<Told>]) -> Result<Told> {
+impl Planner<'_> {
+    fn tell(&self, at: usize, told: &[Option<PlannedTask>]) -> Result<PlannedTask> {
         let task = &self.tasks[at];
-        let earlier: Vec<&Told> = task.needs.iter().filter_map(|need| told[*need].as_ref()).collect();
+        let earlier: Vec<&PlannedTask> = task.needs.iter().filter_map(|need| told[*need].as_ref()).collect();
         let moving = earlier.iter().find_map(|earlier| earlier.moving.clone());
         let moving = moving.or_else(|| self.before.map(str::to_owned));
         if let Some(blind) = earlier.iter().find(|earlier| earlier.blind) {
             let planned = self.plan_blindly(task, &blind.planned.id);
-            return Ok(Told { moving: Some(planned.id.clone()), planned, blind: true });
+            return Ok(PlannedTask { moving: Some(planned.id.clone()), planned, blind: true });
         }
         let action = self.actions[task.step].as_ref();
         let host = task.host.as_deref();
@@ -211,7 +211,7 @@ impl Teller<'_> {
                 // No step changes what a person has configured.
                 let blind = error.class() == Class::Config;
                 planned.preview.failed = blind.then(|| error.render());
-                return Ok(Told { moving: Some(planned.id.clone()), planned, blind });
+                return Ok(PlannedTask { moving: Some(planned.id.clone()), planned, blind });
             }
         };
         let (decision, why) = match (judgement.why, &moving) {
@@ -231,12 +231,12 @@ impl Teller<'_> {
                 failed: Some(error.render()),
                 ..Preview::after(earlier)
             })?;
-            blind = !or_later(action.foresee(host), moving.as_deref(), |_, _| true)?;
+            blind = !or_later(action.simulate(host), moving.as_deref(), |_, _| true)?;
         } else if let (Decision::Unknown, Some(earlier)) = (decision, &moving) {
             planned.preview = Preview::after(earlier);
         }
         let moving = if decision == Decision::Skip { moving } else { moving.or_else(|| Some(planned.id.clone())) };
-        Ok(Told { planned, moving, blind })
+        Ok(PlannedTask { planned, moving, blind })
     }
 
     /// By its record alone.

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::graph::{Task, expand};
-use super::{Action, Phase, Proof, failure};
+use super::{Action, Check, Phase, failure};
 use crate::Result;
-use crate::crowd;
+use crate::parallel;
 use crate::state::{State, Store};
 
 /// How many looks go on at once: most of them wait for a host.
@@ -32,7 +32,7 @@ pub enum Condition {
 
 /// One step, for one host if it is a host step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct StepStatus {
     /// Its id.
     pub id: String,
     /// How it stands.
@@ -44,18 +44,18 @@ pub struct Standing {
 }
 
 /// How all steps of a phase stand, in the order of the file. `look` says of which steps, by name, more than the record is asked.
-pub fn review(store: &Store, phase: &Phase, look: impl Fn(&str) -> bool + Sync) -> Result<Vec<Standing>> {
+pub fn review(store: &Store, phase: &Phase, look: impl Fn(&str) -> bool + Sync) -> Result<Vec<StepStatus>> {
     let state = store.state()?;
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
-    let conditions = crowd::map(&tasks, LOOKS, |task| {
+    let conditions = parallel::map(&tasks, LOOKS, |task| {
         let looked = look(&phase.manifest.steps[task.step].name);
         condition(&state, task, actions[task.step].as_ref(), looked)
     });
     let standing = |(task, condition): (&Task, Condition)| {
         let record = state.steps.get(&task.id);
         let (finished, elapsed_ms) = (record.map(|record| record.finished), record.map(|record| record.elapsed_ms));
-        Standing { id: task.id.clone(), condition, finished, elapsed_ms }
+        StepStatus { id: task.id.clone(), condition, finished, elapsed_ms }
     };
     Ok(tasks.iter().zip(conditions).map(standing).collect())
 }
@@ -74,8 +74,8 @@ fn condition(state: &State, task: &Task, action: &dyn Action, look: bool) -> Con
         Ok(_) => {}
     }
     match look.then(|| action.verify(host)) {
-        None | Some(Ok(Proof::Holds)) => Condition::Done,
-        Some(Ok(Proof::Gone(why))) => Condition::Stale(why),
+        None | Some(Ok(Check::Ok)) => Condition::Done,
+        Some(Ok(Check::Drifted(why))) => Condition::Stale(why),
         Some(Err(error)) => Condition::Unknown(failure::one_line(&error)),
     }
 }

@@ -4,9 +4,9 @@
 //! nobody can know before an earlier step has run is said to be so, and never made up.
 
 mod duration;
-mod radius;
+mod impact;
+mod inputs;
 mod text;
-mod world;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use duration::Estimate;
-pub use radius::Radius;
-pub use world::World;
+pub use impact::Impact;
+pub use inputs::PlanInputs;
 
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::document::{self, Document, Fields};
 use crate::error::{Class, Error, Result};
-use crate::phase::{Bound, Decision, Engine, Phase, Planned};
+use crate::phase::{ApprovedPlan, Decision, Engine, Phase, Planned};
 use crate::state::State;
 use crate::{addons, bootstrap};
 
@@ -44,10 +44,10 @@ pub struct Plan {
     pub made: Timestamp,
     /// The cluster's name.
     pub cluster: String,
-    /// What it was made from; another world is another plan.
-    pub world: World,
+    /// What it was made from; other inputs make another plan.
+    pub plan_inputs: PlanInputs,
     /// What each setting that changed since the last complete `turnup up` sets in motion.
-    pub changed: Vec<Radius>,
+    pub changed: Vec<Impact>,
     /// Every step of every phase that can be told, in an order in which they could run.
     pub steps: Vec<Planned>,
     /// The phases of which nothing can be told before this step has run.
@@ -67,9 +67,9 @@ impl Document for Plan {
             ("schema", "text"),
             ("made", "word"),
             ("cluster", "dns-label"),
-            ("world.turnup", "sha256"),
-            ("world.configuration.*", "content"),
-            ("world.templates.*", "sha256"),
+            ("plan_inputs.turnup", "sha256"),
+            ("plan_inputs.configuration.*", "content"),
+            ("plan_inputs.templates.*", "sha256"),
             ("changed[].name", "text"),
             ("changed[].before", "content"),
             ("changed[].after", "content"),
@@ -100,7 +100,7 @@ impl Plan {
     /// Makes the plan for these settings.
     pub fn make(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
         let cluster = Arc::new(Cluster::shadow(settings, source.clone(), state_dir)?);
-        let world = World::look(&cluster, settings)?;
+        let plan_inputs = PlanInputs::look(&cluster, settings)?;
         let (mut steps, mut unknown_phases) = (Vec::<Planned>::new(), Vec::new());
         let mut blind = false;
         for (name, load) in PHASES {
@@ -109,15 +109,15 @@ impl Plan {
                 continue;
             }
             let before = steps.iter().find(|step| is_moving(step)).map(|step| step.id.clone());
-            let foretold = Engine::plan(&cluster.store, &load(&cluster)?, before.as_deref())?;
-            blind = foretold.blind_after.is_some();
-            steps.extend(foretold.steps);
+            let phase_plan = Engine::plan(&cluster.store, &load(&cluster)?, before.as_deref())?;
+            blind = phase_plan.unknown_after.is_some();
+            steps.extend(phase_plan.steps);
         }
-        let changed = radius::find(settings, source, state_dir, &cluster, &steps)?;
+        let changed = impact::find(settings, source, state_dir, &cluster, &steps)?;
         let estimate = Estimate::of(&steps, is_moving);
         let (schema, made) = (SCHEMA.to_owned(), Timestamp::now());
         let cluster = cluster.settings.name.clone();
-        Ok(Self { schema, made, cluster, world, changed, steps, unknown_phases, estimate })
+        Ok(Self { schema, made, cluster, plan_inputs, changed, steps, unknown_phases, estimate })
     }
 
     /// Reads a plan's file; `path` is for messages.
@@ -148,11 +148,11 @@ impl Plan {
 
     /// What a run is held to.
     #[must_use]
-    pub fn bind(&self) -> Bound {
-        Bound::new(self.steps.iter().cloned(), &self.unknown_phases)
+    pub fn bind(&self) -> ApprovedPlan {
+        ApprovedPlan::new(self.steps.iter().cloned(), &self.unknown_phases)
     }
 
-    /// Refuses when the world is not the one that this plan was made for, and names what is different. `going_on` says that a run with this
+    /// Refuses when the inputs are not those that this plan was made for, and names what is different. `going_on` says that a run with this
     /// very plan was begun before: what it has done since is no difference.
     pub fn require_same_world(&self, now: &Self, going_on: bool, state: &State) -> Result<()> {
         if self.cluster != now.cluster {
@@ -160,9 +160,9 @@ impl Plan {
                 format!("the plan is for the cluster {}, and the configuration is for {}", self.cluster, now.cluster);
             return Err(Error::config(message).hint("turnup plan --out FILE"));
         }
-        self.world.require_same(&now.world)?;
-        if self.world.journal != now.world.journal && !going_on {
-            return Err(self.world.describe_steps_since(self.made, state));
+        self.plan_inputs.require_same(&now.plan_inputs)?;
+        if self.plan_inputs.journal != now.plan_inputs.journal && !going_on {
+            return Err(self.plan_inputs.describe_steps_since(self.made, state));
         }
         self.bind().check(&now.steps, going_on)
     }
@@ -208,7 +208,7 @@ mod tests {
     fn no_text_of_it_says_what_it_should_not() {
         document::hostile::try_every_text::<Plan>(&serde_json::json!({
             "schema": SCHEMA, "made": "2026-01-01T00:00:00Z", "cluster": "c",
-            "world": {"turnup": "0".repeat(64), "configuration": {"a": "b"}, "templates": {"t": "0".repeat(64)}, "journal": 1},
+            "plan_inputs": {"turnup": "0".repeat(64), "configuration": {"a": "b"}, "templates": {"t": "0".repeat(64)}, "journal": 1},
             "changed": [{
                 "name": "a", "before": "b", "after": "c", "steps": ["p/s"], "hosts": ["h"], "restarts": {"h": ["s"]},
                 "recreates": {"h": "create"}, "estimate": {"seconds": 1.0, "never_ran": 0},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Plan, Radius};
+use super::{Impact, Plan};
 use crate::change::Verb;
 use crate::phase::{Decision, Planned};
 use crate::terminal;
@@ -17,7 +17,7 @@ impl Plan {
         if self.is_empty() {
             return vec!["nothing to do".to_owned()];
         }
-        let mut lines: Vec<String> = self.changed.iter().flat_map(Radius::describe).collect();
+        let mut lines: Vec<String> = self.changed.iter().flat_map(Impact::describe).collect();
         if !lines.is_empty() {
             lines.push(String::new());
         }
@@ -39,7 +39,7 @@ impl Plan {
     }
 }
 
-impl Radius {
+impl Impact {
     fn describe(&self) -> Vec<String> {
         let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".into());
         let mut lines = vec![format!("{}: {} -> {}", self.name, value(&self.before), value(&self.after))];
@@ -75,7 +75,7 @@ impl Radius {
     }
 }
 
-/// `bootstrap/complete (3 hosts), addons/apply`.
+/// `bootstrap/node-config (3 hosts), addons/apply`.
 fn name_steps(ids: &[String]) -> String {
     let mut steps: Vec<(&str, usize)> = Vec::new();
     for id in ids {

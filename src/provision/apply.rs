@@ -11,33 +11,33 @@ use crate::artifacts::{Cache, Lock};
 use crate::change::{Change, Preview, Verb};
 use crate::cluster::{Cluster, Program};
 use crate::error::{Class, Context as _, Error, Result};
-use crate::phase::{Action, Cx, Inputs, Proof, Sink};
+use crate::phase::{Action, Check, Cx, Inputs, Sink};
 use crate::state::Store;
 
 use super::forecast;
-use super::handoff::Host;
+use super::inventory::Host;
 use super::local::{self, HostSpec, Status};
-use super::orders::Orders;
 use super::render::{self, DIR, VARIABLES, planned_hosts, spec_file};
+use super::run_options::RunOptions;
 use super::terraform::{self, Mode, Terraform};
 use super::tfplan::Planned;
-use super::volumes::{self, is_volume};
+use super::volume_guard::{self, is_volume};
 
 /// Takes hosts of the control plane out of the cluster before they go.
-pub type Farewell = fn(&Cluster, &[&Host], &Cx) -> Result<()>;
+pub type BeforeHostRemoval = fn(&Cluster, &[&Host], &Cx) -> Result<()>;
 
 /// Terraform's plan and apply.
 pub(super) struct Apply {
     cluster: Arc<Cluster>,
     /// What Terraform would change; none when it is not at hand. Asked once.
     planned: OnceLock<Option<Planned>>,
-    orders: Orders,
-    farewell: Farewell,
+    options: RunOptions,
+    before_host_removal: BeforeHostRemoval,
 }
 
 impl Apply {
-    pub(super) fn new(cluster: Arc<Cluster>, orders: &Orders, farewell: Farewell) -> Self {
-        Self { cluster, planned: OnceLock::new(), orders: orders.clone(), farewell }
+    pub(super) fn new(cluster: Arc<Cluster>, options: &RunOptions, before_host_removal: BeforeHostRemoval) -> Self {
+        Self { cluster, planned: OnceLock::new(), options: options.clone(), before_host_removal }
     }
 
     fn is_local(&self) -> bool {
@@ -64,11 +64,11 @@ impl Apply {
     /// Hosts of the control plane that the configuration wants no more. A module of one's own does not say which these are.
     fn leavers(&self) -> Result<Vec<Host>> {
         let Some(spec) = &self.cluster.settings.cloud else { return Ok(Vec::new()) };
-        let handoff = self.cluster.find_handoff().map_err(|error| {
-            error.hint("set the configuration back as it was; turnup provision (writes the hand-off anew); then change it again")
+        let inventory = self.cluster.find_inventory().map_err(|error| {
+            error.hint("set the configuration back as it was; turnup provision (writes the inventory anew); then change it again")
         })?;
-        let Some(handoff) = handoff else { return Ok(Vec::new()) };
-        Ok(handoff.control_planes().filter(|host| !spec.control_plane.contains_key(&host.name)).cloned().collect())
+        let Some(inventory) = inventory else { return Ok(Vec::new()) };
+        Ok(inventory.control_planes().filter(|host| !spec.control_plane.contains_key(&host.name)).cloned().collect())
     }
 
     /// Terraform's plan for what the directory would have, made in a directory of its own.
@@ -82,7 +82,7 @@ impl Apply {
     }
 
     fn plan_aside(&self) -> Result<Option<Planned>> {
-        let Some(aside) = Aside::make(&self.cluster, true)? else { return Ok(None) };
+        let Some(aside) = ScratchDir::make(&self.cluster, true)? else { return Ok(None) };
         let known = aside.terraform.resources()?;
         let replace = self.vanished()?.intersection(&known).cloned().collect();
         aside.terraform.plan(Mode::Look, &replace, &aside.log)?;
@@ -131,13 +131,13 @@ impl Action for Apply {
         })
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        if self.orders.refresh {
-            return Ok(Proof::Gone("what is there is to be looked for (--refresh)".into()));
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
+        if self.options.refresh {
+            return Ok(Check::Drifted("what is there is to be looked for (--refresh)".into()));
         }
         match self.vanished()?.first() {
-            Some(address) => Ok(Proof::Gone(format!("{address} is gone"))),
-            None => Ok(Proof::Holds),
+            Some(address) => Ok(Check::Drifted(format!("{address} is gone"))),
+            None => Ok(Check::Ok),
         }
     }
 
@@ -148,18 +148,18 @@ impl Action for Apply {
         Ok(moved.into_iter().chain(left).chain(planned.changes.clone()).collect::<Vec<_>>().into())
     }
 
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         // Why it cannot be told is the preview's to say.
         let Ok(Some(planned)) = self.foretell() else { return Ok(false) };
         if planned.changes_nothing() {
             return Ok(true);
         }
-        terraform::foresee_state(&self.cluster)?;
+        terraform::simulate_state(&self.cluster)?;
         if !self.is_local() {
             // Which hosts there will be is the module's to say.
             return Ok(false);
         }
-        forecast::foresee_handoff(&self.cluster, &planned.changed_addresses())?;
+        forecast::simulate_inventory(&self.cluster, &planned.changed_addresses())?;
         Ok(true)
     }
 
@@ -182,7 +182,7 @@ impl Action for Apply {
         if cx.is_bound() || touches_volumes {
             let planned = terraform.show_plan()?;
             cx.admit(&planned.changes)?;
-            volumes::refuse_losses(&planned.losses, &self.orders.lose_volumes, &self.cluster)?;
+            volume_guard::refuse_data_loss(&planned.losses, &self.options.allow_volume_loss, &self.cluster)?;
         }
         for change in &changes {
             cx.progress(format!("{}: {}", change.address, change.action));
@@ -191,7 +191,7 @@ impl Action for Apply {
         if !leavers.is_empty() {
             cx.admit(&leaving(&leavers))?;
             // etcd counts a member that is gone as one that is dead: with too many of these it stops for ever.
-            (self.farewell)(&self.cluster, &leavers.iter().collect::<Vec<_>>(), cx)
+            (self.before_host_removal)(&self.cluster, &leavers.iter().collect::<Vec<_>>(), cx)
                 .map_err(|error| error.evidence("nothing was applied: hosts that go must leave etcd first"))?;
         }
         terraform.apply(changes.len(), cx)?;
@@ -207,7 +207,7 @@ fn leaving(hosts: &[Host]) -> Vec<Change> {
 /// What somebody else changed since the last apply, as far as Terraform's providers see it; none when Terraform is not at hand or has
 /// made nothing yet. Changes nothing.
 pub fn find_drift(cluster: &Cluster) -> Result<Option<Vec<Change>>> {
-    let Some(aside) = Aside::make(cluster, false)? else { return Ok(None) };
+    let Some(aside) = ScratchDir::make(cluster, false)? else { return Ok(None) };
     if aside.terraform.resources()?.is_empty() {
         return Ok(None);
     }
@@ -216,13 +216,13 @@ pub fn find_drift(cluster: &Cluster) -> Result<Option<Vec<Change>>> {
 }
 
 /// A directory like Terraform's working directory, with a copy of the state; gone when it is dropped.
-struct Aside {
+struct ScratchDir {
     terraform: Terraform,
     log: PathBuf,
     _dir: tempfile::TempDir,
 }
 
-impl Aside {
+impl ScratchDir {
     /// With the module as the configuration would have it, or as it was applied.
     fn make(cluster: &Cluster, as_configured: bool) -> Result<Option<Self>> {
         let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
@@ -293,7 +293,7 @@ pub(super) fn find_program(cluster: &Cluster, cx: &Cx) -> Result<Terraform> {
     let program = match Terraform::on_path(driver) {
         Some(program) => program,
         None if driver.program == Program::Terraform => {
-            return Err(Error::person("terraform is not on PATH, and phase1.terraform.program asks for it")
+            return Err(Error::precondition("terraform is not on PATH, and phase1.terraform.program asks for it")
                 .hint("install terraform, or: turnup config set phase1.terraform.program=auto"));
         }
         None => {
@@ -312,7 +312,7 @@ fn without_terraform(error: Error) -> Error {
     if error.class() == Class::Interrupted {
         return error;
     }
-    let class = if error.class() == Class::Transient { Class::Transient } else { Class::Person };
+    let class = if error.class() == Class::Transient { Class::Transient } else { Class::Precondition };
     let message = "neither terraform nor tofu is on PATH, and OpenTofu cannot be had from the artifacts";
     Error::new(class, message)
         .hint("install terraform or tofu, or let turnup build it: turnup config set phase2.artifacts.source=y")

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::input;
 
 use super::cloud::WORKERS;
-use super::handoff::Handoff;
+use super::inventory::Inventory;
 use super::render::{DIR, VARIABLES, pretty};
 use super::terraform::{BACKEND, CLI_CONFIG, LOCK_FILE};
 
@@ -64,12 +64,12 @@ fn variables(cluster: &Cluster) -> Result<Value> {
 }
 
 /// What the module gave back, checked.
-pub(super) fn parse_handoff(cluster: &Cluster, value: &Value) -> Result<Handoff> {
+pub(super) fn parse_inventory(cluster: &Cluster, value: &Value) -> Result<Inventory> {
     let settings = &cluster.settings;
-    let shown = format!("the output handoff of {}", settings.driver.custom_module);
-    let handoff = Handoff::from_value(&shown, value)?;
-    handoff.require_cluster(&shown, &settings.name, settings.api_port)?;
-    Ok(handoff)
+    let shown = format!("the output inventory of {}", settings.driver.custom_module);
+    let inventory = Inventory::from_value(&shown, value)?;
+    inventory.require_cluster(&shown, &settings.name, settings.api_port)?;
+    Ok(inventory)
 }
 
 fn directory(cluster: &Cluster) -> Result<PathBuf> {
@@ -123,7 +123,7 @@ fn check(dir: &Path, files: &[(String, String)]) -> Result<()> {
                 .hint("give it another name; variables go into a file that ends in .auto.tfvars"));
         }
     }
-    for (kind, name) in [("variable", "cluster"), ("output", "handoff")] {
+    for (kind, name) in [("variable", "cluster"), ("output", "inventory")] {
         if !root.iter().any(|(file, text)| declares(file, text, kind, name)) {
             return Err(Error::config(format!("{shown}: the module has no {kind} \"{name}\"")).hint(CONTRACT));
         }
@@ -201,7 +201,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use super::*;
 
-    const GOOD: &str = "variable \"cluster\" {\n  type = any\n}\noutput \"handoff\" {\n  value = {}\n}\n";
+    const GOOD: &str = "variable \"cluster\" {\n  type = any\n}\noutput \"inventory\" {\n  value = {}\n}\n";
 
     fn checked(files: &[(&str, &str)]) -> String {
         let files: Vec<(String, String)> =
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_module_that_could_not_work_is_refused_before_it_is_used() {
-        let json = r#"{"variable": {"cluster": {}}, "output": {"handoff": {"value": 1}}}"#;
+        let json = r#"{"variable": {"cluster": {}}, "output": {"inventory": {"value": 1}}}"#;
         for good in [
             &[("main.tf", GOOD)][..],
             &[("main.tf.json", json)],
@@ -222,8 +222,8 @@ mod tests {
         let backend = format!("terraform {{\n  backend \"s3\" {{}}\n}}\n{GOOD}");
         let told = [
             checked(&[("readme.md", "x")]),
-            checked(&[("main.tf", "output \"handoff\" {}")]),
-            checked(&[("main.tf", "variable \"cluster\"{}\n# output \"handoff\"")]),
+            checked(&[("main.tf", "output \"inventory\" {}")]),
+            checked(&[("main.tf", "variable \"cluster\"{}\n# output \"inventory\"")]),
             checked(&[("main.tf", GOOD), ("backend.tf.json", "{}")]),
             checked(&[("main.tf", &backend)]),
         ];

@@ -14,7 +14,7 @@ use super::render::DIR;
 use super::steps::has_made;
 use super::terraform::{self, Terraform};
 use super::tfstate::Resource;
-use super::volumes::is_volume;
+use super::volume_guard::is_volume;
 
 /// What happens to the volumes of etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The provision phase as it would go, without going: its files and its hand-off in an imagined directory.
+//! The provision phase as it would go, without going: its files and its inventory in an imagined directory.
 //!
 //! What only the real run makes, keys and instances, is a text that says so.
 
@@ -10,14 +10,14 @@ use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::Result;
 use crate::state::Store;
 
-use super::handoff::{self, Endpoint, Handoff, SshAccess};
+use super::inventory::{self, Endpoint, Inventory, SshAccess};
 use super::render::{self, DIR, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
 use super::{Host, baremetal, local};
 
 /// Fills the imagined directory of the cluster; what the real one already has of keys is taken over.
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     if cluster.settings.target == "baremetal" {
-        return cluster.write_handoff(&baremetal::read(cluster)?);
+        return cluster.write_inventory(&baremetal::read(cluster)?);
     }
     if cluster.settings.target == "custom" || cluster.settings.cloud.is_some() {
         return forecast_elsewhere(cluster, real);
@@ -35,7 +35,7 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     // What Terraform's state says afterwards follows from what Terraform was given.
     let variables = store.read(VARIABLES)?.unwrap_or_default();
     store.write_file(format!("{DIR}/terraform.tfstate"), &variables, 0o600)?;
-    write_handoff(cluster, |host| {
+    write_inventory(cluster, |host| {
         // A host is made anew when its description changes.
         let spec = store.read(spec_file(&host.name))?.unwrap_or_default();
         Ok(Digest::of(&spec).to_string())
@@ -55,16 +55,16 @@ fn forecast_elsewhere(cluster: &Cluster, real: &Store) -> Result<()> {
     for (path, text) in render::files(cluster)?.into_iter().chain(render::locks(cluster)?) {
         cluster.store.write_file(path, text.as_bytes(), 0o600)?;
     }
-    match real.read(handoff::FILE)? {
-        Some(known) => cluster.store.write_file(handoff::FILE, &known, 0o600),
+    match real.read(inventory::FILE)? {
+        Some(known) => cluster.store.write_file(inventory::FILE, &known, 0o600),
         None => Ok(()),
     }
 }
 
-/// The hand-off after Terraform has changed the resources at these addresses: who is untouched stays the host that it is.
-pub(super) fn foresee_handoff(cluster: &Cluster, changed: &BTreeSet<String>) -> Result<()> {
-    let known = cluster.find_handoff()?;
-    write_handoff(cluster, |host| {
+/// The inventory after Terraform has changed the resources at these addresses: who is untouched stays the host that it is.
+pub(super) fn simulate_inventory(cluster: &Cluster, changed: &BTreeSet<String>) -> Result<()> {
+    let known = cluster.find_inventory()?;
+    write_inventory(cluster, |host| {
         let untouched = known.iter().flat_map(|known| &known.hosts).find(|known| known.name == host.name);
         let untouched = untouched.filter(|_| !changed.contains(&address_of(&host.name)));
         Ok(untouched.map_or_else(|| change::known_after("provision/apply"), |host| host.instance.clone()))
@@ -76,13 +76,13 @@ pub(super) fn address_of(host: &str) -> String {
     format!("terraform_data.host[\"{host}\"]")
 }
 
-fn write_handoff(cluster: &Cluster, instance: impl Fn(&PlannedHost) -> Result<String>) -> Result<()> {
+fn write_inventory(cluster: &Cluster, instance: impl Fn(&PlannedHost) -> Result<String>) -> Result<()> {
     let hosts = planned_hosts(cluster)?;
     let hosts = hosts.iter().map(|host| planned(cluster, host, instance(host)?)).collect::<Result<Vec<Host>>>()?;
     let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port, internal_host: None };
-    let (schema, target) = (handoff::SCHEMA.into(), cluster.settings.target.clone());
+    let (schema, target) = (inventory::SCHEMA.into(), cluster.settings.target.clone());
     let name = cluster.settings.name.clone();
-    cluster.write_handoff(&Handoff {
+    cluster.write_inventory(&Inventory {
         schema,
         cluster: name,
         target,

@@ -14,35 +14,35 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::phase::Cx;
 use crate::state::Store;
 
-use super::handoff::{Handoff, Host, JumpHost};
+use super::inventory::{Host, Inventory, JumpHost};
 use super::known_hosts;
 
 /// An error unless each of these names a machine whose host key was learnt.
 pub(super) fn require_learnt(cluster: &Cluster, names: &BTreeSet<String>) -> Result<()> {
     if cluster.settings.cloud.is_none() {
-        let why = "--forget-host-key is for machines of a cloud: the keys of other hosts are not learnt, but given";
+        let why = "--reset-host-key is for machines of a cloud: the keys of other hosts are not learnt, but given";
         return Err(Error::usage(why).hint("give the new key where the old one is (turnup status shows the target)"));
     }
-    let handoff = cluster.handoff()?;
-    let jumps = handoff.hosts.iter().filter_map(|host| Some(host.ssh.jump.as_ref()?.host.as_str()));
-    let known: BTreeSet<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).chain(jumps).collect();
+    let inventory = cluster.inventory()?;
+    let jumps = inventory.hosts.iter().filter_map(|host| Some(host.ssh.jump.as_ref()?.host.as_str()));
+    let known: BTreeSet<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).chain(jumps).collect();
     match names.iter().find(|name| !known.contains(name.as_str())) {
-        Some(name) => Err(Error::usage(format!("--forget-host-key {name}: no host key of this name was learnt"))
+        Some(name) => Err(Error::usage(format!("--reset-host-key {name}: no host key of this name was learnt"))
             .hint(format!("names: {}", Vec::from_iter(known).join(", ")))),
         None => Ok(()),
     }
 }
 
-/// The hand-off with all host keys: those of hosts that are the same as before, and those that are learnt now, among them the ones to
+/// The inventory with all host keys: those of hosts that are the same as before, and those that are learnt now, among them the ones to
 /// `forget`. Waits for hosts that do not answer yet.
-pub(super) fn complete(cluster: &Cluster, output: &Value, forget: &BTreeSet<String>, cx: &Cx) -> Result<Handoff> {
-    let shown = "the output handoff of the Terraform module";
+pub(super) fn complete(cluster: &Cluster, output: &Value, forget: &BTreeSet<String>, cx: &Cx) -> Result<Inventory> {
+    let shown = "the output inventory of the Terraform module";
     // Before the first login: what the module gave back says who logs in where.
-    let mut handoff: Handoff = document::from_incomplete(shown, output)?;
+    let mut inventory: Inventory = document::from_incomplete(shown, output)?;
     // One that is damaged is made anew, as if there were none.
-    let known = cluster.find_handoff().ok().flatten();
+    let known = cluster.find_inventory().ok().flatten();
     let known = known.map(|known| known.hosts).unwrap_or_default();
-    for host in &mut handoff.hosts {
+    for host in &mut inventory.hosts {
         if let Some(bastion) = &cluster.settings.access.bastion {
             go_through(host, bastion);
         }
@@ -50,8 +50,8 @@ pub(super) fn complete(cluster: &Cluster, output: &Value, forget: &BTreeSet<Stri
             learn(cluster, host, &believed(host, &known, forget), cx)?;
         }
     }
-    handoff.require_cluster(shown, &cluster.settings.name, cluster.settings.api_port)?;
-    Ok(handoff.sorted())
+    inventory.require_cluster(shown, &cluster.settings.name, cluster.settings.api_port)?;
+    Ok(inventory.sorted())
 }
 
 /// A bastion that exists already passes connections on to the host's inner address.
@@ -120,7 +120,7 @@ fn believed(host: &Host, known: &[Host], forget: &BTreeSet<String>) -> String {
 /// A machine that boots lets nobody in before its first user is made; it is a matter of time, as one that does not answer is.
 fn still_boots(error: Error, host: &Host) -> Error {
     let refuses = error.evidence_lines().iter().any(|line| line.contains("Permission denied"));
-    if !refuses || error.class() != Class::Person {
+    if !refuses || error.class() != Class::Precondition {
         return error;
     }
     let message = format!("{} does not let {} in", host.name, host.ssh.user);

@@ -26,7 +26,7 @@ pub(super) fn find(file: &Path, address: &str, port: u16) -> Result<Option<Strin
         Ok(output) => Ok(best(&output.stdout)),
         // It says nothing and exits with 1 for a host that is not there.
         Err(failure) if failure.code() == Some(1) && failure.stderr().trim().is_empty() => Ok(None),
-        Err(failure) => Err(failure.into_error(Class::Person)),
+        Err(failure) => Err(failure.into_error(Class::Precondition)),
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn lift(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<
     let planned = terraform.show_plan()?.changes;
     if let Some(more) = planned.iter().find(|change| !lifts(change, &found)) {
         let error =
-            Error::person("the protection of what is to be deleted cannot be lifted alone; nothing was deleted");
+            Error::precondition("the protection of what is to be deleted cannot be lifted alone; nothing was deleted");
         return Err(error.evidence(format!("it would also {more}")).hint("turnup provision, then turnup down"));
     }
     terraform.apply(count, cx)?;
@@ -48,7 +48,7 @@ pub(super) fn lift(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<
     if left.is_empty() {
         return Ok(());
     }
-    let error = Error::person("the module keeps protecting what is to be deleted; nothing was deleted");
+    let error = Error::precondition("the module keeps protecting what is to be deleted; nothing was deleted");
     let error = left.into_iter().fold(error, Error::evidence);
     Err(error
         .hint("switch that off in the module (var.cluster.deletion_protection), turnup provision, then turnup down"))

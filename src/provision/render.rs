@@ -9,9 +9,9 @@ use crate::error::{Context as _, Error, Result};
 
 use super::cloud::{CONTROL_PLANE, Spec};
 use super::custom;
-use super::handoff::Role;
+use super::inventory::Role;
 use super::local::{self, HostSpec, NetworkSpec};
-use super::terraform::{self, Place};
+use super::terraform::{self, BackendConfig};
 
 /// Terraform's working directory below the cluster's.
 pub(super) const DIR: &str = "provision";
@@ -74,7 +74,7 @@ pub(super) fn files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
             None => local_files(cluster)?,
         },
     };
-    if let Some(place) = Place::of(&cluster.settings.driver.backend, &cluster.settings.name) {
+    if let Some(place) = BackendConfig::of(&cluster.settings.driver.backend, &cluster.settings.name) {
         files.push((format!("{DIR}/{}", terraform::BACKEND), place.render()));
     }
     let mirror = &cluster.settings.driver.provider_mirror;

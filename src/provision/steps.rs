@@ -12,34 +12,34 @@ use crate::change;
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
 use crate::error::{Error, Result};
 use crate::exec::{Failure, Run};
-use crate::phase::{Action, Cx, Host as PhaseHost, Inputs, Manifest, Phase, Proof};
+use crate::phase::{Action, Check, Cx, Host as PhaseHost, Inputs, Manifest, Phase};
 use crate::state::Store;
 
-use super::adopt;
-use super::apply::{Apply, Farewell, find_program};
+use super::apply::{Apply, BeforeHostRemoval, find_program};
 use super::baremetal;
 use super::cloud::Spec;
 use super::custom;
-use super::handoff::{self, Handoff};
+use super::external_inventory;
 use super::host_keys;
+use super::inventory::{self, Inventory};
 use super::local::{self, HostSpec, Status};
-use super::orders::Orders;
 use super::render::{self, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
+use super::run_options::RunOptions;
 use super::terraform;
 
 /// The default of phase1.timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// The phase for this cluster's target. `farewell` is called before Terraform takes hosts of the control plane away.
-pub fn phase(cluster: &Arc<Cluster>, orders: &Orders, farewell: Farewell) -> Result<Phase> {
-    adopt::refuse_adopted(cluster)?;
-    orders.require_fit(cluster)?;
+/// The phase for this cluster's target. `before_host_removal` is called before Terraform takes hosts of the control plane away.
+pub fn phase(cluster: &Arc<Cluster>, options: &RunOptions, before_host_removal: BeforeHostRemoval) -> Result<Phase> {
+    external_inventory::refuse_adopted(cluster)?;
+    options.require_fit(cluster)?;
     let manifest = limit(cluster.manifest("provision")?, cluster);
     let shared = || Arc::clone(cluster);
     match cluster.settings.target.as_str() {
         "baremetal" => return Ok(baremetal::phase(cluster, manifest)),
         target if target == "custom" || cluster.settings.cloud.is_some() => {
-            return Ok(made_elsewhere(cluster, manifest, orders, farewell));
+            return Ok(made_elsewhere(cluster, manifest, options, before_host_removal));
         }
         _ => {}
     }
@@ -50,21 +50,26 @@ pub fn phase(cluster: &Arc<Cluster>, orders: &Orders, farewell: Farewell) -> Res
         .with("keys", Keys(shared()))
         .with("root", Root(shared()))
         .with("render", Render(shared()))
-        .with("apply", Apply::new(shared(), orders, farewell))
+        .with("apply", Apply::new(shared(), options, before_host_removal))
         .with("start", Start(shared()))
-        .with("handoff", Collect::new(shared(), orders)))
+        .with("inventory", Collect::new(shared(), options)))
 }
 
 /// The phase for a cloud, and for a module of one's own: what the hosts will be, only Terraform's output says. Whoever makes user data
 /// adds the step for it.
-fn made_elsewhere(cluster: &Arc<Cluster>, manifest: Manifest, orders: &Orders, farewell: Farewell) -> Phase {
+fn made_elsewhere(
+    cluster: &Arc<Cluster>,
+    manifest: Manifest,
+    options: &RunOptions,
+    before_host_removal: BeforeHostRemoval,
+) -> Phase {
     let shared = || Arc::clone(cluster);
     cluster
         .phase("provision", manifest, Vec::new())
         .with("keys", Key(shared()))
         .with("render", Render(shared()))
-        .with("apply", Apply::new(shared(), orders, farewell))
-        .with("handoff", Collect::new(shared(), orders))
+        .with("apply", Apply::new(shared(), options, before_host_removal))
+        .with("inventory", Collect::new(shared(), options))
 }
 
 /// What the configuration says about the time of Terraform's step goes before what the manifest says.
@@ -72,7 +77,7 @@ fn limit(mut manifest: Manifest, cluster: &Cluster) -> Manifest {
     let timeout = cluster.settings.driver.timeout;
     // Its default leaves the manifest as it is.
     for step in manifest.steps.iter_mut().filter(|step| step.name == "apply" && timeout != DEFAULT_TIMEOUT) {
-        step.budget = timeout;
+        step.timeout = timeout;
     }
     manifest
 }
@@ -102,17 +107,17 @@ pub(super) fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
 }
 
 /// Both halves of each key are there.
-fn prove_keys(store: &Store, keys: &[String]) -> Result<Proof> {
+fn prove_keys(store: &Store, keys: &[String]) -> Result<Check> {
     for file in keys.iter().flat_map(|key| [format!("{key}.pub"), key.clone()]) {
         if store.read(&file)?.is_none() {
-            return Ok(Proof::Gone(format!("{file} is missing")));
+            return Ok(Check::Drifted(format!("{file} is missing")));
         }
     }
-    Ok(Proof::Holds)
+    Ok(Check::Ok)
 }
 
 /// The public halves that others read, as far as they can be known.
-fn foresee_keys(store: &Store, keys: &[String]) -> Result<bool> {
+fn simulate_keys(store: &Store, keys: &[String]) -> Result<bool> {
     for file in keys.iter().map(|key| format!("{key}.pub")) {
         if store.read(&file)?.is_none() {
             store.write_file(&file, change::known_after("provision/keys").as_bytes(), 0o600)?;
@@ -144,7 +149,7 @@ impl Action for Keys {
         Ok(self.0.inputs(&["phase1.cluster_name", "phase1.num_nodes", "phase1.local.subnet"]))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         prove_keys(&self.0.store, &self.files()?)
     }
 
@@ -156,8 +161,8 @@ impl Action for Keys {
         self.0.store.write_file(KNOWN_HOSTS, self.known_hosts()?.as_bytes(), 0o600)
     }
 
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        foresee_keys(&self.0.store, &self.files()?)
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
+        simulate_keys(&self.0.store, &self.files()?)
     }
 }
 
@@ -169,7 +174,7 @@ impl Action for Key {
         Ok(self.0.inputs(&["phase1.cluster_name"]))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         prove_keys(&self.0.store, &[SSH_KEY.to_owned()])
     }
 
@@ -178,8 +183,8 @@ impl Action for Key {
         ensure_key(&self.0.store, SSH_KEY, cx)
     }
 
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        foresee_keys(&self.0.store, &[SSH_KEY.to_owned()])
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
+        simulate_keys(&self.0.store, &[SSH_KEY.to_owned()])
     }
 }
 
@@ -191,13 +196,13 @@ impl Action for Root {
         Ok(Inputs::new().with("host root", host_root_digest(&self.0.settings.root_suite).to_string()))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         let path = Cache::open()?.host_root_path(&self.0.settings.root_suite);
-        Ok(if path.is_dir() { Proof::Holds } else { Proof::Gone(format!("{} is missing", path.display())) })
+        Ok(if path.is_dir() { Check::Ok } else { Check::Drifted(format!("{} is missing", path.display())) })
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        Cache::open()?.host_root(&self.0.settings.root_suite, cx)?;
+        Cache::open()?.rootfs(&self.0.settings.root_suite, cx)?;
         Ok(())
     }
 }
@@ -238,24 +243,24 @@ impl Action for Render {
         Ok(inputs.with("cache", blobs.as_os_str().as_encoded_bytes()))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         let files = render::files(&self.0)?;
         for (path, text) in &files {
             if self.0.store.read(path)?.as_deref() != Some(text.as_bytes()) {
-                return Ok(Proof::Gone(format!("{path} is missing or was changed")));
+                return Ok(Check::Drifted(format!("{path} is missing or was changed")));
             }
         }
         match render::find_strange(&self.0, &files).first() {
-            Some(path) => Ok(Proof::Gone(format!("{path} does not belong to the module"))),
-            None => Ok(Proof::Holds),
+            Some(path) => Ok(Check::Drifted(format!("{path} does not belong to the module"))),
+            None => Ok(Check::Ok),
         }
     }
 
     fn run(&self, _host: Option<&str>, _cx: &Cx) -> Result<()> {
-        self.foresee(None).map(drop)
+        self.simulate(None).map(drop)
     }
 
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         let files = render::files(&self.0)?;
         for path in render::find_strange(&self.0, &files) {
             self.0.store.remove(path)?;
@@ -283,19 +288,19 @@ impl Action for Start {
         Ok(Inputs::new())
     }
 
-    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, host: Option<&str>) -> Result<Check> {
         let path = self.0.store.path(spec_file(host.unwrap_or_default()));
         if !path.exists() {
-            return Ok(Proof::Gone("the host does not exist yet".into()));
+            return Ok(Check::Drifted("the host does not exist yet".into()));
         }
         let spec = HostSpec::read(&path)?;
         match local::status_of(&spec)? {
             Status::Running if !local::has_firewall(&spec.network) => {
-                Ok(Proof::Gone("the nftables rules for the hosts are gone from this machine".into()))
+                Ok(Check::Drifted("the nftables rules for the hosts are gone from this machine".into()))
             }
-            Status::Running => Ok(Proof::Holds),
-            Status::Stopped => Ok(Proof::Gone("the host does not run".into())),
-            Status::Absent => Ok(Proof::Gone("the host is gone".into())),
+            Status::Running => Ok(Check::Ok),
+            Status::Stopped => Ok(Check::Drifted("the host does not run".into())),
+            Status::Absent => Ok(Check::Drifted("the host is gone".into())),
         }
     }
 
@@ -311,16 +316,16 @@ impl Action for Start {
     }
 }
 
-/// The hand-off is there and can be read; it is made anew from what it was made from.
-pub(super) fn prove_handoff(cluster: &Cluster) -> Proof {
-    match cluster.find_handoff() {
-        Ok(Some(_)) => Proof::Holds,
-        Ok(None) => Proof::Gone(format!("{} is missing", handoff::FILE)),
-        Err(_) => Proof::Gone(format!("{} is damaged", handoff::FILE)),
+/// The inventory is there and can be read; it is made anew from what it was made from.
+pub(super) fn prove_inventory(cluster: &Cluster) -> Check {
+    match cluster.find_inventory() {
+        Ok(Some(_)) => Check::Ok,
+        Ok(None) => Check::Drifted(format!("{} is missing", inventory::FILE)),
+        Err(_) => Check::Drifted(format!("{} is damaged", inventory::FILE)),
     }
 }
 
-/// Terraform's output becomes the hand-off.
+/// Terraform's output becomes the inventory.
 struct Collect {
     cluster: Arc<Cluster>,
     /// Whose host keys a person does not believe any more in this run.
@@ -328,8 +333,8 @@ struct Collect {
 }
 
 impl Collect {
-    fn new(cluster: Arc<Cluster>, orders: &Orders) -> Self {
-        Self { cluster, forget: orders.forget_host_keys.clone() }
+    fn new(cluster: Arc<Cluster>, options: &RunOptions) -> Self {
+        Self { cluster, forget: options.reset_host_keys.clone() }
     }
 }
 
@@ -338,32 +343,32 @@ impl Action for Collect {
         Ok(Inputs::new().with("Terraform state", terraform::identity(&self.cluster)?))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         let forgotten = self.forget.iter().next();
-        let forgotten = forgotten.map(|name| Proof::Gone(format!("the host key of {name} is to be learnt again")));
-        Ok(forgotten.unwrap_or_else(|| prove_handoff(&self.cluster)))
+        let forgotten = forgotten.map(|name| Check::Drifted(format!("the host key of {name} is to be learnt again")));
+        Ok(forgotten.unwrap_or_else(|| prove_inventory(&self.cluster)))
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let cluster = &self.cluster;
         let (target, is_cloud) = (cluster.settings.target.as_str(), cluster.settings.cloud.is_some());
         let missing = || {
-            let message = "the Terraform module has no output named handoff";
+            let message = "the Terraform module has no output named inventory";
             match target {
                 "custom" => Error::config(message).hint("docs/custom-module.md says what it has to give back"),
                 _ => Error::bug(message),
             }
         };
-        let value = find_program(cluster, cx)?.output("handoff")?.ok_or_else(missing)?;
+        let value = find_program(cluster, cx)?.output("inventory")?.ok_or_else(missing)?;
         if target == "local" {
-            return cluster.write_handoff(&Handoff::parse("terraform output handoff", &value.to_string())?);
+            return cluster.write_inventory(&Inventory::parse("terraform output inventory", &value.to_string())?);
         }
-        let handoff = if is_cloud {
+        let inventory = if is_cloud {
             host_keys::complete(cluster, &value, &self.forget, cx)?
         } else {
-            custom::parse_handoff(cluster, &value)?
+            custom::parse_inventory(cluster, &value)?
         };
-        adopt::take(cluster, &handoff, cx)
+        external_inventory::take(cluster, &inventory, cx)
     }
 }
 

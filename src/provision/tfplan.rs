@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::volumes::Loss;
+use super::volume_guard::DataLoss;
 use crate::change::{self, Change, Verb};
 
 /// What a plan of Terraform would change.
@@ -19,7 +19,7 @@ pub struct Planned {
     /// What somebody else changed since the last apply.
     pub drift: Vec<Change>,
     /// The volumes of etcd whose data it takes.
-    pub(super) losses: Vec<Loss>,
+    pub(super) losses: Vec<DataLoss>,
     outputs_change: bool,
 }
 
@@ -51,13 +51,13 @@ fn parse_resource(resource: &Value) -> Option<Change> {
     let change = &resource["change"];
     let verb = verb(&change["actions"])?;
     let address = resource["address"].as_str().unwrap_or_default();
-    let mark = Loss::find(resource, verb).map(|loss| loss.mark());
+    let mark = DataLoss::find(resource, verb).map(|loss| loss.mark());
     let lines = mark.into_iter().chain(attribute_lines(verb, change)).collect();
     Some(Change::new(verb, "resource", address).with_lines(lines))
 }
 
-fn find_loss(resource: &Value) -> Option<Loss> {
-    Loss::find(resource, verb(&resource["change"]["actions"])?)
+fn find_loss(resource: &Value) -> Option<DataLoss> {
+    DataLoss::find(resource, verb(&resource["change"]["actions"])?)
 }
 
 /// None for what stays, is only read, or is only forgotten.
@@ -155,7 +155,7 @@ mod tests {
                 {"address": "a.other", "change": {"actions": ["update"], "before": {"size": 1}, "after": {"size": 3}}},
                 {"address": "a.lost", "change": {"actions": ["delete"], "before": {"x": 1}, "after": null}},
             ],
-            "output_changes": {"handoff": {"actions": ["no-op"]}},
+            "output_changes": {"inventory": {"actions": ["no-op"]}},
         });
         let planned = Planned::parse(&plan);
         let shown: Vec<String> =

@@ -9,7 +9,7 @@ use regex::bytes::Regex;
 use zeroize::Zeroizing;
 
 use super::encoding::{self, is_word};
-use super::{Hit, pattern};
+use super::{Match, pattern};
 use crate::error::{Context as _, Result};
 
 /// A shorter secret is found in too many texts that have nothing to do with it.
@@ -99,11 +99,11 @@ impl Needles {
     }
 
     /// What of them is in a text.
-    pub(super) fn find(&self, bytes: &[u8]) -> Vec<Hit> {
+    pub(super) fn find(&self, bytes: &[u8]) -> Vec<Match> {
         if self.names.is_empty() {
             return Vec::new();
         }
-        let mut hits: Vec<Hit> = Vec::new();
+        let mut hits: Vec<Match> = Vec::new();
         for found in self.automaton.find_iter(bytes) {
             let (name, is_part) = &self.names[found.pattern().as_usize()];
             // Many parts may be in one word, and one look at its ends is enough.
@@ -111,14 +111,14 @@ impl Needles {
                 continue;
             }
             let range = if *is_part { whole_word(bytes, found.range()) } else { found.range() };
-            hits.push(Hit::new(range, name.as_str()));
+            hits.push(Match::new(range, name.as_str()));
         }
         hits.extend(self.find_over_lines(bytes));
         hits
     }
 
     /// What only shows when lines are put together.
-    fn find_over_lines(&self, bytes: &[u8]) -> Vec<Hit> {
+    fn find_over_lines(&self, bytes: &[u8]) -> Vec<Match> {
         let joined = Joined::of(bytes);
         if joined.seams.is_empty() {
             return Vec::new();
@@ -126,7 +126,7 @@ impl Needles {
         let found = self.automaton.find_iter(&joined.text).filter(|found| found.len() >= SHORTEST_OVER_LINES);
         let hit = |found: aho_corasick::Match| {
             let range = joined.original(found.range())?;
-            Some(Hit::new(range, self.names[found.pattern().as_usize()].0.as_str()))
+            Some(Match::new(range, self.names[found.pattern().as_usize()].0.as_str()))
         };
         found.filter_map(hit).collect()
     }

@@ -6,9 +6,9 @@
 //! Pure, and in time linear in the text: it reads no file and knows no cluster.
 
 mod encoding;
-mod forms;
 mod known;
 mod pairs;
+mod patterns;
 mod pem;
 
 use std::borrow::Cow;
@@ -30,14 +30,14 @@ const BATCH: usize = 1 << 20;
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct Match {
     /// Where.
     pub range: Range<usize>,
     /// Which one, without a byte of it: the name of a known one, or what it looks like.
     pub what: String,
 }
 
-impl Hit {
+impl Match {
     fn new(range: Range<usize>, what: impl Into<String>) -> Self {
         Self { range, what: what.into() }
     }
@@ -62,7 +62,7 @@ impl Redactor {
 
     /// Every secret in a text, in order and without overlap.
     #[must_use]
-    pub fn find(&self, bytes: &[u8]) -> Vec<Hit> {
+    pub fn find(&self, bytes: &[u8]) -> Vec<Match> {
         let mut hits = self.look(bytes);
         hits.extend(self.look_inside(bytes, DEPTH));
         merge(bytes, hits)
@@ -90,19 +90,19 @@ impl Redactor {
         String::from_utf8_lossy(&self.clean(text.as_bytes().to_vec()).0).into_owned()
     }
 
-    fn look(&self, bytes: &[u8]) -> Vec<Hit> {
+    fn look(&self, bytes: &[u8]) -> Vec<Match> {
         let mut hits = self.needles.find(bytes);
         hits.extend(look_like_secrets(bytes));
         hits
     }
 
     /// Runs of base64 or hexadecimal with a secret inside.
-    fn look_inside(&self, bytes: &[u8], depth: usize) -> Vec<Hit> {
+    fn look_inside(&self, bytes: &[u8], depth: usize) -> Vec<Match> {
         let mut hits = Vec::new();
         let mut batch = encoding::Batch::default();
         for run in encoding::runs(bytes) {
             if batch.add(bytes, &run) {
-                hits.push(Hit::new(run, "a private key"));
+                hits.push(Match::new(run, "a private key"));
             }
             if batch.text().len() >= BATCH {
                 hits.extend(self.look_at(&std::mem::take(&mut batch), depth));
@@ -112,7 +112,7 @@ impl Redactor {
         hits
     }
 
-    fn look_at(&self, batch: &encoding::Batch, depth: usize) -> Vec<Hit> {
+    fn look_at(&self, batch: &encoding::Batch, depth: usize) -> Vec<Match> {
         if batch.text().is_empty() {
             return Vec::new();
         }
@@ -120,7 +120,7 @@ impl Redactor {
         if depth > 1 {
             inner.extend(self.look_inside(batch.text(), depth - 1));
         }
-        inner.into_iter().map(|hit| Hit::new(batch.run_at(hit.range.start), hit.what)).collect()
+        inner.into_iter().map(|hit| Match::new(batch.run_at(hit.range.start), hit.what)).collect()
     }
 }
 
@@ -135,15 +135,15 @@ pub fn clean_line(line: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&without(line.as_bytes(), &hits)).into_owned())
 }
 
-fn look_like_secrets(bytes: &[u8]) -> Vec<Hit> {
-    [pem::find(bytes), forms::find(bytes), pairs::find(bytes)].concat()
+fn look_like_secrets(bytes: &[u8]) -> Vec<Match> {
+    [pem::find(bytes), patterns::find(bytes), pairs::find(bytes)].concat()
 }
 
 /// In order, without overlap, and without what stands in place of a secret already.
-fn merge(bytes: &[u8], mut hits: Vec<Hit>) -> Vec<Hit> {
+fn merge(bytes: &[u8], mut hits: Vec<Match>) -> Vec<Match> {
     hits.retain(|hit| &bytes[hit.range.clone()] != REMOVED);
     hits.sort_by_key(|hit| (hit.range.start, hit.range.end));
-    let mut merged: Vec<Hit> = Vec::new();
+    let mut merged: Vec<Match> = Vec::new();
     for hit in hits {
         match merged.last_mut() {
             Some(last) if hit.range.start < last.range.end => last.range.end = last.range.end.max(hit.range.end),
@@ -153,7 +153,7 @@ fn merge(bytes: &[u8], mut hits: Vec<Hit>) -> Vec<Hit> {
     merged
 }
 
-fn without(bytes: &[u8], hits: &[Hit]) -> Vec<u8> {
+fn without(bytes: &[u8], hits: &[Match]) -> Vec<u8> {
     let mut clean = Vec::with_capacity(bytes.len());
     let mut from = 0;
     for hit in hits {

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::forms::{is_pair_in_base64, looks_random};
-use super::{Hit, REMOVED, pattern};
+use super::patterns::{is_pair_in_base64, looks_random};
+use super::{Match, REMOVED, pattern};
 
 /// A value is not longer.
 const LONGEST: usize = 4096;
@@ -61,7 +61,7 @@ pub fn is_sensitive(name: &str) -> bool {
 }
 
 /// Every value with a name that says that it is a secret.
-pub(super) fn find(bytes: &[u8]) -> Vec<Hit> {
+pub(super) fn find(bytes: &[u8]) -> Vec<Match> {
     let mut hits = Vec::new();
     for end in NAME_END.find_iter(bytes) {
         let name = name_around(bytes, &end.range());
@@ -72,7 +72,7 @@ pub(super) fn find(bytes: &[u8]) -> Vec<Hit> {
         let Some((value, bond)) = value_after(bytes, &name, kind) else { continue };
         if is_secret(kind, bond, &bytes[value.clone()]) {
             let what = String::from_utf8_lossy(&bytes[end.range()]).to_lowercase();
-            hits.push(Hit::new(value, format!("a value named {what}")));
+            hits.push(Match::new(value, format!("a value named {what}")));
         }
     }
     hits

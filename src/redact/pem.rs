@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use super::{Hit, pattern};
+use super::{Match, pattern};
 
 /// A block is not longer.
 const LONGEST: usize = 16 << 10;
@@ -35,9 +35,9 @@ static PUTTY: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(Private-Lines: \d{1,4}(?:(?:\r?\n|\\n)[A-Za-z0-9+/=]{1,76})+)(?:\r?\n|\\n|$)"));
 
 /// Every private key in a text.
-pub(super) fn find(bytes: &[u8]) -> Vec<Hit> {
-    let mut hits: Vec<Hit> =
-        PUTTY.captures_iter(bytes).filter_map(|found| Some(Hit::new(found.get(1)?.range(), WHAT))).collect();
+pub(super) fn find(bytes: &[u8]) -> Vec<Match> {
+    let mut hits: Vec<Match> =
+        PUTTY.captures_iter(bytes).filter_map(|found| Some(Match::new(found.get(1)?.range(), WHAT))).collect();
     let mut marks = MARK.captures_iter(bytes).filter_map(|mark| {
         let begins = mark.get(1)?.as_bytes() == b"BEGIN";
         Some((mark.get(0)?.range(), begins))
@@ -67,7 +67,7 @@ pub(super) fn find(bytes: &[u8]) -> Vec<Hit> {
             }
         };
         from = range.end;
-        hits.push(Hit::new(range, WHAT));
+        hits.push(Match::new(range, WHAT));
     }
     hits
 }

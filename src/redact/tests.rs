@@ -15,7 +15,7 @@ use super::*;
 /// kubectl, turnup itself.
 const CORPUS: [(&str, &str); 8] = [
     ("api.txt", include_str!("../../tests/fixtures/logs/api.txt")),
-    ("complete.json", include_str!("../../tests/fixtures/logs/complete.json")),
+    ("node-config.json", include_str!("../../tests/fixtures/logs/node-config.json")),
     ("containerd.log", include_str!("../../tests/fixtures/logs/containerd.log")),
     ("host.txt", include_str!("../../tests/fixtures/logs/host.txt")),
     ("journal.log", include_str!("../../tests/fixtures/logs/journal.log")),

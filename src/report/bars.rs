@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::course::{host_of, step_of, without_hosts};
 use super::lines::line;
 use super::summary::name_hosts;
+use super::timeline::{host_of, step_of, without_hosts};
 use super::{Show, duration};
 use crate::phase::{Event, What};
 

@@ -152,7 +152,7 @@ mod tests {
                 blocked: 1,
                 elapsed_seconds: 16.5,
             },
-            What::RunDone { ok: false, elapsed_seconds: 20.0, budget_seconds: None, path: vec![] },
+            What::RunDone { ok: false, elapsed_seconds: 20.0, max_duration_seconds: None, path: vec![] },
         ];
         what.into_iter().zip(0..).map(|(event, at)| Event { seconds: f64::from(at) * 1.5, event }).collect()
     }
@@ -161,13 +161,13 @@ mod tests {
     fn a_run_as_lines() {
         let screen = Screen::default();
         let mut lines = Lines::new(Box::new(anstream::StripStream::new(Box::new(screen.clone()) as Box<dyn Write>)));
-        let mut course = super::super::course::Course::default();
+        let mut timeline = super::super::timeline::Timeline::default();
         for event in story() {
-            course.note(&event);
+            timeline.note(&event);
             lines.show(&event);
         }
-        let path = super::super::path::critical_path(&course);
-        lines.close(&super::super::summary::render(&course, &path, None));
+        let path = super::super::critical_path::critical_path(&timeline);
+        lines.close(&super::super::summary::render(&timeline, &path, None));
         let bytes = screen.0.lock().map(|bytes| bytes.clone()).unwrap_or_default();
         insta::assert_snapshot!(String::from_utf8_lossy(&bytes));
     }

@@ -6,14 +6,14 @@
 //! What a host or another program said in an event is escaped in one place (`shown`) before anything here makes a line of it.
 
 mod bars;
-mod course;
+mod critical_path;
+mod history;
 mod json;
-mod keep;
 mod lines;
-mod past;
-mod path;
+mod replay;
 mod summary;
 mod table;
+mod timeline;
 
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
@@ -28,10 +28,10 @@ use crate::{Error, Result, terminal};
 
 use serde_json::Value;
 
-use course::Course;
-use keep::Keeper;
+use history::History;
+use timeline::Timeline;
 
-pub use past::{Past, Replay};
+pub use replay::{RecordedRun, Replay};
 pub use table::Table;
 
 /// How a run is shown.
@@ -75,7 +75,7 @@ pub struct Reporter {
     sink: Sink,
     start: Instant,
     thread: Option<JoinHandle<Vec<PathPart>>>,
-    keeper: Arc<Mutex<Keeper>>,
+    keeper: Arc<Mutex<History>>,
 }
 
 /// A run that is over.
@@ -94,13 +94,14 @@ impl Finished {
     pub fn judge(&self) -> Result<()> {
         /// How many of the slowest parts are named.
         const SLOWEST: usize = 3;
-        let Some(budget) = self.exceeded else { return Ok(()) };
+        let Some(max_duration) = self.exceeded else { return Ok(()) };
         let time = |time: Duration| duration(time.as_secs_f64());
         let mut path: Vec<&PathPart> = self.path.iter().collect();
         path.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
         let slowest =
             path.first().map_or_else(String::new, |part| format!("; the slowest was {}", summary::describe(part)));
-        let message = format!("the run took {}, and its budget is {}{slowest}", time(self.elapsed), time(budget));
+        let message =
+            format!("the run took {}, and its maximum is {}{slowest}", time(self.elapsed), time(max_duration));
         let error = path.iter().take(SLOWEST).fold(Error::permanent(message), |error, part| {
             let last = part.last_seconds.map_or_else(String::new, |last| format!(", last run {}", duration(last)));
             error.evidence(format!("{}: {}{last}", summary::describe(part), duration(part.seconds)))
@@ -123,7 +124,7 @@ impl Reporter {
             replaced: replaced.iter().map(|name| (*name).to_owned()).collect(),
         });
         // Without the thread the run goes on unseen, which is better than not at all.
-        let keeper = Arc::<Mutex<Keeper>>::default();
+        let keeper = Arc::<Mutex<History>>::default();
         let kept = Arc::clone(&keeper);
         let thread = thread::Builder::new().name("report".into()).spawn(move || consume(mode, &events, &kept)).ok();
         Self { sink, start: Instant::now(), thread, keeper }
@@ -141,15 +142,15 @@ impl Reporter {
     }
 
     /// Emits the last event, shows the tables of times and waits until all of it is shown. Nothing sent later is shown. A run that went
-    /// well and took longer than its budget is not well.
-    #[must_use = "a budget that was exceeded has to be told"]
-    pub fn finish(self, ok: bool, budget: Option<Duration>) -> Finished {
+    /// well and took longer than its maximum is not well.
+    #[must_use = "a maximum duration that was exceeded has to be told"]
+    pub fn finish(self, ok: bool, max_duration: Option<Duration>) -> Finished {
         let elapsed = self.start.elapsed();
-        let exceeded = budget.filter(|budget| ok && elapsed > *budget);
+        let exceeded = max_duration.filter(|max_duration| ok && elapsed > *max_duration);
         self.sink.emit(What::RunDone {
             ok: ok && exceeded.is_none(),
             elapsed_seconds: elapsed.as_secs_f64(),
-            budget_seconds: budget.map(|budget| budget.as_secs_f64()),
+            max_duration_seconds: max_duration.map(|max_duration| max_duration.as_secs_f64()),
             path: Vec::new(),
         });
         drop(self.sink);
@@ -159,26 +160,26 @@ impl Reporter {
     }
 }
 
-fn open(keeper: &Mutex<Keeper>) -> MutexGuard<'_, Keeper> {
+fn open(keeper: &Mutex<History>) -> MutexGuard<'_, History> {
     // Each line is written whole or not at all; a panic elsewhere changes nothing about that.
     keeper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows and keeps every event up to the last, into which it puts the critical path.
-fn consume(mode: Mode, events: &Receiver<Event>, keeper: &Mutex<Keeper>) -> Vec<PathPart> {
+fn consume(mode: Mode, events: &Receiver<Event>, keeper: &Mutex<History>) -> Vec<PathPart> {
     let mut show: Box<dyn Show> = match mode {
         Mode::Bars => Box::new(bars::Bars::new()),
         Mode::Lines => Box::new(lines::Lines::new(Box::new(anstream::stderr()))),
         Mode::Json => Box::new(json::Json::new(Box::new(anstream::stdout()))),
         Mode::Quiet => Box::new(Silence),
     };
-    let (mut course, mut last, mut chain) = (Course::default(), None, Vec::new());
+    let (mut timeline, mut last, mut chain) = (Timeline::default(), None, Vec::new());
     for mut event in events {
-        course.note(&shown(&event));
+        timeline.note(&shown(&event));
         let is_last = if let What::RunDone { path, .. } = &mut event.event {
-            last = course.has_work().then(|| open(keeper).last()).flatten();
-            *path = path::critical_path(&course);
-            path::compare(path, last.as_ref());
+            last = timeline.has_work().then(|| open(keeper).last()).flatten();
+            *path = critical_path::critical_path(&timeline);
+            critical_path::compare(path, last.as_ref());
             chain.clone_from(path);
             true
         } else {
@@ -193,7 +194,7 @@ fn consume(mode: Mode, events: &Receiver<Event>, keeper: &Mutex<Keeper>) -> Vec<
             break;
         }
     }
-    show.close(&summary::render(&course, &chain, last.as_ref()));
+    show.close(&summary::render(&timeline, &chain, last.as_ref()));
     chain
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::course::{Course, PhaseCourse, StepCourse, host_of, without_hosts};
+use super::timeline::{PhaseTimeline, StepTimeline, Timeline, host_of, without_hosts};
 use super::{Table, duration};
 use crate::phase::{PartKind, PathPart};
 
@@ -16,19 +16,19 @@ const SHORT: (f64, f64) = (0.01, 0.05);
 const WIDTH: usize = 78;
 
 /// The text, empty when no phase has begun.
-pub(super) fn render(course: &Course, path: &[PathPart], last: Option<&Course>) -> String {
-    if course.phases.is_empty() {
+pub(super) fn render(timeline: &Timeline, path: &[PathPart], last: Option<&Timeline>) -> String {
+    if timeline.phases.is_empty() {
         return String::new();
     }
-    let mut text = steps(course, last);
-    for line in failed_hosts(course) {
+    let mut text = steps(timeline, last);
+    for line in failed_hosts(timeline) {
         text.push_str(&line);
     }
-    text.push_str(&milestones(course));
-    if course.has_work() {
-        text.push_str(&critical_path(course, path, last.is_some()));
-    } else if course.total.is_some()
-        && course.phases.iter().all(|phase| phase.steps().iter().all(|step| !step.has_news()))
+    text.push_str(&milestones(timeline));
+    if timeline.has_work() {
+        text.push_str(&critical_path(timeline, path, last.is_some()));
+    } else if timeline.total.is_some()
+        && timeline.phases.iter().all(|phase| phase.steps().iter().all(|step| !step.has_news()))
     {
         text.push_str("\nnothing to do: everything is as the configuration says\n");
     }
@@ -43,10 +43,11 @@ pub(super) fn name_hosts<'h>(hosts: impl ExactSizeIterator<Item = &'h str>) -> S
 }
 
 /// One row a phase, below it one for each of its steps that did anything.
-fn steps(course: &Course, last: Option<&Course>) -> String {
-    let all: Vec<(&PhaseCourse, Vec<StepCourse<'_>>)> =
-        course.phases.iter().map(|phase| (phase, phase.steps())).collect();
-    let any = |count: fn(&StepCourse<'_>) -> usize| all.iter().flat_map(|(_, steps)| steps).any(|step| count(step) > 0);
+fn steps(timeline: &Timeline, last: Option<&Timeline>) -> String {
+    let all: Vec<(&PhaseTimeline, Vec<StepTimeline<'_>>)> =
+        timeline.phases.iter().map(|phase| (phase, phase.steps())).collect();
+    let any =
+        |count: fn(&StepTimeline<'_>) -> usize| all.iter().flat_map(|(_, steps)| steps).any(|step| count(step) > 0);
     let (failed, blocked) = (any(|step| step.failed), any(|step| step.blocked));
     let mut headings = vec!["step", "ran", "unchanged"];
     headings.extend(failed.then_some("failed"));
@@ -54,8 +55,8 @@ fn steps(course: &Course, last: Option<&Course>) -> String {
     headings.push("time");
     headings.extend(last.map(|_| "last run"));
     let mut table = (1..headings.len()).fold(Table::new(&headings), Table::right);
-    let mut row = |name: String, steps: &[StepCourse<'_>], time: Option<f64>, last_time: Option<f64>| {
-        let sum = |count: fn(&StepCourse<'_>) -> usize| number(steps.iter().map(count).sum());
+    let mut row = |name: String, steps: &[StepTimeline<'_>], time: Option<f64>, last_time: Option<f64>| {
+        let sum = |count: fn(&StepTimeline<'_>) -> usize| number(steps.iter().map(count).sum());
         let mut cells = vec![name, sum(|step| step.ran), sum(|step| step.skipped)];
         cells.extend(failed.then(|| sum(|step| step.failed)));
         cells.extend(blocked.then(|| sum(|step| step.blocked)));
@@ -65,9 +66,9 @@ fn steps(course: &Course, last: Option<&Course>) -> String {
     };
     for (phase, steps) in &all {
         let before = last.and_then(|last| last.phases.iter().find(|known| known.name == phase.name));
-        let time = |phase: &PhaseCourse| phase.ended.map(|ended| ended - phase.began);
+        let time = |phase: &PhaseTimeline| phase.ended.map(|ended| ended - phase.began);
         row(phase.name.clone(), steps, time(phase), before.and_then(time));
-        let earlier = before.map(PhaseCourse::steps).unwrap_or_default();
+        let earlier = before.map(PhaseTimeline::steps).unwrap_or_default();
         for step in steps.iter().filter(|step| step.has_news()) {
             let name = step.step.split_once('/').map_or(step.step, |(_, name)| name);
             let known = earlier.iter().find(|known| known.step == step.step && known.ran + known.failed > 0);
@@ -79,7 +80,7 @@ fn steps(course: &Course, last: Option<&Course>) -> String {
             );
         }
     }
-    row("total".into(), &[], course.total, last.and_then(|last| last.total));
+    row("total".into(), &[], timeline.total, last.and_then(|last| last.total));
     table.render()
 }
 
@@ -88,10 +89,10 @@ fn number(count: usize) -> String {
     if count == 0 { String::new() } else { count.to_string() }
 }
 
-fn failed_hosts(course: &Course) -> Vec<String> {
-    let steps: Vec<StepCourse<'_>> = course.phases.iter().flat_map(PhaseCourse::steps).collect();
+fn failed_hosts(timeline: &Timeline) -> Vec<String> {
+    let steps: Vec<StepTimeline<'_>> = timeline.phases.iter().flat_map(PhaseTimeline::steps).collect();
     let failed = steps.iter().filter(|step| !step.failed_hosts.is_empty());
-    let line = |step: &StepCourse<'_>| {
+    let line = |step: &StepTimeline<'_>| {
         let hosts = if step.failed == 1 { "1 host".into() } else { format!("{} hosts", step.failed) };
         let names = name_hosts(step.failed_hosts.iter().copied());
         fold(&format!("\n{} failed on {hosts}: {names}", step.step))
@@ -119,20 +120,20 @@ fn fold(text: &str) -> String {
     lines
 }
 
-fn milestones(course: &Course) -> String {
-    if course.milestones.is_empty() {
+fn milestones(timeline: &Timeline) -> String {
+    if timeline.milestones.is_empty() {
         return String::new();
     }
-    let hosts: BTreeSet<&str> = course.tasks().filter_map(|task| host_of(&task.id)).collect();
+    let hosts: BTreeSet<&str> = timeline.tasks().filter_map(|task| host_of(&task.id)).collect();
     let kind = |name: &str| without_hosts(name, |word| hosts.contains(word));
-    let kinds: Vec<String> = course.milestones.iter().map(|(name, _)| kind(name)).collect();
+    let kinds: Vec<String> = timeline.milestones.iter().map(|(name, _)| kind(name)).collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for kind in &kinds {
         *counts.entry(kind).or_default() += 1;
     }
     let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
     let mut table = Table::new(&["milestone", "after"]).right(1);
-    for (at, (name, seconds)) in course.milestones.iter().enumerate() {
+    for (at, (name, seconds)) in timeline.milestones.iter().enumerate() {
         let (same, so_far) = (counts[kinds[at].as_str()], shown.entry(&kinds[at]).or_default());
         *so_far += 1;
         if same <= MANY_MILESTONES {
@@ -145,8 +146,8 @@ fn milestones(course: &Course) -> String {
     format!("\n{}", table.render())
 }
 
-fn critical_path(course: &Course, path: &[PathPart], compared: bool) -> String {
-    let total = course.total.unwrap_or_default();
+fn critical_path(timeline: &Timeline, path: &[PathPart], compared: bool) -> String {
+    let total = timeline.total.unwrap_or_default();
     let mut headings = vec!["critical path", "time"];
     headings.extend(compared.then_some("last run"));
     let mut table = (1..headings.len()).fold(Table::new(&headings), Table::right);
@@ -189,20 +190,20 @@ mod tests {
     #[test]
     fn many_milestones_that_are_alike_are_one_row() {
         use crate::phase::{Event, What};
-        let mut course = Course::default();
+        let mut timeline = Timeline::default();
         let started = What::PhaseStarted { phase: "p".into(), steps: 8, tasks: Vec::new() };
-        course.note(&Event { seconds: 0.0, event: started });
+        timeline.note(&Event { seconds: 0.0, event: started });
         for at in 1..=7 {
             let step = format!("p/s@w-{at}");
             let name = format!("node w-{at} Ready");
             let seconds = f64::from(at);
-            course.note(&Event { seconds, event: What::Milestone { step: step.clone(), name } });
-            course.note(&Event { seconds, event: What::StepDone { step, elapsed_seconds: 1.0 } });
+            timeline.note(&Event { seconds, event: What::Milestone { step: step.clone(), name } });
+            timeline.note(&Event { seconds, event: What::StepDone { step, elapsed_seconds: 1.0 } });
         }
         let name = "API server ready".into();
-        course.note(&Event { seconds: 9.0, event: What::Milestone { step: "p/api".into(), name } });
+        timeline.note(&Event { seconds: 9.0, event: What::Milestone { step: "p/api".into(), name } });
         assert_eq!(
-            milestones(&course),
+            milestones(&timeline),
             "\nmilestone                 after\nnode * Ready (7 of them)   7.0s\nAPI server ready           9.0s\n"
         );
     }

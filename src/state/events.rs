@@ -1,6 +1,6 @@
 //! The events of a run, kept: one file a run below `events/`, line by line, and the last of them stay.
 //!
-//! A line is bytes here; what it means is not this room's business. Kept events are for people and programs that look back: nothing that
+//! A line is bytes here; what it means is not this module's business. Kept events are for people and programs that look back: nothing that
 //! turnup decides rests on them, so a line is not synced.
 
 use std::io::Write as _;
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use jiff::Timestamp;
 
-use super::{Growing, Lock, Store, trouble};
-use crate::{Result, kill_point};
+use super::{Lock, Store, Tail, errors};
+use crate::{Result, failpoint};
 
 const DIR: &str = "events";
 const END: &str = ".jsonl";
@@ -37,7 +37,7 @@ impl KeptRun {
 
     /// Its whole lines; a line that is still being written is none.
     pub fn lines(&self) -> Result<Vec<String>> {
-        Growing::new(&self.path).lines()
+        Tail::new(&self.path).lines()
     }
 }
 
@@ -55,7 +55,7 @@ impl EventFile {
     pub fn append(&mut self, line: &[u8]) -> Result<()> {
         // In one write, so that whoever reads meanwhile sees whole lines.
         let written = self.file.write_all(&[line, b"\n"].concat());
-        written.map_err(|error| trouble::io(&self.run.path, error))
+        written.map_err(|error| errors::io(&self.run.path, error))
     }
 
     /// Earlier runs of the same command, the newest first.
@@ -75,14 +75,14 @@ impl Store {
         let id = format!("{}-{command}", Timestamp::now().strftime(FORM));
         let path = dir.join(format!("{id}{END}"));
         let open = fs_err::OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-        let file = open.map_err(|error| trouble::io(&path, error))?;
+        let file = open.map_err(|error| errors::io(&path, error))?;
         while earlier.len() >= KEPT {
             // Taken out of the list as well: a run that compares itself must not look for it.
             let Some(oldest) = earlier.pop() else { break };
             // Named without the time in the file's name: the points at which a test kills are the same in every run.
             let removed =
-                kill_point::around(format_args!("remove the oldest events"), || fs_err::remove_file(&oldest.path));
-            removed.map_err(|error| trouble::io(&oldest.path, error))?;
+                failpoint::around(format_args!("remove the oldest events"), || fs_err::remove_file(&oldest.path));
+            removed.map_err(|error| errors::io(&oldest.path, error))?;
         }
         Ok(EventFile { run: KeptRun { id, path }, file, earlier })
     }
@@ -93,11 +93,11 @@ impl Store {
         let entries = match fs_err::read_dir(&dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(trouble::io(&dir, error)),
+            Err(error) => return Err(errors::io(&dir, error)),
         };
         let mut runs = Vec::new();
         for entry in entries {
-            let path = entry.map_err(|error| trouble::io(&dir, error))?.path();
+            let path = entry.map_err(|error| errors::io(&dir, error))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             runs.extend(name.strip_suffix(END).map(|id| KeptRun { id: id.to_owned(), path }));
         }

@@ -11,8 +11,8 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Credential, trouble};
-use crate::kill_point;
+use super::{Credential, errors};
+use crate::failpoint;
 use crate::{Class, Error, Result, terminal};
 
 /// One line.
@@ -163,10 +163,10 @@ fn damage_of(line: &[u8], number: usize, error: &serde_json::Error) -> Damage {
 impl Damage {
     pub(super) fn into_error(self, path: &Path) -> Error {
         match self {
-            Self::Newer { version } => trouble::newer(path, version, VERSION),
+            Self::Newer { version } => errors::newer(path, version, VERSION),
             Self::Unreadable { line, why } => {
                 let message = format!("{}:{line}: the journal is damaged", path.display());
-                Error::new(Class::Person, message).evidence(why).hint(trouble::REBUILD)
+                Error::new(Class::Precondition, message).evidence(why).hint(errors::REBUILD)
             }
         }
     }
@@ -185,9 +185,9 @@ impl Journal {
     /// Opens it for appending after a reader has found where the last whole line ends; cuts off what a crash tore.
     pub(super) fn open(path: PathBuf, content: &Content, seq: u64) -> Result<Self> {
         let open = fs_err::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = open.map_err(|error| trouble::io(&path, error))?;
-        file.set_len(content.whole).map_err(|error| trouble::io(&path, error))?;
-        trouble::sync_parent(&path)?;
+        let file = open.map_err(|error| errors::io(&path, error))?;
+        file.set_len(content.whole).map_err(|error| errors::io(&path, error))?;
+        errors::sync_parent(&path)?;
         Ok(Self { path, file, length: content.whole, seq })
     }
 
@@ -198,14 +198,14 @@ impl Journal {
             serde_json::to_vec(&line).map_err(|error| Error::bug("a journal line is no JSON").source(error))?;
         bytes.push(b'\n');
         let half = &bytes[..bytes.len() / 2];
-        kill_point::pass(format_args!("journal {}: before", line.entry));
-        kill_point::pass_with(format_args!("journal {}: torn", line.entry), || drop(self.write(half)));
+        failpoint::pass(format_args!("journal {}: before", line.entry));
+        failpoint::pass_with(format_args!("journal {}: torn", line.entry), || drop(self.write(half)));
         let written = self.write(&bytes);
-        kill_point::pass(format_args!("journal {}: after", line.entry));
+        failpoint::pass(format_args!("journal {}: after", line.entry));
         if let Err(error) = written.and_then(|()| self.file.sync_data()) {
             // Half a line would be cut off by the next reader; without it the file is whole even before that.
             let _torn = self.file.set_len(self.length);
-            return Err(trouble::io(&self.path, error));
+            return Err(errors::io(&self.path, error));
         }
         self.length += bytes.len() as u64;
         self.seq = line.seq;

@@ -11,7 +11,7 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::trouble;
+use super::errors;
 use crate::{Class, Error, Result, input};
 
 /// Who holds the lock.
@@ -67,7 +67,7 @@ impl Lock {
     pub(super) fn take(path: &Path, command: &str) -> Result<Self> {
         let open =
             fs_err::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-        let file = open.map_err(|error| trouble::io(path, error))?;
+        let file = open.map_err(|error| errors::io(path, error))?;
         let mut text = String::new();
         // A text that does not read is no reason to stop: it only says who.
         let _unreadable = (&file).take(input::KEYS).read_to_string(&mut text);
@@ -75,10 +75,10 @@ impl Lock {
         match file.file().try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => return Err(held(owner.as_ref())),
-            Err(std::fs::TryLockError::Error(error)) => return Err(trouble::io(path, error)),
+            Err(std::fs::TryLockError::Error(error)) => return Err(errors::io(path, error)),
         }
         let mut lock = Self { file, previous: owner };
-        lock.sign(command).map_err(|error| trouble::io(path, error))?;
+        lock.sign(command).map_err(|error| errors::io(path, error))?;
         Ok(lock)
     }
 
@@ -110,10 +110,10 @@ pub(super) fn look(path: &Path) -> Result<Option<Holder>> {
     let text = match input::read(path, input::KEYS) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(trouble::io(path, error)),
+        Err(error) => return Err(errors::io(path, error)),
     };
     let Ok(owner) = serde_json::from_slice::<Owner>(&text) else { return Ok(None) };
-    let inode = fs_err::metadata(path).map_err(|error| trouble::io(path, error))?.ino();
+    let inode = fs_err::metadata(path).map_err(|error| errors::io(path, error))?.ino();
     // Where the kernel has no such list, a process of this number has to do. An empty list is one.
     let alive = fs_err::read_to_string("/proc/locks")
         .map_or_else(|_| Path::new("/proc").join(owner.pid.to_string()).exists(), |locks| is_held(&locks, inode));

@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 
 use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
-use super::{Holder, Lock, Owner, lock, trouble};
-use crate::{Class, Error, Result, input, kill_point, terminal};
+use super::{Holder, Lock, Owner, errors, lock};
+use crate::{Class, Error, Result, failpoint, input, terminal};
 
 const STATE: &str = "state.json";
 const JOURNAL: &str = "journal.jsonl";
@@ -127,7 +127,7 @@ impl Store {
     /// file that other users can read.
     pub fn lock(&self, command: &str) -> Result<Lock> {
         let lock = Lock::take(&self.path(LOCK), command)?;
-        kill_point::pass(format_args!("lock taken"));
+        failpoint::pass(format_args!("lock taken"));
         close(&self.dir, &fs_err::metadata(&self.dir)?);
         tidy(&self.dir, &NOT_OURS.map(|rel| self.path(rel)));
         Ok(lock)
@@ -160,7 +160,7 @@ impl Store {
         for entry in fs_err::read_dir(&self.dir)? {
             let path = entry?.path();
             let Some(name) = path.file_name().filter(|name| *name != LOCK) else { continue };
-            kill_point::around(format_args!("remove {}", name.display()), || {
+            failpoint::around(format_args!("remove {}", name.display()), || {
                 if path.is_dir() && !path.is_symlink() {
                     fs_err::remove_dir_all(&path)
                 } else {
@@ -168,7 +168,7 @@ impl Store {
                 }
             })?;
         }
-        kill_point::around(format_args!("remove the cluster's directory"), || fs_err::remove_dir_all(&self.dir))?;
+        failpoint::around(format_args!("remove the cluster's directory"), || fs_err::remove_dir_all(&self.dir))?;
         drop(lock);
         Ok(())
     }
@@ -253,7 +253,7 @@ impl Store {
         }
         let dir = path.parent().unwrap_or(&self.dir);
         Self::make_dirs(dir)?;
-        let point = |when: &str| kill_point::pass(format_args!("write {}: {when}", rel.as_ref().display()));
+        let point = |when: &str| failpoint::pass(format_args!("write {}: {when}", rel.as_ref().display()));
         let write = || -> std::io::Result<()> {
             point("before");
             // The mode is there before the first byte of the content is.
@@ -269,8 +269,8 @@ impl Store {
             point("after");
             Ok(())
         };
-        write().map_err(|error| trouble::io(&path, error))?;
-        trouble::sync_parent(&path)
+        write().map_err(|error| errors::io(&path, error))?;
+        errors::sync_parent(&path)
     }
 
     /// The same for a value as indented JSON.
@@ -298,7 +298,7 @@ impl Store {
         match input::read(&path, input::STATE) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(trouble::io(&path, error)),
+            Err(error) => Err(errors::io(&path, error)),
         }
     }
 
@@ -308,7 +308,7 @@ impl Store {
         let Some(bytes) = self.read(rel)? else { return Ok(None) };
         serde_json::from_slice(&bytes).map(Some).map_err(|error| {
             let place = format!("{}:{}:{}", self.path(rel).display(), error.line(), error.column());
-            Error::person(format!("{place}: the file is damaged, or was edited by hand")).source(error)
+            Error::precondition(format!("{place}: the file is damaged, or was edited by hand")).source(error)
         })
     }
 
@@ -331,13 +331,13 @@ impl Store {
         }
         let point = format_args!("remove {}", rel.as_ref().display());
         let removed = match fs_err::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => kill_point::around(point, || fs_err::remove_dir_all(&path)),
-            Ok(_) => kill_point::around(point, || fs_err::remove_file(&path)),
+            Ok(metadata) if metadata.is_dir() => failpoint::around(point, || fs_err::remove_dir_all(&path)),
+            Ok(_) => failpoint::around(point, || fs_err::remove_file(&path)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => Err(error),
         };
-        removed.map_err(|error| trouble::io(&path, error))?;
-        trouble::sync_parent(&path)
+        removed.map_err(|error| errors::io(&path, error))?;
+        errors::sync_parent(&path)
     }
 
     /// The log file of a step.
@@ -391,16 +391,16 @@ impl Store {
         let Some(bytes) = self.read(STATE)? else { return Ok(State::default()) };
         let path = self.path(STATE);
         if let Some(version) = newer_version(&bytes) {
-            return Err(trouble::newer(&path, version, snapshot::VERSION));
+            return Err(errors::newer(&path, version, snapshot::VERSION));
         }
         let state: State = serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!("{}:{}:{}: the state is damaged", path.display(), error.line(), error.column());
-            Error::new(Class::Person, message).source(error).hint(trouble::REBUILD)
+            Error::new(Class::Precondition, message).source(error).hint(errors::REBUILD)
         })?;
         if let Some(step) = state.steps.keys().chain(state.open.keys()).find(|step| step.contains(terminal::is_control))
         {
             let message = format!("{}: the state is damaged: {step:?} is no name of a step", path.display());
-            return Err(Error::person(message).hint(trouble::REBUILD));
+            return Err(Error::precondition(message).hint(errors::REBUILD));
         }
         Ok(state)
     }
@@ -434,7 +434,7 @@ impl Store {
 
     fn make_dirs(dir: &Path) -> Result<()> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-        made.map_err(|error| trouble::io(dir, error))
+        made.map_err(|error| errors::io(dir, error))
     }
 }
 

@@ -6,15 +6,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::cluster::Cluster;
-use crate::crowd;
 use crate::error::Result;
+use crate::parallel;
 use crate::provision::Host;
 
 use super::Gap;
 use super::certificates::{self, Certificate};
 
 /// A host that has not answered by then does not answer. Reading all of turnup takes a slow disk some seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many hosts are asked at once.
 const PARALLEL: usize = 16;
 /// Prints the digest of turnup, then each certificate behind the name of its file. Never a key, also where both are in one file.
@@ -35,11 +35,11 @@ pub(super) struct Found {
 
 /// Asks every host that was handed over; none before that.
 pub(super) fn ask(cluster: &Cluster) -> Found {
-    let hosts = match cluster.find_handoff() {
-        Ok(handoff) => handoff.map(|handoff| handoff.hosts).unwrap_or_default(),
+    let hosts = match cluster.find_inventory() {
+        Ok(inventory) => inventory.map(|inventory| inventory.hosts).unwrap_or_default(),
         Err(error) => return Found { gaps: vec![Gap::new("the hosts", error)], ..Found::default() },
     };
-    let answers = crowd::map(&hosts, PARALLEL, |host| ask_one(cluster, host));
+    let answers = parallel::map(&hosts, PARALLEL, |host| ask_one(cluster, host));
     let mut found = Found::default();
     for (host, answer) in hosts.iter().zip(answers) {
         match answer {
@@ -51,7 +51,7 @@ pub(super) fn ask(cluster: &Cluster) -> Found {
 }
 
 fn ask_one(cluster: &Cluster, host: &Host) -> Result<String> {
-    Ok(cluster.ssh(host)?.timeout(PATIENCE).run(&["sh", "-c", QUESTION])?.stdout)
+    Ok(cluster.ssh(host)?.timeout(TIMEOUT).run(&["sh", "-c", QUESTION])?.stdout)
 }
 
 impl Found {

@@ -3,14 +3,14 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::artifacts::Obtained;
+use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::{KUBECONFIG, PendingCsrs, find_pending, kubectl};
 use crate::cluster::Cluster;
 use crate::error::Result;
 
 /// A node.
 #[derive(Clone, Debug, Serialize)]
-pub struct Node {
+pub struct NodeStatus {
     /// Its name.
     pub name: String,
     /// `Ready`, or `NotReady:` and why.
@@ -38,7 +38,7 @@ pub struct Addon {
 #[derive(Debug)]
 pub struct Live {
     /// The nodes.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<NodeStatus>,
     /// Requests of kubelets that are pending or denied, or why they cannot be listed.
     pub csrs: Result<PendingCsrs>,
     /// The addons.
@@ -53,7 +53,7 @@ impl Live {
         let selector = "--selector=turnup.dev/addon";
         let workloads = kubectl.get(&["daemonsets,deployments", "--namespace=kube-system", selector])?;
         Ok(Self {
-            nodes: items(&nodes).iter().map(Node::read).collect(),
+            nodes: items(&nodes).iter().map(NodeStatus::read).collect(),
             csrs: find_pending(cluster, &kubectl),
             addons: items(&workloads).iter().map(Addon::read).collect(),
         })
@@ -61,12 +61,12 @@ impl Live {
 
     /// Asks the API; nothing as long as bootstrap has not come so far that there is one.
     pub(super) fn ask(cluster: &Cluster) -> Result<Option<Self>> {
-        let begun = [KUBECONFIG, Obtained::FILE].iter().all(|file| cluster.store.path(file).is_file());
+        let begun = [KUBECONFIG, ResolvedArtifacts::FILE].iter().all(|file| cluster.store.path(file).is_file());
         if begun { Self::read(cluster).map(Some) } else { Ok(None) }
     }
 }
 
-impl Node {
+impl NodeStatus {
     fn read(node: &Value) -> Self {
         let find = |list: &Value, kind: &str| {
             list.as_array().and_then(|list| list.iter().find(|item| item["type"] == kind)).cloned()

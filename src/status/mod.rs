@@ -17,14 +17,14 @@ use std::thread;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::artifacts::Obtained;
+use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::{KUBECONFIG, PendingCsr, PendingCsrs};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::state::{Credential, Holder, Store};
 
 pub use certificates::{Certificate, Level};
-pub use live::{Addon, Live, Node};
+pub use live::{Addon, Live, NodeStatus};
 pub use phases::{PhaseState, PhaseStatus};
 pub use text::{render, render_live};
 pub use tokens::Token;
@@ -52,7 +52,7 @@ pub struct Status {
     /// The phases in their order.
     pub phases: Vec<PhaseStatus>,
     /// The nodes as the API has them; nothing where it was not asked.
-    pub nodes: Option<Vec<Node>>,
+    pub nodes: Option<Vec<NodeStatus>>,
     /// Requests to join that are pending or denied; nothing where the API was not asked.
     pub unjoined: Option<Vec<PendingCsr>>,
     /// Requests for serving certificates that are pending; nothing where the API was not asked.
@@ -155,7 +155,7 @@ impl Status {
             keep("the lock", error);
             None
         });
-        let obtained = store.read_json::<Obtained>(Obtained::FILE).unwrap_or_else(|error| {
+        let resolved = store.read_json::<ResolvedArtifacts>(ResolvedArtifacts::FILE).unwrap_or_else(|error| {
             keep("the artifacts", error);
             None
         });
@@ -171,7 +171,7 @@ impl Status {
             keep("the join tokens", error);
             Vec::new()
         });
-        let artifacts = obtained.iter().flat_map(Obtained::versions);
+        let artifacts = resolved.iter().flat_map(ResolvedArtifacts::versions);
         let artifacts = artifacts.map(|(id, version)| (id.to_owned(), version.to_owned())).collect();
         let kubeconfig = store.path(KUBECONFIG);
         Self {

@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::cluster::Cluster;
 use crate::error::Result;
-use crate::phase::{Condition, Phase, Standing, review};
+use crate::phase::{Condition, Phase, StepStatus, review};
 use crate::state::{State, Store};
 use crate::{addons, bootstrap, provision};
 
 /// The phases in their order.
 const PHASES: [&str; 3] = ["provision", "bootstrap", "addons"];
 /// Steps whose proof is an answer of the API, all of `addons` besides.
-const ASK_THE_API: [&str; 5] = ["api", "access", "groups", "register", "retire"];
+const ASK_THE_API: [&str; 5] = ["api", "rbac", "wait-groups", "label-nodes", "delete-nodes"];
 
 /// How a phase stands, the worst of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -55,11 +55,11 @@ pub struct PhaseStatus {
     /// For how long some step of it was at work, each counted at its last run.
     pub took_seconds: Option<f64>,
     /// Every step.
-    pub steps: Vec<Standing>,
+    pub steps: Vec<StepStatus>,
 }
 
 impl PhaseStatus {
-    fn new(name: &str, steps: Vec<Standing>, busy: bool) -> Self {
+    fn new(name: &str, steps: Vec<StepStatus>, busy: bool) -> Self {
         let done = steps.iter().filter(|step| step.condition == Condition::Done).count();
         Self {
             name: name.to_owned(),
@@ -75,8 +75,8 @@ impl PhaseStatus {
 
 /// Every phase by the judgement of the engine; looks at what was made unless `quick`, and asks no API that is away.
 pub(super) fn judge(cluster: &Arc<Cluster>, quick: bool, away: bool, busy: bool) -> Result<Vec<PhaseStatus>> {
-    let known = cluster.find_handoff()?.is_some();
-    let mut all = vec![match provision::find_lender(cluster)? {
+    let known = cluster.find_inventory()?.is_some();
+    let mut all = vec![match provision::find_external_inventory(cluster)? {
         None => judge_one(cluster, &bootstrap::provision_phase(cluster)?, quick, away, busy)?,
         // Its hosts are somebody else's: that phase never runs.
         Some(_) => PhaseStatus::new("provision", Vec::new(), busy),
@@ -85,7 +85,7 @@ pub(super) fn judge(cluster: &Arc<Cluster>, quick: bool, away: bool, busy: bool)
         all.push(judge_one(cluster, &bootstrap::phase(cluster)?, quick, away, busy)?);
         all.push(judge_one(cluster, &addons::phase(cluster)?, quick, away, busy)?);
     } else {
-        // Their hosts are known from the hand-off; what was recorded before it was lost is all there is.
+        // Their hosts are known from the inventory; what was recorded before it was lost is all there is.
         all.extend(recorded(&cluster.store, busy)?.into_iter().skip(1));
     }
     Ok(all)
@@ -113,22 +113,22 @@ pub(super) fn recorded(store: &Store, busy: bool) -> Result<Vec<PhaseStatus>> {
     Ok(PHASES.iter().map(|name| PhaseStatus::new(name, standings(&state, name), busy)).collect())
 }
 
-fn standings(state: &State, phase: &str) -> Vec<Standing> {
+fn standings(state: &State, phase: &str) -> Vec<StepStatus> {
     let start = format!("{phase}/");
     let mut steps = BTreeMap::new();
     for (id, record) in state.steps.iter().filter(|(id, _)| id.starts_with(&start)) {
         let (finished, elapsed_ms) = (Some(record.finished), Some(record.elapsed_ms));
-        steps.insert(id, Standing { id: id.clone(), condition: Condition::Done, finished, elapsed_ms });
+        steps.insert(id, StepStatus { id: id.clone(), condition: Condition::Done, finished, elapsed_ms });
     }
     for (id, open) in state.open.iter().filter(|(id, _)| id.starts_with(&start)) {
         let condition = open.failure.clone().map_or(Condition::Interrupted, Condition::Failed);
-        let fresh = || Standing { id: id.clone(), condition: Condition::Never, finished: None, elapsed_ms: None };
+        let fresh = || StepStatus { id: id.clone(), condition: Condition::Never, finished: None, elapsed_ms: None };
         steps.entry(id).or_insert_with(fresh).condition = condition;
     }
     steps.into_values().collect()
 }
 
-fn add_up(steps: &[Standing], busy: bool) -> PhaseState {
+fn add_up(steps: &[StepStatus], busy: bool) -> PhaseState {
     let any = |wanted: fn(&Condition) -> bool| steps.iter().any(|step| wanted(&step.condition));
     if any(|step| matches!(step, Condition::Interrupted)) {
         return if busy { PhaseState::Running } else { PhaseState::Interrupted };
@@ -149,8 +149,8 @@ fn add_up(steps: &[Standing], busy: bool) -> PhaseState {
 }
 
 /// The length of all steps' last runs laid over each other: what runs side by side counts once, what lies between runs does not.
-fn at_work(steps: &[Standing]) -> Option<f64> {
-    let run = |step: &Standing| {
+fn at_work(steps: &[StepStatus]) -> Option<f64> {
+    let run = |step: &StepStatus| {
         let (end, length) = (step.finished?.as_millisecond(), i64::try_from(step.elapsed_ms?).ok()?);
         Some((end - length, end))
     };
@@ -172,15 +172,15 @@ mod tests {
 
     use super::*;
 
-    fn step(condition: Condition, end: i64, length: u64) -> Standing {
+    fn step(condition: Condition, end: i64, length: u64) -> StepStatus {
         let finished = Some(Timestamp::from_millisecond(end).unwrap());
-        Standing { id: "p/s".into(), condition, finished, elapsed_ms: Some(length) }
+        StepStatus { id: "p/s".into(), condition, finished, elapsed_ms: Some(length) }
     }
 
     #[test]
     fn what_runs_side_by_side_counts_once() {
         let runs = [(10_000, 4_000), (9_000, 2_000), (12_000, 3_000), (90_000, 500)];
-        let steps: Vec<Standing> = runs.map(|(end, length)| step(Condition::Done, end, length)).into();
+        let steps: Vec<StepStatus> = runs.map(|(end, length)| step(Condition::Done, end, length)).into();
         assert_eq!(at_work(&steps), Some(6.5));
         assert_eq!(at_work(&[]), None);
     }
@@ -200,7 +200,8 @@ mod tests {
             (vec![&failed, &Condition::Interrupted], false, PhaseState::Interrupted),
             (vec![&failed, &Condition::Interrupted], true, PhaseState::Running),
         ] {
-            let steps: Vec<Standing> = conditions.into_iter().map(|condition| step(condition.clone(), 0, 0)).collect();
+            let steps: Vec<StepStatus> =
+                conditions.into_iter().map(|condition| step(condition.clone(), 0, 0)).collect();
             assert_eq!(add_up(&steps, busy), expected);
         }
     }

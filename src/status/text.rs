@@ -10,7 +10,7 @@ use crate::phase::Condition;
 use crate::report::Table;
 use crate::terminal;
 
-use super::{Addon, Certificate, Level, Live, Node, PhaseState, PhaseStatus, Status, Token};
+use super::{Addon, Certificate, Level, Live, NodeStatus, PhaseState, PhaseStatus, Status, Token};
 
 /// The columns that a terminal has at least.
 const WIDTH: usize = 80;
@@ -54,7 +54,7 @@ pub fn render_live(live: &Live) -> String {
 }
 
 /// The table of nodes.
-fn nodes(nodes: &[Node]) -> String {
+fn nodes(nodes: &[NodeStatus]) -> String {
     let mut table = Table::new(&["NODE", "STATUS", "ROLE", "ADDRESS", "VERSION"]);
     for node in nodes {
         table.row([&node.name, &node.status, &node.role, &node.address, &node.version]);

@@ -16,31 +16,31 @@ use crate::bootstrap::{Kubectl, kubectl};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::phase::Cx;
-use crate::provision::Handoff;
+use crate::provision::Inventory;
 
-pub use report::{Check, Report};
+pub use report::{CheckResult, ValidationReport};
 
 use probes::Probes;
 
 /// Between two looks at the cluster.
-const POLL: Duration = Duration::from_millis(150);
+const POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// The longest wait for nodes and pods that are not ready, however much time there is.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Validates the cluster; `deep` starts probe pods on every node. What is not good yet is waited for as long as `cx` has time.
-pub fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<Report> {
-    let handoff = cluster.handoff()?;
+pub fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<ValidationReport> {
+    let inventory = cluster.inventory()?;
     let kubectl = kubectl(cluster)?;
     // Without a network of turnup's own, pods can run only where somebody else's has made the nodes Ready.
-    if !deep || (!cluster.settings.cni && !all_ready(&handoff, &kubectl)?) {
-        return Ok(Report::new(cluster, false, check_state(cluster, &handoff, &kubectl, cx)?));
+    if !deep || (!cluster.settings.cni && !all_ready(&inventory, &kubectl)?) {
+        return Ok(ValidationReport::new(cluster, false, check_state(cluster, &inventory, &kubectl, cx)?));
     }
     cx.progress("a probe pod on every node, the pods of kube-system");
-    let probes = Probes::new(cluster, &handoff, &kubectl, cx)?;
+    let probes = Probes::new(cluster, &inventory, &kubectl, cx)?;
     let checks = probes.start().and_then(|()| {
         // The first answer must not wait for what has nothing to do with it.
         std::thread::scope(|scope| {
-            let state = scope.spawn(|| check_state(cluster, &handoff, &kubectl, cx));
+            let state = scope.spawn(|| check_state(cluster, &inventory, &kubectl, cx));
             let answers = probes.check();
             let state = state.join().unwrap_or_else(|_| Err(Error::bug("the thread that looks at the nodes panicked")));
             Ok(state?.into_iter().chain(answers?).collect())
@@ -49,23 +49,23 @@ pub fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<Report> {
     let removed = probes.remove();
     let checks = checks?;
     removed?;
-    Ok(Report::new(cluster, true, checks))
+    Ok(ValidationReport::new(cluster, true, checks))
 }
 
-fn all_ready(handoff: &Handoff, kubectl: &Kubectl) -> Result<bool> {
+fn all_ready(inventory: &Inventory, kubectl: &Kubectl) -> Result<bool> {
     let observed = Observed::parse(&kubectl.get(&["nodes"])?);
-    Ok(handoff.hosts.iter().all(|host| observed.node(&host.name).is_some_and(|node| node.ready)))
+    Ok(inventory.hosts.iter().all(|host| observed.node(&host.name).is_some_and(|node| node.ready)))
 }
 
 /// Nodes, static pods and what is critical, once all is good or nothing gets better any more.
-fn check_state(cluster: &Cluster, handoff: &Handoff, kubectl: &Kubectl, cx: &Cx) -> Result<Vec<Check>> {
-    let deadline = Instant::now() + cx.remaining().min(PATIENCE);
+fn check_state(cluster: &Cluster, inventory: &Inventory, kubectl: &Kubectl, cx: &Cx) -> Result<Vec<CheckResult>> {
+    let deadline = Instant::now() + cx.remaining().min(TIMEOUT);
     let is_over = || Instant::now() >= deadline;
     cx.progress("nodes and the pods of kube-system");
     loop {
         match kubectl.get(&["nodes,pods", "--namespace=kube-system"]) {
             Ok(list) => {
-                let checks = state::judge(handoff, cluster.settings.cni, &Observed::parse(&list));
+                let checks = state::judge(inventory, cluster.settings.cni, &Observed::parse(&list));
                 if checks.iter().all(|check| check.ok) || is_over() {
                     return Ok(checks);
                 }
@@ -73,6 +73,6 @@ fn check_state(cluster: &Cluster, handoff: &Handoff, kubectl: &Kubectl, cx: &Cx)
             Err(error) if error.class() == Class::Transient && !is_over() => {}
             Err(error) => return Err(error.hint("turnup status")),
         }
-        cx.sleep(POLL)?;
+        cx.sleep(POLL_INTERVAL)?;
     }
 }

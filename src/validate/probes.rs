@@ -16,9 +16,9 @@ use crate::bootstrap::Kubectl;
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
 use crate::phase::Cx;
-use crate::provision::Handoff;
+use crate::provision::Inventory;
 
-use super::{Check, POLL};
+use super::{CheckResult, POLL_INTERVAL};
 
 /// What the names of our namespaces begin with.
 const PREFIX: &str = "turnup-validate-";
@@ -31,7 +31,7 @@ const LIFE_SECONDS: i64 = 900;
 /// How many requests are under way at once.
 const PARALLEL: usize = 4;
 /// The longest time from the start to the last answer; more for many nodes, because every answer costs a call.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 const PATIENCE_PER_NODE: Duration = Duration::from_millis(100);
 
 /// One probe pod.
@@ -74,8 +74,8 @@ pub(super) struct Probes<'a> {
 }
 
 impl<'a> Probes<'a> {
-    pub(super) fn new(cluster: &'a Cluster, handoff: &Handoff, kubectl: &'a Kubectl, cx: &'a Cx) -> Result<Self> {
-        let nodes: Vec<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).collect();
+    pub(super) fn new(cluster: &'a Cluster, inventory: &Inventory, kubectl: &'a Kubectl, cx: &'a Cx) -> Result<Self> {
+        let nodes: Vec<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).collect();
         let mut random = [0; 3];
         getrandom::fill(&mut random).map_err(|error| Error::permanent(format!("no random numbers: {error}")))?;
         let namespace = format!("{PREFIX}{}", hex::encode(random));
@@ -85,7 +85,7 @@ impl<'a> Probes<'a> {
             cx,
             namespace,
             pods: place(&nodes),
-            deadline: Instant::now() + PATIENCE + PATIENCE_PER_NODE * u32::try_from(nodes.len()).unwrap_or(u32::MAX),
+            deadline: Instant::now() + TIMEOUT + PATIENCE_PER_NODE * u32::try_from(nodes.len()).unwrap_or(u32::MAX),
             answered: AtomicBool::new(false),
         };
         cluster.store.write_file(FILE, probes.render()?.as_bytes(), 0o600)?;
@@ -93,7 +93,7 @@ impl<'a> Probes<'a> {
     }
 
     fn render(&self) -> Result<String> {
-        let image = self.cluster.obtained()?.reference("agnhost")?;
+        let image = self.cluster.resolved()?.reference("agnhost")?;
         render(&self.cluster.source.read_text(TEMPLATE)?, &self.namespace, &self.pods, &image)
     }
 
@@ -122,7 +122,7 @@ impl<'a> Probes<'a> {
     }
 
     /// Asks until every question is answered or the time is over.
-    pub(super) fn check(&self) -> Result<Vec<Check>> {
+    pub(super) fn check(&self) -> Result<Vec<CheckResult>> {
         let mut open = self.questions();
         let mut checks = BTreeMap::new();
         let mut seen = BTreeMap::new();
@@ -141,11 +141,12 @@ impl<'a> Probes<'a> {
             if over || open.iter().all(|task| self.needs(*task).into_iter().any(is_over)) {
                 break (observed, addresses);
             }
-            self.cx.sleep(POLL)?;
+            self.cx.sleep(POLL_INTERVAL)?;
         };
         let down: Vec<usize> =
             (0..self.pods.len()).filter(|probe| !addresses.pods.contains_key(&self.pods[*probe].name)).collect();
-        let mut all: Vec<Check> = down.iter().map(|probe| self.not_running(&self.pods[*probe], &observed)).collect();
+        let mut all: Vec<CheckResult> =
+            down.iter().map(|probe| self.not_running(&self.pods[*probe], &observed)).collect();
         // A pod that does not run is said once, not for everything that it cannot do.
         open.retain(|task| !self.needs(*task).iter().any(|probe| down.contains(probe)));
         for task in open {
@@ -240,13 +241,13 @@ impl<'a> Probes<'a> {
         answer
     }
 
-    fn passed(&self, (question, probe): (Question, usize), answer: &str) -> Check {
+    fn passed(&self, (question, probe): (Question, usize), answer: &str) -> CheckResult {
         let probe = &self.pods[probe];
         let seen = self.pods.iter().find(|other| other.name == answer).map_or(answer, |other| &other.node);
-        Check::passed(question.name(), &probe.node, format!("{} {}", question.success(), seen))
+        CheckResult::passed(question.name(), &probe.node, format!("{} {}", question.success(), seen))
     }
 
-    fn failed(&self, (question, index): (Question, usize), why: &str, addresses: &Addresses) -> Check {
+    fn failed(&self, (question, index): (Question, usize), why: &str, addresses: &Addresses) -> CheckResult {
         let probe = &self.pods[index];
         let logs = |what: &str| format!("kubectl --namespace=kube-system logs {what} --tail=20");
         let neighbour = &self.pods[probe.neighbour];
@@ -267,13 +268,13 @@ impl<'a> Probes<'a> {
                 (format!("a pod cannot reach {to} on {}: {why}", neighbour.node), logs("daemonset/flannel"))
             }
         };
-        Check::failed(question.name(), &probe.node, seen, next)
+        CheckResult::failed(question.name(), &probe.node, seen, next)
     }
 
-    fn not_running(&self, probe: &Probe, observed: &Observed) -> Check {
+    fn not_running(&self, probe: &Probe, observed: &Observed) -> CheckResult {
         let pod = observed.pods.iter().find(|pod| pod.name == probe.name);
         let seen = pod.map_or_else(|| format!("the pod {} is gone", probe.name), |pod| self.explain_pod(pod));
-        Check::failed("probe pod", &probe.node, seen, format!("kubectl describe node {}", probe.node))
+        CheckResult::failed("probe pod", &probe.node, seen, format!("kubectl describe node {}", probe.node))
     }
 
     fn explain_pod(&self, pod: &Pod) -> String {

@@ -11,7 +11,7 @@ const SCHEMA: &str = "turnup.validation/1";
 
 /// The result.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct ValidationReport {
     schema: &'static str,
     /// The cluster's name.
     pub cluster: String,
@@ -20,12 +20,12 @@ pub struct Report {
     /// Whether every check was passed.
     pub ok: bool,
     /// The checks in the order in which they were made.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckResult>,
 }
 
 /// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub struct CheckResult {
     /// What was checked: `node`, `static pod`, `pod to pod`, …
     pub check: &'static str,
     /// On what: a node, a pod.
@@ -39,7 +39,7 @@ pub struct Check {
     pub next: Option<String>,
 }
 
-impl Check {
+impl CheckResult {
     pub(super) fn passed(check: &'static str, subject: impl Into<String>, seen: impl Into<String>) -> Self {
         Self { check, subject: subject.into(), ok: true, seen: seen.into(), next: None }
     }
@@ -54,8 +54,8 @@ impl Check {
     }
 }
 
-impl Report {
-    pub(super) fn new(cluster: &Cluster, deep: bool, checks: Vec<Check>) -> Self {
+impl ValidationReport {
+    pub(super) fn new(cluster: &Cluster, deep: bool, checks: Vec<CheckResult>) -> Self {
         let ok = checks.iter().all(|check| check.ok);
         Self { schema: SCHEMA, cluster: cluster.settings.name.clone(), deep, ok, checks }
     }
@@ -72,7 +72,7 @@ impl Report {
 
     /// An error that names every failed check and the command that shows more about the first.
     pub fn into_result(self) -> Result<()> {
-        let failed: Vec<&Check> = self.checks.iter().filter(|check| !check.ok).collect();
+        let failed: Vec<&CheckResult> = self.checks.iter().filter(|check| !check.ok).collect();
         let Some(first) = failed.first() else { return Ok(()) };
         let message =
             format!("{} of {} checks of the cluster {} failed", failed.len(), self.checks.len(), self.cluster);

@@ -3,48 +3,48 @@
 use std::collections::BTreeSet;
 
 use crate::addons::observed::{Observed, Pod};
-use crate::provision::{Handoff, Role};
+use crate::provision::{Inventory, Role};
 
-use super::Check;
+use super::CheckResult;
 
 /// The static pods of every control-plane node.
 const CONTROL_PLANE: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
 /// All checks. Without a network of turnup's own (`network`), nodes need only be registered, and pods need not run.
-pub(super) fn judge(handoff: &Handoff, network: bool, observed: &Observed) -> Vec<Check> {
-    let mut checks = judge_nodes(handoff, network, observed);
-    checks.extend(judge_static_pods(handoff, observed));
+pub(super) fn judge(inventory: &Inventory, network: bool, observed: &Observed) -> Vec<CheckResult> {
+    let mut checks = judge_nodes(inventory, network, observed);
+    checks.extend(judge_static_pods(inventory, observed));
     checks.extend(judge_critical_pods(network, observed));
     checks
 }
 
-fn judge_nodes(handoff: &Handoff, network: bool, observed: &Observed) -> Vec<Check> {
+fn judge_nodes(inventory: &Inventory, network: bool, observed: &Observed) -> Vec<CheckResult> {
     let judge = |name: &String| match observed.node(name) {
-        Some(node) if node.ready && node.pressure.is_empty() => Check::passed("node", name, "Ready"),
-        Some(node) if node.ready => Check::failed(
+        Some(node) if node.ready && node.pressure.is_empty() => CheckResult::passed("node", name, "Ready"),
+        Some(node) if node.ready => CheckResult::failed(
             "node",
             name,
             format!("Ready, but evicts pods: {}", node.pressure.join("; ")),
             format!("kubectl describe node {name}"),
         ),
         Some(node) if !network => {
-            Check::passed("node", name, format!("registered, waits for a pod network ({})", node.says))
+            CheckResult::passed("node", name, format!("registered, waits for a pod network ({})", node.says))
         }
-        Some(node) => Check::failed("node", name, node.says.clone(), format!("kubectl describe node {name}")),
-        None => Check::failed(
+        Some(node) => CheckResult::failed("node", name, node.says.clone(), format!("kubectl describe node {name}")),
+        None => CheckResult::failed(
             "node",
             name,
             "is not registered: its kubelet has not reached the API server",
             "turnup bootstrap",
         ),
     };
-    let mut checks: Vec<Check> = handoff.hosts.iter().map(|host| judge(&host.name)).collect();
-    let hosts: BTreeSet<&str> = handoff.hosts.iter().map(|host| host.name.as_str()).collect();
+    let mut checks: Vec<CheckResult> = inventory.hosts.iter().map(|host| judge(&host.name)).collect();
+    let hosts: BTreeSet<&str> = inventory.hosts.iter().map(|host| host.name.as_str()).collect();
     let others = observed.nodes.iter().filter(|node| !hosts.contains(node.name.as_str()));
-    let (comers, strangers): (Vec<_>, Vec<_>) = others.partition(|node| node.is_of_group);
-    checks.extend(comers.into_iter().map(|node| judge(&node.name)));
+    let (self_joining, strangers): (Vec<_>, Vec<_>) = others.partition(|node| node.is_of_group);
+    checks.extend(self_joining.into_iter().map(|node| judge(&node.name)));
     checks.extend(strangers.into_iter().map(|node| {
-        Check::failed(
+        CheckResult::failed(
             "node",
             &node.name,
             "is registered, but no host of this cluster has this name",
@@ -54,31 +54,36 @@ fn judge_nodes(handoff: &Handoff, network: bool, observed: &Observed) -> Vec<Che
     checks
 }
 
-fn judge_static_pods(handoff: &Handoff, observed: &Observed) -> Vec<Check> {
-    let hosts = handoff.hosts.iter().filter(|host| host.role == Role::ControlPlane);
+fn judge_static_pods(inventory: &Inventory, observed: &Observed) -> Vec<CheckResult> {
+    let hosts = inventory.hosts.iter().filter(|host| host.role == Role::ControlPlane);
     let names = hosts.flat_map(|host| CONTROL_PLANE.map(|component| format!("{component}-{}", host.name)));
     let judge = |name: String| match observed.pods.iter().find(|pod| pod.is_static && pod.name == name) {
         Some(pod) => judge_pod("static pod", pod),
-        None => Check::failed("static pod", name, "its kubelet does not report it", "turnup bootstrap"),
+        None => CheckResult::failed("static pod", name, "its kubelet does not report it", "turnup bootstrap"),
     };
     names.map(judge).collect()
 }
 
-fn judge_critical_pods(network: bool, observed: &Observed) -> Vec<Check> {
+fn judge_critical_pods(network: bool, observed: &Observed) -> Vec<CheckResult> {
     let critical = |pod: &&Pod| pod.is_critical && !pod.is_static && !pod.terminating;
     let expected = |pod: &&Pod| network || pod.node.is_some();
     observed.pods.iter().filter(critical).filter(expected).map(|pod| judge_pod("critical pod", pod)).collect()
 }
 
-fn judge_pod(check: &'static str, pod: &Pod) -> Check {
+fn judge_pod(check: &'static str, pod: &Pod) -> CheckResult {
     let node = pod.node.as_deref().map(|node| format!(" on {node}")).unwrap_or_default();
     if pod.ready {
-        return Check::passed(check, &pod.name, format!("ready{node}"));
+        return CheckResult::passed(check, &pod.name, format!("ready{node}"));
     }
     let what = if pod.says.is_empty() || pod.says.iter().any(|says| says.contains("CrashLoopBackOff")) {
         "logs"
     } else {
         "describe pod"
     };
-    Check::failed(check, &pod.name, pod.describe(), format!("kubectl --namespace=kube-system {what} {}", pod.name))
+    CheckResult::failed(
+        check,
+        &pod.name,
+        pod.describe(),
+        format!("kubectl --namespace=kube-system {what} {}", pod.name),
+    )
 }

@@ -4,17 +4,17 @@
 
 use serde_json::json;
 
-use super::Check;
+use super::CheckResult;
 use super::probes::{left_over, place, read_answer, render};
 use super::state::judge;
 use crate::addons::observed::Observed;
-use crate::provision::Handoff;
+use crate::provision::Inventory;
 
 const HEALTHY: &str = include_str!("../../tests/fixtures/cluster/healthy.json");
 const TEMPLATE: &str = include_str!("../../templates/validate/probes.yaml");
 const FAILING: &str = include_str!("../../tests/fixtures/cluster/failing.json");
 
-fn handoff(hosts: &[(&str, &str)]) -> Handoff {
+fn inventory(hosts: &[(&str, &str)]) -> Inventory {
     let host = |(index, (name, role)): (usize, &(&str, &str))| {
         json!({"name": name, "role": role, "address": format!("10.0.0.{}", 10 + index), "instance": "i",
             "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}})
@@ -22,15 +22,15 @@ fn handoff(hosts: &[(&str, &str)]) -> Handoff {
     let hosts: Vec<_> = hosts.iter().enumerate().map(host).collect();
     let api = json!({"host": "10.0.0.10", "port": 6443});
     let text = json!({"schema": "turnup.provision/1", "cluster": "c", "target": "local", "api": api, "hosts": hosts});
-    Handoff::parse("f", &text.to_string()).unwrap()
+    Inventory::parse("f", &text.to_string()).unwrap()
 }
 
 fn failed(text: &str, hosts: &[(&str, &str)], network: bool) -> Vec<String> {
     let observed = Observed::parse(&serde_json::from_str(text).unwrap());
-    let line = |check: Check| {
+    let line = |check: CheckResult| {
         format!("{} {}: {} -> {}", check.check, check.subject, check.seen, check.next.unwrap_or_default())
     };
-    judge(&handoff(hosts), network, &observed).into_iter().filter(|check| !check.ok).map(line).collect()
+    judge(&inventory(hosts), network, &observed).into_iter().filter(|check| !check.ok).map(line).collect()
 }
 
 const HOSTS: [(&str, &str); 2] = [("master", "control-plane"), ("worker", "worker")];

@@ -115,7 +115,7 @@ impl<F: Form> Files for Session<F> {
 
     fn keep_draft(&self, model: &Model) -> Result<()> {
         if self.is_taken() {
-            return Err(Error::person("another wizard works on this file"));
+            return Err(Error::precondition("another wizard works on this file"));
         }
         self.form.write(&self.draft_path(), &model.config, false)?;
         let file = fs_err::File::open(self.draft_path())?;

@@ -2,7 +2,7 @@
 
 use kconfig::{NodeId, SymbolId};
 
-use super::model::{Model, Place, Stop};
+use super::model::{MenuPosition, Model, Stop};
 use super::rows;
 
 /// Goes to a symbol's entry: the first that is shown.
@@ -42,7 +42,7 @@ pub(super) fn back(model: &mut Model) {
 }
 
 /// The open menus and lines that lead to an entry, as things are shown now.
-fn find(model: &Model, node: NodeId) -> Option<Vec<Place>> {
+fn find(model: &Model, node: NodeId) -> Option<Vec<MenuPosition>> {
     let tree = model.schema.tree();
     let mut way: Vec<NodeId> = std::iter::successors(Some(node), |at| tree.node(*at).parent).collect();
     way.reverse();
@@ -53,7 +53,7 @@ fn find(model: &Model, node: NodeId) -> Option<Vec<Place>> {
         let rows = rows::rows(model, menu);
         let Some(cursor) = rows.iter().position(|row| row.node == step) else { continue };
         last = Some(step);
-        places.push(Place { menu, cursor });
+        places.push(MenuPosition { menu, cursor });
         if rows[cursor].submenu && step != node {
             menu = step;
         } else if step != node {

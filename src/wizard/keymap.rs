@@ -2,7 +2,7 @@
 
 use kconfig::Tri;
 
-use super::msg::{Msg, Place};
+use super::msg::{CursorMove, Msg};
 
 /// A key, whatever terminal it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,10 +189,10 @@ static BINDINGS: &[Binding] = &[
     bind(Search, &[Ctrl('u')], Msg::EraseLine, "delete all", "clear"),
     bind(Edit, &[Enter], Msg::Accept, "take the value", "take it"),
     bind(Edit, &[Esc, Ctrl('c')], Msg::Cancel, "leave it as it was", "leave it"),
-    bind(Edit, &[Left, Ctrl('b')], Msg::Cursor(Place::Left), "one character left", ""),
-    bind(Edit, &[Right, Ctrl('f')], Msg::Cursor(Place::Right), "one character right", ""),
-    bind(Edit, &[Home, Ctrl('a')], Msg::Cursor(Place::Start), "to the beginning", ""),
-    bind(Edit, &[End, Ctrl('e')], Msg::Cursor(Place::End), "to the end", ""),
+    bind(Edit, &[Left, Ctrl('b')], Msg::Cursor(CursorMove::Left), "one character left", ""),
+    bind(Edit, &[Right, Ctrl('f')], Msg::Cursor(CursorMove::Right), "one character right", ""),
+    bind(Edit, &[Home, Ctrl('a')], Msg::Cursor(CursorMove::Start), "to the beginning", ""),
+    bind(Edit, &[End, Ctrl('e')], Msg::Cursor(CursorMove::End), "to the end", ""),
     bind(Edit, &[Backspace, Ctrl('h')], Msg::Erase, "delete to the left", ""),
     bind(Edit, &[Delete, Ctrl('d')], Msg::EraseForward, "delete to the right", ""),
     bind(Edit, &[Ctrl('u')], Msg::EraseLine, "delete all of it", "clear"),
@@ -204,10 +204,10 @@ static BINDINGS: &[Binding] = &[
     bind(Path, &[Enter], Msg::Accept, "take this file", "take it"),
     bind(Path, &[Tab], Msg::Next, "complete the path", "complete"),
     bind(Path, &[Esc, Ctrl('c')], Msg::Cancel, "back", "back"),
-    bind(Path, &[Left, Ctrl('b')], Msg::Cursor(Place::Left), "one character left", ""),
-    bind(Path, &[Right, Ctrl('f')], Msg::Cursor(Place::Right), "one character right", ""),
-    bind(Path, &[Home, Ctrl('a')], Msg::Cursor(Place::Start), "to the beginning", ""),
-    bind(Path, &[End, Ctrl('e')], Msg::Cursor(Place::End), "to the end", ""),
+    bind(Path, &[Left, Ctrl('b')], Msg::Cursor(CursorMove::Left), "one character left", ""),
+    bind(Path, &[Right, Ctrl('f')], Msg::Cursor(CursorMove::Right), "one character right", ""),
+    bind(Path, &[Home, Ctrl('a')], Msg::Cursor(CursorMove::Start), "to the beginning", ""),
+    bind(Path, &[End, Ctrl('e')], Msg::Cursor(CursorMove::End), "to the end", ""),
     bind(Path, &[Backspace, Ctrl('h')], Msg::Erase, "delete to the left", ""),
     bind(Path, &[Delete, Ctrl('d')], Msg::EraseForward, "delete to the right", ""),
     bind(Path, &[Ctrl('u')], Msg::EraseLine, "delete all of it", "clear"),
@@ -280,10 +280,10 @@ static BINDINGS: &[Binding] = &[
     bind(GuideOptions, &[Char('q'), Ctrl('c'), F(9)], Msg::Quit, "quit", "quit"),
     bind(GuideText, &[Enter], Msg::Accept, "take this answer, and on", "next"),
     bind(GuideText, &[Esc, Ctrl('o')], Msg::Back, "the question before", "back"),
-    bind(GuideText, &[Left, Ctrl('b')], Msg::Cursor(Place::Left), "one character left", ""),
-    bind(GuideText, &[Right, Ctrl('f')], Msg::Cursor(Place::Right), "one character right", ""),
-    bind(GuideText, &[Home, Ctrl('a')], Msg::Cursor(Place::Start), "to the beginning", ""),
-    bind(GuideText, &[End, Ctrl('e')], Msg::Cursor(Place::End), "to the end", ""),
+    bind(GuideText, &[Left, Ctrl('b')], Msg::Cursor(CursorMove::Left), "one character left", ""),
+    bind(GuideText, &[Right, Ctrl('f')], Msg::Cursor(CursorMove::Right), "one character right", ""),
+    bind(GuideText, &[Home, Ctrl('a')], Msg::Cursor(CursorMove::Start), "to the beginning", ""),
+    bind(GuideText, &[End, Ctrl('e')], Msg::Cursor(CursorMove::End), "to the end", ""),
     bind(GuideText, &[Backspace, Ctrl('h')], Msg::Erase, "delete to the left", ""),
     bind(GuideText, &[Delete, Ctrl('d')], Msg::EraseForward, "delete to the right", ""),
     bind(GuideText, &[Ctrl('u')], Msg::EraseLine, "delete all of it", "clear"),

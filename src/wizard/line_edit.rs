@@ -1,6 +1,6 @@
 //! One line of text that is being edited.
 
-use super::msg::Place;
+use super::msg::CursorMove;
 
 /// The text, and the cursor in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,20 +41,22 @@ impl LineEdit {
         self.cursor += clean.len();
     }
 
-    pub(super) fn go(&mut self, place: Place) {
+    pub(super) fn go(&mut self, place: CursorMove) {
         self.selected = false;
         self.cursor = match place {
-            Place::Left => self.before_cursor().char_indices().next_back().map_or(0, |(at, _)| at),
-            Place::Right => self.text[self.cursor..].chars().next().map_or(self.cursor, |c| self.cursor + c.len_utf8()),
-            Place::Start => 0,
-            Place::End => self.text.len(),
+            CursorMove::Left => self.before_cursor().char_indices().next_back().map_or(0, |(at, _)| at),
+            CursorMove::Right => {
+                self.text[self.cursor..].chars().next().map_or(self.cursor, |c| self.cursor + c.len_utf8())
+            }
+            CursorMove::Start => 0,
+            CursorMove::End => self.text.len(),
         };
     }
 
     pub(super) fn erase(&mut self) {
         self.selected = false;
         if self.cursor > 0 {
-            self.go(Place::Left);
+            self.go(CursorMove::Left);
             self.text.remove(self.cursor);
         }
     }
@@ -78,19 +80,19 @@ mod tests {
     #[test]
     fn edits_around_wide_characters() {
         let mut line = LineEdit::new("aé");
-        line.go(Place::Left);
+        line.go(CursorMove::Left);
         line.insert("x\ny");
         assert_eq!((line.text(), line.before_cursor()), ("axyé", "axy"));
-        line.go(Place::Right);
-        line.go(Place::Right);
+        line.go(CursorMove::Right);
+        line.go(CursorMove::Right);
         line.erase();
         assert_eq!(line.text(), "axy");
-        line.go(Place::Start);
-        line.go(Place::Left);
+        line.go(CursorMove::Start);
+        line.go(CursorMove::Left);
         line.erase();
         line.erase_forward();
         assert_eq!((line.text(), line.before_cursor()), ("xy", ""));
-        line.go(Place::End);
+        line.go(CursorMove::End);
         line.erase_forward();
         line.erase_all();
         assert_eq!(line.text(), "");

@@ -71,7 +71,7 @@ impl End {
 
 /// How a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub enum StartMode {
     /// With the menus; without a file, with the question how.
     Menus,
     /// With the questions of the guide.
@@ -93,7 +93,7 @@ impl Wizard {
         source: &TreeSource,
         settings: Option<Settings>,
         applied: Option<&Settings>,
-        begin: Begin,
+        begin: StartMode,
     ) -> Result<Self> {
         let schema = match &settings {
             Some(settings) => Arc::clone(settings.schema()),
@@ -110,9 +110,9 @@ impl Wizard {
         let profiles = Profile::list(source)?.into_iter();
         model.profiles = profiles.map(|profile| (profile.name, profile.purpose)).collect();
         match begin {
-            Begin::Guide => update::start_guide(&mut model),
-            Begin::Menus if is_new => update::ask_how(&mut model),
-            Begin::Menus | Begin::Lines => {}
+            StartMode::Guide => update::start_guide(&mut model),
+            StartMode::Menus if is_new => update::ask_how(&mut model),
+            StartMode::Menus | StartMode::Lines => {}
         }
         // On top of everything: it must not be overlooked.
         update::greet(&mut model, greeting(path, &settings));

@@ -40,7 +40,7 @@ pub(super) struct Model {
     /// Presets that can be loaded: names and what they are for.
     pub(super) profiles: Vec<(String, String)>,
     /// From the root to the open menu.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<MenuPosition>,
     /// Where jumps began, the last one last.
     pub(super) trail: Vec<Stop>,
     /// Whether entries are shown that cannot be set now.
@@ -91,7 +91,7 @@ pub(super) enum Saved {
 
 /// A menu that is open, and the line in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MenuPosition {
     pub(super) menu: NodeId,
     pub(super) cursor: usize,
 }
@@ -99,7 +99,7 @@ pub(super) struct Place {
 /// Where a jump began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<MenuPosition>,
     /// The entry under the cursor: lines may move meanwhile.
     pub(super) node: Option<NodeId>,
     pub(super) show_all: bool,
@@ -126,7 +126,7 @@ impl Model {
         form: Form,
         saved: Option<Saved>,
     ) -> Self {
-        let top = Place { menu: schema.tree().root(), cursor: 0 };
+        let top = MenuPosition { menu: schema.tree().root(), cursor: 0 };
         let mut model = Self {
             schema,
             config,
@@ -211,8 +211,8 @@ impl Model {
     }
 
     /// The open menu.
-    pub(super) fn place(&self) -> Place {
-        self.places.last().copied().unwrap_or(Place { menu: self.schema.tree().root(), cursor: 0 })
+    pub(super) fn place(&self) -> MenuPosition {
+        self.places.last().copied().unwrap_or(MenuPosition { menu: self.schema.tree().root(), cursor: 0 })
     }
 
     /// The lines of the open menu.

@@ -86,7 +86,7 @@ pub(super) enum Msg {
     /// Delete everything before the cursor.
     EraseLine,
     /// Move the editor's cursor.
-    Cursor(Place),
+    Cursor(CursorMove),
     /// Take the dialog's answer.
     Accept,
     /// Close the dialog.
@@ -109,7 +109,7 @@ pub(super) enum Msg {
 
 /// Where the editor's cursor goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CursorMove {
     /// One character to the left.
     Left,
     /// One character to the right.

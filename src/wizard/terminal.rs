@@ -30,7 +30,7 @@ use super::view::{Drawn, view};
 use crate::error::{Class, Context as _, Error, Result};
 
 /// How long a signal may wait for us.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The terminal while the wizard has it; gives it back when dropped.
 struct Screen {
@@ -41,7 +41,7 @@ struct Screen {
 impl Screen {
     fn open() -> Result<Self> {
         // Also restores the terminal before a panic is reported.
-        let terminal = ratatui::try_init().context_class(Class::Person, "cannot use the terminal")?;
+        let terminal = ratatui::try_init().context_class(Class::Precondition, "cannot use the terminal")?;
         let screen = Self { terminal: ManuallyDrop::new(terminal) };
         execute!(stdout(), event::EnableBracketedPaste, event::EnableMouseCapture)
             .context("cannot use the terminal")?;
@@ -266,7 +266,7 @@ impl Draft {
 fn wait(signals: &Signals, idle: &mut dyn FnMut()) -> Result<Option<Event>> {
     loop {
         signals.check()?;
-        let ready = event::poll(PATIENCE).context("cannot read from the terminal")?;
+        let ready = event::poll(TIMEOUT).context("cannot read from the terminal")?;
         if ready {
             return event::read().map(Some).context("cannot read from the terminal");
         }

@@ -1,7 +1,7 @@
 //! Drives the engine through a made-up phase, so that tests can kill it, interrupt it and start it again.
 //!
 //! `fake-engine DIR SCENARIO [ARGUMENT]`. Effects are files below `DIR/out`; every run of a step adds a line to `DIR/ran`. Variables say
-//! what else: `FAKE_FAIL` (ids that fail, divided by commas), `FAKE_PAUSE` (milliseconds that a step takes), `FAKE_BUDGET` (seconds for the
+//! what else: `FAKE_FAIL` (ids that fail, divided by commas), `FAKE_PAUSE` (milliseconds that a step takes), `FAKE_MAX_DURATION` (seconds for the
 //! run), `FAKE_BARS` (for a person instead of JSON). It is a test's tool and knows no cluster.
 
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use turnup::exec::{OnDeath, signals};
-use turnup::phase::{Action, Cx, Engine, Host, Inputs, Manifest, Phase, Proof};
+use turnup::phase::{Action, Check, Cx, Engine, Host, Inputs, Manifest, Phase};
 use turnup::report::{Mode, Reporter};
 use turnup::state::Store;
 use turnup::{Error, Result};
@@ -49,9 +49,9 @@ impl Action for MakeFile {
         Ok(Inputs::new().with("setting", fs_err::read(self.dir.join("setting")).unwrap_or_default()))
     }
 
-    fn verify(&self, host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, host: Option<&str>) -> Result<Check> {
         let file = self.dir.join("out").join(self.id(host));
-        Ok(if file.is_file() { Proof::Holds } else { Proof::Gone(format!("{} is not there", self.id(host))) })
+        Ok(if file.is_file() { Check::Ok } else { Check::Drifted(format!("{} is not there", self.id(host))) })
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -81,8 +81,8 @@ impl Action for RunChild {
         Ok(Inputs::new())
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(Proof::Holds)
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
+        Ok(Check::Ok)
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
@@ -128,7 +128,7 @@ fn run(dir: &Path, scenario: &str, argument: Option<String>) -> Result<()> {
     };
     let result = engine.run(&phase);
     drop(engine);
-    let finished = reporter.finish(result.is_ok(), number("FAKE_BUDGET").map(Duration::from_secs));
+    let finished = reporter.finish(result.is_ok(), number("FAKE_MAX_DURATION").map(Duration::from_secs));
     result?;
     finished.judge()
 }

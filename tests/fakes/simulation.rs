@@ -19,7 +19,7 @@ use turnup::artifacts::Digest;
 /// The cluster's name.
 pub(crate) const NAME: &str = "sim";
 /// For a command that hangs.
-const PATIENCE: Duration = Duration::from_mins(15);
+const TIMEOUT: Duration = Duration::from_mins(15);
 /// The mirror's architecture is that of the host that runs this; the made-up hosts are of the same one.
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -103,13 +103,13 @@ impl Simulation {
                 "ssh": {"user": "root", "port": 22, "host_key": format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA{index:A>42}")},
             })
         };
-        let handoff = json!({
+        let inventory = json!({
             "schema": "turnup.provision/1", "cluster": NAME, "target": "baremetal",
             "api": {"host": "10.125.0.1", "port": 6443},
             "hosts": (0..count).map(host).collect::<Vec<_>>(),
         });
-        fs_err::write(self.path("work/provision.json"), format!("{handoff:#}\n")).unwrap();
-        fs_err::write(self.world("handoff.json"), handoff.to_string()).unwrap();
+        fs_err::write(self.path("work/provision.json"), format!("{inventory:#}\n")).unwrap();
+        fs_err::write(self.world("inventory.json"), inventory.to_string()).unwrap();
     }
 
     /// Every artifact of the lock file with bytes of its own, and a lock file that pins those.
@@ -154,18 +154,18 @@ impl Simulation {
         ["Kconfig", "phases", "templates"].into_iter().for_each(copy);
     }
 
-    /// Gives the steps of this name in its own tree another budget; all steps where no name is given.
-    pub(crate) fn budget(&self, step: Option<&str>, budget: Duration) {
+    /// Gives the steps of this name in its own tree another timeout; all steps where no name is given.
+    pub(crate) fn timeout(&self, step: Option<&str>, timeout: Duration) {
         for phase in ["provision", "bootstrap", "addons"] {
             let path = self.path("work/phases").join(phase).join("phase.toml");
             let text = fs_err::read_to_string(&path).unwrap();
-            let given = format!("budget = \"{}s\"", budget.as_secs());
+            let given = format!("timeout = \"{}s\"", timeout.as_secs());
             let (mut is_meant, mut lines) = (false, String::new());
             for line in text.lines() {
                 if let Some(name) = line.strip_prefix("name = ") {
                     is_meant = step.is_none_or(|step| name.trim_matches('"') == step);
                 }
-                lines += if is_meant && line.starts_with("budget = ") { &given } else { line };
+                lines += if is_meant && line.starts_with("timeout = ") { &given } else { line };
                 lines.push('\n');
             }
             fs_err::write(&path, lines).unwrap();
@@ -207,7 +207,7 @@ impl Simulation {
         {
             command.env(name, self.path(dir));
         }
-        for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_KILL_AT", "NO_COLOR", "TERM"] {
+        for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_FAILPOINT_LOG", "NO_COLOR", "TERM"] {
             command.env_remove(name);
         }
         command.envs(&self.env);
@@ -241,7 +241,7 @@ impl Running {
         while !fs_err::read_to_string(&self.err).unwrap_or_default().contains(text) {
             let ended = self.child.try_wait().unwrap();
             let said = fs_err::read_to_string(&self.err).unwrap_or_default();
-            assert!(ended.is_none() && self.start.elapsed() < PATIENCE, "never said {text:?}: {said}");
+            assert!(ended.is_none() && self.start.elapsed() < TIMEOUT, "never said {text:?}: {said}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -255,7 +255,7 @@ impl Running {
             }
             memory = memory.max(peak_memory(self.pid()));
             processor = processor.max(processor_time(self.pid()));
-            if self.start.elapsed() > PATIENCE {
+            if self.start.elapsed() > TIMEOUT {
                 let _gone = kill_process_group(self.pid(), Signal::KILL);
                 panic!("{} hangs: {}", self.what, fs_err::read_to_string(&self.err).unwrap_or_default());
             }

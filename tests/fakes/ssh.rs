@@ -111,7 +111,7 @@ impl Host<'_> {
         let change = self.world.json(self.file("look.json")).unwrap_or_default();
         let clock = now.as_secs_f64() + change["clock_ahead"].as_f64().unwrap_or(0.0);
         let id = address.replace('.', "");
-        let taken = self.world.path(self.file("complete.json")).exists();
+        let taken = self.world.path(self.file("node-config.json")).exists();
         let lines = [
             ("clock", format!("{clock:.9}")),
             ("kernel", format!("Linux 6.12.0 {}", std::env::consts::ARCH)),
@@ -180,7 +180,7 @@ impl Host<'_> {
     fn facts(&self) -> Value {
         let mut facts = json!({
             "schema": "turnup.facts/1", "os": "Debian GNU/Linux 13 (simulated)", "kernel": "6.12.0", "arch": "x86_64", "cgroup": 2,
-            "container": false, "lowers_oom_score": true, "joined": self.world.path(self.file("complete.json")).exists(),
+            "container": false, "lowers_oom_score": true, "joined": self.world.path(self.file("node-config.json")).exists(),
             "resolv_conf": "/etc/resolv.conf", "memory_mib": 4096, "cpus": 2,
         });
         for (name, value) in self.world.json(self.file("facts.json")).iter().filter_map(Value::as_object).flatten() {
@@ -189,8 +189,8 @@ impl Host<'_> {
         facts
     }
 
-    fn missing(&self, complete: &Value) -> Value {
-        let list = |name: &str| complete[name].as_array().cloned().unwrap_or_default();
+    fn missing(&self, node_config: &Value) -> Value {
+        let list = |name: &str| node_config[name].as_array().cloned().unwrap_or_default();
         let lies_in = |dir: &Value, sha256: &str| match dir.as_str().unwrap_or_default() {
             dir if BLOBS.trim_end_matches('/') == dir => self.world.path(self.file("blobs")).join(sha256).exists(),
             dir => Path::new(dir).join(sha256).exists(),
@@ -206,7 +206,7 @@ impl Host<'_> {
     fn differences(&self) -> Value {
         let mut wanted = Vec::new();
         drop(io::stdin().read_to_end(&mut wanted));
-        match self.world.read(self.file("complete.json")) {
+        match self.world.read(self.file("node-config.json")) {
             Some(there) if there == wanted => json!([]),
             Some(_) => json!([{"verb": "update", "kind": "file", "name": "/var/lib/kubelet/config.yaml"}]),
             None => json!([{"verb": "create", "kind": "binary", "name": "/opt/turnup/bin/kubelet"}]),
@@ -214,16 +214,16 @@ impl Host<'_> {
     }
 
     fn come_up(&self, delivery: &Value) -> ExitCode {
-        let complete = &delivery["complete"];
-        if let Some(sha256) = self.missing(complete)[0].as_str() {
+        let node_config = &delivery["node_config"];
+        if let Some(sha256) = self.missing(node_config)[0].as_str() {
             return fail(&format!("error: the artifact {sha256} is not on this host"), 1);
         }
-        let (name, role) = (complete["node"].as_str().unwrap_or_default(), &complete["role"]);
+        let (name, role) = (node_config["node"].as_str().unwrap_or_default(), &node_config["role"]);
         if *role == "worker" && !self.world.path("api/ready").exists() {
             return fail("error: the API server does not answer", 5);
         }
         say("{\"changed\":\"/opt/turnup/bin/kubelet\"}\n{\"milestone\":\"kubelet started\"}\n");
-        self.world.write(self.file("complete.json"), &serde_json::to_vec(complete).unwrap_or_default());
+        self.world.write(self.file("node-config.json"), &serde_json::to_vec(node_config).unwrap_or_default());
         if *role == "control-plane" {
             self.world.write("api/ready", name.as_bytes());
         }

@@ -1,4 +1,4 @@
-//! A terraform that makes nothing: it plans one resource, writes a state file, and gives out the world's hand-off. For what goes wrong in
+//! A terraform that makes nothing: it plans one resource, writes a state file, and gives out the world's inventory. For what goes wrong in
 //! it, see the script.
 
 mod world;
@@ -44,8 +44,8 @@ fn main() -> ExitCode {
         }
         "destroy" => drop(fs_err::remove_file(STATE)),
         "output" => {
-            let handoff: Value = world.json("handoff.json").unwrap_or_default();
-            say(&json!({"handoff": {"value": handoff}}).to_string());
+            let inventory: Value = world.json("inventory.json").unwrap_or_default();
+            say(&json!({"inventory": {"value": inventory}}).to_string());
         }
         other => return fail(&format!("Terraform has no command named {other:?}."), 1),
     }

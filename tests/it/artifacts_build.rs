@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use turnup::artifacts::{Digest, Lock, Quiet, Sources};
+use turnup::artifacts::{Digest, Lock, NoProgress, Sources};
 
 use crate::artifacts_support::{Scratch, TOOL, list, stderr, wait_until};
 
@@ -36,7 +36,7 @@ fn what_go_builds_here_is_what_the_lock_file_pins() {
     let scratch = shipped();
     let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
     let wanted = ["pause", "loopback", "image/pause"].map(|id| selection.get(id).unwrap());
-    let blobs = scratch.cache.ensure_all(wanted, &Sources::default(), &Quiet).unwrap();
+    let blobs = scratch.cache.ensure_all(wanted, &Sources::default(), &NoProgress).unwrap();
     assert_eq!(blobs.len(), 3);
     let version = Command::new(&blobs[0].path).arg("-v").output().unwrap();
     assert_eq!(version.stdout, b"pause 1.0.0\n");
@@ -61,7 +61,7 @@ fn runc_is_static_has_seccomp_and_is_what_the_lock_file_pins() {
     let scratch = shipped();
     let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
     let runc = selection.get("runc").unwrap();
-    let path = scratch.cache.ensure(runc, &Sources::default(), &Quiet).unwrap();
+    let path = scratch.cache.ensure(runc, &Sources::default(), &NoProgress).unwrap();
     let ask = |argument: &str| String::from_utf8(Command::new(&path).arg(argument).output().unwrap().stdout).unwrap();
     let version = ask("--version");
     assert!(version.starts_with(&format!("runc version {}\n", runc.version)), "{version}");
@@ -192,7 +192,7 @@ fn a_maintainer_adds_a_version_with_one_command() {
     let lock = Lock::load(scratch.dir.path()).unwrap();
     assert_eq!(lock.versions(), ["1.1.0", "1.0.0"]);
     let tool = lock.select("1.1.0").unwrap().get("tool").unwrap().clone();
-    assert_eq!(fs_err::read(scratch.cache.ensure(&tool, &Sources::default(), &Quiet).unwrap()).unwrap(), b"new\n");
+    assert_eq!(fs_err::read(scratch.cache.ensure(&tool, &Sources::default(), &NoProgress).unwrap()).unwrap(), b"new\n");
     assert_eq!(
         lock.select("1.0.0").unwrap().get("tool").unwrap().pins[0].sha256,
         Digest::of(TOOL),

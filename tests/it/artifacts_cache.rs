@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use turnup::Class;
-use turnup::artifacts::{Digest, Health, Location, Quiet, Source, Sources};
+use turnup::artifacts::{Digest, Health, Location, NoProgress, Source, Sources};
 
 use crate::artifacts_support::{Heard, Scratch, TOOL, list, small_selection, stderr};
 
@@ -43,9 +43,9 @@ fn without_a_source_a_flipped_byte_is_an_error_that_says_what_to_do() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();
-    let path = scratch.cache.ensure(tool, &bundle(&scratch), &Quiet).unwrap();
+    let path = scratch.cache.ensure(tool, &bundle(&scratch), &NoProgress).unwrap();
     alter(&path);
-    let error = scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &Quiet).unwrap_err();
+    let error = scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &NoProgress).unwrap_err();
     let mut text = scratch.redact(&error.render());
     let time = text.find("<tool>.").unwrap() + "<tool>.".len();
     let end = time + text[time..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - time);
@@ -59,7 +59,7 @@ fn an_empty_cache_alone_says_which_sources_could_help() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();
-    let error = scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &Quiet).unwrap_err();
+    let error = scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &NoProgress).unwrap_err();
     assert_eq!(error.class(), Class::Config);
     insta::assert_snapshot!(error.render());
 }
@@ -69,7 +69,7 @@ fn a_copy_to_a_host_reads_every_byte_whatever_the_stamp_says() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();
-    let path = scratch.cache.ensure(tool, &bundle(&scratch), &Quiet).unwrap();
+    let path = scratch.cache.ensure(tool, &bundle(&scratch), &NoProgress).unwrap();
     let mut copy = Vec::new();
     assert_eq!(scratch.cache.copy_to(&tool.pins[0].sha256, &mut copy).unwrap(), TOOL.len() as u64);
     assert_eq!(copy, TOOL);
@@ -84,11 +84,11 @@ fn what_has_been_checked_is_not_read_again() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();
-    let path = scratch.cache.ensure(tool, &bundle(&scratch), &Quiet).unwrap();
+    let path = scratch.cache.ensure(tool, &bundle(&scratch), &NoProgress).unwrap();
     let accessed = |path: &Path| fs_err::metadata(path).unwrap().accessed().unwrap();
     // Reading a file that was never read changes its access time, on every kind of mount but noatime.
     let before = accessed(&path);
-    scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &Quiet).unwrap();
+    scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &NoProgress).unwrap();
     assert_eq!(accessed(&path), before);
 }
 
@@ -97,11 +97,11 @@ fn a_lost_or_torn_stamp_costs_a_look_at_the_bytes_and_nothing_else() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();
-    scratch.cache.ensure(tool, &bundle(&scratch), &Quiet).unwrap();
+    scratch.cache.ensure(tool, &bundle(&scratch), &NoProgress).unwrap();
     let stamp = scratch.cache.root().join("stamps").join(tool.pins[0].sha256.to_string());
     for torn in ["", "{\"size\":", "{\"size\":1,\"inode\":1,\"mtime_ns\":1,\"ctime_ns\":1}"] {
         fs_err::write(&stamp, torn).unwrap();
-        scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &Quiet).unwrap();
+        scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &NoProgress).unwrap();
         assert_ne!(fs_err::read_to_string(&stamp).unwrap(), torn);
     }
     assert_eq!(scratch.cache.check(&tool.pins[0].sha256).unwrap().0, Health::Good);
@@ -112,7 +112,7 @@ fn a_lost_or_torn_stamp_costs_a_look_at_the_bytes_and_nothing_else() {
 fn verify_finds_the_altered_file_and_fails() {
     let scratch = Scratch::new();
     let selection = small_selection();
-    let path = scratch.cache.ensure(selection.binary("tool").unwrap(), &bundle(&scratch), &Quiet).unwrap();
+    let path = scratch.cache.ensure(selection.binary("tool").unwrap(), &bundle(&scratch), &NoProgress).unwrap();
     let good = scratch.turnup(&["verify"]).output().unwrap();
     assert!(good.status.success(), "{}", stderr(&good));
     alter(&path);
@@ -128,13 +128,13 @@ fn an_export_is_a_bundle_for_somebody_else() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();
-    scratch.cache.ensure(tool, &bundle(&scratch), &Quiet).unwrap();
+    scratch.cache.ensure(tool, &bundle(&scratch), &NoProgress).unwrap();
     let export = scratch.turnup(&["export", "carried", "--sources", "cache"]).output().unwrap();
     assert!(export.status.success(), "{}", stderr(&export));
     let index = fs_err::read_to_string(scratch.dir.path().join("carried/index.json")).unwrap();
     assert!(index.contains("\"artifact\": \"tool\""), "{index}");
     let other = Scratch::new();
     let carried = Location::Directory(scratch.dir.path().join("carried"));
-    let path = other.cache.ensure(tool, &Sources::new(vec![Source::Mirror(carried)]), &Quiet).unwrap();
+    let path = other.cache.ensure(tool, &Sources::new(vec![Source::Mirror(carried)]), &NoProgress).unwrap();
     assert_eq!(fs_err::read(path).unwrap(), TOOL);
 }

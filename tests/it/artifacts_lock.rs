@@ -1,7 +1,7 @@
 //! The lock file: every mistake in it is an error with its place, and what ships with the program is complete.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use turnup::artifacts::{Digest, LARGEST, Lock, Obtained, Origin, Platform, Sources, Variant};
+use turnup::artifacts::{Digest, LARGEST, Lock, Origin, Platform, ResolvedArtifacts, Sources, Variant};
 
 use crate::artifacts_support::{TOOL, pin, small_lock, small_selection};
 
@@ -120,8 +120,8 @@ fn of_several_accepted_files_the_one_that_is_here_is_expected() {
     let upstream = runc.upstream_pins[0].sha256;
     let built = Sources::default();
     let both = Sources::parse("cache upstream source", "").unwrap();
-    let expected = |sources: &Sources, known: Option<&Obtained>| {
-        Obtained::expected(&selection, sources, known, Some(&scratch.cache)).sha256("runc").unwrap()
+    let expected = |sources: &Sources, known: Option<&ResolvedArtifacts>| {
+        ResolvedArtifacts::expected(&selection, sources, known, Some(&scratch.cache)).sha256("runc").unwrap()
     };
     assert_eq!(expected(&built, None), first.to_string());
     let put = |digest: &Digest| fs_err::write(scratch.cache.blob_path(digest), "").unwrap();
@@ -130,7 +130,7 @@ fn of_several_accepted_files_the_one_that_is_here_is_expected() {
     put(&upstream);
     assert_eq!(expected(&built, None), second.to_string(), "upstream is not among the sources");
     assert_eq!(expected(&both, None), upstream.to_string());
-    let known = Obtained::expected(&selection, &built, None, None);
+    let known = ResolvedArtifacts::expected(&selection, &built, None, None);
     assert_eq!(expected(&built, Some(&known)), first.to_string(), "what this cluster has stays");
     assert_eq!(expected(&both, Some(&known)), first.to_string());
 }

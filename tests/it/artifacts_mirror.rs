@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use turnup::artifacts::{Digest, Location, Lock, Origin, Pin, Quiet, Source, Sources};
+use turnup::artifacts::{Digest, Location, Lock, NoProgress, Origin, Pin, Source, Sources};
 use turnup::{Class, Error};
 
 use crate::artifacts_support::{Heard, Reply, Scratch, Server, TOOL, small_lock, small_selection, stderr, wait_until};
@@ -15,7 +15,7 @@ fn mirror(server: &Server) -> Sources {
 fn fail(scratch: &Scratch, reply: Reply) -> (Error, String) {
     let server = Server::new(reply);
     let selection = small_selection();
-    let error = scratch.cache.ensure(selection.binary("tool").unwrap(), &mirror(&server), &Quiet).unwrap_err();
+    let error = scratch.cache.ensure(selection.binary("tool").unwrap(), &mirror(&server), &NoProgress).unwrap_err();
     assert!(scratch.blobs().is_empty() && scratch.work().is_empty());
     let text = scratch.redact(&error.render()).replace(&server.url, "<mirror>");
     (error, text)
@@ -25,10 +25,10 @@ fn fail(scratch: &Scratch, reply: Reply) -> (Error, String) {
 fn a_mirror_gives_what_the_lock_file_names() {
     let (scratch, server) = (Scratch::new(), Server::new(Reply::Bytes(TOOL.to_vec())));
     let selection = small_selection();
-    let path = scratch.cache.ensure(selection.binary("tool").unwrap(), &mirror(&server), &Quiet).unwrap();
+    let path = scratch.cache.ensure(selection.binary("tool").unwrap(), &mirror(&server), &NoProgress).unwrap();
     assert_eq!(fs_err::read(path).unwrap(), TOOL);
     assert_eq!(*server.paths.lock().unwrap(), [format!("/sha256/{}", Digest::of(TOOL))]);
-    scratch.cache.ensure(selection.binary("tool").unwrap(), &mirror(&server), &Quiet).unwrap();
+    scratch.cache.ensure(selection.binary("tool").unwrap(), &mirror(&server), &NoProgress).unwrap();
     assert_eq!(server.hits(), 1, "what is in the cache was fetched again");
 }
 
@@ -57,7 +57,7 @@ fn a_mirror_cannot_fill_the_disk() {
     let huge = fs_err::File::create(bundle.join(Digest::of(TOOL).to_string())).unwrap();
     huge.set_len(1 << 40).unwrap();
     let sources = Sources::new(vec![Source::Mirror(Location::Directory(bundle.parent().unwrap().into()))]);
-    let error = scratch.cache.ensure(small_selection().binary("tool").unwrap(), &sources, &Quiet).unwrap_err();
+    let error = scratch.cache.ensure(small_selection().binary("tool").unwrap(), &sources, &NoProgress).unwrap_err();
     assert!(error.render().contains("has 1099511627776 bytes"), "{}", error.render());
     assert!(scratch.blobs().is_empty() && scratch.work().is_empty());
 }
@@ -96,7 +96,7 @@ fn an_unreachable_mirror_is_transient_and_passwords_are_not_shown() {
     let selection = small_selection();
     // Nobody listens on port 1.
     let sources = Sources::parse("mirror", "http://user:secret@127.0.0.1:1/artifacts").unwrap();
-    let error = scratch.cache.ensure(selection.binary("tool").unwrap(), &sources, &Quiet).unwrap_err();
+    let error = scratch.cache.ensure(selection.binary("tool").unwrap(), &sources, &NoProgress).unwrap_err();
     assert_eq!(error.class(), Class::Transient);
     let text = error.render();
     assert!(text.contains("http://127.0.0.1:1/artifacts/sha256/") && !text.contains("secret"), "{text}");
@@ -114,7 +114,7 @@ fn the_next_source_is_tried_and_all_of_them_are_named_at_the_end() {
 
     let empty = Scratch::new();
     let sources = Sources::parse("cache,mirror,upstream", &broken.url).unwrap();
-    let error = empty.cache.ensure(tool, &sources, &Quiet).unwrap_err();
+    let error = empty.cache.ensure(tool, &sources, &NoProgress).unwrap_err();
     assert_eq!(error.class(), Class::Transient);
     insta::assert_snapshot!(empty.redact(&error.render()).replace(&broken.url, "<mirror>"));
 }

@@ -35,7 +35,7 @@ const ARCHIVE: &str = "deb http://mirror.example/debian bookworm main\n";
 const SECURITY: &str = "deb http://mirror.example/debian-security bookworm-security main\n";
 
 /// The program on a machine whose apt has these sources, and whose mounts are changed by this script.
-fn host_root(scratch: &Scratch, sources: &str, script: &str, args: &[&str]) -> Output {
+fn rootfs(scratch: &Scratch, sources: &str, script: &str, args: &[&str]) -> Output {
     let apt = scratch.dir.path().join("apt");
     fs_err::create_dir_all(&apt).unwrap();
     fs_err::write(apt.join("sources.list"), sources).unwrap();
@@ -60,7 +60,7 @@ fn the_root_is_signed_and_has_the_security_updates_of_its_day() {
         return;
     }
     let scratch = Scratch::new();
-    let made = host_root(&scratch, &format!("{ARCHIVE}{SECURITY}"), "", &[]);
+    let made = rootfs(&scratch, &format!("{ARCHIVE}{SECURITY}"), "", &[]);
     assert!(made.status.success(), "{}", stderr(&made));
     assert!(!stderr(&made).contains("warning"), "{}", stderr(&made));
     let arguments = said(&scratch, "debootstrap.args");
@@ -88,7 +88,7 @@ fn a_machine_without_a_security_suite_is_warned_and_one_that_cannot_reach_it_sto
         return;
     }
     let scratch = Scratch::new();
-    let offline = host_root(&scratch, ARCHIVE, "", &[]);
+    let offline = rootfs(&scratch, ARCHIVE, "", &[]);
     assert!(offline.status.success(), "{}", stderr(&offline));
     assert!(stderr(&offline).contains("warning: local hosts get no security updates"), "{}", stderr(&offline));
     assert_eq!(said(&scratch, "chroot.args"), "");
@@ -97,7 +97,7 @@ fn a_machine_without_a_security_suite_is_warned_and_one_that_cannot_reach_it_sto
 
     let scratch = Scratch::new();
     scratch.fake("fails", "");
-    let away = host_root(&scratch, &format!("{ARCHIVE}{SECURITY}"), "", &[]);
+    let away = rootfs(&scratch, &format!("{ARCHIVE}{SECURITY}"), "", &[]);
     assert_eq!(away.status.code(), Some(5), "{}", stderr(&away));
     let text = stderr(&away);
     assert!(text.contains("apt-get could not download from http://mirror.example/debian-security"), "{text}");
@@ -111,7 +111,7 @@ fn without_the_archives_keyring_nothing_is_made() {
         return;
     }
     let scratch = Scratch::new();
-    let output = host_root(&scratch, ARCHIVE, "mount -t tmpfs none /usr/share/keyrings", &[]);
+    let output = rootfs(&scratch, ARCHIVE, "mount -t tmpfs none /usr/share/keyrings", &[]);
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     assert!(
         stderr(&output).contains("install --yes --no-install-recommends debian-archive-keyring"),
@@ -128,7 +128,7 @@ fn an_old_root_says_so_and_is_renewed_unless_hosts_stand_on_it() {
     }
     let scratch = Scratch::new();
     let sources = format!("{ARCHIVE}{SECURITY}");
-    let made = host_root(&scratch, &sources, "", &[]);
+    let made = rootfs(&scratch, &sources, "", &[]);
     let root = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
     let record = root.join("etc/turnup-root.json");
     let age = |days: i64| {
@@ -137,10 +137,10 @@ fn an_old_root_says_so_and_is_renewed_unless_hosts_stand_on_it() {
         fs_err::write(&record, text.to_string()).unwrap();
     };
     age(29);
-    assert!(!stderr(&host_root(&scratch, &sources, "", &[])).contains("warning"));
+    assert!(!stderr(&rootfs(&scratch, &sources, "", &[])).contains("warning"));
     age(45);
     fs_err::write(root.join("old"), "").unwrap();
-    let old = host_root(&scratch, &sources, "", &[]);
+    let old = rootfs(&scratch, &sources, "", &[]);
     assert!(old.status.success(), "{}", stderr(&old));
     let warning = "warning: this root is 45 days old: security updates since then are missing; turnup artifacts host-root --renew";
     assert!(stderr(&old).contains(warning), "{}", stderr(&old));
@@ -150,12 +150,12 @@ fn an_old_root_says_so_and_is_renewed_unless_hosts_stand_on_it() {
          mount -t overlay -o lowerdir='{}',upperdir=up/u,workdir=up/w overlay at",
         root.display()
     );
-    let used = host_root(&scratch, &sources, &overlay, &["--renew"]);
+    let used = rootfs(&scratch, &sources, &overlay, &["--renew"]);
     assert_eq!(used.status.code(), Some(4), "{}", stderr(&used));
     assert!(stderr(&used).contains("1 hosts of this machine stand on the root"), "{}", stderr(&used));
     assert!(root.join("old").exists());
 
-    let renewed = host_root(&scratch, &sources, "", &["--renew"]);
+    let renewed = rootfs(&scratch, &sources, "", &["--renew"]);
     assert!(renewed.status.success() && !stderr(&renewed).contains("warning"), "{}", stderr(&renewed));
     assert!(!root.join("old").exists() && scratch.work().is_empty());
     assert_eq!(scratch.cache.find_host_root("bookworm", &[]).unwrap().age_days(), 0);

@@ -1,5 +1,5 @@
 //! Bare metal from a typed list, on hosts that are made up: what is found about them before anything is touched, what becomes of labels and
-//! taints, and how the hand-off is foretold.
+//! taints, and how the inventory is planned.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use serde_json::{Value, json};
@@ -104,9 +104,9 @@ fn a_thousand_hosts_are_looked_at_in_one_run_and_the_wrong_ones_named() {
     simulation.script(&[]);
     let ended = simulation.ok(&["provision"]);
     assert!(ended.err.contains("1000 hosts can become nodes"), "{ended}");
-    let handoff: Value =
+    let inventory: Value =
         serde_json::from_str(&fs_err::read_to_string(simulation.state("outputs/provision.json")).unwrap()).unwrap();
-    assert_eq!(handoff["hosts"].as_array().unwrap().len(), 1000);
+    assert_eq!(inventory["hosts"].as_array().unwrap().len(), 1000);
     let lines = ended.err.lines().count();
     assert!(lines < 60, "{lines} lines for a thousand hosts:\n{ended}");
 }
@@ -125,8 +125,8 @@ fn labels_taints_and_zone_follow_the_list_and_others_stay() {
     assert_eq!(carried["metadata"]["labels"]["example.com/pool"], "fast");
     assert_eq!(carried["metadata"]["labels"]["node-role.kubernetes.io/worker"], "");
     assert_eq!(carried["spec"]["taints"].as_array().unwrap().len(), 2, "{carried:#}");
-    let complete = fs_err::read_to_string(simulation.state("complete/h1.json")).unwrap();
-    assert!(complete.contains(r#""key": "gpu""#), "a kubelet registers with its taints: {complete}");
+    let node_config = fs_err::read_to_string(simulation.state("node-config/h1.json")).unwrap();
+    assert!(node_config.contains(r#""key": "gpu""#), "a kubelet registers with its taints: {node_config}");
     // Somebody else's taint, and what an administrator put there.
     let mut other = carried;
     other["spec"]["taints"].as_array_mut().unwrap().push(json!({"key": "theirs", "value": "", "effect": "NoSchedule"}));
@@ -137,7 +137,7 @@ fn labels_taints_and_zone_follow_the_list_and_others_stay() {
     hosts[1]["zone"] = json!("");
     set(&simulation, &hosts);
     let plan = simulation.ok(&["plan"]).out;
-    for word in ["~   host h1", "-   \"zone\": \"rack-1\"", "bootstrap/register@h1"] {
+    for word in ["~   host h1", "-   \"zone\": \"rack-1\"", "bootstrap/label-nodes@h1"] {
         assert!(plan.contains(word), "{word}: {plan}");
     }
     assert!(!plan.contains("provision/hosts"), "a label is no reason to look at hosts again: {plan}");
@@ -231,9 +231,9 @@ fn the_node_of_a_machine_that_was_replaced_is_taken_away_and_no_other() {
     let simulation = Simulation::new(1);
     simulation.ok(&["up"]);
     let file = simulation.path("work/provision.json");
-    let mut handoff: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
-    handoff["groups"] = json!([{"name": "pool", "role": "worker", "size": 2}]);
-    fs_err::write(&file, handoff.to_string()).unwrap();
+    let mut inventory: Value = serde_json::from_str(&fs_err::read_to_string(&file).unwrap()).unwrap();
+    inventory["groups"] = json!([{"name": "pool", "role": "worker", "size": 2}]);
+    fs_err::write(&file, inventory.to_string()).unwrap();
     simulation.ok(&["provision"]);
     join_by_itself(&simulation, "pool-1", true);
     join_by_itself(&simulation, "pool-2", false);
@@ -251,7 +251,7 @@ fn the_node_of_a_machine_that_was_replaced_is_taken_away_and_no_other() {
     assert_eq!(simulation.ok(&["plan"]).out.trim(), "nothing to do");
     join_by_itself(&simulation, "pool-4", false);
     let plan = simulation.ok(&["plan"]).out;
-    assert!(plan.contains("bootstrap/retire") && plan.contains("-   object Node pool-4"), "{plan}");
+    assert!(plan.contains("bootstrap/delete-nodes") && plan.contains("-   object Node pool-4"), "{plan}");
     assert!(exists("pool-4"), "to plan changes nothing");
     simulation.ok(&["bootstrap"]);
     assert!(!exists("pool-4") && exists("pool-3"));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::cis_rules::{Benchmark, Expect, Host, Look, Rule, Seen, flag};
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 
 /// Written by the kubelet of a worker when it joins; not in a worker's node config.
 const MADE_ON_THE_HOST: &str = "/etc/kubernetes/kubelet.conf";
@@ -21,13 +21,13 @@ struct Rendered {
 
 /// The control plane and a worker of the default configuration.
 fn render() -> [Rendered; 2] {
-    let desk = Desk::new("");
-    desk.ok(&["config", "defaults"]);
-    desk.ok(&["render", "--to", "rendered"]);
-    let addons = desk.read("rendered/addons/kube-proxy.yaml");
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "defaults"]);
+    test_env.ok(&["render", "--to", "rendered"]);
+    let addons = test_env.read("rendered/addons/kube-proxy.yaml");
     let parse = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
     let proxy = addons.split("\n---\n").map(parse).find(|object| object["kind"] == "DaemonSet").unwrap();
-    let node = |name: &str| serde_json::from_str(&desk.read(&format!("rendered/complete/{name}.json"))).unwrap();
+    let node = |name: &str| serde_json::from_str(&test_env.read(&format!("rendered/node-config/{name}.json"))).unwrap();
     ["kubernetes-control-plane-0", "kubernetes-worker-0"]
         .map(|name| Rendered { node: node(name), proxy: proxy.clone() })
 }

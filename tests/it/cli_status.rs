@@ -6,26 +6,26 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use turnup::state::{Entry, Outcome, Store};
 
-use crate::cli_support::{Desk, Outcome as Ended};
+use crate::cli_support::{Outcome as Ended, TestEnv};
 
 /// Two hosts where nobody listens.
-const HANDOFF: &str = r#"{"schema": "turnup.provision/1", "cluster": "demo", "target": "local",
+const INVENTORY: &str = r#"{"schema": "turnup.provision/1", "cluster": "demo", "target": "local",
     "api": {"host": "127.0.0.1", "port": 1}, "hosts": [
     {"name": "demo-control-plane-0", "role": "control-plane", "address": "127.0.0.1", "instance": "1",
         "ssh": {"user": "root", "port": 1, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
     {"name": "demo-worker-0", "role": "worker", "address": "127.0.0.2", "instance": "1",
         "ssh": {"user": "root", "port": 1, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}]}"#;
 
-fn desk() -> Desk {
-    let desk = Desk::new("");
-    desk.ok(&["config", "set", "phase1.cluster_name=demo", "phase1.local.subnet=10.124.9.0/24"]);
-    desk
+fn test_env() -> TestEnv {
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "set", "phase1.cluster_name=demo", "phase1.local.subnet=10.124.9.0/24"]);
+    test_env
 }
 
 /// The cluster's directory with steps that ended well, failed, and were interrupted.
-fn half_a_cluster(desk: &Desk) -> Store {
-    let store = Store::open(desk.path(".turnup/demo")).unwrap();
-    store.write_file("outputs/provision.json", HANDOFF.as_bytes(), 0o600).unwrap();
+fn half_a_cluster(test_env: &TestEnv) -> Store {
+    let store = Store::open(test_env.path(".turnup/demo")).unwrap();
+    store.write_file("outputs/provision.json", INVENTORY.as_bytes(), 0o600).unwrap();
     let lock = store.lock("turnup up").unwrap();
     let entry = |step: &str, outcome: Option<Outcome>| {
         store.record(&lock, Entry::Intent { step: step.into(), digest: "d".into() }).unwrap();
@@ -37,7 +37,7 @@ fn half_a_cluster(desk: &Desk) -> Store {
         let inputs = BTreeMap::from([(input.to_owned(), "before".to_owned())]);
         Some(Outcome::Done { digest: "d".into(), inputs, elapsed_ms: 61_000 })
     };
-    entry("provision/handoff", done("phase1.zone"));
+    entry("provision/inventory", done("phase1.zone"));
     entry("provision/apply", Some(Outcome::Failed { message: "the quota is used up".into() }));
     entry("bootstrap/artifacts", None);
     store.flush(&lock).unwrap();
@@ -45,8 +45,8 @@ fn half_a_cluster(desk: &Desk) -> Store {
     store
 }
 
-fn plain(desk: &Desk, text: &str) -> String {
-    let text = text.replace(&desk.dir.path().display().to_string(), "DIR");
+fn plain(test_env: &TestEnv, text: &str) -> String {
+    let text = text.replace(&test_env.dir.path().display().to_string(), "DIR");
     let times = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         let shown = words.iter().map(|word| match word.as_bytes() {
@@ -67,29 +67,29 @@ fn fits(outcome: &Ended) {
 
 #[test]
 fn without_a_cluster_it_says_so_and_makes_nothing() {
-    let empty = Desk::new("");
+    let empty = TestEnv::new("");
     let outcome = empty.ends(3, &["status"]);
     assert!(outcome.out.is_empty() && outcome.err.contains("turnup config"), "{}{}", outcome.out, outcome.err);
     empty.ends(3, &["support-bundle"]);
-    let desk = desk();
-    let outcome = desk.ok(&["status"]);
-    insta::assert_snapshot!("nothing_yet", plain(&desk, &outcome.out));
-    assert!(!desk.path(".turnup").exists(), "a look made a directory");
+    let test_env = test_env();
+    let outcome = test_env.ok(&["status"]);
+    insta::assert_snapshot!("nothing_yet", plain(&test_env, &outcome.out));
+    assert!(!test_env.path(".turnup").exists(), "a look made a directory");
 }
 
 #[test]
 fn half_a_cluster_is_shown_with_what_stopped_it() {
-    let desk = desk();
-    drop(half_a_cluster(&desk));
-    let outcome = desk.ok(&["status", "--quick"]);
+    let test_env = test_env();
+    drop(half_a_cluster(&test_env));
+    let outcome = test_env.ok(&["status", "--quick"]);
     fits(&outcome);
-    insta::assert_snapshot!("half_a_cluster", plain(&desk, &outcome.out));
+    insta::assert_snapshot!("half_a_cluster", plain(&test_env, &outcome.out));
     // Not quick, it asks the hosts, says that they do not answer, and still shows the rest.
-    let outcome = desk.ends(5, &["status"]);
+    let outcome = test_env.ends(5, &["status"]);
     assert!(outcome.out.contains("demo-worker-0: cannot reach root@127.0.0.2 over ssh"), "{}", outcome.out);
     assert!(outcome.out.contains("provision  failed"), "{}", outcome.out);
     assert!(outcome.err.starts_with("error: cannot reach root@127.0.0.1 over ssh"), "{}", outcome.err);
-    let value: Value = serde_json::from_str(&desk.ok(&["status", "--quick", "--output", "json"]).out).unwrap();
+    let value: Value = serde_json::from_str(&test_env.ok(&["status", "--quick", "--output", "json"]).out).unwrap();
     assert_eq!(value["schema"], "turnup.status/1");
     assert_eq!(value["phases"][0]["state"], "failed");
     assert_eq!(value["phases"][1]["steps"][0]["condition"]["is"], "interrupted");
@@ -98,29 +98,29 @@ fn half_a_cluster_is_shown_with_what_stopped_it() {
 
 #[test]
 fn without_a_configuration_the_journal_speaks() {
-    let desk = desk();
-    drop(half_a_cluster(&desk));
-    desk.write(".config.json", "{");
-    let outcome = desk.ends(3, &["status"]);
-    insta::assert_snapshot!("journal_alone", plain(&desk, &outcome.out));
+    let test_env = test_env();
+    drop(half_a_cluster(&test_env));
+    test_env.write(".config.json", "{");
+    let outcome = test_env.ends(3, &["status"]);
+    insta::assert_snapshot!("journal_alone", plain(&test_env, &outcome.out));
     assert!(outcome.err.starts_with("error: "), "{}", outcome.err);
 }
 
 #[test]
 fn who_works_on_it_is_named_and_who_died_with_it() {
-    let desk = desk();
-    let store = half_a_cluster(&desk);
+    let test_env = test_env();
+    let store = half_a_cluster(&test_env);
     let lock = store.lock("turnup bootstrap").unwrap();
-    let text = desk.read(".turnup/demo/lock");
+    let text = test_env.read(".turnup/demo/lock");
     let us = format!("`turnup bootstrap` (process {}", std::process::id());
     // How the line is broken depends on the machine's name.
-    let shown = || desk.ok(&["status", "--quick"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = || test_env.ok(&["status", "--quick"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
     let out = shown();
     assert!(out.contains(&us) && out.contains("works on it since"), "{out}");
     assert!(out.contains("bootstrap running"), "{out}");
     drop(lock);
     assert!(!shown().contains("turnup bootstrap"));
-    desk.write(".turnup/demo/lock", &text);
+    test_env.write(".turnup/demo/lock", &text);
     let out = shown();
     assert!(out.contains(&us) && out.contains(", begun 20"), "{out}");
     assert!(store.lock("turnup up").is_ok(), "a look took the lock");
@@ -128,14 +128,14 @@ fn who_works_on_it_is_named_and_who_died_with_it() {
 
 #[test]
 fn a_bundle_of_half_a_cluster_names_what_is_missing() {
-    let desk = desk();
-    let store = half_a_cluster(&desk);
+    let test_env = test_env();
+    let store = half_a_cluster(&test_env);
     store.write_file("logs/provision-apply.log", b"12:00:00 | the quota is used up\n", 0o600).unwrap();
-    let outcome = desk.ok(&["support-bundle", "--to", "bundle.tar.gz"]);
+    let outcome = test_env.ok(&["support-bundle", "--to", "bundle.tar.gz"]);
     assert_eq!(outcome.out, "bundle.tar.gz\n");
     assert!(outcome.err.contains("not in it: demo-worker-0: cannot reach"), "{}", outcome.err);
     assert!(outcome.err.contains("not in it: the API: bootstrap has not come so far"), "{}", outcome.err);
-    let outcome = desk.ok(&["support-bundle", "--to", "again.tar.gz", "--output", "json"]);
+    let outcome = test_env.ok(&["support-bundle", "--to", "again.tar.gz", "--output", "json"]);
     let value: Value = serde_json::from_str(&outcome.out).unwrap();
     let files = value["manifest"]["files"].as_array().unwrap();
     let paths: Vec<&str> = files.iter().map(|file| file["path"].as_str().unwrap()).collect();
@@ -152,8 +152,8 @@ fn a_bundle_of_half_a_cluster_names_what_is_missing() {
         assert!(paths.contains(&path), "{path} is not in {paths:?}");
     }
     // A broken configuration is when help is needed most.
-    desk.write(".config.json", "{");
-    let outcome = desk.ok(&["support-bundle", "--to", "broken.tar.gz"]);
+    test_env.write(".config.json", "{");
+    let outcome = test_env.ok(&["support-bundle", "--to", "broken.tar.gz"]);
     assert!(outcome.err.contains("not in it: the configuration"), "{}", outcome.err);
-    assert!(!desk.path("broken.tar.gz.part").exists() && desk.path("broken.tar.gz").is_file());
+    assert!(!test_env.path("broken.tar.gz.part").exists() && test_env.path("broken.tar.gz").is_file());
 }

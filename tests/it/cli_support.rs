@@ -31,14 +31,14 @@ pub(crate) fn finish(command: &mut Command) -> Outcome {
 }
 
 /// A working directory in which commands of one group are tried; of all groups when its name is empty.
-pub(crate) struct Desk {
+pub(crate) struct TestEnv {
     pub dir: tempfile::TempDir,
     group: &'static str,
     /// What commands have in their environment besides their home.
     env: Vec<(&'static str, String)>,
 }
 
-impl Desk {
+impl TestEnv {
     pub(crate) fn new(group: &'static str) -> Self {
         Self { dir: tempfile::tempdir().unwrap(), group, env: Vec::new() }
     }

@@ -30,9 +30,9 @@ fn updates<'a>(addresses: impl IntoIterator<Item = &'a str>) -> BTreeMap<String,
 
 #[test]
 fn azure_in_every_profile() {
-    let handoffs = live_through("azure", "azurerm");
-    assert_eq!(handoffs.len(), 12, "{:?}", handoffs.keys());
-    insta::assert_snapshot!("azure_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
+    let inventories = live_through("azure", "azurerm");
+    assert_eq!(inventories.len(), 12, "{:?}", inventories.keys());
+    insta::assert_snapshot!("azure_inventories", format!("{:#}", serde_json::to_value(inventories).unwrap()));
 }
 
 #[test]
@@ -59,11 +59,11 @@ fn a_new_template_waits_until_a_control_plane_host_is_replaced() {
     assert_eq!(output(&module, "outdated"), serde_json::json!(names));
 
     let host = "azurerm_linux_virtual_machine.control_plane[\"prod-control-plane-1\"]";
-    let before = output(&module, "handoff");
+    let before = output(&module, "inventory");
     module.ok(&["apply", "-input=false", "-auto-approve", &format!("-replace={host}")]);
     assert_eq!(output(&module, "outdated"), serde_json::json!([names[0], names[2]]));
-    let after = output(&module, "handoff");
-    let instance = |handoff: &Value, index: usize| handoff["hosts"][index]["instance"].clone();
+    let after = output(&module, "inventory");
+    let instance = |inventory: &Value, index: usize| inventory["hosts"][index]["instance"].clone();
     assert_ne!(instance(&before, 1), instance(&after, 1));
     assert_eq!(instance(&before, 0), instance(&after, 0));
     assert_eq!(before["hosts"][1]["address"], after["hosts"][1]["address"]);

@@ -1,4 +1,4 @@
-//! Hosts with IPv6 beside IPv4: what Terraform plans for each cloud's network, hosts and doors, and that nothing of it is there unasked.
+//! Hosts with IPv6 beside IPv4: what Terraform plans for each cloud's network, hosts and ingress rules, and that nothing of it is there unasked.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 use crate::cloud_emulators::{Emulator, cache};
 use crate::cloud_support::data;
 use crate::driver_custom::{each_program, own_module};
@@ -19,35 +19,35 @@ const LOCK: &str = r#"{"ID":"7b6c2d5e-0000-4000-8000-000000000000","Operation":"
 const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request";
 
 /// From here to the store and back, and taken down from there. `lock` makes a lock of somebody else's, or takes it away.
-fn lives(desk: &Desk, place: &[&str], told: &str, mut lock: impl FnMut(bool)) {
-    desk.ok(&["provision"]);
-    let handoff = desk.read(".turnup/own/outputs/provision.json");
+fn lives(test_env: &TestEnv, place: &[&str], told: &str, mut lock: impl FnMut(bool)) {
+    test_env.ok(&["provision"]);
+    let inventory = test_env.read(".turnup/own/outputs/provision.json");
     let there = [&["config", "set", "phase1.terraform.lock_timeout=0s"], place].concat();
-    desk.ok(&there);
-    let plan = desk.ok(&["plan"]).out;
+    test_env.ok(&there);
+    let plan = test_env.ok(&["plan"]).out;
     assert!(plan.contains(&format!("- local: the working directory\n               + {told}\n")), "{plan}");
-    desk.ok(&["provision"]);
-    assert_eq!(desk.read(".turnup/own/outputs/provision.json"), handoff, "no host is another one");
-    assert!(desk.ok(&["provision"]).err.contains("0 ran"));
+    test_env.ok(&["provision"]);
+    assert_eq!(test_env.read(".turnup/own/outputs/provision.json"), inventory, "no host is another one");
+    assert!(test_env.ok(&["provision"]).err.contains("0 ran"));
 
     lock(true);
-    desk.ok(&["config", "set", "phase1.num_nodes=2"]);
-    assert!(desk.ok(&["plan"]).out.contains("+   resource terraform_data.host[\"own-workers-1\"]"));
-    let refused = desk.ends(6, &["provision"]).err;
+    test_env.ok(&["config", "set", "phase1.num_nodes=2"]);
+    assert!(test_env.ok(&["plan"]).out.contains("+   resource terraform_data.host[\"own-workers-1\"]"));
+    let refused = test_env.ends(6, &["provision"]).err;
     assert!(refused.contains("the state is locked by ") && refused.contains("doing: OperationTypeApply"), "{refused}");
     assert!(!refused.contains("locked by somebody"), "{refused}");
     lock(false);
-    desk.ok(&["provision"]);
+    test_env.ok(&["provision"]);
 
-    desk.ok(&["config", "set", "phase1.state.backend=local"]);
-    desk.ok(&["provision"]);
-    let local: Value = serde_json::from_str(&desk.read(".turnup/own/provision/terraform.tfstate")).unwrap();
+    test_env.ok(&["config", "set", "phase1.state.backend=local"]);
+    test_env.ok(&["provision"]);
+    let local: Value = serde_json::from_str(&test_env.read(".turnup/own/provision/terraform.tfstate")).unwrap();
     assert_eq!(local["resources"].as_array().unwrap().len(), 2);
-    assert!(desk.ok(&["provision"]).err.contains("0 ran"));
+    assert!(test_env.ok(&["provision"]).err.contains("0 ran"));
 
-    desk.ok(&there);
-    desk.ok(&["provision"]);
-    desk.ok(&["down", "--yes"]);
+    test_env.ok(&there);
+    test_env.ok(&["provision"]);
+    test_env.ok(&["down", "--yes"]);
 }
 
 /// An emulator of Amazon's APIs from Python's registry, installed once: the directory of its programs.
@@ -69,7 +69,7 @@ fn a_state_lives_in_s3() {
         let emulator = Emulator::listen(Command::new(moto().join("moto_server")), &["-p"], &[]);
         let address = format!("http://127.0.0.1:{}", emulator.port);
         ureq::put(format!("{address}/states")).header("Authorization", SIGNED).send_empty().unwrap();
-        let desk = program.desk().with_env("AWS_ACCESS_KEY_ID", "k").with_env("AWS_SECRET_ACCESS_KEY", "s");
+        let test_env = program.test_env().with_env("AWS_ACCESS_KEY_ID", "k").with_env("AWS_SECRET_ACCESS_KEY", "s");
         let endpoint = format!("phase1.state.s3.endpoint={address}");
         let place = [
             "phase1.state.backend=s3",
@@ -78,7 +78,7 @@ fn a_state_lives_in_s3() {
             endpoint.as_str(),
         ];
         let lock = format!("{address}/states/turnup/own/terraform.tfstate.tflock");
-        lives(&own_module(desk), &place, &format!("s3 {address}/states/turnup/own/terraform.tfstate"), |there| {
+        lives(&own_module(test_env), &place, &format!("s3 {address}/states/turnup/own/terraform.tfstate"), |there| {
             if there {
                 let put = ureq::put(&lock).header("Authorization", SIGNED).content_type("application/json");
                 put.send(LOCK.as_bytes()).unwrap();
@@ -95,11 +95,11 @@ fn a_state_lives_in_google_cloud_storage() {
     each_program(|program| {
         let emulator = Emulator::start("gcs.py", &[]);
         let address = format!("http://127.0.0.1:{}", emulator.port);
-        let desk = program.desk().with_env("GOOGLE_OAUTH_ACCESS_TOKEN", "none");
-        let desk = desk.with_env("GOOGLE_STORAGE_CUSTOM_ENDPOINT", &format!("{address}/storage/v1/"));
-        let desk = desk.with_env("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", &format!("{address}/storage/v1/"));
+        let test_env = program.test_env().with_env("GOOGLE_OAUTH_ACCESS_TOKEN", "none");
+        let test_env = test_env.with_env("GOOGLE_STORAGE_CUSTOM_ENDPOINT", &format!("{address}/storage/v1/"));
+        let test_env = test_env.with_env("GOOGLE_BACKEND_STORAGE_CUSTOM_ENDPOINT", &format!("{address}/storage/v1/"));
         let place = ["phase1.state.backend=gcs", "phase1.state.gcs.bucket=states"];
-        lives(&own_module(desk), &place, "gcs states/turnup/own", |there| {
+        lives(&own_module(test_env), &place, "gcs states/turnup/own", |there| {
             if there {
                 let named = r#"{"name": "turnup/own/default.tflock"}"#;
                 let body = format!("--x\r\n\r\n{named}\r\n--x\r\n\r\n{LOCK}\r\n--x--\r\n");
@@ -184,8 +184,8 @@ fn a_state_lives_in_azure() {
             ("HTTPS_PROXY", format!("http://127.0.0.1:{}", tunnel.port)),
             ("SSL_CERT_FILE", bundle.display().to_string()),
         ];
-        let desk = env.iter().fold(program.desk(), |desk, (name, value)| desk.with_env(name, value));
-        let desk = own_module(desk);
+        let test_env = env.iter().fold(program.test_env(), |test_env, (name, value)| test_env.with_env(name, value));
+        let test_env = own_module(test_env);
         let account = format!("phase1.state.azurerm.storage_account={ACCOUNT}");
         let place = [
             "phase1.state.backend=azurerm",
@@ -194,9 +194,9 @@ fn a_state_lives_in_azure() {
             "phase1.state.azurerm.container=states",
         ];
         let mut holder: Option<Holder> = None;
-        lives(&desk, &place, &format!("azurerm {ACCOUNT}/states/own.tfstate"), |there| {
+        lives(&test_env, &place, &format!("azurerm {ACCOUNT}/states/own.tfstate"), |there| {
             if there {
-                let block = desk.read(".turnup/own/provision/backend.tf.json");
+                let block = test_env.read(".turnup/own/provision/backend.tf.json");
                 holder = Some(hesitate(&program.file(), &block, elsewhere.path(), &env));
             } else if let Some((mut child, _output)) = holder.take() {
                 // It hears no answer, gives up, and gives the lock back.

@@ -12,9 +12,9 @@ use turnup::config::Settings;
 
 use crate::cloud_support::{Module, data, profiles, settings, settings_with};
 
-/// Every configuration of a target from nothing to nothing; returns what each hand-off says.
+/// Every configuration of a target from nothing to nothing; returns what each inventory says.
 pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Value> {
-    let mut handoffs = BTreeMap::new();
+    let mut inventories = BTreeMap::new();
     for (name, config) in profiles(target) {
         let module = Module::with_stub(target, provider, &config);
         assert!(module.ok(&["fmt", "-check", "-diff"]).is_empty(), "{target} is not formatted");
@@ -22,30 +22,30 @@ pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Val
         module.apply();
         assert_eq!(module.changes(), BTreeMap::new(), "{target} {name}: the second plan is not empty");
         let output: Value = serde_json::from_str(&module.ok(&["output", "-json"])).unwrap();
-        let handoff = &output["handoff"]["value"];
+        let inventory = &output["inventory"]["value"];
         // turnup logs in at the address outside when there is one, and where a bastion is, nobody else is let in.
         let is_reached_twice = |host: &Value| host["ssh"]["jump"].is_object() && host["external_address"].is_string();
-        assert!(!handoff["hosts"].as_array().unwrap().iter().any(is_reached_twice), "{target} {name}: {handoff:#}");
-        handoffs.insert(name.clone(), handoff.clone());
+        assert!(!inventory["hosts"].as_array().unwrap().iter().any(is_reached_twice), "{target} {name}: {inventory:#}");
+        inventories.insert(name.clone(), inventory.clone());
         module.ok(&["destroy", "-auto-approve"]);
         let left: Value = serde_json::from_str(&module.ok(&["show", "-json"])).unwrap();
         assert!(left["values"]["root_module"]["resources"].is_null(), "{target} {name}: {left}");
     }
-    handoffs
+    inventories
 }
 
 #[test]
 fn gce_in_every_profile() {
-    let handoffs = live_through("gce", "google");
-    assert!(handoffs.len() >= 8, "{:?}", handoffs.keys());
-    insta::assert_snapshot!("gce_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
+    let inventories = live_through("gce", "google");
+    assert!(inventories.len() >= 8, "{:?}", inventories.keys());
+    insta::assert_snapshot!("gce_inventories", format!("{:#}", serde_json::to_value(inventories).unwrap()));
 }
 
 #[test]
 fn aws_in_every_profile() {
-    let handoffs = live_through("aws", "aws");
-    assert!(handoffs.len() >= 10, "{:?}", handoffs.keys());
-    insta::assert_snapshot!("aws_handoffs", format!("{:#}", serde_json::to_value(handoffs).unwrap()));
+    let inventories = live_through("aws", "aws");
+    assert!(inventories.len() >= 10, "{:?}", inventories.keys());
+    insta::assert_snapshot!("aws_inventories", format!("{:#}", serde_json::to_value(inventories).unwrap()));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the clouds' modules promise about the volumes of etcd, the doors of the hosts, their rights and the API server's name, with real
+//! What the clouds' modules promise about the volumes of etcd, the ingress rules of the hosts, their rights and the API server's name, with real
 //! Terraform and a provider that makes nothing.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
@@ -47,14 +47,14 @@ fn volumes_of_etcd_say_what_they_are() {
 }
 
 /// From where to where, by which protocol, on the ports from the first to the last.
-struct Door {
+struct IngressRule {
     from: String,
     to: String,
     protocol: String,
     ports: (u64, u64),
 }
 
-impl Door {
+impl IngressRule {
     fn leads_to(&self, protocol: &str, first: u64, last: u64) -> bool {
         ([protocol, "all", "-1"].contains(&self.protocol.as_str())) && self.ports.0 <= last && first <= self.ports.1
     }
@@ -69,8 +69,8 @@ fn ports(range: &str) -> (u64, u64) {
     (first.parse().unwrap(), last.parse().unwrap())
 }
 
-fn doors_of_google(resources: &[Value]) -> Vec<Door> {
-    let mut doors = Vec::new();
+fn ingress_rules_of_google(resources: &[Value]) -> Vec<IngressRule> {
+    let mut ingress_rules = Vec::new();
     for (_, rule) in of_type(resources, "google_compute_firewall") {
         for allow in rule["allow"].as_array().unwrap() {
             let ranges = allow["ports"].as_array().filter(|ports| !ports.is_empty());
@@ -80,21 +80,25 @@ fn doors_of_google(resources: &[Value]) -> Vec<Door> {
                 .flat_map(texts)
                 .flat_map(|from| texts(&rule["target_tags"]).into_iter().map(move |to| (from, to)))
             {
-                let door =
-                    |ports| Door { from: from.into(), to: to.into(), protocol: text(&allow["protocol"]).into(), ports };
-                doors.extend(ranges.iter().copied().map(door));
+                let ingress_rule = |ports| IngressRule {
+                    from: from.into(),
+                    to: to.into(),
+                    protocol: text(&allow["protocol"]).into(),
+                    ports,
+                };
+                ingress_rules.extend(ranges.iter().copied().map(ingress_rule));
             }
         }
     }
-    doors
+    ingress_rules
 }
 
-fn doors_of_amazon(resources: &[Value]) -> Vec<Door> {
+fn ingress_rules_of_amazon(resources: &[Value]) -> Vec<IngressRule> {
     let group = |id: &Value| {
         let mut groups = of_type(resources, "aws_security_group").filter(|(_, group)| group["id"] == *id);
         groups.next().map_or_else(|| text(id).to_owned(), |(_, group)| text(&group["name"]).to_owned())
     };
-    let door = |rule: &Value| Door {
+    let ingress_rule = |rule: &Value| IngressRule {
         from: [text(&rule["cidr_ipv4"]), text(&rule["cidr_ipv6"]), &group(&rule["referenced_security_group_id"])]
             .concat(),
         to: group(&rule["security_group_id"]),
@@ -102,29 +106,32 @@ fn doors_of_amazon(resources: &[Value]) -> Vec<Door> {
         // ICMP has kinds in their place.
         ports: (rule["from_port"].as_u64().unwrap_or(0), rule["to_port"].as_u64().unwrap_or(65535)),
     };
-    of_type(resources, "aws_vpc_security_group_ingress_rule").map(|(_, rule)| door(rule)).collect()
+    of_type(resources, "aws_vpc_security_group_ingress_rule").map(|(_, rule)| ingress_rule(rule)).collect()
 }
 
 /// Nobody but the bastion is asked for SSH from outside, the API server answers whom it was told, and nobody but the control plane reaches
 /// etcd.
 #[test]
-fn doors_are_those_that_were_asked_for() {
-    for (target, read) in [("gce", doors_of_google as fn(&[Value]) -> Vec<Door>), ("aws", doors_of_amazon)] {
+fn ingress_rules_are_those_that_were_asked_for() {
+    for (target, read) in
+        [("gce", ingress_rules_of_google as fn(&[Value]) -> Vec<IngressRule>), ("aws", ingress_rules_of_amazon)]
+    {
         for (profile, cluster) in [("ha-private", "prod"), ("single", "one")] {
-            let doors = read(&made(target, profile));
+            let ingress_rules = read(&made(target, profile));
             let control_plane = format!("{cluster}-control-plane");
-            for door in &doors {
-                let to_etcd = door.to == control_plane && door.leads_to("tcp", 2379, 2382);
-                assert!(!to_etcd || door.from == control_plane, "{target} {profile}: {}", door.line());
-                let from_outside = door.from.contains('/') && door.leads_to("tcp", 22, 22);
-                let pods = door.from == "10.244.0.0/16";
+            for ingress_rule in &ingress_rules {
+                let to_etcd = ingress_rule.to == control_plane && ingress_rule.leads_to("tcp", 2379, 2382);
+                assert!(!to_etcd || ingress_rule.from == control_plane, "{target} {profile}: {}", ingress_rule.line());
+                let from_outside = ingress_rule.from.contains('/') && ingress_rule.leads_to("tcp", 22, 22);
+                let pods = ingress_rule.from == "10.244.0.0/16";
                 let is_asked_for = if profile == "single" { "0.0.0.0/0" } else { "203.0.113.0/24" };
-                let fine = pods || door.from == is_asked_for && (profile == "single" || door.to == "prod-bastion");
-                assert!(!from_outside || fine, "{target} {profile}: {}", door.line());
+                let fine = pods
+                    || ingress_rule.from == is_asked_for && (profile == "single" || ingress_rule.to == "prod-bastion");
+                assert!(!from_outside || fine, "{target} {profile}: {}", ingress_rule.line());
             }
             insta::assert_snapshot!(
-                format!("doors_{target}_{profile}"),
-                sorted(doors.iter().map(Door::line).collect())
+                format!("ingress_rules_{target}_{profile}"),
+                sorted(ingress_rules.iter().map(IngressRule::line).collect())
             );
         }
     }
@@ -136,10 +143,12 @@ fn an_api_server_without_a_way_in_from_outside_answers_the_hosts_network() {
     let probes = ["130.211.0.0/22", "209.85.152.0/22", "209.85.204.0/22", "35.191.0.0/16"];
     for (profile, cluster, checks) in [("inner-only", "inner", &probes[..]), ("dns-own", "own", &[][..])] {
         let (host, node) = (format!("{cluster}-control-plane"), format!("{cluster}-node"));
-        let doors = doors_of_google(&made("gce", profile));
+        let ingress_rules = ingress_rules_of_google(&made("gce", profile));
         let from = |port: u64| -> BTreeSet<&str> {
-            let doors = doors.iter().filter(|door| door.to == host && door.leads_to("tcp", port, port));
-            doors.map(|door| door.from.as_str()).collect()
+            let ingress_rules = ingress_rules
+                .iter()
+                .filter(|ingress_rule| ingress_rule.to == host && ingress_rule.leads_to("tcp", port, port));
+            ingress_rules.map(|ingress_rule| ingress_rule.from.as_str()).collect()
         };
         assert_eq!(from(6443), BTreeSet::from(["10.118.0.0/20", &host, &node]), "{profile}");
         assert_eq!(from(3990), checks.iter().copied().collect(), "the load balancer's health checks: {profile}");
@@ -217,7 +226,7 @@ fn the_record_of_the_api_server_follows_the_control_plane() {
         let follows = |hosts: usize| {
             let resources = module.resources();
             let one = resources.iter().find(|one| one["address"] == record).unwrap();
-            let output: Value = serde_json::from_str(&module.ok(&["output", "-json", "handoff"])).unwrap();
+            let output: Value = serde_json::from_str(&module.ok(&["output", "-json", "inventory"])).unwrap();
             let outside = output["hosts"].as_array().unwrap().iter().map(|host| text(&host["external_address"]));
             let outside: BTreeSet<&str> = outside.collect();
             assert!(outside.len() == hosts && texts(&one["values"][field]) == outside, "{target}: {one:#} {output:#}");

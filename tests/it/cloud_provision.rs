@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::artifacts_support::{Reply, Server};
-use crate::cli_support::{Desk, Outcome, finish};
+use crate::cli_support::{Outcome, TestEnv, finish};
 use crate::cloud_support::{mirror, profiles};
 use crate::driver_custom::{by_hand, has_terraform};
 
@@ -52,22 +52,22 @@ case "$*" in
 esac
 "#;
 
-/// A desk with a configuration of this target and everything around it.
+/// A test environment with a configuration of this target and everything around it.
 struct Site {
-    desk: Desk,
+    test_env: TestEnv,
     name: String,
 }
 
 impl Site {
     fn new(target: &str, profile: &str) -> Self {
-        let desk = Desk::new("");
-        desk.write(".config.json", &fs_err::read_to_string(&profiles(target)[profile]).unwrap());
+        let test_env = TestEnv::new("");
+        test_env.write(".config.json", &fs_err::read_to_string(&profiles(target)[profile]).unwrap());
         for (file, script) in [("bin/ssh", SSH), ("bin/etcdctl", ETCDCTL)] {
-            desk.write(file, script);
-            fs_err::set_permissions(desk.path(file), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            test_env.write(file, script);
+            fs_err::set_permissions(test_env.path(file), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         }
-        mirror(&desk.path("mirror"), target, None);
-        let site = Self { desk, name: String::new() };
+        mirror(&test_env.path("mirror"), target, None);
+        let site = Self { test_env, name: String::new() };
         let place = artifacts_url(Reply::Bytes(vec![0]));
         site.ok(&["config", "set", &place, "phase1.terraform.provider_mirror=mirror"]);
         let name = site.ok(&["config", "get", "phase1.cluster_name"]).out.trim().to_owned();
@@ -82,8 +82,8 @@ impl Site {
     }
 
     fn run(&self, args: &[&str]) -> Outcome {
-        let path = format!("{}:{}", self.desk.path("bin").display(), std::env::var("PATH").unwrap());
-        finish(self.desk.command(args).env("PATH", path))
+        let path = format!("{}:{}", self.test_env.path("bin").display(), std::env::var("PATH").unwrap());
+        finish(self.test_env.command(args).env("PATH", path))
     }
 
     #[track_caller]
@@ -98,7 +98,7 @@ impl Site {
     }
 
     fn read(&self, rel: &str) -> String {
-        self.desk.read(&format!(".turnup/{}/{rel}", self.name))
+        self.test_env.read(&format!(".turnup/{}/{rel}", self.name))
     }
 
     fn json(&self, rel: &str) -> Value {
@@ -138,20 +138,20 @@ fn live(target: &str, profile: &str, group: &str) {
     site.ok(&["config", "check"]);
     let plan = site.ok(&["plan"]);
     assert!(plan.out.contains("unknown  bootstrap: known after provision/apply"), "{}", plan.out);
-    assert!(!site.desk.path(".turnup").exists(), "to plan leaves nothing behind");
+    assert!(!site.test_env.path(".turnup").exists(), "to plan leaves nothing behind");
     let rendered = site.ok(&["render", "provision", "--to", "by-hand"]);
     let blank = "provision/terraform.tfvars.json, provision/user-data.auto.tfvars.json: with placeholders";
     assert!(rendered.err.contains(blank) && rendered.err.contains("`turnup provision`"), "{}", rendered.err);
-    assert_eq!(by_hand(&site.desk.path("by-hand/provision"))["hosts"].as_array().unwrap().len(), 1);
+    assert_eq!(by_hand(&site.test_env.path("by-hand/provision"))["hosts"].as_array().unwrap().len(), 1);
     let made = site.ok(&["provision"]);
 
-    let handoff = site.json("outputs/provision.json");
-    let host = &handoff["hosts"][0];
+    let inventory = site.json("outputs/provision.json");
+    let host = &inventory["hosts"][0];
     let address = host["external_address"].as_str().or(host["address"].as_str()).unwrap();
-    assert_eq!(host["ssh"]["host_key"], key_of(address), "{handoff:#}");
-    assert_eq!(handoff["groups"][0]["name"], "workers");
-    assert_eq!(handoff["volumes"][0]["etcd"], "main");
-    assert!(handoff["api"]["internal_host"].is_string(), "{handoff:#}");
+    assert_eq!(host["ssh"]["host_key"], key_of(address), "{inventory:#}");
+    assert_eq!(inventory["groups"][0]["name"], "workers");
+    assert_eq!(inventory["volumes"][0]["etcd"], "main");
+    assert!(inventory["api"]["internal_host"].is_string(), "{inventory:#}");
     let known = site.read("ssh/known_hosts");
     assert_eq!(known, format!("{address} {}\n", key_of(address)));
 
@@ -164,11 +164,11 @@ fn live(target: &str, profile: &str, group: &str) {
     assert_eq!(told["join_tokens"], json!({"workers": token}));
     if target == "gce" {
         assert!(!state.contains("@turnup:") && state.contains(&format!("{token}\\\\n")), "the marks are replaced");
-        assert!(state.contains(&format!("{}\\\\n", handoff["api"]["internal_host"].as_str().unwrap())));
+        assert!(state.contains(&format!("{}\\\\n", inventory["api"]["internal_host"].as_str().unwrap())));
     }
     let shown = [plan.out, plan.err, made.out, made.err, site.ok(&["plan", "provision"]).out].concat();
-    let logs = texts(&site.desk.path(&format!(".turnup/{}/logs", site.name)));
-    let events = texts(&site.desk.path(&format!(".turnup/{}/events", site.name)));
+    let logs = texts(&site.test_env.path(&format!(".turnup/{}/logs", site.name)));
+    let events = texts(&site.test_env.path(&format!(".turnup/{}/events", site.name)));
     let secret = worker.lines().map(str::trim).find(|line| line.starts_with("H4sI") || line.contains("H4sI")).unwrap();
     let secret = &secret[secret.find("H4sI").unwrap()..][..200];
     for (name, text) in logs.into_iter().chain(events).chain([("the terminal".into(), shown)]) {
@@ -185,15 +185,15 @@ fn live(target: &str, profile: &str, group: &str) {
     assert_eq!(site.planned(), BTreeSet::from([format!("~ {group}")]), "scaling touches nothing else");
     site.ok(&["provision"]);
     assert_eq!(site.json("outputs/provision.json")["groups"][0]["size"], 5);
-    assert_eq!(site.json("outputs/provision.json")["hosts"], handoff["hosts"], "keys are kept");
+    assert_eq!(site.json("outputs/provision.json")["hosts"], inventory["hosts"], "keys are kept");
 
     site.ok(&["down", "--yes"]);
-    assert!(!site.desk.path(&format!(".turnup/{}", site.name)).exists());
+    assert!(!site.test_env.path(&format!(".turnup/{}", site.name)).exists());
 }
 
 /// The next token comes before the old one ends, as the plan says; both are good for a while.
 fn rotates_its_token(site: &Site, old: &str) {
-    let file = site.desk.path(&format!(".turnup/{}/pki/token-workers.json", site.name));
+    let file = site.test_env.path(&format!(".turnup/{}/pki/token-workers.json", site.name));
     let mut tokens = site.json("pki/token-workers.json");
     let day = |count: i64| (jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * count)).to_string();
     let soon = day(20);
@@ -256,7 +256,7 @@ fn what_hosts_would_fetch_in_vain_is_named_before_anything_is_made() {
             "{}",
             refused.err
         );
-        assert!(!site.desk.path(&format!(".turnup/{}/provision/terraform.tfstate", site.name)).exists());
+        assert!(!site.test_env.path(&format!(".turnup/{}/provision/terraform.tfstate", site.name)).exists());
     }
     site.set(&artifacts_url(Reply::Status("403 Forbidden")));
     let remark = "lets this machine read nothing, and hosts have no login there either";
@@ -269,22 +269,22 @@ fn what_hosts_would_fetch_in_vain_is_named_before_anything_is_made() {
     assert!(site.ok(&["provision"]).err.contains("0 ran"), "what is made is not asked for again");
 }
 
-/// Hosts without public addresses behind a bastion and load balancers, as far as the hand-off.
+/// Hosts without public addresses behind a bastion and load balancers, as far as the inventory.
 fn hand_over_three(target: &str) {
     let site = Site::of_three(target);
     site.ok(&["config", "check"]);
     site.ok(&["provision"]);
-    let handoff = site.json("outputs/provision.json");
+    let inventory = site.json("outputs/provision.json");
     let of_each = |field: &str| -> BTreeSet<String> {
-        let hosts = handoff["hosts"].as_array().unwrap().iter();
+        let hosts = inventory["hosts"].as_array().unwrap().iter();
         hosts.map(|host| host.pointer(field).unwrap_or_else(|| panic!("{field}: {host:#}")).to_string()).collect()
     };
     assert_eq!(of_each("/role"), BTreeSet::from(["\"control-plane\"".to_owned()]));
     for field in ["/name", "/address", "/instance", "/zone", "/etcd_volume/id", "/ssh/host_key"] {
-        assert_eq!(of_each(field).len(), 3, "{field}: {handoff:#}");
+        assert_eq!(of_each(field).len(), 3, "{field}: {inventory:#}");
     }
-    assert_eq!(of_each("/ssh/jump/host_key").len(), 1, "one bastion: {handoff:#}");
-    assert!(handoff["api"]["internal_host"].is_string(), "the inner load balancer: {handoff:#}");
+    assert_eq!(of_each("/ssh/jump/host_key").len(), 1, "one bastion: {inventory:#}");
+    assert!(inventory["api"]["internal_host"].is_string(), "the inner load balancer: {inventory:#}");
     let again = site.ok(&["provision"]).err;
     assert!(again.contains("0 ran"), "{again}");
 }
@@ -325,28 +325,28 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
         members.push(json!({"name": name, "address": host["address"], "instance": host["instance"], "start": "new", "first": []}));
         listed.push(json!({"ID": id, "name": name, "peerURLs": [url], "clientURLs": [url]}));
     }
-    let document = json!({"schema": "turnup.etcd/1", "stage": "founded", "members": members});
+    let document = json!({"schema": "turnup.etcd/1", "stage": "established", "members": members});
     let known = format!(".turnup/{}/outputs/etcd.json", site.name);
-    site.desk.write(&known, &document.to_string().replace("founded", "begun"));
-    site.desk.write("bin/members", &json!({"members": listed}).to_string());
+    site.test_env.write(&known, &document.to_string().replace("established", "begun"));
+    site.test_env.write("bin/members", &json!({"members": listed}).to_string());
 
     site.ok(&["config", "set", "phase1.control_plane.count=1", "phase1.api.exposure=load-balancer"]);
     let plan = site.ok(&["plan", "provision"]).out;
     assert!(plan.contains(&format!("etcd member {}", hosts[2]["name"].as_str().unwrap())), "{plan}");
     let volume = |member: &str| format!("google_compute_disk.etcd[\"main-{member}\"]");
-    let fewer = ["provision", "--lose-volume", &volume("b"), "--lose-volume", &volume("c")];
+    let fewer = ["provision", "--allow-volume-loss", &volume("b"), "--allow-volume-loss", &volume("c")];
     assert_eq!(site.run(&["provision"]).code, 4, "nobody gave the volumes up");
-    assert!(!site.desk.path("bin/left").exists(), "a host left, and stays");
+    assert!(!site.test_env.path("bin/left").exists(), "a host left, and stays");
     let refused = site.run(&fewer);
     assert!(refused.code == 3 && refused.err.contains("changed before etcd had a majority"), "{}", refused.err);
-    site.desk.write(&known, &document.to_string());
-    site.desk.write("bin/stuck", "");
+    site.test_env.write(&known, &document.to_string());
+    site.test_env.write("bin/stuck", "");
     let refused = site.run(&fewer);
     assert!(refused.code != 0 && refused.err.contains("hosts that go must leave etcd first"), "{}", refused.err);
     assert!(site.read("provision/terraform.tfstate").contains("main-c"), "nothing was applied");
-    fs_err::remove_file(site.desk.path("bin/stuck")).unwrap();
+    fs_err::remove_file(site.test_env.path("bin/stuck")).unwrap();
     site.ok(&fewer);
-    assert_eq!(site.desk.read("bin/left"), "remove 2 before main-c\nremove 3 before main-c\n");
+    assert_eq!(site.test_env.read("bin/left"), "remove 2 before main-c\nremove 3 before main-c\n");
     assert_eq!(site.json("outputs/etcd.json")["members"].as_array().unwrap().len(), 1);
     assert_eq!(site.json("outputs/provision.json")["hosts"].as_array().unwrap().len(), 1);
     assert!(site.ok(&["provision"]).err.contains("0 ran"));
@@ -356,8 +356,8 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
 
 /// The ssh above with machines that have other keys.
 fn make_machines_anew(site: &Site) {
-    let other = site.desk.read("bin/ssh").replace("KEYOF", "OTHERKEYOF");
-    site.desk.write("bin/ssh", &other);
+    let other = site.test_env.read("bin/ssh").replace("KEYOF", "OTHERKEYOF");
+    site.test_env.write("bin/ssh", &other);
 }
 
 #[test]
@@ -366,22 +366,22 @@ fn a_host_key_is_learnt_again_when_a_person_says_so() {
         return;
     }
     let site = Site::of_three("gce");
-    let early = site.run(&["provision", "--forget-host-key", "x"]);
+    let early = site.run(&["provision", "--reset-host-key", "x"]);
     assert!(early.code != 0 && early.err.contains("provision.json is not there yet"), "{}", early.err);
     site.ok(&["provision"]);
     let keys = |field: &str| -> Vec<String> {
-        let handoff = site.json("outputs/provision.json");
-        let hosts = handoff["hosts"].as_array().unwrap().iter();
+        let inventory = site.json("outputs/provision.json");
+        let hosts = inventory["hosts"].as_array().unwrap().iter();
         hosts.map(|host| host.pointer(field).unwrap().as_str().unwrap().to_owned()).collect()
     };
     let (before, bastion) = (keys("/ssh/host_key"), keys("/ssh/jump/host_key"));
     make_machines_anew(&site);
     assert!(site.ok(&["provision"]).err.contains("0 ran"), "nobody asked for it");
     let name = keys("/name")[1].clone();
-    let wrong = site.run(&["provision", "--forget-host-key", "nobody"]);
+    let wrong = site.run(&["provision", "--reset-host-key", "nobody"]);
     assert_eq!(wrong.code, 2, "{}", wrong.err);
     assert!(wrong.err.contains("no host key of this name") && wrong.err.contains(&name), "{}", wrong.err);
-    let done = site.ok(&["provision", "--forget-host-key", &name]).err;
+    let done = site.ok(&["provision", "--reset-host-key", &name]).err;
     assert!(
         done.contains("1 ran")
             && done.contains(&format!("{name} has the host key ssh-ed25519 "))
@@ -394,7 +394,7 @@ fn a_host_key_is_learnt_again_when_a_person_says_so() {
     assert!(site.read("ssh/known_hosts").contains(&after[1]), "from now on it is believed");
     assert!(site.ok(&["provision"]).err.contains("0 ran"));
     let address = site.json("outputs/provision.json")["hosts"][0]["ssh"]["jump"]["host"].as_str().unwrap().to_owned();
-    site.ok(&["provision", "--forget-host-key", &address]);
+    site.ok(&["provision", "--reset-host-key", &address]);
     assert_eq!(keys("/ssh/host_key"), after, "the hosts behind it are still the same");
     assert!(keys("/ssh/jump/host_key").iter().all(|key| key.contains("OTHERKEYOF")));
 }
@@ -405,21 +405,21 @@ fn a_machine_that_does_not_answer_is_waited_for_and_named() {
         return;
     }
     let site = Site::new("gce", "single");
-    site.desk.write("bin/silent", "");
+    site.test_env.write("bin/silent", "");
     site.set("phase1.ssh.connect_timeout=1s");
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/phases/provision/targets/gce/phase.toml");
-    let manifest = fs_err::read_to_string(manifest).unwrap().replace("budget = \"10m\"", "budget = \"4s\"");
+    let manifest = fs_err::read_to_string(manifest).unwrap().replace("timeout = \"10m\"", "timeout = \"4s\"");
     // A tree of one's own, in which the step has less time.
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for dir in ["phases", "templates"] {
-        copy(&root.join(dir), &site.desk.path(dir));
+        copy(&root.join(dir), &site.test_env.path(dir));
     }
-    assert!(fs_err::copy(root.join("Kconfig"), site.desk.path("Kconfig")).is_ok());
-    site.desk.write("phases/provision/targets/gce/phase.toml", &manifest);
+    assert!(fs_err::copy(root.join("Kconfig"), site.test_env.path("Kconfig")).is_ok());
+    site.test_env.write("phases/provision/targets/gce/phase.toml", &manifest);
     let failed = site.run(&["provision"]);
     assert_eq!(failed.code, 5, "{}", failed.err);
     assert!(failed.err.contains("cannot reach turnup@192.0.2."), "{}", failed.err);
-    fs_err::remove_file(site.desk.path("bin/silent")).unwrap();
+    fs_err::remove_file(site.test_env.path("bin/silent")).unwrap();
     let done = site.ok(&["provision"]).err;
     assert!(done.contains("1 ran"), "only the last step runs again: {done}");
 }
@@ -443,7 +443,7 @@ fn what_a_cloud_would_refuse_is_told_by_config_check_with_its_place() {
     assert!(told.contains(".config.json:") && told.contains("phase1.node_groups (zones of far): "), "{told}");
     let stopped = site.run(&["provision"]);
     assert!(
-        stopped.code == 3 && !site.desk.path(&format!(".turnup/{}/provision", site.name)).exists(),
+        stopped.code == 3 && !site.test_env.path(&format!(".turnup/{}/provision", site.name)).exists(),
         "{}",
         stopped.err
     );

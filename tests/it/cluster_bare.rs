@@ -94,10 +94,10 @@ fn a_listed_host_behind_another_one_becomes_a_node_and_what_it_was() {
     let start = Instant::now();
     site.lent(0, &["up"]);
     say(&format!("up from a list, one host behind the other: {:.1} s", start.elapsed().as_secs_f64()));
-    let handoff: Value =
+    let inventory: Value =
         serde_json::from_str(&fs_err::read_to_string(site.dir.join("second/shelf/outputs/provision.json")).unwrap())
             .unwrap();
-    assert_eq!(handoff["hosts"][1]["ssh"]["jump"]["host"], list[0]["address"], "{handoff:#}");
+    assert_eq!(inventory["hosts"][1]["ssh"]["jump"]["host"], list[0]["address"], "{inventory:#}");
     let node = kubectl(&site, &["node", "w1"]);
     assert_eq!(node["metadata"]["labels"]["topology.kubernetes.io/zone"], "rack-1", "{node:#}");
     assert_eq!(node["metadata"]["labels"]["example.com/pool"], "fast");

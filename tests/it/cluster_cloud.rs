@@ -64,8 +64,8 @@ fn a_machine_made_anew_goes_on_with_the_data(site: &mut Site, disk: &Disk) {
     site.env.insert("TURNUP_CONFIG".into(), far);
     disk.plug_in_as(site, VOLUME);
     let refused = site.fails(4, &["up"]);
-    assert!(refused.err.contains("turnup provision --forget-host-key far-control-plane-0"), "{refused}");
-    site.ok(&["provision", "--forget-host-key", "far-control-plane-0"]);
+    assert!(refused.err.contains("turnup provision --reset-host-key far-control-plane-0"), "{refused}");
+    site.ok(&["provision", "--reset-host-key", "far-control-plane-0"]);
     site.ok(&["up"]);
     site.ok(&["validate"]);
     assert_eq!(site.kubectl(&uid), mark, "another etcd");
@@ -105,7 +105,7 @@ fn a_stopped_down_is_taken_back_by_up(site: &Site) {
     assert!(refused.contains("turnup down is taking this cluster away; turnup up allows it again"), "{refused}");
     player(site).run(&["create", "service", "clusterip", "more", "--tcp=80", "--dry-run=server"]).unwrap();
     // The Node that stands for a host of the group runs nothing, so that `up` would miss its pods.
-    assert!(site.ok(&["bootstrap"]).err.contains("the ban of an unfinished turnup down counts"));
+    assert!(site.ok(&["bootstrap"]).err.contains("the teardown policy of an unfinished turnup down counts"));
     player(site).run(&create).unwrap();
 }
 
@@ -200,19 +200,19 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
 
     let up = site.ok(&["up"]);
     assert!(up.err.contains("far-control-plane-0 has the host key ssh-ed25519 "), "{up}");
-    let handoff = far(&site, "outputs/provision.json");
-    assert_eq!(handoff["api"], json!({"host": ADDRESS, "port": 6443, "internal_host": ADDRESS}));
+    let inventory = far(&site, "outputs/provision.json");
+    assert_eq!(inventory["api"], json!({"host": ADDRESS, "port": 6443, "internal_host": ADDRESS}));
     let key = fs_err::read_to_string(site.path("ssh/hosts/it-control-plane-0.pub")).unwrap();
     let key = key.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-    assert_eq!(handoff["hosts"][0]["ssh"]["host_key"], key, "the real one, learnt by the real ssh");
+    assert_eq!(inventory["hosts"][0]["ssh"]["host_key"], key, "the real one, learnt by the real ssh");
     site.ok(&["validate"]);
-    assert_eq!(handoff["hosts"][0]["etcd_volume"]["name"], "far-etcd-main-a");
+    assert_eq!(inventory["hosts"][0]["etcd_volume"]["name"], "far-etcd-main-a");
     assert_eq!(disk.look("LABEL"), "far");
 
     let again = site.ok(&["up"]);
     assert!(again.err.contains("0 ran") && !again.err.contains(" begins"), "{again}");
     assert!(site.ok(&["plan"]).out.contains("nothing to do"));
-    // A door more is a change of the firewall alone, and of no host.
+    // One more ingress rule is a change of the firewall alone, and of no host.
     site.ok(&["config", "set", "phase1.api.allowed_cidrs=203.0.113.0/24,198.51.100.0/24"]);
     let plan = site.ok(&["plan"]).out;
     let changed: Vec<&str> = plan.lines().filter(|line| line.contains("  resource ")).map(str::trim).collect();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cluster_support::{PATIENCE, Site, can_make_hosts, processes, say};
+use crate::cluster_support::{Site, TIMEOUT, can_make_hosts, processes, say};
 use crate::crash_chain::{Chain, EVERYBODY, Kept, NOBODY};
 use crate::crash_picture::{Picture, differences, look, look_at_cluster};
 
@@ -74,7 +74,7 @@ fn killed_at_every_point_of_provision_and_down_nothing_is_left() {
     assert!(chain.deaths_at("delete host") > 0 && chain.deaths_at("delete network") > 0);
     chain.disarm();
     assert!(!site.state().exists());
-    fs_err::remove_file(site.dir.join("ledger")).unwrap();
+    fs_err::remove_file(site.dir.join("failpoint-log")).unwrap();
     let after = site.look_around();
     let left: Vec<&String> = after.difference(&before).collect();
     assert!(left.is_empty(), "left behind or changed: {left:#?}");
@@ -203,7 +203,7 @@ fn kill_at_random(site: &Site, seed: u64, kills: usize) {
         }
         // It may have come to its end before.
         let _gone = kill_process(running.pid(), Signal::KILL);
-        let done = running.wait(PATIENCE);
+        let done = running.wait(TIMEOUT);
         let of_another = !others.is_empty() && done.code == Some(1);
         assert!(done.signal == Some(9) || done.code == Some(0) || of_another, "{done}");
         kept.check(site, &format!("{pause:?}"));

@@ -14,7 +14,7 @@ use turnup::artifacts::Digest;
 
 use crate::cluster_support::{Done, Running, Site, can_make_hosts, sh};
 
-/// Less than the budget of the step that is meant, and enough for a slow machine.
+/// Less than the timeout of the step that is meant, and enough for a slow machine.
 const SOON: Duration = Duration::from_mins(10);
 
 /// A terraform that says how it was called and which signals it got; what it does in `apply` is the test's.

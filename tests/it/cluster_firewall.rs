@@ -73,7 +73,7 @@ fn check_pods(site: &Site) {
         let right = if *is_open { said.is_empty() } else { said.contains("TIMEOUT") };
         (!right).then(|| format!("from {node} to {to}: {said:?}"))
     };
-    let wrong: Vec<String> = turnup::crowd::map(&targets, 6, judge).into_iter().flatten().collect();
+    let wrong: Vec<String> = turnup::parallel::map(&targets, 6, judge).into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

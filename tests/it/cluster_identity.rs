@@ -16,7 +16,7 @@ const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 /// The port of the health check.
 const HEALTH: u16 = 3990;
 /// For what must come, on a machine that does other things as well.
-const PATIENCE: Duration = Duration::from_mins(3);
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// What kubelet does, until the answer is yes.
 const WAIT_UNTIL_WELL: &str = r"bash -s <<'END'
@@ -70,7 +70,7 @@ pub(crate) fn wait_until_denied(site: &Site, name: &str) -> (String, String) {
             let text = |field: &str| condition[field].as_str().unwrap().to_owned();
             return (text("reason"), text("message"));
         }
-        assert!(since.elapsed() < PATIENCE, "{name} is not denied: {request:#}");
+        assert!(since.elapsed() < TIMEOUT, "{name} is not denied: {request:#}");
         std::thread::sleep(Duration::from_secs(1));
     }
 }
@@ -148,7 +148,7 @@ fn anonymous(address: &str, path: &str) -> u16 {
 /// The status that the health check answers at the host's own address.
 fn ask(address: &str, path: &str) -> Option<u16> {
     let mut stream = TcpStream::connect((address, HEALTH)).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(TIMEOUT)).ok()?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;

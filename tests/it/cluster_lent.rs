@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::cluster_support::{Done, PATIENCE, Site};
+use crate::cluster_support::{Done, Site, TIMEOUT};
 
 /// The configuration and the state of a second cluster, on hosts of the first.
 const LENT: [&str; 4] = ["--config", "lent.json", "--state-dir", "second"];
@@ -12,7 +12,7 @@ impl Site {
     /// Runs what must end with this exit code, with the other configuration and state: those of a cluster on lent hosts.
     #[track_caller]
     pub(crate) fn lent(&self, code: i32, args: &[&str]) -> Done {
-        let done = self.start(&[&LENT[..], args].concat()).wait(PATIENCE);
+        let done = self.start(&[&LENT[..], args].concat()).wait(TIMEOUT);
         assert_eq!(done.code, Some(code), "{done}");
         done
     }

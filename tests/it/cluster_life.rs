@@ -29,7 +29,7 @@ fn a_cluster_lives_and_leaves_nothing() {
         ("commands", the_other_commands_work),
         ("firewall", pods_reach_no_port_of_the_hosts),
         ("open ports", hosts_reach_only_open_ports_of_this_machine),
-        ("foretold", a_changed_setting_runs_exactly_the_steps_that_were_foretold),
+        ("planned", a_changed_setting_runs_exactly_the_steps_that_were_planned),
         ("moved world", a_plan_is_refused_when_the_world_moved),
         ("grow", one_more_worker_touches_nobody_else),
         ("deleted host", a_deleted_worker_comes_back),
@@ -102,7 +102,7 @@ fn the_other_commands_work(site: &Site) {
         site.ok(&["config", "diff", "applied", "--set", "phase1.num_nodes=2"]).out,
         " phase1.num_nodes: 1 -> 2\n"
     );
-    let worker = site.ok(&["config", "complete", FIRST]).out;
+    let worker = site.ok(&["config", "show", FIRST]).out;
     assert!(
         worker.contains("\nfile /etc/kubernetes/pki/ca.crt = ("),
         "the certificate itself, not a word for it: {worker}"
@@ -110,30 +110,30 @@ fn the_other_commands_work(site: &Site) {
 }
 
 /// What `where` and the plan foretell of a setting is what then happens: these steps run again, and no others.
-fn a_changed_setting_runs_exactly_the_steps_that_were_foretold(site: &Site) {
+fn a_changed_setting_runs_exactly_the_steps_that_were_planned(site: &Site) {
     for (name, value) in [("phase2.max_pods", "120"), ("phase3.dns_replicas", "2"), ("phase3.dns_replicas", "1")] {
         let said = site.ok(&["config", "where", name, "--output", "json"]).out;
         let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let foretold: BTreeSet<String> =
+        let plan_steps: BTreeSet<String> =
             said["steps"].as_array().unwrap().iter().map(|step| step.as_str().unwrap().to_owned()).collect();
         site.ok(&["config", "set", &format!("{name}={value}")]);
         let planned = planned_steps(site);
         let ran = up_by_plan(site);
         assert_eq!(ran, planned, "{name}");
         let ran: BTreeSet<String> = ran.iter().map(|id| id.split('@').next().unwrap().to_owned()).collect();
-        assert_eq!(ran, foretold, "{name}");
+        assert_eq!(ran, plan_steps, "{name}");
     }
-    // Several at once, each with a radius of its own.
+    // Several at once, each with an impact of its own.
     site.ok(&["config", "set", "phase2.max_pods=130", "phase2.security.audit=n", "phase3.dns_replicas=2"]);
     let planned = planned_steps(site);
     let plan = site.json_of("plan.json");
-    let radius =
+    let impact =
         |name: &str| plan["changed"].as_array().unwrap().iter().find(|change| change["name"] == name).cloned().unwrap();
-    assert_eq!(radius("phase2.max_pods")["restarts"][FIRST], serde_json::json!(["kubelet.service"]));
-    let audit = radius("phase2.security.audit");
+    assert_eq!(impact("phase2.max_pods")["restarts"][FIRST], serde_json::json!(["kubelet.service"]));
+    let audit = impact("phase2.security.audit");
     assert_eq!(audit["restarts"][CONTROL_PLANE], serde_json::json!(["static pod kube-apiserver"]));
     assert!(audit["restarts"].get(FIRST).is_none() && audit["recreates"] == serde_json::json!({}), "{audit}");
-    assert_eq!(radius("phase3.dns_replicas")["restarts"], serde_json::json!({}));
+    assert_eq!(impact("phase3.dns_replicas")["restarts"], serde_json::json!({}));
     let apply = plan["steps"].as_array().unwrap().iter().find(|step| step["id"] == "addons/apply").unwrap();
     let lines: Vec<String> = serde_json::from_value(apply["preview"]["changes"][0]["lines"].clone()).unwrap();
     assert_eq!(lines[2..], ["-   replicas: 1", "+   replicas: 2"], "the hash, and nothing of what the cluster writes");
@@ -160,7 +160,7 @@ fn up_by_plan(site: &Site) -> BTreeSet<String> {
     Events::parse(&done.out).ran()
 }
 
-/// A plan is for one world: each thing that changes after it was made is named, and nothing is done.
+/// A plan is for certain inputs: each thing that changes after it was made is named, and nothing is done.
 fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     site.ok(&["config", "set", "phase2.max_pods=100"]);
     site.ok(&["plan", "--out", "plan.json"]);
@@ -287,7 +287,7 @@ fn people_are_members_of_groups_and_rbac_decides(site: &Site) {
     let known = format!("X509SHA256={}", recorded["sha256"].as_str().unwrap());
     assert_eq!(whoami(&glass)["extra"]["authentication.kubernetes.io/credential-id"], serde_json::json!([known]));
     let ran = site.up().ran();
-    assert!(ran.contains("bootstrap/access"), "{ran:?}");
+    assert!(ran.contains("bootstrap/rbac"), "{ran:?}");
     site.kubectl(&nodes);
     assert_eq!(site.up().ran(), BTreeSet::new());
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rustix::process::{Signal, kill_process};
 
-use crate::cluster_support::{Done, PATIENCE, Running, Site, can_make_hosts, say, sh};
+use crate::cluster_support::{Done, Running, Site, TIMEOUT, can_make_hosts, say, sh};
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
@@ -92,7 +92,7 @@ fn start_second(site: &Site, args: &[&str]) -> Running {
 }
 
 fn run_second(site: &Site, args: &[&str]) -> Done {
-    start_second(site, args).wait(PATIENCE)
+    start_second(site, args).wait(TIMEOUT)
 }
 
 #[track_caller]
@@ -176,9 +176,9 @@ fn a_cluster_on_lent_hosts_leaves_them_as_they_were() {
         on_host(&site, host, FOREIGN_BEFORE);
     }
     let before: Vec<Look> = [CONTROL_PLANE, WORKER].iter().map(|host| look(&site, host)).collect();
-    let handoff = site.path("outputs/provision.json").display().to_string();
+    let inventory = site.path("outputs/provision.json").display().to_string();
     let start = Instant::now();
-    ok_second(&site, &["bootstrap", "--from", &handoff]);
+    ok_second(&site, &["bootstrap", "--from", &inventory]);
     ok_second(&site, &["addons"]);
     ok_second(&site, &["validate"]);
     say(&format!("up on lent hosts: {:.1} s", start.elapsed().as_secs_f64()));
@@ -223,11 +223,11 @@ fn installs_that_were_killed_leave_nothing() {
     let site = lend_hosts("partial", "10.123.2.0/24", 0);
     settle(&site);
     let before = look(&site, CONTROL_PLANE);
-    let handoff = site.path("outputs/provision.json").display().to_string();
+    let inventory = site.path("outputs/provision.json").display().to_string();
     // What turnup says when it is killed: from the first byte on the host to a control plane that almost stands.
     // And after how many seconds the way back is killed, too: the more there is to be undone, the longer it takes.
     let moments = [
-        ("bootstrap/inspect@it-control-plane-0 done", None),
+        ("bootstrap/gather-facts@it-control-plane-0 done", None),
         ("user etcd", Some(0.0)),
         ("/opt/turnup/bin/kubelet", None),
         ("/etc/kubernetes/manifests/etcd.yaml", Some(0.1)),
@@ -237,11 +237,11 @@ fn installs_that_were_killed_leave_nothing() {
         ("API server ready", Some(1.5)),
     ];
     for (moment, mut later) in moments {
-        kill_install(&site, &handoff, moment);
+        kill_install(&site, &inventory, moment);
         while let Some(pause) = later.filter(|pause| !kill_down_midway(&site, moment, *pause)) {
             // The way back was at its end before that: once more, and sooner.
             give_key_again(&site);
-            kill_install(&site, &handoff, moment);
+            kill_install(&site, &inventory, moment);
             later = Some(pause / 2.0);
         }
         ok_second(&site, &["down", "--yes", "--cluster", "it"]);
@@ -253,11 +253,11 @@ fn installs_that_were_killed_leave_nothing() {
 }
 
 /// Begins to make the host a node, and is killed when it says this.
-fn kill_install(site: &Site, handoff: &str, moment: &str) {
-    let mut running = start_second(site, &["bootstrap", "--from", handoff]);
+fn kill_install(site: &Site, inventory: &str, moment: &str) {
+    let mut running = start_second(site, &["bootstrap", "--from", inventory]);
     running.wait_for(moment);
     kill_process(running.pid(), Signal::KILL).unwrap();
-    drop(running.wait(PATIENCE));
+    drop(running.wait(TIMEOUT));
     // The agent on the host may live on for a moment: it is killed as well, as a host would that loses power.
     on_host(site, CONTROL_PLANE, "pkill -KILL -f '[t]urnup node up' || true");
 }
@@ -282,7 +282,7 @@ fn kill_down_midway(site: &Site, moment: &str, later: f64) -> bool {
             break hit;
         }
     };
-    let done = running.wait(PATIENCE);
+    let done = running.wait(TIMEOUT);
     say(&format!("the way back from {moment:?}, killed after {later} s: {hit}, exit {:?}", done.code));
     let is_over = done.code == Some(0);
     assert!(is_over || (hit && site.dir.join("second/it").exists()), "{done}");
@@ -297,8 +297,8 @@ fn a_host_that_does_not_answer_is_named_and_the_others_are_clean() {
     let site = lend_hosts("unreachable", "10.123.3.0/24", 1);
     settle(&site);
     let before = look(&site, CONTROL_PLANE);
-    let handoff = site.path("outputs/provision.json").display().to_string();
-    ok_second(&site, &["bootstrap", "--from", &handoff]);
+    let inventory = site.path("outputs/provision.json").display().to_string();
+    ok_second(&site, &["bootstrap", "--from", &inventory]);
     // Nothing answers there any more, and nothing refuses.
     let interface = site.spec(WORKER)["interface"].as_str().unwrap().to_owned();
     sh(&format!("ip link set {interface} down"));
@@ -312,9 +312,9 @@ fn a_host_that_does_not_answer_is_named_and_the_others_are_clean() {
     let named = [&bare[..], &["--cluster", "it"]].concat();
     let failed = site.fails(5, &named);
     assert!(failed.err.contains("| it-worker-0: cannot reach root@10.123.3.20"), "{failed}");
-    assert!(failed.err.contains("--forget-unreachable") && failed.err.contains("1 hosts are not clean"), "{failed}");
+    assert!(failed.err.contains("--skip-unreachable") && failed.err.contains("1 hosts are not clean"), "{failed}");
     assert_same(&before, &look(&site, CONTROL_PLANE), "the host that answered");
-    let done = site.ok(&[&named[..], &["--forget-unreachable"]].concat());
+    let done = site.ok(&[&named[..], &["--skip-unreachable"]].concat());
     assert!(done.err.contains("it-worker-0: forgotten as it is"), "{done}");
     assert!(!site.dir.join("second/it").exists());
     fs_err::write(&config, good).unwrap();

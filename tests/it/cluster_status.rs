@@ -141,7 +141,7 @@ fn the_bundle_has_everything_but_secrets(site: &Site) {
     for path in [
         "cluster/state.json",
         "cluster/logs/planted.log",
-        "cluster/complete/it-worker-0.json",
+        "cluster/node-config/it-worker-0.json",
         "hosts/it-worker-0/kubelet.log",
         "hosts/it-worker-0/containerd.log",
         "hosts/it-worker-0/network.txt",
@@ -198,7 +198,7 @@ fn a_host_that_is_away_is_named(site: &Site) {
         "could not ask: the API: `kubectl get` failed with exit code 1: ".to_owned(),
         format!("{CONTROL_PLANE}: cannot reach root@10.124.1.10 over ssh"),
         format!("bootstrap/control-plane@{CONTROL_PLANE}: {CONTROL_PLANE} does not answer"),
-        format!("bootstrap/register@{WORKER}: unknown: the API does not answer"),
+        format!("bootstrap/label-nodes@{WORKER}: unknown: the API does not answer"),
     ] {
         assert!(said.contains(&part), "no {part:?}: {done}");
     }

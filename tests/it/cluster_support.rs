@@ -19,7 +19,7 @@ use crate::redaction;
 /// The cluster's name: short, because it is part of every host's name.
 const NAME: &str = "it";
 /// For every command that does not say otherwise: only what hangs takes as long, also on a machine that tests in parallel.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(30);
 /// Building everything from source, once on a fresh machine.
 const COLD_CACHE: Duration = Duration::from_hours(1);
 /// Terraform finishes its resource after the death of turnup; nobody else may take as long.
@@ -151,7 +151,7 @@ impl Site {
         let mut command = Command::new("setsid");
         command.args(&words).current_dir(&self.dir).env("PATH", path).stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", file("run")).env("TMPDIR", file("tmp"));
-        for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_KILL_LEDGER", "NO_COLOR", "TERM"] {
+        for name in ["TURNUP_CONFIG", "TURNUP_STATE_DIR", "TURNUP_FAILPOINT_LOG", "NO_COLOR", "TERM"] {
             command.env_remove(name);
         }
         for dir in ["run", "tmp"] {
@@ -165,7 +165,7 @@ impl Site {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Done {
-        self.start(args).wait(PATIENCE)
+        self.start(args).wait(TIMEOUT)
     }
 
     /// Runs what must work.
@@ -231,10 +231,10 @@ impl Site {
         names
     }
 
-    /// The hosts of the hand-off: name and everything else.
+    /// The hosts of the inventory: name and everything else.
     pub(crate) fn hosts(&self) -> BTreeMap<String, Value> {
-        let handoff = self.json("outputs/provision.json");
-        let hosts = handoff["hosts"].as_array().unwrap().iter();
+        let inventory = self.json("outputs/provision.json");
+        let hosts = inventory["hosts"].as_array().unwrap().iter();
         hosts.map(|host| (host["name"].as_str().unwrap().to_owned(), host.clone())).collect()
     }
 
@@ -414,7 +414,7 @@ impl Running {
     pub(crate) fn wait_for(&mut self, text: &str) {
         let since = Instant::now();
         while !self.said().contains(text) {
-            let goes_on = self.child.try_wait().unwrap().is_none() && since.elapsed() < PATIENCE;
+            let goes_on = self.child.try_wait().unwrap().is_none() && since.elapsed() < TIMEOUT;
             assert!(goes_on, "never said {text:?}: {}", tail(&self.said()));
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 
-impl Desk {
+impl TestEnv {
     /// Runs what must fail without a result, and returns what it says.
     fn fails(&self, code: i32, args: &[&str]) -> String {
         let outcome = self.ends(code, args);
@@ -16,10 +16,10 @@ impl Desk {
 
 #[test]
 fn from_nothing_to_a_changed_configuration() {
-    let desk = Desk::new("");
-    assert_eq!(desk.run(&["config", "defaults"]).err, "wrote .config.json with all defaults\n");
-    assert_eq!(desk.ok(&["config", "get", "phase1.num_nodes", "phase3.dns"]).out, "1\ny\n");
-    let outcome = desk.run(&["config", "set", "phase1.num_nodes=3", "phase3.dns=n"]);
+    let test_env = TestEnv::new("");
+    assert_eq!(test_env.run(&["config", "defaults"]).err, "wrote .config.json with all defaults\n");
+    assert_eq!(test_env.ok(&["config", "get", "phase1.num_nodes", "phase3.dns"]).out, "1\ny\n");
+    let outcome = test_env.run(&["config", "set", "phase1.num_nodes=3", "phase3.dns=n"]);
     insta::assert_snapshot!(outcome.err, @r"
     phase1.num_nodes: 1 -> 3
     phase3.dns: y -> n
@@ -34,43 +34,43 @@ fn from_nothing_to_a_changed_configuration() {
     wrote .config.json
     ");
     assert_eq!(outcome.out, "");
-    let file: serde_json::Value = serde_json::from_str(&desk.read(".config.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_str(&test_env.read(".config.json")).unwrap();
     assert_eq!(file["phase1"]["num_nodes"], 3);
     assert_eq!(file["phase3"]["dns"], false, "its default is y");
     assert_eq!(file["phase2"]["artifacts"].get("upstream"), None, "n by default");
-    assert_eq!(desk.run(&["config", "set", "phase1.num_nodes=3"]).err, "nothing to change in .config.json\n");
+    assert_eq!(test_env.run(&["config", "set", "phase1.num_nodes=3"]).err, "nothing to change in .config.json\n");
     assert_eq!(
-        desk.run(&["config", "unset", "phase1.num_nodes"]).err,
+        test_env.run(&["config", "unset", "phase1.num_nodes"]).err,
         "phase1.num_nodes: 3 -> 1\nwrote .config.json\n"
     );
-    assert_eq!(desk.run(&["--quiet", "config", "set", "phase1.num_nodes=2"]).err, "");
+    assert_eq!(test_env.run(&["--quiet", "config", "set", "phase1.num_nodes=2"]).err, "");
 }
 
 #[test]
 fn set_starts_from_the_defaults_when_there_is_no_file() {
-    let desk = Desk::new("");
-    desk.ok(&["config", "set", "phase1.num_nodes=5"]);
-    assert!(desk.read(".config.json").contains("\"num_nodes\": 5"));
-    assert!(desk.read(".config.json").contains("\"cluster_name\": \"kubernetes\""));
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "set", "phase1.num_nodes=5"]);
+    assert!(test_env.read(".config.json").contains("\"num_nodes\": 5"));
+    assert!(test_env.read(".config.json").contains("\"cluster_name\": \"kubernetes\""));
 }
 
 #[test]
 fn the_list_can_be_set_again() {
-    let desk = Desk::new("");
-    desk.ok(&["config", "defaults"]);
-    let before = desk.read(".config.json");
-    let list = desk.ok(&["config", "list"]).out;
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "defaults"]);
+    let before = test_env.read(".config.json");
+    let list = test_env.ok(&["config", "list"]).out;
     insta::assert_snapshot!(list);
     let mut args = vec!["config", "set"];
     args.extend(list.lines());
-    assert_eq!(desk.run(&args).err, "nothing to change in .config.json\n");
-    assert_eq!(desk.read(".config.json"), before);
+    assert_eq!(test_env.run(&args).err, "nothing to change in .config.json\n");
+    assert_eq!(test_env.read(".config.json"), before);
 }
 
 #[test]
 fn json_for_programs() {
-    let desk = Desk::new("");
-    let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&desk.ok(args).out).unwrap();
+    let test_env = TestEnv::new("");
+    let json = |args: &[&str]| serde_json::from_str::<serde_json::Value>(&test_env.ok(args).out).unwrap();
     assert_eq!(json(&["--output", "json", "config", "defaults"])["written"], true);
     assert_eq!(
         json(&["config", "get", "phase1.num_nodes", "phase3.dns", "--output", "json"]).to_string(),
@@ -87,19 +87,20 @@ fn json_for_programs() {
 
 #[test]
 fn another_file_by_option_or_environment() {
-    let desk = Desk::new("");
-    desk.ok(&["--config", "a.json", "config", "defaults"]);
-    desk.ok(&["config", "set", "phase1.num_nodes=2", "--config", "a.json"]);
-    let output = desk.command(&["config", "get", "phase1.num_nodes"]).env("TURNUP_CONFIG", "a.json").output().unwrap();
+    let test_env = TestEnv::new("");
+    test_env.ok(&["--config", "a.json", "config", "defaults"]);
+    test_env.ok(&["config", "set", "phase1.num_nodes=2", "--config", "a.json"]);
+    let output =
+        test_env.command(&["config", "get", "phase1.num_nodes"]).env("TURNUP_CONFIG", "a.json").output().unwrap();
     assert_eq!(output.stdout, b"2\n");
-    assert!(!desk.path(".config.json").exists());
+    assert!(!test_env.path(".config.json").exists());
 }
 
 #[test]
 fn wrong_command_lines_are_explained() {
-    let desk = Desk::new("");
-    desk.ok(&["config", "defaults"]);
-    let before = desk.read(".config.json");
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "defaults"]);
+    let before = test_env.read(".config.json");
     for args in [
         &["config", "set"][..],
         &["config", "set", "phase1.num_nodes"],
@@ -109,18 +110,18 @@ fn wrong_command_lines_are_explained() {
         &["config", "list", "--output", "yaml"],
         &["config", "defaults", "--forse"],
     ] {
-        let said = desk.fails(2, args);
+        let said = test_env.fails(2, args);
         assert!(said.starts_with("error:") && said.contains("--help"), "{args:?}: {said}");
     }
-    assert_eq!(desk.read(".config.json"), before);
+    assert_eq!(test_env.read(".config.json"), before);
 }
 
 #[test]
 fn wrong_values_change_nothing_and_are_all_named() {
-    let desk = Desk::new("");
-    desk.ok(&["config", "defaults"]);
-    let before = desk.read(".config.json");
-    let said = desk.fails(
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "defaults"]);
+    let before = test_env.read(".config.json");
+    let said = test_env.fails(
         3,
         &[
             "config",
@@ -134,106 +135,106 @@ fn wrong_values_change_nothing_and_are_all_named() {
         ],
     );
     insta::assert_snapshot!(said);
-    insta::assert_snapshot!(desk.fails(3, &["config", "set", "phase1.baremetal.hosts_file=x"]));
-    insta::assert_snapshot!(desk.fails(3, &["config", "set", "phase2.service_cidr=10.244.1.0/24"]));
-    insta::assert_snapshot!(desk.fails(3, &["config", "unset", "phase9.x"]));
-    insta::assert_snapshot!(desk.fails(3, &["config", "get", "phase1.nodes", "phase1.num_nodes"]));
-    assert_eq!(desk.read(".config.json"), before);
+    insta::assert_snapshot!(test_env.fails(3, &["config", "set", "phase1.baremetal.hosts_file=x"]));
+    insta::assert_snapshot!(test_env.fails(3, &["config", "set", "phase2.service_cidr=10.244.1.0/24"]));
+    insta::assert_snapshot!(test_env.fails(3, &["config", "unset", "phase9.x"]));
+    insta::assert_snapshot!(test_env.fails(3, &["config", "get", "phase1.nodes", "phase1.num_nodes"]));
+    assert_eq!(test_env.read(".config.json"), before);
 }
 
 #[test]
 fn a_missing_file_is_named_with_the_way_out() {
-    let desk = Desk::new("");
+    let test_env = TestEnv::new("");
     for command in [&["config", "get", "phase1.num_nodes"][..], &["config", "check"]] {
-        let said = desk.fails(3, command);
+        let said = test_env.fails(3, command);
         assert!(said.starts_with("error: .config.json does not exist\nnext: "), "{said}");
     }
-    let list = desk.run(&["config", "list", "phase1.num"]);
+    let list = test_env.run(&["config", "list", "phase1.num"]);
     assert_eq!(
         (&*list.out, &*list.err),
         ("phase1.num_nodes=1\n", ".config.json does not exist: these are the defaults\n")
     );
-    let said = desk.fails(3, &["config", "list", "--config", "other.json"]);
+    let said = test_env.fails(3, &["config", "list", "--config", "other.json"]);
     assert!(said.starts_with("error: other.json does not exist\n"), "a file that is named has to be there: {said}");
 }
 
 #[test]
 fn a_file_with_mistakes_is_checked_line_by_line() {
-    let desk = Desk::new("");
-    desk.write(".config.json", "{\n  \"phase1\": {\n    \"num_node\": 3,\n    \"cluster_name\": 5\n  },\n  \"phase2\": {\"api_port\": \"6443\"}\n}\n");
-    let outcome = desk.run(&["config", "check"]);
+    let test_env = TestEnv::new("");
+    test_env.write(".config.json", "{\n  \"phase1\": {\n    \"num_node\": 3,\n    \"cluster_name\": 5\n  },\n  \"phase2\": {\"api_port\": \"6443\"}\n}\n");
+    let outcome = test_env.run(&["config", "check"]);
     assert_eq!(outcome.code, 3);
     insta::assert_snapshot!(outcome.out);
     insta::assert_snapshot!(outcome.err);
-    insta::assert_snapshot!(desk.fails(3, &["config", "get", "phase1.num_nodes"]));
+    insta::assert_snapshot!(test_env.fails(3, &["config", "get", "phase1.num_nodes"]));
 }
 
 #[test]
 fn a_file_that_is_no_json_is_never_overwritten() {
-    let desk = Desk::new("");
+    let test_env = TestEnv::new("");
     let yaml = "phase1:\n  num_nodes: 3\n";
-    desk.write(".config.json", yaml);
+    test_env.write(".config.json", yaml);
     for args in [
         &["config", "set", "phase1.num_nodes=2"][..],
         &["config", "defaults"],
         &["config", "defaults", "--force"],
         &["config", "check"],
     ] {
-        let outcome = desk.run(args);
+        let outcome = test_env.run(args);
         assert_eq!(outcome.code, 3, "{args:?}");
-        assert_eq!(desk.read(".config.json"), yaml, "{args:?}");
+        assert_eq!(test_env.read(".config.json"), yaml, "{args:?}");
     }
-    insta::assert_snapshot!(desk.fails(3, &["config", "check"]));
+    insta::assert_snapshot!(test_env.fails(3, &["config", "check"]));
 }
 
 #[test]
 fn defaults_replace_a_file_only_when_told_to() {
-    let desk = Desk::new("");
-    desk.write(".config.json", "{}");
-    let said = desk.fails(3, &["config", "defaults"]);
+    let test_env = TestEnv::new("");
+    test_env.write(".config.json", "{}");
+    let said = test_env.fails(3, &["config", "defaults"]);
     assert!(said.contains("--force"), "{said}");
-    desk.ok(&["config", "defaults", "--force"]);
-    assert!(desk.read(".config.json").contains("num_nodes"));
+    test_env.ok(&["config", "defaults", "--force"]);
+    assert!(test_env.read(".config.json").contains("num_nodes"));
 }
 
 #[test]
 fn nobody_is_asked_without_a_terminal() {
-    let desk = Desk::new("");
-    let said = desk.fails(2, &["config"]);
+    let test_env = TestEnv::new("");
+    let said = test_env.fails(2, &["config"]);
     insta::assert_snapshot!(said);
 }
 
 #[test]
 fn a_tree_of_ones_own_is_used_and_its_mistakes_are_shown() {
-    let desk = Desk::new("");
-    fs_err::create_dir(desk.path("phases")).unwrap();
-    desk.write("Kconfig", "mainmenu \"Own\"\n\nconfig own.port\n\tint \"Port\"\n\tdefault 80\n");
-    assert_eq!(desk.run(&["config", "defaults"]).code, 0);
-    assert_eq!(desk.ok(&["config", "list"]).out, "own.port=80\n");
-    desk.write("Kconfig", "config own.port\n\tnit \"Port\"\n");
-    let said = desk.fails(3, &["config", "list"]);
+    let test_env = TestEnv::new("");
+    fs_err::create_dir(test_env.path("phases")).unwrap();
+    test_env.write("Kconfig", "mainmenu \"Own\"\n\nconfig own.port\n\tint \"Port\"\n\tdefault 80\n");
+    assert_eq!(test_env.run(&["config", "defaults"]).code, 0);
+    assert_eq!(test_env.ok(&["config", "list"]).out, "own.port=80\n");
+    test_env.write("Kconfig", "config own.port\n\tnit \"Port\"\n");
+    let said = test_env.fails(3, &["config", "list"]);
     assert!(said.contains("Kconfig:2:"), "{said}");
 }
 
 #[test]
 fn places_that_cannot_be_written_are_named() {
-    let desk = Desk::new("");
-    fs_err::create_dir(desk.path("dir")).unwrap();
-    assert!(desk.fails(3, &["--config", "dir", "config", "set", "phase1.num_nodes=2"]).contains("cannot read dir"));
-    assert!(desk.fails(3, &["--config", "no/such/c.json", "config", "defaults"]).contains("mkdir -p no/such"));
+    let test_env = TestEnv::new("");
+    fs_err::create_dir(test_env.path("dir")).unwrap();
+    assert!(test_env.fails(3, &["--config", "dir", "config", "set", "phase1.num_nodes=2"]).contains("cannot read dir"));
+    assert!(test_env.fails(3, &["--config", "no/such/c.json", "config", "defaults"]).contains("mkdir -p no/such"));
     assert!(!Path::new("no").exists());
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
-    let desk = Desk::new("");
-    desk.ok(&["config", "defaults"]);
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "defaults"]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     #[expect(clippy::disallowed_methods, reason = "assert_cmd cannot hand in a closed pipe")]
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_turnup"))
         .args(["config", "list"])
-        .current_dir(desk.dir.path())
+        .current_dir(test_env.dir.path())
         .stdout(writer)
         .output()
         .unwrap();
@@ -242,27 +243,27 @@ fn a_reader_that_goes_away_is_no_failure() {
 
 #[test]
 fn help_names_commands_and_exit_codes() {
-    let desk = Desk::new("");
-    let help = desk.ok(&["--help"]).out;
+    let test_env = TestEnv::new("");
+    let help = test_env.ok(&["--help"]).out;
     assert!(help.contains("config") && help.contains("Exit codes:") && help.contains("130"), "{help}");
-    assert!(desk.ok(&["config", "--help"]).out.contains("defaults"));
-    assert_eq!(desk.run(&[]).code, 2);
+    assert!(test_env.ok(&["config", "--help"]).out.contains("defaults"));
+    assert_eq!(test_env.run(&[]).code, 2);
 }
 
 #[test]
 fn what_this_version_does_not_act_on_is_refused_by_name() {
-    let desk = Desk::new("");
-    desk.ok(&["config", "set", "phase1.control_plane.count=3", "phase2.proxy_mode=ipvs"]);
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "set", "phase1.control_plane.count=3", "phase2.proxy_mode=ipvs"]);
     assert_eq!(
-        desk.fails(3, &["plan"]),
+        test_env.fails(3, &["plan"]),
         "error: this version does not act on some settings yet, and they are not at their defaults\n  | phase1.control_plane.count\n  \
          | phase2.proxy_mode\nnext: turnup config unset phase1.control_plane.count phase2.proxy_mode\n"
     );
-    let said = desk.fails(3, &["up", "--set", "phase1.cloud_provider=gce"]);
+    let said = test_env.fails(3, &["up", "--set", "phase1.cloud_provider=gce"]);
     assert!(
         said.starts_with("error: this version does not act on some settings yet")
             && said.contains("  | phase2.proxy_mode\n"),
         "{said}"
     );
-    assert!(!desk.path(".turnup").exists(), "nothing was begun");
+    assert!(!test_env.path(".turnup").exists(), "nothing was begun");
 }

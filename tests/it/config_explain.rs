@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use assert_cmd::Command;
 use serde_json::Value;
 
-use crate::cli_support::{Desk, finish};
+use crate::cli_support::{TestEnv, finish};
 
 const TREE: &str = r#"mainmenu "Test"
 
@@ -69,18 +69,18 @@ config phase3.later
 "#;
 
 /// A working directory with that tree.
-fn with_tree() -> Desk {
-    let desk = Desk::new("config");
-    desk.write("Kconfig", TREE);
-    desk.write(
+fn with_tree() -> TestEnv {
+    let test_env = TestEnv::new("config");
+    test_env.write("Kconfig", TREE);
+    test_env.write(
         "phases/profiles/ha.defconfig",
         "# Three workers in a cloud.\n\nphase1.cloud_provider=\"gce\"\nphase1.num_nodes=3\nphase3.ha=y\n",
     );
-    desk.write("phases/profiles/small.defconfig", "# Nothing but\n# the defaults.\n\nphase1.num_nodes=0\n");
-    desk
+    test_env.write("phases/profiles/small.defconfig", "# Nothing but\n# the defaults.\n\nphase1.num_nodes=0\n");
+    test_env
 }
 
-impl Desk {
+impl TestEnv {
     fn write_private(&self, name: &str, text: &str) {
         self.write(name, text);
         fs_err::set_permissions(self.path(name), PermissionsExt::from_mode(0o600)).unwrap();
@@ -104,28 +104,28 @@ impl Desk {
 #[test]
 fn the_answers_in_the_documents_are_those_that_are_given() {
     let page = fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md")).unwrap();
-    let desk = Desk::new("config");
+    let test_env = TestEnv::new("config");
     for words in [["why", "phase2.kube_context_name"], ["why-not", "phase1.gce.zone"]] {
-        let shown = format!("# turnup config {}\n{}", words.join(" "), desk.ok(&words).out);
+        let shown = format!("# turnup config {}\n{}", words.join(" "), test_env.ok(&words).out);
         assert!(page.contains(&shown), "{shown}");
     }
 }
 
 #[test]
 fn values_are_explained_down_to_their_place() {
-    let desk = with_tree();
-    desk.write_private(
+    let test_env = with_tree();
+    test_env.write_private(
         ".config.json",
         "{\"phase1\": {\"cloud_provider\": \"gce\", \"region\": \"eu\",\n \"token\": \"hunter2\"}}",
     );
-    let said = desk.talk(&[
+    let said = test_env.talk(&[
         &["why", "phase1.zone"],
         &["why", "phase1.token_copy"],
         &["why", "phase3.ha"],
         &["explain", "phase1.token"],
         &["explain", "phase1.cloud_provider"],
         &["explain", "phase3.later"],
-        &["complete"],
+        &["show"],
         &["list", "--changed"],
         &["list", "--new", "--phase", "1"],
         &["list", "--invisible"],
@@ -135,14 +135,14 @@ fn values_are_explained_down_to_their_place() {
     ]);
     assert!(!said.contains("hunter2"), "{said}");
     insta::assert_snapshot!(said);
-    let reason = &desk.json(&["why", "phase1.token_copy"])["reason"];
+    let reason = &test_env.json(&["why", "phase1.token_copy"])["reason"];
     assert_eq!(reason["because"][0]["how"], "set by .config.json:2:11");
 }
 
 #[test]
 fn a_way_to_a_value_is_a_command_that_works() {
-    let desk = with_tree();
-    insta::assert_snapshot!(desk.talk(&[
+    let test_env = with_tree();
+    insta::assert_snapshot!(test_env.talk(&[
         &["why-not", "phase3.ha"],
         &["why-not", "phase3.ha=n"],
         &["why-not", "phase1.zone"],
@@ -153,25 +153,25 @@ fn a_way_to_a_value_is_a_command_that_works() {
         &["why-not", "phase1.token_copy=x"],
         &["why-not", "phase1.zon"],
     ]));
-    let way = desk.json(&["why-not", "phase3.ha"]);
+    let way = test_env.json(&["why-not", "phase3.ha"]);
     let command = way["command"].as_str().unwrap().strip_prefix("turnup config ").unwrap().to_owned();
     let words = shell_words::split(&command).unwrap();
-    desk.ok(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(desk.ok(&["get", "phase3.ha"]).out, "y\n");
+    test_env.ok(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(test_env.ok(&["get", "phase3.ha"]).out, "y\n");
 }
 
 #[test]
 fn values_for_one_run_come_before_the_file() {
-    let desk = with_tree();
-    desk.write(".config.json", "{\"phase1\": {\"num_nodes\": 2}}");
+    let test_env = with_tree();
+    test_env.write(".config.json", "{\"phase1\": {\"num_nodes\": 2}}");
     let get = |command: &mut Command| finish(command.env("TURNUP_SET_PHASE1__NUM_NODES", "3"));
-    assert_eq!(get(&mut desk.command(&["get", "phase1.num_nodes"])).out, "3\n");
-    assert_eq!(get(&mut desk.command(&["get", "phase1.num_nodes", "--set", "phase1.num_nodes=4"])).out, "4\n");
+    assert_eq!(get(&mut test_env.command(&["get", "phase1.num_nodes"])).out, "3\n");
+    assert_eq!(get(&mut test_env.command(&["get", "phase1.num_nodes", "--set", "phase1.num_nodes=4"])).out, "4\n");
     assert_eq!(
-        get(&mut desk.command(&["why", "phase1.num_nodes"])).out,
+        get(&mut test_env.command(&["why", "phase1.num_nodes"])).out,
         "phase1.num_nodes is 3: set by TURNUP_SET_PHASE1__NUM_NODES\n"
     );
-    let wrong = |name: &str, value: &str| finish(desk.command(&["list"]).env(name, value));
+    let wrong = |name: &str, value: &str| finish(test_env.command(&["list"]).env(name, value));
     assert_eq!(
         wrong("TURNUP_SET_phase1__num_node", "3").err,
         "error: TURNUP_SET_phase1__num_node: there is no setting `phase1.num_node`; did you mean `phase1.num_nodes`?\nnext: see all settings: turnup config list\n"
@@ -181,15 +181,15 @@ fn values_for_one_run_come_before_the_file() {
             .err
             .contains("TURNUP_SET_phase1__num_nodes: phase1.num_nodes: `x` is not a whole number")
     );
-    let refused = desk.run(&["set", "phase1.num_nodes=5", "--set", "phase1.num_nodes=6"]);
-    assert_eq!((refused.code, desk.ok(&["get", "phase1.num_nodes"]).out), (2, "2\n".to_owned()));
+    let refused = test_env.run(&["set", "phase1.num_nodes=5", "--set", "phase1.num_nodes=6"]);
+    assert_eq!((refused.code, test_env.ok(&["get", "phase1.num_nodes"]).out), (2, "2\n".to_owned()));
 }
 
 #[test]
 fn configurations_are_compared_and_shortened() {
-    let desk = with_tree();
-    desk.ok(&["profile", "ha"]);
-    insta::assert_snapshot!(desk.talk(&[
+    let test_env = with_tree();
+    test_env.ok(&["profile", "ha"]);
+    insta::assert_snapshot!(test_env.talk(&[
         &["profile"],
         &["profile", "h"],
         &["profile", "small"],
@@ -202,22 +202,22 @@ fn configurations_are_compared_and_shortened() {
         &["minimal", "--write"],
         &["minimal", "--write"],
     ]));
-    assert_eq!(desk.ok(&["diff", "ha"]).out, "", "what was left out is so by default");
-    assert_eq!(desk.json(&["diff"])["changes"].as_array().unwrap().len(), 5);
+    assert_eq!(test_env.ok(&["diff", "ha"]).out, "", "what was left out is so by default");
+    assert_eq!(test_env.json(&["diff"])["changes"].as_array().unwrap().len(), 5);
 }
 
 #[test]
 fn typed_lists_are_json_in_the_file_and_judged_element_by_element() {
-    let desk = with_tree();
-    desk.ok(&[
+    let test_env = with_tree();
+    test_env.ok(&[
         "set",
         "phase1.labels=a=b,example.com/c=d",
         r#"phase1.groups=[{"name": "web", "role": "node", "size": 2}]"#,
     ]);
-    let file: Value = serde_json::from_str(&desk.read(".config.json")).unwrap();
+    let file: Value = serde_json::from_str(&test_env.read(".config.json")).unwrap();
     assert_eq!(file["phase1"]["groups"][0]["size"], 2);
     assert_eq!(file["phase1"]["labels"]["example.com/c"], "d");
-    assert_eq!(desk.run(&["check"]).code, 0);
+    assert_eq!(test_env.run(&["check"]).code, 0);
     let mut said = String::new();
     for groups in [
         r#""web""#,
@@ -229,8 +229,8 @@ fn typed_lists_are_json_in_the_file_and_judged_element_by_element() {
         r#"[{"name": "web", "role": "node"}, {"name": "web", "role": "master"}]"#,
         r#"[["web"]]"#,
     ] {
-        desk.write(".config.json", &format!("{{\"phase1\": {{\"groups\": {groups}}}}}"));
-        let outcome = desk.run(&["check"]);
+        test_env.write(".config.json", &format!("{{\"phase1\": {{\"groups\": {groups}}}}}"));
+        let outcome = test_env.run(&["check"]);
         assert_eq!(outcome.code, 3, "{groups}");
         let error = outcome.out.lines().find(|line| line.starts_with("error")).unwrap().to_owned();
         writeln!(said, "{groups}\n  {error}").unwrap();
@@ -240,39 +240,39 @@ fn typed_lists_are_json_in_the_file_and_judged_element_by_element() {
 
 #[test]
 fn files_of_earlier_versions_are_brought_up_to_date() {
-    let desk = with_tree();
+    let test_env = with_tree();
     let old = "{\"phase1\": {\"nodes\": 2, \"labels\": \"a=b\", \"groups\": \"[]\"}}";
-    desk.write(".config.json", old);
-    let said = desk.talk(&[&["check"], &["migrate"], &["migrate"], &["diff"]]);
+    test_env.write(".config.json", old);
+    let said = test_env.talk(&[&["check"], &["migrate"], &["migrate"], &["diff"]]);
     insta::assert_snapshot!(said);
-    desk.write(".config.json", "{\"phase1\": {\"nodes\": 2, \"nods\": 2}}");
-    assert_eq!(desk.run(&["migrate"]).code, 3, "what stays wrong is not written");
-    assert!(desk.read(".config.json").contains("nods"));
+    test_env.write(".config.json", "{\"phase1\": {\"nodes\": 2, \"nods\": 2}}");
+    assert_eq!(test_env.run(&["migrate"]).code, 3, "what stays wrong is not written");
+    assert!(test_env.read(".config.json").contains("nods"));
 }
 
 #[test]
 fn a_secret_that_others_may_read_is_refused() {
-    let desk = with_tree();
-    desk.write(".config.json", "{\"phase1\": {\"token\": \"hunter2\"}}");
-    let outcome = desk.run(&["check"]);
+    let test_env = with_tree();
+    test_env.write(".config.json", "{\"phase1\": {\"token\": \"hunter2\"}}");
+    let outcome = test_env.run(&["check"]);
     assert_eq!(outcome.code, 3);
     let said =
         "error: .config.json:1:22: phase1.token is a secret, and others may read this file: chmod 600 .config.json\n";
     assert!(outcome.out.contains(said), "{}", outcome.out);
-    desk.write_private(".config.json", "{\"phase1\": {\"token\": \"hunter2\"}}");
-    assert_eq!(desk.run(&["check"]).code, 0);
-    desk.ok(&["set", "phase1.num_nodes=2"]);
-    let mode = fs_err::metadata(desk.path(".config.json")).unwrap().permissions().mode();
+    test_env.write_private(".config.json", "{\"phase1\": {\"token\": \"hunter2\"}}");
+    assert_eq!(test_env.run(&["check"]).code, 0);
+    test_env.ok(&["set", "phase1.num_nodes=2"]);
+    let mode = fs_err::metadata(test_env.path(".config.json")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]
 fn kubernetes_anywhere_is_taken_over_value_by_value() {
-    let desk = with_tree();
-    desk.write("old", "#\n# Phase 1\n#\n.phase1.num_nodes=3\n.phase1.cloud_provider=\"gce\"\n.phase1.zone=\"x\"\n.phase1.region=\"say \\\"eu\\\"\"\n# .phase3.ha is not set\n.phase3.heapster=y\n.phase3.cni=\"weave\"\n.phase1.vSphere.url=\"v\"\n.phase1.token=\"hunter2\"\n.phase9.x=1\n");
-    desk.write("old.json", "{\"phase1\": {\"num_nodes\": 12, \"cloud_provider\": \"vsphere\"}, \"phase2\": {\"kubeadm\": {\"version\": \"stable\"}}}");
-    desk.write("broken", "phase1.num_nodes=3\n");
-    let said = desk.talk(&[
+    let test_env = with_tree();
+    test_env.write("old", "#\n# Phase 1\n#\n.phase1.num_nodes=3\n.phase1.cloud_provider=\"gce\"\n.phase1.zone=\"x\"\n.phase1.region=\"say \\\"eu\\\"\"\n# .phase3.ha is not set\n.phase3.heapster=y\n.phase3.cni=\"weave\"\n.phase1.vSphere.url=\"v\"\n.phase1.token=\"hunter2\"\n.phase9.x=1\n");
+    test_env.write("old.json", "{\"phase1\": {\"num_nodes\": 12, \"cloud_provider\": \"vsphere\"}, \"phase2\": {\"kubeadm\": {\"version\": \"stable\"}}}");
+    test_env.write("broken", "phase1.num_nodes=3\n");
+    let said = test_env.talk(&[
         &["import", "old"],
         &["import", "old.json"],
         &["import", "old.json", "--force"],
@@ -285,38 +285,38 @@ fn kubernetes_anywhere_is_taken_over_value_by_value() {
 
 #[test]
 fn a_secret_is_never_an_argument() {
-    let desk = with_tree();
-    desk.write("token", "hunter2\n");
-    let refused = desk.run(&["set", "phase1.token=hunter2"]);
-    assert_eq!((refused.code, desk.path(".config.json").exists()), (2, false), "{}", refused.err);
+    let test_env = with_tree();
+    test_env.write("token", "hunter2\n");
+    let refused = test_env.run(&["set", "phase1.token=hunter2"]);
+    assert_eq!((refused.code, test_env.path(".config.json").exists()), (2, false), "{}", refused.err);
     insta::assert_snapshot!(refused.err, @r"
     error: phase1.token is a secret: everybody on this machine can read a command line
     next: turnup config set phase1.token=@FILE, or phase1.token=@- to read standard input
     ");
-    desk.ok(&["set", "phase1.token=@token"]);
-    assert!(desk.read(".config.json").contains("hunter2"));
-    assert_eq!(desk.ok(&["get", "phase1.token"]).out, "(secret)\n");
-    let given = desk.run(&["get", "phase1.token", "--set", "phase1.token=hunter3"]);
+    test_env.ok(&["set", "phase1.token=@token"]);
+    assert!(test_env.read(".config.json").contains("hunter2"));
+    assert_eq!(test_env.ok(&["get", "phase1.token"]).out, "(secret)\n");
+    let given = test_env.run(&["get", "phase1.token", "--set", "phase1.token=hunter3"]);
     insta::assert_snapshot!(given.err, @r"
     error: --set phase1.token: phase1.token is a secret: everybody on this machine can read a command line
     next: give it as TURNUP_SET_phase1__token
     ");
-    let missing = desk.run(&["set", "phase1.token=@nowhere"]);
+    let missing = test_env.run(&["set", "phase1.token=@nowhere"]);
     assert!(missing.code != 0 && missing.err.contains("nowhere"), "{}", missing.err);
-    let standard_input = desk.command(&["set", "phase1.token=@-"]).write_stdin("hunter4").output().unwrap();
+    let standard_input = test_env.command(&["set", "phase1.token=@-"]).write_stdin("hunter4").output().unwrap();
     assert!(standard_input.status.success());
-    assert!(desk.read(".config.json").contains("hunter4"));
+    assert!(test_env.read(".config.json").contains("hunter4"));
 }
 
 #[test]
 fn files_that_are_named_must_be_there() {
-    let desk = Desk::new("");
-    desk.ok(&["config", "set", "phase2.http_proxy=http://proxy:3128", "phase2.proxy_ca_file=corp.pem"]);
-    let said = desk.run(&["config", "check"]);
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "set", "phase2.http_proxy=http://proxy:3128", "phase2.proxy_ca_file=corp.pem"]);
+    let said = test_env.run(&["config", "check"]);
     assert_eq!(said.code, 3);
     assert!(said.out.contains("phase2.proxy_ca_file: corp.pem is not there, or no file\n"), "{}", said.out);
-    let up = desk.run(&["up"]);
+    let up = test_env.run(&["up"]);
     assert!(up.code == 3 && up.err.contains("corp.pem is not there"), "{}", up.err);
-    desk.write("corp.pem", "");
-    assert_eq!(desk.run(&["config", "check"]).code, 0);
+    test_env.write("corp.pem", "");
+    assert_eq!(test_env.run(&["config", "check"]).code, 0);
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 
 #[test]
 fn typical_mistakes_are_named_with_place_and_way_out() {
@@ -39,11 +39,11 @@ fn typical_mistakes_are_named_with_place_and_way_out() {
         ),
         ("a list as text", r#"{"phase1": {"ssh": {"allowed_cidrs": "10.0.0.0/8"}}}"#.to_owned()),
     ];
-    let desk = Desk::new("config");
+    let test_env = TestEnv::new("config");
     let mut said = String::new();
     for (what, file) in &mistakes {
-        desk.write(".config.json", file);
-        let outcome = desk.run(&["check"]);
+        test_env.write(".config.json", file);
+        let outcome = test_env.run(&["check"]);
         let new = |line: &&str| !line.contains(" is new: its default ");
         let found: Vec<&str> = outcome.out.lines().filter(new).collect();
         write!(said, "{what} ({})\n{file}\n{}\n{}\n", outcome.code, found.join("\n"), outcome.err).unwrap();
@@ -53,15 +53,15 @@ fn typical_mistakes_are_named_with_place_and_way_out() {
 
 #[test]
 fn every_profile_is_right_and_as_short_as_can_be() {
-    let desk = Desk::new("config");
-    let profiles = desk.run(&["profile"]).out;
+    let test_env = TestEnv::new("config");
+    let profiles = test_env.run(&["profile"]).out;
     let names: Vec<&str> = profiles.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
     assert_eq!(names, ["aws-ha", "azure-ha", "baremetal-ha", "gce-ha", "hardened", "local-ha", "local-minimal"]);
     assert!(profiles.lines().all(|line| line.split_whitespace().count() > 4), "each says what it is for: {profiles}");
     for name in names {
-        let written = desk.run(&["profile", name, "--force"]);
+        let written = test_env.run(&["profile", name, "--force"]);
         assert_eq!(written.code, 0, "{name}: {}", written.err);
-        let check = desk.run(&["check"]);
+        let check = test_env.run(&["check"]);
         // Where hosts fetch from, no profile can know. And these two ask for what this version refuses.
         let told = "phase1.user_data.artifacts_url: it is empty";
         let is_ahead = ["hardened", "local-ha"].contains(&name);
@@ -73,7 +73,7 @@ fn every_profile_is_right_and_as_short_as_can_be() {
             fs_err::read_to_string(format!("{}/phases/profiles/{name}.defconfig", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let lines =
             text.lines().filter(|line| !line.is_empty() && (!line.starts_with('#') || line.ends_with(" is not set")));
-        let changed = desk.run(&["list", "--changed"]).out;
+        let changed = test_env.run(&["list", "--changed"]).out;
         assert_eq!(lines.count(), changed.lines().count(), "{name} says only what is not so by default:\n{changed}");
     }
 }
@@ -83,22 +83,22 @@ fn configurations_of_kubernetes_anywhere_are_reported_value_by_value() {
     let mut said = String::new();
     for name in ["gce", "openstack", "vsphere", "azure"] {
         // There an empty user is whoever turns it up, which may not be root on Azure.
-        let desk = Desk::new("config").with_env("USER", "ada");
+        let test_env = TestEnv::new("config").with_env("USER", "ada");
         let file = format!("{}/tests/fixtures/anywhere/{name}.config", env!("CARGO_MANIFEST_DIR"));
-        fs_err::copy(&file, desk.path("old.config")).unwrap();
-        let outcome = desk.run(&["import", "old.config"]);
+        fs_err::copy(&file, test_env.path("old.config")).unwrap();
+        let outcome = test_env.run(&["import", "old.config"]);
         assert_eq!(outcome.code, 0, "{name}: {}", outcome.err);
         let given = fs_err::read_to_string(&file).unwrap();
         let values = given.lines().filter(|line| line.starts_with('.') || line.ends_with(" is not set")).count();
         assert_eq!(outcome.out.lines().count(), values, "a line for each value");
         assert!(!outcome.out.contains("hunter2") && !outcome.out.contains("c$d"), "{}", outcome.out);
         assert!(!outcome.out.contains("nor turnup has such a setting"), "{}", outcome.out);
-        let check = desk.run(&["check"]);
+        let check = test_env.run(&["check"]);
         // The machines that it chose in 2016 take no disk of the kind that etcd gets by default, and Azure would say so an hour later.
         let old_size = check.out.contains("machines of the size Standard_D1_v2 take no Premium_LRS");
         assert_eq!(check.code, if old_size { 3 } else { 0 }, "{name}: {}", check.out);
         assert_eq!(old_size, name == "azure");
-        let mode = fs_err::metadata(desk.path(".config.json")).unwrap().permissions().mode();
+        let mode = fs_err::metadata(test_env.path(".config.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0o044, "nothing secret is in it");
         write!(said, "{name}\n{}{}\n", outcome.out, outcome.err).unwrap();
     }

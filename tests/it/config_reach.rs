@@ -1,4 +1,4 @@
-//! `where` and `complete NODE` name exactly what a setting reaches: for every setting of the tree what they say is compared with the
+//! `where` and `show NODE` name exactly what a setting reaches: for every setting of the tree what they say is compared with the
 //! files that really are other ones when it has another value.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 
 /// One control-plane host and one worker that nobody has.
 const INVENTORY: &str = r#"{
@@ -19,16 +19,16 @@ const INVENTORY: &str = r#"{
          "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
     ]}"#;
 
-fn desk(target: &str) -> Desk {
-    let desk = Desk::new("");
-    desk.write("provision.json", INVENTORY);
-    desk.ok(&["config", "set", &format!("phase1.cloud_provider={target}")]);
-    desk
+fn test_env(target: &str) -> TestEnv {
+    let test_env = TestEnv::new("");
+    test_env.write("provision.json", INVENTORY);
+    test_env.ok(&["config", "set", &format!("phase1.cloud_provider={target}")]);
+    test_env
 }
 
-fn ask(desk: &Desk, args: &[&str]) -> Value {
+fn ask(test_env: &TestEnv, args: &[&str]) -> Value {
     let all: Vec<&str> = args.iter().copied().chain(["--output", "json"]).collect();
-    serde_json::from_str(&desk.ok(&all).out).unwrap()
+    serde_json::from_str(&test_env.ok(&all).out).unwrap()
 }
 
 fn texts(value: &Value) -> BTreeSet<String> {
@@ -36,14 +36,14 @@ fn texts(value: &Value) -> BTreeSet<String> {
 }
 
 /// All files that `render` writes for the configuration with these changes; none when it cannot be turned up.
-fn render(desk: &Desk, changes: &[(&str, &str)]) -> Option<BTreeMap<String, String>> {
-    let before = desk.read(".config.json");
+fn render(test_env: &TestEnv, changes: &[(&str, &str)]) -> Option<BTreeMap<String, String>> {
+    let before = test_env.read(".config.json");
     let changes: Vec<String> = changes.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let set: Vec<&str> = ["config", "set"].into_iter().chain(changes.iter().map(String::as_str)).collect();
-    let is_set = changes.is_empty() || desk.run(&set).code == 0;
-    let to = tempfile::tempdir_in(desk.dir.path()).unwrap();
-    let rendered = is_set && desk.run(&["render", "--to", to.path().to_str().unwrap()]).code == 0;
-    desk.write(".config.json", &before);
+    let is_set = changes.is_empty() || test_env.run(&set).code == 0;
+    let to = tempfile::tempdir_in(test_env.dir.path()).unwrap();
+    let rendered = is_set && test_env.run(&["render", "--to", to.path().to_str().unwrap()]).code == 0;
+    test_env.write(".config.json", &before);
     rendered.then(|| read_all(to.path(), to.path()))
 }
 
@@ -67,33 +67,33 @@ fn different(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>
 }
 
 /// The settings of the tree with whether this version acts on them.
-fn settings(desk: &Desk) -> Vec<(String, bool)> {
-    let list = ask(desk, &["config", "list", "--all"]);
+fn settings(test_env: &TestEnv) -> Vec<(String, bool)> {
+    let list = ask(test_env, &["config", "list", "--all"]);
     let all = list["settings"].as_array().unwrap().iter();
     all.map(|setting| (setting["name"].as_str().unwrap().to_owned(), setting["unused"] == false)).collect()
 }
 
 /// What one target's rendered files say, compared with `where` for each setting; returns how many reach a file.
 fn compare(target: &str) -> usize {
-    let desk = desk(target);
-    let base = render(&desk, &[]).unwrap();
+    let test_env = test_env(target);
+    let base = render(&test_env, &[]).unwrap();
     let mut reaching = 0;
-    for (name, acted_on) in settings(&desk) {
+    for (name, acted_on) in settings(&test_env) {
         // The directory that everything is named by is another one then. What no target acts on is asked once.
         if name == "phase1.cluster_name" && target == "local" || !acted_on && target != "local" {
             continue;
         }
-        let said = ask(&desk, &["config", "where", &name]);
+        let said = ask(&test_env, &["config", "where", &name]);
         let files = texts(&said["files"]);
         if !acted_on {
             assert!(files.is_empty() && texts(&said["steps"]).is_empty(), "{name} is said to be unused: {said:#}");
             continue;
         }
         let tried = texts(&said["tried"]);
-        let rendered = tried.iter().filter_map(|value| render(&desk, &[(&name, value)]));
+        let rendered = tried.iter().filter_map(|value| render(&test_env, &[(&name, value)]));
         let found: BTreeSet<String> = rendered.flat_map(|after| different(&base, &after)).collect();
         // `where` also tries what the present answers do not let a person set.
-        let complete = tried.iter().all(|value| render(&desk, &[(&name, value)]).is_some());
+        let complete = tried.iter().all(|value| render(&test_env, &[(&name, value)]).is_some());
         assert!(found.is_subset(&files) && (!complete || found == files), "{target} {name}: {found:?}, said {files:?}");
         if said["unknown_because"].is_string() {
             assert!(said["places"].is_null() && said["steps"].is_null(), "not known is not none: {said:#}");
@@ -136,19 +136,19 @@ const ELSEWHERE: [&str; 4] =
 const TOGETHER: [(&str, &str); 1] = [("azure", "phase1.dns.private_zone")];
 
 /// A cloud's configuration with these answers.
-fn cloud_desk(target: &str, answers: &[&str]) -> Desk {
-    let desk = desk("local");
+fn cloud_test_env(target: &str, answers: &[&str]) -> TestEnv {
+    let test_env = test_env("local");
     let target = format!("phase1.cloud_provider={target}");
     let first = ["config", "set", &target, "phase1.user_data.artifacts_url=https://example.com/a"];
-    desk.ok(&[&first[..], answers].concat());
-    desk
+    test_env.ok(&[&first[..], answers].concat());
+    test_env
 }
 
 /// Which of these settings change no file of Terraform's and of user data with these answers.
 fn find_lost(target: &str, answers: &[&str], names: BTreeSet<String>) -> BTreeSet<String> {
-    let desk = cloud_desk(target, answers);
+    let test_env = cloud_test_env(target, answers);
     let reaches = |name: &String| {
-        let files = texts(&ask(&desk, &["config", "where", name])["files"]);
+        let files = texts(&ask(&test_env, &["config", "where", name])["files"]);
         files.iter().any(|file| file.starts_with("provision/") || file.starts_with("user-data/"))
     };
     names.into_iter().filter(|name| !reaches(name)).collect()
@@ -162,7 +162,7 @@ type Known<'k> = (&'k [&'k str], &'k str, &'k str);
 fn every_setting_reaches(target: &str, rounds: &[&[&str]], known: &[Known<'_>]) {
     let own = format!("phase1.{target}.");
     let is_its = |name: &String| name.starts_with(&own) || SHARED.iter().any(|start| name.starts_with(start));
-    let acted_on = settings(&cloud_desk(target, &[])).into_iter().filter(|(_, acted_on)| *acted_on);
+    let acted_on = settings(&cloud_test_env(target, &[])).into_iter().filter(|(_, acted_on)| *acted_on);
     let mut lost: BTreeSet<String> = acted_on.map(|(name, _)| name).filter(is_its).collect();
     for answers in rounds {
         lost = find_lost(target, answers, lost);
@@ -170,9 +170,9 @@ fn every_setting_reaches(target: &str, rounds: &[&[&str]], known: &[Known<'_>]) 
     lost.retain(|name| !ELSEWHERE.contains(&name.as_str()) && !TOGETHER.contains(&(target, name.as_str())));
     assert_eq!(lost, known.iter().map(|(_, name, _)| (*name).to_owned()).collect());
     for (answers, name, value) in known {
-        let desk = cloud_desk(target, answers);
-        desk.write("secret", "s");
-        let (before, after) = (render(&desk, &[]).unwrap(), render(&desk, &[(name, value)]));
+        let test_env = cloud_test_env(target, answers);
+        test_env.write("secret", "s");
+        let (before, after) = (render(&test_env, &[]).unwrap(), render(&test_env, &[(name, value)]));
         let files = different(&before, &after.unwrap_or_else(|| panic!("{name}={value} is refused")));
         assert!(files.contains("provision/terraform.tfvars.json"), "{name}={value}: {files:?}");
     }
@@ -251,10 +251,10 @@ fn every_setting_of_azure_reaches_its_module() {
         &[&named[..], &[&zone]].concat(),
     ];
     let private = [&named[..], &["phase1.dns.private_zone=y"]].concat();
-    let desk = cloud_desk("azure", &[&named[..], &[&zone]].concat());
+    let test_env = cloud_test_env("azure", &[&named[..], &[&zone]].concat());
     let inner = id("Microsoft.Network/privateDnsZones");
     let is_private = |changes: &[(&str, &str)]| {
-        let variables = &render(&desk, changes).unwrap()["provision/terraform.tfvars.json"];
+        let variables = &render(&test_env, changes).unwrap()["provision/terraform.tfvars.json"];
         serde_json::from_str::<Value>(variables).unwrap()["cluster"]["dns"]["private"] == true
     };
     assert!(!is_private(&[]) && is_private(&[(TOGETHER[0].1, "y"), ("phase1.dns.zone", &inner)]));
@@ -282,8 +282,8 @@ fn every_setting_of_azure_reaches_its_module() {
 
 #[test]
 fn where_speaks_of_variables_files_flags_manifests_and_steps() {
-    let desk = desk("local");
-    let said = |name: &str| desk.ok(&["config", "where", name]).out;
+    let test_env = test_env("local");
+    let said = |name: &str| test_env.ok(&["config", "where", name]).out;
     for name in
         ["phase1.num_nodes", "phase2.service_cidr", "phase2.security.audit", "phase3.dns_replicas", "phase1.gce.region"]
     {
@@ -291,19 +291,19 @@ fn where_speaks_of_variables_files_flags_manifests_and_steps() {
     }
     let context = said("phase1.cluster_name");
     assert!(context.contains("changes with it: phase2.kube_context_name\n"), "{context}");
-    let cloud = desk.run(&["config", "where", "phase1.gce.region", "--set", "phase1.cloud_provider=gce"]);
+    let cloud = test_env.run(&["config", "where", "phase1.gce.region", "--set", "phase1.cloud_provider=gce"]);
     assert!(cloud.out.contains("changes with it: phase1.gce.zone\n"), "{}", cloud.out);
     assert!(cloud.out.contains("Terraform variable cluster.gce.region\n"), "{}", cloud.out);
     assert!(cloud.out.ends_with("step provision/render\nstep provision/apply\n"), "{}", cloud.out);
     assert!(said("phase2.artifacts.mirror").lines().all(|line| !line.starts_with("step provision/")));
-    assert!(!desk.path(".turnup").exists(), "a question leaves no directory behind");
+    assert!(!test_env.path(".turnup").exists(), "a question leaves no directory behind");
 }
 
 #[test]
 fn every_value_of_a_node_says_which_settings_decide_it() {
-    let desk = desk("local");
-    desk.ok(&["config", "set", "phase2.max_pods=50"]);
-    let text = desk.ok(&["config", "complete", "kubernetes-worker-0"]).out;
+    let test_env = test_env("local");
+    test_env.ok(&["config", "set", "phase2.max_pods=50"]);
+    let text = test_env.ok(&["config", "show", "kubernetes-worker-0"]).out;
     assert!(
         text.contains("file /var/lib/kubelet/config.yaml: maxPods = 50  <- phase2.max_pods (.config.json:"),
         "{text}"
@@ -315,13 +315,13 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
     assert!(text.contains("\ndirectory /var/lib/turnup mode = 0700\n"), "{text}");
     // A host that forwards IPv6 takes no router's word for its own addresses any more, which it has from there in a cloud.
     assert!(!text.contains("kernel setting net.ipv6"), "{text}");
-    let said = ask(&desk, &["config", "complete", "kubernetes-control-plane-0"]);
+    let said = ask(&test_env, &["config", "show", "kubernetes-control-plane-0"]);
     let origin = &said["origins"]["flag kube-apiserver --service-cluster-ip-range"];
     assert_eq!(origin, &serde_json::json!({"phase2.service_cidr": "default, as in .config.json:43:21"}));
     let name = &said["origins"]["flag kubelet --hostname-override"];
     assert!(name["phase1.cluster_name"].is_string(), "a node of another name is still the same: {said:#}");
-    assert_eq!(said["complete"]["schema"], "turnup.complete/1");
-    let wrong = desk.run(&["config", "complete", "kubernetes-worker-7"]);
+    assert_eq!(said["node_config"]["schema"], "turnup.node-config/1");
+    let wrong = test_env.run(&["config", "show", "kubernetes-worker-7"]);
     assert_eq!(
         (wrong.code, wrong.err.as_str()),
         (
@@ -333,29 +333,29 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
 
 #[test]
 fn render_writes_what_a_run_would_send_and_nothing_else() {
-    let desk = desk("local");
-    let out = desk.ok(&["render", "addons"]).out;
-    let dir = desk.path(".turnup/kubernetes/rendered/addons");
+    let test_env = test_env("local");
+    let out = test_env.ok(&["render", "addons"]).out;
+    let dir = test_env.path(".turnup/kubernetes/rendered/addons");
     assert_eq!(out.lines().count(), 3, "{out}");
     assert!(fs_err::read_to_string(dir.join("coredns.yaml")).unwrap().contains("kind: Deployment"));
-    let all = ask(&desk, &["render", "--to", "out"]);
+    let all = ask(&test_env, &["render", "--to", "out"]);
     let files = texts(&all["files"]);
     for file in [
         "provision/main.tf",
         "provision/terraform.tfvars.json",
-        "complete/kubernetes-worker-0.json",
+        "node-config/kubernetes-worker-0.json",
         "addons/flannel.yaml",
     ] {
         assert!(files.contains(file), "{files:?}");
     }
-    let found: BTreeSet<String> = read_all(&desk.path("out"), &desk.path("out")).into_keys().collect();
+    let found: BTreeSet<String> = read_all(&test_env.path("out"), &test_env.path("out")).into_keys().collect();
     assert_eq!(files, found);
-    let again = desk.run(&["render", "--to", "out"]);
+    let again = test_env.run(&["render", "--to", "out"]);
     assert_eq!(
         (again.code, again.err.as_str()),
         (2, "error: out is not empty\nnext: turnup render --to another directory\n")
     );
-    desk.write("provision.json", "{}");
-    let inventory = desk.run(&["render", "--set", "phase1.cloud_provider=baremetal"]);
+    test_env.write("provision.json", "{}");
+    let inventory = test_env.run(&["render", "--set", "phase1.cloud_provider=baremetal"]);
     assert!(inventory.code == 3 && inventory.err.contains("provision.json"), "{}", inventory.err);
 }

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::Value;
 use turnup::artifacts::Digest;
-use turnup::kill_point::ON_HOST;
+use turnup::failpoint::ON_HOST;
 
 use crate::cluster_support::{Site, names_in, say};
 
 /// A chain with more runs than this goes round in circles.
 const MOST_RUNS: usize = 2000;
 /// One run may live through hundreds of deaths of the turnup on a host.
-const PATIENCE: Duration = Duration::from_mins(20);
-/// In a ledger: nobody dies.
+const TIMEOUT: Duration = Duration::from_mins(20);
+/// In a failpoint log: nobody dies.
 pub(crate) const NOBODY: &str = "# one in 0 from 0\n";
-/// In a ledger: everybody dies, each once.
+/// In a failpoint log: everybody dies, each once.
 pub(crate) const EVERYBODY: &str = "";
 /// The column of all deaths together.
 const ALL: &str = "all";
@@ -98,11 +98,11 @@ fn etcd_ids(site: &Site) -> BTreeMap<String, String> {
 }
 
 impl<'s> Chain<'s> {
-    /// Chains with this head of the ledger on the operator's side and, where there is to be one, of those on the hosts.
+    /// Chains with this head of the failpoint log on the operator's side and, where there is to be one, of those on the hosts.
     pub(crate) fn new(site: &'s mut Site, here: &str, on_hosts: Option<&str>) -> Self {
-        let ledger = site.dir.join("ledger");
-        fs_err::write(&ledger, here).unwrap();
-        site.env.insert("TURNUP_KILL_LEDGER".into(), ledger.display().to_string());
+        let failpoint_log = site.dir.join("failpoint-log");
+        fs_err::write(&failpoint_log, here).unwrap();
+        site.env.insert("TURNUP_FAILPOINT_LOG".into(), failpoint_log.display().to_string());
         Self {
             site,
             on_hosts: on_hosts.map(str::to_owned),
@@ -119,10 +119,10 @@ impl<'s> Chain<'s> {
         loop {
             self.runs += 1;
             assert!(self.runs < MOST_RUNS, "no end: {:?}", self.deaths.iter().next_back());
-            self.put_ledgers();
+            self.put_failpoint_logs();
             let started = Timestamp::now();
-            let done = self.site.start(args).wait(PATIENCE);
-            let new = self.read_ledgers();
+            let done = self.site.start(args).wait(TIMEOUT);
+            let new = self.read_failpoint_logs();
             let waste = self.waste(started);
             let kind = new.first().map(|(kind, _)| *kind);
             for (kind, name) in new {
@@ -150,9 +150,9 @@ impl<'s> Chain<'s> {
 
     /// Nobody dies any more.
     pub(crate) fn disarm(&mut self) {
-        self.site.env.remove("TURNUP_KILL_LEDGER");
-        for ledger in self.host_ledgers() {
-            drop(fs_err::remove_file(ledger));
+        self.site.env.remove("TURNUP_FAILPOINT_LOG");
+        for failpoint_log in self.host_failpoint_logs() {
+            drop(fs_err::remove_file(failpoint_log));
         }
     }
 
@@ -191,7 +191,7 @@ impl<'s> Chain<'s> {
         self.rows.entry(kind).or_default()
     }
 
-    fn host_ledgers(&self) -> Vec<PathBuf> {
+    fn host_failpoint_logs(&self) -> Vec<PathBuf> {
         let hosts = self.site.path("hosts");
         names_in(&hosts)
             .iter()
@@ -199,24 +199,25 @@ impl<'s> Chain<'s> {
             .collect()
     }
 
-    /// Every host that is there gets a ledger, with all that is known to have died on it.
-    fn put_ledgers(&self) {
+    /// Every host that is there gets a failpoint log, with all that is known to have died on it.
+    fn put_failpoint_logs(&self) {
         let Some(head) = &self.on_hosts else { return };
-        for ledger in self.host_ledgers() {
-            if !ledger.exists() && ledger.parent().is_some_and(Path::is_dir) {
-                fs_err::write(&ledger, head).unwrap();
+        for failpoint_log in self.host_failpoint_logs() {
+            if !failpoint_log.exists() && failpoint_log.parent().is_some_and(Path::is_dir) {
+                fs_err::write(&failpoint_log, head).unwrap();
             }
         }
     }
 
     /// Deaths that are new since the last look, in the order in which they came, and their kinds.
-    fn read_ledgers(&self) -> Vec<(&'static str, String)> {
+    fn read_failpoint_logs(&self) -> Vec<(&'static str, String)> {
         let mut new = Vec::new();
-        let here = fs_err::read_to_string(self.site.dir.join("ledger")).unwrap();
+        let here = fs_err::read_to_string(self.site.dir.join("failpoint-log")).unwrap();
         new.extend(here.lines().map(|line| (kind_of(line), line.to_owned())));
-        for ledger in self.host_ledgers() {
-            let host = ledger.components().rev().nth(4).map(|part| part.as_os_str().to_string_lossy().into_owned());
-            let text = fs_err::read_to_string(&ledger).unwrap_or_default();
+        for failpoint_log in self.host_failpoint_logs() {
+            let host =
+                failpoint_log.components().rev().nth(4).map(|part| part.as_os_str().to_string_lossy().into_owned());
+            let text = fs_err::read_to_string(&failpoint_log).unwrap_or_default();
             new.extend(
                 text.lines().map(|line| ("effect on a host", format!("{} > {line}", host.as_deref().unwrap_or("")))),
             );

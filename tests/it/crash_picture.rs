@@ -22,7 +22,7 @@ const OPERATOR_LEAVES_OUT: [&str; 9] = [
     "provision/turnup.tfplan",
     "validate",
 ];
-/// On a host: what runs, what is logged, what systemd and pods remember for themselves, and the sweep's own ledger.
+/// On a host: what runs, what is logged, what systemd and pods remember for themselves, and the sweep's own failpoint log.
 const HOST_LEAVES_OUT: [&str; 11] = [
     "etc/machine-id",
     "run",
@@ -103,7 +103,7 @@ fn collect(root: &Path, rel: &str, without: &[&str], place: &str, picture: &mut 
     } else {
         "no file".to_owned()
     };
-    if rel.ends_with("inventory.jsonl") {
+    if rel.ends_with("restore-log.jsonl") {
         // Line by line, so that a difference says what it is about.
         for line in fs_err::read_to_string(&path).unwrap().lines() {
             picture.insert(format!("{place} /{rel} {}", steady(line)), "line".to_owned());

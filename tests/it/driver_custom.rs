@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use turnup::artifacts::{Cache, Lock};
 
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 
 /// The real program, when it is here.
 pub(crate) fn has_terraform() -> bool {
@@ -39,12 +39,12 @@ impl Program {
         self.dir.path().join(self.name)
     }
 
-    /// A desk whose commands use this program.
-    pub(crate) fn desk(&self) -> Desk {
-        let desk =
-            Desk::new("").with_env("PATH", &format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.dir.path().display()));
-        desk.ok(&["config", "set", &format!("phase1.terraform.program={}", self.name)]);
-        desk
+    /// A test environment whose commands use this program.
+    pub(crate) fn test_env(&self) -> TestEnv {
+        let test_env =
+            TestEnv::new("").with_env("PATH", &format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.dir.path().display()));
+        test_env.ok(&["config", "set", &format!("phase1.terraform.program={}", self.name)]);
+        test_env
     }
 }
 
@@ -80,67 +80,67 @@ pub(crate) fn each_program(test: impl Fn(&Program)) {
     }
 }
 
-/// A desk with the module of the fixtures beside it, configured to use it.
-pub(crate) fn desk() -> Desk {
-    own_module(Desk::new(""))
+/// A test environment with the module of the fixtures beside it, configured to use it.
+pub(crate) fn test_env() -> TestEnv {
+    own_module(TestEnv::new(""))
 }
 
-/// The same at this desk.
-pub(crate) fn own_module(desk: Desk) -> Desk {
+/// The same at this test environment.
+pub(crate) fn own_module(test_env: TestEnv) -> TestEnv {
     let module = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/custom/main.tf");
-    desk.write("module/main.tf", &fs_err::read_to_string(module).unwrap());
-    use_module(&desk, &[]);
-    desk
+    test_env.write("module/main.tf", &fs_err::read_to_string(module).unwrap());
+    use_module(&test_env, &[]);
+    test_env
 }
 
-/// Configures the module of this desk, and these settings.
-pub(crate) fn use_module(desk: &Desk, settings: &[&str]) {
+/// Configures the module of this test environment, and these settings.
+pub(crate) fn use_module(test_env: &TestEnv, settings: &[&str]) {
     let own = ["phase1.cloud_provider=custom", "phase1.custom.module=module", "phase1.cluster_name=own"];
-    desk.ok(&[&["config", "set"], &own[..], settings].concat());
+    test_env.ok(&[&["config", "set"], &own[..], settings].concat());
 }
 
-fn handoff(desk: &Desk) -> Value {
-    serde_json::from_str(&desk.read(".turnup/own/outputs/provision.json")).unwrap()
+fn inventory(test_env: &TestEnv) -> Value {
+    serde_json::from_str(&test_env.read(".turnup/own/outputs/provision.json")).unwrap()
 }
 
 #[test]
 fn a_module_of_ones_own_makes_the_hosts() {
     each_program(|program| {
-        makes_the_hosts(&own_module(program.desk()), program.name);
+        makes_the_hosts(&own_module(program.test_env()), program.name);
     });
 }
 
-fn makes_the_hosts(desk: &Desk, program: &str) {
-    let plan = desk.ok(&["plan"]).out;
+fn makes_the_hosts(test_env: &TestEnv, program: &str) {
+    let plan = test_env.ok(&["plan"]).out;
     assert!(plan.contains("+   resource terraform_data.host[\"own-workers-0\"]"), "{plan}");
     assert!(plan.contains("unknown  bootstrap: known after provision/apply"), "{plan}");
-    assert!(!desk.path(".turnup").exists(), "to plan leaves nothing behind");
-    desk.ok(&["provision"]);
-    assert!(desk.read(".turnup/own/logs/provision-apply.log").contains(&format!("/{program} apply ")));
-    let made = handoff(desk);
+    assert!(!test_env.path(".turnup").exists(), "to plan leaves nothing behind");
+    test_env.ok(&["provision"]);
+    assert!(test_env.read(".turnup/own/logs/provision-apply.log").contains(&format!("/{program} apply ")));
+    let made = inventory(test_env);
     let names: Vec<&str> =
         made["hosts"].as_array().unwrap().iter().map(|host| host["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["own-control-plane-0", "own-workers-0"]);
-    let known_hosts = desk.read(".turnup/own/ssh/known_hosts");
+    let known_hosts = test_env.read(".turnup/own/ssh/known_hosts");
     assert!(known_hosts.contains("192.0.2.20 ssh-ed25519 "), "{known_hosts}");
-    let again = desk.ok(&["provision"]).err;
+    let again = test_env.ok(&["provision"]).err;
     assert!(again.contains("0 ran"), "{again}");
 
     // Values of one's own beside the module, and a file that is not there any more.
-    desk.write("module/mine.auto.tfvars", "network = \"198.51.100\"\n");
-    desk.ok(&["provision"]);
-    assert_eq!(handoff(desk)["api"]["host"], "198.51.100.10");
-    fs_err::remove_file(desk.path("module/mine.auto.tfvars")).unwrap();
-    desk.ok(&["config", "set", "phase1.num_nodes=2"]);
-    desk.ok(&["provision"]);
-    assert_eq!(handoff(desk)["api"]["host"], "192.0.2.10", "its values went with the file");
-    assert_eq!(handoff(desk)["hosts"].as_array().unwrap().len(), 3);
+    test_env.write("module/mine.auto.tfvars", "network = \"198.51.100\"\n");
+    test_env.ok(&["provision"]);
+    assert_eq!(inventory(test_env)["api"]["host"], "198.51.100.10");
+    fs_err::remove_file(test_env.path("module/mine.auto.tfvars")).unwrap();
+    test_env.ok(&["config", "set", "phase1.num_nodes=2"]);
+    test_env.ok(&["provision"]);
+    assert_eq!(inventory(test_env)["api"]["host"], "192.0.2.10", "its values went with the file");
+    assert_eq!(inventory(test_env)["hosts"].as_array().unwrap().len(), 3);
 
-    let told = desk.ok(&["plan", "provision"]).out;
+    let told = test_env.ok(&["plan", "provision"]).out;
     assert!(told.starts_with("outside of turnup nothing was changed\n"), "{told}");
     assert!(told.contains("nothing to do"), "{told}");
-    desk.ok(&["down", "--yes"]);
-    assert!(!desk.path(".turnup/own").exists());
+    test_env.ok(&["down", "--yes"]);
+    assert!(!test_env.path(".turnup/own").exists());
 }
 
 #[test]
@@ -148,9 +148,9 @@ fn what_is_rendered_needs_no_turnup() {
     if !has_terraform() {
         return;
     }
-    let desk = desk();
-    desk.ok(&["render", "provision", "--to", "out"]);
-    assert_eq!(by_hand(&desk.path("out/provision"))["hosts"][1]["name"], "own-workers-0");
+    let test_env = test_env();
+    test_env.ok(&["render", "provision", "--to", "out"]);
+    assert_eq!(by_hand(&test_env.path("out/provision"))["hosts"][1]["name"], "own-workers-0");
 }
 
 #[test]
@@ -158,19 +158,19 @@ fn what_a_first_run_would_fail_of_is_in_the_plan() {
     if !has_terraform() {
         return;
     }
-    let desk = desk();
+    let test_env = test_env();
     let refuses = "resource \"terraform_data\" \"never\" {\n  lifecycle {\n    precondition {\n      condition     = var.cluster.name == \"\"\n      \
                    error_message = \"not in this account\"\n    }\n  }\n}\n";
-    desk.write("module/never.tf", refuses);
-    let plan = desk.ok(&["plan"]).out;
+    test_env.write("module/never.tf", refuses);
+    let plan = test_env.ok(&["plan"]).out;
     assert!(plan.contains("now it would fail:") && plan.contains("not in this account"), "{plan}");
     assert!(!plan.contains("is not there yet"), "no other error in its place: {plan}");
-    desk.ok(&["config", "set", "phase1.custom.module=nowhere"]);
-    let plan = desk.ok(&["plan"]).out;
+    test_env.ok(&["config", "set", "phase1.custom.module=nowhere"]);
+    let plan = test_env.ok(&["plan"]).out;
     assert!(plan.contains("nowhere is no directory") && plan.contains("next: turnup config set"), "{plan}");
 }
 
-/// What a person does who has a rendered directory and no turnup; the hand-off that comes of it.
+/// What a person does who has a rendered directory and no turnup; the inventory that comes of it.
 #[expect(clippy::disallowed_methods, reason = "it plays that person")]
 pub(crate) fn by_hand(dir: &Path) -> Value {
     let program = which::which("terraform").or_else(|_| which::which("tofu")).unwrap();
@@ -183,41 +183,41 @@ pub(crate) fn by_hand(dir: &Path) -> Value {
         assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
         told = serde_json::from_slice(&done.stdout).unwrap_or_default();
     }
-    told["handoff"]["value"].clone()
+    told["inventory"]["value"].clone()
 }
 
 #[test]
 fn a_module_that_gives_back_something_else_is_refused() {
-    let desk = desk();
-    let good = desk.read("module/main.tf");
+    let test_env = test_env();
+    let good = test_env.read("module/main.tf");
     for (from, to, expected) in [
-        ("output \"handoff\"", "output \"hosts\"", "the module has no output \"handoff\""),
+        ("output \"inventory\"", "output \"hosts\"", "the module has no output \"inventory\""),
         (
             "locals {",
             "terraform {\n  backend \"local\" {}\n}\nlocals {",
             "module/main.tf:19: the module has a backend of its own",
         ),
     ] {
-        desk.write("module/main.tf", &good.replace(from, to));
-        let refused = desk.run(&["provision"]);
+        test_env.write("module/main.tf", &good.replace(from, to));
+        let refused = test_env.run(&["provision"]);
         assert_eq!(refused.code, 3, "{}", refused.err);
         assert!(refused.err.contains(expected), "{}", refused.err);
     }
-    desk.ok(&["config", "set", "phase1.custom.module=nowhere"]);
-    assert!(desk.run(&["plan"]).err.contains("is no directory"));
+    test_env.ok(&["config", "set", "phase1.custom.module=nowhere"]);
+    assert!(test_env.run(&["plan"]).err.contains("is no directory"));
     if !has_terraform() {
         return;
     }
-    desk.ok(&["config", "set", "phase1.custom.module=module"]);
+    test_env.ok(&["config", "set", "phase1.custom.module=module"]);
     for (from, to, expected) in [
         ("\"control-plane\"", "\"master\"", "unknown variant `master`"),
         ("cluster = var.cluster.name", "cluster = \"other\"", "the hosts are those of the cluster \"other\""),
         ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIABEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "", "has no ssh.host_key"),
-        ("\"admin\"", "\"-oProxyCommand=id\"", "the output handoff of module: hosts[0].ssh.user of "),
+        ("\"admin\"", "\"-oProxyCommand=id\"", "the output inventory of module: hosts[0].ssh.user of "),
         ("AAAAAAAA\"", "AAAAAAAA\\n* ssh-rsa AAAA\"", "trimspace"),
     ] {
-        desk.write("module/main.tf", &good.replace(from, to));
-        let refused = desk.run(&["provision"]);
+        test_env.write("module/main.tf", &good.replace(from, to));
+        let refused = test_env.run(&["provision"]);
         assert_eq!(refused.code, 3, "{}", refused.err);
         assert!(refused.err.contains(expected), "{expected}: {}", refused.err);
     }
@@ -228,33 +228,33 @@ fn volumes_of_etcd_are_not_lost_by_one_command() {
     if !has_terraform() {
         return;
     }
-    let desk = desk();
-    desk.ok(&["provision"]);
-    desk.ok(&["config", "set", "phase1.deletion_protection=y"]);
-    let refused = desk.run(&["down", "--yes"]);
+    let test_env = test_env();
+    test_env.ok(&["provision"]);
+    test_env.ok(&["config", "set", "phase1.deletion_protection=y"]);
+    let refused = test_env.run(&["down", "--yes"]);
     assert!(refused.code == 3 && refused.err.contains("protected from deletion"), "{}", refused.err);
-    desk.ok(&["config", "set", "phase1.deletion_protection=n"]);
+    test_env.ok(&["config", "set", "phase1.deletion_protection=n"]);
     // The second phase has begun: the journal says so.
-    let line = desk
+    let line = test_env
         .read(".turnup/own/journal.jsonl")
         .lines()
-        .rfind(|line| line.contains("provision/handoff"))
+        .rfind(|line| line.contains("provision/inventory"))
         .unwrap()
         .to_owned();
     let mut line: Value = serde_json::from_str(&line).unwrap();
     line["seq"] = (line["seq"].as_u64().unwrap() + 100).into();
-    let text = line.to_string().replace("provision/handoff", "bootstrap/pki");
-    let journal = desk.read(".turnup/own/journal.jsonl") + &text + "\n";
-    desk.write(".turnup/own/journal.jsonl", &journal);
-    let refused = desk.run(&["down", "--yes"]);
+    let text = line.to_string().replace("provision/inventory", "bootstrap/pki");
+    let journal = test_env.read(".turnup/own/journal.jsonl") + &text + "\n";
+    test_env.write(".turnup/own/journal.jsonl", &journal);
+    let refused = test_env.run(&["down", "--yes"]);
     assert!(
         refused.code == 4 && refused.err.contains("terraform_data.etcd_volume[\"own-control-plane-0\"]"),
         "{}",
         refused.err
     );
     assert!(refused.err.contains("turnup down --destroy-volumes"), "{}", refused.err);
-    desk.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
-    let kept = desk.ok(&["down", "--yes"]).err;
+    test_env.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
+    let kept = test_env.ok(&["down", "--yes"]).err;
     assert!(
         kept.contains("kept, and from now on nobody's but yours: terraform_data.etcd_volume[\"own-control-plane-0\"]"),
         "{kept}"

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use turnup::config::Settings;
 
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 use crate::cloud_support::{mirror_stub, module_files, profiles, settings_with, variables};
 use crate::driver_custom::{self, Program, each_program, has_terraform, use_module};
 
 /// What the real providers do, as far as it is about disks of etcd and about protection.
-fn rules(desk: &Desk) -> Value {
+fn rules(test_env: &TestEnv) -> Value {
     json!({
         "replace": {
             "google_compute_disk": ["name", "type", "zone"],
@@ -20,13 +20,13 @@ fn rules(desk: &Desk) -> Value {
         },
         "replace_smaller": {"google_compute_disk": ["size"]},
         "protected": {"aws_lb": ["enable_deletion_protection"]},
-        "drift_in": desk.path("drift.json"),
+        "drift_in": test_env.path("drift.json"),
     })
 }
 
 /// Beside the module, so that a host on paper is handed over: who made the hosts is not what this is about.
-const HANDOFF: &str = r#"
-output "handoff" {
+const INVENTORY: &str = r#"
+output "inventory" {
   value = {
     schema  = "turnup.provision/1"
     cluster = var.cluster.name
@@ -43,26 +43,26 @@ output "handoff" {
 }
 "#;
 
-/// A desk with the module of a cloud.
-struct CloudDesk {
-    desk: Desk,
+/// A test environment with the module of a cloud.
+struct CloudTestEnv {
+    test_env: TestEnv,
     target: &'static str,
     profile: &'static str,
 }
 
-impl CloudDesk {
-    fn new(desk: Desk, target: &'static str, provider: &str, version: &str, profile: &'static str) -> Self {
-        let cloud = Self { desk, target, profile };
-        let desk = &cloud.desk;
+impl CloudTestEnv {
+    fn new(test_env: TestEnv, target: &'static str, provider: &str, version: &str, profile: &'static str) -> Self {
+        let cloud = Self { test_env, target, profile };
+        let test_env = &cloud.test_env;
         for path in module_files(target) {
             let text = fs_err::read_to_string(&path).unwrap();
             let text = text.replace("\"hashicorp/", "\"example.org/hashicorp/");
-            let text = text.replace("output \"handoff\"", "output \"made\"");
-            desk.write(&format!("module/{}", path.file_name().unwrap().to_str().unwrap()), &text);
+            let text = text.replace("output \"inventory\"", "output \"made\"");
+            test_env.write(&format!("module/{}", path.file_name().unwrap().to_str().unwrap()), &text);
         }
-        desk.write("module/paper.tf", HANDOFF);
-        mirror_stub(&desk.path("mirror"), provider, version, &rules(desk));
-        use_module(desk, &["phase2.api_port=6443", "phase1.terraform.provider_mirror=mirror"]);
+        test_env.write("module/paper.tf", INVENTORY);
+        mirror_stub(&test_env.path("mirror"), provider, version, &rules(test_env));
+        use_module(test_env, &["phase2.api_port=6443", "phase1.terraform.provider_mirror=mirror"]);
         cloud.configure(&[]);
         cloud
     }
@@ -74,12 +74,12 @@ impl CloudDesk {
 
     /// What the cloud's own configuration says from now on.
     fn configure(&self, values: &[&str]) {
-        self.desk.write("module/mine.auto.tfvars.json", &variables(&self.settings(values)).to_string());
+        self.test_env.write("module/mine.auto.tfvars.json", &variables(&self.settings(values)).to_string());
     }
 
     /// The addresses in the state that have this word.
     fn made(&self, word: &str) -> Vec<String> {
-        let state = fs_err::read_to_string(self.desk.path(".turnup/own/provision/terraform.tfstate")).unwrap();
+        let state = fs_err::read_to_string(self.test_env.path(".turnup/own/provision/terraform.tfstate")).unwrap();
         let state: Value = serde_json::from_str(&state).unwrap();
         let mut found = Vec::new();
         for resource in state["resources"].as_array().unwrap() {
@@ -105,34 +105,36 @@ const GCE_DISKS: [&str; 3] = [
 
 #[test]
 fn an_apply_takes_no_data_of_etcd_that_nobody_named() {
-    each_program(|program| takes_no_data(&CloudDesk::new(program.desk(), "gce", "google", "8.0.0", "ha-private")));
+    each_program(|program| {
+        takes_no_data(&CloudTestEnv::new(program.test_env(), "gce", "google", "8.0.0", "ha-private"))
+    });
 }
 
-fn takes_no_data(cloud: &CloudDesk) {
-    let desk = &cloud.desk;
-    desk.ok(&["provision"]);
+fn takes_no_data(cloud: &CloudTestEnv) {
+    let test_env = &cloud.test_env;
+    test_env.ok(&["provision"]);
     assert_eq!(cloud.made("google_compute_disk"), GCE_DISKS);
-    let state = desk.read(".turnup/own/provision/terraform.tfstate");
+    let state = test_env.read(".turnup/own/provision/terraform.tfstate");
 
     // Another type, and smaller: the real provider would make other, empty disks.
     cloud.configure(&["phase1.gce.etcd_volume_type=pd-balanced", "phase1.etcd_volume.size_gb=10"]);
-    let plan = desk.ok(&["plan"]).out;
+    let plan = test_env.ok(&["plan"]).out;
     assert!(plan.contains("-/+ resource google_compute_disk.etcd[\"main-a\"]"), "{plan}");
-    assert!(plan.contains("! the data of etcd on it is lost: refused without --lose-volume"), "{plan}");
-    let refused = desk.ends(4, &["provision"]).err;
-    let told = refused[refused.find("error: ").unwrap()..].replace(&desk.path("").display().to_string(), "[desk]/");
+    assert!(plan.contains("! the data of etcd on it is lost: refused without --allow-volume-loss"), "{plan}");
+    let refused = test_env.ends(4, &["provision"]).err;
+    let told = refused[refused.find("error: ").unwrap()..].replace(&test_env.path("").display().to_string(), "[dir]/");
     insta::assert_snapshot!("replaced_volumes", told);
-    assert_eq!(desk.read(".turnup/own/provision/terraform.tfstate"), state, "nothing was applied");
+    assert_eq!(test_env.read(".turnup/own/provision/terraform.tfstate"), state, "nothing was applied");
 
     // Fewer hosts.
     cloud.configure(&["phase1.control_plane.count=1", "phase1.api.exposure=load-balancer"]);
-    assert!(desk.ok(&["plan"]).out.contains("-   resource google_compute_disk.etcd[\"main-c\"]"));
-    let one = ["provision", "--lose-volume", GCE_DISKS[1]];
-    let refused = desk.ends(4, &one).err;
+    assert!(test_env.ok(&["plan"]).out.contains("-   resource google_compute_disk.etcd[\"main-c\"]"));
+    let one = ["provision", "--allow-volume-loss", GCE_DISKS[1]];
+    let refused = test_env.ends(4, &one).err;
     assert!(refused.contains("main-c") && refused.contains("phase1.control_plane.count"), "{refused}");
     assert!(!refused.contains("etcd[\"main-b\"] would be"), "this one was named: {refused}");
-    assert_eq!(desk.read(".turnup/own/provision/terraform.tfstate"), state, "nothing was applied");
-    desk.ok(&[&one[..], &["--lose-volume", GCE_DISKS[2]]].concat());
+    assert_eq!(test_env.read(".turnup/own/provision/terraform.tfstate"), state, "nothing was applied");
+    test_env.ok(&[&one[..], &["--allow-volume-loss", GCE_DISKS[2]]].concat());
     assert_eq!(cloud.made("google_compute_disk"), [GCE_DISKS[0]]);
 
     // Larger is no loss.
@@ -141,12 +143,12 @@ fn takes_no_data(cloud: &CloudDesk) {
         "phase1.api.exposure=load-balancer",
         "phase1.etcd_volume.size_gb=400",
     ]);
-    let plan = desk.ok(&["plan"]).out;
+    let plan = test_env.ok(&["plan"]).out;
     assert!(
-        plan.contains("~   resource google_compute_disk.etcd[\"main-a\"]") && !plan.contains("lose-volume"),
+        plan.contains("~   resource google_compute_disk.etcd[\"main-a\"]") && !plan.contains("allow-volume-loss"),
         "{plan}"
     );
-    desk.ok(&["provision"]);
+    test_env.ok(&["provision"]);
 }
 
 #[test]
@@ -154,15 +156,15 @@ fn a_volume_that_no_cloud_can_shrink_is_not_tried() {
     if !has_terraform() {
         return;
     }
-    let cloud = CloudDesk::new(Desk::new(""), "aws", "aws", "6.0.0", "single");
-    let desk = &cloud.desk;
-    desk.ok(&["provision"]);
+    let cloud = CloudTestEnv::new(TestEnv::new(""), "aws", "aws", "6.0.0", "single");
+    let test_env = &cloud.test_env;
+    test_env.ok(&["provision"]);
     cloud.configure(&["phase1.etcd_volume.size_gb=10"]);
-    let plan = desk.ok(&["plan"]).out;
+    let plan = test_env.ok(&["plan"]).out;
     assert!(plan.contains("~   resource aws_ebs_volume.etcd[\"main-a\"]"), "{plan}");
     assert!(plan.contains("! no cloud makes a disk smaller: refused"), "{plan}");
-    for args in [&["provision"][..], &["provision", "--lose-volume", "aws_ebs_volume.etcd[\"main-a\"]"]] {
-        let refused = desk.ends(4, args).err;
+    for args in [&["provision"][..], &["provision", "--allow-volume-loss", "aws_ebs_volume.etcd[\"main-a\"]"]] {
+        let refused = test_env.ends(4, args).err;
         assert!(refused.contains("volumes of etcd cannot be made smaller; nothing was applied"), "{refused}");
         assert!(refused.contains("next: turnup config set phase1.etcd_volume.size_gb=20 (as it was)"), "{refused}");
     }
@@ -174,26 +176,26 @@ fn a_plan_that_was_looked_at_is_not_enough_to_lose_data() {
     if !has_terraform() {
         return;
     }
-    let desk = driver_custom::desk();
-    let module = desk.read("module/main.tf");
+    let test_env = driver_custom::test_env();
+    let module = test_env.read("module/main.tf");
     let since = |word: &str| {
         let resource = "resource \"terraform_data\" \"etcd_volume\" {";
-        desk.write(
+        test_env.write(
             "module/main.tf",
             &module.replace(resource, &format!("{resource}\n  triggers_replace = \"{word}\"")),
         );
     };
     since("the first");
-    desk.ok(&["provision"]);
+    test_env.ok(&["provision"]);
     since("another");
-    desk.ok(&["plan", "--out", "plan.json"]);
-    assert!(desk.read("plan.json").contains("the data of etcd on it is lost"));
-    let refused = desk.ends(4, &["up", "--plan", "plan.json"]).err;
+    test_env.ok(&["plan", "--out", "plan.json"]);
+    assert!(test_env.read("plan.json").contains("the data of etcd on it is lost"));
+    let refused = test_env.ends(4, &["up", "--plan", "plan.json"]).err;
     let volume = "terraform_data.etcd_volume[\"own-control-plane-0\"]";
     let why = format!("{volume} would be replaced by an empty one: triggers_replace \"the first\" -> \"another\"");
     assert!(refused.contains(&why), "{refused}");
-    desk.ok(&["provision", "--lose-volume", volume]);
-    assert!(desk.ok(&["provision"]).err.contains("0 ran"));
+    test_env.ok(&["provision", "--allow-volume-loss", volume]);
+    assert!(test_env.ok(&["provision"]).err.contains("0 ran"));
 }
 
 /// Azure would delete the group with the volumes in it.
@@ -204,18 +206,18 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
     }
     let group = "azurerm_resource_group.cluster[0]";
     for keep in [true, false] {
-        let cloud = CloudDesk::new(Desk::new(""), "azure", "azurerm", "5.2.0", "single");
-        let desk = &cloud.desk;
-        desk.ok(&["provision"]);
+        let cloud = CloudTestEnv::new(TestEnv::new(""), "azure", "azurerm", "5.2.0", "single");
+        let test_env = &cloud.test_env;
+        test_env.ok(&["provision"]);
         if keep {
-            desk.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
+            test_env.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
         }
         // Of a cluster that is gone: whoever knows that it made nothing, or does not care, has to say so.
-        desk.write(".turnup/own/kubeconfig", "");
-        let refused = desk.ends(1, &["down", "--yes"]).err;
+        test_env.write(".turnup/own/kubeconfig", "");
+        let refused = test_env.ends(1, &["down", "--yes"]).err;
         assert!(refused.contains("the cluster cannot be asked what it made in its cloud: "), "{refused}");
-        assert!(refused.contains("turnup down --forget-cloud-objects"), "{refused}");
-        let told = desk.ok(&["down", "--yes", "--forget-cloud-objects"]).err;
+        assert!(refused.contains("turnup down --keep-cloud-resources"), "{refused}");
+        let told = test_env.ok(&["down", "--yes", "--keep-cloud-resources"]).err;
         assert_eq!(
             told.contains(&format!("kept, and from now on nobody's but yours: {group} (stub-id-")),
             keep,
@@ -233,21 +235,21 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
 }
 
 /// A module with one thing that its cloud protects.
-fn protected_desk(desk: Desk, provider: &str, version: &str, resource: &str) -> Desk {
-    mirror_stub(&desk.path("mirror"), provider, version, &rules(&desk));
+fn protected_test_env(test_env: TestEnv, provider: &str, version: &str, resource: &str) -> TestEnv {
+    mirror_stub(&test_env.path("mirror"), provider, version, &rules(&test_env));
     let source = format!("{{ source = \"example.org/hashicorp/{provider}\", version = \"{version}\" }}");
     let settings = format!("terraform {{\n  required_providers {{\n    {provider} = {source}\n  }}\n}}\n");
     let block = if provider == "azurerm" { "\n  features {}\n" } else { "" };
     let variable = "variable \"cluster\" {\n  type = object({ name = string, deletion_protection = bool })\n}\n";
-    desk.write(
+    test_env.write(
         "module/main.tf",
-        &format!("{settings}provider \"{provider}\" {{{block}}}\n{variable}{resource}\n{HANDOFF}"),
+        &format!("{settings}provider \"{provider}\" {{{block}}}\n{variable}{resource}\n{INVENTORY}"),
     );
-    use_module(&desk, &["phase1.terraform.provider_mirror=mirror", "phase1.deletion_protection=y"]);
-    desk.ok(&["provision"]);
-    assert!(desk.ends(3, &["down", "--yes"]).err.contains("protected from deletion"));
-    desk.ok(&["config", "set", "phase1.deletion_protection=n"]);
-    desk
+    use_module(&test_env, &["phase1.terraform.provider_mirror=mirror", "phase1.deletion_protection=y"]);
+    test_env.ok(&["provision"]);
+    assert!(test_env.ends(3, &["down", "--yes"]).err.contains("protected from deletion"));
+    test_env.ok(&["config", "set", "phase1.deletion_protection=n"]);
+    test_env
 }
 
 const BALANCER: &str = r#"
@@ -282,21 +284,21 @@ fn what_a_cloud_protects_is_let_go_before_it_is_destroyed() {
 }
 
 fn is_let_go(program: &Program) {
-    let desk = protected_desk(program.desk(), "aws", "6.0.0", BALANCER);
-    assert!(desk.ok(&["plan", "provision"]).out.starts_with("outside of turnup nothing was changed\n"));
-    desk.write("drift.json", &json!({"aws_lb": {"name": "another"}}).to_string());
-    let drift = desk.ok(&["plan", "provision"]).out;
+    let test_env = protected_test_env(program.test_env(), "aws", "6.0.0", BALANCER);
+    assert!(test_env.ok(&["plan", "provision"]).out.starts_with("outside of turnup nothing was changed\n"));
+    test_env.write("drift.json", &json!({"aws_lb": {"name": "another"}}).to_string());
+    let drift = test_env.ok(&["plan", "provision"]).out;
     let told = "changed outside of turnup since the last apply:\n         ~   resource aws_lb.api\n               - name = \"own\"\n               + name = \"another\"\n";
     assert!(drift.starts_with(told), "{drift}");
-    fs_err::remove_file(desk.path("drift.json")).unwrap();
-    let down = desk.ok(&["down", "--yes"]).err;
+    fs_err::remove_file(test_env.path("drift.json")).unwrap();
+    let down = test_env.ok(&["down", "--yes"]).err;
     let lifted = down.find("aws_lb.api: update").unwrap();
     assert!(lifted < down.find("aws_lb.api: delete").unwrap(), "{down}");
     assert!(down.contains("lifting the protection of aws_lb.api"), "{down}");
 
     // Azure's locks hold for a while after they have gone: they go before anything else is tried.
-    let desk = protected_desk(program.desk(), "azurerm", "5.2.0", LOCKED_DISK);
-    let down = desk.ok(&["down", "--yes"]).err;
+    let test_env = protected_test_env(program.test_env(), "azurerm", "5.2.0", LOCKED_DISK);
+    let down = test_env.ok(&["down", "--yes"]).err;
     let lifted = down.find("azurerm_management_lock.etcd[0]: delete").unwrap();
     assert!(lifted < down.find("azurerm_managed_disk.etcd_volume: delete").unwrap(), "{down}");
     assert!(down.contains("lifting the protection of azurerm_management_lock.etcd[0]"), "{down}");
@@ -307,19 +309,23 @@ fn what_the_module_itself_protects_is_not_half_destroyed() {
     if !has_terraform() {
         return;
     }
-    let desk =
-        protected_desk(Desk::new(""), "aws", "6.0.0", &BALANCER.replace("var.cluster.deletion_protection", "true"));
-    let state = desk.read(".turnup/own/provision/terraform.tfstate");
+    let test_env = protected_test_env(
+        TestEnv::new(""),
+        "aws",
+        "6.0.0",
+        &BALANCER.replace("var.cluster.deletion_protection", "true"),
+    );
+    let state = test_env.read(".turnup/own/provision/terraform.tfstate");
     let resources = |text: &str| serde_json::from_str::<Value>(text).unwrap()["resources"].clone();
-    let refused = desk.ends(4, &["down", "--yes"]).err;
+    let refused = test_env.ends(4, &["down", "--yes"]).err;
     assert!(
         refused.contains("the module keeps protecting what is to be deleted; nothing was deleted\n  | aws_lb.api\n"),
         "{refused}"
     );
-    assert_eq!(resources(&desk.read(".turnup/own/provision/terraform.tfstate")), resources(&state));
+    assert_eq!(resources(&test_env.read(".turnup/own/provision/terraform.tfstate")), resources(&state));
     // The way out that it names.
-    let module = desk.read("module/main.tf");
-    desk.write("module/main.tf", &module.replace("= true", "= var.cluster.deletion_protection"));
-    desk.ok(&["provision"]);
-    desk.ok(&["down", "--yes"]);
+    let module = test_env.read("module/main.tf");
+    test_env.write("module/main.tf", &module.replace("= true", "= var.cluster.deletion_protection"));
+    test_env.ok(&["provision"]);
+    test_env.ok(&["down", "--yes"]);
 }

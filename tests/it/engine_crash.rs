@@ -40,11 +40,11 @@ fn kinds(output: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// The fake engine with a ledger that has these lines.
-fn with_ledger(dir: &Path, lines: &str) -> Command {
-    fs_err::write(dir.join("ledger"), lines).unwrap();
+/// The fake engine with a failpoint log that has these lines.
+fn with_failpoint_log(dir: &Path, lines: &str) -> Command {
+    fs_err::write(dir.join("failpoint-log"), lines).unwrap();
     let mut command = fake(dir, "sweep");
-    command.env("TURNUP_KILL_LEDGER", dir.join("ledger"));
+    command.env("TURNUP_FAILPOINT_LOG", dir.join("failpoint-log"));
     command
 }
 
@@ -54,8 +54,9 @@ fn killed_at_every_point_it_ends_the_same() {
         for point in POINTS {
             let (word, when) = point;
             let dir = tempfile::tempdir().unwrap();
-            let killed =
-                with_ledger(dir.path(), &format!("# only journal {word} fake/{task}: {when}\n")).output().unwrap();
+            let killed = with_failpoint_log(dir.path(), &format!("# only journal {word} fake/{task}: {when}\n"))
+                .output()
+                .unwrap();
             assert_eq!(killed.status.signal(), Some(9), "{task}: {point:?}");
             fake(dir.path(), "sweep").assert().success();
             for other in TASKS {
@@ -75,19 +76,23 @@ fn killed_at_every_point_it_ends_the_same() {
 #[test]
 fn killed_again_and_again_it_still_gets_there() {
     let dir = tempfile::tempdir().unwrap();
-    let mut chain = with_ledger(dir.path(), "");
+    let mut chain = with_failpoint_log(dir.path(), "");
     let mut deaths = 0;
     while chain.output().unwrap().status.signal() == Some(9) {
         deaths += 1;
-        assert!(deaths < 100, "{}", fs_err::read_to_string(dir.path().join("ledger")).unwrap());
+        assert!(deaths < 100, "{}", fs_err::read_to_string(dir.path().join("failpoint-log")).unwrap());
     }
     // The last of them had written nothing but the journal; a run that does nothing brings the snapshot up to it.
     let snapshot = fs_err::read_to_string(dir.path().join("state/state.json")).unwrap();
     assert!(snapshot.contains("fake/last"), "{snapshot}");
     // Each task at each point, and the writes of the snapshot between them.
-    let ledger = fs_err::read_to_string(dir.path().join("ledger")).unwrap();
-    assert_eq!(ledger.lines().count(), deaths);
-    assert_eq!(ledger.lines().filter(|line| line.contains("journal ")).count(), TASKS.len() * POINTS.len(), "{ledger}");
+    let failpoint_log = fs_err::read_to_string(dir.path().join("failpoint-log")).unwrap();
+    assert_eq!(failpoint_log.lines().count(), deaths);
+    assert_eq!(
+        failpoint_log.lines().filter(|line| line.contains("journal ")).count(),
+        TASKS.len() * POINTS.len(),
+        "{failpoint_log}"
+    );
     fake(dir.path(), "sweep").assert().success();
     let before = runs(dir.path());
     fake(dir.path(), "sweep").assert().success();
@@ -97,7 +102,7 @@ fn killed_again_and_again_it_still_gets_there() {
 #[test]
 fn what_a_dead_process_had_not_written_to_the_end_is_removed() {
     let dir = tempfile::tempdir().unwrap();
-    let killed = with_ledger(dir.path(), "# only write state.json: half\n").output().unwrap();
+    let killed = with_failpoint_log(dir.path(), "# only write state.json: half\n").output().unwrap();
     assert_eq!(killed.status.signal(), Some(9));
     let parts = || {
         let names = fs_err::read_dir(dir.path().join("state")).unwrap().map(|entry| entry.unwrap().file_name());

@@ -97,6 +97,6 @@ fn what_is_missing_stops_with_all_of_it() {
         finding("root", Level::Missing, "uid 1000", Some("run as root: sudo make up")),
     ];
     let error = require("local", &bad).unwrap_err();
-    assert_eq!(error.class(), Class::Person);
+    assert_eq!(error.class(), Class::Precondition);
     insta::assert_snapshot!(error.render());
 }

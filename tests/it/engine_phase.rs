@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use turnup::change::{Change, Preview, Verb};
-use turnup::phase::{Action, Cx, Decision, Engine, Host, Inputs, Manifest, Phase, Planned, Proof, Sink, What};
+use turnup::phase::{Action, Check, Cx, Decision, Engine, Host, Inputs, Manifest, Phase, Planned, Sink, What};
 use turnup::state::Store;
 use turnup::{Class, Error, Result};
 
@@ -34,8 +34,8 @@ impl Action for Knob {
         Ok(inputs)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(self.gone.clone().map_or(Proof::Holds, Proof::Gone))
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
+        Ok(self.gone.clone().map_or(Check::Ok, Check::Drifted))
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
@@ -56,7 +56,7 @@ impl Action for Knob {
 }
 
 const TWO: &str =
-    "[[step]]\nname = \"one\"\n[[step]]\nname = \"two\"\nscope = \"host\"\nafter = [\"one\"]\nbudget = \"60s\"\n";
+    "[[step]]\nname = \"one\"\n[[step]]\nname = \"two\"\nscope = \"host\"\nafter = [\"one\"]\ntimeout = \"60s\"\n";
 
 fn phase(hosts: &[&str], one: &Knob, two: &Knob) -> Phase {
     let hosts = hosts.iter().map(|name| Host { name: (*name).into(), role: "worker".into() }).collect();
@@ -170,7 +170,7 @@ fn transient_failures_are_tried_again_and_others_are_not() {
 }
 
 #[test]
-fn the_budget_ends_the_tries() {
+fn the_timeout_ends_the_tries() {
     let dir = tempfile::tempdir().unwrap();
     let hopeless = Knob { failures: Arc::new(9999.into()), class: Some(Class::Transient), ..Knob::default() };
     let mut phase = phase(&["h0"], &knob(&[]), &hopeless);
@@ -179,7 +179,7 @@ fn the_budget_ends_the_tries() {
     assert_eq!(error.class(), Class::Transient);
     let tries = hopeless.runs.load(Ordering::SeqCst);
     assert!(tries > 1, "{tries} tries");
-    insta::assert_snapshot!("budget", error.render().replace(&format!("after {tries} tries"), "after NUMBER tries"));
+    insta::assert_snapshot!("timeout", error.render().replace(&format!("after {tries} tries"), "after NUMBER tries"));
 }
 
 /// A host step that fails on these hosts, and counts where it began.
@@ -190,8 +190,8 @@ impl Action for FailsOn {
         Ok(Inputs::new())
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(Proof::Holds)
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
+        Ok(Check::Ok)
     }
 
     fn run(&self, host: Option<&str>, _cx: &Cx) -> Result<()> {

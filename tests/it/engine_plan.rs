@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use turnup::change::{Change, Preview, Verb, known_after};
-use turnup::phase::{Action, Bound, Cx, Decision, Engine, Host, Inputs, Manifest, Phase, Planned, Proof, Sink};
+use turnup::phase::{Action, ApprovedPlan, Check, Cx, Decision, Engine, Host, Inputs, Manifest, Phase, Planned, Sink};
 use turnup::state::Store;
 use turnup::{Class, Error, Result};
 
@@ -43,13 +43,13 @@ impl Action for Step {
         }
         Ok(inputs.with("left by the first", self.store.read("left")?.unwrap_or_default()))
     }
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(if self.world().gone { Proof::Gone("the file is not there".into()) } else { Proof::Holds })
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
+        Ok(if self.world().gone { Check::Drifted("the file is not there".into()) } else { Check::Ok })
     }
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
         Ok(self.world().changes.into())
     }
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         if self.world().leaves.is_some() {
             self.store.write_file("left", known_after("p/first").as_bytes(), 0o600)?;
         }
@@ -100,9 +100,9 @@ impl Stage {
     fn run(&self, plan: Option<&[Planned]>) -> Result<usize> {
         let store = Store::open(self.dir.path()).unwrap();
         let lock = store.lock("test").unwrap();
-        let bound = plan.map(|steps| Arc::new(Bound::new(steps.iter().cloned(), &[])));
+        let bound = plan.map(|steps| Arc::new(ApprovedPlan::new(steps.iter().cloned(), &[])));
         let engine = Engine::new(&store, &lock, Sink::null()).first_wait(Duration::from_millis(1));
-        engine.bound_to(bound).run(&self.phase(&store)).map(|summary| summary.ran)
+        engine.approved_by(bound).run(&self.phase(&store)).map(|summary| summary.ran)
     }
 
     fn decisions(&self) -> Vec<(String, Decision)> {
@@ -114,7 +114,7 @@ impl Stage {
 fn refused(result: Result<usize>, says: &str) {
     let error = result.unwrap_err();
     let text = error.render();
-    assert_eq!(error.class(), Class::Person, "{text}");
+    assert_eq!(error.class(), Class::Precondition, "{text}");
     assert!(text.contains("not in the plan: ") && text.contains(says), "{text}");
     assert!(text.contains("turnup plan --out FILE"), "{text}");
 }
@@ -190,7 +190,7 @@ fn a_step_that_nobody_planned_is_refused() {
 fn the_difference_between_two_plans_is_named() {
     let stage = Stage::new();
     stage.run(None).unwrap();
-    let plan = Bound::new(stage.plan(), &[]);
+    let plan = ApprovedPlan::new(stage.plan(), &[]);
     plan.check(&stage.plan(), false).unwrap();
     let named = |turn: &dyn Fn(), says: &str| {
         turn();
@@ -210,7 +210,7 @@ fn the_difference_between_two_plans_is_named() {
     stage.turn(2, |world| world.input = "y".into());
     let plan = stage.plan();
     stage.run(Some(&plan)).unwrap();
-    let plan = Bound::new(plan, &[]);
+    let plan = ApprovedPlan::new(plan, &[]);
     plan.check(&stage.plan(), true).unwrap();
     let error = plan.check(&stage.plan(), false).unwrap_err();
     assert!(error.message().contains("p/third has nothing to do any more"), "{}", error.message());

@@ -9,7 +9,7 @@ use turnup::Class;
 use turnup::exec::{Failure, OnDeath, Run, Service, Ssh, Stream};
 
 /// For what takes a moment; much less than what must not be waited for.
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 fn sh(script: &str) -> Run {
     Run::new("sh").args(["-c", script]).dir("/")
@@ -69,7 +69,7 @@ fn a_limit_ends_the_whole_group() {
     let failure = sh("sleep 600 & echo $!; wait").timeout(Duration::from_secs(3)).output().unwrap_err();
     assert!(matches!(failure, Failure::TimedOut { .. }));
     assert_eq!(failure.class(), Class::Transient);
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TIMEOUT);
     let pid = failure.ended().stdout.trim().to_owned();
     assert!(!pid.is_empty(), "the shell had no time to say it");
     let since = Instant::now();
@@ -83,7 +83,7 @@ fn a_limit_ends_the_whole_group() {
 fn somebody_in_the_background_does_not_hold_us_up() {
     let start = Instant::now();
     let output = sh("sleep 600 & echo $!").output().unwrap();
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TIMEOUT);
     let pid = output.stdout.trim().parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
     let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
 }
@@ -168,7 +168,7 @@ fn a_child_sees_only_what_the_list_allows() {
 #[test]
 fn a_service_runs_until_it_is_stopped_and_says_why_it_ended() {
     let service = Service::start(sh("echo hello; sleep 600")).unwrap();
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while service.said() != "hello\n" {
         assert!(Instant::now() < end);
         std::thread::sleep(Duration::from_millis(5));

@@ -125,7 +125,7 @@ fn a_stranger_is_refused_and_a_lost_connection_is_transient() {
     keygen(&server.path("other"));
     server.trust("other.pub");
     let error = server.ssh().run(&["true"]).unwrap_err();
-    assert_eq!(error.class(), Class::Person);
+    assert_eq!(error.class(), Class::Precondition);
     assert!(error.next().unwrap().starts_with("look who answers at 127.0.0.1"), "{}", error.render());
 
     server.trust("host.pub");
@@ -149,7 +149,7 @@ fn a_host_behind_another_one_is_reached_with_the_same_key() {
     let behind = || server.ssh().jump(Some(jump.clone())).connect_timeout(Duration::from_mins(1));
     let_in("");
     let error = behind().run(&["true"]).unwrap_err();
-    assert_eq!(error.class(), Class::Person, "a jump host that nobody knows: {}", error.render());
+    assert_eq!(error.class(), Class::Precondition, "a jump host that nobody knows: {}", error.render());
     assert!(error.message().contains("Host key verification failed"), "{}", error.render());
 
     let known = fs_err::read_to_string(server.path("known hosts")).unwrap();
@@ -164,12 +164,12 @@ fn a_host_behind_another_one_is_reached_with_the_same_key() {
 
     let_in("no-port-forwarding");
     let error = behind().single().run(&["true"]).unwrap_err();
-    assert_eq!(error.class(), Class::Person, "{}", error.render());
+    assert_eq!(error.class(), Class::Precondition, "{}", error.render());
     assert!(error.next().unwrap().contains("AllowTcpForwarding"), "{}", error.render());
 
     fs_err::write(door.path("authorized"), "").unwrap();
     let error = behind().single().run(&["true"]).unwrap_err();
-    assert_eq!(error.class(), Class::Person, "{}", error.render());
+    assert_eq!(error.class(), Class::Precondition, "{}", error.render());
     assert!(error.next().unwrap().contains(&format!("-p {} ", door.port)), "it is the door: {}", error.render());
 }
 
@@ -182,13 +182,13 @@ fn who_is_not_let_in_needs_a_person() {
     // With a connection that stays, and with one for a single command.
     for ssh in [stranger.clone(), stranger.single()] {
         let error = ssh.run(&["true"]).unwrap_err();
-        assert_eq!(error.class(), Class::Person, "{}", error.render());
+        assert_eq!(error.class(), Class::Precondition, "{}", error.render());
         assert!(error.message().contains("Permission denied"), "{}", error.render());
         assert!(error.next().unwrap().starts_with("let the cluster's key in: ssh-copy-id"), "{}", error.render());
     }
     fs_err::set_permissions(server.path("user"), Permissions::from_mode(0o644)).unwrap();
     let error = server.ssh().run(&["true"]).unwrap_err();
-    assert_eq!(error.class(), Class::Person, "{}", error.render());
+    assert_eq!(error.class(), Class::Precondition, "{}", error.render());
     assert_eq!(error.next().unwrap(), format!("chmod 600 {}", server.path("user").display()));
 }
 
@@ -204,7 +204,7 @@ fn what_a_host_refuses_needs_a_person() {
         ("/dev/null", "root on 127.0.0.1"),
     ] {
         let error = ssh.run(&["sh", "-c", script]).unwrap_err();
-        assert_eq!(error.class(), Class::Person, "{script}: {}", error.render());
+        assert_eq!(error.class(), Class::Precondition, "{script}: {}", error.render());
         assert!(error.next().unwrap().contains(advice), "{script}: {}", error.render());
     }
     let output = ssh.run(&["sh", "-c", "echo 'Permission denied' >&2"]).unwrap();

@@ -72,7 +72,7 @@ fn a_damaged_state_is_refused_kept_and_rebuilt() {
     let before = store.state().unwrap();
     fs_err::write(store.path("state.json"), "{\"version\": 1, \"gener").unwrap();
     let error = store.state().unwrap_err();
-    assert_eq!(error.class(), Class::Person);
+    assert_eq!(error.class(), Class::Precondition);
     insta::assert_snapshot!("damaged_state", shown(&error, dir.path()));
     let lock = store.lock("test").unwrap();
     assert!(store.record(&lock, intent("a/three")).is_err());
@@ -202,7 +202,7 @@ fn a_full_disk_loses_nothing() {
         }
     }
     let error = error.unwrap();
-    assert_eq!(error.class(), Class::Person);
+    assert_eq!(error.class(), Class::Precondition);
     // The journal, or on a slow machine the snapshot, which is written once a second.
     let said = shown(&error, tiny.0.path()).replace("journal.jsonl", "FILE").replace("state.json", "FILE");
     let (cause, said): (Vec<&str>, Vec<&str>) = said.lines().partition(|line| line.contains("caused by: "));
@@ -229,7 +229,7 @@ fn no_permission_says_whose_it_is() {
     fs_err::set_permissions(dir.path(), Permissions::from_mode(0o500)).unwrap();
     let error = store.write_file("outputs/x.json", b"", 0o600).unwrap_err();
     fs_err::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(error.class(), Class::Person);
+    assert_eq!(error.class(), Class::Precondition);
 }
 
 fn any_entry() -> impl Strategy<Value = Entry> {

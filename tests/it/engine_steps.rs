@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use turnup::exec::{Failure, Output, Run};
 use turnup::phase::{
-    Action, Cx, Engine, Host, HostFacts, Inputs, Manifest, Phase, Planned, Proof, Sink, Summary, Surroundings,
+    Action, Check, Cx, Engine, Host, HostAccess, HostFacts, Inputs, Manifest, Phase, Planned, Sink, Summary,
 };
 use turnup::state::Store;
 use turnup::{Class, Result};
@@ -46,8 +46,8 @@ impl Action for Quiet {
         Ok(Inputs::new())
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(Proof::Holds)
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
+        Ok(Check::Ok)
     }
 
     fn run(&self, host: Option<&str>, _cx: &Cx) -> Result<()> {
@@ -74,7 +74,7 @@ impl Near {
     }
 }
 
-impl Surroundings for Near {
+impl HostAccess for Near {
     fn variables(&self) -> Vec<(&'static str, OsString)> {
         vec![("KUBECONFIG", "the/kubeconfig".into())]
     }
@@ -145,7 +145,7 @@ impl Bench {
             .with("push", Quiet(Arc::clone(&self.ran), "push"))
             .with("api", Quiet(Arc::clone(&self.ran), "api"));
         phase.work_dir = self.dir.path().into();
-        phase.surroundings = Some(Arc::new(Near { dir: self.dir.path().into(), instances: self.instances.clone() }));
+        phase.host_access = Some(Arc::new(Near { dir: self.dir.path().into(), instances: self.instances.clone() }));
         phase
     }
 

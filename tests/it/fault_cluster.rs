@@ -32,13 +32,13 @@ pub(crate) fn faults() -> Vec<Fault> {
             .fails(Class::Transient, &["bootstrap/api failed", "does not become ready", "[-]etcd failed"]),
         Fault::new("clocks differ by an hour or more")
             .script(refuse(&["--raw=/readyz"], CLOCK))
-            .fails(Class::Person, &["bootstrap/api failed", "not yet valid", "clock"]),
+            .fails(Class::Precondition, &["bootstrap/api failed", "not yet valid", "clock"]),
         Fault::new("something else answers at the address of the API")
             .script(refuse(&["--raw=/readyz"], "Unable to connect to the server: tls: failed to verify certificate: x509: certificate signed by unknown authority"))
-            .fails(Class::Person, &["bootstrap/api failed", "unknown authority", "turnup kubeconfig"]),
+            .fails(Class::Precondition, &["bootstrap/api failed", "unknown authority", "turnup kubeconfig"]),
         Fault::new("the API server does not know the administrator any more")
             .script(refuse(&["apply", "addons"], "error: You must be logged in to the server (Unauthorized)"))
-            .fails(Class::Person, &["addons/apply failed", "Unauthorized", "turnup kubeconfig"]),
+            .fails(Class::Precondition, &["addons/apply failed", "Unauthorized", "turnup kubeconfig"]),
         Fault::new("kubectl has no answer in time")
             .script(refuse(&["apply", "addons"], TIMEOUT))
             .fails(Class::Transient, &["addons/apply failed", "Client.Timeout exceeded", "gave up after"]),
@@ -62,7 +62,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             .fails(Class::Permanent, &["addons/apply failed", "is invalid"]),
         Fault::new("a node is not found while it is labelled")
             .script(refuse(&["apply", "turnup-register"], "Error from server (NotFound): nodes \"h1\" not found"))
-            .fails(Class::Permanent, &["bootstrap/register failed", "not found"]),
+            .fails(Class::Permanent, &["bootstrap/label-nodes failed", "not found"]),
         Fault::new("a join token cannot be written")
             .script(refuse(&["create", "--filename=-"], BUSY))
             .fails(Class::Transient, &["join failed on h1", "InternalError", "gave up after"]),
@@ -86,7 +86,7 @@ pub(crate) fn faults() -> Vec<Fault> {
                 let binding = simulation.world("api/clusterrolebinding/turnup:cluster-admins.json");
                 drop(fs_err::remove_file(binding));
             })
-            .recovers(&["bootstrap/access begins"]),
+            .recovers(&["bootstrap/rbac begins"]),
         Fault::new("the Node of a host was deleted")
             .when_up()
             .made(|simulation| {
@@ -95,6 +95,6 @@ pub(crate) fn faults() -> Vec<Fault> {
                 let text = String::from_utf8_lossy(&kept).replace("node-role.kubernetes.io/worker", "lost");
                 drop(fs_err::write(node, text));
             })
-            .recovers(&["bootstrap/register@h1 begins"]),
+            .recovers(&["bootstrap/label-nodes@h1 begins"]),
     ]
 }

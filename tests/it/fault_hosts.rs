@@ -31,32 +31,32 @@ fn connections() -> Vec<Fault> {
     vec![
         Fault::new("the host does not accept our key")
             .script(connect("root@10.125.0.2: Permission denied (publickey,password)."))
-            .fails(Class::Person, &["inspect failed on h1", "Permission denied", "ssh-copy-id", "turnup up"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Permission denied", "ssh-copy-id", "turnup up"]),
         Fault::new("sshd has seen too many keys")
             .script(connect("Received disconnect from 10.125.0.2 port 22:2: Too many authentication failures"))
-            .fails(Class::Person, &["inspect failed on h1", "Too many authentication failures"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Too many authentication failures"]),
         Fault::new("our key's file is open to others")
             .script(connect("Permissions 0644 for 'ssh/id_ed25519' are too open.\nroot@10.125.0.2: Permission denied (publickey)."))
-            .fails(Class::Person, &["inspect failed on h1", "too open", "chmod 600"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "too open", "chmod 600"]),
         Fault::new("the port of SSH is closed")
             .script(connect("ssh: connect to host 10.125.0.2 port 22: Connection refused"))
-            .fails(Class::Transient, &["inspect failed on h1", "Connection refused", "gave up after"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "Connection refused", "gave up after"]),
         Fault::new("the host is away")
             .script(connect("ssh: connect to host 10.125.0.2 port 22: No route to host"))
-            .fails(Class::Transient, &["inspect failed on h1", "No route to host"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "No route to host"]),
         Fault::new("the host comes back after a moment")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "connect"], "times": 1, "exit": 255,
                     "stderr": "ssh: connect to host 10.125.0.2 port 22: Connection timed out\n"})])
             .recovers(&["Connection timed out"]),
         Fault::new("a name is not resolved")
             .script(connect("ssh: Could not resolve hostname h1: Temporary failure in name resolution"))
-            .fails(Class::Transient, &["inspect failed on h1", "Temporary failure in name resolution"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "Temporary failure in name resolution"]),
         Fault::new("another host answers: its key has changed")
             .script(connect("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed."))
-            .fails(Class::Person, &["inspect failed on h1", "known_hosts"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "known_hosts"]),
         Fault::new("the host's key is not the one of the inventory")
             .script(connect("No ED25519 host key is known for 10.125.0.2 and you have requested strict checking.\nHost key verification failed."))
-            .fails(Class::Person, &["inspect failed on h1", "known_hosts"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "known_hosts"]),
         Fault::new("the firewall would lock turnup out")
             .made(|simulation| {
                 drop(fs_err::create_dir_all(simulation.world("hosts/10.125.0.2")));
@@ -65,7 +65,7 @@ fn connections() -> Vec<Fault> {
                 simulation.ok(&["config", "set", "phase2.host.firewall_ssh_networks=10.8.0.0/16"]);
             })
             .healed(|simulation| drop(simulation.ok(&["config", "unset", "phase2.host.firewall_ssh_networks"])))
-            .fails(Class::Person, &["inspect failed on h1", "would lock turnup out of h1", "10.9.8.7/32", "turnup config set"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "would lock turnup out of h1", "10.9.8.7/32", "turnup config set"]),
         Fault::new("the connection breaks in the middle of a copy")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "receive"], "times": 1, "read": 10, "exit": 255,
                     "stderr": "client_loop: send disconnect: Broken pipe\n"})])
@@ -73,10 +73,10 @@ fn connections() -> Vec<Fault> {
         Fault::new("only a part of a copy arrives, again and again")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "receive"], "read": 10, "exit": 75,
                     "stderr": "the transfer of /opt/turnup/bin/turnup broke off\n"})])
-            .fails(Class::Transient, &["inspect failed on h1", "broke off"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "broke off"]),
         Fault::new("the host is too slow")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "node facts"], "sleep_ms": 60_000})])
-            .fails(Class::Transient, &["inspect failed on h1", "did not end within"]),
+            .fails(Class::Transient, &["gather-facts failed on h1", "did not end within"]),
     ]
 }
 
@@ -95,20 +95,20 @@ fn looks() -> Vec<Fault> {
                 &["provision/hosts failed", "1 of 2 hosts", "h1: cannot reach", "No route to host"],
             ),
         Fault::new("the host's clock stands still").made(look(json!({"clock_ahead": -86_450.0}))).healed(heal).fails(
-            Class::Person,
+            Class::Precondition,
             &["provision/hosts failed", "h1: its clock is 864", "s behind this machine's", "timedatectl"],
         ),
         Fault::new("two hosts are clones of one disk")
             .made(look(json!({"machine-id": format!("{:0>32}", "1012501")})))
             .healed(heal)
             .fails(
-                Class::Person,
+                Class::Precondition,
                 &["provision/hosts failed", "h1: it has the machine-id of h0", "systemd-machine-id-setup"],
             ),
         Fault::new("a port of the node is in use")
             .made(look(json!({"listens": "LISTEN 0 5 0.0.0.0:10250 0.0.0.0:* users:((\"k3s\",pid=7,fd=3))"})))
             .healed(heal)
-            .fails(Class::Person, &["provision/hosts failed", "h1: port 10250 is in use by k3s"]),
+            .fails(Class::Precondition, &["provision/hosts failed", "h1: port 10250 is in use by k3s"]),
     ]
 }
 
@@ -121,7 +121,7 @@ fn commands() -> Vec<Fault> {
                     "stderr": "sudo: a password is required\n"})]);
             })
             .fails(
-                Class::Person,
+                Class::Precondition,
                 &["provision/hosts failed", "1 of 2 hosts", "sudo: a password is required", "sudoers"],
             ),
         Fault::new("the host has no sudo")
@@ -130,35 +130,35 @@ fn commands() -> Vec<Fault> {
                 simulation.script(&[json!({"tool": "ssh", "when": [WORKER], "unless": "connect", "exit": 127,
                     "stderr": "bash: line 1: sudo: command not found\n"})]);
             })
-            .fails(Class::Person, &["provision/hosts failed", "1 of 2 hosts", "sudo: command not found"]),
+            .fails(Class::Precondition, &["provision/hosts failed", "1 of 2 hosts", "sudo: command not found"]),
         Fault::new("the host's disk is full when turnup is copied")
             .script(command("receive", 1, "cat: write error: No space left on device"))
-            .fails(Class::Person, &["inspect failed on h1", "No space left on device", "df -h"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "No space left on device", "df -h"]),
         Fault::new("the host's disk is full when an artifact is copied")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "receive", "blobs"], "exit": 1,
                     "stderr": "cat: write error: No space left on device\n"})])
-            .fails(Class::Person, &["join failed on h1", "No space left on device", "df -h"]),
+            .fails(Class::Precondition, &["join failed on h1", "No space left on device", "df -h"]),
         Fault::new("the host's file system is read-only")
             .script(command("receive", 1, "mkdir: cannot create directory '/opt/turnup': Read-only file system"))
-            .fails(Class::Person, &["inspect failed on h1", "Read-only file system"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Read-only file system"]),
         Fault::new("the user may not write on the host")
             .script(command("receive", 1, "mkdir: cannot create directory '/opt/turnup': Permission denied"))
-            .fails(Class::Person, &["inspect failed on h1", "Permission denied"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Permission denied"]),
         Fault::new("/opt on the host is mounted noexec")
             .script(command("node facts", 126, "bash: line 1: /opt/turnup/bin/turnup: Permission denied"))
-            .fails(Class::Person, &["inspect failed on h1", "Permission denied"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Permission denied"]),
         Fault::new("the host has another architecture")
             .script(command(
                 "node facts",
                 126,
                 "bash: line 1: /opt/turnup/bin/turnup: cannot execute binary file: Exec format error",
             ))
-            .fails(Class::Person, &["inspect failed on h1", "Exec format error", "architecture"]),
+            .fails(Class::Precondition, &["gather-facts failed on h1", "Exec format error", "architecture"]),
         Fault::new("the host's answer is garbage")
             .script(vec![
                 json!({"tool": "ssh", "when": [WORKER, "node facts"], "exit": 0, "stdout": "Welcome to h1!\n"}),
             ])
-            .fails(Class::Permanent, &["inspect failed on h1", "does not tell its facts", "Welcome to h1!"]),
+            .fails(Class::Permanent, &["gather-facts failed on h1", "does not tell its facts", "Welcome to h1!"]),
         Fault::new("an old turnup is on the host")
             .when_up()
             .made(|simulation| write(simulation, "hosts/10.125.0.2/turnup", "0123"))
@@ -174,7 +174,7 @@ fn nodes() -> Vec<Fault> {
     vec![
         Fault::new("a port of the node is in use")
             .script(command("node up", 4, "error: port 10250 of this host is in use, and the node needs it\n  | LISTEN 0 5 0.0.0.0:10250\nnext: stop that process on the host"))
-            .fails(Class::Person, &["join failed on h1", "port 10250", "LISTEN", "stop that process on the host; then: turnup up"]),
+            .fails(Class::Precondition, &["join failed on h1", "port 10250", "LISTEN", "stop that process on the host; then: turnup up"]),
         Fault::new("containerd does not start")
             .script(command("node up", 1, "error: `systemctl` failed with exit code 1\n  | $ systemctl start containerd.service\n  | containerd: failed to mount overlay: no such device"))
             .fails(Class::Permanent, &["join failed on h1", "systemctl", "failed to mount overlay"]),
@@ -186,14 +186,14 @@ fn nodes() -> Vec<Fault> {
             .fails(Class::Permanent, &["join failed on h1", "failed to extract layer"]),
         Fault::new("the disk fills while the node is made")
             .script(command("node up", 4, "error: /opt/turnup/bin/kubelet: No space left on device (os error 28)\nnext: free disk space there, then run the same command again"))
-            .fails(Class::Person, &["join failed on h1", "No space left on device", "free disk space"]),
+            .fails(Class::Precondition, &["join failed on h1", "No space left on device", "free disk space"]),
         Fault::new("etcd does not become healthy")
             .script(vec![json!({"tool": "ssh", "when": ["10.125.0.1 ", "node up"], "exit": 5, "stderr":
                     "error: etcd healthy is not healthy after 180 s\n  | etcd: failed to purge wal file: input/output error\n"})])
             .fails(Class::Transient, &["control-plane failed on h0", "etcd", "input/output error"]),
         Fault::new("the kernel of the host lacks a module")
             .script(command("node up", 4, "error: the kernel module nf_tables cannot be loaded\nnext: install a kernel that has it"))
-            .fails(Class::Person, &["join failed on h1", "nf_tables"]),
+            .fails(Class::Precondition, &["join failed on h1", "nf_tables"]),
         Fault::new("the join token was taken back or ran out, so kubelet asks for nothing")
             .script(vec![json!({"tool": "ssh", "when": [WORKER, "node up"], "exit": 0, "stdout": "{\"done\":0}\n"})])
             .fails(Class::Transient, &["join failed on h1", "the kubelet of h1 did not ask for its certificate"]),

@@ -37,7 +37,7 @@ fn files() -> Vec<Fault> {
     vec![
         cut("the state is half-written", "state.json")
             .healed(rebuild)
-            .fails(Class::Person, &["state.json", "damaged", "turnup state rebuild"]),
+            .fails(Class::Precondition, &["state.json", "damaged", "turnup state rebuild"]),
         Fault::new("the last line of the journal is torn")
             .when_up()
             .made(|simulation| append(simulation, "journal.jsonl", "{\"v\":1,\"seq\":9"))
@@ -46,18 +46,18 @@ fn files() -> Vec<Fault> {
             .when_up()
             .made(|simulation| append(simulation, "journal.jsonl", "no json\n{\"v\":1}\n"))
             .healed(rebuild)
-            .fails(Class::Person, &["journal.jsonl", "turnup state rebuild"]),
+            .fails(Class::Precondition, &["journal.jsonl", "turnup state rebuild"]),
         Fault::new("the state is of a newer turnup")
             .when_up()
             .made(|simulation| replace(simulation, "state.json", "\"version\": 1", "\"version\": 99"))
             .healed(|simulation| replace(simulation, "state.json", "\"version\": 99", "\"version\": 1"))
-            .fails(Class::Person, &["version 99", "a newer one"]),
-        cut("the hand-off of phase 1 is half-written", "outputs/provision.json")
-            .recovers(&["provision/handoff begins"]),
+            .fails(Class::Precondition, &["version 99", "a newer one"]),
+        cut("the inventory of phase 1 is half-written", "outputs/provision.json")
+            .recovers(&["provision/inventory begins"]),
         cut("the list of artifacts is half-written", "outputs/artifacts.json")
             .healed(|simulation| drop(fs_err::remove_file(simulation.state("outputs/artifacts.json"))))
             .fails(
-                Class::Person,
+                Class::Precondition,
                 &[
                     "bootstrap/artifacts failed",
                     "outputs/artifacts.json",
@@ -65,8 +65,9 @@ fn files() -> Vec<Fault> {
                 ],
             ),
         cut("the facts about a host are half-written", "outputs/facts/h1.json")
-            .recovers(&["bootstrap/inspect@h1 begins"]),
-        cut("a node's configuration is half-written", "complete/h1.json").recovers(&["bootstrap/complete@h1 begins"]),
+            .recovers(&["bootstrap/gather-facts@h1 begins"]),
+        cut("a node's configuration is half-written", "node-config/h1.json")
+            .recovers(&["bootstrap/node-config@h1 begins"]),
         cut("what was applied is half-written", "outputs/addons.json").recovers(&["addons/apply begins"]),
         cut("the kubeconfig is half-written", "kubeconfig").recovers(&["bootstrap/api begins"]),
         cut("the administrator's certificate is damaged or expired", "pki/admin.crt")
@@ -75,7 +76,7 @@ fn files() -> Vec<Fault> {
             .recovers(&["bootstrap/pki begins"]),
         cut("a key of the cluster is damaged", "pki/apiserver-h0.key")
             .healed(|simulation| drop(fs_err::remove_file(simulation.state("pki/apiserver-h0.key"))))
-            .fails(Class::Person, &["pki/apiserver-h0.key", "is not a private key"]),
+            .fails(Class::Precondition, &["pki/apiserver-h0.key", "is not a private key"]),
         Fault::new("a manifest was edited by hand")
             .when_up()
             .made(|simulation| append(simulation, "addons/coredns.yaml", "# mine\n"))
@@ -194,14 +195,14 @@ fn artifacts() -> Vec<Fault> {
             .when_up()
             .made(|simulation| drop(simulation.env.insert("TURNUP_CACHE".into(), "/proc/nowhere".into())))
             .healed(|simulation| simulation.env.clear())
-            .fails(Class::Person, &["bootstrap/artifacts failed", "/proc/nowhere", "TURNUP_CACHE"]),
+            .fails(Class::Precondition, &["bootstrap/artifacts failed", "/proc/nowhere", "TURNUP_CACHE"]),
     ]
 }
 
 /// Begins `up`, waits until the worker is asked for its facts, which takes long, and does something then.
 fn in_the_middle(simulation: &Simulation, act: impl Fn(&crate::simulation::Running)) -> Ended {
     let mut running = simulation.start(&["up"]);
-    running.wait_for("bootstrap/inspect@h1 begins");
+    running.wait_for("bootstrap/gather-facts@h1 begins");
     std::thread::sleep(std::time::Duration::from_millis(300));
     act(&running);
     running.wait()

@@ -1,5 +1,5 @@
 //! The fault matrix: what goes wrong in real life, each as one row, against the real program. For each the class (exit code), the cause and
-//! the next command on the last screen, how long it took to say so beyond the step's own budget, that only what may pass by itself is tried
+//! the next command on the last screen, how long it took to say so beyond the step's own timeout, that only what may pass by itself is tried
 //! again, and that nothing is lost: the run after the fault ends well.
 //!
 //! `docs/faults.md` is written from it (`INSTA_UPDATE=always`) and compared with it. Hosts and tools are made up (`tests/fakes`); what needs
@@ -18,11 +18,11 @@ use crate::cluster_support::{can_make_hosts, say};
 use crate::simulation::{Ended, Simulation};
 use crate::{fault_cluster, fault_hosts, fault_machine, fault_root};
 
-/// What a step may take whose budget has to end it: short enough to be waited for.
-const BUDGET: Duration = Duration::from_secs(10);
+/// What a step may take whose timeout has to end it: short enough to be waited for.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// What every other step may take, also on a slow machine.
 const ROOM: Duration = Duration::from_mins(2);
-/// How long it may take to say what is wrong, beyond the budget of the step. The times are said; only what hangs is caught.
+/// How long it may take to say what is wrong, beyond the timeout of the step. The times are said; only what hangs is caught.
 const SOON: Duration = Duration::from_mins(1);
 /// How many rows are worked on at once.
 const PARALLEL: usize = 3;
@@ -126,7 +126,7 @@ impl Fault {
     fn meet(&self) -> Row {
         let mut simulation = Simulation::new(2);
         simulation.own_tree();
-        simulation.budget(None, ROOM);
+        simulation.timeout(None, ROOM);
         if self.up {
             simulation.ok(&["up"]);
         }
@@ -134,11 +134,11 @@ impl Fault {
         if let Expected::Fails(Class::Transient, says) = self.expected {
             // Its first words are "PHASE/STEP failed" or "STEP failed on HOST".
             let step = says[0].split(' ').next().and_then(|id| id.rsplit('/').next());
-            simulation.budget(step, BUDGET);
+            simulation.timeout(step, TIMEOUT);
         }
         let ended = (self.act)(&simulation);
         let row = self.judge(&simulation, &ended);
-        simulation.budget(None, ROOM);
+        simulation.timeout(None, ROOM);
         (self.heal)(&mut simulation);
         (self.after)(&simulation);
         row
@@ -166,9 +166,9 @@ impl Fault {
         let next = screen.lines().find_map(|line| line.strip_prefix("next: ")).unwrap_or_default();
         assert!(!next.is_empty(), "no next command: {ended}");
         let Expected::Fails(class, _) = self.expected else { panic!("only failures come here") };
-        let budget = if class == Class::Transient { BUDGET } else { Duration::ZERO };
+        let timeout = if class == Class::Transient { TIMEOUT } else { Duration::ZERO };
         let redact = |text: &str| redact(simulation, text);
-        let spent = begun(ended) + budget;
+        let spent = begun(ended) + timeout;
         // What was under way when a signal came is another thing each time.
         let more = evidence(screen)
             .filter(|line| class != Class::Interrupted && !cause.contains(line))
@@ -217,7 +217,7 @@ fn redact(simulation: &Simulation, text: &str) -> String {
     let mut before = "";
     let mut words = Vec::new();
     for word in text.split(' ') {
-        // Behind "within" stands what was left of a budget, behind "for" the minutes that somebody works.
+        // Behind "within" stands what was left of a timeout, behind "for" the minutes that somebody works.
         let placed = matches!(before, "line" | "column" | "process" | "within")
             || (before == "for" && word.parse::<u32>().is_ok());
         // How far a clock is off depends on how long the way to the host and back took.
@@ -311,7 +311,7 @@ fn every_fault_is_told_and_nothing_is_lost() {
     times.sort();
     let (p95, _) = times[(times.len() * 95).div_ceil(100) - 1];
     let (worst, of) = times[times.len() - 1];
-    say(&format!("{count} faults; beyond the budget: p95 {p95:.1?}, the slowest {worst:.1?} ({of})"));
+    say(&format!("{count} faults; beyond the timeout: p95 {p95:.1?}, the slowest {worst:.1?} ({of})"));
     assert!(p95 < SOON, "p95 is {p95:?}");
     if picked.is_empty() && can_make_hosts() {
         assert!(count >= 40, "only {count} faults");

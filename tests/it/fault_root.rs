@@ -1,5 +1,5 @@
 //! Rows of the fault matrix that only root can make: disks, missing tools, and Terraform for hosts on this machine. No host is made: what
-//! Terraform would make is the hand-off of the made-up hosts.
+//! Terraform would make is the inventory of the made-up hosts.
 
 use serde_json::{Value, json};
 use turnup::Class;
@@ -73,7 +73,7 @@ fn terraform() -> Vec<Fault> {
             json!({"tool": "terraform", "when": ["apply"], "exit": 1, "stdout": forbidden}),
         )
         .fails(
-            Class::Person,
+            Class::Precondition,
             &["provision/apply failed", "Error 403", "lacks the permission compute.instances.create"],
         ),
         terraform_fault(
@@ -82,10 +82,10 @@ fn terraform() -> Vec<Fault> {
         )
         .fails(Class::Transient, &["provision/apply failed", "could not connect to registry.terraform.io"]),
         terraform_fault(
-            "Terraform gives no hand-off",
+            "Terraform gives no inventory",
             json!({"tool": "terraform", "when": ["output"], "exit": 0, "stdout": "{}"}),
         )
-        .fails(Class::Bug, &["provision/handoff failed", "no output named handoff"]),
+        .fails(Class::Bug, &["provision/inventory failed", "no output named inventory"]),
     ]
 }
 
@@ -107,29 +107,29 @@ fn machine() -> Vec<Fault> {
         Fault::new("the disk of the cluster's directory is full")
             .made(mounted("mount -t tmpfs -o size=8k none .turnup"))
             .healed(unmounted)
-            .fails(Class::Person, &["no space left", "free space"]),
+            .fails(Class::Precondition, &["no space left", "free space"]),
         Fault::new("the cluster's directory is on a read-only file system")
             .when_up()
             .made(mounted("mount --bind .turnup .turnup && mount -o remount,bind,ro .turnup"))
             .healed(unmounted)
-            .fails(Class::Person, &["read-only", "findmnt"]),
+            .fails(Class::Precondition, &["read-only", "findmnt"]),
         Fault::new("the cache is on a full disk")
             .made(mounted("mkdir -p ../cache && mount -t tmpfs -o size=16k none ../cache"))
             .healed(unmounted)
-            .fails(Class::Person, &["disk of the cache", "free space"]),
+            .fails(Class::Precondition, &["disk of the cache", "free space"]),
         Fault::new("the user may not read the directory")
             .made(|simulation| {
                 let words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
                 simulation.wrapper = words.map(str::to_owned).into();
             })
             .healed(unmounted)
-            .fails(Class::Person, &["ermission denied"]),
+            .fails(Class::Precondition, &["ermission denied"]),
         Fault::new("ssh is not installed")
             .made(mounted(
                 "for ssh in /bin/ssh /usr/bin/ssh ../bin/ssh; do test ! -e $ssh || mount --bind /dev/null $ssh; done",
             ))
             .healed(unmounted)
-            .fails(Class::Person, &["ssh", "install"]),
+            .fails(Class::Precondition, &["ssh", "install"]),
         Fault::new("the temporary directory is on a full disk")
             .when_up()
             .made(|simulation| drop(fs_err::remove_file(simulation.state("outputs/facts/h1.json"))))

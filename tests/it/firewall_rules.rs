@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 
 /// `a` and `c` are the control plane and `b` is a worker, with one pod each; `c` has a pod of a plugin without a
 /// bridge. `lan` is everything around them, with the operator at .1.
@@ -232,12 +232,12 @@ impl Drop for Lab {
 }
 
 /// The rules of a host as they would be sent to it.
-fn rules(desk: &Desk, host: &str) -> String {
-    let to = tempfile::tempdir_in(desk.dir.path()).unwrap();
-    desk.ok(&["render", "bootstrap", "--to", to.path().to_str().unwrap()]);
-    let text = fs_err::read_to_string(to.path().join(format!("complete/{host}.json"))).unwrap();
-    let complete: Value = serde_json::from_str(&text).unwrap();
-    let files = complete["files"].as_array().unwrap();
+fn rules(test_env: &TestEnv, host: &str) -> String {
+    let to = tempfile::tempdir_in(test_env.dir.path()).unwrap();
+    test_env.ok(&["render", "bootstrap", "--to", to.path().to_str().unwrap()]);
+    let text = fs_err::read_to_string(to.path().join(format!("node-config/{host}.json"))).unwrap();
+    let node_config: Value = serde_json::from_str(&text).unwrap();
+    let files = node_config["files"].as_array().unwrap();
     let file = files.iter().find(|file| file["path"] == "/etc/turnup/firewall.nft").unwrap();
     file["content"]["text"].as_str().unwrap().to_owned()
 }
@@ -320,11 +320,11 @@ const CHOSEN: &[Row] = &[
     ("pa", "169.254.169.254", &[80], true),
 ];
 
-fn desk() -> Desk {
-    let desk = Desk::new("");
-    desk.write("provision.json", INVENTORY);
-    desk.ok(&["config", "set", "phase1.cloud_provider=baremetal", "phase1.api.host=192.0.2.10"]);
-    desk
+fn test_env() -> TestEnv {
+    let test_env = TestEnv::new("");
+    test_env.write("provision.json", INVENTORY);
+    test_env.ok(&["config", "set", "phase1.cloud_provider=baremetal", "phase1.api.host=192.0.2.10"]);
+    test_env
 }
 
 const HOSTS: [&str; 3] = ["a", "b", "c"];
@@ -334,11 +334,11 @@ fn each_port_is_open_to_those_who_need_it_and_to_no_one_else() {
     if !crate::cluster_support::can_make_hosts() {
         return;
     }
-    let (desk, lab) = (desk(), Lab::make());
+    let (test_env, lab) = (test_env(), Lab::make());
     lab.check(DEFAULTS, true);
     let load = || {
         for host in HOSTS {
-            let rules = rules(&desk, host);
+            let rules = rules(&test_env, host);
             lab.load(host, &rules);
             // Loading it again replaces it.
             lab.load(host, &rules);
@@ -351,7 +351,7 @@ fn each_port_is_open_to_those_who_need_it_and_to_no_one_else() {
         "phase2.host.firewall_ssh_networks=192.0.2.1/32",
         "phase2.host.firewall_pods_reach_metadata=y",
     ];
-    desk.ok(&[&["config", "set"][..], &set].concat());
+    test_env.ok(&[&["config", "set"][..], &set].concat());
     load();
     lab.check(CHOSEN, false);
     // No other table is touched.
@@ -369,8 +369,8 @@ fn no_rule_can_be_left_out() {
     if !crate::cluster_support::can_make_hosts() {
         return;
     }
-    let (desk, lab) = (desk(), Lab::make());
-    let all: Vec<(&str, String)> = HOSTS.map(|host| (host, rules(&desk, host))).into();
+    let (test_env, lab) = (test_env(), Lab::make());
+    let all: Vec<(&str, String)> = HOSTS.map(|host| (host, rules(&test_env, host))).into();
     let words = [" drop", " goto ", "jump "];
     let closing = |line: &&str| !line.contains('#') && words.iter().any(|word| line.contains(word));
     let lines: BTreeSet<&str> = all.iter().flat_map(|(_, rules)| rules.lines()).filter(closing).collect();

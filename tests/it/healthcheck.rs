@@ -16,7 +16,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 /// For what must come, on a machine that does other things as well.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What an API server was asked: the request line, and whether a certificate came along.
 type Asked = Arc<Mutex<Vec<(String, bool)>>>;
@@ -137,7 +137,7 @@ fn free() -> SocketAddr {
 /// One question; status and body, or nothing where the connection ends without an answer.
 fn ask(address: SocketAddr, line: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     write!(stream, "{line} HTTP/1.1\r\nHost: x\r\nUser-Agent: probe\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
@@ -207,7 +207,7 @@ fn an_api_server_that_hangs_or_is_away_is_not_well_and_blocks_nothing() {
     assert_eq!(check.line(), format!("listens at {address}"));
     let since = Instant::now();
     assert_eq!(ask(address, "GET /livez").unwrap().0, 503, "it hangs");
-    assert!(since.elapsed() < PATIENCE);
+    assert!(since.elapsed() < TIMEOUT);
     drop(check);
     let mut check = Check::start(dir.path(), away.port(), &[away]);
     // The address of a host that is not up yet is tried again, and others are served meanwhile.
@@ -237,7 +237,7 @@ fn connections_that_say_nothing_keep_kubelet_from_nothing() {
     assert_eq!(ask(loopback, "GET /livez").unwrap().0, 200, "at once");
     let since = Instant::now();
     while ask(own, "GET /readyz").is_none() {
-        assert!(since.elapsed() < PATIENCE, "they are sent away after some seconds");
+        assert!(since.elapsed() < TIMEOUT, "they are sent away after some seconds");
         std::thread::sleep(Duration::from_millis(200));
     }
     assert_eq!(ask(loopback, "GET /livez").unwrap().0, 200);

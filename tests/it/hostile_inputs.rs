@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use turnup::config::{Settings, TreeSource};
 use turnup::document::{self, Document};
 use turnup::exec::{Jump, Ssh};
-use turnup::provision::Handoff;
+use turnup::provision::Inventory;
 
-use crate::cli_support::{Desk, Outcome};
+use crate::cli_support::{Outcome, TestEnv};
 
-/// A hand-off with every field that there is.
-const WHOLE: &str = include_str!("../fixtures/handoff/whole.json");
+/// An inventory with every field that there is.
+const WHOLE: &str = include_str!("../fixtures/inventory/whole.json");
 const TREE: &str = ".turnup/kubernetes/outputs/provision.json";
 
 /// The wrong texts; in `CANARY` is the path of a file that no program may make.
@@ -88,13 +88,13 @@ fn with(whole: &Value, pointer: &str, text: &str) -> Value {
     changed
 }
 
-/// A directory with a configuration, the whole hand-off, and a place for the canary.
-fn desk() -> (Desk, PathBuf) {
-    let desk = Desk::new("").with_env("PATH", &std::env::var("PATH").unwrap());
-    desk.ok(&["config", "defaults"]);
-    desk.write("hosts.json", WHOLE);
-    let canary = desk.path("canary");
-    (desk, canary)
+/// A directory with a configuration, the whole inventory, and a place for the canary.
+fn test_env() -> (TestEnv, PathBuf) {
+    let test_env = TestEnv::new("").with_env("PATH", &std::env::var("PATH").unwrap());
+    test_env.ok(&["config", "defaults"]);
+    test_env.write("hosts.json", WHOLE);
+    let canary = test_env.path("canary");
+    (test_env, canary)
 }
 
 /// The line and column of the first place of a text.
@@ -106,28 +106,28 @@ fn place(text: &str, word: &str) -> String {
 #[test]
 fn the_sample_has_every_field_of_a_hand_off() {
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
-    Handoff::parse("whole.json", WHOLE).unwrap();
-    for (place, _) in Handoff::fields().iter() {
+    Inventory::parse("whole.json", WHOLE).unwrap();
+    for (place, _) in Inventory::fields().iter() {
         let pointer = |index: &str| format!("/{}", place.replace("[]", index).replace('.', "/"));
         let is_there = [".0", ".1"].iter().any(|index| whole.pointer(&pointer(index)).is_some());
-        assert!(is_there, "{place}: add it to tests/fixtures/handoff/whole.json");
+        assert!(is_there, "{place}: add it to tests/fixtures/inventory/whole.json");
     }
 }
 
 #[test]
 fn a_user_that_is_an_option_is_refused_with_its_place_and_nothing_runs() {
-    let (desk, canary) = desk();
+    let (test_env, canary) = test_env();
     let option = format!("-oProxyCommand=touch {};:", canary.display());
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
     let fields = ["/hosts/0/ssh/user", "/hosts/0/ssh/jump/user", "/hosts/0/ssh/jump/host"];
     for (pointer, field) in fields.into_iter().zip(["ssh.user", "ssh.jump.user", "ssh.jump.host"]) {
         let text = format!("{:#}\n", with(&whole, pointer, &option));
-        desk.write("hosts.json", &text);
-        let done = desk.ends(3, &["bootstrap", "--from", "hosts.json"]);
+        test_env.write("hosts.json", &text);
+        let done = test_env.ends(3, &["bootstrap", "--from", "hosts.json"]);
         let wanted = format!("error: hosts.json:{}: hosts[0].{field} of rack-1: `", place(&text, "\"-oProxy"));
         assert!(done.err.contains(&wanted) && done.err.contains("expected a"), "{wanted}\n{}", done.err);
         assert!(done.err.contains("next: correct hosts.json"), "{}", done.err);
-        assert!(!canary.exists() && !desk.path(".turnup/kubernetes/outputs").exists(), "{}", done.err);
+        assert!(!canary.exists() && !test_env.path(".turnup/kubernetes/outputs").exists(), "{}", done.err);
     }
 }
 
@@ -149,16 +149,16 @@ const COMMANDS: [&[&str]; 12] = [
 
 #[test]
 fn a_recorded_hand_off_is_judged_by_the_same_rules_in_every_command() {
-    let (desk, canary) = desk();
+    let (test_env, canary) = test_env();
     let option = format!("-oProxyCommand=touch {};:", canary.display());
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
     let mut told = 0;
     for pointer in ["/hosts/0/ssh/user", "/hosts/1/ssh/user"] {
-        desk.write(TREE, &with(&whole, pointer, &option).to_string());
+        test_env.write(TREE, &with(&whole, pointer, &option).to_string());
         for command in COMMANDS {
             // Where the local target would begin to make hosts it stops before, for want of the program.
             let set = ["--set", "phase1.cloud_provider=baremetal", "--set", "phase1.baremetal.hosts_file=none.json"];
-            let done = desk.run(&[command, &set[..]].concat());
+            let done = test_env.run(&[command, &set[..]].concat());
             told += usize::from(done.err.contains("provision.json:1:") && done.err.contains(".ssh.user of rack-"));
             assert!(!canary.exists(), "{command:?} ran it:\n{}{}", done.out, done.err);
         }
@@ -168,46 +168,47 @@ fn a_recorded_hand_off_is_judged_by_the_same_rules_in_every_command() {
 
 #[test]
 fn no_text_of_a_hand_off_runs_anything_or_adds_a_line() {
-    let (desk, canary) = desk();
+    let (test_env, canary) = test_env();
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
-    let good = Handoff::parse("whole", WHOLE).unwrap();
+    let good = Inventory::parse("whole", WHOLE).unwrap();
     let mut taken = Vec::new();
     for pointer in texts_of(&whole) {
         for text in hostile(&canary) {
             let changed = with(&whole, &pointer, &text);
             // From a file, and as Terraform's output says it.
-            let parsed = Handoff::parse("f", &changed.to_string());
-            assert_eq!(parsed.is_ok(), Handoff::from_value("the output", &changed).is_ok(), "{pointer} {text:?}");
-            let Ok(handoff) = parsed else { continue };
+            let parsed = Inventory::parse("f", &changed.to_string());
+            assert_eq!(parsed.is_ok(), Inventory::from_value("the output", &changed).is_ok(), "{pointer} {text:?}");
+            let Ok(inventory) = parsed else { continue };
             assert!(!text.contains(|letter: char| letter.is_control() || letter == '\u{202e}'), "{pointer}: {text:?}");
-            let lines =
-                |handoff: &Handoff| handoff.hosts.iter().map(|host| host.known_hosts().lines().count()).sum::<usize>();
-            assert_eq!(lines(&handoff), lines(&good), "{pointer}: {text:?}");
+            let lines = |inventory: &Inventory| {
+                inventory.hosts.iter().map(|host| host.known_hosts().lines().count()).sum::<usize>()
+            };
+            assert_eq!(lines(&inventory), lines(&good), "{pointer}: {text:?}");
             taken.push((pointer.clone(), text));
         }
     }
-    // What is taken by its format goes all the way: to the real ssh, as a hand-off that is new and as one that is recorded.
+    // What is taken by its format goes all the way: to the real ssh, as an inventory that is new and as one that is recorded.
     assert!(taken.len() < 30, "formats take too much: {taken:?}");
     for (pointer, text) in taken {
-        desk.write("hosts.json", &with(&whole, &pointer, &text).to_string());
+        test_env.write("hosts.json", &with(&whole, &pointer, &text).to_string());
         let fast = ["--set", "phase1.ssh.connect_timeout=1s"];
-        let done = desk.run(&[&["bootstrap", "--from", "hosts.json"], &fast[..]].concat());
+        let done = test_env.run(&[&["bootstrap", "--from", "hosts.json"], &fast[..]].concat());
         assert!(!canary.exists(), "{pointer}: {text:?}\n{}", done.err);
-        desk.write(TREE, &with(&whole, &pointer, &text).to_string());
-        let done = desk.run(&[&["status"], &fast[..]].concat());
+        test_env.write(TREE, &with(&whole, &pointer, &text).to_string());
+        let done = test_env.run(&[&["status"], &fast[..]].concat());
         assert!(!canary.exists(), "{pointer}: {text:?}\n{}", done.err);
     }
 }
 
 #[test]
 fn a_module_of_another_party_cannot_name_an_option_either() {
-    let (_desk, canary) = desk();
+    let (_test_env, canary) = test_env();
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
     for pointer in ["/hosts/0/ssh/user", "/hosts/0/ssh/jump/host", "/hosts/0/ssh/host_key", "/hosts/0/instance"] {
         for text in hostile(&canary).iter().filter(|text| text.contains('\n') || text.starts_with('-')) {
             let changed = with(&whole, pointer, text);
             // Before the first login host keys are still to be learnt; all else has its format already.
-            let early = document::from_incomplete::<Handoff>("the output", &changed).unwrap_err();
+            let early = document::from_incomplete::<Inventory>("the output", &changed).unwrap_err();
             assert!(early.message().starts_with("the output: hosts[0]."), "{}", early.message());
         }
     }
@@ -247,13 +248,13 @@ const ALL: &str = r#"a'b"c $(touch CANARY) `touch CANARY` ${d} %h %{e} {{ f }} \
 #[test]
 fn no_text_of_the_configuration_changes_the_form_of_what_is_rendered() {
     for target in ["baremetal", "gce", "aws", "azure"] {
-        let desk = Desk::new("").with_env("PATH", &std::env::var("PATH").unwrap());
-        let canary = desk.path("canary");
-        desk.ok(&["config", "defaults"]);
+        let test_env = TestEnv::new("").with_env("PATH", &std::env::var("PATH").unwrap());
+        let canary = test_env.path("canary");
+        test_env.ok(&["config", "defaults"]);
         let all = ALL.replace("CANARY", &canary.display().to_string());
         let mut hosts: Value = serde_json::from_str(WHOLE).unwrap();
         hosts["target"] = json!(target);
-        desk.write("provision.json", &hosts.to_string());
+        test_env.write("provision.json", &hosts.to_string());
         let source = TreeSource::embedded();
         let mut settings = Settings::defaults(&source).unwrap();
         settings.set("phase1.cloud_provider", target).unwrap();
@@ -261,7 +262,7 @@ fn no_text_of_the_configuration_changes_the_form_of_what_is_rendered() {
         let names: Vec<String> = settings.list().iter().map(|setting| setting.name.clone()).collect();
         for name in names {
             let before = settings.clone();
-            if settings.set(&name, &all).is_err() || is_refused(&desk, &settings) {
+            if settings.set(&name, &all).is_err() || is_refused(&test_env, &settings) {
                 settings = before;
             } else {
                 taken.push(name);
@@ -270,25 +271,25 @@ fn no_text_of_the_configuration_changes_the_form_of_what_is_rendered() {
         let hook = json!([{"name": "h", "command": all}]).to_string();
         let file = json!([{"name": "f", "path": "/etc/f", "content": all}]).to_string();
         settings.set_all(&[("phase2.host.hooks", &hook), ("phase2.host.file_assets", &file)]).unwrap();
-        save(&desk, &settings);
-        let done = desk.run(&["render", "--to", "out"]);
+        save(&test_env, &settings);
+        let done = test_env.run(&["render", "--to", "out"]);
         assert_eq!(done.code, 0, "{target}, {taken:?}: {}", done.err);
         let mut seen = Seen::default();
-        read_back(&desk.path("out"), &all, &mut seen);
+        read_back(&test_env.path("out"), &all, &mut seen);
         assert!(seen.units > 0 && seen.documents > 1, "{target}: {seen:?}");
         assert!(target != "baremetal" || seen.texts > 0, "{target}: {seen:?}");
         assert!(!canary.exists(), "{target}: {taken:?}");
     }
 }
 
-fn save(desk: &Desk, settings: &Settings) {
-    desk.write(".config.json", &settings.json().to_string());
+fn save(test_env: &TestEnv, settings: &Settings) {
+    test_env.write(".config.json", &settings.json().to_string());
 }
 
 /// Whether turnup takes the configuration as a file and renders it.
-fn is_refused(desk: &Desk, settings: &Settings) -> bool {
-    save(desk, settings);
-    let Outcome { code, .. } = desk.run(&["render", "--to", "try"]);
+fn is_refused(test_env: &TestEnv, settings: &Settings) -> bool {
+    save(test_env, settings);
+    let Outcome { code, .. } = test_env.run(&["render", "--to", "try"]);
     code != 0
 }
 

@@ -123,7 +123,7 @@ fn what_terraform_and_kubectl_say_does_not_act_on_the_terminal() {
     let simulation = Simulation::new(1);
     let module = simulation.path("work/module");
     fs_err::create_dir_all(&module).unwrap();
-    fs_err::write(module.join("main.tf"), "variable \"cluster\" {\n}\noutput \"handoff\" {\n}\n").unwrap();
+    fs_err::write(module.join("main.tf"), "variable \"cluster\" {\n}\noutput \"inventory\" {\n}\n").unwrap();
     simulation.ok(&["config", "set", "phase1.cloud_provider=custom", "phase1.custom.module=module"]);
     let diagnostic = json!({"@level": "error", "@message": HOSTILE, "type": "diagnostic", "diagnostic": {
         "severity": "error", "summary": HOSTILE, "detail": format!("{HOSTILE}\nFORGED line"), "address": HOSTILE}});

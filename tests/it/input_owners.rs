@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 
 /// Whom every system has who owns nothing.
 const NOBODY: u32 = 65534;
@@ -38,26 +38,26 @@ fn is_root() -> bool {
 }
 
 /// A place that nobody can look into, with a copy of turnup.
-struct Place {
-    desk: Desk,
+struct PrivateDir {
+    test_env: TestEnv,
     turnup: PathBuf,
 }
 
-impl Place {
+impl PrivateDir {
     fn new() -> Self {
-        let desk = Desk::new("");
-        set_mode(desk.dir.path(), 0o755);
-        let turnup = desk.path("bin-turnup");
+        let test_env = TestEnv::new("");
+        set_mode(test_env.dir.path(), 0o755);
+        let turnup = test_env.path("bin-turnup");
         fs_err::copy(env!("CARGO_BIN_EXE_turnup"), &turnup).unwrap();
         set_mode(&turnup, 0o755);
-        Self { desk, turnup }
+        Self { test_env, turnup }
     }
 
     /// Runs a command as nobody in a directory of the place.
     fn as_nobody(&self, dir: &str, args: &[&str]) -> Output {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]).arg(&self.turnup);
-        command.args(args).current_dir(self.desk.path(dir)).env_clear().env("HOME", self.desk.path(dir));
+        command.args(args).current_dir(self.test_env.path(dir)).env_clear().env("HOME", self.test_env.path(dir));
         command.env("PATH", std::env::var_os("PATH").unwrap()).output().unwrap()
     }
 }
@@ -84,20 +84,20 @@ const COMMANDS: [&[&str]; 12] = [
 
 #[test]
 fn a_directory_that_another_user_may_write_is_refused_by_every_command() {
-    let desk = Desk::new("");
-    desk.ok(&["config", "defaults"]);
-    fs_err::create_dir_all(desk.path(".turnup/kubernetes")).unwrap();
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "defaults"]);
+    fs_err::create_dir_all(test_env.path(".turnup/kubernetes")).unwrap();
     for (path, mode) in [(".turnup", 0o777), (".turnup/kubernetes", 0o770)] {
-        set_mode(&desk.path(path), mode);
+        set_mode(&test_env.path(path), mode);
         for command in COMMANDS {
-            let done = desk.ends(4, command);
+            let done = test_env.ends(4, command);
             let wanted = format!("error: {path} can be written to by other users: its mode is {mode:04o}\n");
             assert!(done.err.contains(&wanted), "{command:?}: {}", done.err);
             assert!(done.err.contains(&format!("chmod -R go-w {path}")), "{}", done.err);
         }
-        set_mode(&desk.path(path), 0o700);
+        set_mode(&test_env.path(path), 0o700);
     }
-    desk.ok(&["status"]);
+    test_env.ok(&["status"]);
 }
 
 #[test]
@@ -105,31 +105,31 @@ fn a_directory_of_another_user_is_refused_also_by_root() {
     if !is_root() {
         return;
     }
-    let place = Place::new();
-    let desk = &place.desk;
-    desk.ok(&["config", "defaults"]);
-    fs_err::create_dir_all(desk.path(".turnup/kubernetes")).unwrap();
+    let place = PrivateDir::new();
+    let test_env = &place.test_env;
+    test_env.ok(&["config", "defaults"]);
+    fs_err::create_dir_all(test_env.path(".turnup/kubernetes")).unwrap();
     for path in [".turnup/kubernetes", ".turnup"] {
-        give_away(&desk.path(path));
+        give_away(&test_env.path(path));
         for command in COMMANDS {
-            let done = desk.ends(4, command);
+            let done = test_env.ends(4, command);
             assert!(done.err.contains(&format!("error: {path} belongs to ")), "{command:?}: {}", done.err);
             assert!(done.err.contains("(uid 65534), and this is root (uid 0)\n"), "{command:?}: {}", done.err);
             assert!(done.err.contains("next: run turnup as "), "{command:?}: {}", done.err);
         }
     }
     // The other way round, and with a link that leads to a directory of one's own.
-    fs_err::remove_dir_all(desk.path(".turnup")).unwrap();
+    fs_err::remove_dir_all(test_env.path(".turnup")).unwrap();
     for dir in ["theirs", "own/.turnup/kubernetes"] {
-        fs_err::create_dir_all(desk.path(dir)).unwrap();
+        fs_err::create_dir_all(test_env.path(dir)).unwrap();
     }
-    fs_err::create_dir(desk.path("theirs/.turnup")).unwrap();
-    give_away(&desk.path("own"));
-    chown(desk.path("theirs"), Some(NOBODY), Some(NOBODY)).unwrap();
+    fs_err::create_dir(test_env.path("theirs/.turnup")).unwrap();
+    give_away(&test_env.path("own"));
+    chown(test_env.path("theirs"), Some(NOBODY), Some(NOBODY)).unwrap();
     let told = said(&place.as_nobody("theirs", &["status"]));
     assert!(told.contains("error: .turnup belongs to root (uid 0), and this is "), "{told}");
-    fs_err::remove_dir(desk.path("theirs/.turnup")).unwrap();
-    fs_err::os::unix::fs::symlink("../own/.turnup", desk.path("theirs/.turnup")).unwrap();
+    fs_err::remove_dir(test_env.path("theirs/.turnup")).unwrap();
+    fs_err::os::unix::fs::symlink("../own/.turnup", test_env.path("theirs/.turnup")).unwrap();
     let told = said(&place.as_nobody("theirs", &["status"]));
     assert!(told.contains("error: .turnup belongs to root (uid 0)"), "a link of another user: {told}");
     let told = said(&place.as_nobody("own", &["logs"]));
@@ -141,13 +141,13 @@ fn as_nobody_a_hand_off_runs_nothing_and_is_refused_with_its_place() {
     if !is_root() {
         return;
     }
-    let place = Place::new();
-    fs_err::create_dir(place.desk.path("home")).unwrap();
-    let canary = place.desk.path("home/canary");
-    let mut whole: Value = serde_json::from_str(include_str!("../fixtures/handoff/whole.json")).unwrap();
+    let place = PrivateDir::new();
+    fs_err::create_dir(place.test_env.path("home")).unwrap();
+    let canary = place.test_env.path("home/canary");
+    let mut whole: Value = serde_json::from_str(include_str!("../fixtures/inventory/whole.json")).unwrap();
     whole["hosts"][0]["ssh"]["user"] = format!("-oProxyCommand=id>>{} 2>&1;:", canary.display()).into();
-    fs_err::write(place.desk.path("home/h.json"), format!("{whole:#}\n")).unwrap();
-    give_away(&place.desk.path("home"));
+    fs_err::write(place.test_env.path("home/h.json"), format!("{whole:#}\n")).unwrap();
+    give_away(&place.test_env.path("home"));
     assert!(place.as_nobody("home", &["config", "defaults"]).status.success());
     let output = place.as_nobody("home", &["bootstrap", "--from", "h.json"]);
     let told = said(&output);
@@ -166,15 +166,15 @@ fn a_directory_for_sockets_that_another_user_made_stops_nothing() {
     if !is_root() {
         return;
     }
-    let place = Place::new();
-    fs_err::create_dir(place.desk.path("home")).unwrap();
-    let whole: Value = serde_json::from_str(include_str!("../fixtures/handoff/whole.json")).unwrap();
+    let place = PrivateDir::new();
+    fs_err::create_dir(place.test_env.path("home")).unwrap();
+    let whole: Value = serde_json::from_str(include_str!("../fixtures/inventory/whole.json")).unwrap();
     let mut one = whole;
     one["hosts"].as_array_mut().unwrap().truncate(1);
     one["hosts"][0]["ssh"].as_object_mut().unwrap().remove("jump");
     one["hosts"][0]["ssh"]["port"] = 9.into();
-    fs_err::write(place.desk.path("home/h.json"), one.to_string()).unwrap();
-    give_away(&place.desk.path("home"));
+    fs_err::write(place.test_env.path("home/h.json"), one.to_string()).unwrap();
+    give_away(&place.test_env.path("home"));
     // A `/tmp` of this test's own, in which root was there before nobody. A host that refuses is asked again for minutes: the first answer
     // is enough.
     let script = format!(
@@ -184,7 +184,7 @@ fn a_directory_for_sockets_that_another_user_made_stops_nothing() {
         $nobody /mnt/bin-turnup bootstrap --from h.json 2>/mnt/err &
         until grep -q 'cannot reach\\|error:' /mnt/err || ! kill -0 $! 2>/dev/null; do sleep 0.1; done
         kill -INT $!; wait $!; cat /mnt/err; stat --format '%U %a %n' /tmp/turnup-65534*",
-        place.desk.dir.path().display()
+        place.test_env.dir.path().display()
     );
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c", &script]).env_clear();
@@ -198,56 +198,56 @@ fn a_directory_for_sockets_that_another_user_made_stops_nothing() {
 
 #[test]
 fn what_replaces_a_part_of_turnup_is_named_and_another_users_is_refused() {
-    let desk = Desk::new("");
-    desk.ok(&["config", "defaults"]);
-    assert_eq!(desk.ok(&["render"]).replaced, None);
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "defaults"]);
+    assert_eq!(test_env.ok(&["render"]).replaced, None);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    fs_err::copy(root.join("cluster.lock.json"), desk.path("cluster.lock.json")).unwrap();
-    assert_eq!(desk.ok(&["status"]).replaced.unwrap(), "cluster.lock.json");
-    copy_tree(root, desk.dir.path(), &["Kconfig", "phases", "templates"]);
+    fs_err::copy(root.join("cluster.lock.json"), test_env.path("cluster.lock.json")).unwrap();
+    assert_eq!(test_env.ok(&["status"]).replaced.unwrap(), "cluster.lock.json");
+    copy_tree(root, test_env.dir.path(), &["Kconfig", "phases", "templates"]);
     let all = "Kconfig, phases/, templates/, cluster.lock.json";
     for command in [&["render"][..], &["status"], &["config", "list"], &["doctor"], &["artifacts", "list"], &["logs"]] {
-        let done = desk.run(command);
+        let done = test_env.run(command);
         assert_eq!(done.replaced.as_deref(), Some(all), "{command:?}: {}", done.err);
         assert!(!done.err.contains("replaces what is built in"), "it is said once: {}", done.err);
-        assert_eq!(desk.run(&[command, &["--quiet"]].concat()).replaced, None, "{command:?}");
+        assert_eq!(test_env.run(&[command, &["--quiet"]].concat()).replaced, None, "{command:?}");
     }
     // For programs it is a field of the first event.
-    let out = desk.run(&["provision", "--quiet", "--output", "json", "--set", "phase1.cloud_provider=baremetal"]);
+    let out = test_env.run(&["provision", "--quiet", "--output", "json", "--set", "phase1.cloud_provider=baremetal"]);
     assert_eq!(out.replaced, None);
-    let events = desk.run(&["provision", "--output", "json", "--set", "phase1.cloud_provider=baremetal"]).out;
+    let events = test_env.run(&["provision", "--output", "json", "--set", "phase1.cloud_provider=baremetal"]).out;
     let first: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
     let replaced = serde_json::json!(["Kconfig", "phases/", "templates/", "cluster.lock.json"]);
     assert_eq!(first["event"]["replaced"], replaced, "{events}");
 
     // What it says is still not run.
-    let canary = desk.path("canary");
-    let text = desk.read("Kconfig");
-    desk.write("Kconfig", &format!("{text}\nx := $(shell,touch {})\n", canary.display()));
-    let done = desk.run(&["config", "list"]);
+    let canary = test_env.path("canary");
+    let text = test_env.read("Kconfig");
+    test_env.write("Kconfig", &format!("{text}\nx := $(shell,touch {})\n", canary.display()));
+    let done = test_env.run(&["config", "list"]);
     assert!(done.code != 0 && !canary.exists(), "{}", done.err);
-    desk.write("Kconfig", &text);
+    test_env.write("Kconfig", &text);
 
-    set_mode(&desk.path("templates/bootstrap/hook.service"), 0o666);
-    let done = desk.ends(4, &["config", "list"]);
+    set_mode(&test_env.path("templates/bootstrap/hook.service"), 0o666);
+    let done = test_env.ends(4, &["config", "list"]);
     assert!(
         done.err.contains("error: templates/bootstrap/hook.service can be written to by every user, and"),
         "{}",
         done.err
     );
-    set_mode(&desk.path("templates/bootstrap/hook.service"), 0o644);
+    set_mode(&test_env.path("templates/bootstrap/hook.service"), 0o644);
     if !is_root() {
         return;
     }
     for path in ["cluster.lock.json", "Kconfig", "phases/bootstrap/phase.toml", "templates"] {
-        chown(desk.path(path), Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(test_env.path(path), Some(NOBODY), Some(NOBODY)).unwrap();
         for command in [&["render"][..], &["status"], &["config", "list"], &["artifacts", "list"]] {
-            let done = desk.ends(4, command);
+            let done = test_env.ends(4, command);
             assert!(done.err.contains(&format!("error: {path} belongs to ")), "{command:?}: {}", done.err);
         }
-        chown(desk.path(path), Some(0), Some(0)).unwrap();
+        chown(test_env.path(path), Some(0), Some(0)).unwrap();
     }
-    desk.ok(&["config", "list"]);
+    test_env.ok(&["config", "list"]);
 }
 
 fn copy_tree(from: &Path, to: &Path, names: &[&str]) {
@@ -267,13 +267,13 @@ fn copy_tree(from: &Path, to: &Path, names: &[&str]) {
 
 #[test]
 fn a_device_or_a_fifo_is_not_read() {
-    let desk = Desk::new("");
-    let fifo = desk.path("fifo");
+    let test_env = TestEnv::new("");
+    let fifo = test_env.path("fifo");
     let mode = rustix::fs::Mode::RWXU;
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     let asset =
         |file: &str| format!(r#"phase2.host.file_assets=[{{"name": "a", "path": "/etc/a", "file": "{file}"}}]"#);
-    desk.ok(&["config", "defaults"]);
+    test_env.ok(&["config", "defaults"]);
     let device = "it is a character device, and only a regular file is read";
     let pipe = "it is a FIFO, and only a regular file is read";
     let cases: [(&[&str], &str); 8] = [
@@ -290,20 +290,20 @@ fn a_device_or_a_fifo_is_not_read() {
         ),
     ];
     for (args, why) in cases {
-        let done = desk.run(args);
+        let done = test_env.run(args);
         assert!([2, 3, 4].contains(&done.code) && done.err.contains(why), "{args:?}: {} {}", done.code, done.err);
     }
     for file in ["cluster.lock.json", ".turnup/kubernetes/outputs/provision.json", ".turnup/kubernetes/state.json"] {
-        fs_err::create_dir_all(desk.path(file).parent().unwrap()).unwrap();
-        fs_err::os::unix::fs::symlink("/dev/zero", desk.path(file)).unwrap();
-        let done = desk.run(&["render", "--set", "phase1.cloud_provider=gce"]);
-        let status = desk.run(&["status"]);
+        fs_err::create_dir_all(test_env.path(file).parent().unwrap()).unwrap();
+        fs_err::os::unix::fs::symlink("/dev/zero", test_env.path(file)).unwrap();
+        let done = test_env.run(&["render", "--set", "phase1.cloud_provider=gce"]);
+        let status = test_env.run(&["status"]);
         assert!(
             format!("{}{}{}", done.err, status.err, status.out).contains(device),
             "{file}: {} {}",
             done.err,
             status.err
         );
-        fs_err::remove_file(desk.path(file)).unwrap();
+        fs_err::remove_file(test_env.path(file)).unwrap();
     }
 }

@@ -110,7 +110,7 @@ fn a_credential_above_rbac_applies_the_role_bindings_and_is_never_in_a_file() {
     // It is used only while the administrator may not.
     fs_err::remove_file(simulation.world("api/clusterrolebinding/turnup:node-bootstrapper.json")).unwrap();
     let ended = simulation.ok(&["bootstrap"]);
-    assert!(ended.err.contains("bootstrap/access begins"), "{ended}");
+    assert!(ended.err.contains("bootstrap/rbac begins"), "{ended}");
     let after = fs_err::metadata(simulation.world("callers/system:masters")).unwrap().modified().unwrap();
     assert_eq!(before, after);
     let log = read(&simulation.state("logs/bootstrap-access.log"));

@@ -26,7 +26,7 @@ mod cluster_assets;
 mod cluster_bare;
 mod cluster_cis;
 mod cluster_cloud;
-#[cfg(feature = "kill-points")]
+#[cfg(feature = "failpoints")]
 mod cluster_crash;
 mod cluster_disk;
 mod cluster_faults;
@@ -45,23 +45,23 @@ mod config_explain;
 mod config_mistakes;
 mod config_reach;
 mod config_schema;
-#[cfg(feature = "kill-points")]
+#[cfg(feature = "failpoints")]
 mod crash_chain;
-#[cfg(feature = "kill-points")]
+#[cfg(feature = "failpoints")]
 mod crash_picture;
 mod documents;
 mod driver_custom;
 mod driver_state;
 mod driver_volumes;
-#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+#[cfg(all(feature = "test-fakes", feature = "failpoints"))]
 mod engine_crash;
 mod engine_doctor;
-#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+#[cfg(all(feature = "test-fakes", feature = "failpoints"))]
 mod engine_lock;
 mod engine_phase;
 mod engine_plan;
 mod engine_run;
-#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+#[cfg(all(feature = "test-fakes", feature = "failpoints"))]
 mod engine_signals;
 mod engine_ssh;
 mod engine_state;
@@ -78,12 +78,12 @@ mod fault_matrix;
 mod fault_root;
 mod firewall_rules;
 mod glossary;
-mod handoff_cli;
 mod healthcheck;
 mod hostile_inputs;
 #[cfg(feature = "test-fakes")]
 mod hostile_output;
 mod input_owners;
+mod inventory_cli;
 mod kconfig_cli;
 #[cfg(feature = "test-fakes")]
 mod kubeconfig_cli;
@@ -91,9 +91,9 @@ mod kubeconfig_cli;
 mod modes;
 mod redaction;
 mod reference;
-#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+#[cfg(all(feature = "test-fakes", feature = "failpoints"))]
 mod report_bars;
-#[cfg(all(feature = "test-fakes", feature = "kill-points"))]
+#[cfg(all(feature = "test-fakes", feature = "failpoints"))]
 mod report_events;
 mod report_logs;
 #[cfg(feature = "test-fakes")]

@@ -85,16 +85,16 @@ fn terraform_itself_leaves_nothing_for_others_to_read() {
         return;
     }
     for umask in UMASKS {
-        let desk = crate::driver_custom::desk();
+        let test_env = crate::driver_custom::test_env();
         let wrapper = with_umask(umask);
-        let turnup = desk.command(&["provision"]);
+        let turnup = test_env.command(&["provision"]);
         let mut command = assert_cmd::Command::new(&wrapper[0]);
-        command.args(&wrapper[1..]).arg(turnup.get_program()).args(turnup.get_args()).current_dir(desk.dir.path());
-        command.env_clear().env("HOME", desk.dir.path());
+        command.args(&wrapper[1..]).arg(turnup.get_program()).args(turnup.get_args()).current_dir(test_env.dir.path());
+        command.env_clear().env("HOME", test_env.dir.path());
         let done = crate::cli_support::finish(&mut command);
         assert_eq!(done.code, 0, "{}", json!([done.out, done.err]));
-        let state = desk.path(".turnup/own/provision/terraform.tfstate");
+        let state = test_env.path(".turnup/own/provision/terraform.tfstate");
         assert!(state.is_file());
-        all_private(&desk.path(".turnup"));
+        all_private(&test_env.path(".turnup"));
     }
 }

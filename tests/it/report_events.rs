@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use turnup::Class;
 use turnup::phase::{Event, PartKind, PathPart, SCHEMA, Tasks, What, schema};
 
-use super::cli_support::{Desk, Outcome, finish};
+use super::cli_support::{Outcome, TestEnv, finish};
 
 fn fake(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fake-engine"));
@@ -20,19 +20,19 @@ fn fake(dir: &Path, arguments: &[&str]) -> Command {
 }
 
 /// `turnup` where the fake engine's cluster is found: its name is that of the fake's directory.
-fn desk() -> Desk {
-    let desk = Desk::new("");
-    desk.ok(&["config", "defaults"]);
-    desk.ok(&["config", "set", "phase1.cluster_name=state"]);
-    desk
+fn test_env() -> TestEnv {
+    let test_env = TestEnv::new("");
+    test_env.ok(&["config", "defaults"]);
+    test_env.ok(&["config", "set", "phase1.cluster_name=state"]);
+    test_env
 }
 
-fn turnup(desk: &Desk, arguments: &[&str]) -> Outcome {
-    finish(desk.command(&["--state-dir", "."]).args(arguments))
+fn turnup(test_env: &TestEnv, arguments: &[&str]) -> Outcome {
+    finish(test_env.command(&["--state-dir", "."]).args(arguments))
 }
 
-fn kept(desk: &Desk) -> Vec<PathBuf> {
-    let entries = fs_err::read_dir(desk.path("state/events")).unwrap();
+fn kept(test_env: &TestEnv) -> Vec<PathBuf> {
+    let entries = fs_err::read_dir(test_env.path("state/events")).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files
@@ -76,7 +76,7 @@ fn one_of_each() -> Vec<What> {
         What::StepDone { step: step(), elapsed_seconds: 1.0 },
         What::StepFailed {
             step: step(),
-            class: Class::Person,
+            class: Class::Precondition,
             message: "no space".into(),
             evidence: vec!["df".into()],
             log: Some("join.log".into()),
@@ -89,7 +89,7 @@ fn one_of_each() -> Vec<What> {
         What::RunDone {
             ok: false,
             elapsed_seconds: 1.0,
-            budget_seconds: Some(1.0),
+            max_duration_seconds: Some(1.0),
             path: [PartKind::Step, PartKind::Proof, PartKind::Turn, PartKind::Between].map(part).to_vec(),
         },
     ]
@@ -98,7 +98,7 @@ fn one_of_each() -> Vec<What> {
 #[test]
 fn the_published_schema_is_that_of_the_types() {
     let published = fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/events-1.json")).unwrap();
-    let said = Desk::new("").ok(&["events", "--schema"]).out;
+    let said = TestEnv::new("").ok(&["events", "--schema"]).out;
     assert_eq!(published, said, "write it anew: turnup events --schema >schemas/events-1.json");
 }
 
@@ -130,11 +130,11 @@ fn every_kind_of_event_fits_the_schema_and_nothing_else_does() {
 #[test]
 fn a_run_keeps_its_events_and_they_fit_the_schema() {
     let schema = jsonschema::validator_for(&schema()).unwrap();
-    let desk = desk();
+    let test_env = test_env();
     for (fails, code) in [("host@h3", 1), ("", 0), ("", 0)] {
-        let outcome = finish(fake(desk.dir.path(), &["wide"]).env("FAKE_FAIL", fails));
+        let outcome = finish(fake(test_env.dir.path(), &["wide"]).env("FAKE_FAIL", fails));
         assert_eq!(outcome.code, code, "{}", outcome.err);
-        let file = kept(&desk).pop().unwrap();
+        let file = kept(&test_env).pop().unwrap();
         assert_eq!(fs_err::read_to_string(&file).unwrap(), outcome.out, "the same lines are shown and kept");
         assert_eq!(fs_err::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         let lines = values(&outcome.out);
@@ -145,18 +145,18 @@ fn a_run_keeps_its_events_and_they_fit_the_schema() {
         assert_eq!(lines[0]["event"]["schema"], SCHEMA);
         assert_eq!(lines.last().unwrap()["event"]["kind"], "run-done");
         assert_eq!(lines.last().unwrap()["event"]["ok"], code == 0);
-        let shown = turnup(&desk, &["events", "--output", "json"]);
+        let shown = turnup(&test_env, &["events", "--output", "json"]);
         assert_eq!((shown.code, shown.out), (0, outcome.out), "{}", shown.err);
     }
 }
 
 #[test]
 fn the_critical_path_adds_up_to_the_time_that_has_passed() {
-    let desk = desk();
+    let test_env = test_env();
     for run in 0..2 {
-        fs_err::write(desk.path("setting"), run.to_string()).unwrap();
+        fs_err::write(test_env.path("setting"), run.to_string()).unwrap();
         let start = Instant::now();
-        let outcome = finish(fake(desk.dir.path(), &["many", "20"]).env("FAKE_PAUSE", "1000"));
+        let outcome = finish(fake(test_env.dir.path(), &["many", "20"]).env("FAKE_PAUSE", "1000"));
         let passed = start.elapsed().as_secs_f64();
         let done = values(&outcome.out).pop().unwrap()["event"].clone();
         let path = done["path"].as_array().unwrap();
@@ -180,121 +180,121 @@ fn the_critical_path_adds_up_to_the_time_that_has_passed() {
 
 #[test]
 fn the_last_twenty_runs_stay_and_a_killed_one_is_named() {
-    let desk = desk();
-    desk.write("ledger", "# only journal outcome fake/last: before\n");
-    let ledger = desk.path("ledger");
-    let killed = fake(desk.dir.path(), &["sweep"]).env("TURNUP_KILL_LEDGER", ledger).output().unwrap();
+    let test_env = test_env();
+    test_env.write("failpoint-log", "# only journal outcome fake/last: before\n");
+    let failpoint_log = test_env.path("failpoint-log");
+    let killed = fake(test_env.dir.path(), &["sweep"]).env("TURNUP_FAILPOINT_LOG", failpoint_log).output().unwrap();
     assert_eq!(killed.status.code(), None);
-    let list = turnup(&desk, &["events", "--list", "--output", "json"]);
+    let list = turnup(&test_env, &["events", "--list", "--output", "json"]);
     let runs = values(&list.out)[0]["runs"].clone();
     assert_eq!((&runs[0]["result"], &runs[0]["command"]), (&json!("killed"), &json!("fake-engine")));
     for _ in 0..20 {
-        assert_eq!(finish(&mut fake(desk.dir.path(), &["sweep"])).code, 0);
+        assert_eq!(finish(&mut fake(test_env.dir.path(), &["sweep"])).code, 0);
     }
-    assert_eq!(kept(&desk).len(), 20);
-    let runs = values(&turnup(&desk, &["events", "--list", "--output", "json"]).out)[0]["runs"].clone();
+    assert_eq!(kept(&test_env).len(), 20);
+    let runs = values(&turnup(&test_env, &["events", "--list", "--output", "json"]).out)[0]["runs"].clone();
     assert_eq!((&runs[0]["result"], &runs[0]["ran"]), (&json!("done"), &json!(1)), "the killed run was dropped");
-    let text = turnup(&desk, &["events", "--list"]).out;
+    let text = turnup(&test_env, &["events", "--list"]).out;
     assert_eq!(text.lines().count(), 21, "{text}");
 }
 
 #[test]
 fn a_run_is_chosen_by_part_of_its_name() {
-    let desk = desk();
-    let none = turnup(&desk, &["events"]);
+    let test_env = test_env();
+    let none = turnup(&test_env, &["events"]);
     assert_eq!(none.code, 2);
     assert!(none.err.contains("no events are kept for this cluster yet"), "{}", none.err);
     for _ in 0..2 {
-        assert_eq!(finish(&mut fake(desk.dir.path(), &["sweep"])).code, 0);
+        assert_eq!(finish(&mut fake(test_env.dir.path(), &["sweep"])).code, 0);
     }
-    let files = kept(&desk);
+    let files = kept(&test_env);
     let name = |at: usize| files[at].file_stem().unwrap().to_str().unwrap().to_owned();
-    let first = turnup(&desk, &["events", &name(0)]);
+    let first = turnup(&test_env, &["events", &name(0)]);
     assert!(first.out.contains("fake/last done in") && first.out.contains("\ntotal "), "{}", first.out);
-    let second = turnup(&desk, &["events", &name(1)]);
+    let second = turnup(&test_env, &["events", &name(1)]);
     assert!(second.out.contains("nothing to do"), "{}", second.out);
-    let both = turnup(&desk, &["events", "fake-engine"]);
+    let both = turnup(&test_env, &["events", "fake-engine"]);
     assert_eq!(both.code, 2);
     assert!(both.err.contains("names 2 runs"), "{}", both.err);
-    let other = turnup(&desk, &["events", &name(0).replace("fake-engine", "fake-engin")]);
+    let other = turnup(&test_env, &["events", &name(0).replace("fake-engine", "fake-engin")]);
     assert!(other.code == 0, "a beginning: {}", other.err);
-    let wrong = turnup(&desk, &["events", &name(0).replace("fake", "face")]);
+    let wrong = turnup(&test_env, &["events", &name(0).replace("fake", "face")]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.err.contains(&format!("did you mean `{}`?", name(0))), "{}", wrong.err);
 }
 
 #[test]
 fn a_run_that_goes_on_is_followed_to_its_end() {
-    let desk = desk();
-    let mut engine = fake(desk.dir.path(), &["many", "20"]);
+    let test_env = test_env();
+    let mut engine = fake(test_env.dir.path(), &["many", "20"]);
     let engine = std::thread::spawn(move || finish(engine.env("FAKE_PAUSE", "2000")));
-    while !desk.path("state/events").is_dir() || kept(&desk).is_empty() {
+    while !test_env.path("state/events").is_dir() || kept(&test_env).is_empty() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert_eq!(
-        values(&turnup(&desk, &["events", "--list", "--output", "json"]).out)[0]["runs"][0]["result"],
+        values(&turnup(&test_env, &["events", "--list", "--output", "json"]).out)[0]["runs"][0]["result"],
         "running"
     );
-    let followed = turnup(&desk, &["events", "--follow", "--output", "json"]);
+    let followed = turnup(&test_env, &["events", "--follow", "--output", "json"]);
     assert_eq!(followed.out, engine.join().unwrap().out);
     assert_eq!(values(&followed.out).pop().unwrap()["event"]["kind"], "run-done");
 }
 
 #[test]
-fn a_run_that_takes_longer_than_its_budget_fails_at_its_end() {
-    let desk = desk();
-    let run = |budget: &str| {
-        fs_err::write(desk.path("setting"), budget).unwrap();
-        finish(fake(desk.dir.path(), &["wide"]).env("FAKE_PAUSE", "400").env("FAKE_BUDGET", budget))
+fn a_run_that_takes_longer_than_its_maximum_fails_at_its_end() {
+    let test_env = test_env();
+    let run = |timeout: &str| {
+        fs_err::write(test_env.path("setting"), timeout).unwrap();
+        finish(fake(test_env.dir.path(), &["wide"]).env("FAKE_PAUSE", "400").env("FAKE_MAX_DURATION", timeout))
     };
     let slow = run("1");
     assert_eq!(slow.code, 1);
-    assert!(slow.err.contains("and its budget is 1.0s; the slowest was fake/"), "{}", slow.err);
+    assert!(slow.err.contains("and its maximum is 1.0s; the slowest was fake/"), "{}", slow.err);
     assert!(slow.err.contains("\n  | fake/last: "), "{}", slow.err);
     let done = values(&slow.out).pop().unwrap()["event"].clone();
-    assert_eq!((&done["ok"], &done["budget_seconds"]), (&json!(false), &json!(1.0)));
-    assert!(desk.path("out/last").is_file(), "it went to its end");
+    assert_eq!((&done["ok"], &done["max_duration_seconds"]), (&json!(false), &json!(1.0)));
+    assert!(test_env.path("out/last").is_file(), "it went to its end");
     assert_eq!(run("600").code, 0);
 }
 
 /// The real program, with a step of one's own that takes its time.
 #[test]
-fn turnup_itself_keeps_events_and_judges_budgets() {
+fn turnup_itself_keeps_events_and_judges_durations() {
     if !crate::driver_custom::has_terraform() {
         return;
     }
     // Hosts on paper, so that nobody has to answer.
-    let desk = crate::driver_custom::desk();
+    let test_env = crate::driver_custom::test_env();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for name in ["Kconfig", "phases", "templates"] {
-        let copied = Command::new("cp").arg("-r").arg(root.join(name)).arg(desk.path(name)).output().unwrap();
+        let copied = Command::new("cp").arg("-r").arg(root.join(name)).arg(test_env.path(name)).output().unwrap();
         assert!(copied.status.success());
     }
     let steps = "phases/provision/targets/custom/phase.toml";
-    let own = "\n[[step]]\nname = \"nap\"\nsummary = \"a nap\"\nafter = [\"handoff\"]\nrun = [\"sleep\", \"6\"]\n";
-    desk.write(steps, &(desk.read(steps) + own));
+    let own = "\n[[step]]\nname = \"nap\"\nsummary = \"a nap\"\nafter = [\"inventory\"]\nrun = [\"sleep\", \"6\"]\n";
+    test_env.write(steps, &(test_env.read(steps) + own));
     let path = std::env::var("PATH").unwrap();
-    let run = |arguments: &[&str]| finish(desk.command(arguments).env("PATH", &path));
+    let run = |arguments: &[&str]| finish(test_env.command(arguments).env("PATH", &path));
 
-    let slow = run(&["provision", "--budget", "1s", "--output", "json"]);
+    let slow = run(&["provision", "--max-duration", "1s", "--output", "json"]);
     assert_eq!(slow.code, 1, "{}", slow.err);
-    assert!(slow.err.contains("its budget is 1.0s; the slowest was provision/"), "{}", slow.err);
+    assert!(slow.err.contains("its maximum is 1.0s; the slowest was provision/"), "{}", slow.err);
     let schema = jsonschema::validator_for(&schema()).unwrap();
     for line in values(&slow.out) {
         assert_eq!(against(&schema, &line), None);
     }
     assert_eq!(run(&["events", "--output", "json"]).out, slow.out);
     // The work was done all the same.
-    let again = run(&["provision", "--budget", "5m"]);
+    let again = run(&["provision", "--max-duration", "5m"]);
     assert_eq!(again.code, 0, "{}", again.err);
     assert!(again.err.contains("nothing to do"), "{}", again.err);
     let list = run(&["events", "--list"]).out;
     let results: Vec<&str> = list.lines().skip(1).filter_map(|line| line.split_whitespace().nth(3)).collect();
     assert_eq!(results, ["failed", "done"], "{list}");
     // Whoever only looks leaves no trace and needs no configuration.
-    fs_err::remove_file(desk.path(".config.json")).unwrap();
+    fs_err::remove_file(test_env.path(".config.json")).unwrap();
     assert_eq!(run(&["events"]).code, 0);
-    let usage = run(&["provision", "--budget", "soon"]);
+    let usage = run(&["provision", "--max-duration", "soon"]);
     assert_eq!(usage.code, 2);
     assert!(usage.err.contains("as in 90s or 5m"), "{}", usage.err);
 }

@@ -1,4 +1,4 @@
-//! The rules of this repository that no compiler knows: what a file says about itself, which room may do what, and whether the
+//! The rules of this repository that no compiler knows: what a file says about itself, which module may do what, and whether the
 //! documents speak of things that exist. Each failure names the place and what to do.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
@@ -14,15 +14,15 @@ use turnup::config::{Settings, TreeSource};
 /// A file that is longer does two things.
 const LONGEST: usize = 600;
 
-/// Which other rooms a room may name. What is not here is not allowed, and nothing may be named in both directions.
+/// Which other modules a module may name. What is not here is not allowed, and nothing may be named in both directions.
 /// The crate documentation draws the same picture; change both.
-const ROOMS: &[(&str, &[&str])] = &[
+const MODULES: &[(&str, &[&str])] = &[
     ("terminal", &[]),
     ("error", &["terminal"]),
     ("change", &[]),
-    ("crowd", &[]),
+    ("parallel", &[]),
     // Named by whoever has an effect.
-    ("kill_point", &[]),
+    ("failpoint", &[]),
     ("redact", &[]),
     ("input", &[]),
     ("network", &[]),
@@ -30,14 +30,14 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("format", &["network", "terminal"]),
     ("document", &["change", "format", "json", "terminal"]),
     ("config", &["format", "input", "json", "network", "terminal"]),
-    ("state", &["input", "kill_point", "terminal"]),
-    ("exec", &["input", "kill_point", "redact"]),
+    ("state", &["input", "failpoint", "terminal"]),
+    ("exec", &["input", "failpoint", "redact"]),
     ("wizard", &["config", "terminal"]),
-    ("phase", &["change", "crowd", "exec", "input", "kill_point", "state"]),
+    ("phase", &["change", "parallel", "exec", "input", "failpoint", "state"]),
     ("report", &["phase", "state", "terminal"]),
     ("artifacts", &["document", "exec", "input", "phase"]),
     ("doctor", &["artifacts", "exec"]),
-    // What a cluster is, for the three phases; the hand-off's form is the one thing it takes from one of them.
+    // What a cluster is, for the three phases; the inventory's form is the one thing it takes from one of them.
     ("cluster", &["artifacts", "config", "doctor", "document", "exec", "input", "phase", "provision", "state"]),
     (
         "provision",
@@ -46,18 +46,18 @@ const ROOMS: &[(&str, &[&str])] = &[
             "change",
             "cluster",
             "config",
-            "crowd",
+            "parallel",
             "document",
             "exec",
             "format",
             "input",
-            "kill_point",
+            "failpoint",
             "phase",
             "state",
         ],
     ),
-    // The role of a host is a word of the hand-off; a host that boots alone fetches its artifacts itself.
-    ("node", &["artifacts", "change", "crowd", "document", "exec", "input", "kill_point", "provision"]),
+    // The role of a host is a word of the inventory; a host that boots alone fetches its artifacts itself.
+    ("node", &["artifacts", "change", "parallel", "document", "exec", "input", "failpoint", "provision"]),
     (
         "bootstrap",
         &[
@@ -65,7 +65,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "change",
             "cluster",
             "config",
-            "crowd",
+            "parallel",
             "document",
             "exec",
             "input",
@@ -98,11 +98,33 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("validate", &["addons", "bootstrap", "cluster", "exec", "phase", "provision", "report"]),
     (
         "status",
-        &["addons", "artifacts", "bootstrap", "cluster", "crowd", "phase", "provision", "report", "state", "terminal"],
+        &[
+            "addons",
+            "artifacts",
+            "bootstrap",
+            "cluster",
+            "parallel",
+            "phase",
+            "provision",
+            "report",
+            "state",
+            "terminal",
+        ],
     ),
     (
-        "bundle",
-        &["artifacts", "bootstrap", "cluster", "config", "crowd", "doctor", "provision", "redact", "state", "status"],
+        "support_bundle",
+        &[
+            "artifacts",
+            "bootstrap",
+            "cluster",
+            "config",
+            "parallel",
+            "doctor",
+            "provision",
+            "redact",
+            "state",
+            "status",
+        ],
     ),
     (
         "bench",
@@ -127,7 +149,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "artifacts",
             "bench",
             "bootstrap",
-            "bundle",
+            "support_bundle",
             "change",
             "cluster",
             "config",
@@ -153,7 +175,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 const WRITERS: &[(&str, &str)] = &[
     ("src/state/", "the one writer of a cluster's directory"),
     ("src/artifacts/", "the cache, which all clusters share"),
-    ("src/bundle/archive.rs", "the support bundle, where a person wants it"),
+    ("src/support_bundle/archive.rs", "the support bundle, where a person wants it"),
     ("src/bench/", "clusters of its own in a directory of its own"),
     ("src/cli/kubeconfig.rs", "a kubeconfig for a colleague or for the safe, in the file of --to"),
     ("src/cli/completions.rs", "a completion script, in the file of --to"),
@@ -161,7 +183,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/cli/kconfig/conf.rs", "what Linux's conf writes, where it writes it"),
     ("src/cli/kconfig/output.rs", "Kconfig and .config files that a person names, never a cluster's"),
     ("src/config/file.rs", "the configuration file"),
-    ("src/kill_point/", "the ledger of a crash test, where that test put it"),
+    ("src/failpoint/", "the failpoint log of a crash test, where that test put it"),
     ("src/exec/", "logs, and sockets of connections"),
     ("src/input/", "opens to read, with flags that only so can be given"),
     ("src/node/", "runs on a host and makes it what it should be"),
@@ -174,12 +196,12 @@ const WRITERS: &[(&str, &str)] = &[
 /// Who reads whole files without `input`, which has limits for those that another party may have written.
 const READERS: &[(&str, &str)] = &[
     ("src/artifacts/", "the cache and the lists of packages of this machine"),
-    ("src/bundle/secrets.rs", "turnup's own keys, whose size is looked at first"),
+    ("src/support_bundle/secrets.rs", "turnup's own keys, whose size is looked at first"),
     ("src/cli/kconfig/", "files of Linux's tree that a person names"),
     ("src/cli/session.rs", "the recording that a person names"),
     ("src/doctor/", "what the kernel of this machine says"),
     ("src/exec/", "what the kernel says, and turnup's own cache"),
-    ("src/kill_point/", "what the kernel says, in a crash test"),
+    ("src/failpoint/", "what the kernel says, in a crash test"),
     ("src/node/", "files of the host that it runs on, which are root's"),
     ("src/provision/local/", "what the kernel says, and consoles of local hosts"),
     ("src/provision/terraform/lock.rs", "what the kernel says"),
@@ -268,23 +290,23 @@ fn no_file_knows_the_machine_it_was_written_on() {
 fn rooms_know_only_the_rooms_below_them() {
     let mut wrong = Vec::new();
     for path in files(&["src"], ".rs") {
-        let room = path.trim_start_matches("src/").split(['/', '.']).next().unwrap_or_default().to_owned();
-        if matches!(room.as_str(), "lib" | "main") {
+        let module = path.trim_start_matches("src/").split(['/', '.']).next().unwrap_or_default().to_owned();
+        if matches!(module.as_str(), "lib" | "main") {
             continue;
         }
-        let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
-            wrong.push(format!("{path}: the room {room} is not in ROOMS"));
+        let Some((_, allowed)) = MODULES.iter().find(|(name, _)| *name == module) else {
+            wrong.push(format!("{path}: the module {module} is not in MODULES"));
             continue;
         };
         let named = rooms_named(&code(&path));
         let strange =
-            named.iter().filter(|name| **name != room && *name != "error" && !allowed.contains(&name.as_str()));
+            named.iter().filter(|name| **name != module && *name != "error" && !allowed.contains(&name.as_str()));
         wrong.extend(strange.map(|name| format!("{path} names {name}")));
     }
-    none(&wrong, "move the code, or change ROOMS and the crate documentation");
+    none(&wrong, "move the code, or change MODULES and the crate documentation");
 }
 
-/// The rooms behind `crate::room` and `crate::{room::…, other}`.
+/// The modules behind `crate::module` and `crate::{module::…, other}`.
 fn rooms_named(code: &str) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     for after in code.split("crate::").skip(1) {
@@ -293,18 +315,18 @@ fn rooms_named(code: &str) -> BTreeSet<String> {
             None => after.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default(),
         };
         let words = list.split(',').map(|item| item.trim().split("::").next().unwrap_or_default().trim());
-        named.extend(words.filter(|word| ROOMS.iter().any(|(room, _)| room == word)).map(str::to_owned));
+        named.extend(words.filter(|word| MODULES.iter().any(|(module, _)| module == word)).map(str::to_owned));
     }
     named
 }
 
 #[test]
 fn no_two_rooms_name_each_other_but_cluster_and_provision() {
-    let names = |from: &str, to: &str| ROOMS.iter().any(|(room, allowed)| *room == from && allowed.contains(&to));
-    for (room, allowed) in ROOMS {
+    let names = |from: &str, to: &str| MODULES.iter().any(|(module, allowed)| *module == from && allowed.contains(&to));
+    for (module, allowed) in MODULES {
         for other in *allowed {
-            let known = [*room, *other].iter().all(|name| ["cluster", "provision"].contains(name));
-            assert!(known || !names(other, room), "{room} and {other} name each other");
+            let known = [*module, *other].iter().all(|name| ["cluster", "provision"].contains(name));
+            assert!(known || !names(other, module), "{module} and {other} name each other");
         }
     }
 }
@@ -385,9 +407,12 @@ fn kconfig_touches_nothing_outside() {
 fn every_room_is_in_the_crate_documentation() {
     let text = read("src/lib.rs");
     let documentation: String = text.lines().filter(|line| line.starts_with("//!")).collect();
-    let missing: Vec<String> =
-        ROOMS.iter().map(|(room, _)| format!("`{room}`")).filter(|room| !documentation.contains(room)).collect();
-    none(&missing, "say in src/lib.rs what the room is for");
+    let missing: Vec<String> = MODULES
+        .iter()
+        .map(|(module, _)| format!("`{module}`"))
+        .filter(|module| !documentation.contains(module))
+        .collect();
+    none(&missing, "say in src/lib.rs what the module is for");
 }
 
 #[test]
@@ -503,7 +528,7 @@ fn every_command_is_in_the_guide() {
 }
 
 /// One host, as provision hands it over.
-const HANDOFF: &str = r#"{"schema": "turnup.provision/1", "cluster": "kubernetes", "target": "any",
+const INVENTORY: &str = r#"{"schema": "turnup.provision/1", "cluster": "kubernetes", "target": "any",
     "api": {"host": "10.0.0.1", "port": 6443},
     "hosts": [{"name": "one", "role": "control-plane", "address": "10.0.0.1", "instance": "1",
         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}],
@@ -520,8 +545,8 @@ fn every_step_has_an_action() {
             settings.set("phase1.user_data.artifacts_url", "https://example.com").unwrap();
         }
         let cluster = Arc::new(Cluster::open(&settings, source, &dir.path().join(target)).unwrap());
-        // The later phases know their hosts from the hand-off.
-        cluster.store.write_file("outputs/provision.json", HANDOFF.as_bytes(), 0o600).unwrap();
+        // The later phases know their hosts from the inventory.
+        cluster.store.write_file("outputs/provision.json", INVENTORY.as_bytes(), 0o600).unwrap();
         let phases = [turnup::bootstrap::provision_phase, turnup::bootstrap::phase, turnup::addons::phase];
         for phase in phases.map(|load| load(&cluster).unwrap()) {
             for step in &phase.manifest.steps {

@@ -322,7 +322,7 @@ fn looks_as_it_should(site: &Site) {
         HOST,
         "timeout 120 cloud-init status --wait --long | tee --append /dev/stderr | grep -q 'status: done'",
     );
-    let modes = "test \"$(stat -c %a /var/lib/turnup/boot.json /var/lib/turnup/join-token /var/lib/turnup)\" = \"600\n600\n700\"";
+    let modes = "test \"$(stat -c %a /var/lib/turnup/boot-config.json /var/lib/turnup/join-token /var/lib/turnup)\" = \"600\n600\n700\"";
     site.in_host(HOST, modes);
     site.in_host(HOST, "timeout 120 sh -c 'until systemctl is-active turnup-node; do sleep 1; done'");
     site.in_host(HOST, TOKEN_IS_GONE);

@@ -9,10 +9,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnup::artifacts::{Cache, Lock, Obtained, Quiet};
+use turnup::artifacts::{Cache, Lock, NoProgress, ResolvedArtifacts};
 use turnup::bootstrap::{Group, user_data};
 use turnup::cluster::Cluster;
-use turnup::cluster::user_data::{Form, Part, PartKind};
+use turnup::cluster::user_data::{Part, PartKind, UserDataFormat};
 use turnup::config::{Settings, TreeSource};
 use turnup::provision::Role;
 
@@ -29,7 +29,7 @@ const PLAIN: &str = "#!/bin/sh\necho plain\n";
 const MERGED: &str = "{\"ignition\": {\"version\": \"3.0.0\"}, \"systemd\": {\"units\": [{\"name\": \"mine.service\", \"enabled\": false, \"contents\": \"[Service]\\nExecStart=/bin/true\\n\"}]}}";
 
 /// Renders every combination of role, user, parts and limits into the directory.
-fn render_all(form: Form, dir: &Path) -> Vec<PathBuf> {
+fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
     let source = TreeSource::embedded();
     let mut cluster = Cluster::open(&Settings::defaults(&source).unwrap(), source, dir).unwrap();
     cluster.store.create_dir("ssh").unwrap();
@@ -45,17 +45,17 @@ fn render_all(form: Form, dir: &Path) -> Vec<PathBuf> {
         Part { name: name.into(), file: name.into(), kind, roles: Vec::new(), groups: Vec::new() }
     };
     let parts = match form {
-        Form::CloudInit => {
+        UserDataFormat::CloudInit => {
             vec![
                 part("script", PartKind::ShellScript, SCRIPT),
                 part("plain", PartKind::ShellScript, PLAIN),
                 part("config", PartKind::CloudConfig, CONFIG),
             ]
         }
-        Form::Ignition => vec![part("merged", PartKind::Ignition, MERGED)],
+        UserDataFormat::Ignition => vec![part("merged", PartKind::Ignition, MERGED)],
     };
     let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
-    let artifacts = Obtained::expected(&selection, &cluster.settings.sources, None, None);
+    let artifacts = ResolvedArtifacts::expected(&selection, &cluster.settings.sources, None, None);
     let out = dir.join("documents");
     fs_err::create_dir_all(&out).unwrap();
     let mut all = Vec::new();
@@ -117,9 +117,9 @@ fn cloud_init_takes_every_document() {
         return;
     }
     let further = ["cloud-init", "python3-cffi-backend"].map(str::to_owned);
-    let root = Cache::open().unwrap().host_root_with("bookworm", &further, false, &Quiet).unwrap();
+    let root = Cache::open().unwrap().rootfs_with("bookworm", &further, false, &NoProgress).unwrap();
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let documents = render_all(Form::CloudInit, dir.path());
+    let documents = render_all(UserDataFormat::CloudInit, dir.path());
     let inside = |path: &PathBuf| format!("/mnt/{}", path.file_name().unwrap().to_str().unwrap());
     let output = Command::new("systemd-nspawn")
         .args(["--quiet", "--register=no", "--keep-unit", "--volatile=overlay", "--pipe", "--directory"])
@@ -144,7 +144,7 @@ fn cloud_init_takes_every_document() {
     assert_eq!(config["users"].as_array().unwrap().len(), 2);
     let files: Vec<&str> =
         config["write_files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
-    assert_eq!((files[0], files[1]), ("/etc/mine", "/var/lib/turnup/boot.json"));
+    assert_eq!((files[0], files[1]), ("/etc/mine", "/var/lib/turnup/boot-config.json"));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn ignition_takes_every_document() {
         (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     };
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    for document in render_all(Form::Ignition, dir.path()) {
+    for document in render_all(UserDataFormat::Ignition, dir.path()) {
         let (good, said) = validate(&document);
         assert!(good && said.trim().is_empty(), "{}: {said}", document.display());
         // Whoever knows the address puts it in the place of the mark, and the document stays one.

@@ -1,35 +1,35 @@
 //! The wizard without a screen: plain lines, sessions that are played again, any Kconfig tree, and the screens in its documentation.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use crate::cli_support::{Desk, Outcome, finish};
+use crate::cli_support::{Outcome, TestEnv, finish};
 use crate::wizard_tmux::{Answers, TARGETS, file_by_commands};
 
 /// Answers from a pipe, a line each.
-fn answer(desk: &Desk, lines: &[&str]) -> Outcome {
-    finish(desk.command(&["config", "--accessible"]).write_stdin(lines.join("\n") + "\n"))
+fn answer(test_env: &TestEnv, lines: &[&str]) -> Outcome {
+    finish(test_env.command(&["config", "--accessible"]).write_stdin(lines.join("\n") + "\n"))
 }
 
 #[test]
 fn lines_and_single_commands_make_the_same_file_for_each_target() {
     for Answers { target, lines, .. } in &TARGETS {
-        let desk = Desk::new("");
+        let test_env = TestEnv::new("");
         // An empty line keeps what is there, and at the end saves; nobody reads those that are left over.
         let given: Vec<&str> = lines.iter().copied().chain(std::iter::repeat_n("", 20)).collect();
-        let said = answer(&desk, &given);
+        let said = answer(&test_env, &given);
         assert_eq!(said.code, 0, "{target}: {}{}", said.out, said.err);
-        let by_lines = desk.read(".config.json");
+        let by_lines = test_env.read(".config.json");
         assert_eq!(by_lines, file_by_commands(target), "{target}");
-        assert_eq!(desk.run(&["config", "check"]).code, 0);
+        assert_eq!(test_env.run(&["config", "check"]).code, 0);
     }
 }
 
 #[test]
 fn plain_lines_read_as_they_should() {
-    let desk = Desk::new("");
-    let said = answer(&desk, &["demo", "?", "<", "", "local", "2", "", "", "1.36.3", "y"]);
+    let test_env = TestEnv::new("");
+    let said = answer(&test_env, &["demo", "?", "<", "", "local", "2", "", "", "1.36.3", "y"]);
     insta::assert_snapshot!(said.out);
     assert!(said.err.contains("wrote .config.json"), "{}", said.err);
-    let again = answer(&desk, &["", "", "", "", "", "", "y"]);
+    let again = answer(&test_env, &["", "", "", "", "", "", "y"]);
     assert!(again.code == 0 && again.err.contains(".config.json is as it was"), "{}", again.err);
 }
 
@@ -42,40 +42,41 @@ fn answers_from_a_pipe_that_are_wrong_or_missing_save_nothing() {
         (vec!["demo", "local"], "the answers ended before the last question, at: Number of worker hosts"),
         (vec!["demo", "q"], ""),
     ] {
-        let desk = Desk::new("");
-        let said = answer(&desk, &lines);
+        let test_env = TestEnv::new("");
+        let said = answer(&test_env, &lines);
         assert!(said.err.contains(expected), "{lines:?}: {}", said.err);
         assert_eq!(said.code == 0, expected.is_empty(), "{lines:?}");
-        assert!(!desk.path(".config.json").exists(), "{lines:?}");
+        assert!(!test_env.path(".config.json").exists(), "{lines:?}");
     }
 }
 
 #[test]
 fn plain_lines_from_a_pipe_lose_nothing_that_a_person_would_be_asked_about() {
-    let desk = Desk::new("");
-    desk.write(".config.json", "{\"phase1\": {\"num_node\": 3}}");
-    let mistaken = answer(&desk, &["", "", "", "", "", "", "y"]);
+    let test_env = TestEnv::new("");
+    test_env.write(".config.json", "{\"phase1\": {\"num_node\": 3}}");
+    let mistaken = answer(&test_env, &["", "", "", "", "", "", "y"]);
     assert_eq!(mistaken.code, 3);
     assert!(
-        mistaken.err.contains("did you mean `phase1.num_nodes`") && desk.read(".config.json").contains("num_node\""),
+        mistaken.err.contains("did you mean `phase1.num_nodes`")
+            && test_env.read(".config.json").contains("num_node\""),
         "{}",
         mistaken.err
     );
-    let desk = Desk::new("");
-    desk.write(".config.json", "{}");
-    desk.write(".config.json.unsaved", "{\"phase1\": {\"num_nodes\": 7}}");
-    let draft = answer(&desk, &["", "", "", "", "", "", "y"]);
+    let test_env = TestEnv::new("");
+    test_env.write(".config.json", "{}");
+    test_env.write(".config.json.unsaved", "{\"phase1\": {\"num_nodes\": 7}}");
+    let draft = answer(&test_env, &["", "", "", "", "", "", "y"]);
     assert_eq!(draft.code, 3);
     assert!(draft.err.contains("~ phase1.num_nodes: 1 -> 7"), "{}", draft.err);
-    assert!(desk.path(".config.json.unsaved").exists(), "kept until somebody decides");
-    let desk = Desk::new("");
-    let even = answer(&desk, &["demo", "local", "2", "2", "", "", "y"]);
+    assert!(test_env.path(".config.json.unsaved").exists(), "kept until somebody decides");
+    let test_env = TestEnv::new("");
+    let even = answer(&test_env, &["demo", "local", "2", "2", "", "", "y"]);
     assert_eq!(even.code, 3, "{}", even.out);
-    assert!(!desk.path(".config.json").exists(), "what does not fit together is not saved");
-    let back = answer(&desk, &["demo", "local", "2", "", "", "", "<", "1.35.4", "y"]);
+    assert!(!test_env.path(".config.json").exists(), "what does not fit together is not saved");
+    let back = answer(&test_env, &["demo", "local", "2", "", "", "", "<", "1.35.4", "y"]);
     assert_eq!(back.code, 0, "{}", back.err);
-    assert!(desk.read(".config.json").contains("1.35.4"), "from the end one goes back to the last question");
-    let both = desk.run(&["config", "--accessible", "--replay", "keys"]);
+    assert!(test_env.read(".config.json").contains("1.35.4"), "from the end one goes back to the last question");
+    let both = test_env.run(&["config", "--accessible", "--replay", "keys"]);
     assert_eq!(both.code, 2);
 }
 
@@ -83,21 +84,21 @@ const TREE: &str = "mainmenu \"Other people's\"\n\nconfig NET\n\tbool \"Network\
 
 #[test]
 fn any_tree_is_edited_and_a_session_is_played_again() {
-    let desk = Desk::new("kconfig");
-    desk.write("Kconfig", TREE);
-    desk.write("keys", "# a comment\nkey Space\nkey j\nkey Enter\nkey Ctrl-U\npaste \"8080\"\nkey Enter\nkey v\n");
-    let played = desk.ok(&["menuconfig", "--replay", "keys", "--size", "70x16"]).out;
+    let test_env = TestEnv::new("kconfig");
+    test_env.write("Kconfig", TREE);
+    test_env.write("keys", "# a comment\nkey Space\nkey j\nkey Enter\nkey Ctrl-U\npaste \"8080\"\nkey Enter\nkey v\n");
+    let played = test_env.ok(&["menuconfig", "--replay", "keys", "--size", "70x16"]).out;
     let screens: Vec<&str> = played.split("=== ").skip(1).collect();
     assert_eq!(screens.len(), 8, "the start, and one for each key: {played}");
     let last = screens[7].split_once('\n').unwrap().1;
     insta::assert_snapshot!(last);
     assert!(screens[1].contains("CONFIG_NET=y"), "says what it did: {}", screens[1]);
-    assert!(!desk.path(".config").exists(), "a session that is played writes nothing");
-    desk.write("wrong", "key Enter\nkey Entr\n");
-    let wrong = desk.run(&["menuconfig", "--replay", "wrong"]);
+    assert!(!test_env.path(".config").exists(), "a session that is played writes nothing");
+    test_env.write("wrong", "key Enter\nkey Entr\n");
+    let wrong = test_env.run(&["menuconfig", "--replay", "wrong"]);
     assert_eq!(wrong.code, 3);
     assert!(wrong.err.contains("line 2 of the recording: `key Entr` is none of"), "{}", wrong.err);
-    let no_terminal = desk.run(&["menuconfig"]);
+    let no_terminal = test_env.run(&["menuconfig"]);
     assert_eq!(no_terminal.code, 2);
 }
 
@@ -119,9 +120,9 @@ fn the_screens_in_the_documentation_are_what_one_sees() {
     let screens = documented();
     assert!(screens.len() >= 6, "the documentation shows the wizard");
     for (keys, expected) in screens {
-        let desk = Desk::new("");
-        desk.write("keys", &keys.join("\n"));
-        let played = desk.ok(&["config", "--replay", "keys"]).out;
+        let test_env = TestEnv::new("");
+        test_env.write("keys", &keys.join("\n"));
+        let played = test_env.ok(&["config", "--replay", "keys"]).out;
         let last = played.rsplit("=== ").next().unwrap().split_once('\n').unwrap().1;
         assert_eq!(last.trim_matches('\n'), expected, "after {keys:?}; the screen is now:\n{last}");
     }

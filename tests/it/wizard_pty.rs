@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, SlavePty, native_pty_system};
 
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The wizard's process; does not outlive its test, however that ends.
 struct Wizard(Box<dyn Child + Send + Sync>);
@@ -19,7 +19,7 @@ impl Wizard {
     /// The exit code, if it ends in time.
     fn ends(&mut self) -> Option<u32> {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < TIMEOUT {
             if let Some(status) = self.0.try_wait().unwrap() {
                 return Some(status.exit_code());
             }
@@ -61,7 +61,7 @@ impl Display {
 }
 
 /// A person at a terminal in which the wizard runs.
-struct Desk {
+struct TestEnv {
     wizard: Wizard,
     dir: tempfile::TempDir,
     master: Box<dyn MasterPty + Send>,
@@ -82,7 +82,7 @@ fn cells(count: u16) -> NonZero<u16> {
     NonZero::new(count).unwrap()
 }
 
-impl Desk {
+impl TestEnv {
     fn sit_down(file: Option<&str>) -> Self {
         Self::sit_down_with(file, true)
     }
@@ -100,9 +100,9 @@ impl Desk {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
         command.arg("config");
         command.env_clear();
-        let desk = Self::start(dir, command, controlled);
-        desk.sees("turnup: Kubernetes cluster configuration");
-        desk
+        let test_env = Self::start(dir, command, controlled);
+        test_env.sees("turnup: Kubernetes cluster configuration");
+        test_env
     }
 
     fn start(dir: tempfile::TempDir, mut command: CommandBuilder, controlled: bool) -> Self {
@@ -120,11 +120,11 @@ impl Desk {
 
     /// Without a file; the question how to begin is answered with the menus.
     fn sit_down_at_the_menus() -> Self {
-        let mut desk = Self::sit_down(None);
-        desk.sees("Guide me");
-        desk.types("G\r");
-        desk.waits(|screen| !screen.contents().contains("Guide me"), "menus");
-        desk
+        let mut test_env = Self::sit_down(None);
+        test_env.sees("Guide me");
+        test_env.types("G\r");
+        test_env.waits(|screen| !screen.contents().contains("Guide me"), "menus");
+        test_env
     }
 
     fn contents(&self) -> String {
@@ -139,7 +139,7 @@ impl Desk {
     fn waits(&self, holds: impl Fn(&vt100::Screen) -> bool, what: &str) {
         let start = Instant::now();
         while !holds(self.screen.lock().unwrap().screen()) {
-            assert!(start.elapsed() < PATIENCE, "no {what:?} on this screen:\n{}", self.contents());
+            assert!(start.elapsed() < TIMEOUT, "no {what:?} on this screen:\n{}", self.contents());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -170,7 +170,7 @@ impl Desk {
         let start = Instant::now();
         // The display holds the terminal too, and lets go after the next thing it has shown.
         while !self.display.thread.is_finished() {
-            assert!(start.elapsed() < PATIENCE, "nothing moves on this screen:\n{}", self.contents());
+            assert!(start.elapsed() < TIMEOUT, "nothing moves on this screen:\n{}", self.contents());
             self.types("jk");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -189,57 +189,57 @@ impl Desk {
 
 #[test]
 fn start_edit_save_quit() {
-    let mut desk = Desk::sit_down_at_the_menus();
-    desk.sees("(new)");
-    desk.types("\r");
-    desk.sees("Number of worker hosts");
-    desk.types("jj\r");
-    desk.sees("Expected: a number from 0 to 1000");
-    desk.types("\x15");
-    desk.sees("it is empty");
-    desk.types("3\r");
-    desk.sees("Number of worker hosts                      3");
-    desk.types("s");
-    desk.sees("saved .config.json");
-    desk.types("q");
-    desk.leaves(0);
-    desk.sees("wrote .config.json");
-    let file: serde_json::Value = serde_json::from_str(&desk.file()).unwrap();
+    let mut test_env = TestEnv::sit_down_at_the_menus();
+    test_env.sees("(new)");
+    test_env.types("\r");
+    test_env.sees("Number of worker hosts");
+    test_env.types("jj\r");
+    test_env.sees("Expected: a number from 0 to 1000");
+    test_env.types("\x15");
+    test_env.sees("it is empty");
+    test_env.types("3\r");
+    test_env.sees("Number of worker hosts                      3");
+    test_env.types("s");
+    test_env.sees("saved .config.json");
+    test_env.types("q");
+    test_env.leaves(0);
+    test_env.sees("wrote .config.json");
+    let file: serde_json::Value = serde_json::from_str(&test_env.file()).unwrap();
     assert_eq!(file["phase1"]["num_nodes"], 3);
     assert_eq!(file["phase1"]["cluster_name"], "kubernetes");
 }
 
 #[test]
 fn nothing_is_lost_without_a_question() {
-    let mut desk = Desk::sit_down_at_the_menus();
-    desk.types("\x1b[B\x1b[B\r");
-    desk.sees("Deploy addons");
-    desk.types(" \x03");
-    desk.sees("Save before leaving?");
-    desk.types("n");
-    desk.leaves(0);
-    desk.sees("not saved");
-    assert!(!desk.dir.path().join(".config.json").exists());
+    let mut test_env = TestEnv::sit_down_at_the_menus();
+    test_env.types("\x1b[B\x1b[B\r");
+    test_env.sees("Deploy addons");
+    test_env.types(" \x03");
+    test_env.sees("Save before leaving?");
+    test_env.types("n");
+    test_env.leaves(0);
+    test_env.sees("not saved");
+    assert!(!test_env.dir.path().join(".config.json").exists());
 }
 
 #[test]
 fn a_terminating_signal_gives_the_terminal_back() {
-    let mut desk = Desk::sit_down(None);
-    let pid = rustix::process::Pid::from_raw(i32::try_from(desk.wizard.0.process_id().unwrap()).unwrap()).unwrap();
+    let mut test_env = TestEnv::sit_down(None);
+    let pid = rustix::process::Pid::from_raw(i32::try_from(test_env.wizard.0.process_id().unwrap()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    desk.leaves(130);
-    desk.sees("ended by SIGTERM");
+    test_env.leaves(130);
+    test_env.sees("ended by SIGTERM");
 }
 
 #[test]
 fn a_terminal_that_goes_away_ends_it_without_saving() {
     for (controlled, idle) in [(true, true), (true, false), (false, true), (false, false)] {
-        let mut desk = Desk::sit_down_with(Some("{}"), controlled);
-        desk.types("\r\r");
-        desk.sees("valid; example");
-        desk.types("x\r");
-        desk.sees("kubernetesx");
-        let (mut wizard, dir) = desk.hangs_up(idle);
+        let mut test_env = TestEnv::sit_down_with(Some("{}"), controlled);
+        test_env.types("\r\r");
+        test_env.sees("valid; example");
+        test_env.types("x\r");
+        test_env.sees("kubernetesx");
+        let (mut wizard, dir) = test_env.hangs_up(idle);
         assert_eq!(wizard.ends(), Some(130), "told by a signal: {controlled}, waiting for a key: {idle}");
         assert_eq!(fs_err::read_to_string(dir.path().join(".config.json")).unwrap(), "{}");
         assert!(dir.path().join(".config.json.unsaved").exists(), "but the answers are kept");
@@ -248,48 +248,48 @@ fn a_terminal_that_goes_away_ends_it_without_saving() {
 
 #[test]
 fn a_killed_session_is_taken_up_again() {
-    let mut desk = Desk::sit_down(Some("{}"));
-    desk.types("/num_nodes\r");
-    desk.sees("o goes back");
-    desk.types("\r\x157\r");
-    desk.sees("turnup config set phase1.num_nodes=7");
+    let mut test_env = TestEnv::sit_down(Some("{}"));
+    test_env.types("/num_nodes\r");
+    test_env.sees("o goes back");
+    test_env.types("\r\x157\r");
+    test_env.sees("turnup config set phase1.num_nodes=7");
     let draft = ".config.json.unsaved";
     let start = Instant::now();
-    while !desk.dir.path().join(draft).exists() {
-        assert!(start.elapsed() < PATIENCE, "no draft is kept");
+    while !test_env.dir.path().join(draft).exists() {
+        assert!(start.elapsed() < TIMEOUT, "no draft is kept");
         std::thread::sleep(Duration::from_millis(5));
     }
-    desk.wizard.0.kill().unwrap();
-    desk.wizard.ends();
-    let dir = desk.dir;
-    let mut desk = Desk::sit_down_in(dir, true);
-    desk.sees("~ phase1.num_nodes: 1 -> 7");
-    desk.types("\r");
-    desk.sees("took over the answers");
-    desk.types("s");
-    desk.sees("saved .config.json");
-    desk.types("q");
-    desk.leaves(0);
-    let file: serde_json::Value = serde_json::from_str(&desk.file()).unwrap();
+    test_env.wizard.0.kill().unwrap();
+    test_env.wizard.ends();
+    let dir = test_env.dir;
+    let mut test_env = TestEnv::sit_down_in(dir, true);
+    test_env.sees("~ phase1.num_nodes: 1 -> 7");
+    test_env.types("\r");
+    test_env.sees("took over the answers");
+    test_env.types("s");
+    test_env.sees("saved .config.json");
+    test_env.types("q");
+    test_env.leaves(0);
+    let file: serde_json::Value = serde_json::from_str(&test_env.file()).unwrap();
     assert_eq!(file["phase1"]["num_nodes"], 7);
-    assert!(!desk.dir.path().join(draft).exists(), "a draft that is saved is gone");
+    assert!(!test_env.dir.path().join(draft).exists(), "a draft that is saved is gone");
 }
 
 #[test]
 fn a_second_wizard_leaves_the_answers_of_the_first_alone() {
-    let mut first = Desk::sit_down(Some("{}"));
+    let mut first = TestEnv::sit_down(Some("{}"));
     first.types("/num_nodes\r\r7\r");
     first.sees("phase1.num_nodes=7");
     let draft = first.dir.path().join(".config.json.unsaved");
     let start = Instant::now();
     while !draft.exists() {
-        assert!(start.elapsed() < PATIENCE, "no draft is kept");
+        assert!(start.elapsed() < TIMEOUT, "no draft is kept");
         std::thread::sleep(Duration::from_millis(5));
     }
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_turnup"));
     command.args(["config", "--config"]);
     command.arg(first.dir.path().join(".config.json"));
-    let mut second = Desk::start(tempfile::tempdir().unwrap(), command, true);
+    let mut second = TestEnv::start(tempfile::tempdir().unwrap(), command, true);
     second.sees("Phase 3: Deploying Addons");
     assert!(!second.contents().contains("Unsaved answers"), "{}", second.contents());
     second.types("q");
@@ -304,14 +304,14 @@ fn a_second_wizard_leaves_the_answers_of_the_first_alone() {
 
 #[test]
 fn the_mouse_opens_and_scrolls() {
-    let mut desk = Desk::sit_down(Some("{}"));
+    let mut test_env = TestEnv::sit_down(Some("{}"));
     // SGR: button, column and row from 1; M is down, m is up.
-    desk.types("\x1b[<0;10;3M\x1b[<0;10;3m");
-    desk.sees("Top > Phase 1");
-    desk.types("\x1b[<65;10;5M");
-    desk.sees("Nothing is created: the hosts exist");
-    desk.types("q");
-    desk.leaves(0);
+    test_env.types("\x1b[<0;10;3M\x1b[<0;10;3m");
+    test_env.sees("Top > Phase 1");
+    test_env.types("\x1b[<65;10;5M");
+    test_env.sees("Nothing is created: the hosts exist");
+    test_env.types("q");
+    test_env.leaves(0);
 }
 
 #[test]
@@ -320,67 +320,67 @@ fn suspended_it_gives_the_terminal_back_and_comes_again() {
     let mut shell = CommandBuilder::new("bash");
     shell.args(["--norc", "--noprofile", "-i"]);
     shell.env("PATH", "/usr/bin:/bin");
-    let mut desk = Desk::start(tempfile::tempdir().unwrap(), shell, true);
-    fs_err::write(desk.dir.path().join(".config.json"), "{}").unwrap();
-    desk.types(&format!("{} config\r", env!("CARGO_BIN_EXE_turnup")));
-    desk.sees("Phase 3: Deploying Addons");
-    desk.types("\x1a");
-    desk.sees("Stopped");
-    desk.waits(|screen| !screen.alternate_screen(), "normal screen");
-    desk.types("fg\r");
-    desk.waits(vt100::Screen::alternate_screen, "the wizard again");
-    desk.sees("Phase 3: Deploying Addons");
-    desk.types("q");
-    desk.waits(|screen| !screen.alternate_screen(), "normal screen");
-    desk.types("exit\r");
-    assert_eq!(desk.wizard.ends(), Some(0));
+    let mut test_env = TestEnv::start(tempfile::tempdir().unwrap(), shell, true);
+    fs_err::write(test_env.dir.path().join(".config.json"), "{}").unwrap();
+    test_env.types(&format!("{} config\r", env!("CARGO_BIN_EXE_turnup")));
+    test_env.sees("Phase 3: Deploying Addons");
+    test_env.types("\x1a");
+    test_env.sees("Stopped");
+    test_env.waits(|screen| !screen.alternate_screen(), "normal screen");
+    test_env.types("fg\r");
+    test_env.waits(vt100::Screen::alternate_screen, "the wizard again");
+    test_env.sees("Phase 3: Deploying Addons");
+    test_env.types("q");
+    test_env.waits(|screen| !screen.alternate_screen(), "normal screen");
+    test_env.types("exit\r");
+    assert_eq!(test_env.wizard.ends(), Some(0));
 }
 
 #[test]
 fn the_window_may_change_its_size() {
-    let mut desk = Desk::sit_down_at_the_menus();
-    desk.resizes(5, 30);
-    desk.sees("30x5. The wizard needs");
-    desk.resizes(40, 150);
-    desk.sees("Phase 3: Deploying Addons");
-    desk.types("q");
-    desk.sees("Save before leaving?");
-    desk.types("n");
-    desk.leaves(0);
+    let mut test_env = TestEnv::sit_down_at_the_menus();
+    test_env.resizes(5, 30);
+    test_env.sees("30x5. The wizard needs");
+    test_env.resizes(40, 150);
+    test_env.sees("Phase 3: Deploying Addons");
+    test_env.types("q");
+    test_env.sees("Save before leaving?");
+    test_env.types("n");
+    test_env.leaves(0);
 }
 
 #[test]
 fn a_paste_is_text_in_an_editor_and_nothing_in_a_menu() {
-    let mut desk = Desk::sit_down(Some("{}"));
-    desk.types("\x1b[200~qn\x1b[201~");
-    desk.types("\r\r");
-    desk.sees("valid; example");
-    desk.types("\x15\x1b[200~pasted\nname\x1b[201~\r");
-    desk.sees("pastedname");
-    desk.types("qs");
-    desk.leaves(0);
-    assert!(desk.file().contains("\"cluster_name\": \"pastedname\""));
+    let mut test_env = TestEnv::sit_down(Some("{}"));
+    test_env.types("\x1b[200~qn\x1b[201~");
+    test_env.types("\r\r");
+    test_env.sees("valid; example");
+    test_env.types("\x15\x1b[200~pasted\nname\x1b[201~\r");
+    test_env.sees("pastedname");
+    test_env.types("qs");
+    test_env.leaves(0);
+    assert!(test_env.file().contains("\"cluster_name\": \"pastedname\""));
 }
 
 #[test]
 fn a_file_with_mistakes_is_shown_before_anything_else() {
-    let mut desk = Desk::sit_down(Some("{\"phase1\": {\"num_node\": 3}}"));
-    desk.sees("did you mean");
+    let mut test_env = TestEnv::sit_down(Some("{\"phase1\": {\"num_node\": 3}}"));
+    test_env.sees("did you mean");
     // Typed this fast, Esc and q arrive as one key with Alt.
-    desk.types("\x1bq");
-    desk.leaves(0);
-    assert_eq!(desk.file(), "{\"phase1\": {\"num_node\": 3}}");
+    test_env.types("\x1bq");
+    test_env.leaves(0);
+    assert_eq!(test_env.file(), "{\"phase1\": {\"num_node\": 3}}");
 }
 
 #[test]
 fn a_file_that_somebody_else_changed_is_asked_about() {
-    let mut desk = Desk::sit_down(Some("{}"));
-    fs_err::write(desk.dir.path().join(".config.json"), "{\"phase1\": {\"num_nodes\": 7}}").unwrap();
-    desk.types("s");
-    desk.sees("has changed on disk");
-    desk.types("\x1b");
-    desk.sees("Phase 1");
-    desk.types("q");
-    desk.leaves(0);
-    assert_eq!(desk.file(), "{\"phase1\": {\"num_nodes\": 7}}");
+    let mut test_env = TestEnv::sit_down(Some("{}"));
+    fs_err::write(test_env.dir.path().join(".config.json"), "{\"phase1\": {\"num_nodes\": 7}}").unwrap();
+    test_env.types("s");
+    test_env.sees("has changed on disk");
+    test_env.types("\x1b");
+    test_env.sees("Phase 1");
+    test_env.types("q");
+    test_env.leaves(0);
+    assert_eq!(test_env.file(), "{\"phase1\": {\"num_nodes\": 7}}");
 }

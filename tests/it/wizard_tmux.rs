@@ -3,11 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cli_support::Desk;
+use crate::cli_support::TestEnv;
 use crate::cluster_support::say;
 
 /// For what takes a moment.
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The answers for three nodes, question by question; the value that is there already where one is empty or missing.
 pub(crate) struct Answers {
@@ -36,32 +36,32 @@ pub(crate) const TARGETS: [Answers; 5] = [
 
 /// The file that `config set` makes of the same answers.
 pub(crate) fn file_by_commands(target: &str) -> String {
-    let desk = Desk::new("");
+    let test_env = TestEnv::new("");
     let answers = TARGETS.iter().find(|answers| answers.target == target).unwrap();
     let provider = format!("phase1.cloud_provider={target}");
     let mut args = vec!["config", "set", "phase1.cluster_name=demo", &provider];
     args.extend(answers.settings);
-    desk.ok(&args);
-    desk.read(".config.json")
+    test_env.ok(&args);
+    test_env.read(".config.json")
 }
 
 /// A terminal of tmux's in which one command runs; it ends with its test, however that ends.
 struct Pane {
-    desk: Desk,
+    test_env: TestEnv,
 }
 
 impl Pane {
     fn open() -> Self {
-        let pane = Self { desk: Desk::new("") };
+        let pane = Self { test_env: TestEnv::new("") };
         let command = format!("env -i TERM=tmux-256color LANG=C.UTF-8 HOME=. {} config", env!("CARGO_BIN_EXE_turnup"));
         pane.tmux(&["new-session", "-d", "-x", "80", "-y", "24", &command]);
         pane
     }
 
     fn tmux(&self, args: &[&str]) -> String {
-        let socket = self.desk.path("tmux");
+        let socket = self.test_env.path("tmux");
         let all = ["-f", "/dev/null", "-S", socket.to_str().unwrap()].into_iter().chain(args.iter().copied());
-        duct::cmd("tmux", all).dir(self.desk.dir.path()).stderr_null().unchecked().read().unwrap()
+        duct::cmd("tmux", all).dir(self.test_env.dir.path()).stderr_null().unchecked().read().unwrap()
     }
 
     fn sees(&self, text: &str) {
@@ -71,7 +71,7 @@ impl Pane {
             if screen.contains(text) {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "no {text:?} on this screen:\n{screen}");
+            assert!(start.elapsed() < TIMEOUT, "no {text:?} on this screen:\n{screen}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -118,7 +118,7 @@ fn in_tmux_the_guide_makes_the_file_that_single_commands_make_for_each_target() 
                 if screen.contains(&question) || screen.contains("Your answers") {
                     break screen;
                 }
-                assert!(start.elapsed() < PATIENCE, "neither {question:?} nor the end:\n{screen}");
+                assert!(start.elapsed() < TIMEOUT, "neither {question:?} nor the end:\n{screen}");
                 std::thread::sleep(Duration::from_millis(10));
             };
             if screen.contains("Your answers") {
@@ -128,10 +128,10 @@ fn in_tmux_the_guide_makes_the_file_that_single_commands_make_for_each_target() 
         }
         pane.press(&["Enter"]);
         let start = Instant::now();
-        while !pane.desk.path(".config.json").exists() {
-            assert!(start.elapsed() < PATIENCE, "{target}: nothing is saved");
+        while !pane.test_env.path(".config.json").exists() {
+            assert!(start.elapsed() < TIMEOUT, "{target}: nothing is saved");
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert_eq!(pane.desk.read(".config.json"), file_by_commands(target), "{target}");
+        assert_eq!(pane.test_env.read(".config.json"), file_by_commands(target), "{target}");
     }
 }

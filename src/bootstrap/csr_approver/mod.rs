@@ -25,9 +25,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::crowd;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
+use crate::parallel;
 
 use super::api::Kubectl;
 use super::token;
@@ -50,7 +50,7 @@ const SERVING: &str = "kubernetes.io/kubelet-serving";
 pub(super) const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 const RESOURCE: &str = "certificatesigningrequests";
 /// Between two looks. A kubelet waits for a quarter of an hour before it asks again.
-const PAUSE: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// Until what was left alone is looked at again: its Node may have come, or its name may be free.
 /// All Nodes are read for it.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -96,14 +96,14 @@ pub struct PendingCsrs {
     pub serving: Vec<PendingCsr>,
 }
 
-/// Requests of kubelets that are pending or denied; none without a hand-off, from which the denied
+/// Requests of kubelets that are pending or denied; none without an inventory, from which the denied
 /// names come.
 ///
 /// # Errors
 /// That the API does not answer.
 pub fn find_pending(cluster: &Cluster, kubectl: &Kubectl) -> Result<PendingCsrs> {
-    let Some(handoff) = cluster.find_handoff()? else { return Ok(PendingCsrs::default()) };
-    look(kubectl, &Policy::of(cluster, &handoff)?)
+    let Some(inventory) = cluster.find_inventory()? else { return Ok(PendingCsrs::default()) };
+    look(kubectl, &Policy::of(cluster, &inventory)?)
 }
 
 /// The same by this policy.
@@ -288,7 +288,7 @@ pub fn run(kubectl: &Path, kubeconfig: &Path, policy: &Policy, out: &mut dyn Wri
             // What others chose is in it.
             writeln!(out, "{}", line.replace(char::is_control, "?")).context("cannot write")?;
         }
-        signals::sleep(PAUSE).ok();
+        signals::sleep(RETRY_INTERVAL).ok();
     }
     Ok(())
 }
@@ -312,7 +312,7 @@ fn step(kubectl: &Kubectl, policy: &Policy, left: &mut BTreeMap<String, Instant>
         return Ok(Vec::new());
     }
     let decisions = decide(&waiting, &read_view(kubectl, &all, &waiting)?, policy);
-    let done = crowd::map(&decisions, AT_ONCE, |(request, decision)| settle_as(kubectl, request, decision));
+    let done = parallel::map(&decisions, AT_ONCE, |(request, decision)| settle_as(kubectl, request, decision));
     let mut news = Vec::new();
     for ((request, decision), done) in decisions.iter().zip(done) {
         let (name, node) = (name_of(request), node_of(request));

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::Network;
 use crate::error::Result;
-use crate::provision::{Handoff, Role};
+use crate::provision::{Inventory, Role};
 
 use super::super::control_plane::api_names;
 use super::super::user_data;
@@ -33,18 +33,18 @@ impl Policy {
 
     /// That of a host of this role; none where it approves nothing: only the control plane of a
     /// cluster with node groups does.
-    pub(in crate::bootstrap) fn find(role: Role, cluster: &Cluster, handoff: &Handoff) -> Result<Option<Self>> {
+    pub(in crate::bootstrap) fn find(role: Role, cluster: &Cluster, inventory: &Inventory) -> Result<Option<Self>> {
         let approves = role == Role::ControlPlane && user_data::has_node_groups(cluster)?;
-        approves.then(|| Self::of(cluster, handoff)).transpose()
+        approves.then(|| Self::of(cluster, inventory)).transpose()
     }
 
     /// That of this cluster.
-    pub(in crate::bootstrap) fn of(cluster: &Cluster, handoff: &Handoff) -> Result<Self> {
+    pub(in crate::bootstrap) fn of(cluster: &Cluster, inventory: &Inventory) -> Result<Self> {
         let node_groups = user_data::name_prefixes(cluster)?;
         let could_be_theirs = |name: &&str| node_groups.values().any(|prefix| name.starts_with(prefix));
-        let names = handoff.hosts.iter().map(|host| host.name.as_str());
+        let names = inventory.hosts.iter().map(|host| host.name.as_str());
         let deny_nodes = names.filter(could_be_theirs).map(str::to_owned).collect();
-        Ok(Self { deny_nodes, deny_sans: DeniedSans::parse(list_sans(&cluster.settings, handoff)?), node_groups })
+        Ok(Self { deny_nodes, deny_sans: DeniedSans::parse(list_sans(&cluster.settings, inventory)?), node_groups })
     }
 
     /// The flags of `turnup node csr-approver`.
@@ -85,11 +85,11 @@ pub(in crate::bootstrap) fn group_flag(group: &str, prefix: &str) -> String {
 }
 
 /// What belongs to API servers and Services.
-fn list_sans(settings: &ClusterSettings, handoff: &Handoff) -> Result<Vec<String>> {
+fn list_sans(settings: &ClusterSettings, inventory: &Inventory) -> Result<Vec<String>> {
     let services = [".svc".to_owned(), format!(".svc.{}", settings.cluster_domain), settings.service_cidr.to_string()];
     let mut all = BTreeSet::from(services);
-    for host in handoff.control_planes() {
-        all.extend(api_names(settings, &handoff.api, host)?);
+    for host in inventory.control_planes() {
+        all.extend(api_names(settings, &inventory.api, host)?);
     }
     Ok(all.into_iter().collect())
 }

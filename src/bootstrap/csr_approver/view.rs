@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::super::delete_nodes::GONE_AFTER;
 use super::super::node_groups::{GROUP, silent_since};
-use super::super::retire::GONE_AFTER;
 use super::request::Der;
 use super::{CLIENT, is_from_token, name_of};
 

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
-use crate::provision::{Handoff, Host, Role};
+use crate::provision::{Host, Inventory, Role};
 
 use super::template;
 use ranges::Ranges;
@@ -36,33 +36,38 @@ pub(super) struct Neighbors {
 
 impl Neighbors {
     /// Those of an inventory.
-    pub(super) fn of(handoff: &Handoff) -> Self {
+    pub(super) fn of(inventory: &Inventory) -> Self {
         let addresses = |host: &Host| [Some(host.address), host.external_address];
         Self {
-            control_plane: handoff.control_planes().map(|host| host.address).collect(),
-            hosts: handoff.hosts.iter().flat_map(addresses).flatten().collect(),
-            ssh_ports: handoff.hosts.iter().map(|host| host.ssh.port).collect(),
+            control_plane: inventory.control_planes().map(|host| host.address).collect(),
+            hosts: inventory.hosts.iter().flat_map(addresses).flatten().collect(),
+            ssh_ports: inventory.hosts.iter().map(|host| host.ssh.port).collect(),
         }
     }
 }
 
 /// The rules of a host in the inventory, as text; none where the settings want none.
-pub(super) fn rules_of(cluster: &Cluster, handoff: &Handoff, host: &Host) -> Result<Option<String>> {
-    with_firewall(cluster, handoff, host, |firewall| firewall.render(&cluster.source))
+pub(super) fn rules_of(cluster: &Cluster, inventory: &Inventory, host: &Host) -> Result<Option<String>> {
+    with_firewall(cluster, inventory, host, |firewall| firewall.render(&cluster.source))
 }
 
 /// An error when the rules of a host would lock out turnup, which logs in there from this address.
-pub(super) fn require_way_in(cluster: &Cluster, handoff: &Handoff, host: &Host, client: Option<IpAddr>) -> Result<()> {
-    with_firewall(cluster, handoff, host, |firewall| firewall.require_way_in(&host.name, client)).map(drop)
+pub(super) fn require_way_in(
+    cluster: &Cluster,
+    inventory: &Inventory,
+    host: &Host,
+    client: Option<IpAddr>,
+) -> Result<()> {
+    with_firewall(cluster, inventory, host, |firewall| firewall.require_way_in(&host.name, client)).map(drop)
 }
 
 fn with_firewall<R>(
     cluster: &Cluster,
-    handoff: &Handoff,
+    inventory: &Inventory,
     host: &Host,
     act: impl FnOnce(&Firewall<'_>) -> Result<R>,
 ) -> Result<Option<R>> {
-    let neighbors = Neighbors::of(handoff);
+    let neighbors = Neighbors::of(inventory);
     let firewall = Firewall::find(&cluster.settings, host.role, host.ssh.port, &neighbors)?;
     firewall.as_ref().map(act).transpose()
 }
@@ -178,7 +183,7 @@ impl<'a> Firewall<'a> {
         let wider: Vec<&str> = networks.iter().map(String::as_str).chain([network.as_str()]).collect();
         let message = format!("the firewall would lock turnup out of {host}, where it logs in from {client}");
         let listed = if networks.is_empty() { "all but pods".to_owned() } else { networks.join(", ") };
-        Err(Error::person(message)
+        Err(Error::precondition(message)
             .evidence(format!("{SSH_NETWORKS} lets in: {listed}"))
             .hint(format!("turnup config set {SSH_NETWORKS}={}", wider.join(","))))
     }

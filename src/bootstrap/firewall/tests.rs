@@ -93,7 +93,7 @@ fn rules_that_would_lock_turnup_out_are_refused_with_the_setting() {
     for (networks, client) in
         [("", "10.244.3.4"), ("0.0.0.0/0", "10.244.3.4"), ("", "fe80::1"), ("203.0.113.0/24", "2001:db8::1")]
     {
-        assert_eq!(judge(networks, client).unwrap_err().class(), crate::Class::Person, "{networks}: {client}");
+        assert_eq!(judge(networks, client).unwrap_err().class(), crate::Class::Precondition, "{networks}: {client}");
     }
     insta::assert_snapshot!(judge("203.0.113.0/24", "198.51.100.7").unwrap_err().render());
 }

@@ -8,27 +8,31 @@ use sha2::{Digest as _, Sha256};
 use crate::cluster::user_data::{Part, PartKind};
 use crate::error::{Context as _, Result};
 
-use super::piece::{Guest, Kind, Login, Piece, pack};
+use super::write_file::{Kind, Login, UserDataDocument, WriteFile, pack};
 
 /// Where units of an administrator lie.
 const UNITS: &str = "/etc/systemd/system";
 
 /// The whole document: ASCII alone, so that no encoding of a cloud can harm it.
-pub(super) fn render(guest: &Guest) -> Result<String> {
-    let config = cloud_config(guest)?;
-    if guest.parts.is_empty() { Ok(config) } else { message(&guest.parts, &config) }
+pub(super) fn render(document: &UserDataDocument) -> Result<String> {
+    let config = cloud_config(document)?;
+    if document.parts.is_empty() { Ok(config) } else { message(&document.parts, &config) }
 }
 
-fn cloud_config(guest: &Guest) -> Result<String> {
-    let files = guest.pieces.iter().map(file).collect::<Result<Vec<_>>>()?;
-    let units: Vec<&str> =
-        guest.pieces.iter().filter(|piece| piece.kind == Kind::Unit).map(|piece| piece.path).collect();
+fn cloud_config(document: &UserDataDocument) -> Result<String> {
+    let files = document.write_files.iter().map(file).collect::<Result<Vec<_>>>()?;
+    let units: Vec<&str> = document
+        .write_files
+        .iter()
+        .filter(|file_entry| file_entry.kind == Kind::Unit)
+        .map(|file_entry| file_entry.path)
+        .collect();
     let enable = ["systemctl", "enable", "--now", "--no-block"].iter().chain(&units).collect::<Vec<_>>();
     let config = json!({
         // Parts of a person's own come first and keep what they say; lists grow.
         "merge_how": [{"name": "list", "settings": ["append"]}, {"name": "dict", "settings": ["no_replace", "recurse_list"]}],
-        "users": [user(&guest.login)],
-        "disable_root": guest.login.user != "root",
+        "users": [user(&document.login)],
+        "disable_root": document.login.user != "root",
         "ssh_pwauth": false,
         "write_files": files,
         // The last of all: whatever a person's parts install is there before.
@@ -51,7 +55,7 @@ fn user(login: &Login) -> Value {
     })
 }
 
-fn file(piece: &Piece) -> Result<Value> {
+fn file(file_entry: &WriteFile) -> Result<Value> {
     let entry = |path: &str, mode: u32, encoding: Option<&str>, content: &str| {
         let mut entry =
             json!({"path": path, "permissions": format!("{mode:04o}"), "owner": "root:root", "content": content});
@@ -60,10 +64,10 @@ fn file(piece: &Piece) -> Result<Value> {
         }
         entry
     };
-    Ok(match piece.kind {
-        Kind::Packed(mode) => entry(piece.path, mode, Some("gz+b64"), &pack(&piece.bytes)?),
-        Kind::Plain(mode) => entry(piece.path, mode, None, piece.text()?),
-        Kind::Unit => entry(&format!("{UNITS}/{}", piece.path), 0o644, None, piece.text()?),
+    Ok(match file_entry.kind {
+        Kind::Packed(mode) => entry(file_entry.path, mode, Some("gz+b64"), &pack(&file_entry.bytes)?),
+        Kind::Plain(mode) => entry(file_entry.path, mode, None, file_entry.text()?),
+        Kind::Unit => entry(&format!("{UNITS}/{}", file_entry.path), 0o644, None, file_entry.text()?),
     })
 }
 
@@ -79,7 +83,7 @@ pub(super) fn escape(json: &str) -> String {
     json.chars().map(escaped).collect()
 }
 
-/// A MIME message: a person's parts in their order, and ours in plain, because somebody may have to replace a mark in it.
+/// A MIME message: a person's parts in their order, and ours in plain, because somebody may have to replace a placeholder in it.
 fn message(parts: &[(Part, Vec<u8>)], config: &str) -> Result<String> {
     // The same document every time; no part has such a line, since one is ASCII of ours and the others are base64.
     let boundary = format!("turnup-{}", &hex::encode(Sha256::digest(config))[..24]);

@@ -7,16 +7,16 @@ use zeroize::Zeroizing;
 
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
-use crate::node::Complete;
-use crate::node::complete::{CSR_APPROVER_UNIT, Unit};
+use crate::node::NodeConfig;
+use crate::node::node_config::{CSR_APPROVER_UNIT, Unit};
 use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
-use crate::provision::{Handoff, Role};
+use crate::provision::{Inventory, Role};
 
 use super::super::api::Kubectl;
-use super::super::complete::file_of;
 use super::super::csr_approver;
 use super::super::group_tokens;
-use super::super::outfit::Group;
+use super::super::node_config::file_of;
+use super::super::node_config_builder::Group;
 use super::super::steps::kubectl;
 
 /// Every group whose hosts get user data, the control plane first; none where hosts are logged in to.
@@ -112,14 +112,14 @@ pub(in crate::bootstrap) fn has_node_groups(cluster: &Cluster) -> Result<bool> {
 
 /// Whether all control-plane hosts approve the requests of this group's hosts, as far as this
 /// machine knows.
-pub fn is_approved_by(cluster: &Cluster, handoff: &Handoff, group: &Group) -> Result<bool> {
+pub fn is_approved_by(cluster: &Cluster, inventory: &Inventory, group: &Group) -> Result<bool> {
     let flag = csr_approver::group_flag(&group.name, &group.name_prefix);
-    for host in handoff.control_planes() {
+    for host in inventory.control_planes() {
         let text = cluster.store.read(file_of(&host.name))?.unwrap_or_default();
-        let complete = Complete::parse(&host.name, &String::from_utf8_lossy(&text));
+        let node_config = NodeConfig::parse(&host.name, &String::from_utf8_lossy(&text));
         let approves =
             |unit: &Unit| unit.name == CSR_APPROVER_UNIT && unit.text.split_whitespace().any(|word| word == flag);
-        if !complete.is_ok_and(|complete| complete.units.iter().any(approves)) {
+        if !node_config.is_ok_and(|node_config| node_config.units.iter().any(approves)) {
             return Ok(false);
         }
     }

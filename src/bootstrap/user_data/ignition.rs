@@ -6,20 +6,29 @@ use serde_json::{Value, json};
 
 use crate::error::{Context as _, Result};
 
-use super::piece::{Guest, Kind, Piece, pack};
+use super::write_file::{Kind, UserDataDocument, WriteFile, pack};
 
 const VERSION: &str = "3.1.0";
 
 /// The whole document. Parts of a person's own are merged into it, and ours counts where both say something.
-pub(super) fn render(guest: &Guest) -> Result<String> {
-    let merge = guest.parts.iter().map(|(_, bytes)| packed(bytes)).collect::<Result<Vec<_>>>()?;
-    let login = &guest.login;
-    let mut files = guest.pieces.iter().filter_map(|piece| file(piece).transpose()).collect::<Result<Vec<_>>>()?;
+pub(super) fn render(document: &UserDataDocument) -> Result<String> {
+    let merge = document.parts.iter().map(|(_, bytes)| packed(bytes)).collect::<Result<Vec<_>>>()?;
+    let login = &document.login;
+    let mut files = document
+        .write_files
+        .iter()
+        .filter_map(|file_entry| file(file_entry).transpose())
+        .collect::<Result<Vec<_>>>()?;
     if login.user != "root" {
         let rule = format!("{} ALL=(ALL) NOPASSWD:ALL\n", login.user);
         files.push(json!({"path": "/etc/sudoers.d/90-turnup", "mode": 0o440, "overwrite": true, "contents": {"source": data(rule.as_bytes())}}));
     }
-    let units = guest.pieces.iter().filter(|piece| piece.kind == Kind::Unit).map(unit).collect::<Result<Vec<_>>>()?;
+    let units = document
+        .write_files
+        .iter()
+        .filter(|file_entry| file_entry.kind == Kind::Unit)
+        .map(unit)
+        .collect::<Result<Vec<_>>>()?;
     let mut config = json!({
         "ignition": {"version": VERSION},
         "passwd": {"users": [{"name": login.user, "sshAuthorizedKeys": login.keys}]},
@@ -41,21 +50,21 @@ fn packed(bytes: &[u8]) -> Result<Value> {
     Ok(json!({"compression": "gzip", "source": format!("data:;base64,{}", pack(bytes)?)}))
 }
 
-fn file(piece: &Piece) -> Result<Option<Value>> {
-    let (mode, contents) = match piece.kind {
-        Kind::Packed(mode) => (mode, packed(&piece.bytes)?),
-        // In plain: the mark in it may have to be replaced. What comes in its place is a host's name, which needs no escape in a URL.
-        Kind::Plain(mode) => (mode, json!({"source": format!("data:,{}", in_url(piece.text()?))})),
+fn file(file_entry: &WriteFile) -> Result<Option<Value>> {
+    let (mode, contents) = match file_entry.kind {
+        Kind::Packed(mode) => (mode, packed(&file_entry.bytes)?),
+        // In plain: the placeholder in it may have to be replaced. What comes in its place is a host's name, which needs no escape in a URL.
+        Kind::Plain(mode) => (mode, json!({"source": format!("data:,{}", in_url(file_entry.text()?))})),
         Kind::Unit => return Ok(None),
     };
-    Ok(Some(json!({"path": piece.path, "mode": mode, "overwrite": true, "contents": contents})))
+    Ok(Some(json!({"path": file_entry.path, "mode": mode, "overwrite": true, "contents": contents})))
 }
 
-fn unit(piece: &Piece) -> Result<Value> {
-    Ok(json!({"name": piece.path, "enabled": true, "contents": piece.text()?}))
+fn unit(file_entry: &WriteFile) -> Result<Value> {
+    Ok(json!({"name": file_entry.path, "enabled": true, "contents": file_entry.text()?}))
 }
 
-/// Text in a `data:` URL (RFC 2397): what is not plain there is escaped. The mark's own letters are.
+/// Text in a `data:` URL (RFC 2397): what is not plain there is escaped. The placeholder's own letters are.
 fn in_url(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@:._-~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,6 +1,6 @@
 //! User data: what a host of a cloud is told at its first boot so that it becomes a node by itself, as cloud-init and as Ignition.
 //!
-//! It carries the group's complete configuration and fetches turnup and everything else by URL and
+//! It carries the group's node config and fetches turnup and everything else by URL and
 //! sha256. A worker's holds one secret, the join token of its group, in plain and apart from all
 //! else, so that Terraform can fill it in; the control plane's holds none.
 //! Nothing here asks a host or a cloud. `docs/user-data.md` tells each line.
@@ -8,23 +8,23 @@
 mod cloud_init;
 mod groups;
 mod ignition;
-mod piece;
 mod source;
 mod step;
+mod write_file;
 
 use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::artifacts::{Obtained, blob_url};
+use crate::artifacts::{ResolvedArtifacts, blob_url};
 use crate::cluster::assets::is_meant;
-use crate::cluster::user_data::{Form, Part, PartKind};
+use crate::cluster::user_data::{Part, PartKind, UserDataFormat};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document as _, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::node::Facts;
-use crate::node::boot::{self, Boot, Expected, Mark};
+use crate::node::boot_config::{self, BootConfig, Expected, Placeholder};
 use crate::provision::Role;
 use crate::state::Store;
 
@@ -33,15 +33,15 @@ use super::csr_approver::Policy;
 use super::firewall::Neighbors;
 use super::forecast::usual_facts;
 use super::kubeconfig::{self, Identity};
-use super::outfit::{Group, Outfit, Seat, marked};
+use super::node_config_builder::{Group, NodeConfigBuilder, NodeTarget, with_placeholders};
 use super::pki::{Authority, Pki};
 use super::steps::facts_file;
 use super::template;
 
 pub use groups::{admit, groups, is_approved_by, name_prefix, require_own_labels};
 pub(super) use groups::{find_unregistered, has_node_groups, name_prefixes, register_tokens, token_ids};
-use piece::{Guest, Login, Piece};
-pub use step::{forecast, ordered_provision_phase, provision_phase};
+pub use step::{forecast, provision_phase, provision_phase_with};
+use write_file::{Login, UserDataDocument, WriteFile};
 
 /// What the images of clouds are: virtual machines with systemd and the unified hierarchy of cgroups. A host that is something else
 /// refuses its user data.
@@ -60,9 +60,9 @@ pub fn facts_of(cluster: &Cluster, node: &str) -> Result<Facts> {
 
 /// The host of the API server in user data whose address nobody knows yet: whoever makes the address replaces this text by it. It stands
 /// in the document in plain, so that Terraform's `replace` finds it.
-pub const API_HOST: &str = Mark::Api.text();
+pub const API_HOST: &str = Placeholder::Api.text();
 /// The same for the join token of the group.
-pub const JOIN_TOKEN: &str = Mark::Token.text();
+pub const JOIN_TOKEN: &str = Placeholder::Token.text();
 
 /// What the hosts of a group are told and the text of their user data need not know yet.
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ impl JoinParams<'static> {
 /// Makes the cluster's authority where it is not there yet. Refuses what the target does not take.
 pub fn render(
     cluster: &Cluster,
-    artifacts: &Obtained,
+    artifacts: &ResolvedArtifacts,
     facts: &Facts,
     group: &Group,
     join: JoinParams<'_>,
@@ -104,7 +104,7 @@ fn find_authority(store: &Store) -> Result<Option<String>> {
 
 fn render_with(
     cluster: &Cluster,
-    artifacts: &Obtained,
+    artifacts: &ResolvedArtifacts,
     facts: &Facts,
     group: &Group,
     join: JoinParams<'_>,
@@ -112,31 +112,31 @@ fn render_with(
 ) -> Result<Zeroizing<String>> {
     let settings = &cluster.settings.user_data;
     let boot = boot_of(cluster, artifacts, facts, group, authority)?;
-    let guest = Guest {
-        pieces: pieces(cluster, &boot, join)?,
+    let document = UserDataDocument {
+        write_files: write_files(cluster, &boot, join)?,
         login: Login { user: cluster.settings.access.user.clone(), keys: cluster.authorized_keys()? },
         parts: parts(cluster, group)?,
     };
     let text = match settings.form {
-        Form::CloudInit => cloud_init::render(&guest)?,
-        Form::Ignition => ignition::render(&guest)?,
+        UserDataFormat::CloudInit => cloud_init::render(&document)?,
+        UserDataFormat::Ignition => ignition::render(&document)?,
     };
     let text = Zeroizing::new(text);
-    require_size(&cluster.settings.target, group, &guest, text.len())?;
+    require_size(&cluster.settings.target, group, &document, text.len())?;
     Ok(text)
 }
 
 /// The files of the host, and the unit.
-fn pieces(cluster: &Cluster, boot: &Boot, join: JoinParams<'_>) -> Result<Vec<Piece>> {
+fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Result<Vec<WriteFile>> {
     let url = blob_url(&boot.artifacts_url, cluster.version());
     let joins = boot.bootstrap_kubeconfig.is_some();
     let boot = Zeroizing::new(serde_json::to_vec(boot).context("what user data leaves on a host is no JSON")?);
     let context = minijinja::context! {
-        boot_file => boot::FILE,
-        fetch_file => boot::FETCH_FILE,
-        packages_file => boot::PACKAGES_FILE,
-        turnup => boot::TURNUP,
-        place => shell_words::quote(boot::TURNUP),
+        boot_file => boot_config::FILE,
+        fetch_file => boot_config::FETCH_FILE,
+        packages_file => boot_config::PACKAGES_FILE,
+        turnup => boot_config::TURNUP,
+        place => shell_words::quote(boot_config::TURNUP),
         sha256 => cluster.version(),
         size => cluster.size(),
         url => shell_words::quote(&url),
@@ -146,31 +146,42 @@ fn pieces(cluster: &Cluster, boot: &Boot, join: JoinParams<'_>) -> Result<Vec<Pi
         Ok(Zeroizing::new(text.into_bytes()))
     };
     let line = |text: &str| Zeroizing::new(format!("{text}\n").into_bytes());
-    let mut pieces = vec![
-        Piece::packed("the complete configuration", boot::FILE, 0o600, boot),
-        Piece::plain("the host of the API", boot::API_FILE, 0o644, line(join.api_host)),
-        Piece::packed("the script that fetches turnup", boot::FETCH_FILE, 0o700, script("fetch-turnup.sh")?),
-        Piece::packed("the script that installs packages", boot::PACKAGES_FILE, 0o700, script("install-packages.sh")?),
-        Piece::unit("the unit", boot::UNIT, script(boot::UNIT)?),
+    let mut write_files = vec![
+        WriteFile::packed("the node config", boot_config::FILE, 0o600, boot),
+        WriteFile::plain("the host of the API", boot_config::API_FILE, 0o644, line(join.api_host)),
+        WriteFile::packed("the script that fetches turnup", boot_config::FETCH_FILE, 0o700, script("fetch-turnup.sh")?),
+        WriteFile::packed(
+            "the script that installs packages",
+            boot_config::PACKAGES_FILE,
+            0o700,
+            script("install-packages.sh")?,
+        ),
+        WriteFile::unit("the unit", boot_config::UNIT, script(boot_config::UNIT)?),
     ];
     if joins {
-        pieces.push(Piece::plain("the join token", boot::TOKEN_FILE, 0o600, line(join.token)));
+        write_files.push(WriteFile::plain("the join token", boot_config::TOKEN_FILE, 0o600, line(join.token)));
     }
-    Ok(pieces)
+    Ok(write_files)
 }
 
-/// The file of the host, with marks; `authority` is in PEM.
-fn boot_of(cluster: &Cluster, artifacts: &Obtained, facts: &Facts, group: &Group, authority: &str) -> Result<Boot> {
-    let marked = marked(facts);
-    let seat = Seat::of_group(group);
-    let assets = Assets::find(cluster, &seat)?;
+/// The file of the host, with placeholders; `authority` is in PEM.
+fn boot_of(
+    cluster: &Cluster,
+    artifacts: &ResolvedArtifacts,
+    facts: &Facts,
+    group: &Group,
+    authority: &str,
+) -> Result<BootConfig> {
+    let marked = with_placeholders(facts);
+    let target = NodeTarget::of_group(group);
+    let assets = Assets::find(cluster, &target)?;
     // What the CSR approver denies is known when the control plane is made: its unit is not in
     // here, its program is.
     let approver = (group.role == Role::ControlPlane).then(Policy::default);
-    let outfit = Outfit {
+    let builder = NodeConfigBuilder {
         cluster,
         artifacts,
-        seat,
+        target,
         facts: &marked,
         has_workers: true,
         api_here: None,
@@ -178,21 +189,21 @@ fn boot_of(cluster: &Cluster, artifacts: &Obtained, facts: &Facts, group: &Group
         neighbors: Neighbors::default(),
         approver,
     };
-    let (complete, bootstrap_kubeconfig) = if group.role == Role::Worker {
+    let (node_config, bootstrap_kubeconfig) = if group.role == Role::Worker {
         let server = format!("https://{API_HOST}:{}", cluster.settings.api_port);
         let identity = Identity::Token(JOIN_TOKEN);
         let text = kubeconfig::render(&cluster.settings.name, &server, authority, "bootstrap", &identity);
-        (outfit.worker(authority)?, Some(text))
+        (builder.worker(authority)?, Some(text))
     } else {
-        (outfit.machine()?, None)
+        (builder.machine()?, None)
     };
-    Ok(Boot {
-        schema: Boot::SCHEMA.into(),
+    Ok(BootConfig {
+        schema: BootConfig::SCHEMA.into(),
         group: group.name.clone(),
         name_prefix: group.name_prefix.clone(),
         expects: Expected::from(facts),
         artifacts_url: cluster.settings.user_data.artifacts_url.trim_end_matches('/').to_owned(),
-        complete,
+        node_config,
         bootstrap_kubeconfig,
     })
 }
@@ -232,17 +243,17 @@ fn read_file(setting: &str, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// cloud-init knows a part by how it begins, and says nothing about one that it does not know.
-fn require_kind(part: &Part, bytes: &[u8], form: Form) -> Result<()> {
+fn require_kind(part: &Part, bytes: &[u8], form: UserDataFormat) -> Result<()> {
     let refuse = |why: &str, hint: &str| {
         let file = if part.name == part.file { String::new() } else { format!(" ({})", part.file) };
         Err(Error::config(format!("user data: {}{file} {why}", part.name)).hint(hint))
     };
     match (part.kind, form) {
-        (PartKind::Ignition, Form::CloudInit) => refuse(
+        (PartKind::Ignition, UserDataFormat::CloudInit) => refuse(
             "is Ignition, and phase1.user_data.format is cloud-init",
             "give it the type cloud-config or shell-script",
         ),
-        (PartKind::CloudConfig | PartKind::ShellScript, Form::Ignition) => {
+        (PartKind::CloudConfig | PartKind::ShellScript, UserDataFormat::Ignition) => {
             refuse("is for cloud-init, and phase1.user_data.format is ignition", "give it the type ignition")
         }
         (PartKind::CloudConfig, _) if !bytes.starts_with(b"#cloud-config") => {
@@ -264,13 +275,13 @@ const LIMITS: [(&str, usize); 3] = [("aws", 16 << 10), ("azure", (64 << 10) - 1)
 /// [`JOIN_TOKEN`].
 const LONGEST_PARAMS: usize = 253 + 23;
 
-fn require_size(target: &str, group: &Group, guest: &Guest, size: usize) -> Result<()> {
+fn require_size(target: &str, group: &Group, document: &UserDataDocument, size: usize) -> Result<()> {
     let Some((_, limit)) = LIMITS.iter().find(|(name, _)| *name == target) else { return Ok(()) };
     if size + LONGEST_PARAMS <= *limit {
         return Ok(());
     }
     let message = format!("the user data of the group {} has {size} bytes, and {target} takes {limit}", group.name);
-    let mut sizes = guest.sizes();
+    let mut sizes = document.sizes();
     sizes.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
     let error = sizes
         .iter()

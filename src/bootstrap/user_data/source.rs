@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::artifacts::{Obtained, Presence, find_blob};
+use crate::artifacts::{Presence, ResolvedArtifacts, find_blob};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::phase::Cx;
@@ -13,7 +13,7 @@ use crate::phase::Cx;
 use super::{NO_AUTHORITY, boot_of, groups, image_facts};
 
 /// An error that names the files which are not there.
-pub(super) fn require_all(cluster: &Cluster, artifacts: &Obtained, cx: &Cx) -> Result<()> {
+pub(super) fn require_all(cluster: &Cluster, artifacts: &ResolvedArtifacts, cx: &Cx) -> Result<()> {
     let url = &cluster.settings.user_data.artifacts_url;
     let wanted = find_wanted(cluster, artifacts)?;
     let (mut is_open, mut missing, mut denied) = (false, Vec::new(), Vec::new());
@@ -42,15 +42,16 @@ pub(super) fn require_all(cluster: &Cluster, artifacts: &Obtained, cx: &Cx) -> R
     }
     let message = format!("{} of {} files that hosts will fetch are not at {url}", missing.len(), wanted.len());
     let hint = "turnup artifacts export DIR, and copy all of DIR there (phase1.user_data.artifacts_url)";
-    Err(Error::person(message).evidence_of(missing).hint(hint))
+    Err(Error::precondition(message).evidence_of(missing).hint(hint))
 }
 
 /// What a host of any group will ask for, by sha256.
-fn find_wanted(cluster: &Cluster, artifacts: &Obtained) -> Result<BTreeMap<String, String>> {
+fn find_wanted(cluster: &Cluster, artifacts: &ResolvedArtifacts) -> Result<BTreeMap<String, String>> {
     let mut wanted = BTreeMap::from([(cluster.version().to_owned(), "turnup".to_owned())]);
     for group in groups(cluster)? {
-        let complete = boot_of(cluster, artifacts, &image_facts(), &group, NO_AUTHORITY)?.complete;
-        wanted.extend(complete.artifacts().map(|sha256| (sha256.to_owned(), complete.name_of(sha256).to_owned())));
+        let node_config = boot_of(cluster, artifacts, &image_facts(), &group, NO_AUTHORITY)?.node_config;
+        wanted
+            .extend(node_config.artifacts().map(|sha256| (sha256.to_owned(), node_config.name_of(sha256).to_owned())));
     }
     Ok(wanted)
 }

@@ -12,31 +12,31 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-use crate::artifacts::{Cache, Lock, Obtained};
+use crate::artifacts::{Cache, Lock, ResolvedArtifacts};
 use crate::change::{self, Change, Preview, Verb};
 use crate::cluster::{Cluster, find_document};
 use crate::document::Found;
 use crate::error::Result;
-use crate::phase::{Action, Cx, Inputs, Phase, Proof};
-use crate::provision::{self, Orders, Role};
+use crate::phase::{Action, Check, Cx, Inputs, Phase};
+use crate::provision::{self, Role, RunOptions};
 use crate::state::Store;
 
 use super::super::api::KUBECONFIG;
 use super::super::credentials::write_kubeconfig;
+use super::super::etcd_step;
 use super::super::group_tokens::{self, GroupTokens};
-use super::super::membership;
-use super::super::outfit::Group;
+use super::super::node_config_builder::Group;
 use super::super::steps::kubectl;
 use super::{JoinParams, NO_AUTHORITY, find_authority, groups, image_facts, render, render_with, source};
 
 /// The provision phase with nothing ordered beside the configuration.
 pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
-    ordered_provision_phase(cluster, &Orders::default())
+    provision_phase_with(cluster, &RunOptions::default())
 }
 
 /// The provision phase; with this step where hosts get user data. Hosts that it takes away leave etcd first.
-pub fn ordered_provision_phase(cluster: &Arc<Cluster>, orders: &Orders) -> Result<Phase> {
-    let phase = provision::phase(cluster, orders, membership::take_leave)?;
+pub fn provision_phase_with(cluster: &Arc<Cluster>, options: &RunOptions) -> Result<Phase> {
+    let phase = provision::phase(cluster, options, etcd_step::before_host_removal)?;
     let is_cloud = cluster.settings.cloud.is_some();
     Ok(if is_cloud { phase.with("user-data", UserData(Arc::clone(cluster))) } else { phase })
 }
@@ -73,14 +73,14 @@ fn file_of(cluster: &Cluster, group: &Group) -> String {
 
 /// What hosts are told to fetch: of what the lock file accepts what was obtained before, is in the cache, or would be built. Nothing
 /// needs to be here for that.
-fn pinned(cluster: &Cluster) -> Result<Obtained> {
+fn pinned(cluster: &Cluster) -> Result<ResolvedArtifacts> {
     let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-    let known = match find_document::<Obtained>(&cluster.store, Obtained::FILE)? {
+    let known = match find_document::<ResolvedArtifacts>(&cluster.store, ResolvedArtifacts::FILE)? {
         Found::There(known) => Some(known),
         _ => None,
     };
     let cache = Cache::locate().ok();
-    Ok(Obtained::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref()))
+    Ok(ResolvedArtifacts::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref()))
 }
 
 /// With nothing in it that only a run makes.
@@ -107,10 +107,10 @@ fn find_fresh(cluster: &Cluster, group: &Group) -> Result<Option<GroupTokens>> {
 /// Makes the API know these tokens, where there is one already: a machine that has a token joins at
 /// once.
 fn publish(cluster: &Cluster, group: &Group, tokens: &GroupTokens) -> Result<()> {
-    let is_up = cluster.store.read(KUBECONFIG)?.is_some() && cluster.store.read(Obtained::FILE)?.is_some();
-    let Some(handoff) = cluster.find_handoff()?.filter(|_| is_up) else { return Ok(()) };
+    let is_up = cluster.store.read(KUBECONFIG)?.is_some() && cluster.store.read(ResolvedArtifacts::FILE)?.is_some();
+    let Some(inventory) = cluster.find_inventory()?.filter(|_| is_up) else { return Ok(()) };
     // The one that is there may have ended.
-    write_kubeconfig(cluster, &handoff)?;
+    write_kubeconfig(cluster, &inventory)?;
     group_tokens::register(&kubectl(cluster)?, &group.name, Some(tokens))
 }
 
@@ -145,24 +145,27 @@ impl Action for UserData {
         Ok(inputs)
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
         for group in groups(&self.0)? {
             let file = file_of(&self.0, &group);
             let expected = render_known(&self.0, &group)?;
             if expected.is_none() || self.0.store.read(&file)?.as_deref() != expected.as_deref().map(String::as_bytes) {
-                return Ok(Proof::Gone(format!("{file} is missing, or was changed")));
+                return Ok(Check::Drifted(format!("{file} is missing, or was changed")));
             }
             if group.role != Role::Worker {
                 continue;
             }
             let Some(tokens) = find_fresh(&self.0, &group)? else {
-                return Ok(Proof::Gone(format!("the next join token of the group {} is due", group.name)));
+                return Ok(Check::Drifted(format!("the next join token of the group {} is due", group.name)));
             };
             if self.0.store.read(provision::token_file(&group.name))?.as_deref() != Some(tokens.current().as_bytes()) {
-                return Ok(Proof::Gone(format!("{} is missing, or was changed", provision::token_file(&group.name))));
+                return Ok(Check::Drifted(format!(
+                    "{} is missing, or was changed",
+                    provision::token_file(&group.name)
+                )));
             }
         }
-        Ok(Proof::Holds)
+        Ok(Check::Ok)
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
@@ -195,13 +198,13 @@ impl Action for UserData {
         source::require_all(cluster, &artifacts, cx)
     }
 
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        let mark = || change::known_after("provision/user-data");
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
+        let placeholder = || change::known_after("provision/user-data");
         for group in groups(&self.0)? {
-            let text = render_known(&self.0, &group)?.unwrap_or_else(|| Zeroizing::new(mark()));
+            let text = render_known(&self.0, &group)?.unwrap_or_else(|| Zeroizing::new(placeholder()));
             self.0.store.write_file(file_of(&self.0, &group), text.as_bytes(), 0o600)?;
             if group.role == Role::Worker {
-                let token = find_fresh(&self.0, &group)?.map_or_else(mark, |tokens| tokens.current().to_owned());
+                let token = find_fresh(&self.0, &group)?.map_or_else(placeholder, |tokens| tokens.current().to_owned());
                 self.0.store.write_file(provision::token_file(&group.name), Zeroizing::new(token).as_bytes(), 0o600)?;
             }
         }

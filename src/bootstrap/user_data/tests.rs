@@ -30,7 +30,7 @@ fn group(name: &str, role: Role) -> Group {
 }
 
 /// A cluster of a cloud with this form, in a directory of its own.
-fn cluster(dir: &Path, form: Form) -> Cluster {
+fn cluster(dir: &Path, form: UserDataFormat) -> Cluster {
     let source = TreeSource::embedded();
     let settings = Settings::defaults(&source).unwrap();
     let mut cluster = Cluster::open(&settings, source, dir).unwrap();
@@ -55,7 +55,7 @@ fn add_part(cluster: &mut Cluster, name: &str, kind: PartKind, text: &str) {
 
 fn render_for(cluster: &Cluster, group: &Group) -> Result<String> {
     let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
-    let artifacts = Obtained::expected(&selection, &cluster.settings.sources, None, None);
+    let artifacts = ResolvedArtifacts::expected(&selection, &cluster.settings.sources, None, None);
     render(cluster, &artifacts, &image_facts(), group, JoinParams::PLACEHOLDERS).map(|text| text.to_string())
 }
 
@@ -67,13 +67,13 @@ fn unpack(text: &str) -> String {
 }
 
 /// The content of every file of ours by its path.
-fn files_of(form: Form, text: &str) -> BTreeMap<String, String> {
+fn files_of(form: UserDataFormat, text: &str) -> BTreeMap<String, String> {
     let value = parse(form, text);
-    let list = if form == Form::CloudInit { &value["write_files"] } else { &value["storage"]["files"] };
+    let list = if form == UserDataFormat::CloudInit { &value["write_files"] } else { &value["storage"]["files"] };
     let content = |file: &Value| match form {
-        Form::CloudInit if file["encoding"] == "gz+b64" => unpack(file["content"].as_str().unwrap()),
-        Form::CloudInit => file["content"].as_str().unwrap().to_owned(),
-        Form::Ignition => {
+        UserDataFormat::CloudInit if file["encoding"] == "gz+b64" => unpack(file["content"].as_str().unwrap()),
+        UserDataFormat::CloudInit => file["content"].as_str().unwrap().to_owned(),
+        UserDataFormat::Ignition => {
             let source = file["contents"]["source"].as_str().unwrap();
             match source.strip_prefix("data:;base64,") {
                 Some(packed) if file["contents"]["compression"] == "gzip" => unpack(packed),
@@ -86,8 +86,8 @@ fn files_of(form: Form, text: &str) -> BTreeMap<String, String> {
 }
 
 /// The document as data; of a MIME message the part of ours.
-fn parse(form: Form, text: &str) -> Value {
-    if form == Form::Ignition {
+fn parse(form: UserDataFormat, text: &str) -> Value {
+    if form == UserDataFormat::Ignition {
         return serde_json::from_str(text).unwrap();
     }
     let at = text.find("#cloud-config\n").unwrap();
@@ -122,7 +122,7 @@ fn unescape(text: &str) -> String {
 }
 
 /// The document with what differs from run to run replaced, and what is packed unpacked.
-fn readable(cluster: &Cluster, form: Form, group: &Group) -> String {
+fn readable(cluster: &Cluster, form: UserDataFormat, group: &Group) -> String {
     let text = render_for(cluster, group).unwrap();
     let files = files_of(form, &text);
     let mut shown = serde_json::to_string_pretty(&parse(form, &text)).unwrap();
@@ -144,7 +144,7 @@ fn readable(cluster: &Cluster, form: Form, group: &Group) -> String {
 
 #[test]
 fn every_line_of_what_a_host_gets() {
-    for form in [Form::CloudInit, Form::Ignition] {
+    for form in [UserDataFormat::CloudInit, UserDataFormat::Ignition] {
         let dir = tempfile::tempdir().unwrap();
         let cluster = cluster(dir.path(), form);
         for (name, role) in [("pool", Role::Worker), ("masters", Role::ControlPlane)] {
@@ -176,7 +176,7 @@ fn secrets(cluster: &Cluster) -> Vec<(String, String)> {
 
 #[test]
 fn no_user_data_has_a_secret_but_a_workers_own_token_where_it_is_filled_in() {
-    for form in [Form::CloudInit, Form::Ignition] {
+    for form in [UserDataFormat::CloudInit, UserDataFormat::Ignition] {
         let dir = tempfile::tempdir().unwrap();
         let cluster = cluster(dir.path(), form);
         let pki = Pki::new(&cluster.store);
@@ -197,7 +197,7 @@ fn no_user_data_has_a_secret_but_a_workers_own_token_where_it_is_filled_in() {
         assert!(secrets.len() >= 12, "five keys in two spellings and two tokens: {}", secrets.len());
         for (group, token) in groups.iter().zip(&tokens) {
             for (is_filled, token) in [(false, JOIN_TOKEN), (true, token)] {
-                let artifacts = Obtained::expected(
+                let artifacts = ResolvedArtifacts::expected(
                     &Lock::embedded().unwrap().select("1.36.3").unwrap(),
                     &cluster.settings.sources,
                     None,
@@ -220,7 +220,7 @@ fn no_user_data_has_a_secret_but_a_workers_own_token_where_it_is_filled_in() {
 #[test]
 fn parts_are_chosen_checked_and_kept_whole() {
     let dir = tempfile::tempdir().unwrap();
-    let mut cluster = cluster(dir.path(), Form::CloudInit);
+    let mut cluster = cluster(dir.path(), UserDataFormat::CloudInit);
     let script = "#!/bin/sh\necho 'it is' \"100%\" > /etc/mine\n";
     add_part(&mut cluster, "agent", PartKind::ShellScript, script);
     add_part(&mut cluster, "config", PartKind::CloudConfig, "#cloud-config\nruncmd: [[echo, hello]]\n");
@@ -247,7 +247,7 @@ fn parts_are_chosen_checked_and_kept_whole() {
         add_part(&mut cluster, name, kind, text);
         said.push(refused(&cluster));
     }
-    cluster.settings.user_data.form = Form::Ignition;
+    cluster.settings.user_data.form = UserDataFormat::Ignition;
     cluster.settings.user_data.parts.clear();
     add_part(&mut cluster, "butane", PartKind::Ignition, "variant: fcos\n");
     said.push(refused(&cluster));
@@ -257,7 +257,7 @@ fn parts_are_chosen_checked_and_kept_whole() {
         serde_json::from_str(r#"{"name": "pool", "role": "worker", "additional_user_data": ["own.sh"]}"#).unwrap(),
     ];
     said.push(refused(&cluster));
-    cluster.settings.user_data.form = Form::CloudInit;
+    cluster.settings.user_data.form = UserDataFormat::CloudInit;
     said.push(refused(&cluster));
     fs_err::write(dir.path().join("own.sh"), "#!/bin/sh\n").unwrap();
     let text = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
@@ -269,7 +269,7 @@ fn parts_are_chosen_checked_and_kept_whole() {
 #[test]
 fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
     let dir = tempfile::tempdir().unwrap();
-    let mut cluster = cluster(dir.path(), Form::CloudInit);
+    let mut cluster = cluster(dir.path(), UserDataFormat::CloudInit);
     // Random letters do not shrink.
     let mut bytes = vec![0_u8; 30_000];
     getrandom::fill(&mut bytes).unwrap();
@@ -293,31 +293,31 @@ proptest! {
     /// Whatever people call themselves and their things: the data that comes out is the data that went in.
     #[test]
     fn every_text_survives_in_both_forms(user in "\\PC{1,20}", key in ".{0,60}", host in "[ -~]{1,40}", name in any::<String>()) {
-        for form in [Form::CloudInit, Form::Ignition] {
-            let guest = || Guest {
-                pieces: vec![
-                    Piece::packed("boot", boot::FILE, 0o600, Zeroizing::new(name.clone().into_bytes())),
-                    Piece::plain("api", boot::API_FILE, 0o644, Zeroizing::new(host.clone().into_bytes())),
+        for form in [UserDataFormat::CloudInit, UserDataFormat::Ignition] {
+            let document = || UserDataDocument {
+                write_files: vec![
+                    WriteFile::packed("boot", boot_config::FILE, 0o600, Zeroizing::new(name.clone().into_bytes())),
+                    WriteFile::plain("api", boot_config::API_FILE, 0o644, Zeroizing::new(host.clone().into_bytes())),
                 ],
                 login: Login { user: user.clone(), keys: vec![key.clone()] },
                 parts: Vec::new(),
             };
             let text = match form {
-                Form::CloudInit => cloud_init::render(&guest()).unwrap(),
-                Form::Ignition => ignition::render(&guest()).unwrap(),
+                UserDataFormat::CloudInit => cloud_init::render(&document()).unwrap(),
+                UserDataFormat::Ignition => ignition::render(&document()).unwrap(),
             };
             let value = parse(form, &text);
             let (users, keys) = match form {
-                Form::CloudInit => (&value["users"], "ssh_authorized_keys"),
-                Form::Ignition => (&value["passwd"]["users"], "sshAuthorizedKeys"),
+                UserDataFormat::CloudInit => (&value["users"], "ssh_authorized_keys"),
+                UserDataFormat::Ignition => (&value["passwd"]["users"], "sshAuthorizedKeys"),
             };
             prop_assert_eq!(users[0]["name"].as_str(), Some(user.as_str()));
             prop_assert_eq!(users[0][keys][0].as_str(), Some(key.as_str()));
-            if form == Form::CloudInit {
+            if form == UserDataFormat::CloudInit {
                 prop_assert!(text.bytes().all(|byte| byte == b'\n' || (0x20..0x7f).contains(&byte)));
                 let files = files_of(form, &text);
-                prop_assert_eq!(&files[boot::FILE], &name);
-                prop_assert_eq!(&files[boot::API_FILE], &host);
+                prop_assert_eq!(&files[boot_config::FILE], &name);
+                prop_assert_eq!(&files[boot_config::API_FILE], &host);
             }
         }
     }
@@ -355,9 +355,9 @@ fn programs(dir: &Path, names: &[&str]) -> Option<()> {
 fn a_host_gets_turnup_by_whatever_it_has_and_no_server_fills_its_disk() {
     const TURNUP: &[u8] = b"these are the bytes of turnup, and there are not many of them\n";
     let dir = tempfile::tempdir().unwrap();
-    let cluster = cluster(dir.path(), Form::Ignition);
+    let cluster = cluster(dir.path(), UserDataFormat::Ignition);
     let text = render_for(&cluster, &group("pool", Role::Worker)).unwrap();
-    let script = files_of(Form::Ignition, &text).remove(boot::FETCH_FILE).unwrap();
+    let script = files_of(UserDataFormat::Ignition, &text).remove(boot_config::FETCH_FILE).unwrap();
     let line = |name: &str| script.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
     let sha256 = hex::encode(sha2::Sha256::digest(TURNUP));
     let mut tried = 0;

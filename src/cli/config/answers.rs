@@ -4,49 +4,57 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::ConfigContext;
 use crate::config::{Change, Fate, Profile, Schema, Settings, import_anywhere};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::input;
 
-pub(super) fn write_defaults(desk: &Desk<'_>, force: bool) -> Result<()> {
-    let settings = Settings::defaults(&desk.source)?;
-    write_anew(desk, settings, force, "config defaults", "with all defaults")
+pub(super) fn write_defaults(context: &ConfigContext<'_>, force: bool) -> Result<()> {
+    let settings = Settings::defaults(&context.source)?;
+    write_anew(context, settings, force, "config defaults", "with all defaults")
 }
 
-pub(super) fn profile(desk: &Desk<'_>, name: Option<&str>, force: bool) -> Result<()> {
-    let Some(name) = name else { return list_profiles(desk) };
-    let settings = Profile::find(&desk.source, name)?.settings(Schema::load(&desk.source)?)?;
-    write_anew(desk, settings, force, &format!("config profile {name}"), &format!("from the profile {name}"))
+pub(super) fn profile(context: &ConfigContext<'_>, name: Option<&str>, force: bool) -> Result<()> {
+    let Some(name) = name else { return list_profiles(context) };
+    let settings = Profile::find(&context.source, name)?.settings(Schema::load(&context.source)?)?;
+    write_anew(context, settings, force, &format!("config profile {name}"), &format!("from the profile {name}"))
 }
 
-fn list_profiles(desk: &Desk<'_>) -> Result<()> {
-    let profiles = Profile::list(&desk.source)?;
-    if desk.printer.is_json() {
+fn list_profiles(context: &ConfigContext<'_>) -> Result<()> {
+    let profiles = Profile::list(&context.source)?;
+    if context.printer.is_json() {
         let list: Vec<Value> =
             profiles.iter().map(|profile| json!({"name": profile.name, "purpose": profile.purpose})).collect();
-        return desk.printer.json(&json!({"schema": "turnup.config.profiles/1", "profiles": list}));
+        return context.printer.json(&json!({"schema": "turnup.config.profiles/1", "profiles": list}));
     }
     let width = profiles.iter().map(|profile| profile.name.len()).max().unwrap_or(0);
-    profiles.iter().try_for_each(|profile| desk.printer.line(&format!("{:width$}  {}", profile.name, profile.purpose)))
+    profiles
+        .iter()
+        .try_for_each(|profile| context.printer.line(&format!("{:width$}  {}", profile.name, profile.purpose)))
 }
 
 /// Writes a file that is not there yet, or one that may be replaced.
-fn write_anew(desk: &Desk<'_>, mut settings: Settings, force: bool, command: &str, how: &str) -> Result<()> {
-    refuse_existing(desk, force, command)?;
-    let path = desk.path();
+fn write_anew(
+    context: &ConfigContext<'_>,
+    mut settings: Settings,
+    force: bool,
+    command: &str,
+    how: &str,
+) -> Result<()> {
+    refuse_existing(context, force, command)?;
+    let path = context.path();
     settings.usable(path)?;
     settings.overwrite(path)?;
-    if desk.printer.is_json() {
-        return tell_changes(desk, true, &[]);
+    if context.printer.is_json() {
+        return tell_changes(context, true, &[]);
     }
-    desk.printer.remark(&format!("wrote {} {how}", path.display()));
+    context.printer.remark(&format!("wrote {} {how}", path.display()));
     Ok(())
 }
 
-fn refuse_existing(desk: &Desk<'_>, force: bool, command: &str) -> Result<()> {
-    desk.refuse_flags()?;
-    let path = desk.path();
+fn refuse_existing(context: &ConfigContext<'_>, force: bool, command: &str) -> Result<()> {
+    context.refuse_flags()?;
+    let path = context.path();
     if !force && fs_err::symlink_metadata(path).is_ok_and(|file| !file.is_symlink() || path.exists()) {
         let shown = path.display();
         return Err(Error::config(format!("{shown} exists already")).hint(format!(
@@ -56,8 +64,8 @@ fn refuse_existing(desk: &Desk<'_>, force: bool, command: &str) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn set(desk: &Desk<'_>, assignments: &[(String, String)]) -> Result<()> {
-    change(desk, |settings| {
+pub(super) fn set(context: &ConfigContext<'_>, assignments: &[(String, String)]) -> Result<()> {
+    change(context, |settings| {
         let value_of = |(name, value): &(String, String)| {
             if settings.is_secret(name) { read_secret(name, value) } else { Ok(value.clone()) }
         };
@@ -82,39 +90,40 @@ fn read_secret(name: &str, value: &str) -> Result<String> {
     Ok(text.trim_end_matches('\n').to_owned())
 }
 
-pub(super) fn unset(desk: &Desk<'_>, names: &[String]) -> Result<()> {
-    change(desk, |settings| settings.unset(&names.iter().map(String::as_str).collect::<Vec<_>>()))
+pub(super) fn unset(context: &ConfigContext<'_>, names: &[String]) -> Result<()> {
+    change(context, |settings| settings.unset(&names.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 /// Loads what there is, changes it and writes it, or leaves everything as it was.
-fn change(desk: &Desk<'_>, edit: impl FnOnce(&mut Settings) -> Result<Vec<Change>>) -> Result<()> {
-    desk.refuse_flags()?;
-    let (path, schema) = (desk.path(), Schema::load(&desk.source)?);
+fn change(context: &ConfigContext<'_>, edit: impl FnOnce(&mut Settings) -> Result<Vec<Change>>) -> Result<()> {
+    context.refuse_flags()?;
+    let (path, schema) = (context.path(), Schema::load(&context.source)?);
     let mut settings = Settings::open(path, schema.clone())?.unwrap_or_else(|| Settings::from_defaults(schema));
     let changes = edit(&mut settings)?;
     let written = settings.differs_from_file();
     if written {
         settings.save(path)?;
     }
-    if desk.printer.is_json() {
-        return tell_changes(desk, written, &changes);
+    if context.printer.is_json() {
+        return tell_changes(context, written, &changes);
     }
     for change in &changes {
-        desk.printer.remark(&describe_change(change));
+        context.printer.remark(&describe_change(change));
     }
-    tell_written(desk, written);
+    tell_written(context, written);
     Ok(())
 }
 
-fn tell_written(desk: &Desk<'_>, written: bool) {
+fn tell_written(context: &ConfigContext<'_>, written: bool) {
     let what = if written { "wrote" } else { "nothing to change in" };
-    desk.printer.remark(&format!("{what} {}", desk.path().display()));
+    context.printer.remark(&format!("{what} {}", context.path().display()));
 }
 
-fn tell_changes(desk: &Desk<'_>, written: bool, changes: &[Change]) -> Result<()> {
+fn tell_changes(context: &ConfigContext<'_>, written: bool, changes: &[Change]) -> Result<()> {
     let list: Vec<Value> = changes.iter().map(change_json).collect();
-    desk.printer
-        .json(&json!({"schema": "turnup.config.changes/1", "file": desk.path(), "written": written, "changes": list}))
+    context.printer.json(
+        &json!({"schema": "turnup.config.changes/1", "file": context.path(), "written": written, "changes": list}),
+    )
 }
 
 fn describe_change(change: &Change) -> String {
@@ -130,62 +139,62 @@ pub(super) fn change_json(change: &Change) -> Value {
     json!({"name": change.name, "before": change.before, "after": change.after})
 }
 
-pub(super) fn minimal(desk: &Desk<'_>, write: bool) -> Result<()> {
+pub(super) fn minimal(context: &ConfigContext<'_>, write: bool) -> Result<()> {
     if !write {
-        return desk.printer.line(&format!("{:#}", desk.settings()?.minimal()));
+        return context.printer.line(&format!("{:#}", context.settings()?.minimal()));
     }
-    desk.refuse_flags()?;
-    let mut settings = Settings::load(desk.path(), &desk.source)?;
-    let written = settings.save_minimal(desk.path())?;
-    if desk.printer.is_json() {
-        return tell_changes(desk, written, &[]);
+    context.refuse_flags()?;
+    let mut settings = Settings::load(context.path(), &context.source)?;
+    let written = settings.save_minimal(context.path())?;
+    if context.printer.is_json() {
+        return tell_changes(context, written, &[]);
     }
-    tell_written(desk, written);
+    tell_written(context, written);
     Ok(())
 }
 
-pub(super) fn migrate(desk: &Desk<'_>) -> Result<()> {
-    desk.refuse_flags()?;
-    let (path, schema) = (desk.path(), Schema::load(&desk.source)?);
+pub(super) fn migrate(context: &ConfigContext<'_>) -> Result<()> {
+    context.refuse_flags()?;
+    let (path, schema) = (context.path(), Schema::load(&context.source)?);
     let Some((mut settings, done)) = Settings::migrate(path, schema)? else {
-        return Settings::load(path, &desk.source).map(drop);
+        return Settings::load(path, &context.source).map(drop);
     };
     settings.usable(path)?;
     if !done.is_empty() {
         settings.save(path)?;
     }
-    if desk.printer.is_json() {
+    if context.printer.is_json() {
         let list: Vec<Value> = done.iter().map(|(name, what)| json!({"name": name, "what": what})).collect();
-        return desk.printer.json(
+        return context.printer.json(
             &json!({"schema": "turnup.config.migrate/1", "file": path, "written": !done.is_empty(), "changes": list}),
         );
     }
     for (name, what) in &done {
-        desk.printer.remark(&format!("{name} {what}"));
+        context.printer.remark(&format!("{name} {what}"));
     }
-    tell_written(desk, !done.is_empty());
+    tell_written(context, !done.is_empty());
     Ok(())
 }
 
-pub(super) fn import(desk: &Desk<'_>, file: &Path, force: bool) -> Result<()> {
+pub(super) fn import(context: &ConfigContext<'_>, file: &Path, force: bool) -> Result<()> {
     let command = format!("config import {}", shell_words::quote(&file.display().to_string()));
-    refuse_existing(desk, force, &command)?;
+    refuse_existing(context, force, &command)?;
     let bytes =
         input::read(file, input::DOCUMENT).context_class(Class::Config, format!("cannot read {}", file.display()))?;
-    let mut imported = import_anywhere(&String::from_utf8_lossy(&bytes), &Schema::load(&desk.source)?)
+    let mut imported = import_anywhere(&String::from_utf8_lossy(&bytes), &Schema::load(&context.source)?)
         .map_err(|why| Error::config(format!("{}: {why}", file.display())))?;
     let lost = imported.fates.iter().filter(|(_, fate)| !matches!(fate, Fate::Kept { .. })).count();
-    if desk.printer.is_json() {
+    if context.printer.is_json() {
         let fates: Vec<Value> = imported.fates.iter().map(|(name, fate)| fate.json(name)).collect();
-        desk.printer.json(&json!({"schema": "turnup.config.import/1", "from": file, "values": fates}))?;
+        context.printer.json(&json!({"schema": "turnup.config.import/1", "from": file, "values": fates}))?;
     } else {
         for (name, fate) in &imported.fates {
-            desk.printer.line(&format!("{name}: {fate}"))?;
+            context.printer.line(&format!("{name}: {fate}"))?;
         }
     }
-    imported.settings.usable(desk.path())?;
-    imported.settings.overwrite(desk.path())?;
-    let (total, path) = (imported.fates.len(), desk.path().display());
-    desk.printer.remark(&format!("wrote {path}: {} of {total} values taken over", total - lost));
+    imported.settings.usable(context.path())?;
+    imported.settings.overwrite(context.path())?;
+    let (total, path) = (imported.fates.len(), context.path().display());
+    context.printer.remark(&format!("wrote {path}: {} of {total} values taken over", total - lost));
     Ok(())
 }

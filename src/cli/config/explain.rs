@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::ConfigContext;
 use crate::config::{Rule, Settings, Unused, Way};
 use crate::error::{Error, Result};
 use kconfig::explain::Reason;
 
-pub(super) fn explain(desk: &Desk<'_>, name: &str) -> Result<()> {
-    let settings = desk.settings()?;
+pub(super) fn explain(context: &ConfigContext<'_>, name: &str) -> Result<()> {
+    let settings = context.settings()?;
     let explanation = settings.explain(name)?;
     let rule = settings.schema().rule(settings.schema().find(name)?);
-    if desk.printer.is_json() {
-        let origin = settings.origin(name, desk.path())?;
+    if context.printer.is_json() {
+        let origin = settings.origin(name, context.path())?;
         let mut object = crate::cli::kconfig::explanation_json(&explanation);
         object["schema"] = json!("turnup.config.explain/1");
         object["origin"] = json!(origin);
@@ -21,12 +21,12 @@ pub(super) fn explain(desk: &Desk<'_>, name: &str) -> Result<()> {
         object["secret"] = json!(rule.secret);
         object["changes"] = json!(rule.effect);
         object["unused"] = json!(!settings.schema().acts_on(name, &settings.target()));
-        return desk.printer.json(&object);
+        return context.printer.json(&object);
     }
     let mut text = explanation.to_string().trim_end().to_owned();
     text.push_str("\n\n");
-    text.push_str(&describe_rule(rule, &settings.origin(name, desk.path())?));
-    desk.printer.line(text.trim_end())
+    text.push_str(&describe_rule(rule, &settings.origin(name, context.path())?));
+    context.printer.line(text.trim_end())
 }
 
 fn describe_rule(rule: &Rule, origin: &str) -> String {
@@ -53,24 +53,24 @@ fn describe_unused(unused: &Unused) -> String {
     format!("can be configured, but not turned up{place} by this version: {}", unused.values.join(", "))
 }
 
-pub(super) fn why(desk: &Desk<'_>, name: &str) -> Result<()> {
-    let settings = desk.settings()?;
+pub(super) fn why(context: &ConfigContext<'_>, name: &str) -> Result<()> {
+    let settings = context.settings()?;
     let mut reason = settings.why(name)?;
-    locate(&mut reason, &settings, desk);
-    if desk.printer.is_json() {
-        return desk.printer.json(&json!({"schema": "turnup.config.why/1", "reason": reason_json(&reason)}));
+    locate(&mut reason, &settings, context);
+    if context.printer.is_json() {
+        return context.printer.json(&json!({"schema": "turnup.config.why/1", "reason": reason_json(&reason)}));
     }
-    desk.printer.line(reason.to_string().trim_end())
+    context.printer.line(reason.to_string().trim_end())
 }
 
 /// What was set says where.
-fn locate(reason: &mut Reason, settings: &Settings, desk: &Desk<'_>) {
+fn locate(reason: &mut Reason, settings: &Settings, context: &ConfigContext<'_>) {
     if reason.how == "set"
-        && let Ok(place) = settings.origin(&reason.name, desk.path())
+        && let Ok(place) = settings.origin(&reason.name, context.path())
     {
         reason.how = format!("set by {place}");
     }
-    reason.because.iter_mut().for_each(|cause| locate(cause, settings, desk));
+    reason.because.iter_mut().for_each(|cause| locate(cause, settings, context));
 }
 
 fn reason_json(reason: &Reason) -> Value {
@@ -81,39 +81,39 @@ fn reason_json(reason: &Reason) -> Value {
 }
 
 /// What stands between a setting and a wish, `NAME` or `NAME=VALUE`.
-fn find_way(desk: &Desk<'_>, wish: &str) -> Result<Way> {
+fn find_way(context: &ConfigContext<'_>, wish: &str) -> Result<Way> {
     let (name, value) = wish.split_once('=').map_or((wish, None), |(name, value)| (name, Some(value)));
-    desk.settings()?.why_not(name, value)
+    context.settings()?.why_not(name, value)
 }
 
-pub(super) fn why_not(desk: &Desk<'_>, wish: &str) -> Result<()> {
-    let way = find_way(desk, wish)?;
-    if desk.printer.is_json() {
+pub(super) fn why_not(context: &ConfigContext<'_>, wish: &str) -> Result<()> {
+    let way = find_way(context, wish)?;
+    if context.printer.is_json() {
         let steps = way.steps.as_ref().map(|steps| -> Vec<Value> {
             steps.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
         });
-        desk.printer.json(&json!({
+        context.printer.json(&json!({
             "schema": "turnup.config.why-not/1", "name": way.name, "value": way.value, "is_so": way.reached, "possible_now": way.open,
             "blocked": way.blocked, "steps": steps, "command": command(&way),
         }))?;
         return if way.steps.is_some() { Ok(()) } else { Err(no_way(&way)) };
     }
-    way.blocked.iter().try_for_each(|obstacle| desk.printer.line(obstacle))?;
+    way.blocked.iter().try_for_each(|obstacle| context.printer.line(obstacle))?;
     match command(&way) {
-        Some(command) if way.open => desk.printer.line(&format!("nothing stands in the way: {command}")),
-        Some(command) => desk.printer.line(&command),
-        None if way.reached => desk.printer.line("it is so already"),
-        None if way.open => desk.printer.line("nothing stands in the way"),
+        Some(command) if way.open => context.printer.line(&format!("nothing stands in the way: {command}")),
+        Some(command) => context.printer.line(&command),
+        None if way.reached => context.printer.line("it is so already"),
+        None if way.open => context.printer.line("nothing stands in the way"),
         None => Err(no_way(&way)),
     }
 }
 
 /// Sets all that the way needs.
-pub(super) fn make_possible(desk: &Desk<'_>, wish: &str) -> Result<()> {
-    desk.refuse_flags()?;
-    let way = find_way(desk, wish)?;
+pub(super) fn make_possible(context: &ConfigContext<'_>, wish: &str) -> Result<()> {
+    context.refuse_flags()?;
+    let way = find_way(context, wish)?;
     match &way.steps {
-        Some(steps) => super::answers::set(desk, steps),
+        Some(steps) => super::answers::set(context, steps),
         None => Err(no_way(&way)),
     }
 }

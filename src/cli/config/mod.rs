@@ -6,9 +6,9 @@ use clap::Subcommand;
 
 use super::session::SessionArgs;
 use super::{Global, Printer};
-use crate::config::{Form, Schema, Settings, TreeSource};
+use crate::config::{ExportFormat, Schema, Settings, TreeSource};
 use crate::error::{Error, Result};
-use crate::wizard::{Begin, Wizard};
+use crate::wizard::{StartMode, Wizard};
 
 mod answers;
 mod explain;
@@ -108,7 +108,7 @@ enum Command {
         write: bool,
     },
     /// Print every value with where it comes from, asked or not; of a node, all that is made from them
-    Complete {
+    Show {
         /// A node of the cluster: its files, flags, units, binaries and images, each with the settings that decide it
         node: Option<String>,
     },
@@ -116,7 +116,7 @@ enum Command {
     Export {
         /// The form
         #[arg(long, value_name = "FORM", default_value = "dotconfig")]
-        format: Form,
+        format: ExportFormat,
     },
     /// Print the JSON Schema of the file, for editors and other programs
     Schema,
@@ -158,40 +158,40 @@ enum Command {
 
 /// Runs the command.
 pub(super) fn run(args: Args, global: &Global, printer: &Printer) -> Result<()> {
-    let desk = Desk { source: TreeSource::find(Path::new(".")), global, printer };
+    let context = ConfigContext { source: TreeSource::find(Path::new(".")), global, printer };
     match args.command {
-        None => run_wizard(&desk, &args.wizard),
-        Some(Command::Defaults { force }) => answers::write_defaults(&desk, force),
-        Some(Command::Profile { name, force }) => answers::profile(&desk, name.as_deref(), force),
-        Some(Command::Set { assignments }) => answers::set(&desk, &assignments),
-        Some(Command::Unset { names }) => answers::unset(&desk, &names),
-        Some(Command::Import { file, force }) => answers::import(&desk, &file, force),
-        Some(Command::Migrate) => answers::migrate(&desk),
-        Some(Command::Minimal { write }) => answers::minimal(&desk, write),
-        Some(Command::Get { names }) => view::get(&desk, &names),
-        Some(Command::List(list)) => view::list(&desk, &list),
-        Some(Command::Check) => view::check(&desk),
-        Some(Command::Diff { a, b }) => view::diff(&desk, a.as_deref(), b.as_deref()),
-        Some(Command::Complete { node: None }) => view::complete(&desk),
-        Some(Command::Complete { node: Some(node) }) => reach::complete_node(&desk, &node),
-        Some(Command::Export { format }) => view::export(&desk, format),
-        Some(Command::Schema) => view::schema(&desk),
-        Some(Command::Explain { name }) => explain::explain(&desk, &name),
-        Some(Command::Why { name }) => explain::why(&desk, &name),
-        Some(Command::WhyNot { wish, apply: false }) => explain::why_not(&desk, &wish),
-        Some(Command::WhyNot { wish, apply: true }) => explain::make_possible(&desk, &wish),
-        Some(Command::Where { name }) => reach::find_dependents(&desk, &name),
+        None => run_wizard(&context, &args.wizard),
+        Some(Command::Defaults { force }) => answers::write_defaults(&context, force),
+        Some(Command::Profile { name, force }) => answers::profile(&context, name.as_deref(), force),
+        Some(Command::Set { assignments }) => answers::set(&context, &assignments),
+        Some(Command::Unset { names }) => answers::unset(&context, &names),
+        Some(Command::Import { file, force }) => answers::import(&context, &file, force),
+        Some(Command::Migrate) => answers::migrate(&context),
+        Some(Command::Minimal { write }) => answers::minimal(&context, write),
+        Some(Command::Get { names }) => view::get(&context, &names),
+        Some(Command::List(list)) => view::list(&context, &list),
+        Some(Command::Check) => view::check(&context),
+        Some(Command::Diff { a, b }) => view::diff(&context, a.as_deref(), b.as_deref()),
+        Some(Command::Show { node: None }) => view::complete(&context),
+        Some(Command::Show { node: Some(node) }) => reach::show_node(&context, &node),
+        Some(Command::Export { format }) => view::export(&context, format),
+        Some(Command::Schema) => view::schema(&context),
+        Some(Command::Explain { name }) => explain::explain(&context, &name),
+        Some(Command::Why { name }) => explain::why(&context, &name),
+        Some(Command::WhyNot { wish, apply: false }) => explain::why_not(&context, &wish),
+        Some(Command::WhyNot { wish, apply: true }) => explain::make_possible(&context, &wish),
+        Some(Command::Where { name }) => reach::find_dependents(&context, &name),
     }
 }
 
 /// What every command is given.
-struct Desk<'a> {
+struct ConfigContext<'a> {
     source: TreeSource,
     global: &'a Global,
     printer: &'a Printer,
 }
 
-impl Desk<'_> {
+impl ConfigContext<'_> {
     fn path(&self) -> &Path {
         &self.global.config
     }
@@ -214,27 +214,27 @@ impl Desk<'_> {
     }
 }
 
-fn run_wizard(desk: &Desk<'_>, args: &WizardArgs) -> Result<()> {
-    desk.refuse_flags()?;
+fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
+    context.refuse_flags()?;
     let begin = match (args.accessible, args.guided) {
-        (true, _) => Begin::Lines,
-        (false, true) => Begin::Guide,
-        (false, false) => Begin::Menus,
+        (true, _) => StartMode::Lines,
+        (false, true) => StartMode::Guide,
+        (false, false) => StartMode::Menus,
     };
-    if begin != Begin::Lines {
-        args.session.require_terminal(desk.printer, WITHOUT_TERMINAL)?;
-    } else if desk.printer.is_json() {
+    if begin != StartMode::Lines {
+        args.session.require_terminal(context.printer, WITHOUT_TERMINAL)?;
+    } else if context.printer.is_json() {
         return Err(Error::usage("plain lines are for people; for programs there is turnup config set"));
     }
-    let schema = Schema::load(&desk.source)?;
-    let settings = Settings::open(desk.path(), schema.clone())?;
+    let schema = Schema::load(&context.source)?;
+    let settings = Settings::open(context.path(), schema.clone())?;
     let name = settings.as_ref().map_or_else(|| Ok(String::new()), |settings| settings.get("phase1.cluster_name"))?;
     // What runs is only shown: a record that cannot be read must not keep anybody from the wizard.
-    let applied = Settings::open(&desk.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
-    let wizard = Wizard::over_settings(desk.path(), &desk.source, settings, applied.as_ref(), begin)?;
-    if begin == Begin::Lines {
-        desk.printer.remark(&wizard.run_in_lines()?.describe(desk.path()));
+    let applied = Settings::open(&context.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
+    let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin)?;
+    if begin == StartMode::Lines {
+        context.printer.remark(&wizard.run_in_lines()?.describe(context.path()));
         return Ok(());
     }
-    args.session.run(wizard, desk.path(), desk.printer)
+    args.session.run(wizard, context.path(), context.printer)
 }

@@ -1,32 +1,32 @@
-//! How far a setting reaches: `where`, and the same seen from a node: `complete NODE`. Found by trial with other values.
+//! How far a setting reaches: `where`, and the same seen from a node: `show NODE`. Found by trial with other values.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::Desk;
+use super::ConfigContext;
 use super::view::find_store;
 use crate::config::{Setting, Settings};
 use crate::error::{Error, Result};
-use crate::forecast::{Forecast, NodeValue, Place};
+use crate::forecast::{Affected, Forecast, NodeValue};
 
 /// What differs when the setting has another value.
-pub(super) fn find_dependents(desk: &Desk<'_>, name: &str) -> Result<()> {
-    let settings = desk.settings()?;
+pub(super) fn find_dependents(context: &ConfigContext<'_>, name: &str) -> Result<()> {
+    let settings = context.settings()?;
     let explanation = settings.explain(name)?;
     let variants = settings.variants(name)?;
     let changed: BTreeSet<String> =
         variants.iter().flat_map(|variant| settings.differences(variant)).map(|change| change.name).collect();
     let changed: Vec<&String> = changed.iter().filter(|changed| *changed != name).collect();
-    let found = Reach::find(desk, &settings, name, &variants);
+    let found = Reach::find(context, &settings, name, &variants);
     let unknown = found.as_ref().err().map(|why| why.message().to_owned());
     if let Some(why) = &unknown {
-        desk.printer.remark(&format!("files and steps are not known: {why}"));
+        context.printer.remark(&format!("files and steps are not known: {why}"));
     }
     let reach = found.ok();
     let defined: Vec<&str> = explanation.definitions.iter().map(|definition| definition.location.as_str()).collect();
-    if desk.printer.is_json() {
-        return desk.printer.json(&json!({
+    if context.printer.is_json() {
+        return context.printer.json(&json!({
             "schema": "turnup.config.where/2", "name": name, "defined": defined, "named_by": explanation.used_by,
             "changes": changed, "unknown_because": unknown, "tried": reach.as_ref().map(|reach| &reach.tried),
             "places": reach.as_ref().map(|reach| &reach.places), "files": reach.as_ref().map(|reach| &reach.files),
@@ -39,7 +39,7 @@ pub(super) fn find_dependents(desk: &Desk<'_>, name: &str) -> Result<()> {
     let reach = reach.unwrap_or_default();
     lines.extend(reach.places.iter().map(ToString::to_string));
     lines.extend(reach.steps.iter().map(|step| format!("step {step}")));
-    lines.iter().try_for_each(|line| desk.printer.line(line))
+    lines.iter().try_for_each(|line| context.printer.line(line))
 }
 
 /// What any of some variants changes.
@@ -47,14 +47,14 @@ pub(super) fn find_dependents(desk: &Desk<'_>, name: &str) -> Result<()> {
 struct Reach {
     /// The other values that were tried; those of a secret are nobody's business.
     tried: Vec<String>,
-    places: BTreeSet<Place>,
+    places: BTreeSet<Affected>,
     files: BTreeSet<String>,
     steps: Vec<String>,
 }
 
 impl Reach {
-    fn find(desk: &Desk<'_>, settings: &Settings, name: &str, variants: &[Settings]) -> Result<Self> {
-        let before = forecast(desk, settings)?;
+    fn find(context: &ConfigContext<'_>, settings: &Settings, name: &str, variants: &[Settings]) -> Result<Self> {
+        let before = forecast(context, settings)?;
         let (mut reach, mut steps, mut refused) = (Self::default(), BTreeSet::new(), None);
         for variant in variants {
             // What cannot be turned up has nothing to compare with.
@@ -79,15 +79,15 @@ impl Reach {
     }
 }
 
-fn forecast(desk: &Desk<'_>, settings: &Settings) -> Result<Forecast> {
-    Forecast::of(settings, &desk.source, &desk.global.state_dir)
+fn forecast(context: &ConfigContext<'_>, settings: &Settings) -> Result<Forecast> {
+    Forecast::of(settings, &context.source, &context.global.state_dir)
 }
 
-/// The complete configuration of a node, each value with the settings that decide it; secrets are in it by name only.
-pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
-    let settings = desk.settings()?;
-    let forecast = forecast(desk, &settings)?;
-    let text = find_text(desk, &forecast, node)?;
+/// The node config, each value with the settings that decide it; secrets are in it by name only.
+pub(super) fn show_node(context: &ConfigContext<'_>, node: &str) -> Result<()> {
+    let settings = context.settings()?;
+    let forecast = forecast(context, &settings)?;
+    let text = find_text(context, &forecast, node)?;
     let mut trials = Vec::new();
     let acted_on = |setting: &Setting| settings.schema().acts_on(&setting.name, &settings.target());
     for setting in settings.list().into_iter().filter(acted_on) {
@@ -99,12 +99,13 @@ pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
     let expected = forecast.files.get(&Forecast::node_file(node)).map_or("", String::as_str);
     let outdated = drop_outdated_origins(&mut values, &forecast.node_values(node, expected, &trials));
     if outdated > 0 {
-        desk.printer
+        context
+            .printer
             .remark(&format!("{outdated} values come from an earlier configuration; what would change: turnup plan"));
     }
-    let origin = |name: &String| settings.origin(name, desk.path()).unwrap_or_default();
-    if desk.printer.is_json() {
-        let complete: Value = serde_json::from_str(&text).map_err(|error| Error::bug(error.to_string()))?;
+    let origin = |name: &String| settings.origin(name, context.path()).unwrap_or_default();
+    if context.printer.is_json() {
+        let node_config: Value = serde_json::from_str(&text).map_err(|error| Error::bug(error.to_string()))?;
         let decided = values.iter().filter(|value| !value.settings.is_empty());
         let origins: Map<String, Value> = decided
             .map(|value| {
@@ -112,14 +113,14 @@ pub(super) fn complete_node(desk: &Desk<'_>, node: &str) -> Result<()> {
                 (value.place.clone(), Value::Object(settings.collect()))
             })
             .collect();
-        return desk.printer.json(&json!({
-            "schema": "turnup.config.complete-node/1", "node": node, "complete": complete, "origins": origins,
+        return context.printer.json(&json!({
+            "schema": "turnup.config.node/1", "node": node, "node_config": node_config, "origins": origins,
         }));
     }
     for value in values {
         let names: Vec<String> = value.settings.iter().map(|name| format!("{name} ({})", origin(name))).collect();
         let origin = if names.is_empty() { String::new() } else { format!("  <- {}", names.join(", ")) };
-        desk.printer.line(&format!("{} = {}{origin}", value.place, value.value))?;
+        context.printer.line(&format!("{} = {}{origin}", value.place, value.value))?;
     }
     Ok(())
 }
@@ -134,7 +135,7 @@ fn drop_outdated_origins(values: &mut [NodeValue], expected: &[NodeValue]) -> us
 }
 
 /// As bootstrap computed it, or would.
-fn find_text(desk: &Desk<'_>, forecast: &Forecast, node: &str) -> Result<String> {
+fn find_text(context: &ConfigContext<'_>, forecast: &Forecast, node: &str) -> Result<String> {
     let file = Forecast::node_file(node);
     let Some(expected) = forecast.files.get(&file) else {
         let nodes: Vec<&str> = forecast.hosts.keys().map(String::as_str).collect();
@@ -142,9 +143,9 @@ fn find_text(desk: &Desk<'_>, forecast: &Forecast, node: &str) -> Result<String>
             Error::config(format!("the cluster has no node {node}")).hint(format!("nodes: {}", nodes.join(", ")))
         );
     };
-    let computed = find_store(desk)?.read(&file)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let computed = find_store(context)?.read(&file)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     if computed.is_none() {
-        desk.printer.remark("bootstrap has not computed it yet: certificates and keys are named only");
+        context.printer.remark("bootstrap has not computed it yet: certificates and keys are named only");
     }
     Ok(computed.unwrap_or_else(|| expected.clone()))
 }

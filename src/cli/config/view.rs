@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::Desk;
+use super::ConfigContext;
 use super::answers::change_json;
 use crate::cluster::ClusterSettings;
-use crate::config::{Change, Form, Level, Problem, Profile, Schema, Setting, Settings, json_schema};
+use crate::config::{Change, ExportFormat, Level, Problem, Profile, Schema, Setting, Settings, json_schema};
 use crate::error::{Class, Error, Result};
 use crate::state::Store;
 
@@ -45,25 +45,25 @@ impl ListArgs {
     }
 }
 
-pub(super) fn list(desk: &Desk<'_>, args: &ListArgs) -> Result<()> {
-    let settings = desk.settings()?;
+pub(super) fn list(context: &ConfigContext<'_>, args: &ListArgs) -> Result<()> {
+    let settings = context.settings()?;
     let chosen: Vec<Setting> = settings.list().into_iter().filter(|setting| args.takes(&settings, setting)).collect();
-    if desk.printer.is_json() {
+    if context.printer.is_json() {
         let list: Vec<Value> = chosen.iter().map(|setting| setting_json(&settings, setting)).collect();
-        return desk.printer.json(&json!({"schema": "turnup.config.list/1", "settings": list}));
+        return context.printer.json(&json!({"schema": "turnup.config.list/1", "settings": list}));
     }
-    chosen.iter().try_for_each(|setting| desk.printer.line(&format!("{}={}", setting.name, shown(setting))))
+    chosen.iter().try_for_each(|setting| context.printer.line(&format!("{}={}", setting.name, shown(setting))))
 }
 
-pub(super) fn get(desk: &Desk<'_>, names: &[String]) -> Result<()> {
-    let settings = desk.global.settings(&desk.source)?;
+pub(super) fn get(context: &ConfigContext<'_>, names: &[String]) -> Result<()> {
+    let settings = context.global.settings(&context.source)?;
     let found = names.iter().map(|name| find(&settings, name)).collect::<Result<Vec<_>>>()?;
-    if desk.printer.is_json() {
+    if context.printer.is_json() {
         let object: Map<String, Value> =
             found.into_iter().map(|setting| (setting.name.clone(), value_json(&setting))).collect();
-        return desk.printer.json(&Value::Object(object));
+        return context.printer.json(&Value::Object(object));
     }
-    found.iter().try_for_each(|setting| desk.printer.line(shown(setting)))
+    found.iter().try_for_each(|setting| context.printer.line(shown(setting)))
 }
 
 fn find(settings: &Settings, name: &str) -> Result<Setting> {
@@ -102,12 +102,12 @@ fn setting_json(settings: &Settings, setting: &Setting) -> Value {
     })
 }
 
-pub(super) fn check(desk: &Desk<'_>) -> Result<()> {
-    let (path, printer, schema) = (desk.path(), desk.printer, Schema::load(&desk.source)?);
+pub(super) fn check(context: &ConfigContext<'_>) -> Result<()> {
+    let (path, printer, schema) = (context.path(), context.printer, Schema::load(&context.source)?);
     let Some(settings) = Settings::open(path, schema)? else {
-        return Settings::load(path, &desk.source).map(drop);
+        return Settings::load(path, &context.source).map(drop);
     };
-    let settings = settings.with_given(&desk.global.given())?;
+    let settings = settings.with_overrides(&context.global.overrides())?;
     let mut problems = settings.check();
     problems.extend(settings.check_files(Path::new("")));
     problems.extend(settings.check_unused());
@@ -143,18 +143,18 @@ pub(super) fn check(desk: &Desk<'_>) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn diff(desk: &Desk<'_>, a: Option<&str>, b: Option<&str>) -> Result<()> {
-    let before = side(desk, a.unwrap_or("defaults"))?;
-    let after = b.map_or_else(|| desk.settings(), |b| side(desk, b))?;
+pub(super) fn diff(context: &ConfigContext<'_>, a: Option<&str>, b: Option<&str>) -> Result<()> {
+    let before = side(context, a.unwrap_or("defaults"))?;
+    let after = b.map_or_else(|| context.settings(), |b| side(context, b))?;
     let changes = before.differences(&after);
-    if desk.printer.is_json() {
+    if context.printer.is_json() {
         let list: Vec<Value> = changes.iter().map(change_json).collect();
-        return desk.printer.json(&json!({"schema": "turnup.config.diff/1", "changes": list}));
+        return context.printer.json(&json!({"schema": "turnup.config.diff/1", "changes": list}));
     }
     if changes.is_empty() {
-        desk.printer.remark("no difference");
+        context.printer.remark("no difference");
     }
-    changes.iter().try_for_each(|change| desk.printer.line(&describe_difference(change)))
+    changes.iter().try_for_each(|change| context.printer.line(&describe_difference(change)))
 }
 
 fn describe_difference(change: &Change) -> String {
@@ -166,16 +166,16 @@ fn describe_difference(change: &Change) -> String {
 }
 
 /// One side of a comparison: what its word names, the file last.
-fn side(desk: &Desk<'_>, word: &str) -> Result<Settings> {
-    let schema = Schema::load(&desk.source)?;
+fn side(context: &ConfigContext<'_>, word: &str) -> Result<Settings> {
+    let schema = Schema::load(&context.source)?;
     if word == "defaults" {
         return Ok(Settings::from_defaults(schema));
     }
     if word == "applied" {
-        let found = Settings::open(&find_store(desk)?.path(Settings::APPLIED), schema)?;
+        let found = Settings::open(&find_store(context)?.path(Settings::APPLIED), schema)?;
         return found.ok_or_else(|| Error::config("nothing was applied yet").hint("turnup up"));
     }
-    if let Some(profile) = Profile::list(&desk.source)?.iter().find(|profile| profile.name == word) {
+    if let Some(profile) = Profile::list(&context.source)?.iter().find(|profile| profile.name == word) {
         return profile.settings(schema);
     }
     Settings::open(Path::new(word), schema)?.ok_or_else(|| {
@@ -184,48 +184,51 @@ fn side(desk: &Desk<'_>, word: &str) -> Result<Settings> {
     })
 }
 
-pub(super) fn complete(desk: &Desk<'_>) -> Result<()> {
-    let settings = desk.settings()?;
+pub(super) fn complete(context: &ConfigContext<'_>) -> Result<()> {
+    let settings = context.settings()?;
     let all = settings.list().into_iter().filter(|setting| setting.written || !setting.value.is_empty());
     let rows = all
-        .map(|setting| Ok((settings.origin(&setting.name, desk.path())?, setting)))
+        .map(|setting| Ok((settings.origin(&setting.name, context.path())?, setting)))
         .collect::<Result<Vec<(String, Setting)>>>()?;
-    if desk.printer.is_json() {
+    if context.printer.is_json() {
         let values: Vec<Value> = rows
             .iter()
             .map(|(origin, setting)| json!({"name": setting.name, "value": value_json(setting), "origin": origin}))
             .collect();
-        return desk.printer.json(&json!({"schema": "turnup.config.complete/1", "settings": values}));
+        return context.printer.json(&json!({"schema": "turnup.config.show/1", "settings": values}));
     }
     let lines: Vec<String> = rows.iter().map(|(_, setting)| format!("{}={}", setting.name, shown(setting))).collect();
     // Beyond this a value stands alone and its origin follows after two blanks.
     let width = lines.iter().map(|line| line.chars().count()).filter(|width| *width <= 60).max().unwrap_or(0);
-    lines.iter().zip(&rows).try_for_each(|(line, (origin, _))| desk.printer.line(&format!("{line:width$}  {origin}")))
+    lines
+        .iter()
+        .zip(&rows)
+        .try_for_each(|(line, (origin, _))| context.printer.line(&format!("{line:width$}  {origin}")))
 }
 
 /// What turnup remembers of the cluster, for looking only.
-pub(super) fn find_store(desk: &Desk<'_>) -> Result<Store> {
-    let name = desk.settings()?.get("phase1.cluster_name")?;
-    Ok(Store::at(desk.global.state_dir.join(name)))
+pub(super) fn find_store(context: &ConfigContext<'_>) -> Result<Store> {
+    let name = context.settings()?.get("phase1.cluster_name")?;
+    Ok(Store::at(context.global.state_dir.join(name)))
 }
 
-pub(super) fn export(desk: &Desk<'_>, form: Form) -> Result<()> {
-    let (text, secrets) = desk.settings()?.export(form);
-    if desk.printer.is_json() {
-        return desk
+pub(super) fn export(context: &ConfigContext<'_>, form: ExportFormat) -> Result<()> {
+    let (text, secrets) = context.settings()?.export(form);
+    if context.printer.is_json() {
+        return context
             .printer
             .json(&json!({"schema": "turnup.config.export/1", "text": text, "secrets_left_out": secrets}));
     }
     if secrets > 0 {
-        desk.printer.remark(&format!("{secrets} secrets were left out"));
+        context.printer.remark(&format!("{secrets} secrets were left out"));
     }
-    desk.printer.line(text.trim_end())
+    context.printer.line(text.trim_end())
 }
 
-pub(super) fn schema(desk: &Desk<'_>) -> Result<()> {
-    let schema = json_schema(&*Schema::load(&desk.source)?);
-    if desk.printer.is_json() {
-        return desk.printer.json(&schema);
+pub(super) fn schema(context: &ConfigContext<'_>) -> Result<()> {
+    let schema = json_schema(&*Schema::load(&context.source)?);
+    if context.printer.is_json() {
+        return context.printer.json(&schema);
     }
-    desk.printer.line(&format!("{schema:#}"))
+    context.printer.line(&format!("{schema:#}"))
 }

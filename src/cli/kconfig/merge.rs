@@ -72,18 +72,18 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     let texts = files.iter().map(|file| read_text(file)).collect::<Result<Vec<String>>>()?;
     let prefix = &args.tree.prefix.prefix;
     let merged = merge(&texts, prefix, Rules { builtin_wins: args.builtin });
-    let talk = Talk { files: &files, printer, prefix };
+    let report = MergeReport { files: &files, printer, prefix };
     let mut overridden = 0;
     for encounter in &merged.encounters {
         overridden += usize::from(encounter.meeting == Meeting::Overridden);
         if encounter.meeting != Meeting::Redundant || args.redundant {
-            talk.tell_encounter(encounter)?;
+            report.tell_encounter(encounter)?;
         }
     }
     let (text, lost) =
         if args.merge_only { (merged.to_text(prefix), Vec::new()) } else { complete(args, &merged, printer)? };
     for lost in &lost {
-        talk.tell_loss(lost)?;
+        report.tell_loss(lost)?;
     }
     replace(&target, &kconfig::text::to_bytes(&text))?;
     let partial = if args.merge_only { ", not completed" } else { "" };
@@ -110,13 +110,13 @@ fn complete(args: &Args, merged: &Merged, printer: &Printer) -> Result<(String, 
 }
 
 /// Tells what happened to requests.
-struct Talk<'a> {
+struct MergeReport<'a> {
     files: &'a [&'a Path],
     printer: &'a Printer,
     prefix: &'a str,
 }
 
-impl Talk<'_> {
+impl MergeReport<'_> {
     fn place(&self, source: &Source) -> String {
         let file = self.files.get(source.fragment).map_or_else(String::new, |file| file.display().to_string());
         format!("{file}:{}", source.request.line)

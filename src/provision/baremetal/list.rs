@@ -1,4 +1,4 @@
-//! The typed list of hosts (`phase1.baremetal.hosts`) becomes the hand-off. Pure: who knows host keys is asked through a function.
+//! The typed list of hosts (`phase1.baremetal.hosts`) becomes the inventory. Pure: who knows host keys is asked through a function.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 use serde::Deserialize;
 
 use crate::artifacts::Digest;
-use crate::cluster::{Access, Bastion};
+use crate::cluster::{Bastion, SshSettings};
 use crate::error::{Error, Result};
-use crate::provision::handoff::{self, Endpoint, Handoff, Host, JumpHost, Role, SshAccess, Taint, scan_command};
+use crate::provision::inventory::{self, Endpoint, Host, Inventory, JumpHost, Role, SshAccess, Taint, scan_command};
 
 /// In `ssh_jump`: this host is reached without the bastion that all others have.
 const NO_JUMP: &str = "none";
@@ -42,7 +42,7 @@ pub(super) struct List<'a> {
     /// What leads to the API servers; empty where the one control-plane host does.
     pub(super) api_host: &'a str,
     pub(super) hosts: &'a [ListedHost],
-    pub(super) access: &'a Access,
+    pub(super) access: &'a SshSettings,
     /// The public key of the host at this address and port, from a person's own file.
     pub(super) find_key: &'a dyn Fn(&str, u16) -> Result<Option<String>>,
 }
@@ -51,8 +51,8 @@ pub(super) struct List<'a> {
 type Missing = Vec<(String, String, u16)>;
 
 impl List<'_> {
-    /// The hand-off; an error that names every host without a key when there is one.
-    pub(super) fn handoff(&self) -> Result<Handoff> {
+    /// The inventory; an error that names every host without a key when there is one.
+    pub(super) fn inventory(&self) -> Result<Inventory> {
         let mut missing = Missing::new();
         let hosts = self.hosts.iter().map(|host| self.host(host, &mut missing)).collect::<Result<Vec<Host>>>()?;
         if !missing.is_empty() {
@@ -61,8 +61,8 @@ impl List<'_> {
         let control_plane = hosts.iter().find(|host| host.role == Role::ControlPlane);
         let own = control_plane.map(|host| host.address.to_string()).unwrap_or_default();
         let host = if self.api_host.is_empty() { own } else { self.api_host.to_owned() };
-        let handoff = Handoff {
-            schema: handoff::SCHEMA.into(),
+        let inventory = Inventory {
+            schema: inventory::SCHEMA.into(),
             cluster: self.cluster.to_owned(),
             target: "baremetal".into(),
             api: Endpoint { host, port: self.api_port, internal_host: None },
@@ -70,7 +70,7 @@ impl List<'_> {
             groups: Vec::new(),
             volumes: Vec::new(),
         };
-        Handoff::from_value("phase1.baremetal.hosts", &serde_json::to_value(&handoff).unwrap_or_default())
+        Inventory::from_value("phase1.baremetal.hosts", &serde_json::to_value(&inventory).unwrap_or_default())
     }
 
     fn host(&self, listed: &ListedHost, missing: &mut Missing) -> Result<Host> {

@@ -1,12 +1,12 @@
-//! The list becomes the hand-off.
+//! The list becomes the inventory.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::Duration;
 
 use super::*;
 
-fn access() -> Access {
-    Access {
+fn access() -> SshSettings {
+    SshSettings {
         user: "root".into(),
         port: 22,
         key: None,
@@ -22,12 +22,12 @@ fn hosts(text: &str) -> Vec<ListedHost> {
     serde_json::from_str(text).unwrap()
 }
 
-fn handoff(hosts: &[ListedHost], access: &Access, known: &[(&str, u16, &str)]) -> Result<Handoff> {
+fn inventory(hosts: &[ListedHost], access: &SshSettings, known: &[(&str, u16, &str)]) -> Result<Inventory> {
     let find_key = |address: &str, port: u16| {
         let found = known.iter().find(|one| one.0 == address && one.1 == port);
         Ok(found.map(|one| one.2.to_owned()))
     };
-    List { cluster: "shelf", api_port: 6443, api_host: "", hosts, access, find_key: &find_key }.handoff()
+    List { cluster: "shelf", api_port: 6443, api_host: "", hosts, access, find_key: &find_key }.inventory()
 }
 
 const RICH: &str = r#"[
@@ -42,24 +42,25 @@ const KNOWN: [(&str, u16, &str); 2] = [
 ];
 
 #[test]
-fn every_field_reaches_the_handoff() {
-    let handoff = handoff(&hosts(RICH), &access(), &KNOWN).unwrap();
-    insta::assert_snapshot!(handoff.render().unwrap());
-    let known_hosts: String = handoff.hosts.iter().map(Host::known_hosts).collect();
+fn every_field_reaches_the_inventory() {
+    let inventory = inventory(&hosts(RICH), &access(), &KNOWN).unwrap();
+    insta::assert_snapshot!(inventory.render().unwrap());
+    let known_hosts: String = inventory.hosts.iter().map(Host::known_hosts).collect();
     insta::assert_snapshot!("known_hosts", known_hosts);
 }
 
 #[test]
 fn a_key_made_anew_is_another_machine_and_nothing_else_is() {
-    let instance = |text: &str| handoff(&hosts(text), &access(), &KNOWN).unwrap().host("m1").unwrap().instance.clone();
+    let instance =
+        |text: &str| inventory(&hosts(text), &access(), &KNOWN).unwrap().host("m1").unwrap().instance.clone();
     assert_eq!(instance(RICH), instance(&RICH.replace("rack-2", "rack-3").replace("192.0.2.11", "192.0.2.12")));
     assert_ne!(instance(RICH), instance(&RICH.replace("M1M1", "M1M2")));
 }
 
 #[test]
 fn all_hosts_without_a_key_are_named_with_the_way_to_one() {
-    let access = Access { known_hosts: Some("/srv/known".into()), ..access() };
-    let error = handoff(
+    let access = SshSettings { known_hosts: Some("/srv/known".into()), ..access() };
+    let error = inventory(
         &hosts(&RICH.replace(
             r#", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAW2W2AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA""#,
             "",
@@ -69,21 +70,21 @@ fn all_hosts_without_a_key_are_named_with_the_way_to_one() {
     )
     .unwrap_err();
     insta::assert_snapshot!(error.render());
-    let door = handoff(&hosts(RICH), &self::access(), &KNOWN[..1]).unwrap_err();
+    let door = inventory(&hosts(RICH), &self::access(), &KNOWN[..1]).unwrap_err();
     insta::assert_snapshot!("a_jump_host_without_a_key", door.render());
 }
 
 #[test]
 fn the_bastion_is_the_way_to_all_that_do_not_say_otherwise() {
     let bastion = Bastion { host: "door".into(), user: "turnup".into(), port: 22 };
-    let access = Access { bastion: Some(bastion), ..access() };
+    let access = SshSettings { bastion: Some(bastion), ..access() };
     let known = [("door", 22, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIADOORAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")];
     let list = r#"[{"name": "m1", "address": "192.0.2.11", "role": "control-plane", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAM1M1AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "ssh_jump": "none"},
         {"name": "w1", "address": "192.0.2.21", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAW1W1AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"},
         {"name": "w2", "address": "192.0.2.22", "role": "worker", "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAW2W2AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "ssh_jump": "m1"}]"#;
-    let handoff = handoff(&hosts(list), &access, &known).unwrap();
+    let inventory = inventory(&hosts(list), &access, &known).unwrap();
     let jump = |name: &str| {
-        handoff
+        inventory
             .host(name)
             .unwrap()
             .ssh
@@ -101,7 +102,7 @@ fn the_bastion_is_the_way_to_all_that_do_not_say_otherwise() {
         "root@192.0.2.11 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAM1M1AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
     );
     let behind = hosts(&list.replace(r#", "ssh_jump": "none""#, ""));
-    let error = self::handoff(&behind, &access, &known).unwrap_err();
+    let error = self::inventory(&behind, &access, &known).unwrap_err();
     assert!(error.message().contains("w2 is to be reached through m1, which is itself behind another host"), "{error}");
 }
 

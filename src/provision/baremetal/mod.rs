@@ -1,11 +1,9 @@
-//! Bare metal: the hosts exist. A person lists them in the configuration, or in a hand-off file; they are looked at, and handed over.
+//! Bare metal: the hosts exist. A person lists them in the configuration, or in an inventory file; they are looked at, and handed over.
 //!
 //! Nothing here makes or changes a host; what is asked of one only reads.
 
-mod judge;
 mod list;
-mod look;
-mod probe;
+mod preflight;
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,26 +11,28 @@ use crate::change::{Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::input;
-use crate::phase::{Action, Cx, Inputs, Manifest, Phase, Proof};
+use crate::phase::{Action, Check, Cx, Inputs, Manifest, Phase};
 
-use super::adopt;
-use super::handoff::{Handoff, Host};
+use super::external_inventory;
+use super::inventory::{Host, Inventory};
 use super::known_hosts;
-use super::steps::prove_handoff;
+use super::steps::prove_inventory;
+
+use preflight::Preflight;
 
 pub use list::ListedHost;
 
 /// The phase for hosts that exist.
 pub(super) fn phase(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {
-    let inventory = Arc::new(Inventory { cluster: Arc::clone(cluster), read: OnceLock::new() });
+    let host_list = Arc::new(HostList { cluster: Arc::clone(cluster), read: OnceLock::new() });
     cluster
         .phase("provision", manifest, Vec::new())
-        .with("hosts", look::Hosts(Arc::clone(&inventory)))
-        .with("handoff", HandOver(inventory))
+        .with("hosts", Preflight(Arc::clone(&host_list)))
+        .with("inventory", WriteInventory(host_list))
 }
 
-/// The hand-off that a person's list or file is.
-pub(super) fn read(cluster: &Cluster) -> Result<Handoff> {
+/// The inventory that a person's list or file is.
+pub(super) fn read(cluster: &Cluster) -> Result<Inventory> {
     let settings = &cluster.settings;
     if settings.hosts.is_empty() {
         return read_file(cluster);
@@ -41,10 +41,10 @@ pub(super) fn read(cluster: &Cluster) -> Result<Handoff> {
     let find_key = |address: &str, port: u16| file.map_or(Ok(None), |file| known_hosts::find(file, address, port));
     let (hosts, access) = (settings.hosts.as_slice(), &settings.access);
     let (cluster, api_host, api_port) = (&settings.name, &settings.api_host, settings.api_port);
-    list::List { cluster, api_port, api_host, hosts, access, find_key: &find_key }.handoff()
+    list::List { cluster, api_port, api_host, hosts, access, find_key: &find_key }.inventory()
 }
 
-fn read_file(cluster: &Cluster) -> Result<Handoff> {
+fn read_file(cluster: &Cluster) -> Result<Inventory> {
     let settings = &cluster.settings;
     let path = cluster.work_dir.join(&settings.hosts_file);
     let text = input::read_text(&path, input::DOCUMENT).map_err(|error| {
@@ -52,51 +52,51 @@ fn read_file(cluster: &Cluster) -> Result<Handoff> {
             "list the hosts in phase1.baremetal.hosts, or write them into this file; docs/baremetal.md shows both";
         Error::config(format!("{}: {error}", path.display())).hint(hint)
     })?;
-    Handoff::parse(&path.display().to_string(), &text)
+    Inventory::parse(&path.display().to_string(), &text)
 }
 
 /// What both steps work on, read once.
-struct Inventory {
+struct HostList {
     cluster: Arc<Cluster>,
-    read: OnceLock<Handoff>,
+    read: OnceLock<Inventory>,
 }
 
-impl Inventory {
-    fn handoff(&self) -> Result<&Handoff> {
-        if let Some(handoff) = self.read.get() {
-            return Ok(handoff);
+impl HostList {
+    fn inventory(&self) -> Result<&Inventory> {
+        if let Some(inventory) = self.read.get() {
+            return Ok(inventory);
         }
         let settings = &self.cluster.settings;
-        let handoff = read(&self.cluster)?;
-        handoff.require_cluster(&settings.hosts_file, &settings.name, settings.api_port)?;
-        Ok(self.read.get_or_init(|| handoff))
+        let inventory = read(&self.cluster)?;
+        inventory.require_cluster(&settings.hosts_file, &settings.name, settings.api_port)?;
+        Ok(self.read.get_or_init(|| inventory))
     }
 }
 
-/// The hand-off becomes the cluster's.
-struct HandOver(Arc<Inventory>);
+/// The inventory becomes the cluster's.
+struct WriteInventory(Arc<HostList>);
 
-impl Action for HandOver {
+impl Action for WriteInventory {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        Ok(Inputs::new().with("inventory", self.0.handoff()?.render()?))
+        Ok(Inputs::new().with("inventory", self.0.inventory()?.render()?))
     }
 
-    fn verify(&self, _host: Option<&str>) -> Result<Proof> {
-        Ok(prove_handoff(&self.0.cluster))
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
+        Ok(prove_inventory(&self.0.cluster))
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
         // One that does not read is written anew as a whole.
-        let known = self.0.cluster.find_handoff().ok().flatten().map(|known| known.hosts).unwrap_or_default();
-        Ok(compare(&known, &self.0.handoff()?.hosts).into())
+        let known = self.0.cluster.find_inventory().ok().flatten().map(|known| known.hosts).unwrap_or_default();
+        Ok(compare(&known, &self.0.inventory()?.hosts).into())
     }
 
-    fn foresee(&self, _host: Option<&str>) -> Result<bool> {
-        self.0.cluster.write_handoff(self.0.handoff()?).map(|()| true)
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
+        self.0.cluster.write_inventory(self.0.inventory()?).map(|()| true)
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        adopt::take(&self.0.cluster, self.0.handoff()?, cx)
+        external_inventory::take(&self.0.cluster, self.0.inventory()?, cx)
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Aws {
     termination_queue: bool,
     detailed_monitoring: bool,
     cpu_credits: String,
-    names: Names,
+    names: AwsNames,
     /// What groups have that say nothing else.
     #[serde(skip)]
     own_types: [String; 2],
@@ -55,7 +55,7 @@ pub(crate) struct Aws {
 
 /// Names within the limits that are shorter than a cluster's name may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-struct Names {
+struct AwsNames {
     load_balancer: String,
     inner_load_balancer: String,
     control_plane_role: String,
@@ -113,7 +113,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         termination_queue: flag("termination_queue")?,
         detailed_monitoring: flag("detailed_monitoring")?,
         cpu_credits: text("cpu_credits")?,
-        names: Names::default(),
+        names: AwsNames::default(),
         own_types: [defaults.machine_type.clone(), defaults.disk_type.clone()],
     };
     Ok((defaults, Target::Aws(Box::new(aws))))
@@ -127,9 +127,9 @@ impl Aws {
         // Roles belong to the account, not to a region: two clusters of one name may live in two regions.
         let role = |end: &str| fit(&format!("{cluster}-{}", self.region), 64 - end.len()) + end;
         let short = |name: &str, end: &str, longest: usize| fit(name, longest - end.len()) + end;
-        self.names = Names {
+        self.names = AwsNames {
             load_balancer: short(&balancer, "-api", 32),
-            inner_load_balancer: short(&balancer, "-api-inner", 32),
+            inner_load_balancer: short(&balancer, "-api-internal", 32),
             control_plane_role: role("-control-plane"),
             node_role: role("-node"),
             queue: short(cluster, "-termination", 80),
@@ -285,8 +285,11 @@ impl Aws {
             ));
         }
         if let Some((name, _)) = spec.groups.iter().find(|(_, group)| group.public_address && !public) {
-            return Err(refused(&in_group("public_address", name), "private subnets have no way in from the internet")
-                .hint("leave it out, or turnup config set phase1.aws.topology=public"));
+            return Err(refused(
+                &in_group("public_address", name),
+                "private subnets have no ingress from the internet",
+            )
+            .hint("leave it out, or turnup config set phase1.aws.topology=public"));
         }
         let outer = spec.api.exposure == "load-balancer" && spec.api.external;
         if self.vpc_id.is_empty() || public || !(outer || spec.ssh.bastion) {
@@ -308,7 +311,7 @@ impl Aws {
         }
     }
 
-    /// Whether hosts reach what they need, in a VPC of the cluster's own. In another one the ways out are its owner's.
+    /// Whether hosts reach what they need, in a VPC of the cluster's own. In another one egress is its owner's.
     fn check_ways_out(&self, spec: &Spec) -> Result<()> {
         let mut lost = spec.groups.iter().filter(|(_, group)| !group.public_address);
         match lost.next() {

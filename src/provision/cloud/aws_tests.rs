@@ -17,7 +17,7 @@ fn wrong(changes: &[(&str, &str)]) -> String {
     format!("{} | {}", error.message(), error.next().unwrap_or_default())
 }
 
-fn names(cluster: &str, region: &str) -> Names {
+fn names(cluster: &str, region: &str) -> AwsNames {
     let spec = spec(&[("phase1.cluster_name", cluster), ("phase1.aws.region", region)]).unwrap();
     let Target::Aws(aws) = spec.target else { panic!("another cloud") };
     aws.names

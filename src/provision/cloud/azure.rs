@@ -93,12 +93,12 @@ pub(crate) struct Azure {
     encryption_at_host: bool,
     control_plane_identity: String,
     node_identity: String,
-    names: Names,
+    names: AzureNames,
 }
 
 /// Names within the limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-struct Names {
+struct AzureNames {
     prefix: String,
     control_plane_identity: String,
     node_identity: String,
@@ -149,7 +149,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         encryption_at_host: flag("encryption_at_host")?,
         control_plane_identity: text("control_plane_identity")?,
         node_identity: text("node_identity")?,
-        names: Names::default(),
+        names: AzureNames::default(),
     };
     Ok((defaults, Target::Azure(Box::new(azure))))
 }
@@ -184,7 +184,7 @@ impl Azure {
     pub(super) fn name_all(&mut self, cluster: &str, groups: &BTreeMap<String, Group>) {
         let prefix = fit(cluster, PREFIX);
         let identity = |end: &str| fit(cluster, IDENTITY - end.len()) + end;
-        self.names = Names {
+        self.names = AzureNames {
             control_plane_identity: identity("-master"),
             node_identity: identity("-node"),
             groups: groups.keys().map(|name| (name.clone(), fit(&format!("{prefix}-{name}"), GROUP))).collect(),

@@ -57,7 +57,7 @@ pub(crate) struct Gce {
     os_login: bool,
     shielded_vm: bool,
     min_cpu_platform: String,
-    names: Names,
+    names: GceNames,
     /// `phase1.gce.zones`.
     #[serde(skip)]
     zones: Vec<String>,
@@ -65,7 +65,7 @@ pub(crate) struct Gce {
 
 /// Names within the limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-struct Names {
+struct GceNames {
     prefix: String,
     control_plane_account: String,
     node_account: String,
@@ -111,7 +111,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         os_login: flag("os_login")?,
         shielded_vm: flag("shielded_vm")?,
         min_cpu_platform: text("min_cpu_platform")?,
-        names: Names::default(),
+        names: GceNames::default(),
         zones: given,
     };
     Ok((defaults, Target::Gce(Box::new(gce))))
@@ -133,7 +133,7 @@ impl Gce {
         };
         let prefix = fit(&begun, PREFIX);
         let account = |end: &str| fit(&prefix, ACCOUNT - end.len()) + end;
-        self.names = Names {
+        self.names = GceNames {
             control_plane_account: account("-control-plane"),
             node_account: account("-node"),
             control_plane: (0..)

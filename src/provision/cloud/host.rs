@@ -36,7 +36,7 @@ pub(super) fn check_processor(key: &str, is_arm: bool, what: &str, hint: impl In
 
 /// The kind of a public key that is neither Ed25519 nor RSA, the two that all clouds take.
 pub(super) fn foreign_kind(key: &str) -> Option<&str> {
-    // A bracket begins the mark of a key that is not made yet.
+    // A bracket begins the placeholder of a key that is not made yet.
     let taken = ["ssh-ed25519 ", "ssh-rsa ", "("].iter().any(|start| key.starts_with(start));
     (!taken).then(|| key.split_whitespace().next().unwrap_or_default())
 }

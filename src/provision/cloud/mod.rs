@@ -19,7 +19,7 @@ use crate::cluster::read_user;
 use crate::config::{Network, Network6, Settings};
 use crate::error::{Context as _, Error, Result};
 
-use super::handoff::{HEALTH_PORT, Role};
+use super::inventory::{HEALTH_PORT, Role};
 
 /// The variable `cluster` of a module: `templates/provision/<target>/variables.tf` says what each field is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -31,7 +31,7 @@ pub struct Spec {
     /// Hosts have IPv6 beside IPv4; pods and Services do not.
     pub(crate) ipv6: bool,
     pub(crate) api: Api,
-    pub(crate) ssh: Access,
+    pub(crate) ssh: LoginAccess,
     pub(crate) dns: Dns,
     pub(crate) etcd: Etcd,
     pub(crate) deletion_protection: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Api {
 
 /// How turnup and people log in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Access {
+pub(crate) struct LoginAccess {
     pub(crate) user: String,
     pub(crate) port: u16,
     pub(crate) allowed_cidrs: Vec<String>,
@@ -100,12 +100,12 @@ pub(crate) struct Dns {
 pub(crate) struct Etcd {
     pub(crate) clusters: Vec<String>,
     pub(crate) members: Vec<String>,
-    pub(crate) volume: Volume,
+    pub(crate) volume: CloudVolume,
 }
 
 /// What each member's volume is like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Volume {
+pub(crate) struct CloudVolume {
     pub(crate) size_gb: u32,
     #[serde(rename = "type")]
     pub(crate) kind: String,
@@ -248,7 +248,7 @@ impl Spec {
             etcd: Etcd {
                 clusters: etcd_clusters(settings)?,
                 members: control_plane.values().map(|host| host.member.clone()).collect(),
-                volume: Volume {
+                volume: CloudVolume {
                     size_gb: settings.get_number("phase1.etcd_volume.size_gb")?,
                     kind: defaults.etcd_volume_type,
                     encrypted: settings.get_bool("phase1.etcd_volume.encrypted")?,
@@ -569,8 +569,8 @@ fn api(settings: &Settings, cluster: &str) -> Result<Api> {
     })
 }
 
-fn access(settings: &Settings) -> Result<Access> {
-    Ok(Access {
+fn access(settings: &Settings) -> Result<LoginAccess> {
+    Ok(LoginAccess {
         user: read_user(settings)?,
         port: settings.get_number("phase1.ssh.port")?,
         allowed_cidrs: ranges(settings, "phase1.ssh.allowed_cidrs")?,

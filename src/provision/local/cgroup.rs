@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::kill_point;
+use crate::failpoint;
 
 const MOUNT: &str = "/sys/fs/cgroup";
 /// How long killed processes may take to leave.
@@ -23,7 +23,7 @@ pub(super) fn is_unified() -> bool {
 pub(super) fn enter(machine: &str) -> Result<()> {
     for root in hierarchies()? {
         let dir = root.join(machine);
-        kill_point::pass(format_args!("cgroup in {}: before", root.display()));
+        failpoint::pass(format_args!("cgroup in {}: before", root.display()));
         fs_err::create_dir_all(&dir)?;
         if root.join("cpuset.cpus").exists() && !is_unified() {
             inherit_cpuset(&root, &dir)?;
@@ -31,7 +31,7 @@ pub(super) fn enter(machine: &str) -> Result<()> {
         fs_err::write(dir.join("cgroup.procs"), std::process::id().to_string())
             .context(format!("cannot enter the cgroup {}", dir.display()))?;
     }
-    kill_point::pass(format_args!("cgroups entered"));
+    failpoint::pass(format_args!("cgroups entered"));
     Ok(())
 }
 
@@ -42,7 +42,7 @@ pub(super) fn remove(machine: &str) -> Result<()> {
     for root in hierarchies()? {
         let dir = root.join(machine);
         if dir.exists() {
-            kill_point::pass(format_args!("cgroup in {}: before its removal", root.display()));
+            failpoint::pass(format_args!("cgroup in {}: before its removal", root.display()));
         }
         while let Err(error) = remove_tree(&dir) {
             if since.elapsed() > LAST_BREATH {

@@ -26,7 +26,7 @@ fn judge(hosts: usize, limit: usize, used: usize) -> Result<()> {
         "{hosts} more hosts need about {needed} inotify instances; this machine allows {limit}, and {used} are in use"
     );
     let enough = (2 * (used + needed)).next_power_of_two();
-    Err(Error::person(message).hint(format!("sysctl -w fs.inotify.max_user_instances={enough}")))
+    Err(Error::precondition(message).hint(format!("sysctl -w fs.inotify.max_user_instances={enough}")))
 }
 
 /// All that are open, whoever has them: the limit is a user's, and local hosts are root's.
@@ -49,7 +49,7 @@ mod tests {
         assert!(judge(4, 128, 20).is_ok());
         assert!(judge(0, 0, 500).is_ok());
         let error = judge(2, 128, 100).unwrap_err();
-        assert_eq!(error.class(), crate::Class::Person);
+        assert_eq!(error.class(), crate::Class::Precondition);
         assert_eq!(
             error.message(),
             "2 more hosts need about 52 inotify instances; this machine allows 128, and 100 are in use"

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{Error, Result};
 use crate::exec::{detach::detach, signals};
-use crate::kill_point;
+use crate::failpoint;
 
 use super::spec::{BLOBS, HostSpec};
 use super::{Status, cgroup, network, storage};
@@ -39,7 +39,7 @@ pub struct Identity {
 
 /// Makes the host and starts it, or completes and starts what an earlier call left.
 pub fn create_host(spec: &HostSpec, identity: &Identity) -> Result<()> {
-    let _inside = kill_point::within(format_args!("create host {}", spec.name));
+    let _inside = failpoint::within(format_args!("create host {}", spec.name));
     storage::mount_root(spec)?;
     if !storage::is_complete(spec) {
         write_identity(spec, identity)?;
@@ -50,7 +50,7 @@ pub fn create_host(spec: &HostSpec, identity: &Identity) -> Result<()> {
 
 /// Starts a host whose files are there, and waits until its sshd answers. Does nothing when it runs.
 pub fn start_host(spec: &HostSpec) -> Result<()> {
-    let _inside = kill_point::within(format_args!("start host {}", spec.name));
+    let _inside = failpoint::within(format_args!("start host {}", spec.name));
     if !storage::is_complete(spec) {
         return Err(Error::permanent(format!("host {} does not exist", spec.name)).hint("turnup provision"));
     }
@@ -60,7 +60,7 @@ pub fn start_host(spec: &HostSpec) -> Result<()> {
         network::attach(spec)?;
         boot(spec)?;
     }
-    kill_point::around(format_args!("wait for sshd"), || wait_for_sshd(spec))
+    failpoint::around(format_args!("wait for sshd"), || wait_for_sshd(spec))
 }
 
 /// What is there of the host.
@@ -74,8 +74,8 @@ pub fn status_of(spec: &HostSpec) -> Result<Status> {
 
 /// Powers the host off and removes everything of it: process, namespace, interface, mount, cgroup, files.
 pub fn delete_host(spec: &HostSpec) -> Result<()> {
-    let _inside = kill_point::within(format_args!("delete host {}", spec.name));
-    kill_point::around(format_args!("stop"), || stop(spec))?;
+    let _inside = failpoint::within(format_args!("delete host {}", spec.name));
+    failpoint::around(format_args!("stop"), || stop(spec))?;
     network::detach(spec)?;
     cgroup::remove(&spec.machine)?;
     storage::remove(spec)
@@ -84,7 +84,7 @@ pub fn delete_host(spec: &HostSpec) -> Result<()> {
 /// The host's name, keys and name resolution, as an installer would have written them.
 fn write_identity(spec: &HostSpec, identity: &Identity) -> Result<()> {
     let root = storage::root(spec);
-    let point = |when: &str| kill_point::pass(format_args!("identity: {when}"));
+    let point = |when: &str| failpoint::pass(format_args!("identity: {when}"));
     point("before");
     let ssh = root.join("root/.ssh");
     fs_err::create_dir_all(&ssh)?;

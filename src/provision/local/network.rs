@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 use crate::exec::{Run, tools};
-use crate::kill_point;
+use crate::failpoint;
 
 use super::spec::{HostSpec, NetworkSpec};
 
@@ -43,7 +43,7 @@ counter reject
         open = open.collect::<String>()
     );
     let load = || Run::new("nft").args(["--file", "-"]).stdin(rules).dir("/").succeed();
-    kill_point::around(format_args!("firewall"), load).map(drop)
+    failpoint::around(format_args!("firewall"), load).map(drop)
 }
 
 /// Whether this machine has the nftables rules for this bridge; a flush of all rules removes them.
@@ -54,7 +54,7 @@ pub fn has_firewall(spec: &NetworkSpec) -> bool {
 
 /// Makes the nftables rules and then the bridge, or finds it made. Refuses when another interface already has an address in the subnet.
 pub fn create_network(spec: &NetworkSpec) -> Result<()> {
-    let _inside = kill_point::within(format_args!("network"));
+    let _inside = failpoint::within(format_args!("network"));
     let address = format!("{}/{}", spec.gateway, spec.prefix);
     refuse_overlap(spec)?;
     load_firewall(spec)?;
@@ -73,14 +73,14 @@ pub fn create_network(spec: &NetworkSpec) -> Result<()> {
 
 /// Takes the bridge away, when it is there, and then its nftables rules.
 pub fn delete_network(spec: &NetworkSpec) -> Result<()> {
-    let _inside = kill_point::within(format_args!("delete network"));
+    let _inside = failpoint::within(format_args!("delete network"));
     if exists(&spec.bridge) {
         ip(&["link", "delete", &spec.bridge])?;
     }
     // Without nft there are no rules either.
     if tools::find("nft").is_ok() {
         let table = format!("table inet {0}; delete table inet {0}", spec.bridge);
-        kill_point::around(format_args!("firewall"), || Run::new("nft").arg(table).dir("/").succeed())?;
+        failpoint::around(format_args!("firewall"), || Run::new("nft").arg(table).dir("/").succeed())?;
     }
     Ok(())
 }
@@ -93,7 +93,7 @@ fn refuse_overlap(spec: &NetworkSpec) -> Result<()> {
         let Some((address, length)) = address.split_once('/') else { continue };
         let (Ok(address), Ok(length)) = (address.parse(), length.parse::<u8>()) else { continue };
         if *interface != spec.bridge && overlaps(spec.gateway, address, spec.prefix.min(length)) {
-            return Err(Error::person(format!(
+            return Err(Error::precondition(format!(
                 "interface {interface} already has {address}/{length}, inside the cluster's subnet {}/{}",
                 spec.gateway, spec.prefix
             ))

@@ -7,7 +7,7 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::error::{Context as _, Error, Result};
-use crate::kill_point;
+use crate::failpoint;
 
 use super::spec::HostSpec;
 
@@ -32,7 +32,7 @@ pub(super) fn is_complete(host: &HostSpec) -> bool {
 /// Marks the host's files as whole.
 pub(super) fn mark_complete(host: &HostSpec) -> Result<()> {
     let open = || fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(host.dir.join(COMPLETE));
-    kill_point::around(format_args!("mark complete"), open)?;
+    failpoint::around(format_args!("mark complete"), open)?;
     Ok(())
 }
 
@@ -46,7 +46,7 @@ pub(super) fn mount_root(host: &HostSpec) -> Result<()> {
     // Below it every file has the mode that it has on the host.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&host.dir)?;
     for dir in ["upper", "work", "root"].into_iter().chain(REAL.iter().map(|(dir, _)| *dir)) {
-        kill_point::pass(format_args!("directory {dir}: before"));
+        failpoint::pass(format_args!("directory {dir}: before"));
         fs_err::create_dir_all(host.dir.join(dir))?;
     }
     let target = root(host);
@@ -61,11 +61,11 @@ pub(super) fn mount_root(host: &HostSpec) -> Result<()> {
         option(&host.dir.join("work"))
     );
     let options = std::ffi::CString::new(options).context("a path has a NUL byte")?;
-    let mounted = kill_point::around(format_args!("mount"), || {
+    let mounted = failpoint::around(format_args!("mount"), || {
         mount("overlay", &target, "overlay", MountFlags::empty(), Some(options.as_c_str()))
     });
     mounted.map_err(|error| {
-        Error::person(format!("cannot mount the overlay of host {} at {}", host.name, target.display()))
+        Error::precondition(format!("cannot mount the overlay of host {} at {}", host.name, target.display()))
             .source(std::io::Error::from(error))
             .hint("the state directory must lie on a file system that can carry an overlay (ext4, xfs, btrfs); see --state-dir")
     })
@@ -75,20 +75,24 @@ pub(super) fn mount_root(host: &HostSpec) -> Result<()> {
 pub(super) fn remove(host: &HostSpec) -> Result<()> {
     let target = root(host);
     while is_mounted(&target)? {
-        kill_point::around(format_args!("unmount"), || unmount(&target, UnmountFlags::empty()))
+        failpoint::around(format_args!("unmount"), || unmount(&target, UnmountFlags::empty()))
             .context(format!("cannot unmount {}", target.display()))?;
     }
     if let Some(below) = mounts()?.into_iter().find(|mount| mount.starts_with(&host.dir)) {
-        return Err(Error::person(format!("{} is still mounted, so {} stays", below.display(), host.dir.display()))
-            .hint(format!("umount {} && turnup down", below.display())));
+        return Err(Error::precondition(format!(
+            "{} is still mounted, so {} stays",
+            below.display(),
+            host.dir.display()
+        ))
+        .hint(format!("umount {} && turnup down", below.display())));
     }
     if host.dir.exists() {
         // First the mark: what is half removed must not look whole.
         let mark = host.dir.join(COMPLETE);
         if mark.exists() {
-            kill_point::around(format_args!("remove the mark"), || fs_err::remove_file(mark))?;
+            failpoint::around(format_args!("remove the mark"), || fs_err::remove_file(mark))?;
         }
-        kill_point::around(format_args!("remove the files"), || fs_err::remove_dir_all(&host.dir))?;
+        failpoint::around(format_args!("remove the files"), || fs_err::remove_dir_all(&host.dir))?;
     }
     Ok(())
 }

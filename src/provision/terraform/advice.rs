@@ -56,46 +56,46 @@ const TABLE: &[Known] = &[
     // Nobody said who we are.
     known(
         &[&["could not find default credentials"]],
-        Class::Person,
+        Class::Precondition,
         "gcloud auth application-default login, or GOOGLE_APPLICATION_CREDENTIALS=<key file of a service account>",
     ),
     known(
         &[&["no valid credential sources"], &["nocredentialproviders"]],
-        Class::Person,
+        Class::Precondition,
         "AWS_PROFILE=<name>, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment; aws sts get-caller-identity shows who you are",
     ),
     // We were somebody, until a while ago.
     known(
         &[&["expiredtoken"], &["security token included in the request is expired"]],
-        Class::Person,
+        Class::Precondition,
         "the credentials have expired: aws sso login (or new keys), then the same command again: it goes on where it stopped",
     ),
     known(
         &[&["aadsts700082"], &["refresh token has expired"]],
-        Class::Person,
+        Class::Precondition,
         "the login has expired: az login, then the same command again: it goes on where it stopped",
     ),
     known(
         &[&["oauth2", "token expired"], &["oauth2: cannot fetch token"]],
-        Class::Person,
+        Class::Precondition,
         "the login has expired: gcloud auth application-default login, then the same command again",
     ),
     known(
         &[&["az login"], &["azurecli authorizer"]],
-        Class::Person,
+        Class::Precondition,
         "az login, or ARM_CLIENT_ID, ARM_CLIENT_SECRET, ARM_TENANT_ID and ARM_SUBSCRIPTION_ID in the environment",
     ),
     // A service that was never switched on.
     naming(
         &[&["accessnotconfigured"], &["has not been used in project", "or it is disabled"]],
-        Class::Person,
+        Class::Precondition,
         "gcloud services enable {}, wait a minute, then the same command again",
         "enable the API that the message names, wait a minute, then the same command again",
         &[("/apis/api/", "/overview")],
     ),
     naming(
         &[&["missingsubscriptionregistration"], &["not registered to use namespace"]],
-        Class::Person,
+        Class::Precondition,
         "az provider register --namespace {} --wait, then the same command again",
         "az provider register --namespace <the one in the message> --wait, then the same command again",
         &[("namespace '", "'")],
@@ -103,7 +103,7 @@ const TABLE: &[Known] = &[
     // More than the account may have.
     naming(
         &[&["quota '", "exceeded"], &["insufficient regional quota"], &["quota_exceeded"]],
-        Class::Person,
+        Class::Precondition,
         "the project's quota for {} is used up: ask for more (console: IAM & Admin, Quotas), or fewer or smaller hosts",
         "a quota of the project is used up: ask for more (console: IAM & Admin, Quotas), or fewer or smaller hosts",
         &[("quota '", "'"), ("resource: \"", "\""), ("resource \"", "\"")],
@@ -115,53 +115,53 @@ const TABLE: &[Known] = &[
             &["instancelimitexceeded"],
             &["your current instance limit"],
         ],
-        Class::Person,
+        Class::Precondition,
         "a limit of the account is reached: ask for more (console: Service Quotas), or fewer or smaller hosts",
     ),
     known(
         &[&["exceeding approved", "quota"], &["exceeding quota limits"], &["quotaexceeded"]],
-        Class::Person,
+        Class::Precondition,
         "a quota of the subscription is used up: ask for more (portal: Usage + quotas), or fewer or smaller hosts",
     ),
     // Not now, not here.
     known(
         &[&["zone_resource_pool_exhausted"], &["does not have enough resources available to fulfill the request"]],
-        Class::Person,
+        Class::Precondition,
         "the zone has no machines of this type left: another zone or machine type, or the same command again later",
     ),
     known(
         &[&["insufficientinstancecapacity"], &["capacity in the availability zone you requested"]],
-        Class::Person,
+        Class::Precondition,
         "the zone has no machines of this type left: another zone or instance type, or the same command again later",
     ),
     known(
         &[&["skunotavailable"], &["allocationrequest"], &["allocationfailed"]],
-        Class::Person,
+        Class::Precondition,
         "Azure has no machines of this size there: another size, zone or region, or the same command again later",
     ),
     // We are somebody who may not.
     naming(
         &[&["error 403", "required '", "permission"]],
-        Class::Person,
+        Class::Precondition,
         "the account lacks the permission {}: give it a role that has it (gcloud projects add-iam-policy-binding)",
         "the account lacks a permission: give it a role that has it (gcloud projects add-iam-policy-binding)",
         &[("Required '", "'")],
     ),
     naming(
         &[&["is not authorized to perform:"]],
-        Class::Person,
+        Class::Precondition,
         "the account lacks the permission {}: attach a policy that allows it",
         "the account lacks a permission: attach a policy that allows it",
         &[("is not authorized to perform: ", " ")],
     ),
     known(
         &[&["unauthorizedoperation"]],
-        Class::Person,
+        Class::Precondition,
         "the account lacks a permission; which one: aws sts decode-authorization-message --encoded-message <the long word>",
     ),
     naming(
         &[&["authorizationfailed"], &["does not have authorization to perform action"]],
-        Class::Person,
+        Class::Precondition,
         "the account lacks the permission {}: give it a role that has it (az role assignment create)",
         "the account lacks a permission: give it a role that has it (az role assignment create)",
         &[("perform action '", "'")],
@@ -169,18 +169,18 @@ const TABLE: &[Known] = &[
     // What must not be deleted.
     known(
         &[&["scopelocked"]],
-        Class::Person,
+        Class::Precondition,
         "a lock keeps it, which counts for a minute after it has gone: turnup down again; one of somebody else's: az lock list, az lock delete --ids <id>",
     ),
     known(
         &[&["deletion protection is enabled"]],
-        Class::Person,
+        Class::Precondition,
         "it is protected from deletion: turnup config set phase1.deletion_protection=n, turnup provision, then turnup down",
     ),
     // What is still in use. Terraform deletes a group before it changes the balancer that names it, and Google refuses that.
     naming(
         &[&["is already being used by", "/backendservices/"]],
-        Class::Person,
+        Class::Precondition,
         "the load balancer still leads to a host that goes: gcloud compute backend-services remove-backend {} --region=<region> --instance-group=<group> --instance-group-zone=<zone>, for each balancer of the cluster; then the same command again",
         "take the group off the load balancer (gcloud compute backend-services remove-backend), then the same command again",
         &[("/backendServices/", "'")],
@@ -195,7 +195,7 @@ const TABLE: &[Known] = &[
             &["invalidgroup.duplicate"],
             &["invalidkeypair.duplicate"],
         ],
-        Class::Person,
+        Class::Precondition,
         "a resource of this name is there already, and not from this cluster: delete it, or take another phase1.cluster_name",
     ),
 ];

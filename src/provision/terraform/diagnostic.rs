@@ -68,8 +68,8 @@ fn judge(first: &str, advices: &[Option<advice::Advice>]) -> Class {
         |class: Class| move |advice: &Option<advice::Advice>| advice.as_ref().is_some_and(|one| one.class == class);
     if advices.iter().all(is(Class::Transient)) {
         Class::Transient
-    } else if advices.iter().any(is(Class::Person)) {
-        Class::Person
+    } else if advices.iter().any(is(Class::Precondition)) {
+        Class::Precondition
     } else {
         Class::Permanent
     }
@@ -179,7 +179,7 @@ mod tests {
             "snippet": {"code": "  zone = \"nowhere\"", "start_line": 3},
         });
         let error = explain(&[quota, wrong]);
-        assert_eq!(error.class(), Class::Person);
+        assert_eq!(error.class(), Class::Precondition);
         insta::assert_snapshot!(error.render());
     }
 

@@ -4,13 +4,13 @@
 //! target. Where the state is and how it gets there is in `moving`.
 
 mod advice;
+mod backend;
 mod diagnostic;
 mod environment;
 mod lock;
-mod moving;
-mod place;
 mod program;
 mod progress;
+mod state_migration;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,11 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::{Failure, OnDeath, Run, Stream};
 use crate::phase::Cx;
 
-pub(super) use moving::{copy_state, foresee_state, identity, planned_move, ready, ready_to_destroy, remember, remote};
-pub(super) use place::Place;
+pub(super) use backend::BackendConfig;
 use progress::Progress;
+pub(super) use state_migration::{
+    copy_state, identity, planned_move, ready, ready_to_destroy, remember, remote, simulate_state,
+};
 
 /// Terraform finishes the resource that it works on after a signal; killed before, it may lose its state.
 const GRACE: Duration = Duration::from_mins(2);

@@ -39,7 +39,7 @@ pub(super) fn require(name: &str, version: &str, backend: &Backend) -> Result<()
         return Ok(());
     }
     let message = format!("{name} {version} is too old: turnup needs {}.{} or newer{why}", oldest.0, oldest.1);
-    Err(Error::person(message).hint(format!(
+    Err(Error::precondition(message).hint(format!(
         "install a newer {name}, or choose the other one: turnup config set phase1.terraform.program={}",
         if name == "tofu" { "terraform" } else { "tofu" }
     )))

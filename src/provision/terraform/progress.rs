@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::text;
-use crate::kill_point;
+use crate::failpoint;
 use crate::phase::Cx;
 
 /// Tells a step's progress from Terraform's messages.
@@ -49,7 +49,7 @@ impl<'c> Progress<'c> {
 
     fn kill(&self, kind: &str, address: &str, action: &str) {
         if kind != "apply_errored" {
-            kill_point::kill_children(format_args!("{kind} {address} {action}"), &self.program);
+            failpoint::kill_children(format_args!("{kind} {address} {action}"), &self.program);
         }
     }
 }

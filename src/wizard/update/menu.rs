@@ -11,7 +11,7 @@ use crate::wizard::guide::option_of;
 use crate::wizard::items::Items;
 use crate::wizard::jump;
 use crate::wizard::line_edit::LineEdit;
-use crate::wizard::model::{Model, Place};
+use crate::wizard::model::{MenuPosition, Model};
 use crate::wizard::msg::Msg;
 use crate::wizard::repair::Repair;
 use crate::wizard::rows::{self, Row, RowKind};
@@ -81,7 +81,7 @@ fn open(model: &mut Model, row: &Row) {
 
 fn enter(model: &mut Model, row: &Row) {
     if row.submenu {
-        model.places.push(Place { menu: row.node, cursor: 0 });
+        model.places.push(MenuPosition { menu: row.node, cursor: 0 });
     } else if !matches!(row.kind, RowKind::Switch(..)) {
         open(model, row);
     }

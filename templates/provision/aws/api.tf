@@ -28,7 +28,7 @@ locals {
 
   balancers = merge(
     local.outer_balanced ? { "outer" = { name = local.aws.names.load_balancer, role = "api", subnets = local.door_subnets } } : {},
-    local.inner_balanced ? { "inner" = { name = local.aws.names.inner_load_balancer, role = "api-inner", subnets = local.host_subnets } } : {},
+    local.inner_balanced ? { "inner" = { name = local.aws.names.inner_load_balancer, role = "api-internal", subnets = local.host_subnets } } : {},
   )
   # An elastic address is in one zone: a load balancer that has one stands there alone.
   balancer_zones = { for which in keys(local.balancers) : which => which == "outer" && local.address_is_given ? slice(local.control_plane_zones, 0, 1) : local.control_plane_zones }
@@ -52,7 +52,7 @@ resource "aws_lb" "api" {
     }
   }
 
-  depends_on = [aws_route.public, aws_route_table_association.doors, aws_route_table_association.hosts]
+  depends_on = [aws_route.public, aws_route_table_association.public, aws_route_table_association.hosts]
 }
 
 resource "aws_lb_target_group" "api" {

@@ -1,4 +1,4 @@
-# The one door for SSH to hosts that are not to be reached from outside. It has no role: it holds nothing and may do nothing in the account.
+# The only SSH ingress to hosts that are not to be reached from outside. It has no role: it holds nothing and may do nothing in the account.
 
 locals {
   bastions = var.cluster.ssh.bastion ? { "${local.name}-bastion" = var.cluster.control_plane[local.first].zone } : {}
@@ -95,7 +95,7 @@ resource "aws_autoscaling_group" "bastion" {
   }
 
   depends_on = [
-    aws_eip_association.bastion, aws_route.public, aws_route.public_ipv6, aws_route_table_association.doors, aws_route_table_association.hosts,
+    aws_eip_association.bastion, aws_route.public, aws_route.public_ipv6, aws_route_table_association.public, aws_route_table_association.hosts,
     aws_vpc_security_group_egress_rule.hosts, aws_vpc_security_group_ingress_rule.allowed,
   ]
 }

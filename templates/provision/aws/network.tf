@@ -1,4 +1,4 @@
-# The VPC with a subnet in each zone, or those that exist. In a VPC that exists the ways out are its owner's: neither gateways nor routes
+# The VPC with a subnet in each zone, or those that exist. In a VPC that exists egress is its owner's: neither gateways nor routes
 # are made there, and subnets made there follow its main route table.
 
 locals {
@@ -20,10 +20,10 @@ locals {
   host_subnets = merge(local.aws.subnet_ids, { for zone, subnet in aws_subnet.hosts : zone => subnet.id })
   door_subnets = (
     local.public ? local.host_subnets :
-    local.own_vpc ? { for zone, subnet in aws_subnet.doors : zone => subnet.id } : local.aws.public_subnet_ids
+    local.own_vpc ? { for zone, subnet in aws_subnet.public : zone => subnet.id } : local.aws.public_subnet_ids
   )
 
-  # Each subnet that is made has a /64 of the VPC's /56: hosts those of the zones' letters, doors the eight behind them. Private hosts go out
+  # Each subnet that is made has a /64 of the VPC's /56: hosts those of the zones' letters, public ones the eight behind them. Private hosts go out
   # by IPv6 where they go out at all, and nobody comes in.
   own_ipv6 = local.own_vpc && var.cluster.ipv6
   egress   = local.own_ipv6 && !local.public && local.aws.nat_gateways != "none"
@@ -101,14 +101,14 @@ resource "aws_subnet" "hosts" {
   lifecycle { create_before_destroy = true }
 }
 
-resource "aws_subnet" "doors" {
+resource "aws_subnet" "public" {
   for_each                = local.door_zones
   vpc_id                  = local.vpc
   availability_zone       = each.key
   cidr_block              = cidrsubnet(cidrsubnet(local.aws.vpc_cidr, 3, 0), 3, each.value + 1)
   ipv6_cidr_block         = local.own_ipv6 ? cidrsubnet(aws_vpc.cluster[0].ipv6_cidr_block, 8, each.value + 9) : null
   map_public_ip_on_launch = false
-  tags                    = merge(local.tags, { Name = "${local.name}-doors-${each.key}", "kubernetes.io/role/elb" = "1" })
+  tags                    = merge(local.tags, { Name = "${local.name}-public-${each.key}", "kubernetes.io/role/elb" = "1" })
 
   # And off the load balancers.
   lifecycle { create_before_destroy = true }
@@ -151,7 +151,7 @@ resource "aws_eip" "nat" {
 resource "aws_nat_gateway" "cluster" {
   for_each      = toset(local.nat_zones)
   allocation_id = aws_eip.nat[each.key].id
-  subnet_id     = aws_subnet.doors[each.key].id
+  subnet_id     = aws_subnet.public[each.key].id
   tags          = merge(local.tags, { Name = "${local.name}-${each.key}" })
   depends_on    = [aws_route.public]
 }
@@ -177,8 +177,8 @@ resource "aws_route_table_association" "hosts" {
   route_table_id = local.public ? aws_route_table.public[0].id : aws_route_table.private[each.key].id
 }
 
-resource "aws_route_table_association" "doors" {
+resource "aws_route_table_association" "public" {
   for_each       = local.door_zones
-  subnet_id      = aws_subnet.doors[each.key].id
+  subnet_id      = aws_subnet.public[each.key].id
   route_table_id = aws_route_table.public[0].id
 }

@@ -7,12 +7,12 @@ locals {
     { "control-plane" = "Control-plane hosts", "node" = "Workers" },
     var.cluster.ssh.bastion ? { "bastion" = "Bastion" } : {},
     local.outer_balanced ? { "api" = "Load balancer of the API server" } : {},
-    local.inner_balanced ? { "api-inner" = "Inner load balancer of the API server" } : {},
+    local.inner_balanced ? { "api-internal" = "Inner load balancer of the API server" } : {},
   )
 
-  # Doors for SSH: the bastion where there is one, else the hosts themselves. Doors for the API: its load balancer, else the hosts.
+  # SSH ingress: the bastion where there is one, else the hosts themselves. API ingress: its load balancer, else the hosts.
   ssh_doors = var.cluster.ssh.bastion ? ["bastion"] : ["control-plane", "node"]
-  api_door  = local.outer_balanced ? "api" : local.balanced ? "api-inner" : "control-plane"
+  api_target  = local.outer_balanced ? "api" : local.balanced ? "api-internal" : "control-plane"
   api_cidrs = var.cluster.api.external ? var.cluster.api.allowed_cidrs : [local.vpc_cidr]
   ssh_port  = var.cluster.ssh.port
   api_port  = var.cluster.api.port
@@ -41,9 +41,9 @@ locals {
       "health-from-balancer" = { to = ["control-plane"], from = ["api"], protocol = "tcp", ports = [local.health_port, local.health_port], why = "Health of the API server for its load balancer" }
     } : {},
     local.inner_balanced ? {
-      "api-from-inner-balancer"    = { to = ["control-plane"], from = ["api-inner"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for its inner load balancer" }
-      "health-from-inner-balancer" = { to = ["control-plane"], from = ["api-inner"], protocol = "tcp", ports = [local.health_port, local.health_port], why = "Health of the API server for its inner load balancer" }
-      "inner-balancer"             = { to = ["api-inner"], from = ["control-plane", "node"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for hosts and their pods" }
+      "api-from-inner-balancer"    = { to = ["control-plane"], from = ["api-internal"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for its inner load balancer" }
+      "health-from-inner-balancer" = { to = ["control-plane"], from = ["api-internal"], protocol = "tcp", ports = [local.health_port, local.health_port], why = "Health of the API server for its inner load balancer" }
+      "inner-balancer"             = { to = ["api-internal"], from = ["control-plane", "node"], protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server for hosts and their pods" }
     } : {},
     var.cluster.ssh.bastion ? {
       "ssh-from-bastion" = { to = ["control-plane", "node"], from = ["bastion"], protocol = "tcp", ports = [local.ssh_port, local.ssh_port], why = "SSH that the bastion passes on" }
@@ -65,8 +65,8 @@ locals {
     },
     # The load balancers have IPv4 alone: by IPv6 one comes to the hosts themselves.
     {
-      for cidr in distinct(local.api_cidrs) : "api: ${cidr} to ${strcontains(cidr, ":") ? "control-plane" : local.api_door}" => {
-        to = strcontains(cidr, ":") ? "control-plane" : local.api_door, group = null, cidr = cidr, protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server from networks that may use it"
+      for cidr in distinct(local.api_cidrs) : "api: ${cidr} to ${strcontains(cidr, ":") ? "control-plane" : local.api_target}" => {
+        to = strcontains(cidr, ":") ? "control-plane" : local.api_target, group = null, cidr = cidr, protocol = "tcp", ports = [local.api_port, local.api_port], why = "API server from networks that may use it"
       }
     },
   )
@@ -115,7 +115,7 @@ resource "aws_vpc_security_group_egress_rule" "hosts_ipv6" {
 }
 
 resource "aws_vpc_security_group_egress_rule" "balancers" {
-  for_each                     = toset([for role in ["api", "api-inner"] : role if contains(keys(local.roles), role)])
+  for_each                     = toset([for role in ["api", "api-internal"] : role if contains(keys(local.roles), role)])
   security_group_id            = aws_security_group.role[each.key].id
   description                  = "To the API servers"
   referenced_security_group_id = local.masters

@@ -76,7 +76,7 @@ resource "azurerm_lb" "api" {
 # A host cannot reach itself through this one: on a control-plane host everything asks the API server beside it.
 resource "azurerm_lb" "api_inner" {
   count               = local.inner_balanced ? 1 : 0
-  name                = "${local.prefix}-api-inner"
+  name                = "${local.prefix}-api-internal"
   resource_group_name = local.group
   location            = local.location
   sku                 = "Standard"

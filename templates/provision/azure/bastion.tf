@@ -1,4 +1,4 @@
-# The one door for SSH to hosts without a public address. It holds nothing and may do nothing in Azure.
+# The only SSH ingress to hosts without a public address. It holds nothing and may do nothing in Azure.
 
 resource "azurerm_public_ip" "bastion" {
   count               = var.cluster.ssh.bastion ? 1 : 0

@@ -17,7 +17,7 @@ locals {
   # In the order in which Azure looks at them. `from` is either networks, roles, or one of Azure's own tags; to roles, or to addresses.
   rules = merge(
     length(local.ssh_networks) == 0 ? {} : {
-      # The door for SSH: the bastion where there is one, else the hosts themselves.
+      # SSH ingress: the bastion where there is one, else the hosts themselves.
       ssh = {
         priority = 100, protocol = "Tcp", ports = [var.cluster.ssh.port]
         from     = { networks = local.ssh_networks }

@@ -1,7 +1,7 @@
 # What bootstrap needs to know: turnup.provision/1, the same shape for every target.
 
-output "handoff" {
-  description = "The typed hand-off to bootstrap: turnup.provision/1."
+output "inventory" {
+  description = "The inventory of hosts for bootstrap: turnup.provision/1."
   value = {
     schema  = "turnup.provision/1"
     cluster = var.cluster.name

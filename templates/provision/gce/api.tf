@@ -98,7 +98,7 @@ resource "google_compute_forwarding_rule" "api" {
 
 resource "google_compute_address" "api_inner" {
   count        = local.inner_balanced ? 1 : 0
-  name         = "${local.prefix}-api-inner"
+  name         = "${local.prefix}-api-internal"
   description  = "API server of ${var.cluster.name}, for its nodes"
   address_type = "INTERNAL"
   purpose      = "SHARED_LOADBALANCER_VIP"
@@ -108,7 +108,7 @@ resource "google_compute_address" "api_inner" {
 
 resource "google_compute_region_backend_service" "api_inner" {
   count                           = local.inner_balanced ? 1 : 0
-  name                            = "${local.prefix}-api-inner"
+  name                            = "${local.prefix}-api-internal"
   description                     = "API server of ${var.cluster.name}, for its nodes"
   region                          = local.region
   protocol                        = "TCP"
@@ -127,7 +127,7 @@ resource "google_compute_region_backend_service" "api_inner" {
 
 resource "google_compute_forwarding_rule" "api_inner" {
   count                 = local.inner_balanced ? 1 : 0
-  name                  = "${local.prefix}-api-inner"
+  name                  = "${local.prefix}-api-internal"
   description           = "API server of ${var.cluster.name}, for its nodes"
   region                = local.region
   load_balancing_scheme = "INTERNAL"

@@ -1,4 +1,4 @@
-# The one door for SSH to hosts without a public address. It holds nothing and may do nothing in the project.
+# The only SSH ingress to hosts without a public address. It holds nothing and may do nothing in the project.
 
 resource "google_compute_instance_template" "bastion" {
   count        = var.cluster.ssh.bastion ? 1 : 0

@@ -143,6 +143,6 @@ resource "google_compute_instance_group_manager" "control_plane" {
     google_project_iam_member.machines,
     google_project_iam_member.operations,
     google_service_account_iam_member.control_plane,
-    terraform_data.ways,
+    terraform_data.firewall_rules,
   ]
 }

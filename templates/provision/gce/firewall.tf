@@ -3,8 +3,8 @@
 locals {
   # Google's health checks and load balancers come from these networks (documented under "Health check concepts", probe IP ranges).
   google_probes = ["35.191.0.0/16", "130.211.0.0/22", "209.85.152.0/22", "209.85.204.0/22"]
-  # Doors for SSH: the bastion where there is one, else the hosts themselves.
-  ssh_door = var.cluster.ssh.bastion ? [local.bastion_tag] : local.host_tags
+  # SSH ingress: the bastion where there is one, else the hosts themselves.
+  ssh_target_tags = var.cluster.ssh.bastion ? [local.bastion_tag] : local.host_tags
   # A rule has ranges of one family alone.
   ssh_ranges      = [for range in var.cluster.ssh.allowed_cidrs : range if !strcontains(range, ":")]
   ssh_ranges_ipv6 = [for range in var.cluster.ssh.allowed_cidrs : range if strcontains(range, ":")]
@@ -28,7 +28,7 @@ resource "google_compute_firewall" "ssh" {
   project       = local.network_project
   network       = local.network
   source_ranges = local.ssh_ranges
-  target_tags   = local.ssh_door
+  target_tags   = local.ssh_target_tags
 
   allow {
     protocol = "tcp"
@@ -43,7 +43,7 @@ resource "google_compute_firewall" "ssh_ipv6" {
   project       = local.network_project
   network       = local.network
   source_ranges = local.ssh_ranges_ipv6
-  target_tags   = local.ssh_door
+  target_tags   = local.ssh_target_tags
 
   allow {
     protocol = "tcp"

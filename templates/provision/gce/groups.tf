@@ -143,7 +143,7 @@ resource "google_compute_region_instance_group_manager" "fixed" {
   # Compute Engine would not heed their number.
   instance_lifecycle_policy { force_update_on_repair = local.replaces[each.key] ? "NO" : "YES" }
 
-  depends_on = [terraform_data.ways]
+  depends_on = [terraform_data.firewall_rules]
 }
 
 resource "google_compute_region_instance_group_manager" "scaling" {
@@ -170,7 +170,7 @@ resource "google_compute_region_instance_group_manager" "scaling" {
   # Compute Engine would not heed their number.
   instance_lifecycle_policy { force_update_on_repair = local.replaces[each.key] ? "NO" : "YES" }
 
-  depends_on = [terraform_data.ways]
+  depends_on = [terraform_data.firewall_rules]
 
   lifecycle { ignore_changes = [target_size] }
 }

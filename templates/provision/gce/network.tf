@@ -98,8 +98,8 @@ resource "google_compute_router_nat" "nat" {
   }
 }
 
-# Hosts fetch what they are made of at their first boot, so the ways out and in are there before any of them, and go after them.
-resource "terraform_data" "ways" {
+# Hosts fetch what they are made of at their first boot, so the egress and ingress rules are there before any of them, and go after them.
+resource "terraform_data" "firewall_rules" {
   depends_on = [
     google_project_iam_member.common,
     google_compute_router_nat.nat,

@@ -59,8 +59,8 @@ resource "terraform_data" "host" {
   }
 }
 
-output "handoff" {
-  description = "The typed hand-off to bootstrap: turnup.provision/1."
+output "inventory" {
+  description = "The inventory of hosts for bootstrap: turnup.provision/1."
   value = {
     schema  = "turnup.provision/1"
     cluster = var.cluster.name

@@ -1,0 +1,142 @@
+//! What was obtained for one cluster: which bytes every artifact really has. What the artifacts step gives to all that follow.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Artifact, Cache, Digest, Pin, Selection, Sources, Watch};
+use crate::document::{Document, Fields};
+use crate::{Error, Result};
+
+/// `outputs/artifacts.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResolvedArtifacts {
+    schema: String,
+    /// The Kubernetes version that it was obtained for.
+    pub kubernetes: String,
+    artifacts: BTreeMap<String, Item>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    version: String,
+    sha256: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+}
+
+impl Item {
+    fn new(artifact: &Artifact, sha256: Digest, size: Option<u64>) -> Self {
+        let reference = artifact.image().map(|image| image.reference.clone());
+        Self { version: artifact.version.clone(), sha256, size, reference }
+    }
+}
+
+impl Document for ResolvedArtifacts {
+    const SCHEMA: &'static str = "turnup.artifacts/1";
+    const WHAT: &'static str = "the list of this cluster's artifacts";
+    const REMEDY: &'static str = "remove the file; turnup bootstrap writes it anew";
+
+    fn fields() -> Fields {
+        Fields::new(&[
+            ("schema", "text"),
+            ("kubernetes", "semver"),
+            ("artifacts.*.version", "word"),
+            ("artifacts.*.sha256", "sha256"),
+            ("artifacts.*.reference", "word"),
+        ])
+    }
+}
+
+impl ResolvedArtifacts {
+    /// Where it lies below the cluster's directory.
+    pub const FILE: &'static str = "outputs/artifacts.json";
+    /// Gets everything of the selection that a cluster needs.
+    pub fn fetch(cache: &Cache, selection: &Selection, sources: &Sources, watch: &dyn Watch) -> Result<Self> {
+        let wanted: Vec<&Artifact> = selection.required().collect();
+        let blobs = cache.ensure_all(wanted.iter().copied(), sources, watch)?;
+        let items = wanted.iter().zip(blobs).map(|(artifact, blob)| {
+            let size = fs_err::metadata(&blob.path)?.len();
+            Ok((artifact.id(), Item::new(artifact, blob.digest, Some(size))))
+        });
+        let artifacts = items.collect::<Result<_>>()?;
+        Ok(Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts })
+    }
+
+    /// What will be obtained, as far as that can be known before: of the files that the lock file accepts the one that an earlier run
+    /// obtained, else the one in the cache, else our own build.
+    #[must_use]
+    pub fn expected(selection: &Selection, sources: &Sources, known: Option<&Self>, cache: Option<&Cache>) -> Self {
+        let items = selection.required().map(|artifact| {
+            let accepted = || sources.accepted(artifact).into_iter().map(|(_, pin)| pin);
+            let before = known.and_then(|known| known.artifacts.get(&artifact.id())).map(|item| item.sha256);
+            let is_here = |pin: &&Pin| cache.is_some_and(|cache| cache.blob_path(&pin.sha256).is_file());
+            let pin = accepted().find(|pin| Some(pin.sha256) == before).or_else(|| accepted().find(is_here));
+            let pin = pin.unwrap_or(&artifact.pins[0]);
+            (artifact.id(), Item::new(artifact, pin.sha256, pin.size))
+        });
+        Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts: items.collect() }
+    }
+
+    /// The first artifact that is no longer in the cache.
+    #[must_use]
+    pub fn find_missing(&self, cache: &Cache) -> Option<&str> {
+        let gone = |item: &Item| !cache.blob_path(&item.sha256).is_file();
+        self.artifacts.iter().find(|(_, item)| gone(item)).map(|(name, _)| name.as_str())
+    }
+
+    /// The digest of an artifact by its id: `kubelet`, `image/etcd`.
+    pub fn sha256(&self, id: &str) -> Result<String> {
+        self.item(id).map(|item| item.sha256.to_string())
+    }
+
+    /// How many bytes an artifact has, when that is known.
+    pub fn size(&self, id: &str) -> Result<Option<u64>> {
+        self.item(id).map(|item| item.size)
+    }
+
+    /// The name of an image in containerd.
+    pub fn reference(&self, image: &str) -> Result<String> {
+        let item = self.item(&format!("image/{image}"))?;
+        item.reference.clone().ok_or_else(|| Error::bug(format!("{image} is not an image")))
+    }
+
+    /// The version of an artifact.
+    pub fn version(&self, id: &str) -> Result<&str> {
+        self.item(id).map(|item| item.version.as_str())
+    }
+
+    /// Every artifact by its id, with its version.
+    pub fn versions(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.artifacts.iter().map(|(id, item)| (id.as_str(), item.version.as_str()))
+    }
+
+    /// Where an artifact lies in the cache.
+    pub fn path(&self, id: &str) -> Result<PathBuf> {
+        Ok(Cache::open()?.blob_path(&self.item(id)?.sha256))
+    }
+
+    fn item(&self, id: &str) -> Result<&Item> {
+        let missing =
+            || Error::permanent(format!("{id} is not among the artifacts of this cluster")).hint("turnup bootstrap");
+        self.artifacts.get(id).ok_or_else(missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        crate::document::hostile::try_every_text::<ResolvedArtifacts>(&serde_json::json!({
+            "schema": ResolvedArtifacts::SCHEMA, "kubernetes": "1.36.3",
+            "artifacts": {"image/etcd": {"version": "3.6.8", "sha256": "0".repeat(64), "reference": "registry.local/etcd:3.6.8"}},
+        }));
+    }
+}

@@ -1,0 +1,362 @@
+//! Who the members of etcd are, and how each of them starts for the first time: with all others at once, or as one more of those who run.
+//!
+//! etcd believes what it is told only at its first start, so what each member was told is written down and never changes after it. A plan
+//! of members is a pure function of the file and the inventory; asking and telling etcd is `etcd_step`'s and `etcdctl`'s part.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{Cluster, find_document};
+use crate::document::{Document, Fields, Found};
+use crate::error::{Error, Result};
+use crate::provision::{Host, Inventory};
+use crate::state::Store;
+
+/// Where it lies below the cluster's directory.
+pub(super) const FILE: &str = "outputs/etcd.json";
+
+/// How far the first start of all members has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Stage {
+    /// No member was started.
+    Planned,
+    /// Some may have been; whether they are a majority is not known.
+    Begun,
+    /// They were a majority once: members come and go by etcd's own word.
+    Established,
+}
+
+/// How a member starts for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Start {
+    /// With the others of its first list, all at once.
+    New,
+    /// As one more, which etcd does not count yet.
+    Joining,
+    /// As one more; it is a full member.
+    Joined,
+}
+
+/// One member.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Member {
+    /// The host's name.
+    pub(super) name: String,
+    /// Where the other members reach it.
+    pub(super) address: IpAddr,
+    /// The machine with its data.
+    pub(super) instance: String,
+    /// How it starts.
+    pub(super) start: Start,
+    /// `name=URL` of each member of its first list, its own among them.
+    pub(super) first: Vec<String>,
+}
+
+/// The members of etcd.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Members {
+    /// Always [`Members::SCHEMA`](Document::SCHEMA).
+    schema: String,
+    /// How far they are.
+    pub(super) stage: Stage,
+    /// In the order of the inventory.
+    #[serde(rename = "members")]
+    pub(super) all: Vec<Member>,
+}
+
+impl Document for Members {
+    const SCHEMA: &'static str = "turnup.etcd/1";
+    const WHAT: &'static str = "the members of etcd";
+    const REMEDY: &'static str = "remove the file; turnup bootstrap looks on the hosts and writes it anew";
+
+    fn fields() -> Fields {
+        Fields::new(&[
+            ("schema", "text"),
+            ("stage", "word"),
+            ("members[].name", "dns-label"),
+            ("members[].address", "ip"),
+            ("members[].instance", "id"),
+            ("members[].start", "word"),
+            ("members[].first[]", "id"),
+        ])
+    }
+}
+
+impl Member {
+    /// Where the other members reach this one.
+    pub(super) fn peer_url(&self) -> String {
+        peer_url(self.address)
+    }
+
+    /// All that its first start depends on.
+    pub(super) fn first_start(&self) -> String {
+        format!("{} {}", self.cluster_state(), self.first.join(","))
+    }
+
+    /// etcd's word for how it starts.
+    pub(super) const fn cluster_state(&self) -> &'static str {
+        match self.start {
+            Start::New => "new",
+            Start::Joining | Start::Joined => "existing",
+        }
+    }
+}
+
+fn peer_url(address: IpAddr) -> String {
+    format!("https://{}", std::net::SocketAddr::new(address, 2380))
+}
+
+impl Members {
+    /// What is written down; none before the first run.
+    pub(super) fn find(store: &Store) -> Result<Option<Self>> {
+        Ok(match find_document(store, FILE)? {
+            Found::There(members) => Some(members),
+            Found::Missing => None,
+            Found::Older(schema) => {
+                return Err(Error::precondition(format!("{FILE} is of an older turnup ({schema})")).hint(Self::REMEDY));
+            }
+        })
+    }
+
+    /// What is written down, or what a first run would write.
+    pub(super) fn read(cluster: &Cluster, inventory: &Inventory) -> Result<Self> {
+        Ok(Self::find(&cluster.store)?.unwrap_or_else(|| Self::all_at_once(inventory)))
+    }
+
+    /// How many members have to start side by side: as long as they were no majority once, none is ready before more than half of them are.
+    pub(super) fn count_at_once(store: &Store, inventory: &Inventory) -> Result<usize> {
+        let is_established = Self::find(store)?.is_some_and(|known| known.stage == Stage::Established);
+        Ok(if is_established { 1 } else { inventory.control_planes().count() / 2 + 1 })
+    }
+
+    /// All control-plane hosts of the inventory, none of which has an etcd yet.
+    pub(super) fn all_at_once(inventory: &Inventory) -> Self {
+        let first: Vec<String> = inventory.control_planes().map(name_and_url).collect();
+        let member = |host| Member { first: first.clone(), ..member_of(host, Start::New) };
+        let all = inventory.control_planes().map(member).collect();
+        Self { schema: Self::SCHEMA.into(), stage: Stage::Planned, all }
+    }
+
+    /// Those of the inventory that have data of etcd, where the file was lost; a first start where none has.
+    pub(super) fn recover(inventory: &Inventory, with_data: &[&str]) -> Self {
+        let mut members = Self::all_at_once(inventory);
+        if !with_data.is_empty() {
+            members.all.retain(|member| with_data.contains(&member.name.as_str()));
+            members.stage = Stage::Established;
+        }
+        members
+    }
+
+    /// The member of this name.
+    pub(super) fn get(&self, name: &str) -> Result<&Member> {
+        self.find_member(name).ok_or_else(|| Error::bug(format!("{FILE} has no member {name:?}")))
+    }
+
+    fn find_member(&self, name: &str) -> Option<&Member> {
+        self.all.iter().find(|member| member.name == name)
+    }
+
+    /// The others.
+    pub(super) fn without(&self, name: &str) -> Self {
+        let all = self.all.iter().filter(|member| member.name != name).cloned().collect();
+        Self { schema: self.schema.clone(), stage: self.stage, all }
+    }
+
+    /// The members that the inventory wants, and those of now whom etcd has to forget first. `has_data` says of a host which is another
+    /// machine than it was whether the member's data came along.
+    pub(super) fn plan(
+        self,
+        inventory: &Inventory,
+        has_data: &dyn Fn(&Host) -> Result<bool>,
+    ) -> Result<(Self, Vec<Member>)> {
+        let mut stay = Vec::new();
+        for host in inventory.control_planes() {
+            match self.find_member(&host.name) {
+                Some(old) if old.instance == host.instance || has_data(host)? => stay.push(member_again(old, host)),
+                _ => {}
+            }
+        }
+        let is_known = |host: &Host| self.find_member(&host.name).is_some();
+        if self.stage == Stage::Established && !self.all.is_empty() && !inventory.control_planes().any(is_known) {
+            return Err(self.strangers(inventory));
+        }
+        // A machine that was installed anew has nothing of the cluster, nor has any other one.
+        if self.stage == Stage::Planned || stay.is_empty() {
+            return Ok((Self::all_at_once(inventory), Vec::new()));
+        }
+        let stays = |name: &str| stay.iter().any(|member: &Member| member.name == name);
+        let (left, _): (Vec<Member>, _) = self.all.iter().cloned().partition(|member| !stays(&member.name));
+        let comes = inventory.control_planes().any(|host| !stays(&host.name));
+        if self.stage == Stage::Begun && (comes || !left.is_empty()) {
+            return Err(self.unfinished(inventory));
+        }
+        let mut urls: Vec<String> =
+            stay.iter().map(|member| format!("{}={}", member.name, member.peer_url())).collect();
+        let mut all = Vec::new();
+        for host in inventory.control_planes() {
+            if let Some(member) = stay.iter().find(|member| member.name == host.name) {
+                all.push(member.clone());
+            } else {
+                // One after another: each knows those who came before it.
+                urls.push(name_and_url(host));
+                all.push(Member { first: urls.clone(), ..member_of(host, Start::Joining) });
+            }
+        }
+        Ok((Self { all, ..self }, left))
+    }
+
+    /// Without a majority nobody can be taken in or left out.
+    pub(super) fn unfinished(&self, inventory: &Inventory) -> Error {
+        let first = self.names().join(" ");
+        Error::config("the control-plane hosts were changed before etcd had a majority of them")
+            .evidence(format!("its first start was begun with: {}", self.names().join(", ")))
+            .evidence(format!("the inventory has: {}; or one of them is another machine by now", wanted(inventory)))
+            .hint(format!(
+                "put the first ones back until `turnup up` has ended; or, with them back, begin anew: turnup reset {first}"
+            ))
+    }
+
+    /// With none of those who have the data nobody has it.
+    fn strangers(&self, inventory: &Inventory) -> Error {
+        Error::config("none of the control-plane hosts has been one before, so all data of etcd would be lost")
+            .evidence(format!("it is on: {}", self.names().join(", ")))
+            .evidence(format!("the inventory has: {}", wanted(inventory)))
+            .hint("keep one of the old ones on the list until the new ones have joined; or give the data up: turnup down (with the old list)")
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.all.iter().map(|member| member.name.as_str()).collect()
+    }
+}
+
+fn wanted(inventory: &Inventory) -> String {
+    inventory.control_planes().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn name_and_url(host: &Host) -> String {
+    format!("{}={}", host.name, peer_url(host.address))
+}
+
+fn member_of(host: &Host, start: Start) -> Member {
+    let (name, instance) = (host.name.clone(), host.instance.clone());
+    Member { name, address: host.address, instance, start, first: Vec::new() }
+}
+
+/// The same member, wherever its host is by now.
+fn member_again(old: &Member, host: &Host) -> Member {
+    Member { first: old.first.clone(), ..member_of(host, old.start) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    /// Control-plane hosts by name, address and machine.
+    fn inventory_of(hosts: &[(&str, &str, &str)]) -> Inventory {
+        let host = |(name, address, instance): &(&str, &str, &str)| {
+            serde_json::json!({"name": name, "role": "control-plane", "address": address, "instance": instance,
+                "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}})
+        };
+        let hosts: Vec<_> = hosts.iter().map(host).collect();
+        let inventory = serde_json::json!({"schema": "turnup.provision/1", "cluster": "c", "target": "baremetal",
+            "api": {"host": "10.0.0.100", "port": 6443}, "hosts": hosts});
+        Inventory::parse("f", &inventory.to_string()).unwrap()
+    }
+
+    fn members(hosts: &[(&str, &str, &str)]) -> Members {
+        Members::all_at_once(&inventory_of(hosts))
+    }
+
+    fn plan(members: Members, hosts: &[(&str, &str, &str)], with_data: &[&str]) -> Result<(Members, Vec<Member>)> {
+        members.plan(&inventory_of(hosts), &|host| Ok(with_data.contains(&host.name.as_str())))
+    }
+
+    const THREE: [(&str, &str, &str); 3] = [("a", "10.0.0.1", "1"), ("b", "10.0.0.2", "1"), ("c", "10.0.0.3", "1")];
+
+    #[test]
+    fn until_one_is_started_the_list_may_be_any() {
+        let (planned, left) = plan(members(&THREE), &THREE[..1], &[]).unwrap();
+        assert_eq!((planned.all.len(), left.len()), (1, 0));
+        assert_eq!(planned.all[0].first, ["a=https://10.0.0.1:2380"]);
+        assert_eq!(planned.all[0].cluster_state(), "new");
+    }
+
+    #[test]
+    fn they_start_side_by_side_until_they_were_a_majority() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let count = || Members::count_at_once(&store, &inventory_of(&THREE)).unwrap();
+        assert_eq!((count(), Members::count_at_once(&store, &inventory_of(&THREE[..1])).unwrap()), (2, 1));
+        for (stage, expected) in [(Stage::Begun, 2), (Stage::Established, 1)] {
+            let known = Members { stage, ..members(&THREE) };
+            store.write_file(FILE, crate::document::render(FILE, &known).unwrap().as_bytes(), 0o600).unwrap();
+            assert_eq!(count(), expected);
+        }
+    }
+
+    #[test]
+    fn a_lost_file_makes_no_second_cluster() {
+        let inventory = inventory_of(&THREE);
+        assert_eq!(Members::recover(&inventory, &[]), members(&THREE));
+        let (next, left) = Members::recover(&inventory, &["a"]).plan(&inventory, &|_| Ok(false)).unwrap();
+        let told: Vec<_> = next.all.iter().map(Member::cluster_state).collect();
+        assert_eq!((told, left.len()), (vec!["new", "existing", "existing"], 0));
+    }
+
+    #[test]
+    fn without_a_majority_the_list_stays() {
+        let begun = Members { stage: Stage::Begun, ..members(&THREE) };
+        assert_eq!(plan(begun.clone(), &THREE, &[]).unwrap(), (begun.clone(), Vec::new()));
+        let error = plan(begun.clone(), &THREE[..1], &[]).unwrap_err().render();
+        insta::assert_snapshot!(error);
+        let other = [THREE[0], THREE[1], ("c", "10.0.0.3", "2")];
+        assert!(plan(begun.clone(), &other, &[]).is_err(), "a machine was replaced");
+        assert!(plan(begun.clone(), &other, &["c"]).is_ok(), "its data came along");
+        let others = THREE.map(|(name, address, _)| (name, address, "2"));
+        let (anew, left) = plan(begun, &others, &[]).unwrap();
+        assert_eq!((anew.stage, left.len()), (Stage::Planned, 0), "nothing is left of the first start");
+    }
+
+    #[test]
+    fn data_is_not_left_behind() {
+        let founded = Members { stage: Stage::Established, ..members(&THREE) };
+        let strangers =
+            THREE.map(|(name, address, _)| (["x", "y", "z"][usize::from(name.as_bytes()[0] - b'a')], address, "1"));
+        insta::assert_snapshot!(plan(founded.clone(), &strangers, &[]).unwrap_err().render());
+        let anew = THREE.map(|(name, address, _)| (name, address, "2"));
+        assert_eq!(plan(founded.clone(), &anew, &[]).unwrap().0.stage, Stage::Planned, "all were installed anew");
+        let reset = Members { all: Vec::new(), ..founded };
+        assert_eq!(plan(reset, &strangers, &[]).unwrap().0.all.len(), 3, "all were reset");
+    }
+
+    #[test]
+    fn members_come_and_go_one_by_one() {
+        let founded = Members { stage: Stage::Established, ..members(&THREE) };
+        let hosts = [("a", "10.0.0.9", "2"), ("b", "10.0.0.2", "2"), ("d", "10.0.0.4", "1")];
+        let (next, left) = plan(founded.clone(), &hosts, &["a"]).unwrap();
+        assert_eq!(left.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+        let told: Vec<_> = next.all.iter().map(|member| (member.cluster_state(), member.first.join(","))).collect();
+        let first = "a=https://10.0.0.1:2380,b=https://10.0.0.2:2380,c=https://10.0.0.3:2380";
+        let joined = "a=https://10.0.0.9:2380,b=https://10.0.0.2:2380";
+        assert_eq!(told[0], ("new", first.to_owned()), "what it was told at its first start stays");
+        assert_eq!(next.all[0].peer_url(), "https://10.0.0.9:2380");
+        assert_eq!(told[1], ("existing", joined.to_owned()), "a machine without data joins like a stranger");
+        assert_eq!(told[2], ("existing", format!("{joined},d=https://10.0.0.4:2380")));
+        let (same, left) = plan(next.clone(), &hosts, &[]).unwrap();
+        assert_eq!((same, left.len()), (next, 0), "a second plan is the first");
+    }
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        crate::document::hostile::try_every_text::<Members>(&serde_json::json!({
+            "schema": Members::SCHEMA, "stage": "established",
+            "members": [{"name": "m", "address": "10.0.0.1", "instance": "i-1", "start": "new", "first": ["m=https://10.0.0.1:2380"]}],
+        }));
+    }
+}

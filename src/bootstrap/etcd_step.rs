@@ -1,0 +1,324 @@
+//! The step `etcd-members`, which decides who the members of etcd are, and what starting one of their hosts means for etcd.
+//!
+//! At first all start at once, because none is ready before a majority is. Later they take turns: while one starts anew, the others go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use crate::change::{self, Change, Preview, Verb};
+use crate::cluster::Cluster;
+use crate::error::{Class, Error, Result};
+use crate::phase::{Action, Check, Cx, Inputs};
+use crate::provision::{Host, Inventory};
+use crate::state::Store;
+
+use super::control_plane::{ETCD_DIR, ETCD_DISK};
+use super::etcd_members::{FILE, Member, Members, Stage, Start};
+use super::etcdctl::Etcdctl;
+use super::firewall;
+use super::host_connection::HostConnection;
+use super::node_config::file_of;
+use super::steps::NodeContext;
+
+/// Between two tries.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Who the members are.
+pub(super) struct EtcdMembers(pub(super) NodeContext);
+
+impl EtcdMembers {
+    /// What is to be written down, and who has to go before.
+    fn plan(&self, known: Option<Members>, has_data: &dyn Fn(&Host) -> Result<bool>) -> Result<(Members, Vec<Member>)> {
+        let inventory = &self.0.inventory;
+        let known = match known {
+            Some(known) => known,
+            None => Members::recover(inventory, &self.find_data(has_data)?),
+        };
+        known.plan(inventory, has_data)
+    }
+
+    fn known(&self) -> Result<Option<Members>> {
+        Members::find(&self.0.cluster.store)
+    }
+
+    /// Hosts with etcd's data, of those on which etcd may have been started.
+    fn find_data(&self, has_data: &dyn Fn(&Host) -> Result<bool>) -> Result<Vec<&str>> {
+        let mut found = Vec::new();
+        for host in self.0.inventory.control_planes() {
+            if self.0.cluster.store.read(file_of(&host.name))?.is_some() && has_data(host)? {
+                found.push(host.name.as_str());
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Action for EtcdMembers {
+    fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
+        let host = |host: &Host| (format!("host {}", host.name), format!("{} {}", host.address, host.instance));
+        let mut inputs = Inputs::new();
+        inputs.extend(self.0.inventory.control_planes().map(host));
+        Ok(inputs)
+    }
+
+    fn verify(&self, _host: Option<&str>) -> Result<Check> {
+        let gone = |why: &str| Ok(Check::Drifted(format!("{FILE} {why}")));
+        match self.known()? {
+            None => gone("is missing"),
+            // A machine that is not known makes another plan, whatever it would answer: nobody needs to be asked.
+            Some(known) if self.plan(Some(known.clone()), &|_| Ok(false))?.0 != known => {
+                gone("has other members than the inventory")
+            }
+            Some(_) => Ok(Check::Ok),
+        }
+    }
+
+    fn preview(&self, _host: Option<&str>) -> Result<Preview> {
+        let known = self.known()?;
+        let (next, left) =
+            self.plan(known.clone(), &|host| has_data(&HostConnection::for_proof(&self.0.cluster, host)?, host))?;
+        let is_known = |member: &&Member| known.iter().flat_map(|known| &known.all).any(|old| old == *member);
+        let change = |verb, member: &Member| Change::new(verb, "etcd member", &member.name);
+        let gone = left.iter().map(|member| change(Verb::Delete, member));
+        let come = next.all.iter().filter(|member| !is_known(member)).map(|member| change(Verb::Create, member));
+        Ok(gone.chain(come).collect::<Vec<_>>().into())
+    }
+
+    fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
+        let NodeContext { cluster, inventory, .. } = &self.0;
+        let (next, left) =
+            self.plan(self.known()?, &|host| has_data(&HostConnection::new(cluster, host, cx)?, host))?;
+        if !left.is_empty() {
+            Etcdctl::find(cluster, inventory, &next, cx)?.remove(&left)?;
+        }
+        write(cluster, &next)
+    }
+
+    fn simulate(&self, _host: Option<&str>) -> Result<bool> {
+        let (next, _) = self.plan(self.known()?, &|host| Ok(came_along(host)))?;
+        write(&self.0.cluster, &next).map(|()| true)
+    }
+}
+
+/// The file in an imagined directory, from what is known and what is wanted.
+pub(super) fn forecast(cluster: &Cluster, real: &Store, inventory: &Inventory) -> Result<()> {
+    let known = Members::find(real)?.unwrap_or_else(|| Members::all_at_once(inventory));
+    write(cluster, &known.plan(inventory, &|host| Ok(came_along(host)))?.0)
+}
+
+/// Whether the data of a member is on a disk of its own, which is where its host is.
+fn came_along(host: &Host) -> bool {
+    host.etcd_disk().is_some()
+}
+
+/// The same, asked on the host where it may be there although it is taken for another machine, because of another SSH key.
+fn has_data(connection: &HostConnection<'_>, host: &Host) -> Result<bool> {
+    if came_along(host) || change::is_unknown(&host.instance) {
+        return Ok(came_along(host));
+    }
+    holds_data(connection)
+}
+
+/// Whether the host's etcd has ever started, as far as its disk is mounted.
+fn holds_data(connection: &HostConnection<'_>) -> Result<bool> {
+    let question = format!("ls -d {ETCD_DIR}/data/member {ETCD_DISK}/data/member 2>/dev/null || true");
+    Ok(!connection.run(&["sh", "-c", &question])?.trim().is_empty())
+}
+
+fn write(cluster: &Cluster, members: &Members) -> Result<()> {
+    cluster.write_document(FILE, members, 0o600)
+}
+
+/// etcd never takes a member back that it has forgotten.
+fn forgotten(host: &str) -> Error {
+    Error::precondition(format!("{host} has the data of a member that etcd has forgotten"))
+        .evidence("it was off the list of hosts for a while, and the others went on without it")
+        .hint(format!(
+            "turnup reset {host}; then: turnup up (what is on a disk of etcd's own has to be erased by hand)"
+        ))
+}
+
+/// Takes the members on these hosts out, which are to be reset; the others go on. Where none is left, there is nobody to be told.
+pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
+    let (Some(mut members), inventory) = (Members::find(&cluster.store)?, cluster.inventory()?) else { return Ok(()) };
+    let goes = |member: &Member| hosts.iter().any(|host| host.name == member.name);
+    let (left, stay): (Vec<Member>, _) = members.all.into_iter().partition(goes);
+    members.all = stay;
+    if members.stage == Stage::Established && !left.is_empty() && !members.all.is_empty() {
+        let etcd = Etcdctl::find(cluster, &inventory, &members, cx)?;
+        // Killed in between, nobody knows who is out already: whoever stays after all has to come as one more.
+        let doubtful = left.iter().map(|member| Member { start: Start::Joining, ..member.clone() });
+        let mut meanwhile = members.clone();
+        meanwhile.all.extend(doubtful);
+        write(cluster, &meanwhile)?;
+        etcd.remove(&left)?;
+    }
+    if left.is_empty() { Ok(()) } else { write(cluster, &members) }
+}
+
+/// The same before Terraform takes these hosts away for ever. Refused where all data would go with them, or where etcd cannot be told.
+pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
+    let inventory = cluster.inventory()?;
+    let goes = |name: &str| hosts.iter().any(|host| host.name == name);
+    let was_begun = |host: &Host| Ok(cluster.store.read(file_of(&host.name))?.is_some());
+    match Members::find(&cluster.store)? {
+        Some(members) if members.stage == Stage::Begun => return Err(members.unfinished(&inventory)),
+        Some(members) if members.stage == Stage::Established && members.all.iter().all(|member| goes(&member.name)) => {
+            return Err(Error::config("all hosts of the control plane would go, and all data of etcd with them").hint(
+                "set the configuration back; or give the data up, with the configuration as it was: turnup down",
+            ));
+        }
+        None if hosts.iter().map(|host| was_begun(host)).collect::<Result<Vec<bool>>>()?.contains(&true) => {
+            return Err(Error::precondition(format!("{FILE} is missing, so nobody knows who is a member of etcd")).hint(
+                "set the configuration back; turnup bootstrap (looks on the hosts and writes it anew); then change it again",
+            ));
+        }
+        _ => {}
+    }
+    take_out(cluster, hosts, cx).map_err(|error| match error.class() {
+        // Waiting for etcd is done already; Terraform need not be asked again and again meanwhile.
+        Class::Transient => {
+            let person = Error::precondition(error.message()).evidence_of(error.evidence_lines());
+            person.hint(error.next().unwrap_or("turnup status"))
+        }
+        _ => error,
+    })
+}
+
+/// The turns that hosts of the control plane take, and the file in which they write what became of them.
+#[derive(Default)]
+pub(super) struct RollingLock {
+    turn: Mutex<()>,
+    file: Mutex<()>,
+}
+
+impl RollingLock {
+    fn change(&self, cluster: &Cluster, change: impl FnOnce(&mut Members)) -> Result<()> {
+        let _alone = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut members) = Members::find(&cluster.store)? else {
+            return Err(Error::bug(format!("{FILE} is missing")));
+        };
+        let before = members.clone();
+        change(&mut members);
+        if members == before { Ok(()) } else { write(cluster, &members) }
+    }
+
+    /// Waits until no other host is starting anew, and all who come before this one have joined.
+    fn take(&self, cluster: &Cluster, name: &str, cx: &Cx) -> Result<MutexGuard<'_, ()>> {
+        loop {
+            let members = Members::find(&cluster.store)?.map(|members| members.all).unwrap_or_default();
+            let joining = members.iter().find(|member| member.start == Start::Joining);
+            let is_next = joining.is_none_or(|first| first.name == name)
+                || members.iter().any(|member| member.name == name && member.start != Start::Joining);
+            match self.turn.try_lock() {
+                Ok(turn) if is_next => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) if is_next => return Ok(turn.into_inner()),
+                _ => {}
+            }
+            if cx.remaining() < RETRY_INTERVAL * 4 {
+                let first = joining.map_or("another host", |member| &member.name);
+                return Err(Error::transient(format!(
+                    "{first} has to be a member of etcd before {name}, and is not yet"
+                )));
+            }
+            cx.sleep(RETRY_INTERVAL)?;
+        }
+    }
+}
+
+/// Starts etcd's host as its member's history demands it.
+pub(super) fn start(
+    node: &NodeContext,
+    host: &Host,
+    cx: &Cx,
+    bring_up: impl FnOnce() -> Result<()> + Send,
+) -> Result<()> {
+    let (cluster, rolling_lock) = (&*node.cluster, &*node.rolling_lock);
+    let members = Members::read(cluster, &node.inventory)?;
+    if members.stage != Stage::Established {
+        rolling_lock.change(cluster, |members| members.stage = members.stage.max(Stage::Begun))?;
+        bring_up()?;
+        return rolling_lock.change(cluster, |members| members.stage = Stage::Established);
+    }
+    if members.all.len() == 1 {
+        return bring_up();
+    }
+    let _turn = rolling_lock.take(cluster, &host.name, cx)?;
+    admit_address(node, host, cx);
+    let members = Members::read(cluster, &node.inventory)?;
+    let member = members.get(&host.name)?;
+    let others = members.without(&host.name);
+    let etcd = Etcdctl::find(cluster, &node.inventory, &others, cx);
+    if member.start != Start::Joining {
+        match etcd {
+            Ok(etcd) => etcd.settle(&members)?,
+            // It may be the very one that the others wait for.
+            Err(error) => cx.progress(error.message()),
+        }
+        return bring_up();
+    }
+    let etcd = etcd?;
+    etcd.settle(&members)?;
+    let id = match etcd.find_id(member)? {
+        Some(id) => id,
+        None if holds_data(&HostConnection::new(cluster, host, cx)?)? => return Err(forgotten(&host.name)),
+        None => etcd.admit(member)?,
+    };
+    join(&etcd, member, id, cx, bring_up)?;
+    cx.progress(format!("{} is a member of etcd", member.name));
+    rolling_lock.change(cluster, |members| {
+        if let Some(member) = members.all.iter_mut().find(|member| member.name == host.name) {
+            member.start = Start::Joined;
+        }
+    })
+}
+
+/// Admits this host's address in the nftables rules of the other members before its etcd connects to them: their own turns may come
+/// later, and wait for this one. A host that cannot be reached does not stop the run: etcd does without a minority.
+fn admit_address(node: &NodeContext, host: &Host, cx: &Cx) {
+    let load = |other: &Host| match firewall::rules_of(&node.cluster, &node.inventory, other)? {
+        Some(rules) => HostConnection::new(&node.cluster, other, cx)?.replace_firewall(firewall::FILE, &rules),
+        None => Ok(()),
+    };
+    for other in node.inventory.control_planes().filter(|other| other.name != host.name) {
+        if let Err(error) = load(other) {
+            cx.progress(format!(
+                "cannot admit {} in the nftables rules of {}: {}",
+                host.name,
+                other.name,
+                error.message()
+            ));
+        }
+    }
+}
+
+/// One more member. It is healthy only when it counts, and counts only when it runs and has all data: both go on side by side.
+fn join(
+    etcd: &Etcdctl<'_>,
+    member: &Member,
+    id: u64,
+    cx: &Cx,
+    bring_up: impl FnOnce() -> Result<()> + Send,
+) -> Result<()> {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let promoting = scope.spawn(|| {
+            loop {
+                let is_last = is_over.load(Ordering::SeqCst);
+                match etcd.promote(id) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) if is_last => {
+                        return Err(Error::transient(format!("{} has not all data of etcd yet", member.name)));
+                    }
+                    Err(error) if is_last => return Err(error),
+                    _ => cx.sleep(RETRY_INTERVAL)?,
+                }
+            }
+        });
+        let up = bring_up();
+        is_over.store(true, Ordering::SeqCst);
+        let promoted = promoting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        up.and(promoted)
+    })
+}

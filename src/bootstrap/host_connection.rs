@@ -1,0 +1,159 @@
+//! How turnup reaches a host: ssh with the cluster's key and pinned host keys, and turnup's own binary over there.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+use crate::change::Change;
+use crate::cluster::Cluster;
+use crate::document;
+use crate::error::{Context as _, Error, Result};
+use crate::exec::{Ssh, Stream};
+use crate::node::node_config::FIREWALL_UNIT;
+use crate::node::up::{Delivery, NodeEvent};
+use crate::node::{Facts, NodeConfig};
+use crate::phase::Cx;
+use crate::provision::Host;
+
+/// Where turnup's binary lies on a host.
+pub(super) const TURNUP: &str = "/opt/turnup/bin/turnup";
+
+/// One host, reachable.
+pub(super) struct HostConnection<'a> {
+    host: &'a Host,
+    ssh: Ssh,
+}
+
+impl<'a> HostConnection<'a> {
+    pub(super) fn new(cluster: &Cluster, host: &'a Host, cx: &Cx) -> Result<Self> {
+        let ssh = cluster.ssh(host)?.log(cx.log_path()).timeout(cx.remaining());
+        Ok(Self { host, ssh })
+    }
+
+    /// Only to look: nothing is logged, and a host that does not answer soon is one that does not answer. One question needs no
+    /// connection that stays.
+    pub(super) fn for_proof(cluster: &Cluster, host: &'a Host) -> Result<Self> {
+        Ok(Self { host, ssh: cluster.ssh(host)?.timeout(Duration::from_secs(20)).single() })
+    }
+
+    /// The host that is reached.
+    pub(super) fn host(&self) -> &'a Host {
+        self.host
+    }
+
+    /// Copies turnup's binary over, unless the host has these bytes.
+    pub(super) fn copy_turnup(&self, cluster: &Cluster) -> Result<()> {
+        // A host without it fails the command; a host that cannot be reached is another matter.
+        let found = self.ssh.try_run(&["sha256sum", TURNUP])?.map(|output| output.stdout).unwrap_or_default();
+        if found.split_whitespace().next() == Some(cluster.version()) {
+            return Ok(());
+        }
+        self.copy(&cluster.exe, TURNUP, 0o755)
+    }
+
+    fn turnup(&self) -> Ssh {
+        self.ssh.clone().relays()
+    }
+
+    /// What the host is.
+    pub(super) fn facts(&self) -> Result<Facts> {
+        let output = self.turnup().run(&[TURNUP, "node", "facts"])?;
+        let _any: serde::de::IgnoredAny =
+            understand(&output.stdout, format!("{} does not tell its facts", self.host.name))?;
+        document::parse(&format!("the facts of {}", self.host.name), &output.stdout)
+    }
+
+    /// The sha256 of every artifact that the host still needs.
+    pub(super) fn missing(&self, node_config: &NodeConfig) -> Result<Vec<String>> {
+        self.ask("missing", node_config)
+    }
+
+    /// What on the host differs from its node config.
+    pub(super) fn differences(&self, node_config: &NodeConfig) -> Result<Vec<Change>> {
+        self.ask("diff", node_config)
+    }
+
+    fn ask<T: DeserializeOwned>(&self, question: &str, node_config: &NodeConfig) -> Result<Vec<T>> {
+        let text = serde_json::to_vec(node_config).context("cannot write the node config")?;
+        let output = self.turnup().run_with_stdin(&[TURNUP, "node", question], text)?;
+        understand(&output.stdout, format!("{} does not answer with a list", self.host.name))
+    }
+
+    /// Runs `turnup node up` there and turns its reports into progress.
+    pub(super) fn node_up(&self, delivery: &Delivery, cx: &Cx) -> Result<()> {
+        let text = serde_json::to_vec(delivery).context("cannot write the delivery")?;
+        let on_line = |stream: Stream, line: &str| {
+            if stream == Stream::Stdout {
+                match serde_json::from_str(line) {
+                    Ok(NodeEvent::Changed(what) | NodeEvent::Waiting(what)) => cx.progress(what),
+                    Ok(NodeEvent::Milestone(name)) => cx.milestone(name),
+                    Ok(NodeEvent::Done(count)) => cx.progress(format!("{count} changes")),
+                    Err(_) => cx.progress(line),
+                }
+            }
+        };
+        self.turnup().stream_with_stdin(&[TURNUP, "node", "up"], text, on_line)?;
+        Ok(())
+    }
+
+    /// Whether ssh gets there at all; what the host says is no matter.
+    pub(super) fn greet(&self) -> Result<()> {
+        self.ssh.try_run(&["true"]).map(drop)
+    }
+
+    /// Runs `turnup node down` there; how many things were removed or put back.
+    pub(super) fn node_down(&self, cx: &Cx) -> Result<usize> {
+        let mut count = 0;
+        let on_line = |stream: Stream, line: &str| match serde_json::from_str(line) {
+            Ok(NodeEvent::Done(all)) if stream == Stream::Stdout => count = all,
+            Ok(NodeEvent::Changed(what)) if stream == Stream::Stdout => cx.progress(what),
+            _ => {}
+        };
+        self.ssh.stream(&[TURNUP, "node", "down"], on_line)?;
+        Ok(count)
+    }
+
+    /// Runs a program there; what it prints.
+    pub(super) fn run(&self, words: &[&str]) -> Result<String> {
+        Ok(self.ssh.run(words)?.stdout)
+    }
+
+    /// Loads these nftables rules on a host that has loaded others from this file; a host without the file has no rules.
+    pub(super) fn replace_firewall(&self, file: &str, rules: &str) -> Result<()> {
+        let Ok(found) = self.ssh.try_run(&["sha256sum", file])? else { return Ok(()) };
+        if found.stdout.split_whitespace().next() == Some(hex::encode(Sha256::digest(rules)).as_str()) {
+            return Ok(());
+        }
+        self.ssh.write(rules, file, 0o600)?;
+        self.ssh.run(&["systemctl", "reload", FIREWALL_UNIT]).map(drop)
+    }
+
+    /// Waits until kubelet over there has its certificate, and removes the token with which it got
+    /// it.
+    pub(super) fn finish_join(&self, cx: &Cx) -> Result<()> {
+        // The host says why before the connection is cut.
+        let seconds = cx.remaining().as_secs().saturating_sub(5).to_string();
+        self.turnup().run(&[TURNUP, "node", "finish-join", "--seconds", &seconds])?;
+        Ok(())
+    }
+
+    /// Starts kubelet anew; pods run on.
+    pub(super) fn restart_kubelet(&self) -> Result<()> {
+        self.ssh.run(&["systemctl", "restart", "kubelet.service"])?;
+        Ok(())
+    }
+
+    /// Copies a file over, whole or not at all.
+    pub(super) fn copy(&self, local: &std::path::Path, remote: &str, mode: u32) -> Result<()> {
+        self.ssh.copy(local, remote, mode)
+    }
+}
+
+/// An answer of turnup on the host; what is none is shown, because a login shell that greets is the usual cause.
+fn understand<T: DeserializeOwned>(answer: &str, message: String) -> Result<T> {
+    serde_json::from_str(answer).map_err(|error| {
+        let shown = answer.lines().take(3).fold(Error::permanent(message).source(error), Error::evidence);
+        shown.hint("look what the host's login shell prints when nobody has typed anything: nothing may be the answer")
+    })
+}

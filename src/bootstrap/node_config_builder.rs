@@ -1,0 +1,299 @@
+//! What a host gets before anything of its cluster is known, and what every worker of a group gets: binaries, images, containerd, kubelet.
+//!
+//! No certificate of a host's own and no secret is in it. A pure function, as `node_config` is; it writes nothing and asks no host.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::artifacts::ResolvedArtifacts;
+use crate::change;
+use crate::cluster::Cluster;
+use crate::error::Result;
+use crate::node::Facts;
+use crate::node::boot_config::Placeholder;
+use crate::node::layout;
+use crate::node::node_config::{
+    Binary, Content, Directory, File, HOST_BLOBS, Image, Mount, NodeConfig, SCHEMA, Unit, count_early,
+};
+use crate::provision::{Disk, Host, Role, Taint};
+
+use super::assets::Assets;
+use super::control_plane::{ETCD, ETCD_DIR, ETCD_DISK};
+use super::csr_approver::{self, Policy};
+use super::firewall::{self, Firewall, Neighbors};
+use super::kubelet::{self, Agents};
+use super::template;
+
+/// The lock file of host-local, which assigns addresses to pods.
+const ADDRESS_LOCK: &str = "/var/lib/cni/networks/turnup/lock";
+
+/// Hosts that are made alike and become nodes by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name: an RFC 1123 label.
+    pub name: String,
+    /// What its hosts are for.
+    pub role: Role,
+    /// How the names of its Nodes begin: `pool-`. Empty for the control plane, whose hosts are
+    /// named one by one.
+    pub name_prefix: String,
+    /// Labels of its Nodes, beside those that only the control plane may set.
+    pub labels: BTreeMap<String, String>,
+    /// Taints of its Nodes: `KEY=VALUE:EFFECT`.
+    pub taints: Vec<String>,
+    /// Another limit of pods than the cluster's.
+    pub max_pods: Option<u32>,
+    /// What kubelet keeps for itself and the container runtime, as Kubernetes' quantities by resource.
+    pub kube_reserved: BTreeMap<String, String>,
+}
+
+/// Whose configuration it is: one host's, or that of any host of a group, with placeholders for what only the host knows.
+#[derive(Clone, Copy)]
+pub(super) struct NodeTarget<'a> {
+    pub(super) name: &'a str,
+    /// An address, or the placeholder of one.
+    pub(super) address: &'a str,
+    pub(super) role: Role,
+    /// A folder on the host in which artifacts lie already; empty when there is none.
+    pub(super) blobs: &'a str,
+    /// The group, of a host that comes by itself.
+    pub(super) group: Option<&'a Group>,
+    /// Taints of this one host.
+    pub(super) taints: &'a [Taint],
+    /// The one host, of which more is known.
+    host: Option<&'a Host>,
+}
+
+impl<'a> NodeTarget<'a> {
+    /// One host; `address` is its own as text.
+    pub(super) fn of_host(host: &'a Host, address: &'a str) -> Self {
+        Self {
+            name: &host.name,
+            address,
+            role: host.role,
+            blobs: &host.blobs,
+            group: None,
+            taints: &host.taints,
+            host: Some(host),
+        }
+    }
+
+    /// Any host of a group.
+    pub(super) const fn of_group(group: &'a Group) -> Self {
+        let (name, address) = (Placeholder::Name.text(), Placeholder::Address.text());
+        Self { name, address, role: group.role, blobs: "", group: Some(group), taints: &[], host: None }
+    }
+}
+
+/// What a node config is made from.
+pub(super) struct NodeConfigBuilder<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) artifacts: &'a ResolvedArtifacts,
+    pub(super) target: NodeTarget<'a>,
+    pub(super) facts: &'a Facts,
+    /// Whether there are workers: the control plane is kept free of pods of users then.
+    pub(super) has_workers: bool,
+    /// The address of all API servers, where the host is to reach its own.
+    pub(super) api_here: Option<Ipv4Addr>,
+    /// Files and programs of a person's own for the host.
+    pub(super) assets: Assets,
+    /// The other hosts, as far as they are known.
+    pub(super) neighbors: Neighbors,
+    /// By what this host approves requests of kubelets, where it does.
+    pub(super) approver: Option<Policy>,
+}
+
+impl<'a> NodeConfigBuilder<'a> {
+    /// The part that needs nothing of the cluster.
+    pub(super) fn machine(&self) -> Result<NodeConfig> {
+        let blobs = [self.target.blobs, HOST_BLOBS].into_iter().filter(|dir| !dir.is_empty());
+        let agents = self.agents()?;
+        // For the next boot; `turnup node up` sets them now.
+        let settings = kubelet::sysctls().into_iter().map(|(name, value)| format!("{name} = {value}\n"));
+        let mut files = vec![
+            text_file("/etc/containerd/config.toml", 0o600, agents.containerd_config()?),
+            text_file("/etc/sysctl.d/90-turnup.conf", 0o600, settings.collect()),
+            // For people who log in to the host; every user may read them.
+            text_file("/etc/crictl.yaml", 0o644, self.plain("crictl.yaml")?),
+            text_file("/etc/profile.d/turnup.sh", 0o644, self.plain("profile.sh")?),
+        ];
+        if self.cluster.settings.cni {
+            // host-local would create it with mode 0750 (CIS 1.1.9).
+            files.push(text_file(ADDRESS_LOCK, 0o600, String::new()));
+        }
+        let mut units = self.units(&agents)?;
+        files.extend(self.assets.files_beside(&units));
+        units.truncate(count_early(&units));
+        Ok(NodeConfig {
+            schema: SCHEMA.into(),
+            node: self.target.name.into(),
+            role: self.target.role,
+            kubernetes_version: self.cluster.settings.kubernetes_version.clone(),
+            blobs: blobs.map(Into::into).collect(),
+            ports: self.target.role.ports(self.cluster.settings.api_port),
+            users: Vec::new(),
+            // A container's kernel is the machine's around it, which the doctor has looked at.
+            modules: if self.facts.container { Vec::new() } else { self.modules() },
+            sysctls: kubelet::sysctls(),
+            pod_networks: vec![self.cluster.settings.pod_cidr.to_string()],
+            mounts: Vec::new(),
+            directories: machine_directories(),
+            binaries: self.binaries()?,
+            files,
+            images: self.images()?,
+            units,
+            health: Vec::new(),
+        })
+    }
+
+    /// A template without a variable.
+    fn plain(&self, name: &str) -> Result<String> {
+        template::render(&self.cluster.source, &format!("templates/bootstrap/{name}"), &minijinja::context! {})
+    }
+
+    /// All units in the order to start them, those of a person's own among them.
+    pub(super) fn units(&self, agents: &Agents<'_>) -> Result<Vec<Unit>> {
+        self.assets.arrange(agents.units()?)
+    }
+
+    /// An error when a file of a person's own is one that turnup writes itself.
+    pub(super) fn require_own_places(&self, node_config: &NodeConfig) -> Result<()> {
+        self.assets.require_own_places(node_config)
+    }
+
+    fn modules(&self) -> Vec<String> {
+        let wraps = self.cluster.settings.flannel_backend == "vxlan";
+        ["overlay", "nf_tables"].into_iter().chain(wraps.then_some("vxlan")).map(Into::into).collect()
+    }
+
+    /// All of a worker that asks for its certificates itself: the machine, the cluster's authority and kubelet. `authority` is in PEM.
+    pub(super) fn worker(&self, authority: &str) -> Result<NodeConfig> {
+        let machine = self.machine()?;
+        let agents = self.agents()?;
+        let mut files = machine.files;
+        files.push(text_file(layout::CA, 0o644, authority.to_owned()));
+        files.push(File::new(layout::KUBELET_CONFIG, 0o600, 0, Content::Yaml(agents.kubelet_config()?)));
+        files.extend(self.firewall_file()?);
+        let mut directories = machine.directories;
+        directories.extend(node_directories());
+        let node_config = NodeConfig { files, directories, units: self.units(&agents)?, ..machine };
+        self.require_own_places(&node_config)?;
+        Ok(node_config)
+    }
+
+    pub(super) fn agents(&self) -> Result<Agents<'a>> {
+        Ok(Agents {
+            settings: &self.cluster.settings,
+            source: &self.cluster.source,
+            target: self.target,
+            facts: self.facts,
+            pause: self.artifacts.reference("pause")?,
+            mounts: self.etcd_disk().map(|_| ETCD_DISK.to_owned()).into_iter().collect(),
+            api_here: self.api_here,
+            version: self.cluster.version(),
+            approver: self.approver.as_ref().map(Policy::flags),
+            tainted: self.target.role == Role::ControlPlane && self.has_workers,
+            has_firewall: self.cluster.settings.firewall.enabled,
+        })
+    }
+
+    /// The host's nftables rules, where the settings want some.
+    pub(super) fn firewall_file(&self) -> Result<Option<File>> {
+        let settings = &self.cluster.settings;
+        let ssh_port = self.target.host.map_or(settings.access.port, |host| host.ssh.port);
+        let Some(firewall) = Firewall::find(settings, self.target.role, ssh_port, &self.neighbors)? else {
+            return Ok(None);
+        };
+        Ok(Some(text_file(firewall::FILE, 0o600, firewall.render(&self.cluster.source)?)))
+    }
+
+    /// The disk of an etcd member on its host. `authority` is etcd's, in PEM.
+    pub(super) fn mounts(&self, authority: &str) -> Vec<Mount> {
+        let name = &self.cluster.settings.name;
+        let mount = |disk| Mount {
+            disk,
+            path: ETCD_DISK.into(),
+            mode: 0o700,
+            owner: ETCD.user(&self.cluster.settings),
+            label: label_of(name),
+            // What is not known yet has no digest.
+            belongs_to: if change::is_unknown(authority) {
+                authority.to_owned()
+            } else {
+                format!("{name} {}", hex::encode(Sha256::digest(authority)))
+            },
+            instead_of: ETCD_DIR.into(),
+        };
+        self.etcd_disk().map(mount).into_iter().collect()
+    }
+
+    fn etcd_disk(&self) -> Option<Disk> {
+        self.target.host.and_then(Host::etcd_disk)
+    }
+
+    fn binaries(&self) -> Result<Vec<Binary>> {
+        let place = |name: &str, dir: &str| -> Result<Binary> {
+            let (sha256, size) = (self.artifacts.sha256(name)?, self.artifacts.size(name)?);
+            Ok(Binary { name: name.into(), sha256, size, path: format!("{dir}/{name}") })
+        };
+        let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc"];
+        let control: &[&str] =
+            if self.target.role == Role::ControlPlane { &["etcdctl", csr_approver::KUBECTL] } else { &[] };
+        let plugins = ["bridge", "host-local", "loopback", "portmap"];
+        let tools = tools.iter().chain(control).map(|name| place(name, "/opt/turnup/bin"));
+        tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
+    }
+
+    /// Static pods wait for their images; the images of addons can follow while the control plane starts.
+    fn images(&self) -> Result<Vec<Image>> {
+        let role = self.target.role;
+        let control: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+        let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
+        let later = ["flannel", "kube-proxy", "coredns", "agnhost"];
+        let image = |name: &str, first: bool| -> Result<Image> {
+            let id = format!("image/{name}");
+            let (sha256, size) = (self.artifacts.sha256(&id)?, self.artifacts.size(&id)?);
+            Ok(Image { reference: self.artifacts.reference(name)?, sha256, size, first })
+        };
+        // A worker joins a cluster that may send it pods at once, so it waits for all of them.
+        let wait = role == Role::Worker;
+        first.map(|name| image(name, true)).chain(later.iter().map(|name| image(name, wait))).collect()
+    }
+}
+
+/// The facts of a host of an image, with the placeholder of what its user data cannot know.
+pub(super) fn with_placeholders(facts: &Facts) -> Facts {
+    Facts { resolv_conf: Placeholder::ResolvConf.text().into(), ..facts.clone() }
+}
+
+/// A label that no other cluster's disk has, within ext4's 16 bytes: the name, or its beginning and a digest of all of it.
+fn label_of(cluster: &str) -> String {
+    const LONGEST: usize = 16;
+    if cluster.len() <= LONGEST {
+        return cluster.to_owned();
+    }
+    let digest = &hex::encode(Sha256::digest(cluster))[..6];
+    format!("{}-{digest}", &cluster[..LONGEST - 1 - digest.len()])
+}
+
+fn text_file(path: &str, mode: u32, text: String) -> File {
+    File::new(path, mode, 0, Content::Text(text))
+}
+
+fn machine_directories() -> Vec<Directory> {
+    let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
+    vec![directory("/etc/cni/net.d", 0o755), directory("/opt/cni/bin", 0o755), directory("/var/lib/turnup", 0o700)]
+}
+
+/// What kubelet needs on any node.
+pub(super) fn node_directories() -> Vec<Directory> {
+    let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
+    vec![
+        directory("/etc/kubernetes", 0o755),
+        directory(layout::MANIFESTS, 0o700),
+        directory(layout::PKI, 0o755),
+        directory("/var/lib/kubelet/pki", 0o750),
+    ]
+}

@@ -1,0 +1,394 @@
+//! `turnup node up --boot`: what user data left on this host, filled with what only this host knows, applied at every boot with nobody
+//! watching.
+//!
+//! User data is one for all hosts of a group. What differs between them is a closed list of [`Placeholder`]s; everything else is fixed in the
+//! node config that it carries. Nothing here decides what a node is, and nothing is changed before every artifact is here.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use crate::document::{self, Document, Fields};
+use crate::error::{Context as _, Error, Result};
+use crate::input;
+use crate::provision::inventory::is_label;
+
+use super::node_config::{HOST_FILE, NodeConfig};
+use super::up::{self, Delivery};
+use super::{Facts, fetch, join};
+
+/// What user data leaves on the host.
+pub const FILE: &str = "/var/lib/turnup/boot-config.json";
+/// The host of the API server, where user data was made before anybody knew it.
+pub const API_FILE: &str = "/var/lib/turnup/api-host";
+/// The join token of the host's group, in a file of its own: Terraform fills it into user data.
+pub const TOKEN_FILE: &str = "/var/lib/turnup/join-token";
+/// Puts turnup itself on the host.
+pub const FETCH_FILE: &str = "/var/lib/turnup/fetch-turnup";
+/// Installs what a node needs of its distribution and the image lacks.
+pub const PACKAGES_FILE: &str = "/var/lib/turnup/install-packages";
+/// The unit that runs all of this at every boot.
+pub const UNIT: &str = "turnup-node.service";
+/// Where turnup lies on a host.
+pub const TURNUP: &str = "/opt/turnup/bin/turnup";
+
+/// What user data does not know, and what stands for it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Placeholder {
+    /// The Node's name: the first label of the host's own name, with the group's prefix.
+    Name,
+    /// The address from which the host reaches others: that of its default route.
+    Address,
+    /// The file of name servers for pods ([`Facts::resolv_conf`]).
+    ResolvConf,
+    /// The host of the API server: whoever makes its address puts it into [`API_FILE`].
+    Api,
+    /// The join token, in the kubeconfig alone: [`TOKEN_FILE`] has it.
+    Token,
+}
+
+impl Placeholder {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Name, Self::Address, Self::ResolvConf, Self::Api, Self::Token];
+
+    /// The text that stands for it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Name => "@turnup:name@",
+            Self::Address => "@turnup:address@",
+            Self::ResolvConf => "@turnup:resolv-conf@",
+            Self::Api => "@turnup:api@",
+            Self::Token => "@turnup:token@",
+        }
+    }
+}
+
+/// The content of [`FILE`].
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct BootConfig {
+    /// Always [`BootConfig::SCHEMA`](Document::SCHEMA).
+    pub schema: String,
+    /// The group of the host, for messages.
+    pub group: String,
+    /// How the names of the group's Nodes begin; empty where it does not matter. A host whose own
+    /// name begins otherwise gets it put before.
+    pub name_prefix: String,
+    /// What the image was taken to be; a host that is something else is refused.
+    pub expects: Expected,
+    /// Artifacts lie below it as `sha256/<hex>`.
+    pub artifacts_url: String,
+    /// The node config, with placeholders.
+    pub node_config: NodeConfig,
+    /// The kubeconfig with which kubelet asks for its certificate, with placeholders; none on the control
+    /// plane, whose secrets come over SSH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap_kubeconfig: Option<String>,
+}
+
+/// The facts of a host on which its node config depends and that are the same for all hosts of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// `x86_64`, `aarch64`.
+    pub arch: String,
+    /// 1 or 2.
+    pub cgroup: u8,
+    /// Whether the host is a container.
+    pub container: bool,
+    /// Whether processes may lower their `oom_score_adj`.
+    pub lowers_oom_score: bool,
+}
+
+impl Document for BootConfig {
+    const SCHEMA: &'static str = "turnup.boot-config/1";
+    const WHAT: &'static str = "what user data leaves on a host";
+    const REMEDY: &'static str = "make the host anew: its user data writes the file at the first boot";
+
+    fn fields() -> Fields {
+        let own = Fields::new(&[
+            ("schema", "text"),
+            ("group", "dns-label"),
+            ("name_prefix", "word"),
+            ("expects.arch", "word"),
+            ("artifacts_url", "url"),
+            ("bootstrap_kubeconfig", "content"),
+        ]);
+        own.with("node_config", NodeConfig::fields()).but("node_config.node", "dns-label or enum(@turnup:name@)")
+    }
+}
+
+impl From<&Facts> for Expected {
+    fn from(facts: &Facts) -> Self {
+        let Facts { arch, cgroup, container, lowers_oom_score, .. } = facts.clone();
+        Self { arch, cgroup, container, lowers_oom_score }
+    }
+}
+
+/// Makes this host what its user data says, or, when something newer was applied to it since, what that says. One
+/// [`Report`](up::Report) a line goes to `out`.
+pub fn run(out: &mut dyn Write) -> Result<()> {
+    let boot: BootConfig = document::parse(FILE, &input::read_text(Path::new(FILE), input::DOCUMENT)?)?;
+    fetch::fetch_missing(&find_delivery(&boot)?.node_config, &boot.artifacts_url, out)?;
+    {
+        let _turn = up::take_turn()?;
+        // Somebody may have logged in and brought another one meanwhile; what that needs, it
+        // brought along.
+        up::run_alone(find_delivery(&boot)?, up::Past::Keep, out)?;
+    }
+    if boot.bootstrap_kubeconfig.is_some() { join::finish(join::APPROVED) } else { Ok(()) }
+}
+
+/// What was applied last counts more than what the host began with. A host that has no certificate,
+/// or lost it, joins by its token.
+fn find_delivery(boot: &BootConfig) -> Result<Delivery> {
+    let facts = Facts::read()?;
+    let applied = input::read_text(Path::new(HOST_FILE), input::DOCUMENT).ok();
+    let applied = applied.map(|text| NodeConfig::parse(HOST_FILE, &text)).transpose()?;
+    if applied.is_none() {
+        require_expected(boot, &Expected::from(&facts))?;
+    }
+    let (node_config, bootstrap_kubeconfig) = match applied {
+        Some(node_config) if facts.joined => (node_config, None),
+        applied => {
+            let (filled, bootstrap_kubeconfig) = fill(boot, &find_known(boot, &facts)?)?;
+            (applied.unwrap_or(filled), bootstrap_kubeconfig.filter(|_| !facts.joined))
+        }
+    };
+    Ok(Delivery { node_config, secrets: BTreeMap::new(), bootstrap_kubeconfig })
+}
+
+fn require_expected(boot: &BootConfig, found: &Expected) -> Result<()> {
+    if *found == boot.expects {
+        return Ok(());
+    }
+    let message = format!("this host is not what the user data of its group {} was made for", boot.group);
+    Err(Error::precondition(message)
+        .evidence(format!("expected {:?}", boot.expects))
+        .evidence(format!("found {found:?}"))
+        .hint("choose an image of the kind that was expected, or make the user data for this one: turnup up"))
+}
+
+/// Values by placeholder; the API's host and the token only where there is a file of them.
+type Known = BTreeMap<Placeholder, Zeroizing<String>>;
+
+fn find_known(boot: &BootConfig, facts: &Facts) -> Result<Known> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let mut known = Known::from([
+        (Placeholder::Name, node_name(&host, &boot.name_prefix)?.into()),
+        (Placeholder::Address, default_address()?.to_string().into()),
+        (Placeholder::ResolvConf, facts.resolv_conf.clone().into()),
+    ]);
+    for (placeholder, file) in [(Placeholder::Api, API_FILE), (Placeholder::Token, TOKEN_FILE)] {
+        if Path::new(file).exists() {
+            let text = Zeroizing::new(input::read_text(Path::new(file), input::KEYS)?);
+            known.insert(placeholder, text.trim().to_owned().into());
+        }
+    }
+    Ok(known)
+}
+
+/// The first label of the host's name in lower case, behind the prefix of its group. A host that
+/// has no name of its own yet is waited for.
+fn node_name(host: &str, prefix: &str) -> Result<String> {
+    let own = host.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    if own == "localhost" || own == "(none)" || own.is_empty() {
+        return Err(Error::transient(format!("this host has no name of its own yet, but {host:?}"))
+            .hint("its cloud names it at the first boot; by hand: hostnamectl set-hostname NAME"));
+    }
+    let name = if own.starts_with(prefix) { own } else { format!("{prefix}{own}") };
+    if !is_label(&name) {
+        return Err(Error::precondition(format!("the host's name {host:?} cannot be the name of a Node: {name:?}"))
+            .hint("letters, digits and '-', at most 63, beginning and ending with a letter or digit"));
+    }
+    Ok(name)
+}
+
+/// The address with which this host would speak to the world; nothing is sent. The address asked about is one of documentation (RFC 5737).
+fn default_address() -> Result<IpAddr> {
+    let route = || -> std::io::Result<IpAddr> {
+        let socket = UdpSocket::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
+        socket.connect(SocketAddr::from(([192, 0, 2, 1], 9)))?;
+        Ok(socket.local_addr()?.ip())
+    };
+    route().map_err(|error| Error::transient("this host has no default route yet").source(error).hint("ip route show"))
+}
+
+/// The configuration and the kubeconfig with every placeholder replaced.
+fn fill(boot: &BootConfig, known: &Known) -> Result<(NodeConfig, Option<Zeroizing<String>>)> {
+    known.iter().try_for_each(|(placeholder, value)| require_plain(*placeholder, value))?;
+    let mut value = serde_json::to_value(&boot.node_config).context("cannot write the node config")?;
+    // The token has one place.
+    let open = known
+        .iter()
+        .filter(|(placeholder, _)| **placeholder != Placeholder::Token)
+        .map(|(placeholder, value)| (*placeholder, value.clone()));
+    replace_in(&mut value, &open.collect())?;
+    let node_config = serde_json::from_value(value).context("the filled node config is none")?;
+    let kubeconfig = boot.bootstrap_kubeconfig.as_ref();
+    let kubeconfig = kubeconfig.map(|text| replace(text, known).map(Zeroizing::new)).transpose()?;
+    Ok((node_config, kubeconfig))
+}
+
+/// The values go into JSON, flags and units: nothing that could end a word there.
+fn require_plain(placeholder: Placeholder, value: &str) -> Result<()> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte);
+    if !value.is_empty() && value.bytes().all(plain) {
+        return Ok(());
+    }
+    let hint = format!("look on the host at {API_FILE}, {TOKEN_FILE}, /etc/hostname and `ip route`");
+    let shown = if placeholder == Placeholder::Token { "what is there".to_owned() } else { format!("{value:?}") };
+    Err(Error::precondition(format!("{shown} cannot stand for {}", placeholder.text())).hint(hint))
+}
+
+fn replace_in(value: &mut Value, known: &Known) -> Result<()> {
+    match value {
+        Value::String(text) => *text = replace(text, known)?,
+        Value::Array(items) => items.iter_mut().try_for_each(|item| replace_in(item, known))?,
+        Value::Object(members) => members.values_mut().try_for_each(|member| replace_in(member, known))?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn replace(text: &str, known: &Known) -> Result<String> {
+    let mut filled = text.to_owned();
+    for placeholder in Placeholder::ALL.into_iter().filter(|placeholder| text.contains(placeholder.text())) {
+        let file = if placeholder == Placeholder::Token { TOKEN_FILE } else { API_FILE };
+        let missing = || Error::precondition(format!("{file} is missing")).hint(<BootConfig as Document>::REMEDY);
+        filled = filled.replace(placeholder.text(), known.get(&placeholder).ok_or_else(missing)?);
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+    use super::*;
+    use crate::error::Class;
+    use crate::node::node_config::{Content, File, SCHEMA, Unit};
+    use crate::provision::Role;
+
+    fn boot() -> BootConfig {
+        let text = |path: &str, text: &str| File::new(path, 0o600, 0, Content::Text(text.into()));
+        let node_config = NodeConfig {
+            schema: SCHEMA.into(),
+            node: Placeholder::Name.text().into(),
+            role: Role::Worker,
+            kubernetes_version: "1.36.3".into(),
+            blobs: vec![],
+            users: vec![],
+            ports: vec![],
+            modules: vec![],
+            sysctls: BTreeMap::new(),
+            pod_networks: vec![],
+            mounts: vec![],
+            directories: vec![],
+            binaries: vec![],
+            files: vec![text("/etc/kubelet.json", "{\"resolvConf\": \"@turnup:resolv-conf@\"}")],
+            images: vec![],
+            units: vec![Unit {
+                name: "kubelet.service".into(),
+                text: "--hostname-override=@turnup:name@ --node-ip=@turnup:address@".into(),
+                mode: 0o600,
+                restart_on: vec![],
+                reloads: false,
+            }],
+            health: vec![],
+        };
+        let expects = Expected { arch: "x86_64".into(), cgroup: 2, container: false, lowers_oom_score: true };
+        let bootstrap_kubeconfig = Some("https://@turnup:token@:@turnup:api@:6443".to_owned());
+        let (group, name_prefix, artifacts_url) = ("pool".into(), "pool-".into(), "http://192.0.2.1".into());
+        BootConfig {
+            schema: BootConfig::SCHEMA.into(),
+            group,
+            name_prefix,
+            expects,
+            artifacts_url,
+            node_config,
+            bootstrap_kubeconfig,
+        }
+    }
+
+    fn known() -> Known {
+        let values = ["pool-1", "10.0.0.7", "/run/resolv.conf", "api.example.com", "abcdef.0123456789abcdef"];
+        Placeholder::ALL.into_iter().zip(values.map(|value| value.to_owned().into())).collect()
+    }
+
+    #[test]
+    fn every_mark_is_filled_wherever_it_stands() {
+        let (node_config, kubeconfig) = fill(&boot(), &known()).unwrap();
+        assert_eq!(node_config.node, "pool-1");
+        assert_eq!(node_config.units[0].text, "--hostname-override=pool-1 --node-ip=10.0.0.7");
+        let text = serde_json::to_string(&node_config).unwrap();
+        assert!(!text.contains("@turnup:") && text.contains("/run/resolv.conf"), "{text}");
+        assert_eq!(kubeconfig.unwrap().as_str(), "https://abcdef.0123456789abcdef:api.example.com:6443");
+        let mut curious = boot();
+        curious.node_config.units[0].text = "@turnup:token@".into();
+        assert!(fill(&curious, &known()).is_err(), "the token goes into the kubeconfig and nowhere else");
+        // What it says of itself survives the way to the host.
+        let text = document::render("f", &boot()).unwrap();
+        assert!(document::parse::<BootConfig>("f", &text).unwrap().node_config == boot().node_config);
+    }
+
+    #[test]
+    fn a_value_that_would_end_its_word_is_refused_and_a_missing_one_named() {
+        for wrong in ["a b", "a\"b", "$(x)", "", "ä", "a\nb"] {
+            let error = fill(&boot(), &Known::from([(Placeholder::Api, wrong.to_owned().into())])).err().unwrap();
+            assert!(error.message().contains("cannot stand for @turnup:api@"), "{}", error.message());
+        }
+        let secret = fill(&boot(), &Known::from([(Placeholder::Token, "a b".to_owned().into())])).err().unwrap();
+        assert!(!secret.render().contains("a b"), "{}", secret.render());
+        for (placeholder, file) in [(Placeholder::Api, API_FILE), (Placeholder::Token, TOKEN_FILE)] {
+            let mut without = known();
+            without.remove(&placeholder);
+            assert_eq!(fill(&boot(), &without).err().unwrap().message(), format!("{file} is missing"));
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_host_becomes_the_name_of_its_node() {
+        for (host, prefix, node) in [
+            ("pool-1", "", "pool-1"),
+            ("pool-1", "pool-", "pool-1"),
+            ("IP-10-0-0-1.ec2.internal", "pool-", "pool-ip-10-0-0-1"),
+            ("pool", "pool-", "pool-pool"),
+        ] {
+            assert_eq!(node_name(host, prefix).unwrap(), node);
+        }
+        for (host, class) in [
+            ("localhost", Class::Transient),
+            ("localhost.localdomain", Class::Transient),
+            ("(none)", Class::Transient),
+            ("", Class::Transient),
+            ("my_host", Class::Precondition),
+            ("a-", Class::Precondition),
+            (&"a".repeat(60), Class::Precondition),
+        ] {
+            assert_eq!(node_name(host, "pool-").unwrap_err().class(), class, "{host}");
+        }
+    }
+
+    #[test]
+    fn a_host_of_another_kind_is_refused_before_anything_is_done() {
+        let found = Expected { cgroup: 1, ..boot().expects };
+        insta::assert_snapshot!(require_expected(&boot(), &found).unwrap_err().render());
+        require_expected(&boot(), &boot().expects).unwrap();
+    }
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        document::hostile::try_every_text::<BootConfig>(&serde_json::json!({
+            "schema": BootConfig::SCHEMA, "group": "pool", "name_prefix": "pool-", "artifacts_url": "https://a.example/b", "bootstrap_kubeconfig": "a\n",
+            "expects": {"arch": "x86_64", "cgroup": 2, "container": false, "lowers_oom_score": true},
+            "node_config": crate::node::node_config::sample(),
+        }));
+    }
+}

@@ -1,0 +1,394 @@
+//! The node config of one node: every artifact, file, unit and kernel setting, with nothing left to decide.
+//!
+//! `bootstrap` computes it, `node-config/<node>.json` keeps it for a person to read, `turnup node up` applies it. Secrets are named in it
+//! with their digest; their bytes travel apart from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::document::{self, Document, Fields};
+use crate::error::{Class, Result};
+use crate::provision::volume::Volume;
+use crate::provision::{Disk, Role};
+
+/// The schema that this version writes and reads.
+pub const SCHEMA: &str = "turnup.node-config/1";
+/// Where the host keeps the configuration that was applied last.
+pub const HOST_FILE: &str = "/var/lib/turnup/node-config.json";
+/// The unit that mounts [`NodeConfig::mounts`] at every boot.
+pub const MOUNTS_UNIT: &str = "turnup-mounts.service";
+/// The unit with which one of several control-plane hosts reaches its own API server at the address of all of them.
+pub const API_UNIT: &str = "turnup-api.service";
+/// The unit with which a control-plane host approves requests of kubelets whose hosts join by
+/// themselves.
+pub const CSR_APPROVER_UNIT: &str = "turnup-csr-approver.service";
+/// The unit that answers probes of the API server: kubelet's and those of load balancers.
+pub const HEALTHCHECK_UNIT: &str = "turnup-healthcheck.service";
+/// The unit that loads the host's nftables rules.
+pub const FIREWALL_UNIT: &str = "turnup-firewall.service";
+/// The container runtime: the one unit of turnup's that needs nothing of the cluster.
+pub const CONTAINERD: &str = "containerd.service";
+/// Where artifacts lie on a host that has none of its own; each file is named by its sha256.
+pub const HOST_BLOBS: &str = "/var/lib/turnup/blobs";
+
+/// Everything about one node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeConfig {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The Node's name.
+    pub node: String,
+    /// What it is for.
+    pub role: Role,
+    /// The version of Kubernetes, without `v`.
+    pub kubernetes_version: String,
+    /// The folders in which artifacts may lie, named by their sha256, in the order to look.
+    pub blobs: Vec<String>,
+    /// System users.
+    pub users: Vec<User>,
+    /// TCP ports that nothing else may listen on when the node is made.
+    pub ports: Vec<u16>,
+    /// Kernel modules that must be loaded or built in.
+    pub modules: Vec<String>,
+    /// Kernel settings by name.
+    pub sysctls: BTreeMap<String, String>,
+    /// The networks of pods, in CIDR form: whatever leads into them is removed with the node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pod_networks: Vec<String>,
+    /// Disks of the node's own and where they are mounted, before anything starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<Mount>,
+    /// Directories with their modes.
+    pub directories: Vec<Directory>,
+    /// Binaries and where they go.
+    pub binaries: Vec<Binary>,
+    /// Files with their contents.
+    pub files: Vec<File>,
+    /// Images that containerd must have before kubelet starts, and those that can follow.
+    pub images: Vec<Image>,
+    /// systemd units, in the order to start them.
+    pub units: Vec<Unit>,
+    /// URLs on the host itself that must answer 200 before the work is done, with the milestone that this is.
+    pub health: Vec<Health>,
+}
+
+/// A system user with a group of the same number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// The name of both.
+    pub name: String,
+    /// The number of both.
+    pub id: u32,
+}
+
+/// A directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Directory {
+    /// Absolute.
+    pub path: String,
+    /// Permission bits, decimal in JSON.
+    pub mode: u32,
+    /// Numeric user and group.
+    pub owner: u32,
+}
+
+/// A disk and where its file system is to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// What is mounted: ext4 with the label below. A blank one is formatted, one with anything else on it refused.
+    pub disk: Disk,
+    /// Absolute; nothing else lies there.
+    pub path: String,
+    /// Permission bits of its root, decimal in JSON.
+    pub mode: u32,
+    /// Numeric user and group of its root.
+    pub owner: u32,
+    /// The file system's label: another cluster's disk has another one. At most 16 bytes, as ext4 has them.
+    pub label: String,
+    /// Whose data is on it, in one line: kept on the disk itself. Data of somebody else is refused, for a cluster of the same name is
+    /// another one once its keys are gone.
+    pub belongs_to: String,
+    /// The directory in which the same data lies on a node without the disk. While something is in it, an empty disk is refused.
+    pub instead_of: String,
+}
+
+impl Mount {
+    /// The formats of its texts.
+    pub(super) fn fields() -> Fields {
+        let own = Fields::new(&[
+            ("disk.device", "device"),
+            ("path", "host-path"),
+            ("label", "word"),
+            ("belongs_to", "text"),
+            ("instead_of", "host-path"),
+        ]);
+        own.with("disk.volume", Volume::fields())
+    }
+}
+
+/// A binary from the artifacts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binary {
+    /// The artifact's name, for messages.
+    pub name: String,
+    /// The sha256 of its bytes.
+    pub sha256: String,
+    /// How many bytes it has, when that is known: no mirror may send more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Absolute.
+    pub path: String,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Absolute.
+    pub path: String,
+    /// Permission bits, decimal in JSON.
+    pub mode: u32,
+    /// Numeric user and group.
+    pub owner: u32,
+    /// A user of the host by name, in place of that number, with its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// What is in it.
+    pub content: Content,
+    /// Written only when it is missing: from then on the host itself changes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub initial: bool,
+    /// Units of somebody else that are restarted when it changes, if they run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restarts: Vec<String>,
+}
+
+impl File {
+    /// One that turnup writes and keeps as it is.
+    #[must_use]
+    pub fn new(path: &str, mode: u32, owner: u32, content: Content) -> Self {
+        Self { path: path.to_owned(), mode, owner, user: None, content, initial: false, restarts: Vec::new() }
+    }
+}
+
+/// What is in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// This text.
+    Text(String),
+    /// This value as YAML ([`yaml::render`](super::yaml::render)).
+    Yaml(serde_json::Value),
+    /// These bytes, which are no text, in base64.
+    Base64(String),
+    /// What the host itself fetches.
+    Url {
+        /// `http://` or `https://`.
+        url: String,
+        /// The sha256 that it must have.
+        sha256: String,
+    },
+    /// A secret that is sent apart.
+    Secret {
+        /// Its name among the secrets.
+        name: String,
+        /// The sha256 of its bytes.
+        sha256: String,
+    },
+}
+
+/// An image for containerd.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// The reference that pods use.
+    pub reference: String,
+    /// The sha256 of the archive.
+    pub sha256: String,
+    /// How many bytes it has, when that is known: no mirror may send more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Whether kubelet has to wait for it.
+    pub first: bool,
+}
+
+/// A systemd unit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// The file name.
+    pub name: String,
+    /// The file's text.
+    pub text: String,
+    /// Permission bits of the file, decimal in JSON.
+    pub mode: u32,
+    /// Files and binaries whose change restarts it.
+    pub restart_on: Vec<String>,
+    /// Whether it takes such a change, and one of its own text, with a reload: it never stops for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reloads: bool,
+}
+
+/// A health check on the host itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Health {
+    /// What answers.
+    pub name: String,
+    /// `http://127.0.0.1:PORT/PATH`.
+    pub url: String,
+    /// Where its log lies when it does not answer: a folder below `/var/log/pods` begins with this.
+    pub pod: String,
+}
+
+impl Unit {
+    /// Whether it has to start anew after these changes. What a plan foretells and what `turnup node up` does are this one answer.
+    pub fn depends_on_any(&self, is_changed: impl Fn(&str) -> bool) -> bool {
+        self.restart_on.iter().any(|file| is_changed(file))
+    }
+}
+
+/// How many of these units need nothing of the cluster: containerd, and what it waits for.
+#[must_use]
+pub fn count_early(units: &[Unit]) -> usize {
+    units.iter().position(|unit| unit.name == CONTAINERD).map_or(0, |at| at + 1)
+}
+
+impl Document for NodeConfig {
+    const SCHEMA: &'static str = SCHEMA;
+    const WHAT: &'static str = "the node config";
+    const REMEDY: &'static str = "turnup bootstrap (writes it anew)";
+    const CLASS: Class = Class::Permanent;
+
+    fn fields() -> Fields {
+        // A digest that only a later step knows is a text (`change::is_unknown`).
+        Fields::new(&[
+            ("schema", "text"),
+            ("node", "dns-label"),
+            ("role", "word"),
+            ("kubernetes_version", "semver"),
+            ("blobs[]", "host-path"),
+            ("users[].name", "user-name"),
+            ("modules[]", "word"),
+            ("sysctls.*", "text"),
+            ("pod_networks[]", "cidr"),
+            ("directories[].path", "host-path"),
+            ("binaries[].name", "word"),
+            ("binaries[].sha256", "text"),
+            ("binaries[].path", "host-path"),
+            ("files[].path", "host-path"),
+            ("files[].user", "login-name"),
+            ("files[].content.text", "content"),
+            ("files[].content.yaml", "content"),
+            ("files[].content.base64", "content"),
+            ("files[].content.url.url", "url"),
+            ("files[].content.url.sha256", "sha256"),
+            ("files[].content.secret.name", "word"),
+            ("files[].content.secret.sha256", "text"),
+            ("files[].restarts[]", "word"),
+            ("images[].reference", "text"),
+            ("images[].sha256", "text"),
+            ("units[].name", "word"),
+            ("units[].text", "content"),
+            ("units[].restart_on[]", "host-path"),
+            ("health[].name", "text"),
+            ("health[].url", "url"),
+            ("health[].pod", "word"),
+        ])
+        .with("mounts[]", Mount::fields())
+    }
+}
+
+impl NodeConfig {
+    /// Parses and checks one; `path` is only for the message.
+    pub fn parse(path: &str, text: &str) -> Result<Self> {
+        document::parse(path, text)
+    }
+
+    /// The paths of files and binaries that are not the same in both configurations, or only in one of them.
+    #[must_use]
+    pub fn find_changed<'c>(&'c self, other: &'c Self) -> BTreeSet<&'c str> {
+        let one_way = |from: &'c Self, to: &'c Self| {
+            let files = from.files.iter().filter(|file| !to.files.contains(file)).map(|file| file.path.as_str());
+            let binaries = from.binaries.iter().filter(|binary| !to.binaries.contains(binary));
+            files.chain(binaries.map(|binary| binary.path.as_str())).collect::<Vec<_>>()
+        };
+        one_way(self, other).into_iter().chain(one_way(other, self)).collect()
+    }
+
+    /// Those units that are not turnup's own and have to start anew after these changes.
+    pub fn find_restarts(&self, is_changed: impl Fn(&str) -> bool) -> BTreeSet<&str> {
+        let changed = self.files.iter().filter(|file| is_changed(&file.path));
+        changed.flat_map(|file| &file.restarts).map(String::as_str).collect()
+    }
+
+    /// Whether an artifact lies on this host.
+    #[must_use]
+    pub fn has_blob(&self, sha256: &str) -> bool {
+        self.blobs.iter().any(|dir| std::path::Path::new(dir).join(sha256).is_file())
+    }
+
+    /// What people call the artifact with this sha256.
+    #[must_use]
+    pub fn name_of(&self, sha256: &str) -> &str {
+        let binary = self.binaries.iter().find(|binary| binary.sha256 == sha256).map(|binary| binary.name.as_str());
+        let image = || self.images.iter().find(|image| image.sha256 == sha256).map(|image| image.reference.as_str());
+        binary.or_else(image).unwrap_or_default()
+    }
+
+    /// How many bytes the artifact with this sha256 has, when that is known.
+    #[must_use]
+    pub fn size_of(&self, sha256: &str) -> Option<u64> {
+        let binary = self.binaries.iter().find(|binary| binary.sha256 == sha256).map(|binary| binary.size);
+        let image = || self.images.iter().find(|image| image.sha256 == sha256).map(|image| image.size);
+        binary.or_else(image).flatten()
+    }
+
+    /// The artifacts that the node needs, by sha256.
+    pub fn artifacts(&self) -> impl Iterator<Item = &str> {
+        let binaries = self.binaries.iter().map(|binary| binary.sha256.as_str());
+        binaries.chain(self.images.iter().map(|image| image.sha256.as_str()))
+    }
+}
+
+/// One with every text that there is.
+#[cfg(test)]
+pub(super) fn sample() -> serde_json::Value {
+    serde_json::json!({
+        "schema": SCHEMA, "node": "w", "role": "worker", "kubernetes_version": "1.36.3", "blobs": ["/var/blobs"],
+        "users": [{"name": "etcd", "id": 1}], "ports": [1], "modules": ["overlay"], "sysctls": {"a.b": "1"},
+        "pod_networks": ["10.0.0.0/16"],
+        "mounts": [
+            {"disk": {"device": "/dev/sdb"}, "path": "/var/lib/etcd", "mode": 448, "owner": 1, "label": "c", "belongs_to": "c x", "instead_of": "/var/old"},
+            {"disk": {"volume": {"cloud": "aws", "id": "vol-1", "name": "v"}}, "path": "/v", "mode": 448, "owner": 1, "label": "c", "belongs_to": "c x", "instead_of": "/w"},
+        ],
+        "directories": [{"path": "/etc/a", "mode": 448, "owner": 0}],
+        "binaries": [{"name": "kubelet", "sha256": "0", "path": "/opt/kubelet"}],
+        "files": [
+            {"path": "/etc/b", "mode": 384, "owner": 0, "user": "root", "content": {"text": "a\n"}, "restarts": ["a.service"]},
+            {"path": "/etc/c", "mode": 384, "owner": 0, "content": {"base64": "YQ=="}},
+            {"path": "/etc/d", "mode": 384, "owner": 0, "content": {"url": {"url": "https://a.example/b", "sha256": "0".repeat(64)}}},
+            {"path": "/etc/f", "mode": 384, "owner": 0, "content": {"yaml": "a: b"}},
+            {"path": "/etc/e", "mode": 384, "owner": 0, "content": {"secret": {"name": "s", "sha256": "0"}}},
+        ],
+        "images": [{"reference": "a", "sha256": "0", "first": true}],
+        "units": [{"name": "a.service", "text": "[Unit]\n", "mode": 420, "restart_on": ["/etc/b"]}],
+        "health": [{"name": "etcd", "url": "http://127.0.0.1:2381/health", "pod": "etcd"}],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_it_says_what_it_should_not() {
+        document::hostile::try_every_text::<NodeConfig>(&sample());
+    }
+}

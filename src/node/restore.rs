@@ -1,0 +1,82 @@
+//! Single things put back as they were before the node was made: a unit stopped, a file removed or given back to who had its name. For
+//! `turnup node down`, which undoes all, and `turnup node up`, which undoes what a later configuration has no more.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::exec::Run;
+
+use super::restore_log::{RestoreLog, SavedFile, unit_file};
+use super::task;
+
+/// How long a unit may take to stop.
+const STOP: Duration = Duration::from_mins(2);
+
+/// Who hears what was done.
+pub(super) type Tell<'a> = &'a mut dyn FnMut(String) -> Result<()>;
+
+/// Only a unit whose file is ours: where a crash came before it was written, the one that is there is somebody else's.
+pub(super) fn stop_unit(name: &str, restore_log: &RestoreLog, tell: Tell<'_>) -> Result<()> {
+    let file = unit_file(name);
+    if !Path::new(&file).exists() || restore_log.kept(&file).is_some_and(|kept| is_put_back(&file, kept)) {
+        return Ok(());
+    }
+    let stopped = systemctl(&["stop", name]);
+    if stopped.is_err() {
+        systemctl(&["kill", "--signal=KILL", name])?;
+    }
+    systemctl(&["disable", "--quiet", name])?;
+    tell(format!("removed {name}"))
+}
+
+/// Units whose files were put back are what they were before.
+pub(super) fn revive_units<'u>(units: impl Iterator<Item = (&'u str, bool, bool)>) -> Result<()> {
+    systemctl(&["daemon-reload"])?;
+    for (name, enabled, active) in units {
+        // What failed on its way down would be shown as failed for ever.
+        drop(Run::new("systemctl").args(["reset-failed", name]).dir("/").output());
+        if enabled {
+            systemctl(&["enable", "--quiet", name])?;
+        }
+        if active {
+            systemctl(&["start", name])?;
+        }
+    }
+    Ok(())
+}
+
+/// A file of ours goes, and what had its name comes back.
+pub(super) fn put_file_back(path: &str, before: Option<&SavedFile>, tell: Tell<'_>) -> Result<()> {
+    let Some(kept) = before else {
+        if fs_err::symlink_metadata(path).is_ok_and(|data| !data.is_dir()) {
+            fs_err::remove_file(path)?;
+            tell(format!("removed {path}"))?;
+        }
+        return Ok(());
+    };
+    if is_put_back(path, kept) {
+        return Ok(());
+    }
+    if let Some(target) = &kept.link {
+        drop(fs_err::remove_file(path));
+        fs_err::os::unix::fs::symlink(target, path)?;
+    } else if let Some(copy) = kept.path() {
+        task::write_atomic(Path::new(path), &fs_err::read(copy)?, kept.mode, kept.user)?;
+        std::os::unix::fs::chown(path, Some(kept.user), Some(kept.group))?;
+    }
+    tell(format!("put back {path}"))
+}
+
+/// Whether what was there before has its place again, or never lost it.
+pub(super) fn is_put_back(path: &str, kept: &SavedFile) -> bool {
+    if let Some(target) = &kept.link {
+        return fs_err::read_link(path).is_ok_and(|now| now == *target);
+    }
+    let copy = kept.path().and_then(|copy| task::digest_of(&copy).ok());
+    copy.is_some() && task::digest_of(Path::new(path)).ok() == copy && !Path::new(path).is_symlink()
+}
+
+pub(super) fn systemctl(args: &[&str]) -> Result<()> {
+    Run::new("systemctl").args(args.iter().copied()).dir("/").timeout(STOP).succeed().map(drop)
+}

@@ -1,0 +1,197 @@
+//! Amazon EC2: `AttachVolume`, with what the machine's role lends it (the metadata service's version 2).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use roxmltree::{Document, Node};
+use zeroize::Zeroizing;
+
+use super::http;
+use super::sigv4::{Credentials, SignedRequest};
+use super::{Api, State};
+use crate::error::{Context as _, Error, Result};
+use crate::provision::volume::Volume;
+
+/// The version of EC2's query API.
+const VERSION: &str = "2016-11-15";
+/// The names that Amazon leaves to volumes: `/dev/sd[f-p]`.
+const LETTERS: std::ops::RangeInclusive<char> = 'f'..='p';
+
+/// The API, asked for one volume by one instance.
+pub(super) struct Ec2<'v> {
+    volume: &'v Volume,
+    url: String,
+    region: String,
+    instance: String,
+    credentials: Credentials,
+}
+
+/// What the volume can be found by where disks are `NVMe`: udev's link, and the serial number, which is there without udev as well.
+pub(super) fn devices(volume: &Volume, blocks: &Path) -> Vec<PathBuf> {
+    let serial = volume.id.replace('-', "");
+    let mut paths = vec![PathBuf::from(format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"))];
+    for entry in fs_err::read_dir(blocks).into_iter().flatten().flatten() {
+        let found = fs_err::read_to_string(entry.path().join("device/serial"));
+        if found.is_ok_and(|found| found.trim() == serial) {
+            paths.push(Path::new("/dev").join(entry.file_name()));
+        }
+    }
+    paths
+}
+
+impl<'v> Ec2<'v> {
+    /// `url` is another API than that of the machine's region.
+    pub(super) fn new(volume: &'v Volume, metadata: &str, url: Option<&str>) -> Result<Self> {
+        let session = http::ask_metadata(
+            "PUT",
+            &format!("{metadata}/latest/api/token"),
+            &[("X-aws-ec2-metadata-token-ttl-seconds", "300")],
+        )?;
+        let session = Zeroizing::new(session);
+        let ask = |path: &str| {
+            let headers = [("X-aws-ec2-metadata-token", session.as_str())];
+            http::ask_metadata("GET", &format!("{metadata}/latest/{path}"), &headers)
+        };
+        let identity = http::parse(&ask("dynamic/instance-identity/document")?, "the metadata service")?;
+        let text = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        let (instance, region) = (text(&identity, "instanceId"), text(&identity, "region"));
+        let roles = "meta-data/iam/security-credentials/";
+        let role = ask(roles)?;
+        let role = role.lines().next().unwrap_or_default();
+        let lent = Zeroizing::new(ask(&format!("{roles}{role}"))?);
+        let lent = http::parse(&lent, "the metadata service")?;
+        let credentials = Credentials {
+            key_id: text(&lent, "AccessKeyId"),
+            secret: Zeroizing::new(text(&lent, "SecretAccessKey")),
+            session: Zeroizing::new(text(&lent, "Token")),
+        };
+        let url = match url {
+            Some(url) => url.to_owned(),
+            None => format!("https://ec2.{region}.{}", ask("meta-data/services/domain")?.trim()),
+        };
+        Ok(Self { volume, url, region, instance, credentials })
+    }
+
+    /// The answer in XML.
+    fn call(&self, action: &str, parameters: &[(&str, &str)]) -> Result<String> {
+        let own = [("Action", action), ("Version", VERSION)];
+        let pairs = own.iter().chain(parameters).map(|(name, value)| format!("{name}={}", escape(value)));
+        let body = pairs.collect::<Vec<_>>().join("&");
+        let host = self.url.split_once("://").map_or(self.url.as_str(), |(_, host)| host);
+        let form = SignedRequest { host, region: &self.region, service: "ec2", body: &body, moment: Timestamp::now() };
+        let signed = form.sign(&self.credentials);
+        let headers: Vec<(&str, &str)> = signed.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let answer = http::ask("POST", &format!("{}/", self.url), &headers, Some(&body))?;
+        answer.require(|status, text| self.explain(action, status, text))?;
+        Ok(answer.text)
+    }
+
+    fn explain(&self, action: &str, status: u16, text: &str) -> Error {
+        let (code, said) = read_error(text);
+        let class = if code == "RequestLimitExceeded" { crate::Class::Transient } else { http::class_of(status) };
+        let error = Error::new(class, format!("EC2 refuses {action} of {}: {code}", self.volume.id));
+        let rights = format!(
+            "the machine's role needs ec2:DescribeVolumes, ec2:DescribeInstances, and ec2:AttachVolume on {} and on this machine (docs/aws.md)",
+            self.volume.id
+        );
+        error.evidence(said).hint(http::advise(status, rights))
+    }
+
+    /// The names that something of this machine has.
+    fn taken(&self) -> Result<BTreeSet<String>> {
+        let text = self.call("DescribeInstances", &[("InstanceId.1", &self.instance)])?;
+        let document = read(&text)?;
+        let names = document.descendants().filter(|node| node.has_tag_name_of("deviceName"));
+        Ok(names.filter_map(|node| node.text().map(str::to_owned)).collect())
+    }
+}
+
+impl Api for Ec2<'_> {
+    fn look(&mut self) -> Result<State> {
+        let text = self.call("DescribeVolumes", &[("VolumeId.1", &self.volume.id)])?;
+        let document = read(&text)?;
+        let attachments = document.descendants().find(|node| node.has_tag_name_of("attachmentSet"));
+        let attachment = attachments.and_then(|set| set.children().find(Node::is_element));
+        let Some(attachment) = attachment else {
+            let volume = document.descendants().find(|node| node.has_tag_name_of("volumeSet"));
+            let status = volume.and_then(|set| set.children().find(Node::is_element)).map(|item| child(item, "status"));
+            return Ok(match status.unwrap_or_default() {
+                "available" => State::Free,
+                other => State::Moving(format!("is {other}")),
+            });
+        };
+        let (who, status) = (child(attachment, "instanceId"), child(attachment, "status"));
+        if who != self.instance {
+            return Ok(State::AttachedElsewhere(who.to_owned()));
+        }
+        if status != "attached" {
+            return Ok(State::Moving(format!("is {status}")));
+        }
+        let mut paths = devices(self.volume, Path::new("/sys/block"));
+        // Where disks are Xen's, the kernel calls /dev/sdf /dev/xvdf.
+        let name = child(attachment, "device").trim_start_matches("/dev/").to_owned();
+        let xen = name.strip_prefix("sd").map(|letter| format!("xvd{letter}"));
+        paths.extend(xen.into_iter().chain([name]).map(|name| Path::new("/dev").join(name)));
+        Ok(State::Here(paths))
+    }
+
+    fn attach(&mut self) -> Result<()> {
+        let taken = self.taken()?;
+        let is_taken = |letter: char| {
+            let names = [format!("/dev/sd{letter}"), format!("/dev/xvd{letter}")];
+            names.iter().any(|name| taken.contains(name))
+        };
+        let Some(letter) = LETTERS.into_iter().find(|letter| !is_taken(*letter)) else {
+            return Err(Error::precondition("this machine has as many volumes as it can")
+                .hint("detach one that it does not need"));
+        };
+        let device = format!("/dev/sd{letter}");
+        let parameters = [("Device", device.as_str()), ("InstanceId", &self.instance), ("VolumeId", &self.volume.id)];
+        match self.call("AttachVolume", &parameters) {
+            // Somebody was faster: the next look says who.
+            Err(error) if ["VolumeInUse", "IncorrectState"].iter().any(|code| error.message().ends_with(code)) => {
+                Ok(())
+            }
+            answer => answer.map(drop),
+        }
+    }
+}
+
+trait Named {
+    fn has_tag_name_of(&self, name: &str) -> bool;
+}
+
+impl Named for Node<'_, '_> {
+    /// In whatever name space: that of the API carries its version.
+    fn has_tag_name_of(&self, name: &str) -> bool {
+        self.is_element() && self.tag_name().name() == name
+    }
+}
+
+fn read(text: &str) -> Result<Document<'_>> {
+    Document::parse(text).context("EC2 answered with no XML")
+}
+
+fn child<'d>(node: Node<'d, '_>, name: &str) -> &'d str {
+    node.children().find(|child| child.has_tag_name_of(name)).and_then(|child| child.text()).unwrap_or_default()
+}
+
+/// Code and message of `<Response><Errors><Error>`.
+fn read_error(text: &str) -> (String, String) {
+    let Ok(document) = Document::parse(text) else { return (String::new(), http::shorten(text)) };
+    let error = document.descendants().find(|node| node.has_tag_name_of("Error"));
+    error.map_or_else(
+        || (String::new(), http::shorten(text)),
+        |error| (child(error, "Code").to_owned(), child(error, "Message").to_owned()),
+    )
+}
+
+/// As a form has it (RFC 3986: letters, digits and `-._~` are themselves).
+fn escape(text: &str) -> String {
+    let one = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(one).collect()
+}

@@ -1,0 +1,113 @@
+//! One archive with what somebody else needs to see why a cluster does not work, and without what nobody else may see.
+//!
+//! It reads and asks; nothing of the cluster or of a host is changed. Secrets are taken out of every text, and the finished archive is
+//! searched once more: with one of them in it, it does not come to be.
+
+mod archive;
+mod hosts;
+mod local;
+mod manifest;
+mod secrets;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::cluster::Cluster;
+use crate::config::Settings;
+use crate::error::Result;
+use crate::redact::Redactor;
+use crate::state::Store;
+
+pub use manifest::{BundleEntry, BundleManifest};
+
+/// What one file may hold; of a longer one the end is taken.
+const FILE: usize = 1 << 20;
+/// What all files together may hold.
+const ALL: usize = 64 << 20;
+
+/// What the archive is about.
+pub struct Subject {
+    /// The cluster's name.
+    pub name: String,
+    /// Its directory.
+    pub store: Store,
+    /// The configuration, as far as it can be read.
+    pub settings: Option<Settings>,
+    /// The cluster, where the configuration is usable; without it no host is asked.
+    pub cluster: Option<Arc<Cluster>>,
+    /// Why there is no cluster, as a person is told it.
+    pub trouble: Option<String>,
+}
+
+/// A file on its way into the archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Item {
+    path: String,
+    bytes: Vec<u8>,
+    /// Whether only the end of it is here.
+    cut: bool,
+}
+
+impl Item {
+    fn new(path: impl Into<String>, mut bytes: Vec<u8>) -> Self {
+        let cut = bytes.len() > FILE;
+        if cut {
+            bytes.drain(..bytes.len() - FILE);
+        }
+        Self { path: path.into(), bytes, cut }
+    }
+}
+
+/// What was gathered: the files, and what could not be had or was left out, each with the reason.
+#[derive(Debug, Default)]
+struct Gathered {
+    items: Vec<Item>,
+    missing: Vec<(String, String)>,
+}
+
+impl Gathered {
+    fn miss(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.missing.push((what.into(), why.into()));
+    }
+}
+
+/// Gathers everything and writes the archive (0600); returns what is in it.
+pub fn write(subject: &Subject, to: &Path) -> Result<BundleManifest> {
+    let redactor = Redactor::new(&secrets::gather(&subject.store, subject.settings.as_ref())?)?;
+    let mut gathered = Gathered::default();
+    local::gather(subject, &mut gathered);
+    if let Some(cluster) = &subject.cluster {
+        hosts::gather(cluster, &mut gathered);
+    }
+    let manifest = seal(subject, gathered, &redactor, to)?;
+    Ok(manifest)
+}
+
+/// Takes the secrets out, and writes what is left.
+fn seal(subject: &Subject, mut gathered: Gathered, redactor: &Redactor, to: &Path) -> Result<BundleManifest> {
+    let mut manifest = BundleManifest::new(&subject.name);
+    let mut room = ALL;
+    let mut items = Vec::new();
+    for item in gathered.items {
+        if item.bytes.len() > room {
+            gathered.missing.push((item.path, format!("the archive has its {} MiB", ALL >> 20)));
+            continue;
+        }
+        room -= item.bytes.len();
+        let (bytes, removed) = redactor.clean(item.bytes);
+        let (path, _) = redactor.clean(item.path.into_bytes());
+        let item = Item { path: String::from_utf8_lossy(&path).into_owned(), bytes, cut: item.cut };
+        manifest.add(&item, removed);
+        items.push(item);
+    }
+    manifest.unsearchable = redactor.unsearchable();
+    let missing =
+        gathered.missing.into_iter().map(|(what, why)| (redactor.clean_text(&what), redactor.clean_text(&why)));
+    manifest.missing = missing.collect();
+    items.insert(0, Item::new(manifest::FILE, manifest.render()?.into_bytes()));
+    archive::write(&items, redactor, to)?;
+    Ok(manifest)
+}
+
+#[cfg(test)]
+mod tests;
