@@ -5,11 +5,17 @@
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
 	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-clouds
 
-# Built first, loudly; then run without a word from cargo, which gives its process to turnup.
+# Built first, with output; then run quietly: cargo replaces itself with turnup.
 TURNUP := cargo run --quiet --release --locked --
-# Tests with these words in their names make hosts, or have what belongs to one cluster at a time.
+# Tests with these words in their names create hosts, or use what only one cluster at a time can have.
 HOSTS := cluster_ fault_matrix user_data_boot
-MANDIR ?= $(HOME)/.local/share/man/man1
+# Files of tests/it that need no root, no network and no other program. A filter also takes longer names, so kconfig_cli:: is among them.
+FAST := tidy:: documents:: glossary:: completions:: config_cli:: config_mistakes:: wizard_cli:: --skip kubeconfig_cli::
+PREFIX ?= $(HOME)/.local
+DATADIR ?= $(PREFIX)/share
+MANDIR ?= $(DATADIR)/man/man1
+# fish looks for a user's completions here, and for the system's in $(DATADIR)/fish/vendor_completions.d.
+FISHDIR ?= $(HOME)/.config/fish/completions
 CARGO_DENY := target/tools/bin/cargo-deny
 export RUSTDOCFLAGS := -D warnings
 
@@ -53,8 +59,14 @@ test: ## All tests, the real cluster included; needs root
 	@cargo run --quiet --locked --all-features -- --quiet doctor --install --target development
 	cargo test --locked --workspace --all-features --no-run
 	@$(MAKE) --no-print-directory --jobs=2 test-hosts test-rest
-# Hosts take turns and wait much, so all other tests run beside them, and give way to them.
-.PHONY: test-hosts test-rest
+test-fast: ## Unit tests and tests of the command line: no root, no hosts, under two minutes once built
+	cargo test --locked --workspace --all-features --lib
+	cargo test --locked --all-features --test it -- $(FAST)
+reference: export INSTA_UPDATE = always
+reference: ## Write docs/commands.md and docs/settings.md again
+	cargo test --locked --all-features --test it -- reference::
+# Tests that create hosts run one at a time and are mostly idle; the others run concurrently at lower priority.
+.PHONY: test-hosts test-rest test-fast reference
 test-hosts:
 	cargo test --locked --workspace --all-features -- $(HOSTS)
 test-rest:
@@ -85,9 +97,12 @@ deny: $(CARGO_DENY) ## Licences, duplicate crates and sources of dependencies
 advisories: $(CARGO_DENY) ## Known vulnerabilities; fetches the advisory database
 	$(CARGO_DENY) --locked check advisories
 check: lint deny test ## Everything that a change has to pass
-install: ## turnup into cargo's bin directory, its man pages into MANDIR (~/.local/share/man/man1)
+install: ## turnup into cargo's bin directory; man pages and completions of bash, zsh and fish below PREFIX (~/.local)
 	cargo install --locked --path .
 	@$(TURNUP) man --dir "$(MANDIR)"
+	@$(TURNUP) completions bash --to "$(DATADIR)/bash-completion/completions/turnup"
+	@$(TURNUP) completions zsh --to "$(DATADIR)/zsh/site-functions/_turnup"
+	@$(TURNUP) completions fish --to "$(FISHDIR)/turnup.fish"
 clean: ## Remove what was built; clusters and the artifact cache stay
 	cargo clean
 

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory as _;
 use clap_mangen::Man;
 
-use super::{Cli, Printer};
+use super::Printer;
 use crate::error::{Class, Context as _, Error, Result};
 
 /// Below the options.
@@ -27,7 +26,7 @@ pub struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
-    let mut root = Cli::command().disable_help_subcommand(true);
+    let mut root = super::command().disable_help_subcommand(true);
     root.build();
     let mut command = &root;
     for name in &args.command {
@@ -77,7 +76,7 @@ mod tests {
 
     #[test]
     fn every_command_that_help_shows_has_a_page_with_its_options() {
-        let mut root = Cli::command().disable_help_subcommand(true);
+        let mut root = crate::cli::command().disable_help_subcommand(true);
         root.build();
         let pages = pages(&root).unwrap();
         let text = |name: &str| {

@@ -17,10 +17,12 @@ use run::PhaseName;
 mod artifacts;
 mod bench;
 mod bootstrap;
+mod completions;
 mod config;
 mod doctor;
 mod down;
 mod events;
+mod examples;
 mod kconfig;
 mod kubeconfig;
 mod local;
@@ -173,6 +175,8 @@ pub enum Command {
     Bench(bench::Args),
     /// Tools for any Kconfig tree, Linux's too
     Kconfig(kconfig::Args),
+    /// Write the completion script of a shell: bash, zsh, fish, elvish or powershell
+    Completions(completions::Args),
     /// Write the man pages of all commands
     Man(man::Args),
     /// Look at and repair what turnup remembers of a cluster
@@ -191,6 +195,8 @@ impl Command {
         match self {
             // Any tree of Kconfig, which a person names; what Terraform and ssh start in directories of turnup's own.
             Self::Kconfig(_) | Self::Local(_) | Self::Node(_) => Ok(()),
+            // Shells and package builds call these wherever they are; neither reads anything there.
+            Self::Completions(_) | Self::Man(_) => Ok(()),
             _ => trust::look_around(global, printer),
         }
     }
@@ -219,6 +225,7 @@ impl Command {
             Self::Artifacts(args) => artifacts::run(&args, printer),
             Self::Bench(args) => bench::run(&args, global, printer),
             Self::State(args) => state::run(&args, global, printer),
+            Self::Completions(args) => completions::run(&args, printer),
             Self::Man(args) => man::run(&args, printer),
             Self::Local(args) => local::run(&args, printer),
             Self::Node(args) => node::run(&args, printer),
@@ -227,8 +234,14 @@ impl Command {
     }
 }
 
+/// The definitions of the command line, with an example below the options of each command.
+#[must_use]
+pub fn command() -> clap::Command {
+    examples::add(Cli::command())
+}
+
 fn parse() -> Result<Cli, clap::Error> {
-    let matches = Cli::command().try_get_matches()?;
+    let matches = command().try_get_matches()?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     cli.global.config_is_named = matches.value_source("config") == Some(ValueSource::CommandLine);
     Ok(cli)
@@ -261,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent_and_every_option_has_help() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub fn adopt(cluster: &Cluster, file: &Path, cx: &Cx) -> Result<(Inventory, bool
     let shown = file.display().to_string();
     let text = input::read_text(file, input::DOCUMENT).map_err(|error| {
         Error::config(format!("{shown}: {error}"))
-            .hint("name the inventory of a provision phase, or one of your own: README.md shows the form")
+            .hint("name the inventory of a provision phase, or one of your own: docs/baremetal.md shows the form")
     })?;
     let inventory = Inventory::parse(&shown, &text)?;
     inventory.require_cluster(&shown, &cluster.settings.name, cluster.settings.api_port)?;

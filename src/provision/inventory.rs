@@ -350,7 +350,7 @@ impl Inventory {
 impl Document for Inventory {
     const SCHEMA: &'static str = SCHEMA;
     const WHAT: &'static str = "the inventory of the provision phase";
-    const REMEDY: &'static str = "turnup provision (a file of your own: README.md shows the form)";
+    const REMEDY: &'static str = "turnup provision (a file of your own: docs/baremetal.md shows the form)";
     const CLASS: Class = Class::Config;
 
     fn fields() -> Fields {

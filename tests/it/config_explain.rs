@@ -102,12 +102,12 @@ impl TestEnv {
 }
 
 #[test]
-fn the_answers_in_the_readme_are_those_that_are_given() {
-    let readme = fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+fn the_answers_in_the_documents_are_those_that_are_given() {
+    let page = fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md")).unwrap();
     let test_env = TestEnv::new("config");
     for words in [["why", "phase2.kube_context_name"], ["why-not", "phase1.gce.zone"]] {
         let shown = format!("# turnup config {}\n{}", words.join(" "), test_env.ok(&words).out);
-        assert!(readme.contains(&shown), "{shown}");
+        assert!(page.contains(&shown), "{shown}");
     }
 }
 

@@ -180,7 +180,7 @@ fn artifacts() -> Vec<Fault> {
             .made(mirror_at("http://mirror.invalid"))
             .healed(mirror_back)
             .fails(Class::Transient, &["bootstrap/artifacts failed", "mirror.invalid"]),
-        Fault::new("nobody listens at the mirror")
+        Fault::new("the mirror refuses connections")
             .made(mirror_at("http://127.0.0.1:1"))
             .healed(mirror_back)
             .fails(Class::Transient, &["bootstrap/artifacts failed", "127.0.0.1:1"]),
@@ -255,7 +255,7 @@ fn processes() -> Vec<Fault> {
                 simulation.script(&[]);
             })
             .recovers(&["interrupted last time"]),
-        Fault::new("nobody reads the events any more (broken pipe)")
+        Fault::new("the reader of the events is gone (broken pipe)")
             .acts(|simulation| {
                 let script = format!("'{}' up --output json | head -n 1 >/dev/null", env!("CARGO_BIN_EXE_turnup"));
                 simulation.through_shell(&script)

@@ -64,7 +64,7 @@ fn terraform() -> Vec<Fault> {
         terraform_fault("terraform is killed", json!({"tool": "terraform", "when": ["apply"], "signal": "KILL"}))
             .fails(Class::Permanent, &["provision/apply failed", "SIGKILL", "dmesg"]),
         terraform_fault(
-            "somebody else holds the lock of Terraform's state",
+            "another user holds the lock of Terraform's state",
             json!({"tool": "terraform", "when": ["plan"], "exit": 1, "stdout": lock}),
         )
         .fails(Class::Locked, &["provision/apply failed", "locked by somebody@elsewhere", "wait for them"]),

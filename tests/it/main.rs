@@ -39,6 +39,7 @@ mod cluster_reset;
 mod cluster_static;
 mod cluster_status;
 mod cluster_support;
+mod completions;
 mod config_cli;
 mod config_explain;
 mod config_mistakes;
@@ -48,6 +49,7 @@ mod config_schema;
 mod crash_chain;
 #[cfg(feature = "failpoints")]
 mod crash_picture;
+mod documents;
 mod driver_custom;
 mod driver_state;
 mod driver_volumes;
@@ -75,6 +77,7 @@ mod fault_matrix;
 #[cfg(feature = "test-fakes")]
 mod fault_root;
 mod firewall_rules;
+mod glossary;
 mod healthcheck;
 mod hostile_inputs;
 #[cfg(feature = "test-fakes")]
@@ -87,6 +90,7 @@ mod kubeconfig_cli;
 #[cfg(feature = "test-fakes")]
 mod modes;
 mod redaction;
+mod reference;
 #[cfg(all(feature = "test-fakes", feature = "failpoints"))]
 mod report_bars;
 #[cfg(all(feature = "test-fakes", feature = "failpoints"))]

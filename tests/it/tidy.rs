@@ -178,6 +178,8 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/support_bundle/archive.rs", "the support bundle, where a person wants it"),
     ("src/bench/", "clusters of its own in a directory of its own"),
     ("src/cli/kubeconfig.rs", "a kubeconfig for a colleague or for the safe, in the file of --to"),
+    ("src/cli/completions.rs", "a completion script, in the file of --to"),
+    ("src/cli/man.rs", "man pages, in the directory of --dir"),
     ("src/cli/kconfig/conf.rs", "what Linux's conf writes, where it writes it"),
     ("src/cli/kconfig/output.rs", "Kconfig and .config files that a person names, never a cluster's"),
     ("src/config/file.rs", "the configuration file"),
@@ -206,16 +208,16 @@ const READERS: &[(&str, &str)] = &[
     ("src/state/lock.rs", "the kernel's list of locks"),
 ];
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     fs_err::read_to_string(root().join(path)).unwrap()
 }
 
 /// Every file below these directories whose name ends so, relative to the repository.
-fn files(dirs: &[&str], end: &str) -> Vec<String> {
+pub(crate) fn files(dirs: &[&str], end: &str) -> Vec<String> {
     let mut waiting: Vec<PathBuf> = dirs.iter().map(|dir| root().join(dir)).collect();
     let mut found = Vec::new();
     while let Some(dir) = waiting.pop() {
@@ -249,7 +251,7 @@ fn is_test(path: &str) -> bool {
 
 /// Fails with all findings at once.
 #[track_caller]
-fn none(findings: &[String], advice: &str) {
+pub(crate) fn none(findings: &[String], advice: &str) {
     assert!(findings.is_empty(), "{advice}:\n  {}", findings.join("\n  "));
 }
 
@@ -272,7 +274,10 @@ fn no_file_knows_the_machine_it_was_written_on() {
     // Put together here, so that this file does not find itself.
     let words = [["/ro", "ot/"].concat(), ["/ho", "me/"].concat(), ["/Us", "ers/"].concat()];
     let mut all = files(&["src", "crates", "tests", "phases", "templates"], "");
-    all.extend(["Kconfig", "Makefile", "README.md", "CHANGELOG.md", "Cargo.toml", ".ci/run"].map(str::to_owned));
+    all.extend(
+        ["Kconfig", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Cargo.toml", ".ci/run"]
+            .map(str::to_owned),
+    );
     let mut found = Vec::new();
     for path in all {
         let text = String::from_utf8_lossy(&fs_err::read(root().join(&path)).unwrap()).into_owned();
@@ -456,24 +461,6 @@ fn every_target_of_the_makefile_is_one_call_of_turnup_or_cargo() {
 }
 
 #[test]
-fn commands_in_the_readme_exist() {
-    let text = read("README.md");
-    let makefile = read("Makefile");
-    let (mut turnup, mut make) = (0, 0);
-    for command in commands(&text) {
-        if let Some(arguments) = command.strip_prefix("turnup ") {
-            turnup += 1;
-            accept(arguments);
-        } else if let Some(target) = command.strip_prefix("make ") {
-            make += 1;
-            let name = target.split_whitespace().next().unwrap_or_default();
-            assert!(makefile.contains(&format!("\n{name}:")), "README.md: no target in the Makefile: {command}");
-        }
-    }
-    assert!(turnup > 10 && make > 10, "found only {turnup} commands of turnup and {make} of make in README.md");
-}
-
-#[test]
 fn what_the_documents_of_security_name_exists() {
     let (mut commands_found, mut settings_found) = (0, 0);
     let source = TreeSource::find(root());
@@ -496,7 +483,7 @@ fn what_the_documents_of_security_name_exists() {
 }
 
 /// What stands between backticks, and each line of blocks of code, up to a comment.
-fn commands(markdown: &str) -> Vec<String> {
+pub(crate) fn commands(markdown: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut block = false;
     for line in markdown.lines() {
@@ -513,7 +500,7 @@ fn commands(markdown: &str) -> Vec<String> {
 
 /// The command line has these words. Placeholders and ellipses stand for something that clap takes.
 #[track_caller]
-fn accept(arguments: &str) {
+pub(crate) fn accept(arguments: &str) {
     let by_shell = shell_words::split(arguments).ok();
     let words = by_shell.unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect()).into_iter();
     let words = words.filter(|word| word != "…").map(|word| word.replace(['<', '>'], ""));
@@ -527,14 +514,17 @@ fn accept(arguments: &str) {
 }
 
 #[test]
-fn every_command_is_in_the_readme() {
-    let text = read("README.md");
+fn every_command_is_in_the_guide() {
+    let text = read("docs/day-by-day.md");
     let named: BTreeSet<String> =
         commands(&text).iter().filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect();
     let cli = Cli::command();
     let visible =
         cli.get_subcommands().filter(|command| !command.is_hide_set()).map(|command| command.get_name().to_owned());
-    none(&visible.filter(|name| !named.contains(name)).collect::<Vec<_>>(), "say in README.md what the command is for");
+    none(
+        &visible.filter(|name| !named.contains(name)).collect::<Vec<_>>(),
+        "say in docs/day-by-day.md what the command is for",
+    );
 }
 
 /// One host, as provision hands it over.

@@ -1,0 +1,108 @@
+//! The documents: commands in them exist, links lead somewhere, the README stays short, and the
+//! words are plain.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::tidy::{accept, commands, files, none, read, root};
+
+/// Documents in which commands stand as one would type them.
+const GUIDES: [&str; 7] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/configuration.md",
+    "docs/day-by-day.md",
+    "docs/failures.md",
+    "docs/getting-started.md",
+    "docs/local.md",
+];
+
+#[test]
+fn commands_in_the_readme_and_the_guides_exist() {
+    let makefile = read("Makefile");
+    let (mut turnup, mut make) = (0, 0);
+    for file in GUIDES {
+        for command in commands(&read(file)) {
+            if let Some(arguments) = command.strip_prefix("turnup ") {
+                turnup += 1;
+                accept(arguments);
+            } else if let Some(target) = command.strip_prefix("make ") {
+                make += 1;
+                let name = target.split_whitespace().next().unwrap_or_default();
+                assert!(makefile.contains(&format!("\n{name}:")), "{file}: no target in the Makefile: {command}");
+            }
+        }
+    }
+    assert!(turnup > 30 && make > 20, "found only {turnup} commands of turnup and {make} of make");
+}
+
+#[test]
+fn the_readme_is_the_first_ten_minutes_and_names_the_tests() {
+    let text = read("README.md");
+    assert!(text.lines().count() <= 200, "README.md has {} lines: move some to docs/", text.lines().count());
+    for command in ["make up", "make test", "make check"] {
+        assert!(text.lines().any(|line| line.starts_with(command)), "README.md does not show {command}");
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut documents = files(&["docs"], ".md");
+    documents.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(str::to_owned));
+    let mut broken = Vec::new();
+    for file in &documents {
+        let text = read(file);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if path.contains("://") {
+                continue;
+            }
+            let dir = Path::new(file).parent().unwrap_or(Path::new(""));
+            let target = if path.is_empty() { PathBuf::from(file) } else { dir.join(path) };
+            if !root().join(&target).exists() {
+                broken.push(format!("{file}: {link}"));
+            } else if !anchor.is_empty() && !anchors(&target.to_string_lossy()).contains(anchor) {
+                broken.push(format!("{file}: {link}: no such heading"));
+            }
+        }
+    }
+    none(&broken, "correct the links");
+    let index = read("docs/README.md");
+    let lost = files(&["docs"], ".md").into_iter().map(|file| file.replace("docs/", ""));
+    none(
+        &lost.filter(|file| !index.contains(&format!("({file})")) && file != "README.md").collect::<Vec<_>>(),
+        "list in docs/README.md",
+    );
+}
+
+/// The anchors of the headings of a document, as they are made from the text of a heading.
+fn anchors(file: &str) -> BTreeSet<String> {
+    let text = read(file);
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let is_kept = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
+    headings.map(|text| text.to_lowercase().chars().filter(is_kept).collect::<String>().replace(' ', "-")).collect()
+}
+
+/// Words that stand in place of the one who acts. Captures of the wizard and names from the fault
+/// matrix come from the program.
+const RIDDLES: [&str; 7] = ["nobody", "somebody", "whoever", "anew", "a person", "anybody", "everybody"];
+
+#[test]
+fn documents_say_who_does_what() {
+    let mut documents = files(&["docs"], ".md");
+    documents.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(str::to_owned));
+    documents.retain(|file| !["docs/faults.md", "docs/settings.md", "docs/commands.md"].contains(&file.as_str()));
+    let mut found = Vec::new();
+    for file in documents {
+        let text = read(&file);
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with(" │"));
+        for (number, line) in lines {
+            let words: Vec<String> =
+                line.split(|letter: char| !letter.is_alphanumeric()).map(str::to_lowercase).collect();
+            let spoken = format!(" {} ", words.join(" "));
+            let riddles = RIDDLES.iter().filter(|word| spoken.contains(&format!(" {word} ")));
+            found.extend(riddles.map(|word| format!("{file}:{}: {word}", number + 1)));
+        }
+    }
+    none(&found, "name who acts: turnup, the operator, another user, the cloud");
+}
