@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::artifacts::{ResolvedArtifacts, Sources};
-use crate::config::{Network, Settings, TreeSource};
+use crate::config::{Network, Settings, TreeSource, refuse};
 use crate::document::{self, Document, Found, Placeholders};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
@@ -36,6 +36,8 @@ pub use access::{Bastion, SshSettings};
 
 /// The cluster's SSH key, below its directory.
 pub const SSH_KEY: &str = "ssh/id_ed25519";
+/// The administrator's kubeconfig, below its directory.
+pub const KUBECONFIG: &str = "kubeconfig";
 /// The host keys that are trusted, below its directory.
 pub const KNOWN_HOSTS: &str = "ssh/known_hosts";
 
@@ -105,52 +107,35 @@ pub struct ClusterSettings {
 }
 
 impl Cluster {
-    /// The cluster that the configuration describes; its state lies below `state_dir`.
+    /// The cluster that the configuration describes; its state lies below `state_dir`, and nothing is made there before something is
+    /// written.
     pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
-        Self::with_all(settings, source, state_dir, Store::open)
-    }
-
-    /// The same only to look at: nothing is made where it is not there yet.
-    pub fn look(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
-        Self::with_store(settings, source, state_dir, |dir| Ok(Store::at(dir)))
+        Self::with_store(settings, source, state_dir, Store::at)
     }
 
     /// The cluster as it would be with nothing done yet: its directory is only imagined.
     pub fn imagined(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
-        Self::with_store(settings, source, state_dir, |dir| Ok(Store::imagined(dir)))
+        require_acted_on(settings)?;
+        Self::with_store(settings, source, state_dir, Store::imagined)
     }
 
     /// The cluster as it would become: its directory is read, and what is written stays in memory.
     pub fn shadow(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
-        Self::with_all(settings, source, state_dir, |dir| Ok(Store::shadow(dir)))
-    }
-
-    /// With all that a run needs of a person: files, and where hosts fetch from.
-    fn with_all(
-        settings: &Settings,
-        source: TreeSource,
-        state_dir: &Path,
-        store: impl FnOnce(PathBuf) -> Result<Store>,
-    ) -> Result<Self> {
-        require_files(settings)?;
-        let cluster = Self::with_store(settings, source, state_dir, store)?;
-        cluster.settings.user_data.require_source()?;
-        Ok(cluster)
+        Self::with_store(settings, source, state_dir, Store::shadow)
     }
 
     fn with_store(
         settings: &Settings,
         source: TreeSource,
         state_dir: &Path,
-        store: impl FnOnce(PathBuf) -> Result<Store>,
+        store: impl FnOnce(PathBuf) -> Store,
     ) -> Result<Self> {
         let work_dir = std::env::current_dir().context("the working directory is gone")?;
-        refuse_unused(settings)?;
         let typed = ClusterSettings::read(settings, &work_dir)?;
         let exe = std::env::current_exe().context("cannot find turnup's own binary")?;
         let values = settings.subset_digest(&["phase"]);
         let (version, size) = own_version(&exe)?;
-        let store = store(work_dir.join(state_dir).join(&typed.name))?;
+        let store = store(work_dir.join(state_dir).join(&typed.name));
         let configuration = settings.json().clone();
         Ok(Self {
             settings: typed,
@@ -327,25 +312,11 @@ fn own_version(exe: &Path) -> Result<(String, u64)> {
     Ok(VERSION.get_or_init(|| version).clone())
 }
 
-/// A file that a step would read is missed before the first step, not by it.
-fn require_files(settings: &Settings) -> Result<()> {
-    let missing = settings.check_files(Path::new(""));
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let error = Error::config("files that the configuration names are missing");
-    Err(missing.into_iter().fold(error, |error, problem| error.evidence(problem.message)).hint("turnup config check"))
-}
-
 /// What this version asks for and cannot do yet is refused: doing less than the file says would be worse.
-fn refuse_unused(settings: &Settings) -> Result<()> {
+fn require_acted_on(settings: &Settings) -> Result<()> {
     let unused = settings.unused();
-    if unused.is_empty() {
-        return Ok(());
-    }
-    let error = Error::config("this version does not act on some settings yet, and they are not at their defaults");
-    let error = unused.iter().fold(error, |error, name| error.evidence((*name).to_owned()));
-    Err(error.hint(format!("turnup config unset {}", unused.join(" "))))
+    let remedy = || format!("turnup config unset {}", unused.join(" "));
+    refuse(settings.path(), &settings.check_unused()).map_err(|error| error.hint(remedy()))
 }
 
 impl ClusterSettings {

@@ -134,6 +134,13 @@ impl Error {
         }
     }
 
+    /// The same without the log's name: for work in a directory that is gone when the error is read.
+    #[must_use]
+    pub fn without_log(mut self) -> Self {
+        self.evidence.retain(|line| !line.starts_with("log: "));
+        self
+    }
+
     /// The error that caused this one.
     #[must_use]
     pub fn source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {

@@ -19,7 +19,7 @@
 //!
 //! # The modules
 //!
-//! A module names only modules that stand above it in this list; a test holds them to it (`tests/it/tidy.rs` has the exact table).
+//! But for `cluster` and `provision`, a module names only modules that stand above it in this list; a test holds them to it (`tests/it/tidy.rs` has the exact table).
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -85,7 +85,8 @@
 //!
 //! # Invariants
 //!
-//! Architecture invariant: only `exec` starts a process. Nothing goes through a shell, every child has a working directory that somebody
+//! Architecture invariant: only `exec` starts a process. On this machine nothing goes through a shell but `$(shell,…)` of a Kconfig tree
+//! (`exec::shell`); on hosts a shell runs fixed scripts, and what differs reaches them as arguments or is a constant. Every child has a working directory that somebody
 //! chose, an environment from an allow-list and a process group of its own; it gets one signal when we get one, and does not outlive us.
 //! The machines of the local target alone are meant to (`exec::detach`).
 //!
@@ -102,7 +103,8 @@
 //! placeholder there (`change`), which travels through whatever is made from it, is shown, and is never used.
 //!
 //! Architecture invariant: a later phase reads the inventory file of the earlier one and nothing else of it. `bootstrap` cannot tell a
-//! cloud from a shelf; there is no branch on the target behind `provision`.
+//! cloud from a shelf, with three exceptions that ask the target's name: how large user data may be (`bootstrap::user_data`), which
+//! silent nodes are left over (`bootstrap::retire`), and what the cluster itself made in its cloud (`bootstrap::cloud resources`).
 //!
 //! Architecture invariant: the node config is a pure function of settings, inventory, facts and digests. Whatever is
 //! decided is decided in `bootstrap::node_config`; `node` decides nothing and speaks to no other host. What a group's hosts share is one such file

@@ -317,12 +317,10 @@ fn syntax_error(name: &str, error: &serde_json::Error) -> Error {
 }
 
 /// The version a person probably meant: the closest text, but never one of another minor version by accident.
-fn closest_version<'a>(wanted: &str, versions: &[&'a str]) -> Option<&'a str> {
+fn closest_version(wanted: &str, versions: &[&str]) -> Option<String> {
     let minor = |version: &str| version.rsplit_once('.').map(|(minor, _)| minor.to_owned());
     let same_minor =
         versions.iter().find(|version| minor(version) == minor(wanted) || minor(version).as_deref() == Some(wanted));
-    same_minor.copied().or_else(|| {
-        let close = versions.iter().map(|version| (strsim::osa_distance(wanted, version), *version)).min()?;
-        (close.0 <= 2).then_some(close.1)
-    })
+    let same_minor = same_minor.map(|version| (*version).to_owned());
+    same_minor.or_else(|| kconfig::suggest(wanted, versions.iter().copied()))
 }

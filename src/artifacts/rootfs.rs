@@ -18,6 +18,7 @@ use super::keylock::KeyLock;
 use super::progress::Watch;
 use super::selection::Platform;
 use crate::exec::{Failure, OnDeath, Run, tools};
+use crate::input::{Mount, mounts};
 use crate::{Class, Context as _, Error, Result};
 
 /// Raise it when what is done to the root after debootstrap changes.
@@ -149,7 +150,7 @@ impl Cache {
             return Ok(root);
         }
         if root.is_dir() {
-            require_unused(&root, &fs_err::read_to_string("/proc/self/mountinfo")?)?;
+            require_unused(&root, &mounts()?)?;
         }
         let made = lock.work().join("root");
         let record = self.make_root(suite, &packages(further), &made, watch)?;
@@ -265,10 +266,10 @@ fn explain_network(failure: Failure, program: &str, place: &str) -> Error {
 }
 
 /// An error when hosts stand on this root: what lies below a mounted overlay must not change.
-fn require_unused(root: &Path, mountinfo: &str) -> Result<()> {
+fn require_unused(root: &Path, mounts: &[Mount]) -> Result<()> {
     let below = format!("lowerdir={}", root.display());
-    let stands = |line: &&str| line.split([' ', ',']).any(|option| option == below);
-    let hosts: Vec<&str> = mountinfo.lines().filter(stands).filter_map(|line| line.split(' ').nth(4)).collect();
+    let stands = |mount: &&Mount| mount.options.contains(&below);
+    let hosts: Vec<&str> = mounts.iter().filter(stands).map(|mount| mount.point.as_str()).collect();
     if hosts.is_empty() {
         return Ok(());
     }

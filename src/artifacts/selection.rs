@@ -208,7 +208,7 @@ impl Selection {
         self.artifacts.iter().find(|artifact| artifact.id() == id).ok_or_else(|| {
             let ids: Vec<String> = self.artifacts.iter().map(Artifact::id).collect();
             let error = Error::usage(format!("there is no artifact `{id}` for Kubernetes {}", self.kubernetes));
-            match find_closest(id, &ids) {
+            match kconfig::suggest(id, ids.iter().map(String::as_str)) {
                 Some(close) => error.hint(format!("did you mean `{close}`?")),
                 None => error.hint("turnup artifacts list"),
             }
@@ -347,9 +347,4 @@ fn fill_template(text: &str, version: &str, platform: &Platform) -> String {
     let known =
         [("version", version), ("major", major), ("minor", minor), ("os", &platform.os), ("arch", &platform.arch)];
     known.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
-}
-
-fn find_closest<'a>(wanted: &str, known: &'a [String]) -> Option<&'a str> {
-    let (distance, closest) = known.iter().map(|id| (strsim::osa_distance(wanted, id), id)).min()?;
-    (distance <= 1 + wanted.len() / 4).then_some(closest)
 }

@@ -9,8 +9,7 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::{MemoryFile, Run};
 use crate::phase::Cx;
 
-/// Where the administrator's kubeconfig lies below the cluster's directory.
-pub const KUBECONFIG: &str = "kubeconfig";
+pub use crate::cluster::KUBECONFIG;
 
 /// kubectl with one kubeconfig.
 #[derive(Clone, Debug)]

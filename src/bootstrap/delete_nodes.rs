@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::change::{Change, Preview, Verb};
-use crate::error::Result;
+use crate::error::{Class, Result};
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::provision::Inventory;
 use crate::provision::cloud::TARGETS;
@@ -97,9 +97,13 @@ impl Action for DeleteNodes {
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
-        let gone = self.find_gone(&kubectl(&self.0.cluster)?)?.into_iter();
         let change = |gone: Gone| Change::new(Verb::Delete, "object", format!("Node {}", gone.name));
-        Ok(gone.map(change).collect::<Vec<_>>().into())
+        match kubectl(&self.0.cluster).and_then(|kubectl| self.find_gone(&kubectl)) {
+            Ok(gone) => Ok(gone.into_iter().map(change).collect::<Vec<_>>().into()),
+            Err(error) if error.class() == Class::Interrupted => Err(error),
+            // No kubectl, no kubeconfig or no answer yet.
+            Err(_) => Ok(Preview::after("bootstrap/api")),
+        }
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {

@@ -24,8 +24,6 @@ use super::template;
 
 /// The mode of unit files (CIS 4.1.1).
 pub(super) const UNIT_MODE: u32 = 0o600;
-/// The certificate with which kubelet serves, of a host for which one was made.
-const CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
@@ -103,8 +101,8 @@ impl Agents<'_> {
         if self.target.group.is_some() {
             return json!({"serverTLSBootstrap": true, "tlsMinVersion": version});
         }
-        let key = "/etc/kubernetes/pki/kubelet.key";
-        json!({"tlsCertFile": CERTIFICATE, "tlsPrivateKeyFile": key, "tlsMinVersion": version})
+        let (certificate, key) = (layout::KUBELET_CERTIFICATE, layout::KUBELET_KEY);
+        json!({"tlsCertFile": certificate, "tlsPrivateKeyFile": key, "tlsMinVersion": version})
     }
 
     /// From the first moment on; later changes are told to the API server, which a kubelet asks for nothing of this kind.
@@ -172,7 +170,7 @@ impl Agents<'_> {
             layout::KUBELET_KUBECONFIG,
             layout::BOOTSTRAP_KUBECONFIG,
             "/opt/turnup/bin/kubelet",
-            CERTIFICATE,
+            layout::KUBELET_CERTIFICATE,
             layout::CA,
         ];
         let mut units =

@@ -147,8 +147,8 @@ impl NodeConfigs<'_> {
 
     fn node_files(&self, host: &Host, agents: &Agents<'_>, files: &mut Contents<'_>) -> Result<()> {
         files.public(layout::CA, "ca.crt")?;
-        files.public("/etc/kubernetes/pki/kubelet.crt", &format!("kubelet-{}.crt", host.name))?;
-        files.key("/etc/kubernetes/pki/kubelet.key", &format!("kubelet-{}.key", host.name), 0)?;
+        files.public(layout::KUBELET_CERTIFICATE, &format!("kubelet-{}.crt", host.name))?;
+        files.key(layout::KUBELET_KEY, &format!("kubelet-{}.key", host.name), 0)?;
         files.yaml(layout::KUBELET_CONFIG, agents.kubelet_config()?);
         if host.role == Role::ControlPlane {
             let identity = Identity::Files { certificate: CLIENT_CERTIFICATE, key: CLIENT_CERTIFICATE };

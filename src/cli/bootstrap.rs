@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::cluster::SSH_KEY;
 use crate::error::Result;
+use crate::forecast::Purpose;
 use crate::phase::What;
 use crate::provision;
 
@@ -28,7 +29,7 @@ pub struct Args {
 /// Hosts become nodes.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let Some(file) = &args.from else { return up::run_one(PhaseName::Bootstrap, &args.run, global, printer) };
-    let session = Session::start(global, "bootstrap")?.within(args.run.max_duration);
+    let session = Session::begin(global, "bootstrap", Purpose::Nodes)?.within(args.run.max_duration);
     let summary = session.finish(|session| {
         // The hosts are taken over under the lock of the run, before its first step.
         session.run_phases(&args.run, &[PhaseName::Bootstrap], |session| adopt(session, file).map(|()| None))

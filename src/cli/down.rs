@@ -54,7 +54,12 @@ pub struct Args {
 /// Takes the cluster down.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     signals::install()?;
-    let session = Session::with(open(args, global)?, global, "down");
+    let cluster = open(args, global)?;
+    if !cluster.store.dir().is_dir() {
+        tell_absence(&cluster.settings.name, global, printer);
+        return Ok(());
+    }
+    let session = Session::with(cluster, global, "down");
     let name = session.cluster.settings.name.clone();
     refuse_protected(&session.cluster, args.cluster.is_some())?;
     let made = removed_by_down(&session.cluster)?;
@@ -202,6 +207,17 @@ fn open(args: &Args, global: &Global) -> Result<Arc<Cluster>> {
     let mut settings = Settings::defaults(&source)?;
     settings.set_all(&[("phase1.cluster_name", name.as_str())])?;
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
+}
+
+/// A cluster that does not exist is down already; the ones that do exist are named, in case one of them was meant.
+fn tell_absence(name: &str, global: &Global, printer: &Printer) {
+    let others = clusters(global);
+    let others = if others.is_empty() {
+        String::new()
+    } else {
+        format!("; clusters there: {} (turnup down --cluster NAME)", others.join(", "))
+    };
+    printer.remark(&format!("there is no cluster {name} in {}: nothing to do{others}", global.state_dir.display()));
 }
 
 /// Names of the directories that are clusters' own.

@@ -7,6 +7,7 @@ use crate::cluster::Cluster;
 use crate::config::TreeSource;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::signals;
+use crate::forecast::{Purpose, Verdict};
 use crate::input;
 use crate::plan::Plan;
 use crate::provision;
@@ -63,8 +64,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
 
 /// One phase alone, and what happened behind Terraform's back.
 fn show_phase(phase: PhaseName, global: &Global, printer: &Printer) -> Result<()> {
-    let drift = if phase == PhaseName::Provision { find_drift(global)? } else { None };
     let plan = make(global)?.only(phase.name());
+    let drift = if phase == PhaseName::Provision { find_drift(global)? } else { None };
     if printer.is_json() {
         let mut value = serde_json::to_value(&plan).context("cannot write the plan as JSON")?;
         if let Some(drift) = &drift {
@@ -106,6 +107,8 @@ pub(super) fn make(global: &Global) -> Result<Plan> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
     let settings = global.settings(&source)?;
+    let verdict = Verdict::of(&settings, &source, &global.state_dir, Purpose::Hosts);
+    verdict.into_result(&settings, &global.config)?;
     Plan::make(&settings, &source, &global.state_dir)
 }
 

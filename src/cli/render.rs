@@ -35,6 +35,12 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let source = TreeSource::find(std::path::Path::new("."));
     let settings = global.settings(&source)?;
     let forecast = Forecast::of(&settings, &source, &global.state_dir)?;
+    let without_hosts = forecast.require_hosts();
+    if args.phase.is_some_and(|phase| phase != PhaseName::Provision) {
+        without_hosts?;
+    } else if let Err(why) = without_hosts {
+        printer.remark(&format!("only provision is rendered: {}", why.message()));
+    }
     let wanted = |path: &str| args.phase.is_none_or(|phase| phase_of(path) == Some(phase.name()));
     let store = if let Some(dir) = &args.to {
         require_empty(dir)?;

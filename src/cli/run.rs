@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use crate::artifacts::Digest;
 use crate::cluster::Cluster;
-use crate::config::TreeSource;
+use crate::config::{TreeSource, parse_duration};
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::phase::{ApprovedPlan, Cx, Engine, Phase, Summary, What, parse_duration};
+use crate::forecast::{Purpose, Verdict};
+use crate::phase::{ApprovedPlan, Cx, Engine, Phase, Summary, What};
 use crate::provision::RunOptions;
 use crate::report::{Mode, Reporter};
 use crate::state::{Lock, Store};
@@ -63,13 +64,14 @@ pub struct RunArgs {
     /// Begin no step on any host once so many have failed; those that run go to their end [default: no limit]
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     pub max_failures: Option<usize>,
-    /// Fail when the whole took longer, after it has gone to its end: 90s, 5m, 1h
+    /// Fail when the whole took longer, after it has gone to its end: 90s, 5m, 1h30m
     #[arg(long, value_name = "TIME", value_parser = parse_max_duration)]
     pub max_duration: Option<Duration>,
 }
 
 fn parse_max_duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "expected a whole number with s, m or h, as in 90s or 5m".to_owned())
+    let timeout = parse_duration(text).filter(|timeout| !timeout.is_zero());
+    timeout.ok_or_else(|| "expected a duration such as 90s, 5m or 1h30m".to_owned())
 }
 
 fn parse_count(text: &str) -> Result<usize, String> {
@@ -92,6 +94,15 @@ pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
     let settings = global.settings(&source)?;
+    Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
+}
+
+/// The same for a run that makes or changes what the configuration says, which has to be fit for that.
+fn open_checked(global: &Global, purpose: Purpose) -> Result<Arc<Cluster>> {
+    let work_dir = std::env::current_dir().context("the working directory is gone")?;
+    let source = TreeSource::find(&work_dir);
+    let settings = global.settings(&source)?;
+    Verdict::of(&settings, &source, &global.state_dir, purpose).into_result(&settings, &global.config)?;
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
 }
 
@@ -125,6 +136,12 @@ impl Session {
     pub(super) fn start(global: &Global, command: &'static str) -> Result<Self> {
         signals::install()?;
         Ok(Self::with(open_cluster(global)?, global, command))
+    }
+
+    /// The same for a run that makes or changes what the configuration says.
+    pub(super) fn begin(global: &Global, command: &'static str, purpose: Purpose) -> Result<Self> {
+        signals::install()?;
+        Ok(Self::with(open_checked(global, purpose)?, global, command))
     }
 
     /// The same for a cluster that is open already.

@@ -33,7 +33,10 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         return Err(Error::usage(format!("no such directory: {}", dir.display())));
     }
     input::require_own_dir(&dir)?;
-    let store = Store::open(dir)?;
+    if !dir.is_dir() {
+        return Err(Error::usage(format!("there is no directory {}", dir.display())));
+    }
+    let store = Store::at(dir);
     let lock = store.lock("turnup state rebuild")?;
     lock.takeover().inspect(|message| printer.remark(message));
     for line in store.rebuild(&lock)? {

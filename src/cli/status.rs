@@ -45,7 +45,7 @@ pub(super) fn look(global: &Global) -> Result<Arc<Cluster>> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
     let settings = global.settings(&source)?;
-    Cluster::look(&settings, source, &global.state_dir).map(Arc::new)
+    Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
 }
 
 /// The clusters of which there is something here.

@@ -54,7 +54,7 @@ fn subject(global: &Global) -> Result<Subject> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
     let cluster = global.settings(&source).and_then(|settings| {
-        let cluster = Cluster::look(&settings, source.clone(), &global.state_dir)?;
+        let cluster = Cluster::open(&settings, source.clone(), &global.state_dir)?;
         Ok((settings, Arc::new(cluster)))
     });
     let error = match cluster {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::config::{Settings, TreeSource};
 use crate::error::{Context as _, Result};
+use crate::forecast::Purpose;
 use crate::validate;
 
 use super::run::{PhaseName, RunArgs, RunOptionArgs, Session};
@@ -38,7 +39,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         Settings::defaults(&TreeSource::find(&work_dir))?.save(&global.config)?;
         printer.remark(&format!("wrote {} with all defaults", global.config.display()));
     }
-    let session = Session::start(global, "up")?.within(args.run.max_duration).with_options(&args.options);
+    let session =
+        Session::begin(global, "up", Purpose::Hosts)?.within(args.run.max_duration).with_options(&args.options);
     let cluster = std::sync::Arc::clone(&session.cluster);
     session.finish(|session| {
         let summary = session.run_phases(&args.run, &PhaseName::ALL, |session| {
@@ -70,14 +72,15 @@ pub struct ProvisionArgs {
 /// Phase 1 alone.
 pub(super) fn provision(args: &ProvisionArgs, global: &Global, printer: &Printer) -> Result<()> {
     let phase = PhaseName::Provision;
-    let session =
-        Session::start(global, phase.name())?.with_options(&args.options).resetting_host_keys(&args.reset_host_key);
+    let session = Session::begin(global, phase.name(), Purpose::Hosts)?
+        .with_options(&args.options)
+        .resetting_host_keys(&args.reset_host_key);
     run_in(session, phase, &args.run, printer)
 }
 
 /// One phase alone.
 pub(super) fn run_one(phase: PhaseName, args: &RunArgs, global: &Global, printer: &Printer) -> Result<()> {
-    run_in(Session::start(global, phase.name())?, phase, args, printer)
+    run_in(Session::begin(global, phase.name(), Purpose::Nodes)?, phase, args, printer)
 }
 
 fn run_in(session: Session, phase: PhaseName, args: &RunArgs, printer: &Printer) -> Result<()> {

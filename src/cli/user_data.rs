@@ -29,9 +29,9 @@ pub struct Args {
     /// A name for the machines that will share this token: an RFC 1123 label
     #[arg(value_name = "GROUP", value_parser = parse_label)]
     group: String,
-    /// Where the directory of `turnup artifacts export` is served
+    /// Where the directory of `turnup artifacts export` is served [default: phase1.user_data.artifacts_url]
     #[arg(long, value_name = "URL", value_parser = parse_url)]
-    artifacts_url: String,
+    artifacts_url: Option<String>,
     /// What the image understands
     #[arg(long, value_name = "FORM", default_value = "cloud-init")]
     form: FormatName,
@@ -105,7 +105,14 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         FormatName::CloudInit => UserDataFormat::CloudInit,
         FormatName::Ignition => UserDataFormat::Ignition,
     };
-    settings.artifacts_url.clone_from(&args.artifacts_url);
+    if let Some(url) = &args.artifacts_url {
+        settings.artifacts_url.clone_from(url);
+    }
+    if settings.artifacts_url.is_empty() {
+        let message = "nothing says where machines fetch turnup and the artifacts from";
+        return Err(Error::usage(message)
+            .hint("serve the directory of `turnup artifacts export DIR`, and: --artifacts-url URL"));
+    }
     settings.token_lifetime = Duration::from_hours(args.token_hours);
     let form = settings.form;
     cluster.settings.access.user.clone_from(&args.user);

@@ -25,6 +25,7 @@ const REQUESTS: Duration = Duration::from_secs(15);
 /// Runs the command.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let session = Session::start(global, "validate")?;
+    session.cluster.inventory()?;
     let deep = !args.quick;
     let report = session.finish(|session| {
         let context = session.context("validate", Duration::from_secs(args.wait) + REQUESTS)?;

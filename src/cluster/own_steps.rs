@@ -10,12 +10,10 @@ use crate::exec::{Failure, Output, Ssh};
 use crate::phase::{Cx, Host as PhaseHost, HostAccess, HostFacts, Manifest, Phase};
 use crate::provision::inventory;
 
-use super::Cluster;
+use super::{Cluster, KUBECONFIG};
 
 /// A host that does not answer a look within this time does not answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The administrator's kubeconfig, below the cluster's directory.
-const KUBECONFIG: &str = "kubeconfig";
 
 impl Cluster {
     /// A phase of this cluster without any actions yet, in which steps of the user's own work.

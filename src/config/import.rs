@@ -69,8 +69,14 @@ pub struct Imported {
 
 /// Names that are gone, or the beginnings of such names, and why; the first that fits says it.
 const RETIRED: [(&str, &str); 12] = [
-    ("phase1.openstack.", "the target openstack is gone; list its machines with the target baremetal"),
-    ("phase1.vSphere.", "the target vsphere is gone; list its machines with the target baremetal"),
+    (
+        "phase1.openstack.",
+        "the target openstack is gone; a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
+    ),
+    (
+        "phase1.vSphere.",
+        "the target vsphere is gone; a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal",
+    ),
     (
         "phase1.azure.client_secret",
         "no secret is kept here: phase1.azure.client_secret_file names a file, or set ARM_CLIENT_SECRET",
@@ -126,8 +132,25 @@ pub fn import_anywhere(text: &str, schema: &Arc<Schema>) -> Result<Imported, Str
             break;
         }
     }
-    let fates = fates.into_iter().filter_map(|(name, fate)| Some((name, fate?))).collect();
+    let mut fates: Vec<(String, Fate)> = fates.into_iter().filter_map(|(name, fate)| Some((name, fate?))).collect();
+    leave_out_unused(&mut settings, &mut fates);
     Ok(Imported { settings, fates })
+}
+
+/// What this version does not act on stays at its default: `turnup up` would refuse another value.
+fn leave_out_unused(settings: &mut Settings, fates: &mut [(String, Fate)]) {
+    let unused: Vec<String> = settings.unused().into_iter().map(str::to_owned).collect();
+    let names: Vec<&str> = unused.iter().map(String::as_str).collect();
+    if settings.unset(&names).is_err() {
+        return;
+    }
+    for (_, fate) in fates {
+        if let Fate::Kept { to, .. } = fate
+            && unused.contains(to)
+        {
+            *fate = Fate::Refused { to: to.clone(), why: "this version does not act on it yet".to_owned() };
+        }
+    }
 }
 
 /// What two old settings say about one list is in it together.
@@ -135,6 +158,10 @@ fn merged(settings: &Settings, to: &str, value: &str, taken: &[String]) -> Strin
     let symbol = settings.schema().tree().symbol(to);
     let is_list = symbol.is_some_and(|symbol| matches!(settings.schema().rule(symbol).format, Some(Format::List(_))));
     let known = settings.get(to).unwrap_or_default();
+    // An old setting that was left empty takes nothing from one that said something.
+    if value.is_empty() && taken.iter().any(|name| name == to) {
+        return known;
+    }
     if is_list && taken.iter().any(|name| name == to) && !known.is_empty() && !value.is_empty() {
         return format!("{known},{value}");
     }
@@ -153,7 +180,9 @@ fn place(schema: &Schema, name: &str, value: &str) -> Result<(String, String), F
     }
     if name == "phase1.cloud_provider" && matches!(value, "openstack" | "vsphere") {
         return Err(Fate::Retired {
-            why: format!("the target {value} is gone; list its machines with the target baremetal"),
+            why: format!(
+                "the target {value} is gone; a module of your own makes its machines (docs/custom-module.md), or list them with the target baremetal"
+            ),
         });
     }
     let to = schema.find_renamed(name).map_or(name, |symbol| schema.name(symbol));

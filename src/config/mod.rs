@@ -41,7 +41,7 @@ pub use import::{Fate, Imported, import_anywhere};
 pub use json_schema::json_schema;
 pub(crate) use object::{render, show, write as object};
 pub use overrides::Overrides;
-pub use problem::{Level, Problem};
+pub use problem::{Level, Problem, refuse};
 pub use profile::Profile;
 pub use schema::{Effect, Rule, Schema, TARGET, Unused};
 pub use settings::{Change, Setting, Settings};

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::json::Position;
+use crate::error::{Error, Result};
 
 /// Whether the configuration can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -66,4 +67,19 @@ impl Problem {
             "message": self.message,
         })
     }
+}
+
+/// One error that lists all problems that make a configuration unusable; nothing when none does. `path` is its file.
+pub fn refuse(path: &Path, problems: &[Problem]) -> Result<()> {
+    let errors: Vec<&Problem> = problems.iter().filter(|problem| problem.level == Level::Error).collect();
+    let error = match errors.as_slice() {
+        [] => return Ok(()),
+        [one] => Error::config(one.line(path)),
+        many => {
+            let error = Error::config(format!("{} has {} mistakes", path.display(), many.len()));
+            many.iter().fold(error, |error, problem| error.evidence(problem.line(path)))
+        }
+    };
+    Err(error
+        .hint("correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME"))
 }

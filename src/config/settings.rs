@@ -14,7 +14,7 @@ use super::check::{check, judge};
 use super::file::{self, Privacy};
 use super::json;
 use super::object::{self, Positions, Reading};
-use super::problem::Problem;
+use super::problem::{Problem, refuse};
 use super::schema::{Schema, TARGET};
 use super::source::TreeSource;
 use crate::error::{Class, Error, Result};
@@ -176,6 +176,12 @@ impl Settings {
             config.assign(*symbol, value).ok();
         }
         config
+    }
+
+    /// The file that they were read from; the one of the command line's default where they were not.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.original.as_ref().map_or(Path::new(".config.json"), |original| &original.path)
     }
 
     /// The tree and its rules.
@@ -416,20 +422,7 @@ impl Settings {
 
     /// An error that lists everything that makes the settings unusable; nothing when they can be used.
     pub fn usable(&self, path: &Path) -> Result<()> {
-        let errors: Vec<Problem> =
-            self.check().into_iter().filter(|problem| problem.level == super::Level::Error).collect();
-        let error = match errors.as_slice() {
-            [] => return Ok(()),
-            [one] => Error::config(one.line(path)),
-            many => many
-                .iter()
-                .fold(Error::config(format!("{} has {} mistakes", path.display(), many.len())), |error, problem| {
-                    error.evidence(problem.line(path))
-                }),
-        };
-        Err(error.hint(
-            "correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME",
-        ))
+        refuse(path, &self.check())
     }
 
     /// Writes the file as a whole. Refused when it is not as it was when it was read, or is no JSON object any more.

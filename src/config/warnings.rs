@@ -5,31 +5,32 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::file::is_readable_by_others;
 use super::format::Format;
-use super::{Level, Problem, Settings};
+use super::{Problem, Settings};
 use crate::error::Error;
 
 impl Settings {
-    /// A notice for each setting because of which `turnup up` of this version would refuse the configuration.
+    /// An error for each setting because of which `turnup up` of this version would refuse the configuration.
     #[must_use]
     pub fn check_unused(&self) -> Vec<Problem> {
         let target = self.target();
         let refused = self.unused().into_iter().filter_map(|name| {
             let why = self.schema().why_unused(self.schema().find(name).ok()?, &self.get(name).ok()?, &target)?;
-            Some(self.located(Problem::notice(why).about(name)))
+            Some(self.located(Problem::error(why).about(name)))
         });
         refused.collect()
     }
 
-    /// What a phase would refuse, as a problem of the setting that its message begins with: an error where the value is wrong, a notice
-    /// where only an answer is missing. None when it begins with no setting of this tree.
+    /// What a phase would refuse, as a problem of the setting that its message begins with, or of none.
     #[must_use]
-    pub fn as_problem(&self, error: &Error, level: Level) -> Option<Problem> {
+    pub fn as_problem(&self, error: &Error) -> Problem {
+        let evidence: String = error.evidence_lines().iter().map(|line| format!("; {line}")).collect();
         let hint = error.next().map(|hint| format!("; next: {hint}")).unwrap_or_default();
-        let problem = Problem { level, ..Problem::error(format!("{}{hint}", error.message())) };
+        let problem = Problem::error(format!("{}{evidence}{hint}", error.message()));
         // Of one group or volume it says which, in brackets behind the name.
         let name = error.message().split([':', ' ']).next().unwrap_or_default();
-        self.schema().find(name).is_ok().then(|| self.located(problem.about(name)))
+        if self.schema().find(name).is_ok() { self.located(problem.about(name)) } else { problem }
     }
 
     /// What is wrong with the files that settings in force name; relative paths count from `dir`.
@@ -39,14 +40,27 @@ impl Settings {
         for setting in self.list().iter().filter(|setting| setting.written && !setting.value.is_empty()) {
             let Ok(symbol) = self.schema().find(&setting.name) else { continue };
             let files = self.schema().rule(symbol).format.iter().flat_map(|format| files(format, &setting.value));
-            for file in files.filter(|file| !dir.join(file).is_file()) {
+            for file in files {
+                let path = dir.join(&file);
                 let shown = if setting.secret { "the file that it names" } else { &file };
-                let message = format!("{}: {shown} is not there, or no file", setting.name);
+                let message = if !path.is_file() {
+                    format!("{}: {shown} is not there, or no file", setting.name)
+                } else if is_of_a_secret(&setting.name) && is_readable_by_others(&path) {
+                    let quoted = shell_words::quote(&file);
+                    format!("{}: others may read {shown}, and a secret is in it: chmod 600 {quoted}", setting.name)
+                } else {
+                    continue;
+                };
                 problems.push(self.located(Problem::error(message).about(&setting.name)));
             }
         }
         problems
     }
+}
+
+/// Whether a setting names a file with credentials; of a private key ssh itself says so.
+fn is_of_a_secret(name: &str) -> bool {
+    ["credentials_file", "client_secret_file", "password_file"].iter().any(|end| name.ends_with(end))
 }
 
 /// The parts of a text that are names of files.

@@ -203,11 +203,6 @@ impl Ssh {
         self.finish(self.command(argv)?.stdin(stdin).output())
     }
 
-    /// The same with a file on standard input.
-    pub fn run_with_file<S: AsRef<str>>(&self, argv: &[S], stdin: &Path) -> Result<Output> {
-        self.finish(self.command(argv)?.stdin_file(stdin).output())
-    }
-
     /// The same; lines are handed over as they come.
     pub fn stream<S: AsRef<str>>(&self, argv: &[S], on_line: impl FnMut(Stream, &str)) -> Result<Output> {
         self.finish(self.command(argv)?.stream(on_line))

@@ -4,6 +4,7 @@
 //! real run makes (keys, certificates, instances) is a text that says so.
 
 mod affected;
+mod check;
 mod compare;
 mod origin;
 
@@ -12,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use affected::Affected;
+pub use check::{Purpose, Verdict};
 pub use origin::NodeValue;
 
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::phase::Engine;
 use crate::provision::Role;
 use crate::state::Store;
@@ -100,6 +102,16 @@ impl Forecast {
             state_dir: state_dir.to_owned(),
             real,
         })
+    }
+
+    /// An error where only `turnup provision` tells which hosts there are, and so what the later phases make.
+    pub fn require_hosts(&self) -> Result<()> {
+        if !self.hosts.is_empty() {
+            return Ok(());
+        }
+        let message =
+            "which hosts there are, and so what bootstrap and addons make for them, is known after `turnup provision`";
+        Err(Error::permanent(message).hint("turnup provision"))
     }
 
     /// The ids of the tasks whose inputs differ, or that only one of both has.

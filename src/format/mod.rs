@@ -117,7 +117,7 @@ impl Format {
             Self::Semver => text::validate_version(text),
             Self::Path | Self::File => text::validate_path(text),
             Self::Url => text::validate_url(text),
-            Self::Duration => expect(text::is_duration(text), text, self),
+            Self::Duration => expect(parse_duration(text).is_some(), text, self),
             Self::Quantity => expect(text::is_quantity(text), text, self),
             Self::Enum(words) => text::validate_word(text, words),
             Self::List(element) => shape::validate_list(text, element),

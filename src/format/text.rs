@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use super::{Format, HOST_KEYS, join_words};
 use crate::network::{Network, Network6};
 use crate::terminal;
@@ -139,33 +141,13 @@ pub(super) fn validate_url(text: &str) -> Result<(), String> {
     }
 }
 
-pub(super) fn is_duration(text: &str) -> bool {
-    duration_parts(text).is_some()
-}
-
 /// A duration as Go writes it: `90s`, `1h30m`, `1.5h`. None for another text, and for one that no clock can count.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {
-    duration_parts(text)?.into_iter().try_fold(Duration::ZERO, |sum, (number, seconds)| {
-        sum.checked_add(Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?)
-    })
-}
-
-/// Its decimal numbers, each with the seconds of its unit.
-fn duration_parts(text: &str) -> Option<Vec<(&str, f64)>> {
-    const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
-    let (mut rest, mut parts) = (text, Vec::new());
-    while !rest.is_empty() {
-        let digits = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
-        let (number, tail) = rest.split_at(digits);
-        let (unit, seconds) = UNITS.into_iter().find(|(unit, _)| tail.starts_with(unit))?;
-        if !is_decimal(number) {
-            return None;
-        }
-        parts.push((number, seconds));
-        rest = &tail[unit.len()..];
-    }
-    (!parts.is_empty()).then_some(parts)
+    // jiff also takes signs, blanks, days and ISO 8601, which no component of Kubernetes does.
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b".numsh".contains(&byte));
+    let parsed = is_plain.then(|| text.parse::<SignedDuration>().ok()).flatten()?;
+    Duration::try_from(parsed).ok()
 }
 
 pub(super) fn is_quantity(text: &str) -> bool {

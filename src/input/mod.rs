@@ -2,6 +2,7 @@
 //!
 //! It reads bytes and asks the file system; what is in a file is judged by whoever asked for it.
 
+mod mounts;
 mod owner;
 
 use std::io::{self, Read as _};
@@ -10,6 +11,7 @@ use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
+pub use mounts::{Mount, mounts};
 pub use owner::{require_own_dir, require_trusted};
 
 /// The largest file that a person writes for turnup, or another program's output: 16 MiB. A thousand hosts take half of one.

@@ -12,6 +12,7 @@ use rustix::fs::{major, minor};
 use crate::error::{Error, Result};
 use crate::exec::{Failure, Run, signals};
 use crate::failpoint;
+use crate::input::mounts;
 
 use super::task;
 
@@ -283,23 +284,12 @@ fn parse(text: &str) -> BTreeMap<String, String> {
 
 /// The mount points of a device, the one that is seen last.
 pub(super) fn mounts_of(number: &str) -> Result<Vec<String>> {
-    Ok(mounted()?.into_iter().filter(|(found, _)| found == number).map(|(_, path)| path).collect())
+    Ok(mounts()?.into_iter().filter(|mount| mount.device == number).map(|mount| mount.point).collect())
 }
 
 /// The number of the device whose file system is seen at this path; none when nothing is mounted right there.
 pub(super) fn mounted_at(path: &str) -> Result<Option<String>> {
-    Ok(mounted()?.into_iter().rev().find(|(_, point)| point == path).map(|(number, _)| number))
-}
-
-/// Device and mount point of every mount of this process, in the order in which they were made (proc(5): fields three and five). What has a
-/// blank in its path is nobody's of ours.
-fn mounted() -> Result<Vec<(String, String)>> {
-    let text = fs_err::read_to_string("/proc/self/mountinfo")?;
-    let fields = |line: &str| {
-        let fields: Vec<&str> = line.split(' ').collect();
-        Some(((*fields.get(2)?).to_owned(), (*fields.get(4)?).to_owned()))
-    };
-    Ok(text.lines().filter_map(fields).collect())
+    Ok(mounts()?.into_iter().rev().find(|mount| mount.point == path).map(|mount| mount.device))
 }
 
 /// What is in a directory; nothing where there is none.

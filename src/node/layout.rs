@@ -8,6 +8,10 @@ pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
 pub const PKI: &str = "/etc/kubernetes/pki";
 /// The certificate of the cluster's CA.
 pub const CA: &str = "/etc/kubernetes/pki/ca.crt";
+/// The certificate with which kubelet serves.
+pub const KUBELET_CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
+/// Its key.
+pub const KUBELET_KEY: &str = "/etc/kubernetes/pki/kubelet.key";
 /// The configuration of kubelet.
 pub const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
 /// The kubeconfig of kubelet.

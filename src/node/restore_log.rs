@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::Run;
-use crate::input;
+use crate::input::{self, mounts};
 use crate::provision::Disk;
 
 use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG};
@@ -352,14 +352,9 @@ pub(crate) fn unit_file(name: &str) -> String {
     format!("/etc/systemd/system/{name}")
 }
 
-/// The mount points of this process, from `/proc/self/mountinfo` (proc(5): field five, with octal escapes).
+/// The mount points of this process.
 pub(super) fn mount_points() -> Result<BTreeSet<String>> {
-    let text = fs_err::read_to_string("/proc/self/mountinfo")?;
-    let plain = |field: &str| {
-        let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-        escapes.iter().fold(field.to_owned(), |text, (code, plain)| text.replace(code, plain))
-    };
-    Ok(text.lines().filter_map(|line| line.split(' ').nth(4)).map(plain).collect())
+    Ok(mounts()?.into_iter().map(|mount| mount.point).collect())
 }
 
 /// The names in a directory; none when it is not there.

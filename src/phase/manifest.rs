@@ -10,6 +10,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::format::parse_duration;
 use crate::{Class, Error, Result};
 
 /// The time for a step that gives none.
@@ -401,10 +402,10 @@ impl Reader<'_> {
 
     fn duration(&mut self, value: &Spanned<DeValue<'_>>) -> Duration {
         let text = self.string(value);
-        parse_duration(&text).unwrap_or_else(|| {
+        parse_duration(&text).filter(|time| !time.is_zero()).unwrap_or_else(|| {
             self.mistake(
                 value.span(),
-                format!("a time is a number with s, m or h, like \"90s\" or \"10m\", not \"{text}\""),
+                format!("a time is a duration like \"90s\", \"10m\" or \"1h30m\", not \"{text}\""),
             );
             TIMEOUT
         })
@@ -451,29 +452,11 @@ fn find_cycle(at: usize, needs: &[Vec<usize>], marks: &mut [Mark], path: &mut Ve
     None
 }
 
-/// A time as `phase.toml` and the command line write it: a whole number above zero with `s`, `m` or `h`.
-#[must_use]
-pub fn parse_duration(text: &str) -> Option<Duration> {
-    let unit = text.chars().last()?;
-    let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-    let factor = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        _ => return None,
-    };
-    (number > 0).then_some(Duration::from_secs(number.checked_mul(factor)?))
-}
-
 /// "unknown key `timout`; did you mean `timeout`?"
 pub(super) fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let distance = |candidate: &str| strsim::damerau_levenshtein(name, candidate);
-    let nearest = known.map(|candidate| (distance(candidate), candidate)).min();
-    match nearest {
-        Some((distance, candidate)) if distance <= candidate.len().max(3) / 3 => {
-            format!("unknown {what} `{name}`; did you mean `{candidate}`?")
-        }
-        _ => format!("unknown {what} `{name}`"),
+    match kconfig::suggest(name, known) {
+        Some(near) => format!("unknown {what} `{name}`; did you mean `{near}`?"),
+        None => format!("unknown {what} `{name}`"),
     }
 }
 

@@ -21,7 +21,7 @@ pub use engine::{Engine, Host, Phase, Summary};
 pub use event::{Event, PartKind, PathPart, SCHEMA, Sink, Tasks, What, schema};
 pub use host_access::{HostAccess, HostFacts};
 pub use inputs::Inputs;
-pub use manifest::{Manifest, RunsOn, Scope, Step, parse_duration};
+pub use manifest::{Manifest, RunsOn, Scope, Step};
 pub use plan::{Decision, PhasePlan, Planned, plan};
 pub use plan_guard::ApprovedPlan;
 pub use review::{Condition, StepStatus, review};

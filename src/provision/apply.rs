@@ -77,7 +77,7 @@ impl Apply {
             return Ok(planned.as_ref());
         }
         // Its error is told once; what comes then only learns that nothing can be told.
-        let planned = self.plan_aside().inspect_err(|_| drop(self.planned.set(None)))?;
+        let planned = self.plan_aside().map_err(Error::without_log).inspect_err(|_| drop(self.planned.set(None)))?;
         Ok(self.planned.get_or_init(|| planned).as_ref())
     }
 
@@ -207,6 +207,10 @@ fn leaving(hosts: &[Host]) -> Vec<Change> {
 /// What somebody else changed since the last apply, as far as Terraform's providers see it; none when Terraform is not at hand or has
 /// made nothing yet. Changes nothing.
 pub fn find_drift(cluster: &Cluster) -> Result<Option<Vec<Change>>> {
+    refresh_aside(cluster).map_err(Error::without_log)
+}
+
+fn refresh_aside(cluster: &Cluster) -> Result<Option<Vec<Change>>> {
     let Some(aside) = ScratchDir::make(cluster, false)? else { return Ok(None) };
     if aside.terraform.resources()?.is_empty() {
         return Ok(None);

@@ -75,8 +75,10 @@ pub(super) fn parse_inventory(cluster: &Cluster, value: &Value) -> Result<Invent
 fn directory(cluster: &Cluster) -> Result<PathBuf> {
     let named = &cluster.settings.driver.custom_module;
     if named.is_empty() {
-        return Err(Error::config("the target is custom, and phase1.custom.module names no directory")
-            .hint("turnup config set phase1.custom.module=DIR; docs/custom-module.md says what has to be in it"));
+        return Err(Error::config(
+            "phase1.custom.module: it is empty, and the target custom needs the directory of a module",
+        )
+        .hint("turnup config set phase1.custom.module=DIR; docs/custom-module.md says what has to be in it"));
     }
     let dir = cluster.work_dir.join(named);
     if dir.is_dir() {

@@ -123,9 +123,10 @@ impl Store {
         self.dir.join(rel)
     }
 
-    /// Takes the lock for this command, or names the process that has it. Its owner finds no half-written file of a dead process, and no
+    /// Takes the lock for this command, or names the process that has it. Makes the directory when it is not there. Its owner finds no half-written file of a dead process, and no
     /// file that other users can read.
     pub fn lock(&self, command: &str) -> Result<Lock> {
+        self.create_dir("")?;
         let lock = Lock::take(&self.path(LOCK), command)?;
         failpoint::pass(format_args!("lock taken"));
         close(&self.dir, &fs_err::metadata(&self.dir)?);

@@ -4,7 +4,6 @@
 #![expect(clippy::disallowed_methods, reason = "the test plays the shell that turnup was started from")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +14,8 @@ use serde_json::Value;
 use turnup::provision::local::cluster_id;
 
 use crate::redaction;
+pub(crate) use crate::skip::say;
+use crate::skip::skip;
 
 /// The cluster's name: short, because it is part of every host's name.
 const NAME: &str = "it";
@@ -66,14 +67,8 @@ pub(crate) fn can_make_hosts() -> bool {
     } else {
         return true;
     };
-    assert!(std::env::var_os("CI").is_none(), "skipped in CI: {why}");
-    say(&format!("skipped: {why}"));
+    skip(&why);
     false
-}
-
-/// A line that the test harness does not swallow.
-pub(crate) fn say(line: &str) {
-    drop(writeln!(std::io::stderr(), "    {line}"));
 }
 
 impl Site {

@@ -249,21 +249,3 @@ fn help_names_commands_and_exit_codes() {
     assert!(test_env.ok(&["config", "--help"]).out.contains("defaults"));
     assert_eq!(test_env.run(&[]).code, 2);
 }
-
-#[test]
-fn what_this_version_does_not_act_on_is_refused_by_name() {
-    let test_env = TestEnv::new("");
-    test_env.ok(&["config", "set", "phase1.control_plane.count=3", "phase2.proxy_mode=ipvs"]);
-    assert_eq!(
-        test_env.fails(3, &["plan"]),
-        "error: this version does not act on some settings yet, and they are not at their defaults\n  | phase1.control_plane.count\n  \
-         | phase2.proxy_mode\nnext: turnup config unset phase1.control_plane.count phase2.proxy_mode\n"
-    );
-    let said = test_env.fails(3, &["up", "--set", "phase1.cloud_provider=gce"]);
-    assert!(
-        said.starts_with("error: this version does not act on some settings yet")
-            && said.contains("  | phase2.proxy_mode\n"),
-        "{said}"
-    );
-    assert!(!test_env.path(".turnup").exists(), "nothing was begun");
-}

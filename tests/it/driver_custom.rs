@@ -10,14 +10,11 @@ use serde_json::Value;
 use turnup::artifacts::{Cache, Lock};
 
 use crate::cli_support::TestEnv;
+use crate::skip::{has_program, skip};
 
 /// The real program, when it is here.
 pub(crate) fn has_terraform() -> bool {
-    let found = ["terraform", "tofu"].iter().any(|name| which::which(name).is_ok());
-    if !found {
-        crate::cluster_support::say("skipped: neither terraform nor tofu is here");
-    }
-    found
+    has_program(&["terraform", "tofu"])
 }
 
 /// One of the programs that drive a module.
@@ -75,7 +72,7 @@ pub(crate) fn each_program(test: impl Fn(&Program)) {
     for (name, file, how) in found {
         match file {
             Some(file) => test(&Program::alone(name, &file)),
-            None => crate::cluster_support::say(&format!("skipped for {name}: it is not here ({how})")),
+            None => skip(&format!("the half for {name}: it is not here ({how})")),
         }
     }
 }
@@ -166,7 +163,7 @@ fn what_a_first_run_would_fail_of_is_in_the_plan() {
     assert!(plan.contains("now it would fail:") && plan.contains("not in this account"), "{plan}");
     assert!(!plan.contains("is not there yet"), "no other error in its place: {plan}");
     test_env.ok(&["config", "set", "phase1.custom.module=nowhere"]);
-    let plan = test_env.ok(&["plan"]).out;
+    let plan = test_env.ends(3, &["plan"]).err;
     assert!(plan.contains("nowhere is no directory") && plan.contains("next: turnup config set"), "{plan}");
 }
 

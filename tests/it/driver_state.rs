@@ -161,7 +161,7 @@ fn a_wrong_password_and_one_that_others_can_read_are_refused() {
     with_password(&test_env, &server, PASSWORD);
     fs_err::set_permissions(test_env.path("password"), PermissionsExt::from_mode(0o644)).unwrap();
     let refused = test_env.run(&["provision"]);
-    assert!(refused.code == 4 && refused.err.contains("chmod 600"), "{}", refused.err);
+    assert!(refused.code == 3 && refused.err.contains("chmod 600"), "{}", refused.err);
     with_password(&test_env, &server, PASSWORD);
     test_env.ok(&["provision"]);
 }

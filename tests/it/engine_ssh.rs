@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fs::Permissions;
-use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use turnup::Class;
 use turnup::exec::{Jump, Run, Service, Ssh, tools};
+
+use crate::skip::{is_root, skip};
 
 /// An sshd of this test's own.
 struct Server {
@@ -21,9 +22,11 @@ struct Server {
 impl Server {
     /// Starts it; nothing where there is no sshd or where it needs more than this user may.
     fn start() -> Option<Self> {
-        let sshd = tools::find("sshd").ok().filter(|_| rustix::process::geteuid().is_root());
-        let Some(sshd) = sshd else {
-            let _closed = writeln!(std::io::stderr(), "skipped: needs root and an installed sshd");
+        if !is_root("to start sshd") {
+            return None;
+        }
+        let Ok(sshd) = tools::find("sshd") else {
+            skip("sshd is not installed");
             return None;
         };
         fs_err::create_dir_all("/run/sshd").unwrap();

@@ -3,7 +3,6 @@
 #![expect(clippy::disallowed_methods, reason = "it plays the shell that turnup is started from")]
 
 use std::fs::Permissions;
-use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -30,11 +29,7 @@ fn give_away(path: &Path) {
 }
 
 fn is_root() -> bool {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root {
-        let _closed = writeln!(std::io::stderr(), "skipped: needs root, to be another user");
-    }
-    is_root
+    crate::skip::is_root("to be another user")
 }
 
 /// A place that nobody can look into, with a copy of turnup.

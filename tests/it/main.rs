@@ -40,6 +40,7 @@ mod cluster_static;
 mod cluster_status;
 mod cluster_support;
 mod completions;
+mod config_agree;
 mod config_cli;
 mod config_explain;
 mod config_mistakes;
@@ -99,6 +100,7 @@ mod report_logs;
 #[cfg(feature = "test-fakes")]
 #[path = "../fakes/simulation.rs"]
 mod simulation;
+mod skip;
 mod state_server;
 mod tidy;
 mod user_data_boot;

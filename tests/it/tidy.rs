@@ -33,7 +33,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("state", &["input", "failpoint", "terminal"]),
     ("exec", &["input", "failpoint", "redact"]),
     ("wizard", &["config", "terminal"]),
-    ("phase", &["change", "parallel", "exec", "input", "failpoint", "state"]),
+    ("phase", &["change", "parallel", "exec", "format", "input", "failpoint", "state"]),
     ("report", &["phase", "state", "terminal"]),
     ("artifacts", &["document", "exec", "input", "phase"]),
     ("doctor", &["artifacts", "exec"]),
@@ -340,6 +340,32 @@ fn only_exec_spawns() {
 }
 
 #[test]
+fn only_these_give_a_script_to_a_shell() {
+    // Each is a constant, or made from constants alone; what differs from host to host is an argument behind it.
+    const KNOWN: [&str; 7] = [
+        "src/bench/kubeadm.rs",
+        "src/bootstrap/etcd_step.rs",
+        "src/support_bundle/hosts.rs",
+        "src/exec/shell.rs",
+        "src/exec/ssh.rs",
+        "src/provision/baremetal/preflight/run.rs",
+        "src/status/hosts.rs",
+    ];
+    let uses: Vec<String> = files(&["src"], ".rs").into_iter().filter(|path| code(path).contains("\"-c\"")).collect();
+    assert_eq!(uses, KNOWN, "give arguments to a program, or add the file here and to the invariant in src/lib.rs");
+}
+
+#[test]
+fn only_these_of_the_later_phases_ask_for_the_target() {
+    const KNOWN: [&str; 3] =
+        ["src/bootstrap/cloud_resources.rs", "src/bootstrap/retire.rs", "src/bootstrap/user_data/mod.rs"];
+    let asks = |path: &String| ["settings.target", "inventory.target"].iter().any(|word| code(path).contains(word));
+    let later = files(&["src/bootstrap", "src/addons", "src/node", "src/validate"], ".rs");
+    let found: Vec<String> = later.into_iter().filter(|path| !is_test(path)).filter(asks).collect();
+    assert_eq!(found, KNOWN, "put what differs into provision, or correct the invariant in src/lib.rs");
+}
+
+#[test]
 fn only_state_writes_below_the_directory_of_a_cluster() {
     const WAYS: &[&str] = &[
         "fs_err::write",
@@ -422,6 +448,17 @@ fn every_test_file_is_a_module() {
     let forgotten: Vec<String> =
         names.filter(|name| name != "main" && !main.contains(&format!("mod {name};"))).collect();
     none(&forgotten, "add the file to tests/it/main.rs");
+}
+
+#[test]
+fn only_one_place_decides_whether_a_test_is_skipped() {
+    let of_its_own = |path: &String| {
+        let text = read(path);
+        text.contains(concat!("\"skip", "ped")) || text.contains(concat!("var_os(\"", "CI\").is_none"))
+    };
+    let others = files(&["tests"], ".rs").into_iter().filter(|path| !path.ends_with("/skip.rs"));
+    let findings: Vec<String> = others.filter(of_its_own).collect();
+    none(&findings, "call skip::skip, which fails where CI is set");
 }
 
 #[test]

@@ -75,6 +75,9 @@ impl Reach {
             return Err(why);
         }
         reach.steps = before.in_order(steps);
+        if reach.files.is_empty() && reach.steps.is_empty() && settings.schema().acts_on(name, &settings.target()) {
+            before.require_hosts()?;
+        }
         Ok(reach)
     }
 }
@@ -138,6 +141,7 @@ fn drop_outdated_origins(values: &mut [NodeValue], expected: &[NodeValue]) -> us
 fn find_text(context: &ConfigContext<'_>, forecast: &Forecast, node: &str) -> Result<String> {
     let file = Forecast::node_file(node);
     let Some(expected) = forecast.files.get(&file) else {
+        forecast.require_hosts()?;
         let nodes: Vec<&str> = forecast.hosts.keys().map(String::as_str).collect();
         return Err(
             Error::config(format!("the cluster has no node {node}")).hint(format!("nodes: {}", nodes.join(", ")))

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::ConfigContext;
 use super::answers::change_json;
-use crate::cluster::ClusterSettings;
 use crate::config::{Change, ExportFormat, Level, Problem, Profile, Schema, Setting, Settings, json_schema};
 use crate::error::{Class, Error, Result};
+use crate::forecast::{Purpose, Verdict};
 use crate::state::Store;
 
 /// Which settings.
@@ -40,7 +40,9 @@ impl ListArgs {
         let seen = self.all || setting.visible != self.invisible;
         let named = self.prefix.as_ref().is_none_or(|prefix| setting.name.starts_with(prefix))
             && self.phase.is_none_or(|phase| setting.name.starts_with(&format!("phase{phase}.")));
-        let asked = !self.new || (!settings.is_answered(&setting.name) && setting.written);
+        // A file has no place for what is off and is off by default, so nothing there says that it was answered.
+        let is_off = setting.kind.is_logical() && setting.value == "n" && setting.default == "n";
+        let asked = !self.new || (!settings.is_answered(&setting.name) && setting.written && !is_off);
         seen && named && asked && (!self.changed || setting.value != setting.default)
     }
 }
@@ -60,10 +62,19 @@ pub(super) fn get(context: &ConfigContext<'_>, names: &[String]) -> Result<()> {
     let found = names.iter().map(|name| find(&settings, name)).collect::<Result<Vec<_>>>()?;
     if context.printer.is_json() {
         let object: Map<String, Value> =
-            found.into_iter().map(|setting| (setting.name.clone(), value_json(&setting))).collect();
+            found.into_iter().map(|setting| (setting.name.clone(), value_in_force(&setting))).collect();
         return context.printer.json(&Value::Object(object));
     }
-    found.iter().try_for_each(|setting| context.printer.line(shown(setting)))
+    found.iter().try_for_each(|setting| context.printer.line(if is_in_force(setting) { shown(setting) } else { "" }))
+}
+
+/// Whether the setting counts: on another target a number would be 0 and a switch off, whatever their defaults are there.
+const fn is_in_force(setting: &Setting) -> bool {
+    setting.written || setting.visible
+}
+
+fn value_in_force(setting: &Setting) -> Value {
+    if is_in_force(setting) { value_json(setting) } else { Value::Null }
 }
 
 fn find(settings: &Settings, name: &str) -> Result<Setting> {
@@ -108,25 +119,15 @@ pub(super) fn check(context: &ConfigContext<'_>) -> Result<()> {
         return Settings::load(path, &context.source).map(drop);
     };
     let settings = settings.with_overrides(&context.global.overrides())?;
-    let mut problems = settings.check();
-    problems.extend(settings.check_files(Path::new("")));
-    problems.extend(settings.check_unused());
-    if problems.iter().all(|problem| problem.level != Level::Error) {
-        match ClusterSettings::read(&settings, Path::new("")) {
-            Err(error) => problems.extend(settings.as_problem(&error, Level::Error)),
-            Ok(typed) => {
-                let missing = typed.user_data.require_source().err();
-                problems.extend(missing.and_then(|error| settings.as_problem(&error, Level::Notice)));
-            }
-        }
-    }
+    let verdict = Verdict::of(&settings, &context.source, &context.global.state_dir, Purpose::Hosts);
+    let problems = &verdict.problems;
     let errors = problems.iter().filter(|problem| problem.level == Level::Error).count();
     if printer.is_json() {
         let list: Vec<Value> = problems.iter().map(Problem::json).collect();
         printer
             .json(&json!({"schema": "turnup.config.check/1", "file": path, "usable": errors == 0, "problems": list}))?;
     } else {
-        for problem in &problems {
+        for problem in problems {
             let level = if problem.level == Level::Error { "error" } else { "notice" };
             printer.line(&format!("{level}: {}", problem.line(path)))?;
         }
@@ -135,9 +136,12 @@ pub(super) fn check(context: &ConfigContext<'_>) -> Result<()> {
         0 => printer.remark(&format!("{} is right", path.display())),
         count => {
             let things = if count == 1 { "1 mistake".to_owned() } else { format!("{count} mistakes") };
-            return Err(Error::new(Class::Config, format!("{} has {things}", path.display())).hint(
-                "correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME",
-            ));
+            let correct = || {
+                "correct the file, or set values: turnup config set NAME=VALUE; remove keys: turnup config unset NAME"
+                    .into()
+            };
+            let remedy = verdict.remedy(&settings).unwrap_or_else(correct);
+            return Err(Error::new(Class::Config, format!("{} has {things}", path.display())).hint(remedy));
         }
     }
     Ok(())
@@ -186,7 +190,7 @@ fn side(context: &ConfigContext<'_>, word: &str) -> Result<Settings> {
 
 pub(super) fn complete(context: &ConfigContext<'_>) -> Result<()> {
     let settings = context.settings()?;
-    let all = settings.list().into_iter().filter(|setting| setting.written || !setting.value.is_empty());
+    let all = settings.list().into_iter().filter(is_in_force);
     let rows = all
         .map(|setting| Ok((settings.origin(&setting.name, context.path())?, setting)))
         .collect::<Result<Vec<(String, Setting)>>>()?;

@@ -50,7 +50,7 @@ fn read_file(cluster: &Cluster) -> Result<Inventory> {
     let text = input::read_text(&path, input::DOCUMENT).map_err(|error| {
         let hint =
             "list the hosts in phase1.baremetal.hosts, or write them into this file; docs/baremetal.md shows both";
-        Error::config(format!("{}: {error}", path.display())).hint(hint)
+        Error::config(format!("phase1.baremetal.hosts_file: {error}")).hint(hint)
     })?;
     Inventory::parse(&path.display().to_string(), &text)
 }

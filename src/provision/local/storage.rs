@@ -8,6 +8,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::error::{Context as _, Error, Result};
 use crate::failpoint;
+use crate::input::mounts;
 
 use super::spec::HostSpec;
 
@@ -78,7 +79,7 @@ pub(super) fn remove(host: &HostSpec) -> Result<()> {
         failpoint::around(format_args!("unmount"), || unmount(&target, UnmountFlags::empty()))
             .context(format!("cannot unmount {}", target.display()))?;
     }
-    if let Some(below) = mounts()?.into_iter().find(|mount| mount.starts_with(&host.dir)) {
+    if let Some(below) = mount_points()?.into_iter().find(|mount| mount.starts_with(&host.dir)) {
         return Err(Error::precondition(format!(
             "{} is still mounted, so {} stays",
             below.display(),
@@ -98,17 +99,9 @@ pub(super) fn remove(host: &HostSpec) -> Result<()> {
 }
 
 fn is_mounted(path: &Path) -> Result<bool> {
-    Ok(mounts()?.iter().any(|mount| mount == path))
+    Ok(mount_points()?.iter().any(|mount| mount == path))
 }
 
-/// The mount points of this process, from `/proc/self/mountinfo` (proc(5): field five, with octal escapes).
-fn mounts() -> Result<Vec<PathBuf>> {
-    let text = fs_err::read_to_string("/proc/self/mountinfo")?;
-    Ok(text.lines().filter_map(|line| line.split(' ').nth(4)).map(|field| PathBuf::from(unescape(field))).collect())
-}
-
-fn unescape(field: &str) -> String {
-    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
-        .iter()
-        .fold(field.to_owned(), |text, (code, plain)| text.replace(code, plain))
+fn mount_points() -> Result<Vec<PathBuf>> {
+    Ok(mounts()?.into_iter().map(|mount| PathBuf::from(mount.point)).collect())
 }

@@ -113,11 +113,12 @@ fn loading_is_one_change() {
     assert_eq!(profile.effects.len(), 1);
     let Effect::LoadProfile(name) = &profile.effects[0] else { panic!("{:?}", profile.effects) };
     crate::config::Profile::find(&TreeSource::embedded(), name).unwrap();
-    // One that asks for what this version refuses.
-    let settings = crate::config::Profile::find(&TreeSource::embedded(), "hardened").unwrap();
-    let said = settings.settings(Arc::clone(&profile.model.schema)).unwrap().config().said();
+    // A file that asks for what this version refuses.
+    let mut settings = Settings::from_defaults(Arc::clone(&profile.model.schema));
+    settings.set("phase2.backup.store", "host").unwrap();
+    let said = settings.config().said();
     let before = profile.value("phase2.backup.store").to_owned();
-    let session = profile.tell(Msg::Loaded("the profile".into(), Box::new(said), Vec::new()));
+    let session = profile.tell(Msg::Loaded("the file".into(), Box::new(said), Vec::new()));
     assert_ne!(session.value("phase2.backup.store"), before);
     let Some(Dialog::Text { lines, .. }) = session.model.dialogs.last() else {
         panic!("it says what this version refuses")

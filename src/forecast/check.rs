@@ -1,0 +1,89 @@
+//! Can a configuration be turned up? The one check that `config check`, `plan` and the commands that change a cluster share: what one of
+//! them refuses, all refuse, in the same words.
+//!
+//! Looks at settings, templates, files that settings name, and what the cluster's directory already has; asks no host and no cloud.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Forecast;
+use crate::bootstrap;
+use crate::cluster::{Cluster, ClusterSettings};
+use crate::config::{Level, Problem, Settings, TARGET, TreeSource, refuse};
+use crate::error::{Class, Error, Result};
+
+/// What the configuration is needed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// All phases: hosts are made.
+    Hosts,
+    /// The later phases: hosts exist.
+    Nodes,
+}
+
+/// What is wrong with a configuration, or worth knowing about it.
+#[derive(Debug)]
+pub struct Verdict {
+    /// Each finding, in the order in which they are shown.
+    pub problems: Vec<Problem>,
+    /// What a phase refuses, as it says it; it is one of the problems, too.
+    refusal: Option<Error>,
+}
+
+impl Verdict {
+    /// Checks these settings; the cluster's directory lies below `state_dir`.
+    #[must_use]
+    pub fn of(settings: &Settings, source: &TreeSource, state_dir: &Path, purpose: Purpose) -> Self {
+        let mut problems = settings.check();
+        problems.extend(settings.check_files(Path::new("")));
+        problems.extend(settings.check_unused());
+        let is_right = problems.iter().all(|problem| problem.level != Level::Error);
+        let refusal = is_right.then(|| find_refusal(settings, source, state_dir, purpose).err()).flatten();
+        problems.extend(refusal.as_ref().map(|error| settings.as_problem(error)));
+        Self { problems, refusal }
+    }
+
+    /// An error when the configuration cannot be used; `path` is its file.
+    pub fn into_result(self, settings: &Settings, path: &Path) -> Result<()> {
+        if let Some(error) = self.refusal {
+            return Err(error);
+        }
+        refuse(path, &self.problems).map_err(|error| match self.remedy(settings) {
+            Some(remedy) => error.hint(remedy),
+            None => error,
+        })
+    }
+
+    /// The command that mends all of it, where one does: no setting that this version does not act on has another value then.
+    #[must_use]
+    pub fn remedy(&self, settings: &Settings) -> Option<String> {
+        let errors = self.problems.iter().filter(|problem| problem.level == Level::Error);
+        let unused = settings.unused();
+        let all = errors.clone().all(|problem| problem.symbol.as_deref().is_some_and(|name| unused.contains(&name)));
+        (all && !unused.is_empty()).then(|| format!("turnup config unset {}", unused.join(" ")))
+    }
+}
+
+/// The first thing that a phase would refuse before it begins.
+fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purpose: Purpose) -> Result<()> {
+    // A tree of another kind describes no clusters, and the commands that work on one say what it lacks.
+    if [TARGET, "phase1.cluster_name", "phase2.kubernetes_version"]
+        .iter()
+        .any(|name| settings.schema().find(name).is_err())
+    {
+        return Ok(());
+    }
+    let typed = ClusterSettings::read(settings, Path::new(""))?;
+    if purpose == Purpose::Nodes {
+        return Ok(());
+    }
+    typed.user_data.require_source()?;
+    let found = Cluster::shadow(settings, source.clone(), state_dir)
+        .and_then(|cluster| bootstrap::provision_phase(&Arc::new(cluster)))
+        .and_then(|_| Forecast::of(settings, source, state_dir));
+    match found {
+        Err(error) if error.class() == Class::Config => Err(error),
+        // What is wrong with other things than the configuration is said by the step that meets it.
+        _ => Ok(()),
+    }
+}
