@@ -65,7 +65,7 @@ fn options() -> Result<Options, String> {
 }
 
 fn say(text: &str) {
-    // Nobody is left to tell when standard output is closed.
+    // A closed standard output cannot be reported.
     let _closed = writeln!(std::io::stdout(), "{text}");
 }
 

@@ -1,4 +1,5 @@
-//! The numbers as a person reads them: one line a tool, the first of them the one that the others are compared with.
+//! The numbers as a table: one line a tool, the first of them the one that the others are compared
+//! with.
 
 use std::fmt::Write as _;
 

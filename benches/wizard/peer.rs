@@ -1,4 +1,5 @@
-//! A wizard on a terminal of its own, as a person has it: the processor's time of its process from one quiet moment to the next.
+//! A wizard on a terminal of its own, as users run it: the CPU time of its process from one idle
+//! moment to the next.
 
 use std::io::{Read as _, Write};
 use std::path::Path;

@@ -194,7 +194,7 @@ impl Simulation {
         self.start_words(&words, "second").wait()
     }
 
-    /// Runs a line of shell as a person would type it.
+    /// Runs a line of shell as a user would type it.
     pub(crate) fn through_shell(&self, script: &str) -> Ended {
         self.start_words(&["bash", "-o", "pipefail", "-c", script].map(str::to_owned), "first").wait()
     }

@@ -25,7 +25,7 @@ fn alter(path: &Path) {
 }
 
 #[test]
-fn a_flipped_byte_is_refused_and_fetched_anew() {
+fn a_flipped_byte_is_refused_and_fetched_again() {
     let scratch = Scratch::new();
     let (selection, sources, heard) = (small_selection(), bundle(&scratch), Heard::default());
     let tool = selection.binary("tool").unwrap();
@@ -124,7 +124,7 @@ fn verify_finds_the_altered_file_and_fails() {
 }
 
 #[test]
-fn an_export_is_a_bundle_for_somebody_else() {
+fn an_export_is_a_bundle_for_another_cache() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();

@@ -68,7 +68,7 @@ impl Scratch {
         Self { dir, cache }
     }
 
-    /// Every file in the cache that somebody could take for an artifact.
+    /// Every file in the cache that could pass for an artifact.
     pub(crate) fn blobs(&self) -> Vec<PathBuf> {
         list(&self.cache.root().join("blobs/sha256"))
     }

@@ -13,7 +13,7 @@ fn bench(args: &[&str]) -> (i32, String, bool) {
 }
 
 #[test]
-fn refuses_to_compare_with_nobody() {
+fn refuses_to_compare_without_a_peer() {
     let (code, text, untouched) = bench(&["--peer", "none", "--assert"]);
     assert_eq!(code, 2);
     assert!(text.contains("--peer none leaves it out"), "{text}");

@@ -8,7 +8,7 @@ use turnup::state::{Entry, Outcome, Store};
 
 use crate::cli_support::{Outcome as Ended, TestEnv};
 
-/// Two hosts where nobody listens.
+/// Two hosts on which no service listens.
 const INVENTORY: &str = r#"{"schema": "turnup.provision/1", "cluster": "demo", "target": "local",
     "api": {"host": "127.0.0.1", "port": 1}, "hosts": [
     {"name": "demo-control-plane-0", "role": "control-plane", "address": "127.0.0.1", "instance": "1",

@@ -85,7 +85,7 @@ fn google_has_both_families_apart() {
                 of_ipv6 == 0 || of_ipv6 == ranges.len(),
                 "Google refuses a rule with both families: {name} {ranges:?}"
             );
-            assert!(!ranges.contains("::/0"), "nobody asked for that: {name}");
+            assert!(!ranges.contains("::/0"), "IPv6 from anywhere was not configured: {name}");
             let protocols: Vec<&str> =
                 rule["allow"].as_array().unwrap().iter().filter_map(|allow| allow["protocol"].as_str()).collect();
             if of_ipv6 > 0 || protocols.contains(&"58") {
@@ -112,7 +112,7 @@ fn google_has_both_families_apart() {
 }
 
 #[test]
-fn amazon_lets_private_hosts_out_and_nobody_in() {
+fn aws_gives_private_hosts_egress_only() {
     let mut told = Vec::new();
     for profile in ["dual-stack", "dual-stack-private"] {
         let resources = planned("aws", profile);
@@ -174,7 +174,7 @@ fn azure_knows_hosts_by_their_ipv6_addresses() {
                 of_ipv6 == 0 || of_ipv6 == sources.len(),
                 "Azure refuses a rule with both families: {name} {sources:?}"
             );
-            assert!(!sources.contains("::/0"), "nobody asked for that: {name}");
+            assert!(!sources.contains("::/0"), "IPv6 from anywhere was not configured: {name}");
             if of_ipv6 > 0 {
                 let to = words(&rule["destination_address_prefixes"]);
                 told.push(format!("{profile} {name}: {} to {to}", words(&rule["source_address_prefixes"])));

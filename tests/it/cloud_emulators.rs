@@ -2,7 +2,7 @@
 //!
 //! Providers are built from their Go modules, which takes minutes, and kept outside the checkout by their versions.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![expect(clippy::disallowed_methods, reason = "it builds providers and starts emulators, as a person would")]
+#![expect(clippy::disallowed_methods, reason = "it builds providers and starts emulators, as a user would")]
 
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
@@ -80,7 +80,7 @@ impl Emulator {
     }
 }
 
-/// Whoever answers on loopback is believed.
+/// Accepts any certificate: the emulators answer on loopback.
 fn credulous() -> ureq::Agent {
     let tls = ureq::tls::TlsConfig::builder().disable_verification(true).build();
     ureq::Agent::config_builder().tls_config(tls).build().into()
@@ -171,8 +171,8 @@ fn gce_lives_in_an_emulator() {
     }
 }
 
-/// From nothing to nothing. The smallest one grows in between: more workers and larger disks for etcd, which are these resources, and
-/// nothing else changes or is made anew.
+/// From nothing to nothing. The smallest one grows in between: more workers and larger disks for
+/// etcd, which are these resources, and nothing else changes or is recreated.
 fn live(name: &str, module: &Module, config: &Path, grown: [&str; 2]) {
     module.ok(&["validate"]);
     module.apply();
@@ -284,7 +284,8 @@ fn azure_lives_in_an_emulator() {
     });
 }
 
-/// What a `destroy` is held to: an emulator tells of everything that somebody made there and nobody deleted.
+/// What a `destroy` is checked against: an emulator lists every resource that was created and not
+/// deleted.
 #[test]
 fn emulators_tell_what_is_left() {
     let emulator = Emulator::start("gce.py", &[]);
@@ -296,7 +297,7 @@ fn emulators_tell_what_is_left() {
     emulator.seed("/iam/v1/projects/p/roles", &role);
     emulator.seed("/iam/v1/projects/p/serviceAccounts", &json!({"accountId": "cp"}));
     emulator.seed(&format!("/iam/v1/{account}:setIamPolicy"), &policy("itself"));
-    emulator.seed("/crm/v1/projects/p:setIamPolicy", &policy("somebody"));
+    emulator.seed("/crm/v1/projects/p:setIamPolicy", &policy("other"));
     emulator.seed("/compute/v1/projects/p/zones/z/disks", &json!({"name": "d"}));
     emulator.seed("/dns/v1/projects/p/managedZones", &json!({"name": "zone", "dnsName": "example.com."}));
     emulator
@@ -304,7 +305,7 @@ fn emulators_tell_what_is_left() {
     let all = json!([
         "/compute/v1/projects/p/zones/z/disks/d",
         "iam/projects/p/roles/volumes",
-        "p r somebody",
+        "p r other",
         "sa/cp@p.iam.gserviceaccount.com",
         "sa/cp@p.iam.gserviceaccount.com r itself",
         "z/zone",
@@ -334,7 +335,7 @@ fn emulators_tell_what_is_left() {
     let group = format!("https://127.0.0.1:{}/subscriptions/s/resourceGroups/", emulator.port);
     let network = format!("{group}net/providers/Microsoft.Network/virtualNetworks/corporate");
     agent.get(&network).call().unwrap();
-    assert_eq!(emulator.left("https"), json!([]), "somebody else's");
+    assert_eq!(emulator.left("https"), json!([]), "it existed before the cluster");
     agent.put(format!("{network}/subnets/hosts")).send("{}").unwrap();
     agent.put(format!("{group}one")).send("{}").unwrap();
     let all = json!([

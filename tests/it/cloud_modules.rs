@@ -23,7 +23,8 @@ pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Val
         assert_eq!(module.changes(), BTreeMap::new(), "{target} {name}: the second plan is not empty");
         let output: Value = serde_json::from_str(&module.ok(&["output", "-json"])).unwrap();
         let inventory = &output["inventory"]["value"];
-        // turnup logs in at the address outside when there is one, and where a bastion is, nobody else is let in.
+        // turnup logs in at a host's external address if it has one; hosts behind a bastion have
+        // none.
         let is_reached_twice = |host: &Value| host["ssh"]["jump"].is_object() && host["external_address"].is_string();
         assert!(!inventory["hosts"].as_array().unwrap().iter().any(is_reached_twice), "{target} {name}: {inventory:#}");
         inventories.insert(name.clone(), inventory.clone());
@@ -206,7 +207,7 @@ fn another_join_token_replaces_no_machine() {
 }
 
 #[test]
-fn subnets_on_aws_go_where_nobody_is() {
+fn subnets_on_aws_use_free_address_blocks() {
     let config = &profiles("aws")["single"];
     let module = Module::with_stub("aws", "aws", config);
     let mut shared = settings(config);

@@ -25,7 +25,7 @@ fn sorted(mut lines: Vec<String>) -> String {
     lines.join("\n")
 }
 
-/// By these turnup, kops and a person find a volume and know whose it is.
+/// turnup, kops and operators identify volumes and their cluster by these tags.
 #[test]
 fn volumes_of_etcd_say_what_they_are() {
     let mut told = Vec::new();
@@ -109,8 +109,8 @@ fn ingress_rules_of_amazon(resources: &[Value]) -> Vec<IngressRule> {
     of_type(resources, "aws_vpc_security_group_ingress_rule").map(|(_, rule)| ingress_rule(rule)).collect()
 }
 
-/// Nobody but the bastion is asked for SSH from outside, the API server answers whom it was told, and nobody but the control plane reaches
-/// etcd.
+/// SSH from outside is open to the bastion only, the API server to the configured sources, and etcd
+/// to the control plane only.
 #[test]
 fn ingress_rules_are_those_that_were_asked_for() {
     for (target, read) in
@@ -185,7 +185,7 @@ fn rights(target: &str, profile: &str, kinds: &[&str], fields: &[&str]) -> Strin
     named(&resources, &told.join("\n"))
 }
 
-/// A right more is one that somebody has to mean.
+/// Any additional permission has to be added here on purpose.
 #[test]
 fn hosts_may_do_what_is_written_here_and_nothing_else() {
     let google = [
@@ -250,7 +250,7 @@ fn the_record_of_the_api_server_follows_the_control_plane() {
     }
 }
 
-/// Whoever applies a module by hand is told as well that it makes no record of that kind.
+/// Applying the module by hand also reports that it creates no record of that kind.
 #[test]
 fn a_zone_of_another_cloud_is_refused_by_the_module_too() {
     for (target, wrong) in [("gce", "route53"), ("aws", "azuredns"), ("azure", "clouddns")] {

@@ -1,5 +1,5 @@
-//! The provision phase of each cloud as a person runs it: the whole program with real Terraform, a provider that makes nothing, and an ssh
-//! that finds a machine wherever it is sent.
+//! The provision phase of each cloud as an operator runs it: the whole program with real Terraform,
+//! a provider that makes nothing, and an ssh that finds a machine wherever it is sent.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ impl Site {
     }
 }
 
-/// The setting of a place that answers so to whoever fetches, for as long as the tests run.
+/// The setting for an artifacts server that gives this reply for as long as the tests run.
 fn artifacts_url(reply: Reply) -> String {
     format!("phase1.user_data.artifacts_url={}/turnup", Server::new(reply).url)
 }
@@ -335,7 +335,7 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
     assert!(plan.contains(&format!("etcd member {}", hosts[2]["name"].as_str().unwrap())), "{plan}");
     let volume = |member: &str| format!("google_compute_disk.etcd[\"main-{member}\"]");
     let fewer = ["provision", "--allow-volume-loss", &volume("b"), "--allow-volume-loss", &volume("c")];
-    assert_eq!(site.run(&["provision"]).code, 4, "nobody gave the volumes up");
+    assert_eq!(site.run(&["provision"]).code, 4, "no volume loss was allowed");
     assert!(!site.test_env.path("bin/left").exists(), "a host left, and stays");
     let refused = site.run(&fewer);
     assert!(refused.code == 3 && refused.err.contains("changed before etcd had a majority"), "{}", refused.err);
@@ -355,13 +355,13 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
 }
 
 /// The ssh above with machines that have other keys.
-fn make_machines_anew(site: &Site) {
+fn recreate_machines(site: &Site) {
     let other = site.test_env.read("bin/ssh").replace("KEYOF", "OTHERKEYOF");
     site.test_env.write("bin/ssh", &other);
 }
 
 #[test]
-fn a_host_key_is_learnt_again_when_a_person_says_so() {
+fn a_host_key_is_learnt_again_on_request() {
     if !has_terraform() {
         return;
     }
@@ -375,10 +375,10 @@ fn a_host_key_is_learnt_again_when_a_person_says_so() {
         hosts.map(|host| host.pointer(field).unwrap().as_str().unwrap().to_owned()).collect()
     };
     let (before, bastion) = (keys("/ssh/host_key"), keys("/ssh/jump/host_key"));
-    make_machines_anew(&site);
-    assert!(site.ok(&["provision"]).err.contains("0 ran"), "nobody asked for it");
+    recreate_machines(&site);
+    assert!(site.ok(&["provision"]).err.contains("0 ran"), "no reset was requested");
     let name = keys("/name")[1].clone();
-    let wrong = site.run(&["provision", "--reset-host-key", "nobody"]);
+    let wrong = site.run(&["provision", "--reset-host-key", "unknown"]);
     assert_eq!(wrong.code, 2, "{}", wrong.err);
     assert!(wrong.err.contains("no host key of this name") && wrong.err.contains(&name), "{}", wrong.err);
     let done = site.ok(&["provision", "--reset-host-key", &name]).err;

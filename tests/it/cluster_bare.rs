@@ -13,8 +13,8 @@ use crate::cluster_support::{Site, say};
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
 
-/// Two hosts that let a key of a person's own in, and the list of them: the worker is reached through the control plane, and its host key is
-/// in a file of known hosts, hashed.
+/// Two hosts that accept the user's own key, and the list of them: the worker is reached through
+/// the control plane, and its host key is in a file of known hosts, hashed.
 fn prepare() -> Option<(Site, Vec<Value>)> {
     let site = Site::of_cluster("bare", "10.123.16.0/24", 1)?;
     site.ok(&["provision"]);

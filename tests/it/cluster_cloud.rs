@@ -36,7 +36,7 @@ fn far(site: &Site, file: &str) -> Value {
     site.json_of(&format!(".turnup/far/{file}"))
 }
 
-/// A Node that somebody writes stands for the host that joins by itself: no cloud makes one here.
+/// A Node created by the test stands for the self-joining host: no cloud makes one here.
 fn a_group_is_waited_for(site: &Site) {
     site.ok(&["config", "set", "phase1.num_nodes=1"]);
     site.ok(&["provision"]);
@@ -52,7 +52,7 @@ fn a_group_is_waited_for(site: &Site) {
 }
 
 /// What a group of one does for a machine that died: another one at the same address, blank, with a host key of its own. The volume comes to it.
-fn a_machine_made_anew_goes_on_with_the_data(site: &mut Site, disk: &Disk) {
+fn a_recreated_machine_keeps_the_data(site: &mut Site, disk: &Disk) {
     const HOST: &str = "it-control-plane-0";
     site.kubectl(&["create", "configmap", "mark"]);
     let uid = ["get", "configmap", "mark", "--output=jsonpath={.metadata.uid}"];
@@ -93,7 +93,7 @@ fn balancer(name: &str) -> Value {
         "spec": {"type": "LoadBalancer", "selector": {"app": "db"}, "ports": [{"port": 80}]}})
 }
 
-/// It waits for a controller that nobody plays yet.
+/// It waits for a controller that the test does not play yet.
 fn a_stopped_down_is_taken_back_by_up(site: &Site) {
     apply(site, &[balancer("old"), volume("archive", "slow", "Retain", &Value::Null)]);
     let mut down = site.start(&["down", "--destroy-volumes", "--yes"]);
@@ -220,7 +220,7 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     site.ok(&["up"]);
     site.ok(&["validate"]);
     fs_err::copy(site.dir.join(".turnup/far/kubeconfig"), site.path("kubeconfig")).unwrap();
-    a_machine_made_anew_goes_on_with_the_data(&mut site, &disk);
+    a_recreated_machine_keeps_the_data(&mut site, &disk);
     a_group_is_waited_for(&site);
     a_stopped_down_is_taken_back_by_up(&site);
     the_cluster_makes_more(&site);

@@ -1,7 +1,8 @@
-//! What goes wrong on real machines: each ends with a clear message, the exit code of its class and the next command; nothing is lost and
-//! nobody is left behind (the support looks for orphans after every command).
+//! What goes wrong on real machines: each ends with a clear message, the exit code of its class and
+//! the next command; nothing is lost and no process is left behind (the support looks for orphans
+//! after every command).
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![expect(clippy::disallowed_methods, reason = "the test plays the person at the machine")]
+#![expect(clippy::disallowed_methods, reason = "the test acts as the user of the machine")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -100,7 +101,7 @@ fn a_typo_in_the_configuration() {
     assert_eq!(
         fs_err::read_to_string(site.dir.join(".config.json")).unwrap(),
         typo,
-        "a person's file is never changed"
+        "the user's file is never changed"
     );
     assert!(!site.state().exists(), "nothing was begun");
 }
@@ -134,7 +135,7 @@ fn without_terraform_the_artifact_is_taken() {
     fs_err::create_dir_all(site.dir.join("mirror/sha256")).unwrap();
     let mirror = format!("phase2.artifacts.mirror={}", site.dir.join("mirror").display());
     site.ok(&["config", "set", &mirror, "phase2.artifacts.source=n"]);
-    // The mirror does not have it, and nobody may build it.
+    // The mirror does not have it, and building it is disabled.
     let done = site.run(&["up"]);
     insta::assert_snapshot!("no_terraform_no_artifact", format!("{:?}\n{}", done.code, site.error_of(&done)));
     // The mirror has what the lock file names: a tofu that only says that it was called.
@@ -202,7 +203,7 @@ fn a_full_disk() {
     fs_err::remove_file(disk.join("filler")).unwrap();
     resize("-o remount,size=8m");
     site.fails(1, &["up"]);
-    assert!(before.is_none_or(|before| before == fs_err::read_to_string(&key).unwrap()), "the key was made anew");
+    assert!(before.is_none_or(|before| before == fs_err::read_to_string(&key).unwrap()), "the key was generated again");
     assert!(notes(&site, "calls").contains(&"apply".to_owned()), "it came as far as terraform");
     sh(&format!("umount '{}'", disk.display()));
 }

@@ -31,7 +31,7 @@ fn a_cluster_lives_and_leaves_nothing() {
         ("open ports", hosts_reach_only_open_ports_of_this_machine),
         ("planned", a_changed_setting_runs_exactly_the_steps_that_were_planned),
         ("moved world", a_plan_is_refused_when_the_world_moved),
-        ("grow", one_more_worker_touches_nobody_else),
+        ("grow", one_more_worker_leaves_other_hosts_untouched),
         ("deleted host", a_deleted_worker_comes_back),
         ("lost host", a_worker_lost_with_its_disk_comes_back),
         ("kubeconfig", a_damaged_kubeconfig_is_mended),
@@ -83,7 +83,7 @@ fn a_second_run_does_nothing(site: &Site) {
     let journal = site.read("journal.jsonl");
     let start = Instant::now();
     let events = site.up();
-    // Seconds, where nobody else works on the machine.
+    // Seconds on an otherwise idle machine.
     say(&format!("up with nothing to do: {:.1} s", start.elapsed().as_secs_f64()));
     assert_eq!(events.ran(), BTreeSet::new());
     assert_eq!(events.of("phase-done", "ran"), ["0", "0", "0"]);
@@ -183,7 +183,8 @@ fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=3"]);
     refused("the cluster does not have coredns");
     site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=1"]);
-    // Scaled back it is what it was, but somebody wrote to it: only a new plan can say whether that matters.
+    // Scaled back, the spec is what it was, but the object was written to: only a new plan can say
+    // whether that matters.
     site.ok(&["plan", "--out", "plan.json"]);
 
     site.ok(&["up"]);
@@ -196,7 +197,7 @@ fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     site.up();
 }
 
-fn one_more_worker_touches_nobody_else(site: &Site) {
+fn one_more_worker_leaves_other_hosts_untouched(site: &Site) {
     let others = Untouched::look(site, &[CONTROL_PLANE, FIRST]);
     site.ok(&["config", "set", "phase1.num_nodes=2"]);
     let plan = site.ok(&["plan"]).out;

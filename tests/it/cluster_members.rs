@@ -1,5 +1,5 @@
-//! Three control-plane hosts behind a load balancer, on real hosts that another directory lends: all at once, two of them lost and made
-//! anew, each changed in its turn, and down again.
+//! Three control-plane hosts behind a load balancer, on real hosts that another directory lends:
+//! all at once, two of them lost and recreated, each changed in its turn, and down again.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::io::copy;
@@ -143,7 +143,7 @@ fn asked_meanwhile(site: &Site, act: impl FnOnce()) -> (usize, usize) {
     asking.join().unwrap()
 }
 
-/// One dies: it is taken off the list while nobody reaches it, and comes back as a stranger.
+/// One dies: it is taken off the list while it is unreachable, and comes back as a stranger.
 fn without_a_dead_one(site: &Site, list: &Value) {
     let (dead, hosts) = (HOSTS[1].1, |list: &Value| format!("phase1.baremetal.hosts={list}"));
     site.in_host(dead, "ip link set host0 down");
@@ -200,7 +200,7 @@ fn three_control_planes_live_through_what_one_of_them_does_not() {
 
     site.lent(0, &["config", "set", "phase2.security.audit=false"]);
     let (asked, failed) = asked_meanwhile(&site, || {
-        timed("each API server anew, in its turn", || site.lent(0, &["up"]));
+        timed("each API server again, in its turn", || site.lent(0, &["up"]));
     });
     assert_eq!((failed, asked > 3), (0, true), "of {asked} questions {failed} had no answer");
     assert_eq!(kubectl_ok(&site, &["get", "configmap", "kept", "--output=jsonpath={.data.word}"]), "kept");

@@ -134,7 +134,7 @@ pub(crate) fn settle(site: &Site) {
     }
 }
 
-/// Things that somebody else has on a host before turnup comes, and in the way of turnup.
+/// What is on a host before turnup comes, some of it where turnup writes.
 const FOREIGN_BEFORE: &str = r#"
 set -e
 mkdir -p /etc/cni/net.d /var/lib/kubelet/mine /opt/mine /etc/kubernetes
@@ -142,14 +142,14 @@ echo '{"cniVersion": "1.0.0", "name": "foreign", "plugins": []}' >/etc/cni/net.d
 chmod 700 /etc/cni/net.d
 echo kept >/var/lib/kubelet/mine/data
 echo mine >/etc/kubernetes/mine.txt
-mkdir -p /etc/containerd; echo '# somebody else wrote this' >/etc/containerd/config.toml; chmod 640 /etc/containerd/config.toml; chown 0:42 /etc/containerd/config.toml
+mkdir -p /etc/containerd; echo '# not written by turnup' >/etc/containerd/config.toml; chmod 640 /etc/containerd/config.toml; chown 0:42 /etc/containerd/config.toml
 ip link add foreign0 type bridge; ip addr add 192.0.2.1/24 dev foreign0; ip link set foreign0 up
 ip route add 198.51.100.0/24 via 192.0.2.7 dev foreign0
 nft add table inet foreign; nft add chain inet foreign mine '{ type filter hook input priority 0; }'; nft add rule inet foreign mine tcp dport 9 drop
 iptables -t nat -N FOREIGN; iptables -t nat -A FOREIGN -j RETURN; iptables -A INPUT -s 203.0.113.9 -j DROP
 ip netns add foreign; mkdir -p /mnt/foreign; mount -t tmpfs foreign /mnt/foreign
 "#;
-/// And what somebody puts beside turnup while the cluster runs.
+/// What is added beside turnup while the cluster runs.
 const FOREIGN_LATER: &str = r"
 set -e
 echo later >/etc/kubernetes/later.txt
@@ -302,7 +302,7 @@ fn a_host_that_does_not_answer_is_named_and_the_others_are_clean() {
     // Nothing answers there any more, and nothing refuses.
     let interface = site.spec(WORKER)["interface"].as_str().unwrap().to_owned();
     sh(&format!("ip link set {interface} down"));
-    // A configuration that nobody can read is no obstacle to somebody who knows the name.
+    // With an unreadable configuration, `down` still works when the cluster is named.
     let config = site.dir.join(".config.json");
     let good = fs_err::read_to_string(&config).unwrap();
     fs_err::write(&config, "{ damaged").unwrap();

@@ -22,7 +22,7 @@ const NAME: &str = "it";
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(30);
 /// Building everything from source, once on a fresh machine.
 const COLD_CACHE: Duration = Duration::from_hours(1);
-/// Terraform finishes its resource after the death of turnup; nobody else may take as long.
+/// Terraform finishes its resource after turnup has died; no other program may take as long.
 const LAST_BREATH: Duration = Duration::from_mins(3);
 /// Programs without which no local host can be made.
 const TOOLS: [&str; 8] = ["ip", "mount", "nsenter", "setpriv", "setsid", "ssh", "systemd-nspawn", "unshare"];
@@ -139,7 +139,7 @@ impl Site {
         cluster_id(&self.state())
     }
 
-    /// Starts turnup in a session of its own: whoever is left of it later is known by that.
+    /// Starts turnup in a session of its own, by which processes left of it are found later.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         let file = |name: &str| self.scratch.join(name);
         let (out, err) = (file("stdout"), file("stderr"));
@@ -343,7 +343,7 @@ impl Site {
         }
     }
 
-    /// What a person needs who looks at a failed test in CI.
+    /// Keeps what is needed to debug a failed test in CI.
     fn keep_logs(&self) {
         let kept = self.dir.with_extension("failed");
         drop(fs_err::remove_dir_all(&kept));

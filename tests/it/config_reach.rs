@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cli_support::TestEnv;
 
-/// One control-plane host and one worker that nobody has.
+/// One control-plane host and one worker that do not exist.
 const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "baremetal", "api": {"host": "192.0.2.10", "port": 6443},
     "hosts": [
@@ -92,7 +92,7 @@ fn compare(target: &str) -> usize {
         let tried = texts(&said["tried"]);
         let rendered = tried.iter().filter_map(|value| render(&test_env, &[(&name, value)]));
         let found: BTreeSet<String> = rendered.flat_map(|after| different(&base, &after)).collect();
-        // `where` also tries what the present answers do not let a person set.
+        // `where` also tries what the present answers make unavailable.
         let complete = tried.iter().all(|value| render(&test_env, &[(&name, value)]).is_some());
         assert!(found.is_subset(&files) && (!complete || found == files), "{target} {name}: {found:?}, said {files:?}");
         if said["unknown_because"].is_string() {
@@ -157,8 +157,8 @@ fn find_lost(target: &str, answers: &[&str], names: BTreeSet<String>) -> BTreeSe
 /// Values of a form that `where` does not think of: with these answers this setting has this value.
 type Known<'k> = (&'k [&'k str], &'k str, &'k str);
 
-/// Every setting of a cloud reaches its module: with the first answers, with others that let a person ask for more, or with a value that is
-/// known here.
+/// Every setting of a cloud reaches its module: with the first answers, with others that make more
+/// settings visible, or with a value that is known here.
 fn every_setting_reaches(target: &str, rounds: &[&[&str]], known: &[Known<'_>]) {
     let own = format!("phase1.{target}.");
     let is_its = |name: &String| name.starts_with(&own) || SHARED.iter().any(|start| name.starts_with(start));

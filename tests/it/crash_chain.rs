@@ -16,10 +16,10 @@ use crate::cluster_support::{Site, names_in, say};
 const MOST_RUNS: usize = 2000;
 /// One run may live through hundreds of deaths of the turnup on a host.
 const TIMEOUT: Duration = Duration::from_mins(20);
-/// In a failpoint log: nobody dies.
-pub(crate) const NOBODY: &str = "# one in 0 from 0\n";
-/// In a failpoint log: everybody dies, each once.
-pub(crate) const EVERYBODY: &str = "";
+/// Failpoint log with which no process is killed.
+pub(crate) const NO_KILLS: &str = "# one in 0 from 0\n";
+/// Failpoint log with which every failpoint kills its process once.
+pub(crate) const ALL_KILLS: &str = "";
 /// The column of all deaths together.
 const ALL: &str = "all";
 
@@ -128,7 +128,8 @@ impl<'s> Chain<'s> {
             for (kind, name) in new {
                 self.deaths.insert(name);
                 self.row(kind).deaths += 1;
-                // Whoever died is not the end of it: the chain went on to the next death, or to its end. Else it panics below.
+                // The chain went on after the death, to the next one or to its end. Else it panics
+                // below.
                 self.row(kind).converged += 1;
             }
             if let Some(kind) = kind {
@@ -148,7 +149,7 @@ impl<'s> Chain<'s> {
         }
     }
 
-    /// Nobody dies any more.
+    /// From here on no process is killed.
     pub(crate) fn disarm(&mut self) {
         self.site.env.remove("TURNUP_FAILPOINT_LOG");
         for failpoint_log in self.host_failpoint_logs() {

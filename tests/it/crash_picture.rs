@@ -116,7 +116,7 @@ fn collect(root: &Path, rel: &str, without: &[&str], place: &str, picture: &mut 
     picture.insert(format!("{place} /{}", steady(rel)), format!("{kind} {mode:o} {owner:?} {what}"));
 }
 
-/// What a file says that is the same each time it is made anew.
+/// The parts of a file that are the same each time it is written.
 fn describe(rel: &str, bytes: &[u8]) -> String {
     let Ok(text) = std::str::from_utf8(bytes) else { return Digest::of(bytes).to_string() };
     if rel.ends_with("state.json") {

@@ -179,7 +179,7 @@ fn a_step_may_mend_what_an_earlier_one_of_the_same_run_did() {
 }
 
 #[test]
-fn a_step_that_nobody_planned_is_refused() {
+fn an_unplanned_step_is_refused() {
     let stage = Stage::new();
     let mut plan = stage.plan();
     plan.retain(|step| step.id != "p/second@h1");

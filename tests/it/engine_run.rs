@@ -34,7 +34,7 @@ fn much_output_on_both_pipes_does_not_block() {
     assert!(output.stderr.ends_with("err 19999\n"));
 }
 
-/// Terraform prints the state of a thousand hosts as one line of JSON: a break in it would be one that nobody wrote.
+/// Terraform prints the state of a thousand hosts as one line of JSON: it must not be split.
 #[test]
 fn a_line_of_many_megabytes_stays_one() {
     let output = sh("head -c 3000000 /dev/zero | tr '\\0' x").output().unwrap();
@@ -80,7 +80,7 @@ fn a_limit_ends_the_whole_group() {
 }
 
 #[test]
-fn somebody_in_the_background_does_not_hold_us_up() {
+fn a_background_process_does_not_delay_the_result() {
     let start = Instant::now();
     let output = sh("sleep 600 & echo $!").output().unwrap();
     assert!(start.elapsed() < TIMEOUT);

@@ -87,7 +87,7 @@ fn commands_files_and_failures_over_one_connection() {
     ssh.write("one", &remote, 0o640).unwrap();
     let local = server.path("local");
     fs_err::write(&local, vec![7; 300_000]).unwrap();
-    fs_err::write(format!("{remote}.part.1"), "of a transfer that nobody could end").unwrap();
+    fs_err::write(format!("{remote}.part.1"), "of an interrupted transfer").unwrap();
     ssh.copy(&local, &remote, 0o750).unwrap();
     assert_eq!(fs_err::read(&remote).unwrap(), vec![7; 300_000]);
     assert_eq!(fs_err::metadata(&remote).unwrap().permissions().mode() & 0o777, 0o750);
@@ -149,7 +149,7 @@ fn a_host_behind_another_one_is_reached_with_the_same_key() {
     let behind = || server.ssh().jump(Some(jump.clone())).connect_timeout(Duration::from_mins(1));
     let_in("");
     let error = behind().run(&["true"]).unwrap_err();
-    assert_eq!(error.class(), Class::Precondition, "a jump host that nobody knows: {}", error.render());
+    assert_eq!(error.class(), Class::Precondition, "an unknown jump host: {}", error.render());
     assert!(error.message().contains("Host key verification failed"), "{}", error.render());
 
     let known = fs_err::read_to_string(server.path("known hosts")).unwrap();
@@ -174,7 +174,7 @@ fn a_host_behind_another_one_is_reached_with_the_same_key() {
 }
 
 #[test]
-fn who_is_not_let_in_needs_a_person() {
+fn a_refused_login_is_a_precondition_error() {
     let Some(server) = Server::start() else { return };
     keygen(&server.path("stranger"));
     let known = server.path("known hosts");
@@ -193,7 +193,7 @@ fn who_is_not_let_in_needs_a_person() {
 }
 
 #[test]
-fn what_a_host_refuses_needs_a_person() {
+fn a_command_that_the_host_refuses_is_a_precondition_error() {
     let Some(server) = Server::start() else { return };
     let ssh = server.ssh();
     let full = ssh.write(vec![7; 4096], "/dev/full/there", 0o644).unwrap_err();

@@ -76,7 +76,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             .script(vec![json!({"tool": "kubectl", "when": ["create", "probes.yaml"], "exit": 1,
                 "stderr": "Error from server (Forbidden): pods is forbidden: exceeded quota\n"})])
             .fails(Class::Permanent, &["exceeded quota", "next: "]),
-        Fault::new("somebody deleted an addon")
+        Fault::new("an addon was deleted by hand")
             .when_up()
             .made(|simulation| drop(fs_err::remove_file(simulation.world("api/daemonset/flannel.json"))))
             .recovers(&["addons/apply begins"]),
@@ -87,7 +87,7 @@ pub(crate) fn faults() -> Vec<Fault> {
                 drop(fs_err::remove_file(binding));
             })
             .recovers(&["bootstrap/rbac begins"]),
-        Fault::new("somebody deleted the Node of a host")
+        Fault::new("the Node of a host was deleted by hand")
             .when_up()
             .made(|simulation| {
                 let node = simulation.world("api/nodes/h1.json");

@@ -38,7 +38,7 @@ fn connections() -> Vec<Fault> {
         Fault::new("our key's file is open to others")
             .script(connect("Permissions 0644 for 'ssh/id_ed25519' are too open.\nroot@10.125.0.2: Permission denied (publickey)."))
             .fails(Class::Precondition, &["gather-facts failed on h1", "too open", "chmod 600"]),
-        Fault::new("nobody listens on the port of ssh")
+        Fault::new("no server listens on the port of ssh")
             .script(connect("ssh: connect to host 10.125.0.2 port 22: Connection refused"))
             .fails(Class::Transient, &["gather-facts failed on h1", "Connection refused", "gave up after"]),
         Fault::new("the host is away")
@@ -105,7 +105,7 @@ fn looks() -> Vec<Fault> {
                 Class::Precondition,
                 &["provision/hosts failed", "h1: it has the machine-id of h0", "systemd-machine-id-setup"],
             ),
-        Fault::new("somebody else has a port of the node")
+        Fault::new("another program listens on a port of the node")
             .made(look(json!({"listens": "LISTEN 0 5 0.0.0.0:10250 0.0.0.0:* users:((\"k3s\",pid=7,fd=3))"})))
             .healed(heal)
             .fails(Class::Precondition, &["provision/hosts failed", "h1: port 10250 is in use by k3s"]),
@@ -163,7 +163,7 @@ fn commands() -> Vec<Fault> {
             .when_up()
             .made(|simulation| write(simulation, "hosts/10.125.0.2/turnup", "0123"))
             .recovers(&[]),
-        Fault::new("a host was installed anew behind our back")
+        Fault::new("a host was reinstalled between two runs")
             .when_up()
             .made(|simulation| drop(fs_err::remove_dir_all(simulation.world("hosts/10.125.0.2"))))
             .recovers(&["bootstrap/join@h1 begins"]),

@@ -138,7 +138,7 @@ fn serve(status: &'static str) -> u16 {
     let port = listener.local_addr().map_or(1, |address| address.port());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // Whoever closes with something unread breaks the connection before the answer is there.
+            // Closing with unread input would reset the connection before the reply arrives.
             let head = BufReader::new(&stream).lines().map_while(Result::ok);
             head.take_while(|line| !line.is_empty()).for_each(drop);
             drop(write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
@@ -180,7 +180,7 @@ fn artifacts() -> Vec<Fault> {
             .made(mirror_at("http://mirror.invalid"))
             .healed(mirror_back)
             .fails(Class::Transient, &["bootstrap/artifacts failed", "mirror.invalid"]),
-        Fault::new("nobody listens at the mirror")
+        Fault::new("no server listens at the mirror")
             .made(mirror_at("http://127.0.0.1:1"))
             .healed(mirror_back)
             .fails(Class::Transient, &["bootstrap/artifacts failed", "127.0.0.1:1"]),
@@ -208,7 +208,7 @@ fn in_the_middle(simulation: &Simulation, act: impl Fn(&crate::simulation::Runni
     running.wait()
 }
 
-/// Once: whoever is not stopped in the middle of it has to come to the end of its step.
+/// Once: a run that is not stopped meanwhile has to finish its step.
 fn slow(seconds: u64) -> Vec<serde_json::Value> {
     vec![json!({"tool": "ssh", "when": ["10.125.0.2 ", "node facts"], "times": 1, "sleep_ms": seconds * 1000})]
 }
@@ -255,7 +255,7 @@ fn processes() -> Vec<Fault> {
                 simulation.script(&[]);
             })
             .recovers(&["interrupted last time"]),
-        Fault::new("nobody reads the events any more (broken pipe)")
+        Fault::new("the reader of the events has exited (broken pipe)")
             .acts(|simulation| {
                 let script = format!("'{}' up --output json | head -n 1 >/dev/null", env!("CARGO_BIN_EXE_turnup"));
                 simulation.through_shell(&script)

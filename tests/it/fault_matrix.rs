@@ -93,7 +93,7 @@ impl Fault {
         self
     }
 
-    /// How a person mends it.
+    /// How the operator repairs it.
     pub(crate) fn healed(mut self, heal: impl Fn(&mut Simulation) + Send + Sync + 'static) -> Self {
         self.heal = Box::new(heal);
         self
@@ -217,7 +217,8 @@ fn redact(simulation: &Simulation, text: &str) -> String {
     let mut before = "";
     let mut words = Vec::new();
     for word in text.split(' ') {
-        // Behind "within" stands what was left of a timeout, behind "for" the minutes that somebody works.
+        // The word after "within" is the rest of a timeout, the one after "for" the elapsed
+        // minutes.
         let placed = matches!(before, "line" | "column" | "process" | "within")
             || (before == "for" && word.parse::<u32>().is_ok());
         // How far a clock is off depends on how long the way to the host and back took.

@@ -1,4 +1,5 @@
-//! Phase 2 from an inventory that somebody else wrote, and the lock of an owner that died: what is said, and what is refused.
+//! Phase 2 from an external inventory, and the lock of an owner that died: what is said, and what
+//! is refused.
 #![expect(clippy::unwrap_used, clippy::format_push_string, reason = "tests")]
 
 use std::time::Duration;
@@ -96,7 +97,7 @@ fn hosts_of_its_own_are_not_forgotten_for_others() {
 }
 
 #[test]
-fn a_dead_owner_is_named_by_whoever_takes_over() {
+fn a_takeover_of_the_lock_names_the_dead_owner() {
     let test_env = test_env();
     test_env.write("provision.json", GOOD);
     let owner = r#"{"pid": 4194300, "host": "another", "start": "2026-01-02T03:04:05Z", "command": "turnup up"}"#;

@@ -21,7 +21,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("error", &["terminal"]),
     ("change", &[]),
     ("parallel", &[]),
-    // Named by whoever has an effect.
+    // Used by every module that has effects.
     ("failpoint", &[]),
     ("redact", &[]),
     ("input", &[]),
@@ -175,11 +175,11 @@ const MODULES: &[(&str, &[&str])] = &[
 const WRITERS: &[(&str, &str)] = &[
     ("src/state/", "the one writer of a cluster's directory"),
     ("src/artifacts/", "the cache, which all clusters share"),
-    ("src/support_bundle/archive.rs", "the support bundle, where a person wants it"),
+    ("src/support_bundle/archive.rs", "the support bundle, where the user wants it"),
     ("src/bench/", "clusters of its own in a directory of its own"),
     ("src/cli/kubeconfig.rs", "a kubeconfig for a colleague or for the safe, in the file of --to"),
     ("src/cli/kconfig/conf.rs", "what Linux's conf writes, where it writes it"),
-    ("src/cli/kconfig/output.rs", "Kconfig and .config files that a person names, never a cluster's"),
+    ("src/cli/kconfig/output.rs", "Kconfig and .config files that the user names, never a cluster's"),
     ("src/config/file.rs", "the configuration file"),
     ("src/failpoint/", "the failpoint log of a crash test, where that test put it"),
     ("src/exec/", "logs, and sockets of connections"),
@@ -187,7 +187,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/node/", "runs on a host and makes it what it should be"),
     ("src/provision/local/", "makes and removes local hosts"),
     ("src/wizard/files.rs", "the draft beside the configuration file"),
-    ("src/wizard/recording.rs", "the recording that a person names"),
+    ("src/wizard/recording.rs", "the recording that the user names"),
     ("src/provision/apply.rs", "replaces the link to OpenTofu from the artifacts"),
 ];
 
@@ -195,8 +195,8 @@ const WRITERS: &[(&str, &str)] = &[
 const READERS: &[(&str, &str)] = &[
     ("src/artifacts/", "the cache and the lists of packages of this machine"),
     ("src/support_bundle/secrets.rs", "turnup's own keys, whose size is looked at first"),
-    ("src/cli/kconfig/", "files of Linux's tree that a person names"),
-    ("src/cli/session.rs", "the recording that a person names"),
+    ("src/cli/kconfig/", "files of Linux's tree that the user names"),
+    ("src/cli/session.rs", "the recording that the user names"),
     ("src/doctor/", "what the kernel of this machine says"),
     ("src/exec/", "what the kernel says, and turnup's own cache"),
     ("src/failpoint/", "what the kernel says, in a crash test"),

@@ -1,5 +1,6 @@
-//! A host that boots with exactly the user data that turnup writes, run by the real cloud-init, joins a real cluster with nobody watching:
-//! through a server that breaks off and one with wrong bytes, again after a loss of power, and again when it is made anew.
+//! A host that boots with exactly the user data that turnup writes, run by the real cloud-init,
+//! joins a real cluster unattended: through a server that breaks off and one with wrong bytes,
+//! again after a loss of power, and again when it is recreated.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -180,7 +181,7 @@ fn a_host_joins_by_its_user_data_alone() {
     let user_data = ask();
     let text = fs_err::read_to_string(&user_data).unwrap();
     assert_eq!(fs_err::read_to_string(ask()).unwrap(), text, "a token that is fresh is kept");
-    // From now on nobody runs turnup: hosts come whenever they like.
+    // From here on turnup is not run: hosts join at any time.
     site.ok(&["up"]);
 
     let spec = describe_host(&site, made.out.trim());
@@ -225,8 +226,8 @@ fn a_host_joins_by_its_user_data_alone() {
     site.in_host(HOST, "timeout 180 sh -c 'until journalctl -u turnup-node | grep -q \"other bytes than those with\"; do sleep 1; done'");
     site.in_host(HOST, "test ! -e /opt/turnup/bin/turnup -a ! -e /etc/kubernetes -a ! -e /opt/cni");
     mirror.lies.store(false, Ordering::SeqCst);
-    let anew = wait_until_ready(&site, &since);
-    assert_ne!(boot_id(&anew), before, "another machine of the same name");
+    let recreated = wait_until_ready(&site, &since);
+    assert_ne!(boot_id(&recreated), before, "another machine of the same name");
     looks_as_it_should(&site);
     its_kubelet_serves(&site);
     a_forged_request_stays_pending(&site);
@@ -269,7 +270,8 @@ fn serving_requests(site: &Site) -> Vec<Value> {
     site.get(&["certificatesigningrequests", "--field-selector=spec.signerName=kubernetes.io/kubelet-serving"])
 }
 
-/// Logs come from it, though nobody ran turnup since it came: the control plane approved what it serves with.
+/// `kubectl logs` works without another run of turnup: the control plane approved the serving
+/// certificate.
 fn its_kubelet_serves(site: &Site) {
     let selector = format!("--field-selector=spec.nodeName={NODE},status.phase=Running");
     let start = Instant::now();

@@ -139,7 +139,7 @@ fn cloud_init_takes_every_document() {
     assert_eq!(both["scripts"], json!([["part-001-script.sh", SCRIPT], ["part-002-plain.sh", PLAIN]]));
     let config = &both["config"];
     let commands = config["runcmd"].as_array().unwrap();
-    assert_eq!((commands.len(), &commands[0]), (3, &json!(["echo", "mine"])), "a person's come first, ours stay");
+    assert_eq!((commands.len(), &commands[0]), (3, &json!(["echo", "mine"])), "the user's come first, ours stay");
     assert_eq!(commands[2], json!(["systemctl", "enable", "--now", "--no-block", "turnup-node.service"]));
     assert_eq!(config["users"].as_array().unwrap().len(), 2);
     let files: Vec<&str> =
@@ -168,7 +168,7 @@ fn ignition_takes_every_document() {
     for document in render_all(UserDataFormat::Ignition, dir.path()) {
         let (good, said) = validate(&document);
         assert!(good && said.trim().is_empty(), "{}: {said}", document.display());
-        // Whoever knows the address puts it in the place of the mark, and the document stays one.
+        // The operator replaces the placeholder with the address, and the document stays valid.
         let text = fs_err::read_to_string(&document).unwrap().replace(user_data::API_HOST, "api.example.com");
         fs_err::write(&document, text).unwrap();
         assert!(validate(&document).0);

@@ -108,7 +108,7 @@ fn written(mode: &str, outcome: &Outcome) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_else(|| panic!("--{mode} wrote no {name}: {}", said()))).into_owned()
 }
 
-/// A configuration that somebody could have: values by chance for the symbols of this one, some left out.
+/// A plausible configuration: random values for this one's symbols, some left out.
 fn by_chance(config: &str, seed: u64) -> String {
     let mut numbers = Numbers::new(seed);
     let mut text = String::new();

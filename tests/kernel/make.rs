@@ -76,7 +76,7 @@ impl Output {
         self.made().into_keys().filter(|name| modified(name) > recently).collect()
     }
 
-    /// Some symbols change as a person would change them: off, module, another number.
+    /// Changes some symbols as a user would: off, module, another number.
     fn edit(&self) {
         let path = self.dir.join(".config");
         let text = fs_err::read_to_string(&path).unwrap();

@@ -84,7 +84,7 @@ pub(crate) struct HelpPlace {
     pub offset: u32,
 }
 
-/// The text that a person sees, and when.
+/// The text that users see, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// The text.
@@ -282,7 +282,7 @@ pub struct Tree {
     pub(crate) detected: Detected,
     /// What was found while reading.
     pub(crate) findings: Vec<Diagnostic>,
-    /// That and what is doubtful about the tree as a whole, once somebody asked.
+    /// That and what is doubtful about the tree as a whole, once asked for.
     pub(crate) warnings: OnceLock<Diagnostics>,
     pub(crate) dependencies: Dependencies,
     pub(crate) written: WrittenDependencies,
@@ -442,7 +442,7 @@ impl Tree {
         self.names.text(id)
     }
 
-    /// An expression as a person would write it.
+    /// An expression as it would be written by hand.
     #[must_use]
     pub fn show(&self, id: ExprId) -> String {
         let mut text = String::new();
@@ -597,7 +597,7 @@ impl Tree {
         });
         found
     }
-    /// What a range is limited by, as a person would write it.
+    /// What a range is limited by, as it would be written by hand.
     #[must_use]
     pub fn show_atom(&self, atom: Atom) -> String {
         let mut text = String::new();

@@ -1,4 +1,5 @@
-//! The macro language: what references make, when commands run, and in which order a person sees what happens.
+//! The macro language: what references make, when commands run, and in which order effects become
+//! visible.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::cell::RefCell;
@@ -46,7 +47,7 @@ impl Shell for Commands {
     }
 }
 
-/// Everything that a person would see, in order.
+/// All visible effects, in order.
 #[derive(Default)]
 struct Seen(RefCell<Vec<String>>);
 
@@ -158,7 +159,7 @@ fn a_command_gets_the_output_of_another() {
 }
 
 #[test]
-fn what_a_person_sees_keeps_the_order_of_the_lines() {
+fn visible_effects_keep_the_order_of_the_lines() {
     let (shell, seen) = (Arc::new(Commands::default()), Seen::default());
     let text = "$(info,first)\nv := $(shell,slow second)\n$(warning-if,$(v),third $(v))\n$(warning-if,n,never)\n\
                 w := $(shell,say fourth)\n$(info,fifth)\n$(error-if,$(w),never)\n";
