@@ -5,9 +5,9 @@
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
 	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-clouds
 
-# Built first, loudly; then run without a word from cargo, which gives its process to turnup.
+# cargo prints nothing here and replaces its process by turnup; `make build` shows the progress of the build.
 TURNUP := cargo run --quiet --release --locked --
-# Tests with these words in their names make hosts, or have what belongs to one cluster at a time.
+# Tests with these words in their names create hosts, or use what only one cluster may use at a time.
 HOSTS := cluster_ fault_matrix user_data_boot
 MANDIR ?= $(HOME)/.local/share/man/man1
 CARGO_DENY := target/tools/bin/cargo-deny
@@ -53,7 +53,7 @@ test: ## All tests, the real cluster included; needs root
 	@cargo run --quiet --locked --all-features -- --quiet doctor --install --target development
 	cargo test --locked --workspace --all-features --no-run
 	@$(MAKE) --no-print-directory --jobs=2 test-hosts test-rest
-# Hosts take turns and wait much, so all other tests run beside them, and give way to them.
+# Tests that create hosts run one at a time and are mostly idle; the others run concurrently at lower priority.
 .PHONY: test-hosts test-rest
 test-hosts:
 	cargo test --locked --workspace --all-features -- $(HOSTS)

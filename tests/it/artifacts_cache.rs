@@ -93,7 +93,7 @@ fn what_has_been_checked_is_not_read_again() {
 }
 
 #[test]
-fn a_lost_or_torn_stamp_costs_a_look_at_the_bytes_and_nothing_else() {
+fn a_lost_or_torn_stamp_only_makes_the_bytes_be_read_again() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();

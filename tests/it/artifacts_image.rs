@@ -182,7 +182,7 @@ fn program(name: &str) -> PathBuf {
 }
 
 #[test]
-fn an_interrupted_import_is_in_no_other_images_way() {
+fn an_interrupted_import_does_not_block_other_images() {
     if !can_make_hosts() {
         return;
     }

@@ -153,7 +153,7 @@ fn labels_taints_and_zone_follow_the_list_and_others_stay() {
 }
 
 #[test]
-fn a_host_that_joins_is_foretold_and_the_others_keep_their_ports() {
+fn a_joining_host_is_planned_and_the_others_keep_their_ports() {
     let simulation = Simulation::new(1);
     set(&simulation, &list(2));
     simulation.ok(&["up"]);

@@ -107,7 +107,7 @@ fn without_a_configuration_the_journal_speaks() {
 }
 
 #[test]
-fn who_works_on_it_is_named_and_who_died_with_it() {
+fn the_lock_owner_is_named_alive_or_dead() {
     let test_env = test_env();
     let store = half_a_cluster(&test_env);
     let lock = store.lock("turnup bootstrap").unwrap();

@@ -109,7 +109,7 @@ fn a_control_plane_host_cannot_leave_the_zone_of_its_volume() {
 
 /// SSH from outside is open to the bastion only, and etcd is not reachable from outside.
 #[test]
-fn doors_are_those_that_were_asked_for() {
+fn security_rules_are_those_that_were_configured() {
     let (module, _) = standing("ha-private");
     let resources = module.resources();
     let rules = resources.iter().filter(|resource| resource["type"] == "azurerm_network_security_rule");

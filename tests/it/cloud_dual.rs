@@ -65,7 +65,7 @@ fn of_ipv6(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn nothing_of_ipv6_is_there_unasked() {
+fn ipv6_is_absent_by_default() {
     for target in ["gce", "aws", "azure"] {
         for resource in planned(target, "ha-private") {
             assert_eq!(of_ipv6(&resource["values"]), Vec::<String>::new(), "{target} {}", address(&resource));

@@ -287,7 +287,7 @@ fn azure_lives_in_an_emulator() {
 /// What a `destroy` is checked against: an emulator lists every resource that was created and not
 /// deleted.
 #[test]
-fn emulators_tell_what_is_left() {
+fn emulators_list_leftover_resources() {
     let emulator = Emulator::start("gce.py", &[]);
     let url = |path: &str| format!("http://127.0.0.1:{}{path}", emulator.port);
     assert_eq!(emulator.left("http"), json!([]));

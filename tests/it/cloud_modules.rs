@@ -23,8 +23,7 @@ pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Val
         assert_eq!(module.changes(), BTreeMap::new(), "{target} {name}: the second plan is not empty");
         let output: Value = serde_json::from_str(&module.ok(&["output", "-json"])).unwrap();
         let inventory = &output["inventory"]["value"];
-        // turnup logs in at a host's external address if it has one; hosts behind a bastion have
-        // none.
+        // A host that is reached through the bastion has no external address in the inventory.
         let is_reached_twice = |host: &Value| host["ssh"]["jump"].is_object() && host["external_address"].is_string();
         assert!(!inventory["hosts"].as_array().unwrap().iter().any(is_reached_twice), "{target} {name}: {inventory:#}");
         inventories.insert(name.clone(), inventory.clone());

@@ -105,7 +105,7 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     people_find_the_programs_of_the_node(&site);
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
     site.ok(&["up"]);
-    assert_eq!(ran("wc -l </srv/count").trim(), "3", "a second run restarts nothing");
+    assert_eq!(ran("wc -l </srv/count").trim(), "3", "a second run starts nothing again");
     a_change_reaches_what_it_is_for(&site);
     what_is_gone_is_put_back(&site);
     on_host(&site, HOST, "rm /srv/count /srv/late /srv/agent");

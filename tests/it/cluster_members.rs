@@ -143,7 +143,7 @@ fn asked_meanwhile(site: &Site, act: impl FnOnce()) -> (usize, usize) {
     asking.join().unwrap()
 }
 
-/// One dies: it is taken off the list while it is unreachable, and comes back as a stranger.
+/// One dies: it is taken off the list while it is unreachable, and joins again as a new host.
 fn without_a_dead_one(site: &Site, list: &Value) {
     let (dead, hosts) = (HOSTS[1].1, |list: &Value| format!("phase1.baremetal.hosts={list}"));
     site.in_host(dead, "ip link set host0 down");
@@ -167,7 +167,7 @@ fn without_a_dead_one(site: &Site, list: &Value) {
 }
 
 #[test]
-fn three_control_planes_live_through_what_one_of_them_does_not() {
+fn three_control_planes_survive_lost_members() {
     let Some((site, list)) = prepare() else { return };
     let before = look(&site, HOSTS[1].1);
     let hosts = format!("phase1.baremetal.hosts={list}");
@@ -200,7 +200,7 @@ fn three_control_planes_live_through_what_one_of_them_does_not() {
 
     site.lent(0, &["config", "set", "phase2.security.audit=false"]);
     let (asked, failed) = asked_meanwhile(&site, || {
-        timed("each API server again, in its turn", || site.lent(0, &["up"]));
+        timed("a rolling restart of the API servers", || site.lent(0, &["up"]));
     });
     assert_eq!((failed, asked > 3), (0, true), "of {asked} questions {failed} had no answer");
     assert_eq!(kubectl_ok(&site, &["get", "configmap", "kept", "--output=jsonpath={.data.word}"]), "kept");

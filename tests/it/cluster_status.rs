@@ -18,7 +18,7 @@ const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
 
 #[test]
-fn its_own_steps_its_status_and_what_is_sent_to_others() {
+fn custom_steps_status_and_support_bundle() {
     let Some(site) = Site::of_cluster("status", "10.124.1.0/24", 1) else { return };
     add_the_documented_steps(&site);
     the_steps_run_at_their_places(&site);

@@ -74,7 +74,7 @@ fn killed_at_every_point_it_ends_the_same() {
 }
 
 #[test]
-fn killed_again_and_again_it_still_gets_there() {
+fn a_run_killed_at_every_point_completes_in_the_end() {
     let dir = tempfile::tempdir().unwrap();
     let mut chain = with_failpoint_log(dir.path(), "");
     let mut deaths = 0;

@@ -122,7 +122,7 @@ fn a_plan_says_what_and_why() {
 }
 
 #[test]
-fn what_waits_for_each_other_is_not_begun_one_after_another() {
+fn steps_that_wait_for_each_other_are_refused_without_parallelism() {
     let dir = tempfile::tempdir().unwrap();
     let (one, two) = (knob(&[]), knob(&[]));
     let phase = Phase { at_once: 2, ..phase(&["h0", "h1"], &one, &two) };

@@ -217,7 +217,7 @@ fn the_difference_between_two_plans_is_named() {
 }
 
 #[test]
-fn behind_a_step_that_cannot_be_foretold_only_records_count() {
+fn a_step_behind_an_unpredictable_one_is_known_after_it() {
     let stage = Stage::new();
     stage.run(None).unwrap();
     stage.turn(0, |world| (world.input, world.blind) = ("x".into(), true));

@@ -42,7 +42,7 @@ fn a_line_of_many_megabytes_stays_one() {
 }
 
 #[test]
-fn the_ways_to_end_badly_are_told_apart() {
+fn the_kinds_of_failure_are_told_apart() {
     assert!(matches!(sh("exit 7").output(), Err(Failure::Exited { code: 7, .. })));
     assert!(matches!(sh("kill -SEGV $$").output(), Err(Failure::Signalled { signal: 11, .. })));
     assert!(matches!(Run::new("no-such-program").dir("/").output(), Err(Failure::NotStarted { .. })));
@@ -64,7 +64,7 @@ fn a_program_that_cannot_be_executed_was_not_started() {
 }
 
 #[test]
-fn a_limit_ends_the_whole_group() {
+fn a_timeout_kills_the_whole_process_group() {
     let start = Instant::now();
     let failure = sh("sleep 600 & echo $!; wait").timeout(Duration::from_secs(3)).output().unwrap_err();
     assert!(matches!(failure, Failure::TimedOut { .. }));
@@ -100,7 +100,7 @@ fn standard_input_is_empty_bytes_or_a_file() {
 }
 
 #[test]
-fn through_files_the_same_arrives() {
+fn output_through_files_is_complete() {
     let run = sh("i=0; while [ $i -lt 3000 ]; do echo out $i; i=$((i+1)); done; echo err >&2; sleep 0.1; echo end");
     let output = run.on_death(OnDeath::Terminate).output().unwrap();
     assert_eq!(output.stdout.lines().count(), 3001);

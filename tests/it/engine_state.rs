@@ -158,7 +158,7 @@ fn files_are_whole_with_their_mode_and_never_outside() {
 }
 
 #[test]
-fn a_damaged_hand_off_names_its_place() {
+fn a_damaged_inventory_names_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     fs_err::write(store.path("x.json"), "[1,\n 2,\n").unwrap();

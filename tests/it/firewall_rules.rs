@@ -330,7 +330,7 @@ fn test_env() -> TestEnv {
 const HOSTS: [&str; 3] = ["a", "b", "c"];
 
 #[test]
-fn each_port_is_open_to_those_who_need_it_and_to_no_one_else() {
+fn each_port_is_open_only_to_hosts_that_need_it() {
     if !crate::cluster_support::can_make_hosts() {
         return;
     }

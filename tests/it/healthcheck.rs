@@ -146,7 +146,7 @@ fn ask(address: SocketAddr, line: &str) -> Option<(u16, String)> {
 }
 
 #[test]
-fn it_says_yes_or_no_and_passes_on_nothing_else() {
+fn health_is_200_or_503_and_nothing_else_is_passed_on() {
     let dir = tempfile::tempdir().unwrap();
     let (api, address) = (Api::start(dir.path()), free());
     let mut check = Check::start(dir.path(), api.port, &[address]);
@@ -182,7 +182,7 @@ fn it_says_yes_or_no_and_passes_on_nothing_else() {
 }
 
 #[test]
-fn without_a_certificate_a_refusal_is_a_sign_of_life() {
+fn without_a_certificate_an_unauthorized_answer_counts_as_live() {
     let dir = tempfile::tempdir().unwrap();
     let (api, address) = (Api::start(dir.path()), free());
     let certificate = fs_err::read(dir.path().join("client.crt")).unwrap();
@@ -200,7 +200,7 @@ fn without_a_certificate_a_refusal_is_a_sign_of_life() {
 }
 
 #[test]
-fn an_api_server_that_hangs_or_is_away_is_not_well_and_blocks_nothing() {
+fn an_unresponsive_api_server_is_unhealthy_and_blocks_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (api, address, away) = (Api::start(dir.path()), free(), free());
     let mut check = Check::start(dir.path(), api.port, &[address]);
@@ -224,7 +224,7 @@ fn an_api_server_that_hangs_or_is_away_is_not_well_and_blocks_nothing() {
 
 /// Any host reaches the host's own address; loopback is kubelet's.
 #[test]
-fn connections_that_say_nothing_keep_kubelet_from_nothing() {
+fn silent_connections_do_not_block_kubelet() {
     let dir = tempfile::tempdir().unwrap();
     let (api, own, loopback) = (Api::start(dir.path()), free(), free());
     api.say(Some(200));

@@ -104,7 +104,7 @@ fn place(text: &str, word: &str) -> String {
 }
 
 #[test]
-fn the_sample_has_every_field_of_a_hand_off() {
+fn the_sample_has_every_field_of_an_inventory() {
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
     Inventory::parse("whole.json", WHOLE).unwrap();
     for (place, _) in Inventory::fields().iter() {
@@ -148,7 +148,7 @@ const COMMANDS: [&[&str]; 12] = [
 ];
 
 #[test]
-fn a_recorded_hand_off_is_judged_by_the_same_rules_in_every_command() {
+fn a_recorded_inventory_is_checked_by_the_same_rules_in_every_command() {
     let (test_env, canary) = test_env();
     let option = format!("-oProxyCommand=touch {};:", canary.display());
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
@@ -167,7 +167,7 @@ fn a_recorded_hand_off_is_judged_by_the_same_rules_in_every_command() {
 }
 
 #[test]
-fn no_text_of_a_hand_off_runs_anything_or_adds_a_line() {
+fn no_text_of_an_inventory_runs_anything_or_adds_a_line() {
     let (test_env, canary) = test_env();
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
     let good = Inventory::parse("whole", WHOLE).unwrap();
@@ -201,7 +201,7 @@ fn no_text_of_a_hand_off_runs_anything_or_adds_a_line() {
 }
 
 #[test]
-fn a_module_of_another_party_cannot_name_an_option_either() {
+fn a_hostile_module_cannot_name_an_option() {
     let (_test_env, canary) = test_env();
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
     for pointer in ["/hosts/0/ssh/user", "/hosts/0/ssh/jump/host", "/hosts/0/ssh/host_key", "/hosts/0/instance"] {

@@ -138,7 +138,7 @@ fn what_terraform_and_kubectl_say_does_not_act_on_the_terminal() {
 }
 
 #[test]
-fn a_configuration_and_a_plan_of_another_party_do_not_either() {
+fn a_hostile_configuration_or_plan_does_not_act_on_the_terminal() {
     let simulation = Simulation::new(1);
     let text = fs_err::read_to_string(simulation.path("work/.config.json")).unwrap();
     let named = text.replace("\"sim\"", &json!(HOSTILE).to_string());

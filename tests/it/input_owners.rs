@@ -138,7 +138,7 @@ fn a_directory_of_another_user_is_refused_also_by_root() {
 }
 
 #[test]
-fn as_nobody_a_hand_off_runs_nothing_and_is_refused_with_its_place() {
+fn as_nobody_an_inventory_runs_nothing_and_is_refused_with_its_place() {
     if !is_root() {
         return;
     }

@@ -42,7 +42,7 @@ fn adopt(test_env: &TestEnv) -> bool {
 }
 
 #[test]
-fn a_mistake_in_a_inventory_has_its_place_and_nothing_is_begun() {
+fn a_mistake_in_an_inventory_has_its_place_and_nothing_is_begun() {
     let test_env = test_env();
     let mistakes = [
         ("\"instance\"", "\"instanse\""),
@@ -89,7 +89,7 @@ fn hosts_that_were_handed_over_are_not_made_a_second_time() {
 }
 
 #[test]
-fn hosts_of_its_own_are_not_forgotten_for_others() {
+fn provisioned_hosts_are_not_replaced_by_an_external_inventory() {
     let test_env = test_env();
     test_env.write(".turnup/kubernetes/provision/terraform.tfvars.json", "{}");
     let refused = test_env.ends(3, &["bootstrap", "--from", "hosts.json"]).err;

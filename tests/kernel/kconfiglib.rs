@@ -213,7 +213,7 @@ fn the_c_tool_agrees_where_it_knows_the_words() {
 
 /// What kconfiglib says otherwise we say as C.
 #[test]
-fn all_is_as_in_c_where_it_knows_the_words() {
+fn results_are_those_of_c_for_the_words_that_c_knows() {
     let (Some(python), Some(tree)) = (or_skip(Python::get()), or_skip(Tree::get(Series::V6_1))) else { return };
     for (name, _) in TREES.iter().filter(|(_, c)| *c) {
         let copy = in_words_of_c(name);

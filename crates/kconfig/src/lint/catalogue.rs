@@ -34,7 +34,7 @@ pub struct Lint {
     pub id: &'static str,
     /// What becomes of it when the caller says nothing.
     pub default: Setting,
-    /// Whether the tree cannot be used at all, so that it cannot be allowed.
+    /// Whether the tree cannot be used at all, so that no setting can allow it.
     pub fatal: bool,
     /// What it finds, in one line.
     pub summary: &'static str,

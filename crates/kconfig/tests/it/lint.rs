@@ -58,7 +58,7 @@ fn what_follows_from_dependencies_makes_contradictions() {
 }
 
 #[test]
-fn what_may_hold_is_no_contradiction() {
+fn satisfiable_conditions_are_not_contradictions() {
     let text = "config MODULES\n\tbool \"Modules\"\n\tmodules\n\
          config T\n\ttristate \"T\"\n\
          config A\n\tbool \"A\"\n\tdepends on T && !T\n\
