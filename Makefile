@@ -5,7 +5,7 @@
 .PHONY: help build packages up config plan provision bootstrap addons validate status kubeconfig down doctor \
 	test lint fmt clippy plain doc deny advisories check bench bench-kconfig bench-scale bench-wizard install clean test-cis test-crash test-clouds
 
-# cargo prints nothing here and replaces its process by turnup; `make build` shows the progress of the build.
+# cargo prints nothing here and execs turnup; `make build` shows the progress of the build.
 TURNUP := cargo run --quiet --release --locked --
 # Tests with these words in their names create hosts, or use what only one cluster may use at a time.
 HOSTS := cluster_ fault_matrix user_data_boot
@@ -53,7 +53,8 @@ test: ## All tests, the real cluster included; needs root
 	@cargo run --quiet --locked --all-features -- --quiet doctor --install --target development
 	cargo test --locked --workspace --all-features --no-run
 	@$(MAKE) --no-print-directory --jobs=2 test-hosts test-rest
-# Tests that create hosts run one at a time and are mostly idle; the others run concurrently at lower priority.
+# Tests that create hosts run one at a time and are mostly idle; the others run concurrently at
+# lower priority.
 .PHONY: test-hosts test-rest
 test-hosts:
 	cargo test --locked --workspace --all-features -- $(HOSTS)

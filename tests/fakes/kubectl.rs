@@ -1,5 +1,6 @@
-//! A kubectl whose API server is a directory: `api/` of the world. Nodes are there once a simulated host has come up; what is applied is
-//! remembered; pods of what is applied run at once and are ready. It asks who calls: a certificate's groups decide, as RBAC would.
+//! A kubectl whose API server is a directory: `api/` of the simulated world. A Node exists once its
+//! simulated host is up; applied objects are stored; their pods run at once and are ready. It
+//! checks the caller: a certificate's groups decide, as RBAC would.
 
 mod world;
 

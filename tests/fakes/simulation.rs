@@ -1,5 +1,6 @@
-//! A working directory whose hosts, API server and tools are made up, for the real program: what the fault matrix and the benchmark of the
-//! scale share. Artifacts are a few bytes each, from a mirror that is a folder; kubectl among them is the made-up one.
+//! A working directory whose hosts, API server and tools are fake, for the real program: shared by
+//! the fault matrix and the scale benchmark. Artifacts are a few bytes each, from a mirror that is
+//! a folder; kubectl among them is the fake one.
 //!
 //! The host that runs this is not changed, and no address of a simulated host is ever connected to.
 #![allow(dead_code, clippy::allow_attributes, reason = "the matrix and the benchmark each use the part that they need")]
@@ -20,7 +21,8 @@ use turnup::artifacts::Digest;
 pub(crate) const NAME: &str = "sim";
 /// For a command that hangs.
 const TIMEOUT: Duration = Duration::from_mins(15);
-/// The mirror's architecture is that of the host that runs this; the made-up hosts are of the same one.
+/// The mirror's architecture is that of the host that runs this; the simulated hosts have the same
+/// one.
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// A directory with a configuration, dropped with all that is in it.
@@ -87,7 +89,7 @@ impl Simulation {
         self.path("work/.turnup").join(NAME).join(rel)
     }
 
-    /// A file of the made-up world.
+    /// A file of the simulated world.
     pub(crate) fn world(&self, rel: &str) -> PathBuf {
         self.path("home/fakes").join(rel)
     }

@@ -264,7 +264,7 @@ impl Host<'_> {
         self.world.write(format!("api/certificatesigningrequest/node-csr-{name}.json"), request.to_string().as_bytes());
     }
 
-    /// A Node as its kubelet registers it, with as many images as a real one tells of.
+    /// A Node as its kubelet registers it, with as many images as a real one reports.
     fn node(&self, name: &str) -> Value {
         let image = |number: usize| {
             let digest = format!("{number:064x}");

@@ -1,4 +1,5 @@
-//! The made-up world that the fake tools share: simulated hosts, the objects of a simulated API server, and a script of what goes wrong.
+//! The simulated world that the fake tools share: hosts, the objects of an API server, and a script
+//! of what goes wrong.
 //!
 //! It lies in `$HOME/fakes`, because `HOME` is one of the few variables that turnup hands to every child. Each thing is a file of its own,
 //! so hundreds of fakes at once need no lock. Nothing here knows turnup's code: it is the other side of the wire.

@@ -1,5 +1,5 @@
-//! `turnup bench` as far as it goes without a cluster: what it refuses before it makes one. Times are for the command itself to judge
-//! (`--assert`), not for a test.
+//! `turnup bench` without a cluster: what it refuses before it makes one. `--assert` judges the
+//! times, not a test.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use assert_cmd::Command;

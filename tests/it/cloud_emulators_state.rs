@@ -126,7 +126,7 @@ fn azurite() -> PathBuf {
 }
 
 const ACCOUNT: &str = "turnupstates";
-/// No secret of anybody's: the emulator is given the same one.
+/// Not a secret: the emulator is given the same one.
 const KEY: &str = "dHVybnVwLXR1cm51cC10dXJudXAtdHVybnVwLWtleSE=";
 
 /// The emulator behind a tunnel, because the backend insists on the cloud's own name: itself, the tunnel, and the authorities to trust.

@@ -12,7 +12,8 @@ use crate::cli_support::{Outcome, TestEnv, finish};
 use crate::cloud_support::{mirror, profiles};
 use crate::driver_custom::{by_hand, has_terraform};
 
-/// Believes whom it is sent to, as ssh does that may, and says so where it was told to; by way of a bastion too, which it meets first.
+/// Accepts any host, as ssh is allowed to, and records the host keys where it was told to; through
+/// a bastion as well, whose key it records first.
 const SSH: &str = r#"#!/bin/sh
 for word in "$@"; do
   if [ "$last" = -S ]; then socket=$word; fi

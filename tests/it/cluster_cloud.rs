@@ -51,7 +51,8 @@ fn a_group_is_waited_for(site: &Site) {
     assert!(site.ok(&["bootstrap"]).err.contains("0 ran"));
 }
 
-/// What a group of one does for a machine that died: another one at the same address, blank, with a host key of its own. The volume comes to it.
+/// Replaces a host as an instance group does: another machine at the same address, blank, with a
+/// host key of its own. The volume is attached to it.
 fn a_recreated_machine_keeps_the_data(site: &mut Site, disk: &Disk) {
     const HOST: &str = "it-control-plane-0";
     site.kubectl(&["create", "configmap", "mark"]);

@@ -217,7 +217,7 @@ fn kill_at_random(site: &Site, seed: u64, kills: usize) {
     assert_eq!(halves(site), Vec::<String>::new());
 }
 
-/// Who works for turnup at this moment, here and on the hosts.
+/// The processes that work for turnup at this moment, here and on the hosts.
 fn helpers(site: &Site) -> Vec<(Pid, String)> {
     let dir = site.dir.display().to_string();
     let ours = processes().into_iter().filter(|process| process.belongs_to(&dir));

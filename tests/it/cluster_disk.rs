@@ -19,7 +19,7 @@ const HOST: &str = "it-control-plane-0";
 const DEVICE: &str = "/dev/etcd-disk";
 const MOUNT: &str = "/var/lib/etcd-disk";
 
-/// A file that is a disk. Dropped, or found by the next run, it is none any more.
+/// A file as a block device. Detached when dropped, or by the next run that finds it.
 pub(crate) struct Disk {
     device: String,
     file: std::path::PathBuf,

@@ -52,7 +52,7 @@ fn a_cluster_lives_and_leaves_nothing() {
 }
 
 fn turned_up_it_says_what_it_did(site: &Site) {
-    // The very first run, held to a plan that was made when nothing was there.
+    // The very first run, bound to a plan that was made when nothing existed.
     let plan = site.ok(&["plan", "--out", "plan.json"]).out;
     assert!(plan.contains("+   resource terraform_data.host[\"it-worker-0\"]"), "{plan}");
     assert!(!site.state().exists(), "to plan leaves nothing behind");
@@ -109,7 +109,7 @@ fn the_other_commands_work(site: &Site) {
     );
 }
 
-/// What `where` and the plan foretell of a setting is what then happens: these steps run again, and no others.
+/// `where` and the plan predict what a setting changes: these steps run again, and no others.
 fn a_changed_setting_runs_exactly_the_steps_that_were_planned(site: &Site) {
     for (name, value) in [("phase2.max_pods", "120"), ("phase3.dns_replicas", "2"), ("phase3.dns_replicas", "1")] {
         let said = site.ok(&["config", "where", name, "--output", "json"]).out;

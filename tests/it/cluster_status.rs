@@ -67,7 +67,8 @@ fn the_steps_run_at_their_places(site: &Site) {
 fn the_status_of_a_whole_cluster(site: &Site) {
     let mut done = site.run(&["status"]);
     if done.out.contains("could not ask") {
-        // Who has not answered after half a minute is not waited for, and a machine that tests in parallel may be as slow.
+        // `status` waits half a minute for an answer, and a machine that runs tests in parallel may
+        // be slower.
         say(&done.out);
         done = site.run(&["status"]);
     }

@@ -368,7 +368,7 @@ impl Drop for Site {
 }
 
 impl Running {
-    /// Waits for the end, and for the end of everybody it started.
+    /// Waits for the end of it and of all processes it started.
     pub(crate) fn wait(mut self, patience: Duration) -> Done {
         let (session, since) = (self.pid(), Instant::now());
         let status = loop {
@@ -498,7 +498,7 @@ pub(crate) fn processes() -> Vec<Process> {
     names_in(Path::new("/proc")).iter().filter_map(|name| Process::read(name.parse().ok()?)).collect()
 }
 
-/// Everybody who is left of a session.
+/// The processes left of a session.
 pub(crate) fn in_session(session: Pid) -> Vec<Process> {
     let session = session.as_raw_nonzero().get();
     processes().into_iter().filter(|process| process.session == session).collect()

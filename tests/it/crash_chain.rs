@@ -1,4 +1,5 @@
-//! A chain of runs that dies once at each point that it comes by, on the operator's side and on the hosts, and the book that is kept on it.
+//! A chain of runs that is killed once at each failpoint, on the operator's side and on the hosts,
+//! and the record of it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,7 +115,7 @@ impl<'s> Chain<'s> {
         }
     }
 
-    /// Runs this command until it succeeds. A run that fails without anybody's death is the end of the test.
+    /// Runs this command until it succeeds. A run that fails without a kill fails the test.
     pub(crate) fn run(&mut self, args: &[&str]) {
         loop {
             self.runs += 1;

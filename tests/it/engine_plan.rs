@@ -1,4 +1,5 @@
-//! Runs that are held to a plan, against a real store: what was announced happens, and anything else is refused before it begins.
+//! Runs of an approved plan, against a real store: planned steps run, and anything else is refused
+//! before it begins.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::path::Path;

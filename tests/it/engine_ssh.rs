@@ -1,4 +1,5 @@
-//! Commands over a real sshd on this machine: quoting, input, files, exit codes, one connection for all, strangers refused.
+//! Commands over a real sshd on this machine: quoting, input, files, exit codes, one connection for
+//! all, unknown keys refused.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fs::Permissions;

@@ -72,18 +72,18 @@ impl Fault {
         self
     }
 
-    /// What the made-up tools do wrong.
+    /// What the fake tools do wrong.
     pub(crate) fn script(self, entries: Vec<Value>) -> Self {
         self.made(move |simulation| simulation.script(&entries))
     }
 
-    /// How it is made to go wrong.
+    /// Causes the fault.
     pub(crate) fn made(mut self, make: impl Fn(&mut Simulation) + Send + Sync + 'static) -> Self {
         self.make = Box::new(make);
         self
     }
 
-    /// What goes wrong besides.
+    /// Causes a further fault.
     pub(crate) fn made_more(mut self, more: impl Fn(&mut Simulation) + Send + Sync + 'static) -> Self {
         let make = self.make;
         self.make = Box::new(move |simulation| {
@@ -99,13 +99,13 @@ impl Fault {
         self
     }
 
-    /// What is done in place of `turnup up`.
+    /// Runs this in place of `turnup up`.
     pub(crate) fn acts(mut self, act: impl Fn(&Simulation) -> Ended + Send + Sync + 'static) -> Self {
         self.act = Box::new(act);
         self
     }
 
-    /// What has to work once it is mended, in place of `turnup up` and an empty plan.
+    /// What has to work after the repair, in place of `turnup up` and an empty plan.
     pub(crate) fn then(mut self, after: fn(&Simulation)) -> Self {
         self.after = after;
         self

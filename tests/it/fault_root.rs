@@ -1,5 +1,5 @@
-//! Rows of the fault matrix that only root can make: disks, missing tools, and Terraform for hosts on this machine. No host is made: what
-//! Terraform would make is the inventory of the made-up hosts.
+//! Rows of the fault matrix that only root can make: disks, missing tools, and Terraform for hosts
+//! on this machine. No host is made: Terraform's output is the inventory of the simulated hosts.
 
 use serde_json::{Value, json};
 use turnup::Class;

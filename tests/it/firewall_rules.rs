@@ -280,7 +280,7 @@ const DEFAULTS: &[Row] = &[
     ("pb", "169.254.169.254", &[53], true),
     ("a", "169.254.169.254", &[80], true),
     ("b", "169.254.169.254", &[80], true),
-    // To each other, whatever the port; and to the world.
+    // To each other, whatever the port; and to the Internet.
     ("pa", "10.244.1.5", &[8080, 10250], true),
     ("pb", "10.244.0.5", &[8080, 10250], true),
     ("pa", "192.0.2.1", &[22, 80, 2379], true),

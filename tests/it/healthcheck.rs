@@ -231,7 +231,7 @@ fn silent_connections_do_not_block_kubelet() {
     let mut check = Check::start(dir.path(), api.port, &[own, loopback]);
     let _listens = [check.line(), check.line()];
     let mut silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(own).unwrap()).collect();
-    // Half a request is none, and too long a one neither.
+    // A partial request does not count as one, nor does one that is too long.
     silent.iter_mut().take(20).for_each(|stream| drop(stream.write_all(b"GET /livez HTT")));
     silent.iter_mut().skip(20).take(5).for_each(|stream| drop(stream.write_all(&vec![b'x'; 20_000])));
     assert_eq!(ask(loopback, "GET /livez").unwrap().0, 200, "at once");

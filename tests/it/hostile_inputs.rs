@@ -1,7 +1,8 @@
-//! What a file of another party may say, tried on every text of it: options, quotes, newlines, substitutions, escape sequences, paths. The
-//! real ssh runs nothing, and what is taken stays what it is in `known_hosts`, units, Terraform's variables and user data.
+//! Hostile texts in external files, tried in every field: options, quotes, newlines, substitutions,
+//! escape sequences, paths. The real ssh runs nothing, and an accepted value stays one value in
+//! `known_hosts`, units, Terraform's variables and user data.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
-#![expect(clippy::disallowed_methods, reason = "it plays the shell that turnup is started from")]
+#![expect(clippy::disallowed_methods, reason = "it acts as the shell that starts turnup")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

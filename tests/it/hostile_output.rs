@@ -1,5 +1,5 @@
-//! What a taken host or another program says never acts on the terminal: with made-up ssh, Terraform and kubectl that send escape sequences,
-//! on a real pseudo terminal and in a pipe.
+//! Output of a compromised host or another program never acts on the terminal: fake ssh, Terraform
+//! and kubectl send escape sequences, to a real pseudo terminal and to a pipe.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::io::Read as _;

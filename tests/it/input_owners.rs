@@ -1,7 +1,7 @@
 //! Directories of another user, and files that replace a part of turnup: who is refused, and what
 //! is said. Tried as root and as the user `nobody`.
 #![expect(clippy::unwrap_used, reason = "tests")]
-#![expect(clippy::disallowed_methods, reason = "it plays the shell that turnup is started from")]
+#![expect(clippy::disallowed_methods, reason = "it acts as the shell that starts turnup")]
 
 use std::fs::Permissions;
 use std::io::Write as _;

@@ -83,7 +83,7 @@ fn hosts_that_were_handed_over_are_not_made_a_second_time() {
     let refused = test_env.ends(3, &["provision", bare[0], bare[1]]).err;
     assert!(refused.contains("were handed over"), "another file is not the same file: {refused}");
     let file = "phase1.baremetal.hosts_file=hosts.json";
-    // As far as the hosts, whom no such key lets in.
+    // It gets as far as the hosts, which do not accept this key.
     let tried = test_env.ends(4, &["provision", bare[0], bare[1], "--set", file, "--set", NO_KEY]).err;
     assert!(tried.contains("the private key") && !tried.contains("handed over"), "{tried}");
 }

@@ -194,7 +194,7 @@ fn in_words_of_c(tree: &str) -> tempfile::TempDir {
     copy
 }
 
-/// The judge is judged: kconfiglib and the C tool agree where they read the same words.
+/// Checks the reference: kconfiglib and the C tool agree where they read the same words.
 #[test]
 fn the_c_tool_agrees_where_it_knows_the_words() {
     let (Some(python), Some(tree)) = (or_skip(Python::get()), or_skip(Tree::get(Series::V6_1))) else { return };

@@ -138,7 +138,7 @@ impl<'a> Loader<'a> {
         split.and_then(|()| self.macros.run_effects(false))
     }
 
-    /// Puts the outputs of commands into tokens; a word that became nothing is none.
+    /// Puts the outputs of commands into tokens; a word that became empty is dropped.
     pub(crate) fn resolve_tokens(&mut self, tokens: &mut Vec<Token>) -> Result<(), Diagnostic> {
         for token in tokens.iter_mut() {
             let text = self.names.text(token.text);

@@ -527,7 +527,7 @@ fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// What tools beside the evaluator ask for: the tree as written, and who refers to whom.
+/// For tools beside the evaluator: the tree as written, and which symbols refer to which.
 impl Tree {
     /// All entries in the order of the files, `if` blocks included; the first is the root.
     pub fn entries(&self) -> impl Iterator<Item = (NodeId, &Node)> {

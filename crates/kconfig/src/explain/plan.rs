@@ -347,7 +347,7 @@ impl Planner<'_> {
         others.into_iter().any(|other| self.attempt(|planner| planner.set(other, Tri::Y)))
     }
 
-    /// Takes back everybody who selects or implies a symbol more than `most`.
+    /// Withdraws every symbol that selects or implies this one above `most`.
     fn release(&mut self, symbol: SymbolId, most: Tri) -> bool {
         let tree = self.config.tree();
         let lines = tree.selectors(symbol).chain(tree.impliers(symbol));

@@ -196,7 +196,7 @@ impl Linter<'_> {
         crate::suggest::suggest(&self.tree.get(symbol).name, self.tree.symbols().map(|(_, other)| &*other.name))
     }
 
-    /// Symbols without a prompt, a default or anybody who selects them.
+    /// Symbols without a prompt, a default or a symbol that selects them.
     fn check_sources(&mut self) {
         for (id, symbol) in self.tree.symbols() {
             let logical = symbol.kind.is_logical();
