@@ -9,7 +9,7 @@ use reference::Stats;
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) stats: Stats,
-    /// Nothing where valgrind is not here, or was not asked.
+    /// `None` without valgrind, or if it was not asked for.
     pub(crate) instructions: Option<u64>,
 }
 

@@ -8,7 +8,7 @@ use crate::simulation::Simulation;
 
 const LIST: &str = "phase1.baremetal.hosts";
 
-/// A list of so many hosts at the addresses that the simulation has.
+/// A list of this many hosts at the simulation's addresses.
 fn list(count: usize) -> Vec<Value> {
     let host = |index: usize| {
         json!({
@@ -57,7 +57,7 @@ fn everything_about_every_host_is_said_at_once_and_nothing_is_touched() {
     let error = ended.error().replace(&dir, "DIR");
     let lines: Vec<&str> = error.lines().filter(|line| !line.contains("log: ")).collect();
     let text = lines.join("\n");
-    // What is surely off is what the way to the host and back leaves of it.
+    // The reported clock skew is uncertain by the round trip to the host.
     let (before, after) = text.split_once("its clock is ").unwrap();
     let (off, after) = after.split_once(' ').unwrap();
     assert!((20.0..=30.0).contains(&off.parse::<f64>().unwrap()), "{ended}");

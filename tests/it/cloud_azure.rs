@@ -11,7 +11,7 @@ use turnup::provision::cloud::Spec;
 use crate::cloud_modules::live_through;
 use crate::cloud_support::{Module, profiles, settings};
 
-/// A profile that stands already, and its settings as they may be changed.
+/// An applied profile, and its settings for changes.
 fn standing(profile: &str) -> (Module, turnup::config::Settings) {
     let config = &profiles("azure")[profile];
     let module = Module::with_stub("azure", "azurerm", config);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cloud_support::{Module, profiles, provider, settings_with};
 
-/// What a profile is planned to be, with the stub in the place of the provider.
+/// The plan of a profile, with the stub as the provider.
 pub(crate) fn planned(target: &str, profile: &str) -> Vec<Value> {
     let module = Module::with_stub(target, provider(target), &profiles(target)[profile]);
     module.ok(&["plan", "-input=false", "-out=plan"]);
@@ -39,7 +39,7 @@ fn words(value: &Value) -> String {
     texts(value).into_iter().collect::<Vec<_>>().join(" ")
 }
 
-/// What in a value is of IPv6: addresses, words for it, and fields of it that are set.
+/// The IPv6 parts of a value: addresses, words for it, and fields of it that are set.
 fn of_ipv6(value: &Value) -> Vec<String> {
     let told = |text: &str| text.contains("::") && !text.starts_with("arn:") || text.to_lowercase().contains("ipv6");
     match value {

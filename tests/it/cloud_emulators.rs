@@ -26,7 +26,7 @@ const AZURERM: &str = "github.com/hashicorp/terraform-provider-azurerm@v1.44.1-0
 /// Amazon's provider 6.48.0, likewise; it takes most of an hour, and nine gigabytes of memory.
 const AWS: &str = "github.com/hashicorp/terraform-provider-aws@v1.60.1-0.20260602190131-5f2286d6d836";
 
-/// So many configurations at a time, where a provider waits more than it works.
+/// This many configurations at a time, where a provider mostly waits.
 const SIDE_BY_SIDE: usize = 4;
 
 /// Where things are kept outside of the checkout.
@@ -87,13 +87,13 @@ fn credulous() -> ureq::Agent {
 }
 
 impl Emulator {
-    /// Makes what was there before the cluster.
+    /// Creates what existed before the cluster.
     fn seed(&self, path: &str, body: &Value) {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         ureq::post(&url).send(body.to_string().as_bytes()).unwrap();
     }
 
-    /// All that there is, as the emulator itself knows it.
+    /// All resources in the emulator's own database.
     fn left(&self, scheme: &str) -> Value {
         let mut answer = credulous().get(format!("{scheme}://127.0.0.1:{}/left", self.port)).call().unwrap();
         serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
@@ -201,7 +201,7 @@ fn side_by_side(target: &str, live: impl Fn(&str, &Path) + Sync) {
     }
     let next = Mutex::new(all.into_iter());
     let work = || {
-        // The turn is over before the work begins.
+        // The turn ends before the work begins.
         while let Some((name, config)) = take(&next) {
             let start = Instant::now();
             live(&name, &config);

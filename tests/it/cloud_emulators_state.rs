@@ -200,7 +200,7 @@ fn a_state_lives_in_azure() {
                 let block = test_env.read(".turnup/own/provision/backend.tf.json");
                 holder = Some(hesitate(&program.file(), &block, elsewhere.path(), &env));
             } else if let Some((mut child, _output)) = holder.take() {
-                // It hears no answer, gives up, and gives the lock back.
+                // It gets no confirmation, gives up, and releases the lock.
                 drop(child.stdin.take());
                 child.wait().unwrap();
             }

@@ -62,7 +62,7 @@ fn a_change_on_gce_touches_what_it_is_about() {
     let update = |address: &str| BTreeMap::from([(address.to_owned(), "[\"update\"]".to_owned())]);
     let scaled = change("phase1.node_groups", &resized(&settings(config), "web", 5));
     assert_eq!(scaled, update("google_compute_region_instance_group_manager.fixed[\"web\"]"));
-    // The autoscaler's.
+    // The size is the autoscaler's.
     assert_eq!(change("phase1.node_groups", &resized(&settings(config), "batch", 7)), BTreeMap::new());
     assert_eq!(change("phase1.etcd_volume.size_gb", "40"), update("google_compute_disk.etcd[\"main-a\"]"));
 }

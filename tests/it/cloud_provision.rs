@@ -35,13 +35,13 @@ case " $* " in *" -M "*) : > "$socket"; exec cat ;; esac
 case "$*" in *etcdctl*) exec "$(dirname "$0")/etcdctl" "$@" ;; esac
 "#;
 
-/// The key that the ssh above writes down for this address: one that no machine has, in the form of one.
+/// The key that the ssh above records for this address: well-formed, but no machine's key.
 fn key_of(address: &str) -> String {
     let name = format!("KEYOF{address}").replace(['.', ':'], "A");
     format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA{name:A>42}")
 }
 
-/// etcd on these machines, which writes down who left it, and that there were all volumes at that time.
+/// The fake etcdctl: records which member left, and that all volumes existed at that time.
 const ETCDCTL: &str = r#"#!/bin/sh
 dir=$(dirname "$0")
 case "$*" in

@@ -68,7 +68,7 @@ fn configure(site: &Site, files: &Value, hooks: &Value) {
 fn files_and_programs_of_ones_own_come_change_and_go() {
     let Some(site) = Site::of_cluster("assets", SUBNET, 0) else { return };
     let write = |name: &str, text: &str| fs_err::write(site.dir.join(name), text).unwrap();
-    // Below 1024 a process binds that has the right to.
+    // Binding a port below 1024 needs the capability.
     site.ok(&["config", "set", "phase2.api_port=443", &format!("phase1.local.open_ports={}", SERVER.1)]);
     write("count.sh", "#!/bin/sh\necho \"$1 $(systemctl is-active containerd)\" >>/srv/count\n");
     write(
@@ -114,7 +114,7 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     site.ok(&["down", "--yes"]);
 }
 
-/// A runc of the host's own, first on the PATH of containerd itself. It only notes that it was run.
+/// The host's own runc, first on the PATH of containerd itself. It only records that it was run.
 const OTHER_RUNC: &str = "printf '#!/bin/sh\\ntouch /srv/other-runc\\nexit 1\\n' >/usr/local/sbin/runc; chmod 755 /usr/local/sbin/runc; \
     mkdir -p /etc/systemd/system/containerd.service.d; \
     printf '[Service]\\nEnvironment=PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/turnup/bin\\n' \

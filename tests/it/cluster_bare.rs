@@ -59,7 +59,7 @@ fn kubectl(site: &Site, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What keeps hosts out is said, with the host and the way in, before anything is changed on any.
+/// Hosts that cannot be reached or used are reported by name before any host is changed.
 fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     configure(site, list, "stranger");
     let refused = site.lent(4, &["up"]);

@@ -129,7 +129,7 @@ fn the_cluster_makes_more(site: &Site) {
     site.kubectl(&["wait", "--for=condition=PodScheduled", "pod/db-0", "--timeout=60s"]);
 }
 
-/// Plays the controllers of the cloud.
+/// Acts as the controllers of the cloud.
 struct Player {
     kubectl: String,
     kubeconfig: String,
@@ -148,7 +148,7 @@ impl Player {
         if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
     }
 
-    /// Until the end it takes away what it is asked to; returns what that was.
+    /// Deletes what it is asked to until the end, and returns what that was.
     fn play(&self, ended: &AtomicBool) -> BTreeSet<&'static str> {
         let mut gone = BTreeSet::new();
         while !ended.load(Ordering::Relaxed) {

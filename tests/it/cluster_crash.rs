@@ -17,7 +17,7 @@ const PHASES: [&str; 3] = ["provision", "bootstrap", "addons"];
 /// The seeds of the random moments of `make test-crash`; `TURNUP_TEST_SEED` names one for `make test`.
 const SEEDS: [u64; 3] = [7, 77, 777];
 
-/// A site where nothing has happened yet.
+/// A site without any run.
 fn site(name: &str, subnet: &str) -> Site {
     let site = Site::new(name);
     site.configure(subnet, 1);
@@ -45,7 +45,7 @@ fn assert_same(wanted: &Picture, found: &Picture) {
     assert!(differing.is_empty(), "not what an uninterrupted run makes:\n{}", differing.join("\n"));
 }
 
-/// It is a cluster, there is nothing to do, and everything that identifies it has been looked after.
+/// The cluster works, there is nothing to do, and its identity is unchanged.
 fn check_cluster(site: &Site) {
     assert_eq!(site.ready_nodes(), NODES);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
@@ -129,7 +129,7 @@ fn killed_at_every_effect_on_a_host_it_is_the_same_cluster() {
     site.ok(&["down", "--yes"]);
 }
 
-/// Of all points one in so many, so that it takes no longer than `make test` may.
+/// A sample of the failpoints, for the time limit of `make test`.
 #[test]
 fn killed_at_a_sample_of_all_points_it_is_one_cluster_in_the_end() {
     if !can_make_hosts() {
@@ -202,7 +202,7 @@ fn kill_at_random(site: &Site, seed: u64, kills: usize) {
             victims.push(name.clone());
             std::thread::sleep(Duration::from_millis(100 * random.below(20)));
         }
-        // It may have come to its end before.
+        // The run may have completed before.
         let _gone = kill_process(running.pid(), Signal::KILL);
         let done = running.wait(TIMEOUT);
         let of_another = !others.is_empty() && done.code == Some(1);

@@ -15,7 +15,7 @@ use turnup::artifacts::Digest;
 
 use crate::cluster_support::{Done, Running, Site, can_make_hosts, sh};
 
-/// Less than the timeout of the step that is meant, and enough for a slow machine.
+/// Below the timeout of the step under test, and enough for a slow machine.
 const SOON: Duration = Duration::from_mins(10);
 
 /// A terraform that says how it was called and which signals it got; what it does in `apply` is the test's.
@@ -75,7 +75,7 @@ fn apply_begins(site: &Site, args: &[&str]) -> Running {
     running
 }
 
-/// A site with a configuration and a warm cache: nothing of the faults is about these.
+/// A site with a configuration and a warm cache: the faults do not concern these.
 fn site(name: &str, subnet: &str, workers: u32) -> Site {
     let site = Site::new(name);
     site.configure(subnet, workers);
@@ -191,7 +191,7 @@ fn a_full_disk() {
     fs_err::write(disk.join("filler"), vec![0; 65 << 10]).unwrap_err();
     let done = site.fails(4, &["up"]);
     insta::assert_snapshot!("disk_full_at_once", site.error_of(&done));
-    // With a little room it comes further, and each time it says so and loses nothing.
+    // With a little room it gets further; each time it reports the full disk and loses nothing.
     fake_terraform(&mut site, "terraform", FAILS);
     fs_err::remove_file(disk.join("filler")).unwrap();
     fill(&disk, 24 << 10);
@@ -251,7 +251,7 @@ fn a_second_up_while_one_runs() {
     let mut site = site("second", "10.121.9.0/24", 0);
     fake_terraform(&mut site, "terraform", SLOW);
     let first = apply_begins(&site, &["up"]);
-    // The output of the second must not go where the first one writes.
+    // The output of the second must not go to the first one's log.
     let second = |args: &[&str]| -> (Option<i32>, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_turnup")).args(args).current_dir(&site.dir).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -328,7 +328,8 @@ fn ctrl_c_while_real_hosts_are_made() {
             running.wait(SOON)
         };
         let mut done = interrupt();
-        // Where this test was held up for longer than all that is left takes, it came too late.
+        // If this test was delayed for longer than the rest of the run takes, the signal came too
+        // late.
         for _again in 0..5 {
             if done.code != Some(0) {
                 break;

@@ -26,7 +26,7 @@ fn address(site: &Site, host: &str) -> String {
     site.hosts()[host]["address"].as_str().unwrap().to_owned()
 }
 
-/// A pod on this node, and nothing in it but agnhost.
+/// Starts a pod on this node that only has agnhost.
 fn start_pod(site: &Site, node: &str) {
     let images = site.kubectl(&["get", "node", node, "--output=jsonpath={.status.images[*].names[*]}"]);
     let agnhost = images.split(' ').find(|name| name.contains("agnhost")).unwrap();
@@ -42,7 +42,7 @@ fn start_pod(site: &Site, node: &str) {
     site.kubectl(&["apply", "--filename", &file.display().to_string()]);
 }
 
-/// How a connection from a pod ends: nothing where it is made, else agnhost's word for it.
+/// How a connection from a pod ends: empty if it is established, else agnhost's error.
 fn connect(kubectl: &[String], node: &str, to: &str, seconds: u32) -> String {
     let (pod, timeout) = (format!("on-{node}"), format!("--timeout={seconds}s"));
     let mut command = Command::new(&kubectl[0]);

@@ -22,7 +22,7 @@ const SUBNET: &str = "10.123.64.0/24";
 const GATEWAY: &str = "10.123.64.1";
 const PORT: u16 = 6443;
 
-/// A load balancer of few words: each connection goes to the next server that takes it.
+/// A minimal load balancer: each connection goes to the next server that accepts it.
 fn balance(servers: Vec<SocketAddr>) {
     let listener = TcpListener::bind((GATEWAY, PORT)).unwrap();
     let next = AtomicUsize::new(0);
@@ -76,7 +76,7 @@ fn kubectl_ok(site: &Site, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The members of etcd and whether each counts, asked on the first host.
+/// The members of etcd and whether each votes, asked on the first host.
 fn members(site: &Site) -> Vec<(String, bool)> {
     let pki = "/etc/kubernetes/etcd";
     let command = format!(
@@ -110,10 +110,10 @@ fn timed<R>(what: &str, act: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Longer than any request of a slow machine takes; shorter than an API server that is away.
+/// Longer than any request on a slow machine; shorter than an outage of an API server.
 const OUTAGE: Duration = Duration::from_mins(1);
 
-/// How often the API server was asked while this was done, and how often no try of so long was answered.
+/// How many requests the API server got meanwhile, and how many had no answer within this time.
 fn asked_meanwhile(site: &Site, act: impl FnOnce()) -> (usize, usize) {
     let mut kubectl = site.lent_kubectl("three");
     kubectl.args(["get", "configmap", "kept", "--request-timeout=30s"]);

@@ -13,7 +13,8 @@ use crate::cluster_support::{Done, Running, Site, TIMEOUT, can_make_hosts, say, 
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
-/// Where the second directory remembers the cluster, beside that of the directory that made the hosts.
+/// Where the second directory keeps the cluster's state, beside that of the directory that made the
+/// hosts.
 const SECOND: [&str; 2] = ["--state-dir", "second"];
 
 /// All that turnup or a pod could leave on a host: files with mode, owner and digest, the network, mounts, units, users, kernel settings,
@@ -127,7 +128,7 @@ fn give_key(site: &Site) {
     }
 }
 
-/// Waits until a host has come to rest: the first minute after a boot is systemd's.
+/// Waits until a host is idle: systemd is busy in the first minute after a boot.
 pub(crate) fn settle(site: &Site) {
     for host in site.hosts().keys() {
         on_host(site, host, "timeout 60 systemctl is-system-running --wait >/dev/null || true");
@@ -196,7 +197,7 @@ fn a_cluster_on_lent_hosts_leaves_them_as_they_were() {
     }
     assert!(!site.dir.join("second/it").exists());
     for (host, before) in [CONTROL_PLANE, WORKER].iter().zip(&before) {
-        // Still there, or this fails.
+        // Removes what was added later; fails unless all of it still exists.
         on_host(&site, host, NO_LATER);
         assert_same(before, &look(&site, host), &format!("{host} after down"));
     }
@@ -239,7 +240,7 @@ fn installs_that_were_killed_leave_nothing() {
     for (moment, mut later) in moments {
         kill_install(&site, &inventory, moment);
         while let Some(pause) = later.filter(|pause| !kill_down_midway(&site, moment, *pause)) {
-            // The way back was at its end before that: once more, and sooner.
+            // The reset had completed before that: once more, and sooner.
             give_key_again(&site);
             kill_install(&site, &inventory, moment);
             later = Some(pause / 2.0);
@@ -262,7 +263,7 @@ fn kill_install(site: &Site, inventory: &str, moment: &str) {
     on_host(site, CONTROL_PLANE, "pkill -KILL -f '[t]urnup node up' || true");
 }
 
-/// The directory of the cluster went with it, and its key.
+/// The cluster's directory was removed with it, and its key.
 fn give_key_again(site: &Site) {
     assert!(!site.dir.join("second/it").exists());
     for host in site.hosts().keys() {
@@ -299,7 +300,7 @@ fn a_host_that_does_not_answer_is_named_and_the_others_are_clean() {
     let before = look(&site, CONTROL_PLANE);
     let inventory = site.path("outputs/provision.json").display().to_string();
     ok_second(&site, &["bootstrap", "--from", &inventory]);
-    // Nothing answers there any more, and nothing refuses.
+    // The host neither answers nor refuses connections.
     let interface = site.spec(WORKER)["interface"].as_str().unwrap().to_owned();
     sh(&format!("ip link set {interface} down"));
     // With an unreadable configuration, `down` still works when the cluster is named.

@@ -32,7 +32,8 @@ fn root_of(site: &Site, host: &str) -> PathBuf {
     site.path(&format!("hosts/{host}/root"))
 }
 
-/// What a user does who adds them: a copy of the tree, the examples at the end of the phases, the scripts beside the configuration.
+/// Adds the steps as a user does: a copy of the tree, the examples at the end of the phases, the
+/// scripts beside the configuration.
 fn add_the_documented_steps(site: &Site) {
     let (from, to) = (Path::new(env!("CARGO_MANIFEST_DIR")), site.dir.display());
     sh(&format!("cp -r '{0}/Kconfig' '{0}/phases' '{0}/templates' '{to}/'", from.display()));

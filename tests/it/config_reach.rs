@@ -35,7 +35,8 @@ fn texts(value: &Value) -> BTreeSet<String> {
     value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// All files that `render` writes for the configuration with these changes; none when it cannot be turned up.
+/// All files that `render` writes for the configuration with these changes; `None` when it is
+/// refused.
 fn render(test_env: &TestEnv, changes: &[(&str, &str)]) -> Option<BTreeMap<String, String>> {
     let before = test_env.read(".config.json");
     let changes: Vec<String> = changes.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -154,7 +155,7 @@ fn find_lost(target: &str, answers: &[&str], names: BTreeSet<String>) -> BTreeSe
     names.into_iter().filter(|name| !reaches(name)).collect()
 }
 
-/// Values of a form that `where` does not think of: with these answers this setting has this value.
+/// Values that `where` does not try: with these answers this setting has this value.
 type Known<'k> = (&'k [&'k str], &'k str, &'k str);
 
 /// Every setting of a cloud reaches its module: with the first answers, with others that make more

@@ -13,18 +13,18 @@ use turnup::failpoint::ON_HOST;
 
 use crate::cluster_support::{Site, names_in, say};
 
-/// A chain with more runs than this goes round in circles.
+/// A chain with more runs than this makes no progress.
 const MOST_RUNS: usize = 2000;
-/// One run may live through hundreds of deaths of the turnup on a host.
+/// One run may include hundreds of kills of the turnup on a host.
 const TIMEOUT: Duration = Duration::from_mins(20);
 /// Failpoint log with which no process is killed.
 pub(crate) const NO_KILLS: &str = "# one in 0 from 0\n";
 /// Failpoint log with which every failpoint kills its process once.
 pub(crate) const ALL_KILLS: &str = "";
-/// The column of all deaths together.
+/// The column of all kills together.
 const ALL: &str = "all";
 
-/// What the book says about the deaths at one kind of point.
+/// The record of the kills at one kind of failpoint.
 #[derive(Clone, Debug, Default)]
 struct Row {
     deaths: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Chain<'s> {
     kept: Kept,
 }
 
-/// What must stay the same from the moment it is there.
+/// What must not change once it exists.
 #[derive(Default)]
 pub(crate) struct Kept {
     things: BTreeMap<String, String>,
@@ -70,13 +70,13 @@ impl Kept {
         self.things.extend(found);
     }
 
-    /// What is kept by now.
+    /// What has been kept until now.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.things.keys().map(String::as_str).collect()
     }
 }
 
-/// etcd's ids as its logs tell them, each of which must always be the same.
+/// etcd's IDs from its logs, each of which must always be the same.
 fn etcd_ids(site: &Site) -> BTreeMap<String, String> {
     let pods = site.path("hosts/it-control-plane-0").join("root").join("var/log/pods");
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
@@ -166,12 +166,12 @@ impl<'s> Chain<'s> {
         self.kept.names()
     }
 
-    /// How many have died at points whose names have this text.
+    /// The number of kills at failpoints whose names contain this text.
     pub(crate) fn deaths_at(&self, text: &str) -> usize {
         self.deaths.iter().filter(|name| name.contains(text)).count()
     }
 
-    /// The table of the book, as it stands in `docs/crash.md`.
+    /// The table, as it stands in `docs/crash.md`.
     pub(crate) fn print(&self, title: &str) {
         say(&format!("{title}: {} runs in {:.0} s", self.runs, self.start.elapsed().as_secs_f64()));
         say("| kind of point | deaths | converged | steps begun again | seconds repeated |");

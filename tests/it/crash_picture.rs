@@ -77,7 +77,7 @@ pub(crate) fn look_at_cluster(site: &Site) -> Picture {
     picture
 }
 
-/// What differs, one line a thing; none when both are the same.
+/// The differences, one line each; none when both are the same.
 pub(crate) fn differences(wanted: &Picture, found: &Picture) -> Vec<String> {
     let names: BTreeSet<&String> = wanted.keys().chain(found.keys()).collect();
     let differing = names.into_iter().filter(|name| wanted.get(*name) != found.get(*name));

@@ -12,7 +12,7 @@ use turnup::artifacts::{Cache, Lock};
 
 use crate::cli_support::TestEnv;
 
-/// The real program, when it is here.
+/// The real program, if it is installed.
 pub(crate) fn has_terraform() -> bool {
     let found = ["terraform", "tofu"].iter().any(|name| which::which(name).is_ok());
     if !found {

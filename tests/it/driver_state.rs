@@ -256,7 +256,7 @@ fn a_move_that_is_killed_ends_well_the_next_time() {
         }
         killed += 1;
         server.content().on_request = None;
-        // The terraform that is left is asked to end by the kernel, and takes a moment for it.
+        // The kernel signals the remaining terraform, which takes a moment to end.
         wait_for_the_left(&test_env);
         let mut done = test_env.run(&["provision"]);
         if done.code == 6 {

@@ -10,7 +10,7 @@ use crate::cli_support::TestEnv;
 use crate::cloud_support::{mirror_stub, module_files, profiles, settings_with, variables};
 use crate::driver_custom::{self, Program, each_program, has_terraform, use_module};
 
-/// What the real providers do, as far as it is about disks of etcd and about protection.
+/// The rules of the real providers about disks of etcd and about protection.
 fn rules(test_env: &TestEnv) -> Value {
     json!({
         "replace": {
@@ -323,7 +323,7 @@ fn what_the_module_itself_protects_is_not_half_destroyed() {
         "{refused}"
     );
     assert_eq!(resources(&test_env.read(".turnup/own/provision/terraform.tfstate")), resources(&state));
-    // The way out that it names.
+    // Follows the advice of the refusal.
     let module = test_env.read("module/main.tf");
     test_env.write("module/main.tf", &module.replace("= true", "= var.cluster.deletion_protection"));
     test_env.ok(&["provision"]);

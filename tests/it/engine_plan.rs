@@ -17,7 +17,7 @@ struct World {
     input: String,
     gone: bool,
     changes: Vec<Change>,
-    /// What the step leaves for the next one.
+    /// The step's output for the next one.
     leaves: Option<String>,
     blind: bool,
 }
@@ -26,7 +26,7 @@ struct World {
 struct Step {
     world: Arc<Mutex<World>>,
     store: Store,
-    /// Whether it depends on what the first one leaves.
+    /// Whether it depends on the output of the first one.
     reads: bool,
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use turnup::Class;
 use turnup::exec::{Failure, OnDeath, Run, Service, Ssh, Stream};
 
-/// For what takes a moment; much less than what must not be waited for.
+/// For what takes a moment; much shorter than what must not be waited for.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
 fn sh(script: &str) -> Run {
@@ -132,7 +132,7 @@ fn what_looks_like_a_secret_is_in_no_log_and_no_error_either() {
     assert!(!turnup::Error::from(failure).render().contains("hunter22"));
     let text = fs_err::read_to_string(&log).unwrap();
     assert!(text.contains("| pulling https://robot:[removed]@example.com/x\n") && !text.contains("hunter22"), "{text}");
-    // A program's output itself is what it is.
+    // The program's own output is not redacted.
     assert_eq!(sh("echo password=hunter22").output().unwrap().stdout, "password=hunter22\n");
 }
 
@@ -176,7 +176,7 @@ fn a_service_runs_until_it_is_stopped_and_says_why_it_ended() {
     assert!(service.check().is_ok());
     service.stop();
     assert!(service.check().is_err());
-    // Its input is open for as long as we live, and nothing comes.
+    // Its standard input stays open as long as this process lives, and gets no data.
     let reader = Service::start(Run::new("cat").dir("/")).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     assert!(reader.check().is_ok());

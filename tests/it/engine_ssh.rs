@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use turnup::Class;
 use turnup::exec::{Jump, Run, Service, Ssh, tools};
 
-/// An sshd of this test's own.
+/// An sshd for this test.
 struct Server {
     dir: tempfile::TempDir,
     port: u16,
@@ -20,7 +20,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts it; nothing where there is no sshd or where it needs more than this user may.
+    /// Starts it; `None` without an sshd or the privileges that it needs.
     fn start() -> Option<Self> {
         let sshd = tools::find("sshd").ok().filter(|_| rustix::process::geteuid().is_root());
         let Some(sshd) = sshd else {

@@ -247,7 +247,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
     ]
 }
 
-/// A credential that was issued on that day and lives so many days.
+/// A credential issued on that day with this many days of validity.
 fn issued(day: i64, life: i64, break_glass: bool) -> Entry {
     let time = |day: i64| jiff::Timestamp::from_second(day * 86_400).unwrap();
     let credential = Credential {

@@ -19,7 +19,7 @@ pub(crate) fn faults() -> Vec<Fault> {
     faults
 }
 
-/// A file of the cluster's directory is cut in half, as a full disk or a hasty editor leaves it.
+/// Cuts a file of the cluster's directory in half, as a full disk leaves it.
 fn cut(name: &'static str, file: &'static str) -> Fault {
     Fault::new(name).when_up().made(move |simulation| {
         let path = simulation.state(file);

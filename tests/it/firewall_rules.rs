@@ -63,7 +63,7 @@ fn sh(script: &str) {
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The namespaces, and who listens in them. Dropped, nothing of it is left.
+/// The namespaces and their listeners. Dropped, nothing of it is left.
 struct Lab {
     prefix: String,
     listeners: Vec<Child>,
@@ -172,7 +172,7 @@ impl Lab {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(from), "python3", "-c", CONNECT]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // What is to be open may take its time on a busy machine; what is dropped takes all of it.
+        // An open connection may be slow on a busy machine; a dropped one takes the whole timeout.
         let lines = targets.iter().fold(String::new(), |mut lines, (address, port, open)| {
             writeln!(lines, "{address} {port} {}", if *open { 60 } else { 2 }).unwrap();
             lines

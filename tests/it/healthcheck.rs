@@ -15,13 +15,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-/// For what must come, on a machine that does other things as well.
+/// For what has to happen, on a machine with other work.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What an API server was asked: the request line, and whether a certificate came along.
 type Asked = Arc<Mutex<Vec<(String, bool)>>>;
 
-/// An API server that answers with one status; with none it takes the connection and says nothing.
+/// An API server that answers with one status; without one it accepts the connection and does not
+/// answer.
 struct Api {
     port: u16,
     status: Arc<Mutex<Option<u16>>>,
@@ -134,7 +135,7 @@ fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// One question; status and body, or nothing where the connection ends without an answer.
+/// One request; status and body, or `None` when the connection ends without an answer.
 fn ask(address: SocketAddr, line: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();

@@ -19,7 +19,7 @@ use crate::cli_support::{Outcome, TestEnv};
 const WHOLE: &str = include_str!("../fixtures/inventory/whole.json");
 const TREE: &str = ".turnup/kubernetes/outputs/provision.json";
 
-/// The wrong texts; in `CANARY` is the path of a file that no program may make.
+/// The hostile texts; in `CANARY` is the path of a file that no program may create.
 fn hostile(canary: &Path) -> Vec<String> {
     let canary = canary.display();
     [
@@ -132,7 +132,7 @@ fn a_user_that_is_an_option_is_refused_with_its_place_and_nothing_runs() {
     }
 }
 
-/// Commands that only look, and those that change something.
+/// Read-only commands, and those that change something.
 const COMMANDS: [&[&str]; 12] = [
     &["status"],
     &["status", "--quick"],
@@ -157,7 +157,7 @@ fn a_recorded_inventory_is_checked_by_the_same_rules_in_every_command() {
     for pointer in ["/hosts/0/ssh/user", "/hosts/1/ssh/user"] {
         test_env.write(TREE, &with(&whole, pointer, &option).to_string());
         for command in COMMANDS {
-            // Where the local target would begin to make hosts it stops before, for want of the program.
+            // The local target stops before it makes hosts, because the program is missing.
             let set = ["--set", "phase1.cloud_provider=baremetal", "--set", "phase1.baremetal.hosts_file=none.json"];
             let done = test_env.run(&[command, &set[..]].concat());
             told += usize::from(done.err.contains("provision.json:1:") && done.err.contains(".ssh.user of rack-"));
@@ -215,7 +215,7 @@ fn a_hostile_module_cannot_name_an_option() {
     }
 }
 
-/// Below all formats: even what no format lets through is no option for ssh, and no line of a shell.
+/// Without any format check: even a refused text is no option for ssh, and no line of a shell.
 #[test]
 fn ssh_itself_is_told_where_its_options_end() {
     let dir = tempfile::tempdir().unwrap();

@@ -64,7 +64,7 @@ fn is_shown(text: &str, what: &str) {
     }
 }
 
-/// A simulation in which this goes wrong; what both ways to show a run say of it.
+/// A simulation with this fault; returns what both ways to show a run print.
 fn try_both(simulation: &Simulation, args: &[&str], what: &str) {
     for bars in [true, false] {
         let bytes = on_a_terminal(simulation, args, bars);

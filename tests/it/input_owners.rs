@@ -67,7 +67,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Commands that read or write what turnup remembers.
+/// Commands that read or write turnup's state.
 const COMMANDS: [&[&str]; 12] = [
     &["status"],
     &["logs"],

@@ -18,7 +18,7 @@ const GOOD: &str = r#"{
         {"name": "rack-1", "role": "control-plane", "address": "192.0.2.10", "instance": "1",
          "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
     ]}"#;
-/// Ends a run before any host is asked: that file is no key.
+/// Ends a run before any host is contacted: that file is not a key.
 const NO_KEY: &str = "phase1.ssh.private_key_file=.config.json";
 
 /// The error at the end of what was said.

@@ -163,7 +163,7 @@ fn the_critical_path_adds_up_to_the_time_that_has_passed() {
         let sum: f64 = path.iter().map(|part| part["seconds"].as_f64().unwrap()).sum();
         let elapsed = done["elapsed_seconds"].as_f64().unwrap();
         assert!((sum - elapsed).abs() < (elapsed * 0.02).max(0.5), "{sum} of {elapsed}: {done}");
-        // The rest is the start of the process, which loaded machines take their time for.
+        // The rest is the start of the process, which is slow on loaded machines.
         assert!(elapsed <= passed && passed < elapsed + 60.0, "{elapsed} of {passed}");
         let worked = |part: &&Value| part["kind"] == "step" && part["seconds"].as_f64() >= Some(1.0);
         let steps: Vec<&Value> = path.iter().filter(worked).collect();

@@ -11,7 +11,7 @@ use turnup::cli::Cli;
 use turnup::cluster::Cluster;
 use turnup::config::{Settings, TreeSource};
 
-/// A file that is longer does two things.
+/// A longer file does two things.
 const LONGEST: usize = 600;
 
 /// Which other modules a module may name. What is not here is not allowed, and nothing may be named in both directions.
@@ -171,7 +171,8 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Who writes files, besides `state`: everything else below a cluster's directory goes through it.
+/// Modules that write files, besides `state`: everything else below a cluster's directory goes
+/// through it.
 const WRITERS: &[(&str, &str)] = &[
     ("src/state/", "the one writer of a cluster's directory"),
     ("src/artifacts/", "the cache, which all clusters share"),
@@ -191,7 +192,8 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/provision/apply.rs", "replaces the link to OpenTofu from the artifacts"),
 ];
 
-/// Who reads whole files without `input`, which has limits for those that another party may have written.
+/// Modules that read whole files without `input`, which limits the size of files from other
+/// sources.
 const READERS: &[(&str, &str)] = &[
     ("src/artifacts/", "the cache and the lists of packages of this machine"),
     ("src/support_bundle/secrets.rs", "turnup's own keys, whose size is looked at first"),
@@ -214,7 +216,7 @@ fn read(path: &str) -> String {
     fs_err::read_to_string(root().join(path)).unwrap()
 }
 
-/// Every file below these directories whose name ends so, relative to the repository.
+/// Every file below these directories with this suffix, relative to the repository.
 fn files(dirs: &[&str], end: &str) -> Vec<String> {
     let mut waiting: Vec<PathBuf> = dirs.iter().map(|dir| root().join(dir)).collect();
     let mut found = Vec::new();
@@ -495,7 +497,7 @@ fn what_the_documents_of_security_name_exists() {
     assert!(commands_found > 8 && settings_found > 8, "{commands_found} commands, {settings_found} settings");
 }
 
-/// What stands between backticks, and each line of blocks of code, up to a comment.
+/// Texts between backticks, and each line of code blocks, up to a comment.
 fn commands(markdown: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut block = false;

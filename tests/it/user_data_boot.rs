@@ -27,17 +27,17 @@ const NODE: &str = "pool-seven";
 const PACKAGES: &str = "cloud-init,python3-cffi-backend";
 const MIRROR_PORT: u16 = 8098;
 const COLD_CACHE: Duration = Duration::from_mins(30);
-/// From the boot to a Node that is Ready, on a machine that does other things as well.
+/// From the boot to a Node that is Ready, on a machine with other work.
 const JOIN: Duration = Duration::from_mins(5);
 
 /// Serves the directory of `turnup artifacts export` on the bridge of the hosts.
 struct Mirror {
     url: String,
-    /// What was asked for already: the first answer for each file ends in the middle.
+    /// The files already requested: the first answer for each file ends in the middle.
     seen: Arc<Mutex<BTreeSet<String>>>,
-    /// Whether every answer has other bytes.
+    /// Whether every answer has wrong bytes.
     lies: Arc<AtomicBool>,
-    /// How many answers went on with something.
+    /// How many answers continued a partial download.
     resumed: Arc<AtomicUsize>,
 }
 
@@ -236,7 +236,7 @@ fn a_host_joins_by_its_user_data_alone() {
     site.ok(&["down", "--yes"]);
 }
 
-/// Where the token was for kubelet there is nothing any more.
+/// The token file of kubelet has been removed.
 const TOKEN_IS_GONE: &str = "test -z \"$(ls /etc/kubernetes | grep bootstrap)\"";
 
 /// What the bearer of the group's token may not be, though Kubernetes itself would sign it: a

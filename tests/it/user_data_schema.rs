@@ -22,7 +22,7 @@ use crate::cluster_support::{can_make_hosts, say};
 const VALIDATOR: &str = "github.com/coreos/ignition/v2/validate@v2.24.0";
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF o'neill \"ü\" 100% 𝒶\n";
-/// Parts that try to take the place of what is turnup's.
+/// Parts that try to replace turnup's own.
 const CONFIG: &str = "#cloud-config\nruncmd:\n  - [echo, mine]\nwrite_files:\n  - {path: /etc/mine, content: mine}\nusers: [default]\nssh_pwauth: true\n";
 const SCRIPT: &str = "#!/bin/sh\necho \"it's 100% ünicode\"\n";
 const PLAIN: &str = "#!/bin/sh\necho plain\n";

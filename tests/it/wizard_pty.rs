@@ -31,7 +31,7 @@ impl Wizard {
 
 impl Drop for Wizard {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is as well.
+        // A process that has already ended cannot be killed; that is not an error.
         self.0.kill().ok();
         self.0.wait().ok();
     }

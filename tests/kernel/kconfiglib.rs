@@ -186,7 +186,7 @@ fn the_tree_of_clusters_means_the_same() {
     equal("turnup", Path::new(env!("CARGO_MANIFEST_DIR")));
 }
 
-/// A copy of a tree in the words of C: its word for the symbol that allows modules is another one.
+/// A copy of a tree in the words of C, which names the symbol that allows modules in another way.
 fn in_words_of_c(tree: &str) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     let text = fs_err::read_to_string(root(tree).join("Kconfig")).unwrap();
@@ -211,7 +211,7 @@ fn the_c_tool_agrees_where_it_knows_the_words() {
     }
 }
 
-/// What kconfiglib says otherwise we say as C.
+/// Where kconfiglib differs from C, we follow C.
 #[test]
 fn results_are_those_of_c_for_the_words_that_c_knows() {
     let (Some(python), Some(tree)) = (or_skip(Python::get()), or_skip(Tree::get(Series::V6_1))) else { return };

@@ -13,7 +13,7 @@ const CHANGED_SINCE_6_1: &[(&str, &str)] = &[
     ("inter_choice::test", "which value of a choice stands when another choice changes what is visible"),
 ];
 
-/// Python and the tree, or nothing.
+/// Python and the tree, or `None`.
 fn with(series: Series) -> Option<(Python, Tree)> {
     Some((or_skip(Python::get())?, or_skip(Tree::get(series))?))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Missing;
 
-/// The right to make things in the cache; given back when dropped.
+/// The lock for making things in the cache; released when dropped.
 pub(crate) struct Making {
     root: PathBuf,
     _lock: fs_err::File,
