@@ -7,7 +7,7 @@
 
 # cargo prints nothing here and execs turnup; `make build` shows the progress of the build.
 TURNUP := cargo run --quiet --release --locked --
-# Tests with these words in their names create hosts, or use what only one cluster may use at a time.
+# Tests with these words in their names create hosts, or use what one cluster may use at a time.
 HOSTS := cluster_ fault_matrix user_data_boot
 MANDIR ?= $(HOME)/.local/share/man/man1
 CARGO_DENY := target/tools/bin/cargo-deny

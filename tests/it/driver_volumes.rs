@@ -212,7 +212,7 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
         if keep {
             test_env.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
         }
-        // The cluster is gone: the operator has to confirm that it left no cloud resources that matter.
+        // The cluster is gone: the operator confirms that it left no cloud resources that matter.
         test_env.write(".turnup/own/kubeconfig", "");
         let refused = test_env.ends(1, &["down", "--yes"]).err;
         assert!(refused.contains("the cluster cannot be asked what it made in its cloud: "), "{refused}");

@@ -363,8 +363,8 @@ impl<'t> Facts<'t> {
             return;
         }
         self.take(symbol.selected_by, false);
-        // The user switched it off, or its first default is not `y`. In other trees of the project a
-        // symbol that is always `y` here may not exist.
+        // The user switched it off, or its first default is not `y`. In other trees of the project
+        // a symbol that is always `y` here may not exist.
         let first = symbol.defaults.first().filter(|_| symbol.env.is_none() && self.trust == Trust::Dependencies);
         if let Some(default) = first {
             let mut ways: Clause = vec![vec![(default.condition, false)], vec![(default.value, false)]];
