@@ -56,7 +56,7 @@ fn options() -> Result<Options, String> {
                 let runs = words.next().and_then(|runs| runs.parse().ok()).filter(|runs| *runs > 0);
                 options.runs = runs.ok_or("--runs wants a number above 0")?;
             }
-            // What cargo says to every bench.
+            // The argument that cargo passes to every bench.
             "--bench" => {}
             other => return Err(format!("`{other}` is not known")),
         }
@@ -65,11 +65,11 @@ fn options() -> Result<Options, String> {
 }
 
 fn say(text: &str) {
-    // Nobody is left to tell when standard output is closed.
+    // A closed standard output cannot be reported.
     let _closed = writeln!(std::io::stdout(), "{text}");
 }
 
-/// Measures the subjects in turn, so that what happens on the machine happens to all of them, and prints a table.
+/// Measures the subjects in turn, so that other load affects all of them alike, and prints a table.
 fn measure(title: &str, options: &Options, count: bool, subjects: &[Subject]) -> Vec<Row> {
     for subject in subjects {
         // The first run fills the caches of the system.

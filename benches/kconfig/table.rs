@@ -1,4 +1,5 @@
-//! The numbers as a person reads them: one line a tool, the first of them the one that the others are compared with.
+//! The numbers as a table: one line a tool, the first of them the one that the others are compared
+//! with.
 
 use std::fmt::Write as _;
 
@@ -8,7 +9,7 @@ use reference::Stats;
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) stats: Stats,
-    /// Nothing where valgrind is not here, or was not asked.
+    /// `None` without valgrind, or if it was not asked for.
     pub(crate) instructions: Option<u64>,
 }
 

@@ -1,8 +1,9 @@
 //! The real program against 100 and 1,000 simulated hosts: first run, a run with nothing to do, a plan; time, processor and memory, and
 //! what ten times the hosts cost. The ratio of times is that of the processor: other work on the machine does not change it.
 //!
-//! `make bench-scale`; `ARGS=--assert` turns the goals into failures, and numbers in `ARGS` are other counts of hosts. The tools are made up
-//! and answer at once (`tests/fakes`), so this is the time of turnup itself and of starting the processes that real hosts need as well.
+//! `make bench-scale`; `ARGS=--assert` turns the goals into failures, and numbers in `ARGS` are
+//! other counts of hosts. The tools are fakes that answer at once (`tests/fakes`), so this is the
+//! time of turnup itself and of starting the processes that real hosts need as well.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made has to end")]
 
 #[path = "../../tests/fakes/simulation.rs"]
@@ -112,6 +113,6 @@ fn judge(measured: &[(usize, Vec<Cost>)]) -> Vec<String> {
 }
 
 fn say(line: &str) {
-    // A reader that is gone is no failure of the measurement.
+    // A closed pipe does not fail the measurement.
     drop(writeln!(std::io::stdout(), "{line}"));
 }

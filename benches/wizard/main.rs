@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn say(text: &str) {
-    // Nobody is left to tell when standard output is closed.
+    // A closed standard output cannot be reported.
     let _closed = writeln!(std::io::stdout(), "{text}");
 }
 

@@ -1,4 +1,5 @@
-//! A wizard on a terminal of its own, as a person has it: the processor's time of its process from one quiet moment to the next.
+//! A wizard on a terminal of its own, as users run it: the CPU time of its process from one idle
+//! moment to the next.
 
 use std::io::{Read as _, Write};
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-/// A program that is waited for when it has shown nothing for this long.
+/// A program that counts as idle when it has printed nothing for this long.
 const QUIET: Duration = Duration::from_millis(120);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -95,7 +96,7 @@ impl Peer {
         self.wait(shown);
     }
 
-    /// Until something more than this was shown and nothing more comes.
+    /// Waits until more than this was printed and output has stopped.
     fn wait(&self, before: u64) {
         let start = Instant::now();
         let (mut last, mut since) = (before, Instant::now());
@@ -123,7 +124,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is as well.
+        // A process that has already ended cannot be killed; that is not an error.
         self.child.kill().ok();
         self.child.wait().ok();
     }

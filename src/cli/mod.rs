@@ -193,10 +193,9 @@ impl Command {
     /// Whose the directories are that decide what turnup does, before anything of them is read.
     fn look_around(&self, global: &Global, printer: &Printer) -> Result<()> {
         match self {
-            // Any tree of Kconfig, which a person names; what Terraform and ssh start in directories of turnup's own.
-            Self::Kconfig(_) | Self::Local(_) | Self::Node(_) => Ok(()),
-            // Shells and package builds call these wherever they are; neither reads anything there.
-            Self::Completions(_) | Self::Man(_) => Ok(()),
+            // Any Kconfig tree, which the user names; what Terraform and ssh start in turnup's own
+            // directories; what shells and package builds call anywhere and reads nothing there.
+            Self::Kconfig(_) | Self::Local(_) | Self::Node(_) | Self::Completions(_) | Self::Man(_) => Ok(()),
             _ => trust::look_around(global, printer),
         }
     }

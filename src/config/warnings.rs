@@ -25,9 +25,10 @@ impl Settings {
     /// What a phase would refuse, as a problem of the setting that its message begins with, or of none.
     #[must_use]
     pub fn as_problem(&self, error: &Error) -> Problem {
-        let evidence: String = error.evidence_lines().iter().map(|line| format!("; {line}")).collect();
-        let hint = error.next().map(|hint| format!("; next: {hint}")).unwrap_or_default();
-        let problem = Problem::error(format!("{}{evidence}{hint}", error.message()));
+        let mut parts = vec![error.message().to_owned()];
+        parts.extend(error.evidence_lines().iter().map(ToString::to_string));
+        parts.extend(error.next().map(|hint| format!("next: {hint}")));
+        let problem = Problem::error(parts.join("; "));
         // Of one group or volume it says which, in brackets behind the name.
         let name = error.message().split([':', ' ']).next().unwrap_or_default();
         if self.schema().find(name).is_ok() { self.located(problem.about(name)) } else { problem }

@@ -310,7 +310,7 @@ impl NodeSetup<'_> {
         wanted.iter().try_for_each(|image| self.note(true, &format!("image {}", image.reference)))
     }
 
-    /// SavedFile for a person who looks at the host, and as the proof that this configuration was applied to the end.
+    /// For an administrator on the host, and as proof that this configuration was applied whole.
     fn remember(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(self.node_config).context("cannot write the node config")?;
         task::write_atomic(Path::new(HOST_FILE), text.as_bytes(), 0o600, 0)

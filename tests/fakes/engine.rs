@@ -1,8 +1,9 @@
-//! Drives the engine through a made-up phase, so that tests can kill it, interrupt it and start it again.
+//! Drives the engine through a fake phase, so that tests can kill it, interrupt it and start it
+//! again.
 //!
 //! `fake-engine DIR SCENARIO [ARGUMENT]`. Effects are files below `DIR/out`; every run of a step adds a line to `DIR/ran`. Variables say
 //! what else: `FAKE_FAIL` (ids that fail, divided by commas), `FAKE_PAUSE` (milliseconds that a step takes), `FAKE_MAX_DURATION` (seconds for the
-//! run), `FAKE_BARS` (for a person instead of JSON). It is a test's tool and knows no cluster.
+//! run), `FAKE_BARS` (terminal output instead of JSON). It is a test's tool and knows no cluster.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -153,7 +154,7 @@ fn main() -> ExitCode {
     match run(Path::new(&dir), &scenario, arguments.next()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody left to tell when this fails.
+            // Standard error is closed: the message cannot be delivered.
             let _closed = writeln!(anstream::stderr(), "{}", error.render());
             ExitCode::from(error.class().exit_code())
         }

@@ -1,5 +1,6 @@
-//! A kubectl whose API server is a directory: `api/` of the world. Nodes are there once a simulated host has come up; what is applied is
-//! remembered; pods of what is applied run at once and are ready. It asks who calls: a certificate's groups decide, as RBAC would.
+//! A kubectl whose API server is a directory: `api/` of the simulated world. A Node exists once its
+//! simulated host is up; applied objects are stored; their pods run at once and are ready. It
+//! checks the caller: a certificate's groups decide, as RBAC would.
 
 mod world;
 
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
     api.answer(&words)
 }
 
-/// Who a kubeconfig says that it is: the subject of its certificate.
+/// The user of a kubeconfig: the subject of its certificate.
 struct Caller {
     user: String,
     groups: Vec<String>,
@@ -89,7 +90,7 @@ struct Api<'a> {
 }
 
 impl Api<'_> {
-    /// The group above RBAC, and the one that the role binding of administrators names, once that is there.
+    /// The group above RBAC, and the group of the administrators' role binding, if that exists.
     fn lets_do_everything(&self, group: &str) -> bool {
         const ADMINISTRATORS: &str = "turnup:cluster-admins";
         let is_bound = || self.world.path(format!("api/clusterrolebinding/{ADMINISTRATORS}.json")).exists();
@@ -200,7 +201,7 @@ impl Api<'_> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let file = format!("api/nodes/{name}.json");
         let mut node = self.world.json(&file).unwrap_or_else(|| object.clone());
-        // What this manager said before and does not say any more is taken away.
+        // Fields that this manager no longer applies are removed.
         let before = node["simulated/applied"].take();
         for part in ["labels", "annotations"] {
             for key in before["metadata"][part].as_object().into_iter().flatten().map(|(key, _)| key) {
@@ -254,7 +255,7 @@ impl Api<'_> {
     }
 }
 
-/// The requests that probe pods make for each other: all of them are answered.
+/// The requests of probe pods to each other: all of them succeed.
 fn raw(path: &str) -> ExitCode {
     if !path.contains("/dial?") {
         return fail("Error from server (NotFound): the server could not find the requested resource", 1);

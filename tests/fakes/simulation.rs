@@ -1,5 +1,6 @@
-//! A working directory whose hosts, API server and tools are made up, for the real program: what the fault matrix and the benchmark of the
-//! scale share. Artifacts are a few bytes each, from a mirror that is a folder; kubectl among them is the made-up one.
+//! A working directory whose hosts, API server and tools are fake, for the real program: shared by
+//! the fault matrix and the scale benchmark. Artifacts are a few bytes each, from a mirror that is
+//! a folder; kubectl among them is the fake one.
 //!
 //! The host that runs this is not changed, and no address of a simulated host is ever connected to.
 #![allow(dead_code, clippy::allow_attributes, reason = "the matrix and the benchmark each use the part that they need")]
@@ -20,17 +21,19 @@ use turnup::artifacts::Digest;
 pub(crate) const NAME: &str = "sim";
 /// For a command that hangs.
 const TIMEOUT: Duration = Duration::from_mins(15);
-/// The mirror's architecture is that of the host that runs this; the made-up hosts are of the same one.
+/// The mirror's architecture is that of the host that runs this; the simulated hosts have the same
+/// one.
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// A directory with a configuration, dropped with all that is in it.
 pub(crate) struct Simulation {
     root: tempfile::TempDir,
-    /// In place of the program: a command that is given the program and its arguments.
+    /// A command in place of the program, which gets the program and its arguments.
     pub(crate) wrapper: Vec<String>,
     /// Further variables.
     pub(crate) env: BTreeMap<String, String>,
-    /// For what looks at the room that this machine has for real hosts: held for as long as the simulation lives.
+    /// For what checks this machine's resources for real hosts: held for as long as the simulation
+    /// lives.
     pub(crate) turn: Option<fs_err::File>,
 }
 
@@ -87,7 +90,7 @@ impl Simulation {
         self.path("work/.turnup").join(NAME).join(rel)
     }
 
-    /// A file of the made-up world.
+    /// A file of the simulated world.
     pub(crate) fn world(&self, rel: &str) -> PathBuf {
         self.path("home/fakes").join(rel)
     }
@@ -139,13 +142,14 @@ impl Simulation {
         (digest, bytes.len())
     }
 
-    /// Writes what goes wrong; an empty list heals everything.
+    /// Writes the script of faults; an empty list removes all of them.
     pub(crate) fn script(&self, entries: &[Value]) {
         drop(fs_err::remove_dir_all(self.world("taken")));
         fs_err::write(self.world("script.json"), json!(entries).to_string()).unwrap();
     }
 
-    /// A phase, template or the tree's root as a copy of one's own in the working directory.
+    /// Copies a phase, a template or the tree's root into the working directory, to be changed
+    /// there.
     pub(crate) fn own_tree(&self) {
         let copy = |from: &str| {
             let status = self.shell(&format!("cp -r '{ROOT}/{from}' .")).status().unwrap();
@@ -194,7 +198,7 @@ impl Simulation {
         self.start_words(&words, "second").wait()
     }
 
-    /// Runs a line of shell as a person would type it.
+    /// Runs a line of shell as a user would type it.
     pub(crate) fn through_shell(&self, script: &str) -> Ended {
         self.start_words(&["bash", "-o", "pipefail", "-c", script].map(str::to_owned), "first").wait()
     }
@@ -223,7 +227,7 @@ impl Simulation {
         self.start(args).wait()
     }
 
-    /// Runs what must work.
+    /// Runs a command that has to succeed.
     pub(crate) fn ok(&self, args: &[&str]) -> Ended {
         let ended = self.run(args);
         assert_eq!(ended.code, 0, "{ended}");
@@ -236,7 +240,7 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// Waits until it has said this.
+    /// Waits until standard error contains this.
     pub(crate) fn wait_for(&mut self, text: &str) {
         while !fs_err::read_to_string(&self.err).unwrap_or_default().contains(text) {
             let ended = self.child.try_wait().unwrap();

@@ -1,7 +1,8 @@
-//! An ssh whose hosts are directories: `hosts/<address>/` of the world. It answers what turnup asks a host, and keeps what it is sent.
+//! An ssh whose hosts are directories: `hosts/<address>/` of the simulated world. It answers
+//! turnup's requests to a host, and stores what it is sent.
 //!
-//! A master of a multiplexed connection makes its socket's file and waits to be ended; a command does its work at once. No network, no
-//! host key and no user is looked at; what goes wrong with those stands in the script.
+//! A multiplexing master creates its socket's file and waits to be ended; a command works at once.
+//! The network, host keys and users are not checked; the script has their faults.
 
 mod world;
 
@@ -104,7 +105,7 @@ impl Host<'_> {
         format!("hosts/{}/{name}", self.address)
     }
 
-    /// What a host says before it is touched; single lines are other ones where `look.json` says so, and null is no line.
+    /// The facts of an untouched host; `look.json` replaces single lines, and null removes one.
     fn look(&self) -> ExitCode {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let address = self.address;
@@ -264,7 +265,7 @@ impl Host<'_> {
         self.world.write(format!("api/certificatesigningrequest/node-csr-{name}.json"), request.to_string().as_bytes());
     }
 
-    /// A Node as its kubelet registers it, with as many images as a real one tells of.
+    /// A Node as its kubelet registers it, with as many images as a real one reports.
     fn node(&self, name: &str) -> Value {
         let image = |number: usize| {
             let digest = format!("{number:064x}");

@@ -1,5 +1,5 @@
-//! A terraform that makes nothing: it plans one resource, writes a state file, and gives out the world's inventory. For what goes wrong in
-//! it, see the script.
+//! A terraform that makes nothing: it plans one resource, writes a state file, and outputs the
+//! simulated inventory. The script has its faults.
 
 mod world;
 
@@ -20,13 +20,13 @@ fn main() -> ExitCode {
     let is_made = std::path::Path::new(STATE).exists();
     match words.first().map_or("", String::as_str) {
         "version" => say("{\"terraform_version\": \"1.14.0\"}\n"),
-        // As `state pull` says it; nothing at all before there is a state.
+        // The output of `state pull`; empty before there is a state.
         "state" if is_made => say(
             r#"{"version": 4, "resources": [{"mode": "managed", "type": "terraform_data", "name": "host", "instances": [{"index_key": "simulated"}]}]}"#,
         ),
         "init" | "state" => {}
         "plan" => {
-            // With the modes that the real one gives: 0666 without what the umask takes away.
+            // With the modes of the real one: 0666 minus the umask.
             words
                 .iter()
                 .filter_map(|word| word.strip_prefix("-out="))

@@ -1,7 +1,9 @@
-//! The made-up world that the fake tools share: simulated hosts, the objects of a simulated API server, and a script of what goes wrong.
+//! The simulated world that the fake tools share: hosts, the objects of an API server, and a script
+//! of what goes wrong.
 //!
 //! It lies in `$HOME/fakes`, because `HOME` is one of the few variables that turnup hands to every child. Each thing is a file of its own,
-//! so hundreds of fakes at once need no lock. Nothing here knows turnup's code: it is the other side of the wire.
+//! so hundreds of fakes at once need no lock. It does not use turnup's code: it is the other side
+//! of the wire.
 #![allow(dead_code, clippy::allow_attributes, reason = "each fake uses the part that it needs")]
 
 use std::io::{self, Read as _, Write as _};
@@ -59,7 +61,8 @@ impl World {
         paths.iter().filter_map(|path| serde_json::from_slice(&fs_err::read(path).ok()?).ok()).collect()
     }
 
-    /// What the script has in store for this call of this tool, if anything: the first entry whose words all occur in the call.
+    /// The fault that the script has for this call of this tool: the first entry whose words all
+    /// occur in the call.
     pub(crate) fn trouble(&self, tool: &str, call: &str) -> Option<Trouble> {
         let script = self.json("script.json")?;
         for (index, entry) in script.as_array()?.iter().enumerate() {
@@ -73,7 +76,7 @@ impl World {
         None
     }
 
-    /// Counts an entry down; without `times` it holds for ever.
+    /// Counts an entry down; without `times` it always applies.
     fn take(&self, index: usize, entry: &Value) -> bool {
         let Some(times) = entry["times"].as_u64() else { return true };
         let taken = |time: &u64| {
@@ -91,13 +94,14 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    /// How much of standard input is read before the end comes.
+    /// How much of standard input is read before the tool exits.
     pub(crate) fn read_first(&self) {
         let bytes = self.entry["read"].as_u64().unwrap_or(0);
         drop(io::copy(&mut io::stdin().take(bytes), &mut io::sink()));
     }
 
-    /// Waits, speaks, and ends as the script says; none where the work is to go on after the wait.
+    /// Waits, prints and exits as the script says; returns `None` if the work continues after the
+    /// wait.
     pub(crate) fn play(&self) -> Option<ExitCode> {
         self.read_first();
         std::thread::sleep(Duration::from_millis(self.entry["sleep_ms"].as_u64().unwrap_or(0)));
@@ -113,7 +117,7 @@ impl Trouble {
     }
 }
 
-/// Writes to standard output; a reader that is gone is its own business.
+/// Writes to standard output; a closed pipe is ignored.
 pub(crate) fn say(text: &str) {
     drop(io::stdout().write_all(text.as_bytes()));
 }
@@ -123,7 +127,7 @@ pub(crate) fn complain(text: &str) {
     drop(io::stderr().write_all(text.as_bytes()));
 }
 
-/// A line on standard error and the end.
+/// Prints a line on standard error and exits.
 pub(crate) fn fail(line: &str, code: u8) -> ExitCode {
     complain(&format!("{line}\n"));
     ExitCode::from(code)

@@ -48,7 +48,7 @@ fn another_build_cache_gives_the_same_bytes() {
     let scratch = shipped();
     let gocache = scratch.dir.path().join("gocache");
     let mut fetch = scratch.turnup(&["fetch", "pause"]);
-    // An empty cache compiles everything anew; what a person has set about builds must not matter.
+    // An empty cache compiles everything again; the user's own Go settings must not matter.
     let fetch =
         fetch.env("GOCACHE", &gocache).env("GOFLAGS", "-tags=other").env("GOAMD64", "v3").env("CGO_ENABLED", "1");
     let output = fetch.output().unwrap();

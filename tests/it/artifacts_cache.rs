@@ -25,7 +25,7 @@ fn alter(path: &Path) {
 }
 
 #[test]
-fn a_flipped_byte_is_refused_and_fetched_anew() {
+fn a_flipped_byte_is_refused_and_fetched_again() {
     let scratch = Scratch::new();
     let (selection, sources, heard) = (small_selection(), bundle(&scratch), Heard::default());
     let tool = selection.binary("tool").unwrap();
@@ -93,7 +93,7 @@ fn what_has_been_checked_is_not_read_again() {
 }
 
 #[test]
-fn a_lost_or_torn_stamp_costs_a_look_at_the_bytes_and_nothing_else() {
+fn a_lost_or_torn_stamp_only_makes_the_bytes_be_read_again() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();
@@ -124,7 +124,7 @@ fn verify_finds_the_altered_file_and_fails() {
 }
 
 #[test]
-fn an_export_is_a_bundle_for_somebody_else() {
+fn an_export_is_a_bundle_for_another_cache() {
     let scratch = Scratch::new();
     let selection = small_selection();
     let tool = selection.binary("tool").unwrap();

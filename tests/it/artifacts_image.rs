@@ -23,7 +23,7 @@ fn archive(name: &str) -> Vec<u8> {
     archive_with(name, 1)
 }
 
-/// The same, with the names so many times.
+/// The same with the names repeated this many times.
 fn archive_with(name: &str, times: usize) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let artifact = image(name);
@@ -109,7 +109,7 @@ fn layers_hold_what_the_lock_file_says_and_no_more() {
     insta::assert_snapshot!(layers.join("\n"));
 }
 
-/// A containerd of its own that knows how to keep images, and nothing else.
+/// A private containerd with the content and image services only.
 struct Containerd {
     dir: tempfile::TempDir,
     child: Child,
@@ -182,7 +182,7 @@ fn program(name: &str) -> PathBuf {
 }
 
 #[test]
-fn an_interrupted_import_is_in_no_other_images_way() {
+fn an_interrupted_import_does_not_block_other_images() {
     if !can_make_hosts() {
         return;
     }

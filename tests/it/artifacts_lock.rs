@@ -110,7 +110,7 @@ fn the_shipped_file_is_complete() {
     }
 }
 
-/// What hosts are told to fetch must be what was obtained, also where several files are accepted.
+/// Hosts are told to fetch exactly what was fetched here, also where several files are accepted.
 #[test]
 fn of_several_accepted_files_the_one_that_is_here_is_expected() {
     let scratch = crate::artifacts_support::Scratch::new();

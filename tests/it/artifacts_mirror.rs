@@ -94,7 +94,7 @@ fn what_is_missing_is_permanent_and_what_is_busy_is_not() {
 fn an_unreachable_mirror_is_transient_and_passwords_are_not_shown() {
     let scratch = Scratch::new();
     let selection = small_selection();
-    // Nobody listens on port 1.
+    // No server listens on port 1.
     let sources = Sources::parse("mirror", "http://user:secret@127.0.0.1:1/artifacts").unwrap();
     let error = scratch.cache.ensure(selection.binary("tool").unwrap(), &sources, &NoProgress).unwrap_err();
     assert_eq!(error.class(), Class::Transient);

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use crate::artifacts_support::{Scratch, stderr, wait_until};
 use crate::cluster_support::{can_make_hosts, unmount_below};
 
-/// Makes what the real one makes as far as turnup looks at it. Its last arguments are the directory and the mirror.
+/// Creates what turnup reads of a real root. Its last arguments are the directory and the mirror.
 const DEBOOTSTRAP: &str = r#"#!/bin/sh -e
 bin=$(dirname "$0")
 echo "$*" >"$bin/debootstrap.args"
@@ -21,7 +21,7 @@ touch "$bin/mounted"
 until [ -e "$bin/go" ]; do sleep 0.1; done
 umount "$root/proc"
 "#;
-/// Notes what would run in the root; fails at what the file `fails` names.
+/// Records what would run in the root; fails for what the file `fails` names.
 const CHROOT: &str = r#"#!/bin/sh
 bin=$(dirname "$0")
 echo "TMPDIR=$TMPDIR HOME=$HOME $*" >>"$bin/chroot.args"

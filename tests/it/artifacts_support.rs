@@ -68,7 +68,7 @@ impl Scratch {
         Self { dir, cache }
     }
 
-    /// Every file in the cache that somebody could take for an artifact.
+    /// Every file in the cache that could pass for an artifact.
     pub(crate) fn blobs(&self) -> Vec<PathBuf> {
         list(&self.cache.root().join("blobs/sha256"))
     }
@@ -89,7 +89,7 @@ impl Scratch {
         self.turnup(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Puts a program that is a shell script before all others; the search path with it.
+    /// Puts a shell script in front of PATH as a program; returns the search path with it.
     pub(crate) fn fake(&self, name: &str, script: &str) -> String {
         let bin = self.dir.path().join("bin");
         fs_err::create_dir_all(&bin).unwrap();
@@ -134,7 +134,7 @@ pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-/// Keeps what was said.
+/// Collects progress messages.
 #[derive(Default)]
 pub(crate) struct Heard(Mutex<Vec<String>>);
 
@@ -169,11 +169,11 @@ pub(crate) enum Reply {
     Slow(Vec<u8>, Duration),
     /// A status and no file.
     Status(&'static str),
-    /// Bytes without end, and no word of how many they are.
+    /// Bytes without end and without a content length.
     Endless,
-    /// The word that this many bytes follow, and none of them.
+    /// A content length of this many bytes, and none of them.
     Announced(u64),
-    /// That depends on the path.
+    /// Depends on the path.
     By(fn(&str) -> Reply),
     /// The first for paths like that, else the second.
     Either(fn(&str) -> bool, Box<Reply>, Box<Reply>),
@@ -252,7 +252,7 @@ fn send(mut stream: TcpStream, reply: &Reply, path: &str, hits: &AtomicUsize) {
     }
 }
 
-/// Until the client has had enough.
+/// Until the client closes the connection.
 fn send_endless(mut stream: TcpStream) {
     write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").unwrap();
     let bytes = vec![b'x'; 1 << 16];

@@ -8,7 +8,7 @@ use crate::simulation::Simulation;
 
 const LIST: &str = "phase1.baremetal.hosts";
 
-/// A list of so many hosts at the addresses that the simulation has.
+/// A list of this many hosts at the simulation's addresses.
 fn list(count: usize) -> Vec<Value> {
     let host = |index: usize| {
         json!({
@@ -57,7 +57,7 @@ fn everything_about_every_host_is_said_at_once_and_nothing_is_touched() {
     let error = ended.error().replace(&dir, "DIR");
     let lines: Vec<&str> = error.lines().filter(|line| !line.contains("log: ")).collect();
     let text = lines.join("\n");
-    // What is surely off is what the way to the host and back leaves of it.
+    // The reported clock skew is uncertain by the round trip to the host.
     let (before, after) = text.split_once("its clock is ").unwrap();
     let (off, after) = after.split_once(' ').unwrap();
     assert!((20.0..=30.0).contains(&off.parse::<f64>().unwrap()), "{ended}");
@@ -127,7 +127,7 @@ fn labels_taints_and_zone_follow_the_list_and_others_stay() {
     assert_eq!(carried["spec"]["taints"].as_array().unwrap().len(), 2, "{carried:#}");
     let node_config = fs_err::read_to_string(simulation.state("node-config/h1.json")).unwrap();
     assert!(node_config.contains(r#""key": "gpu""#), "a kubelet registers with its taints: {node_config}");
-    // Somebody else's taint, and what an administrator put there.
+    // A taint of another controller, and one that an administrator set.
     let mut other = carried;
     other["spec"]["taints"].as_array_mut().unwrap().push(json!({"key": "theirs", "value": "", "effect": "NoSchedule"}));
     other["metadata"]["labels"]["theirs"] = json!("x");
@@ -153,7 +153,7 @@ fn labels_taints_and_zone_follow_the_list_and_others_stay() {
 }
 
 #[test]
-fn a_host_that_joins_is_foretold_and_the_others_keep_their_ports() {
+fn a_joining_host_is_planned_and_the_others_keep_their_ports() {
     let simulation = Simulation::new(1);
     set(&simulation, &list(2));
     simulation.ok(&["up"]);
@@ -213,12 +213,13 @@ fn a_key_that_cannot_be_used_is_known_before_any_host_is_asked() {
     assert_eq!(missing.code, 3, "{missing}");
     let open = with("open");
     assert_eq!(open.code, 0, "{open}");
-    assert!(!simulation.state("ssh/id_ed25519").exists(), "no key is made beside a person's own");
+    assert!(!simulation.state("ssh/id_ed25519").exists(), "no key is made beside the user's own");
     let log = fs_err::read_to_string(simulation.state("logs/provision-hosts.log")).unwrap_or_default();
     assert!(log.is_empty() || log.contains("open"), "{log}");
 }
 
-/// Hosts of a group, which nobody makes here: each is a Node, and its kubelet speaks or has been silent since long ago.
+/// A host of a self-joining group: it has a Node, and its kubelet reports or has been silent for
+/// long.
 fn join_by_itself(simulation: &Simulation, name: &str, speaks: bool) {
     let status = if speaks { "True" } else { "Unknown" };
     let node = json!({"kind": "Node", "metadata": {"name": name, "labels": {"turnup.dev/group": "pool"}},
@@ -246,7 +247,8 @@ fn the_node_of_a_machine_that_was_replaced_is_taken_away_and_no_other() {
     let exists = |name: &str| simulation.world(&format!("api/nodes/{name}.json")).exists();
     assert!(exists("pool-1") && !exists("pool-2") && exists("pool-3") && exists("h0"));
     assert_eq!(simulation.ok(&["plan"]).out.trim(), "nothing to do");
-    // One too many that speaks is somebody's decision; one too many that is silent is in the plan first.
+    // A surplus Node that is ready is left to the operator; one without heartbeats is in the plan
+    // first.
     join_by_itself(&simulation, "pool-4", true);
     assert_eq!(simulation.ok(&["plan"]).out.trim(), "nothing to do");
     join_by_itself(&simulation, "pool-4", false);

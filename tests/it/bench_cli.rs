@@ -1,5 +1,5 @@
-//! `turnup bench` as far as it goes without a cluster: what it refuses before it makes one. Times are for the command itself to judge
-//! (`--assert`), not for a test.
+//! `turnup bench` without a cluster: what it refuses before it makes one. `--assert` judges the
+//! times, not a test.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use assert_cmd::Command;
@@ -13,7 +13,7 @@ fn bench(args: &[&str]) -> (i32, String, bool) {
 }
 
 #[test]
-fn refuses_to_compare_with_nobody() {
+fn refuses_to_compare_without_a_peer() {
     let (code, text, untouched) = bench(&["--peer", "none", "--assert"]);
     assert_eq!(code, 2);
     assert!(text.contains("--peer none leaves it out"), "{text}");

@@ -149,7 +149,7 @@ impl Seen {
 }
 
 impl Expect {
-    /// A value that the rule must refuse; none when it must refuse that there is none.
+    /// A value that the rule must refuse; `None` if the rule must refuse a missing value.
     fn opposite(&self) -> Option<String> {
         match self {
             Self::Within(_) | Self::Set(true) => None,

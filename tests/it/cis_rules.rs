@@ -103,7 +103,7 @@ impl Benchmark {
         paths.iter().filter_map(one).map(String::as_str).collect()
     }
 
-    /// Why this host fails the rule; nothing when it passes.
+    /// Why this host fails the rule; `None` when it passes.
     pub(crate) fn find_fault(&self, rule: &Rule, seen: &Seen) -> Option<String> {
         let found = self.find_values(rule, seen);
         let passes = |value: &Option<String>| rule.expect.holds(value.as_deref(), rule.or_unset);

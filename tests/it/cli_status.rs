@@ -8,7 +8,7 @@ use turnup::state::{Entry, Outcome, Store};
 
 use crate::cli_support::{Outcome as Ended, TestEnv};
 
-/// Two hosts where nobody listens.
+/// Two hosts on which no service listens.
 const INVENTORY: &str = r#"{"schema": "turnup.provision/1", "cluster": "demo", "target": "local",
     "api": {"host": "127.0.0.1", "port": 1}, "hosts": [
     {"name": "demo-control-plane-0", "role": "control-plane", "address": "127.0.0.1", "instance": "1",
@@ -107,7 +107,7 @@ fn without_a_configuration_the_journal_speaks() {
 }
 
 #[test]
-fn who_works_on_it_is_named_and_who_died_with_it() {
+fn the_lock_owner_is_named_alive_or_dead() {
     let test_env = test_env();
     let store = half_a_cluster(&test_env);
     let lock = store.lock("turnup bootstrap").unwrap();

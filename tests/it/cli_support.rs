@@ -30,11 +30,11 @@ pub(crate) fn finish(command: &mut Command) -> Outcome {
     Outcome { code, out, err, replaced }
 }
 
-/// A working directory in which commands of one group are tried; of all groups when its name is empty.
+/// A working directory for commands of one group; of all groups when its name is empty.
 pub(crate) struct TestEnv {
     pub dir: tempfile::TempDir,
     group: &'static str,
-    /// What commands have in their environment besides their home.
+    /// The environment of commands besides their home.
     env: Vec<(&'static str, String)>,
 }
 
@@ -74,12 +74,12 @@ impl TestEnv {
         finish(&mut self.command(args))
     }
 
-    /// Runs what must work.
+    /// Runs a command that has to succeed.
     pub(crate) fn ok(&self, args: &[&str]) -> Outcome {
         self.ends(0, args)
     }
 
-    /// Runs what must end with this exit code.
+    /// Runs a command that has to end with this exit code.
     pub(crate) fn ends(&self, code: i32, args: &[&str]) -> Outcome {
         let outcome = self.run(args);
         assert_eq!(outcome.code, code, "{args:?}: {}{}", outcome.out, outcome.err);

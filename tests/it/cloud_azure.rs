@@ -11,7 +11,7 @@ use turnup::provision::cloud::Spec;
 use crate::cloud_modules::live_through;
 use crate::cloud_support::{Module, profiles, settings};
 
-/// A profile that stands already, and its settings as they may be changed.
+/// An applied profile, and its settings for changes.
 fn standing(profile: &str) -> (Module, turnup::config::Settings) {
     let config = &profiles("azure")[profile];
     let module = Module::with_stub("azure", "azurerm", config);
@@ -46,7 +46,7 @@ fn scaling_a_group_touches_nothing_else() {
     assert_eq!(module.changes(), updates(["azurerm_orchestrated_virtual_machine_scale_set.public_fixed[\"web\"]"]));
 }
 
-/// Three machines made anew at once would be the end of etcd's majority.
+/// Recreating three machines at once would lose etcd's quorum.
 #[test]
 fn a_new_template_waits_until_a_control_plane_host_is_replaced() {
     let (module, mut settings) = standing("ha-private");
@@ -70,7 +70,8 @@ fn a_new_template_waits_until_a_control_plane_host_is_replaced() {
     assert_eq!(before["volumes"], after["volumes"]);
 }
 
-/// Another join token, with every `turnup up`, is no reason to make a host anew; and nobody reads it in a plan.
+/// The join token changes with every `turnup up`; a new one does not recreate a host, and no plan
+/// shows it.
 #[test]
 fn new_user_data_is_for_new_hosts() {
     let config = &profiles("azure")["groups"];
@@ -106,9 +107,9 @@ fn a_control_plane_host_cannot_leave_the_zone_of_its_volume() {
     assert!(!error.contains("must be replaced"), "{error}");
 }
 
-/// Nobody but the bastion is asked for SSH from outside, and nobody outside reaches etcd.
+/// SSH from outside is open to the bastion only, and etcd is not reachable from outside.
 #[test]
-fn doors_are_those_that_were_asked_for() {
+fn security_rules_are_those_that_were_configured() {
     let (module, _) = standing("ha-private");
     let resources = module.resources();
     let rules = resources.iter().filter(|resource| resource["type"] == "azurerm_network_security_rule");

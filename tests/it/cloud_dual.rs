@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cloud_support::{Module, profiles, provider, settings_with};
 
-/// What a profile is planned to be, with the stub in the place of the provider.
+/// The plan of a profile, with the stub as the provider.
 pub(crate) fn planned(target: &str, profile: &str) -> Vec<Value> {
     let module = Module::with_stub(target, provider(target), &profiles(target)[profile]);
     module.ok(&["plan", "-input=false", "-out=plan"]);
@@ -39,7 +39,7 @@ fn words(value: &Value) -> String {
     texts(value).into_iter().collect::<Vec<_>>().join(" ")
 }
 
-/// What in a value is of IPv6: addresses, words for it, and fields of it that are set.
+/// The IPv6 parts of a value: addresses, words for it, and fields of it that are set.
 fn of_ipv6(value: &Value) -> Vec<String> {
     let told = |text: &str| text.contains("::") && !text.starts_with("arn:") || text.to_lowercase().contains("ipv6");
     match value {
@@ -65,7 +65,7 @@ fn of_ipv6(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn nothing_of_ipv6_is_there_unasked() {
+fn ipv6_is_absent_by_default() {
     for target in ["gce", "aws", "azure"] {
         for resource in planned(target, "ha-private") {
             assert_eq!(of_ipv6(&resource["values"]), Vec::<String>::new(), "{target} {}", address(&resource));
@@ -85,7 +85,7 @@ fn google_has_both_families_apart() {
                 of_ipv6 == 0 || of_ipv6 == ranges.len(),
                 "Google refuses a rule with both families: {name} {ranges:?}"
             );
-            assert!(!ranges.contains("::/0"), "nobody asked for that: {name}");
+            assert!(!ranges.contains("::/0"), "IPv6 from anywhere was not configured: {name}");
             let protocols: Vec<&str> =
                 rule["allow"].as_array().unwrap().iter().filter_map(|allow| allow["protocol"].as_str()).collect();
             if of_ipv6 > 0 || protocols.contains(&"58") {
@@ -112,7 +112,7 @@ fn google_has_both_families_apart() {
 }
 
 #[test]
-fn amazon_lets_private_hosts_out_and_nobody_in() {
+fn aws_gives_private_hosts_egress_only() {
     let mut told = Vec::new();
     for profile in ["dual-stack", "dual-stack-private"] {
         let resources = planned("aws", profile);
@@ -174,7 +174,7 @@ fn azure_knows_hosts_by_their_ipv6_addresses() {
                 of_ipv6 == 0 || of_ipv6 == sources.len(),
                 "Azure refuses a rule with both families: {name} {sources:?}"
             );
-            assert!(!sources.contains("::/0"), "nobody asked for that: {name}");
+            assert!(!sources.contains("::/0"), "IPv6 from anywhere was not configured: {name}");
             if of_ipv6 > 0 {
                 let to = words(&rule["destination_address_prefixes"]);
                 told.push(format!("{profile} {name}: {} to {to}", words(&rule["source_address_prefixes"])));

@@ -2,7 +2,7 @@
 //!
 //! Providers are built from their Go modules, which takes minutes, and kept outside the checkout by their versions.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![expect(clippy::disallowed_methods, reason = "it builds providers and starts emulators, as a person would")]
+#![expect(clippy::disallowed_methods, reason = "it builds providers and starts emulators, as a user would")]
 
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
@@ -26,7 +26,7 @@ const AZURERM: &str = "github.com/hashicorp/terraform-provider-azurerm@v1.44.1-0
 /// Amazon's provider 6.48.0, likewise; it takes most of an hour, and nine gigabytes of memory.
 const AWS: &str = "github.com/hashicorp/terraform-provider-aws@v1.60.1-0.20260602190131-5f2286d6d836";
 
-/// So many configurations at a time, where a provider waits more than it works.
+/// This many configurations at a time, where a provider mostly waits.
 const SIDE_BY_SIDE: usize = 4;
 
 /// Where things are kept outside of the checkout.
@@ -80,20 +80,20 @@ impl Emulator {
     }
 }
 
-/// Whoever answers on loopback is believed.
+/// Accepts any certificate: the emulators answer on loopback.
 fn credulous() -> ureq::Agent {
     let tls = ureq::tls::TlsConfig::builder().disable_verification(true).build();
     ureq::Agent::config_builder().tls_config(tls).build().into()
 }
 
 impl Emulator {
-    /// Makes what was there before the cluster.
+    /// Creates what existed before the cluster.
     fn seed(&self, path: &str, body: &Value) {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         ureq::post(&url).send(body.to_string().as_bytes()).unwrap();
     }
 
-    /// All that there is, as the emulator itself knows it.
+    /// All resources in the emulator's own database.
     fn left(&self, scheme: &str) -> Value {
         let mut answer = credulous().get(format!("{scheme}://127.0.0.1:{}/left", self.port)).call().unwrap();
         serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
@@ -171,8 +171,8 @@ fn gce_lives_in_an_emulator() {
     }
 }
 
-/// From nothing to nothing. The smallest one grows in between: more workers and larger disks for etcd, which are these resources, and
-/// nothing else changes or is made anew.
+/// From nothing to nothing. The smallest one grows in between: more workers and larger disks for
+/// etcd, which are these resources, and nothing else changes or is recreated.
 fn live(name: &str, module: &Module, config: &Path, grown: [&str; 2]) {
     module.ok(&["validate"]);
     module.apply();
@@ -201,7 +201,7 @@ fn side_by_side(target: &str, live: impl Fn(&str, &Path) + Sync) {
     }
     let next = Mutex::new(all.into_iter());
     let work = || {
-        // The turn is over before the work begins.
+        // The turn ends before the work begins.
         while let Some((name, config)) = take(&next) {
             let start = Instant::now();
             live(&name, &config);
@@ -284,9 +284,10 @@ fn azure_lives_in_an_emulator() {
     });
 }
 
-/// What a `destroy` is held to: an emulator tells of everything that somebody made there and nobody deleted.
+/// What a `destroy` is checked against: an emulator lists every resource that was created and not
+/// deleted.
 #[test]
-fn emulators_tell_what_is_left() {
+fn emulators_list_leftover_resources() {
     let emulator = Emulator::start("gce.py", &[]);
     let url = |path: &str| format!("http://127.0.0.1:{}{path}", emulator.port);
     assert_eq!(emulator.left("http"), json!([]));
@@ -296,7 +297,7 @@ fn emulators_tell_what_is_left() {
     emulator.seed("/iam/v1/projects/p/roles", &role);
     emulator.seed("/iam/v1/projects/p/serviceAccounts", &json!({"accountId": "cp"}));
     emulator.seed(&format!("/iam/v1/{account}:setIamPolicy"), &policy("itself"));
-    emulator.seed("/crm/v1/projects/p:setIamPolicy", &policy("somebody"));
+    emulator.seed("/crm/v1/projects/p:setIamPolicy", &policy("other"));
     emulator.seed("/compute/v1/projects/p/zones/z/disks", &json!({"name": "d"}));
     emulator.seed("/dns/v1/projects/p/managedZones", &json!({"name": "zone", "dnsName": "example.com."}));
     emulator
@@ -304,7 +305,7 @@ fn emulators_tell_what_is_left() {
     let all = json!([
         "/compute/v1/projects/p/zones/z/disks/d",
         "iam/projects/p/roles/volumes",
-        "p r somebody",
+        "p r other",
         "sa/cp@p.iam.gserviceaccount.com",
         "sa/cp@p.iam.gserviceaccount.com r itself",
         "z/zone",
@@ -334,7 +335,7 @@ fn emulators_tell_what_is_left() {
     let group = format!("https://127.0.0.1:{}/subscriptions/s/resourceGroups/", emulator.port);
     let network = format!("{group}net/providers/Microsoft.Network/virtualNetworks/corporate");
     agent.get(&network).call().unwrap();
-    assert_eq!(emulator.left("https"), json!([]), "somebody else's");
+    assert_eq!(emulator.left("https"), json!([]), "it existed before the cluster");
     agent.put(format!("{network}/subnets/hosts")).send("{}").unwrap();
     agent.put(format!("{group}one")).send("{}").unwrap();
     let all = json!([

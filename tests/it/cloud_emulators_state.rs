@@ -1,6 +1,6 @@
 //! Terraform's state in the clouds' own stores, against emulators of them on loopback, with Terraform and `OpenTofu`: `make test-clouds`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![expect(clippy::disallowed_methods, reason = "it installs and starts emulators, as a person would")]
+#![expect(clippy::disallowed_methods, reason = "it installs and starts emulators, as a user would")]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,12 +13,13 @@ use crate::cloud_emulators::{Emulator, cache};
 use crate::cloud_support::data;
 use crate::driver_custom::{each_program, own_module};
 
-/// Somebody else's lock, as both programs write it.
+/// A lock of another process, as both programs write it.
 const LOCK: &str = r#"{"ID":"7b6c2d5e-0000-4000-8000-000000000000","Operation":"OperationTypeApply","Info":"","Who":"ann@elsewhere","Version":"1.11.4","Created":"2026-01-02T03:04:05Z","Path":"state"}"#;
-/// What an emulator asks of whoever is not signed: that it is somebody.
+/// The emulator demands credentials and accepts any.
 const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request";
 
-/// From here to the store and back, and taken down from there. `lock` makes a lock of somebody else's, or takes it away.
+/// From here to the store and back, and taken down from there. `lock` creates another process's
+/// lock, or removes it.
 fn lives(test_env: &TestEnv, place: &[&str], told: &str, mut lock: impl FnMut(bool)) {
     test_env.ok(&["provision"]);
     let inventory = test_env.read(".turnup/own/outputs/provision.json");
@@ -125,7 +126,7 @@ fn azurite() -> PathBuf {
 }
 
 const ACCOUNT: &str = "turnupstates";
-/// No secret of anybody's: the emulator is given the same one.
+/// Not a secret: the emulator is given the same one.
 const KEY: &str = "dHVybnVwLXR1cm51cC10dXJudXAtdHVybnVwLWtleSE=";
 
 /// The emulator behind a tunnel, because the backend insists on the cloud's own name: itself, the tunnel, and the authorities to trust.
@@ -154,7 +155,7 @@ fn azure(dir: &Path) -> (Emulator, Emulator, PathBuf) {
 /// A program that waits for an answer, and what it says.
 type Holder = (Child, BufReader<ChildStdout>);
 
-/// Somebody who has begun an apply with the same state, and thinks about it.
+/// Another process that has begun an apply with the same state and waits for its confirmation.
 fn hesitate(program: &Path, block: &str, dir: &Path, env: &[(&str, String)]) -> Holder {
     fs_err::write(dir.join("backend.tf.json"), block).unwrap();
     let command = |word: &str| {
@@ -199,7 +200,7 @@ fn a_state_lives_in_azure() {
                 let block = test_env.read(".turnup/own/provision/backend.tf.json");
                 holder = Some(hesitate(&program.file(), &block, elsewhere.path(), &env));
             } else if let Some((mut child, _output)) = holder.take() {
-                // It hears no answer, gives up, and gives the lock back.
+                // It gets no confirmation, gives up, and releases the lock.
                 drop(child.stdin.take());
                 child.wait().unwrap();
             }

@@ -23,7 +23,7 @@ pub(crate) fn live_through(target: &str, provider: &str) -> BTreeMap<String, Val
         assert_eq!(module.changes(), BTreeMap::new(), "{target} {name}: the second plan is not empty");
         let output: Value = serde_json::from_str(&module.ok(&["output", "-json"])).unwrap();
         let inventory = &output["inventory"]["value"];
-        // turnup logs in at the address outside when there is one, and where a bastion is, nobody else is let in.
+        // A host that is reached through the bastion has no external address in the inventory.
         let is_reached_twice = |host: &Value| host["ssh"]["jump"].is_object() && host["external_address"].is_string();
         assert!(!inventory["hosts"].as_array().unwrap().iter().any(is_reached_twice), "{target} {name}: {inventory:#}");
         inventories.insert(name.clone(), inventory.clone());
@@ -62,7 +62,7 @@ fn a_change_on_gce_touches_what_it_is_about() {
     let update = |address: &str| BTreeMap::from([(address.to_owned(), "[\"update\"]".to_owned())]);
     let scaled = change("phase1.node_groups", &resized(&settings(config), "web", 5));
     assert_eq!(scaled, update("google_compute_region_instance_group_manager.fixed[\"web\"]"));
-    // The autoscaler's.
+    // The size is the autoscaler's.
     assert_eq!(change("phase1.node_groups", &resized(&settings(config), "batch", 7)), BTreeMap::new());
     assert_eq!(change("phase1.etcd_volume.size_gb", "40"), update("google_compute_disk.etcd[\"main-a\"]"));
 }
@@ -206,7 +206,7 @@ fn another_join_token_replaces_no_machine() {
 }
 
 #[test]
-fn subnets_on_aws_go_where_nobody_is() {
+fn subnets_on_aws_use_free_address_blocks() {
     let config = &profiles("aws")["single"];
     let module = Module::with_stub("aws", "aws", config);
     let mut shared = settings(config);

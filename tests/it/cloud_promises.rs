@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::cloud_dual::{address, of_type, planned, texts};
 use crate::cloud_support::{Module, profiles, provider, settings_with};
 
-/// Everything of a profile that has been made.
+/// All resources of an applied profile.
 fn made(target: &str, profile: &str) -> Vec<Value> {
     let module = Module::with_stub(target, provider(target), &profiles(target)[profile]);
     module.apply();
@@ -25,7 +25,7 @@ fn sorted(mut lines: Vec<String>) -> String {
     lines.join("\n")
 }
 
-/// By these turnup, kops and a person find a volume and know whose it is.
+/// turnup, kops and operators identify volumes and their cluster by these tags.
 #[test]
 fn volumes_of_etcd_say_what_they_are() {
     let mut told = Vec::new();
@@ -46,7 +46,7 @@ fn volumes_of_etcd_say_what_they_are() {
     insta::assert_snapshot!(told.join("\n"));
 }
 
-/// From where to where, by which protocol, on the ports from the first to the last.
+/// Source, destination, protocol, and the first and last port.
 struct IngressRule {
     from: String,
     to: String,
@@ -103,14 +103,14 @@ fn ingress_rules_of_amazon(resources: &[Value]) -> Vec<IngressRule> {
             .concat(),
         to: group(&rule["security_group_id"]),
         protocol: text(&rule["ip_protocol"]).to_owned(),
-        // ICMP has kinds in their place.
+        // ICMP has types in place of ports.
         ports: (rule["from_port"].as_u64().unwrap_or(0), rule["to_port"].as_u64().unwrap_or(65535)),
     };
     of_type(resources, "aws_vpc_security_group_ingress_rule").map(|(_, rule)| ingress_rule(rule)).collect()
 }
 
-/// Nobody but the bastion is asked for SSH from outside, the API server answers whom it was told, and nobody but the control plane reaches
-/// etcd.
+/// SSH from outside is open to the bastion only, the API server to the configured sources, and etcd
+/// to the control plane only.
 #[test]
 fn ingress_rules_are_those_that_were_asked_for() {
     for (target, read) in
@@ -137,7 +137,7 @@ fn ingress_rules_are_those_that_were_asked_for() {
     }
 }
 
-/// With hosts of either kind: without public addresses, and with.
+/// Hosts without and with public addresses.
 #[test]
 fn an_api_server_without_a_way_in_from_outside_answers_the_hosts_network() {
     let probes = ["130.211.0.0/22", "209.85.152.0/22", "209.85.204.0/22", "35.191.0.0/16"];
@@ -155,7 +155,7 @@ fn an_api_server_without_a_way_in_from_outside_answers_the_hosts_network() {
     }
 }
 
-/// What was made up by the stub, by the name of whose it is.
+/// Values that the stub generated, by the name of their resource.
 fn named(resources: &[Value], told: &str) -> String {
     let mut told = told.to_owned();
     // What one resource refers to is another one's.
@@ -185,7 +185,7 @@ fn rights(target: &str, profile: &str, kinds: &[&str], fields: &[&str]) -> Strin
     named(&resources, &told.join("\n"))
 }
 
-/// A right more is one that somebody has to mean.
+/// Any additional permission has to be added here on purpose.
 #[test]
 fn hosts_may_do_what_is_written_here_and_nothing_else() {
     let google = [
@@ -209,7 +209,7 @@ fn hosts_may_do_what_is_written_here_and_nothing_else() {
     insta::assert_snapshot!("rights_azure", told.join("\n"));
 }
 
-/// The name leads to all control-plane hosts that there are, and to the load balancer when there is one.
+/// The name resolves to all control-plane hosts, or to the load balancer if there is one.
 #[test]
 fn the_record_of_the_api_server_follows_the_control_plane() {
     for (target, record, field) in [
@@ -250,7 +250,7 @@ fn the_record_of_the_api_server_follows_the_control_plane() {
     }
 }
 
-/// Whoever applies a module by hand is told as well that it makes no record of that kind.
+/// Applying the module by hand also reports that it creates no record of that kind.
 #[test]
 fn a_zone_of_another_cloud_is_refused_by_the_module_too() {
     for (target, wrong) in [("gce", "route53"), ("aws", "azuredns"), ("azure", "clouddns")] {

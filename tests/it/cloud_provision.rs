@@ -1,5 +1,5 @@
-//! The provision phase of each cloud as a person runs it: the whole program with real Terraform, a provider that makes nothing, and an ssh
-//! that finds a machine wherever it is sent.
+//! The provision phase of each cloud as an operator runs it: the whole program with real Terraform,
+//! a provider that makes nothing, and an ssh that finds a machine wherever it is sent.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -12,7 +12,8 @@ use crate::cli_support::{Outcome, TestEnv, finish};
 use crate::cloud_support::{mirror, profiles};
 use crate::driver_custom::{by_hand, has_terraform};
 
-/// Believes whom it is sent to, as ssh does that may, and says so where it was told to; by way of a bastion too, which it meets first.
+/// Accepts any host, as ssh is allowed to, and records the host keys where it was told to; through
+/// a bastion as well, whose key it records first.
 const SSH: &str = r#"#!/bin/sh
 for word in "$@"; do
   if [ "$last" = -S ]; then socket=$word; fi
@@ -34,13 +35,13 @@ case " $* " in *" -M "*) : > "$socket"; exec cat ;; esac
 case "$*" in *etcdctl*) exec "$(dirname "$0")/etcdctl" "$@" ;; esac
 "#;
 
-/// The key that the ssh above writes down for this address: one that no machine has, in the form of one.
+/// The key that the ssh above records for this address: well-formed, but no machine's key.
 fn key_of(address: &str) -> String {
     let name = format!("KEYOF{address}").replace(['.', ':'], "A");
     format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA{name:A>42}")
 }
 
-/// etcd on these machines, which writes down who left it, and that there were all volumes at that time.
+/// The fake etcdctl: records which member left, and that all volumes existed at that time.
 const ETCDCTL: &str = r#"#!/bin/sh
 dir=$(dirname "$0")
 case "$*" in
@@ -113,7 +114,7 @@ impl Site {
     }
 }
 
-/// The setting of a place that answers so to whoever fetches, for as long as the tests run.
+/// The setting for an artifacts server that gives this reply for as long as the tests run.
 fn artifacts_url(reply: Reply) -> String {
     format!("phase1.user_data.artifacts_url={}/turnup", Server::new(reply).url)
 }
@@ -335,7 +336,7 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
     assert!(plan.contains(&format!("etcd member {}", hosts[2]["name"].as_str().unwrap())), "{plan}");
     let volume = |member: &str| format!("google_compute_disk.etcd[\"main-{member}\"]");
     let fewer = ["provision", "--allow-volume-loss", &volume("b"), "--allow-volume-loss", &volume("c")];
-    assert_eq!(site.run(&["provision"]).code, 4, "nobody gave the volumes up");
+    assert_eq!(site.run(&["provision"]).code, 4, "no volume loss was allowed");
     assert!(!site.test_env.path("bin/left").exists(), "a host left, and stays");
     let refused = site.run(&fewer);
     assert!(refused.code == 3 && refused.err.contains("changed before etcd had a majority"), "{}", refused.err);
@@ -355,13 +356,13 @@ fn a_control_plane_host_leaves_etcd_before_it_goes() {
 }
 
 /// The ssh above with machines that have other keys.
-fn make_machines_anew(site: &Site) {
+fn recreate_machines(site: &Site) {
     let other = site.test_env.read("bin/ssh").replace("KEYOF", "OTHERKEYOF");
     site.test_env.write("bin/ssh", &other);
 }
 
 #[test]
-fn a_host_key_is_learnt_again_when_a_person_says_so() {
+fn a_host_key_is_learnt_again_on_request() {
     if !has_terraform() {
         return;
     }
@@ -375,10 +376,10 @@ fn a_host_key_is_learnt_again_when_a_person_says_so() {
         hosts.map(|host| host.pointer(field).unwrap().as_str().unwrap().to_owned()).collect()
     };
     let (before, bastion) = (keys("/ssh/host_key"), keys("/ssh/jump/host_key"));
-    make_machines_anew(&site);
-    assert!(site.ok(&["provision"]).err.contains("0 ran"), "nobody asked for it");
+    recreate_machines(&site);
+    assert!(site.ok(&["provision"]).err.contains("0 ran"), "no reset was requested");
     let name = keys("/name")[1].clone();
-    let wrong = site.run(&["provision", "--reset-host-key", "nobody"]);
+    let wrong = site.run(&["provision", "--reset-host-key", "unknown"]);
     assert_eq!(wrong.code, 2, "{}", wrong.err);
     assert!(wrong.err.contains("no host key of this name") && wrong.err.contains(&name), "{}", wrong.err);
     let done = site.ok(&["provision", "--reset-host-key", &name]).err;

@@ -14,7 +14,7 @@ use turnup::provision::cloud;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE8Tn3uMkKfY0yXvX1yq0m3m0y4F1m3m0y4F1m3m0y4F turnup";
 
-/// The stub, built once by all tests of this process; another one's may run meanwhile.
+/// The stub, built once by all tests of this process; other processes may run meanwhile.
 static STUB: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stub-provider");
     let own = path.with_extension(std::process::id().to_string());
@@ -172,7 +172,7 @@ impl Module {
         changes.map(actions).filter(|(_, actions)| actions != "[\"no-op\"]" && actions != "[\"read\"]").collect()
     }
 
-    /// All that there is after an apply.
+    /// All resources after an apply.
     pub(crate) fn resources(&self) -> Vec<Value> {
         let state: Value = serde_json::from_str(&self.ok(&["show", "-json"])).unwrap();
         state["values"]["root_module"]["resources"].as_array().unwrap().clone()

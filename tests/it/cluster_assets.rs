@@ -1,4 +1,5 @@
-//! Files and programs of a person's own on a real host: written, run, changed and gone, and nothing of them left on the host.
+//! The user's own files and programs on a real host: written, run, changed and gone, and nothing of
+//! them left on the host.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -32,7 +33,7 @@ fn serve() {
     });
 }
 
-/// The unit of somebody else that reads a file of ours.
+/// A unit of the distribution that reads a file of ours.
 const READER: &str = "systemd-journald.service";
 
 fn files(motd: &str) -> Value {
@@ -67,7 +68,7 @@ fn configure(site: &Site, files: &Value, hooks: &Value) {
 fn files_and_programs_of_ones_own_come_change_and_go() {
     let Some(site) = Site::of_cluster("assets", SUBNET, 0) else { return };
     let write = |name: &str, text: &str| fs_err::write(site.dir.join(name), text).unwrap();
-    // Below 1024 a process binds that has the right to.
+    // Binding a port below 1024 needs the capability.
     site.ok(&["config", "set", "phase2.api_port=443", &format!("phase1.local.open_ports={}", SERVER.1)]);
     write("count.sh", "#!/bin/sh\necho \"$1 $(systemctl is-active containerd)\" >>/srv/count\n");
     write(
@@ -104,7 +105,7 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     people_find_the_programs_of_the_node(&site);
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
     site.ok(&["up"]);
-    assert_eq!(ran("wc -l </srv/count").trim(), "3", "a second run starts nothing anew");
+    assert_eq!(ran("wc -l </srv/count").trim(), "3", "a second run starts nothing again");
     a_change_reaches_what_it_is_for(&site);
     what_is_gone_is_put_back(&site);
     on_host(&site, HOST, "rm /srv/count /srv/late /srv/agent");
@@ -113,7 +114,7 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     site.ok(&["down", "--yes"]);
 }
 
-/// A runc of the host's own, first on the PATH of containerd itself. It only notes that it was run.
+/// The host's own runc, first on the PATH of containerd itself. It only records that it was run.
 const OTHER_RUNC: &str = "printf '#!/bin/sh\\ntouch /srv/other-runc\\nexit 1\\n' >/usr/local/sbin/runc; chmod 755 /usr/local/sbin/runc; \
     mkdir -p /etc/systemd/system/containerd.service.d; \
     printf '[Service]\\nEnvironment=PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/turnup/bin\\n' \
@@ -177,7 +178,7 @@ fn a_change_reaches_what_it_is_for(site: &Site) {
         assert!(plan.contains(words), "{words}: {plan}");
     }
     site.ok(&["up"]);
-    assert_ne!(started(), before, "{READER} reads its file anew");
+    assert_ne!(started(), before, "{READER} reads its file again");
     assert_eq!(
         on_host(site, HOST, "cat /etc/motd; tail -n 1 /srv/count; wc -l </srv/count"),
         "Changed\nagain active\n4\n"
@@ -192,7 +193,7 @@ fn what_is_gone_is_put_back(site: &Site) {
     let script = "cat /etc/motd; ls /usr/local/bin/agent /etc/systemd/system/turnup-hook-agent.service 2>/dev/null; systemctl is-active turnup-hook-agent || true";
     assert_eq!(on_host(site, HOST, script), "before\ninactive\n");
     assert_eq!(site.ok(&["plan"]).out.trim(), "nothing to do");
-    // Whatever comes to its place now is somebody else's.
+    // A file that appears in its place now is not turnup's.
     on_host(site, HOST, "echo mine >/etc/motd");
     site.ok(&["up"]);
     assert_eq!(on_host(site, HOST, "cat /etc/motd"), "mine\n");

@@ -13,8 +13,8 @@ use crate::cluster_support::{Site, say};
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
 
-/// Two hosts that let a key of a person's own in, and the list of them: the worker is reached through the control plane, and its host key is
-/// in a file of known hosts, hashed.
+/// Two hosts that accept the user's own key, and the list of them: the worker is reached through
+/// the control plane, and its host key is in a file of known hosts, hashed.
 fn prepare() -> Option<(Site, Vec<Value>)> {
     let site = Site::of_cluster("bare", "10.123.16.0/24", 1)?;
     site.ok(&["provision"]);
@@ -59,7 +59,7 @@ fn kubectl(site: &Site, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What keeps hosts out is said, with the host and the way in, before anything is changed on any.
+/// Hosts that cannot be reached or used are reported by name before any host is changed.
 fn what_is_wrong_is_said_first(site: &Site, list: &[Value]) {
     configure(site, list, "stranger");
     let refused = site.lent(4, &["up"]);

@@ -36,7 +36,7 @@ fn far(site: &Site, file: &str) -> Value {
     site.json_of(&format!(".turnup/far/{file}"))
 }
 
-/// A Node that somebody writes stands for the host that joins by itself: no cloud makes one here.
+/// A Node created by the test stands for the self-joining host: no cloud makes one here.
 fn a_group_is_waited_for(site: &Site) {
     site.ok(&["config", "set", "phase1.num_nodes=1"]);
     site.ok(&["provision"]);
@@ -51,8 +51,9 @@ fn a_group_is_waited_for(site: &Site) {
     assert!(site.ok(&["bootstrap"]).err.contains("0 ran"));
 }
 
-/// What a group of one does for a machine that died: another one at the same address, blank, with a host key of its own. The volume comes to it.
-fn a_machine_made_anew_goes_on_with_the_data(site: &mut Site, disk: &Disk) {
+/// Replaces a host as an instance group does: another machine at the same address, blank, with a
+/// host key of its own. The volume is attached to it.
+fn a_recreated_machine_keeps_the_data(site: &mut Site, disk: &Disk) {
     const HOST: &str = "it-control-plane-0";
     site.kubectl(&["create", "configmap", "mark"]);
     let uid = ["get", "configmap", "mark", "--output=jsonpath={.metadata.uid}"];
@@ -93,7 +94,7 @@ fn balancer(name: &str) -> Value {
         "spec": {"type": "LoadBalancer", "selector": {"app": "db"}, "ports": [{"port": 80}]}})
 }
 
-/// It waits for a controller that nobody plays yet.
+/// It waits for a controller that the test does not play yet.
 fn a_stopped_down_is_taken_back_by_up(site: &Site) {
     apply(site, &[balancer("old"), volume("archive", "slow", "Retain", &Value::Null)]);
     let mut down = site.start(&["down", "--destroy-volumes", "--yes"]);
@@ -128,7 +129,7 @@ fn the_cluster_makes_more(site: &Site) {
     site.kubectl(&["wait", "--for=condition=PodScheduled", "pod/db-0", "--timeout=60s"]);
 }
 
-/// Plays the controllers of the cloud.
+/// Acts as the controllers of the cloud.
 struct Player {
     kubectl: String,
     kubeconfig: String,
@@ -147,7 +148,7 @@ impl Player {
         if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
     }
 
-    /// Until the end it takes away what it is asked to; returns what that was.
+    /// Deletes what it is asked to until the end, and returns what that was.
     fn play(&self, ended: &AtomicBool) -> BTreeSet<&'static str> {
         let mut gone = BTreeSet::new();
         while !ended.load(Ordering::Relaxed) {
@@ -220,7 +221,7 @@ fn a_machine_of_a_cloud_becomes_a_cluster_that_works() {
     site.ok(&["up"]);
     site.ok(&["validate"]);
     fs_err::copy(site.dir.join(".turnup/far/kubeconfig"), site.path("kubeconfig")).unwrap();
-    a_machine_made_anew_goes_on_with_the_data(&mut site, &disk);
+    a_recreated_machine_keeps_the_data(&mut site, &disk);
     a_group_is_waited_for(&site);
     a_stopped_down_is_taken_back_by_up(&site);
     the_cluster_makes_more(&site);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cluster_support::{Site, TIMEOUT, can_make_hosts, processes, say};
-use crate::crash_chain::{Chain, EVERYBODY, Kept, NOBODY};
+use crate::crash_chain::{ALL_KILLS, Chain, Kept, NO_KILLS};
 use crate::crash_picture::{Picture, differences, look, look_at_cluster};
 
 const NODES: [&str; 2] = ["it-control-plane-0", "it-worker-0"];
@@ -17,7 +17,7 @@ const PHASES: [&str; 3] = ["provision", "bootstrap", "addons"];
 /// The seeds of the random moments of `make test-crash`; `TURNUP_TEST_SEED` names one for `make test`.
 const SEEDS: [u64; 3] = [7, 77, 777];
 
-/// A site where nothing has happened yet.
+/// A site without any run.
 fn site(name: &str, subnet: &str) -> Site {
     let site = Site::new(name);
     site.configure(subnet, 1);
@@ -25,7 +25,8 @@ fn site(name: &str, subnet: &str) -> Site {
     site
 }
 
-/// What these commands make when nobody is killed, and how long they take; afterwards nothing of it is there.
+/// What these commands make when no process is killed, and how long they take; afterwards all of it
+/// is removed.
 fn make_uninterrupted(site: &Site, commands: &[&str], look: fn(&Site) -> Picture) -> Picture {
     let start = Instant::now();
     for command in commands {
@@ -44,7 +45,7 @@ fn assert_same(wanted: &Picture, found: &Picture) {
     assert!(differing.is_empty(), "not what an uninterrupted run makes:\n{}", differing.join("\n"));
 }
 
-/// It is a cluster, there is nothing to do, and everything that identifies it has been looked after.
+/// The cluster works, there is nothing to do, and its identity is unchanged.
 fn check_cluster(site: &Site) {
     assert_eq!(site.ready_nodes(), NODES);
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
@@ -61,14 +62,14 @@ fn killed_at_every_point_of_provision_and_down_nothing_is_left() {
     let mut site = site("sweep-hosts", "10.122.1.0/24");
     let before = site.look_around();
     let wanted = make_uninterrupted(&site, &["provision"], look);
-    let mut chain = Chain::new(&mut site, EVERYBODY, None);
+    let mut chain = Chain::new(&mut site, ALL_KILLS, None);
     chain.run(&["provision"]);
     assert_same(&wanted, &look(chain.site()));
     chain.print("provision");
     for kind in ["journal ", "write ", "run terraform", "create host", "network", "apply_start"] {
-        assert!(chain.deaths_at(kind) > 0, "nobody has died at {kind}");
+        assert!(chain.deaths_at(kind) > 0, "no process was killed at {kind}");
     }
-    let mut chain = Chain::new(&mut site, EVERYBODY, None);
+    let mut chain = Chain::new(&mut site, ALL_KILLS, None);
     chain.run(&["down", "--yes"]);
     chain.print("down");
     assert!(chain.deaths_at("delete host") > 0 && chain.deaths_at("delete network") > 0);
@@ -89,7 +90,7 @@ fn killed_at_every_point_of_bootstrap_and_addons_it_is_the_same_cluster() {
     let mut site = site("sweep-nodes", "10.122.2.0/24");
     let wanted = make_uninterrupted(&site, &["up"], look_at_cluster);
     site.ok(&["provision"]);
-    let mut chain = Chain::new(&mut site, EVERYBODY, None);
+    let mut chain = Chain::new(&mut site, ALL_KILLS, None);
     for phase in &PHASES[1..] {
         chain.run(&[phase]);
     }
@@ -97,7 +98,7 @@ fn killed_at_every_point_of_bootstrap_and_addons_it_is_the_same_cluster() {
     chain.disarm();
     chain.print("bootstrap and addons");
     for kind in ["journal ", "write pki/", "run turnup node up", "run kubectl", "addons/"] {
-        assert!(chain.deaths_at(kind) > 0, "nobody has died at {kind}");
+        assert!(chain.deaths_at(kind) > 0, "no process was killed at {kind}");
     }
     assert!(chain.kept().contains(&"etcd cluster-id"), "{:?}", chain.kept());
     assert_same(&wanted, &look_at_cluster(&site));
@@ -114,12 +115,12 @@ fn killed_at_every_effect_on_a_host_it_is_the_same_cluster() {
     let mut site = site("sweep-agent", "10.122.3.0/24");
     let wanted = make_uninterrupted(&site, &["up"], look_at_cluster);
     site.ok(&["provision"]);
-    let mut chain = Chain::new(&mut site, NOBODY, Some(EVERYBODY));
+    let mut chain = Chain::new(&mut site, NO_KILLS, Some(ALL_KILLS));
     chain.run(&["bootstrap"]);
     chain.disarm();
     chain.print("the host's side of bootstrap");
     for kind in ["file ", "binary ", "image ", "run systemctl", "directory "] {
-        assert!(chain.deaths_at(kind) > 0, "nobody has died at {kind}");
+        assert!(chain.deaths_at(kind) > 0, "no process was killed at {kind}");
     }
     assert!(chain.kept().contains(&"etcd cluster-id"), "{:?}", chain.kept());
     site.ok(&["up"]);
@@ -128,7 +129,7 @@ fn killed_at_every_effect_on_a_host_it_is_the_same_cluster() {
     site.ok(&["down", "--yes"]);
 }
 
-/// Of all points one in so many, so that it takes no longer than `make test` may.
+/// A sample of the failpoints, for the time limit of `make test`.
 #[test]
 fn killed_at_a_sample_of_all_points_it_is_one_cluster_in_the_end() {
     if !can_make_hosts() {
@@ -149,7 +150,7 @@ fn killed_at_a_sample_of_all_points_it_is_one_cluster_in_the_end() {
     site.ok(&["down", "--yes"]);
 }
 
-/// Files that somebody who was killed had not written to the end.
+/// Files that a killed process had not finished writing.
 fn halves(site: &Site) -> Vec<String> {
     let names = look(site).into_keys();
     names.filter(|name| name.contains("/.part-") || name.contains("/.turnup-") || name.contains(".part.")).collect()
@@ -185,8 +186,8 @@ fn killed_at_the_random_moments_of_three_seeds_it_is_the_same_cluster() {
         site.ok(&["down", "--yes"]);
     }
 }
-/// So many runs of `up`, each of which is killed at some moment, alone or after somebody that it waits for: Terraform, `turnup local`, or
-/// the turnup of a host. Then one that nobody kills.
+/// This many runs of `up`, each killed at a random moment, alone or after a process that it waits
+/// for: Terraform, `turnup local`, or the turnup of a host. Then one run without a kill.
 fn kill_at_random(site: &Site, seed: u64, kills: usize) {
     let (mut random, mut kept, start) = (Random(seed), Kept::default(), Instant::now());
     let mut victims = Vec::new();
@@ -201,7 +202,7 @@ fn kill_at_random(site: &Site, seed: u64, kills: usize) {
             victims.push(name.clone());
             std::thread::sleep(Duration::from_millis(100 * random.below(20)));
         }
-        // It may have come to its end before.
+        // The run may have completed before.
         let _gone = kill_process(running.pid(), Signal::KILL);
         let done = running.wait(TIMEOUT);
         let of_another = !others.is_empty() && done.code == Some(1);
@@ -216,7 +217,7 @@ fn kill_at_random(site: &Site, seed: u64, kills: usize) {
     assert_eq!(halves(site), Vec::<String>::new());
 }
 
-/// Who works for turnup at this moment, here and on the hosts.
+/// The processes that work for turnup at this moment, here and on the hosts.
 fn helpers(site: &Site) -> Vec<(Pid, String)> {
     let dir = site.dir.display().to_string();
     let ours = processes().into_iter().filter(|process| process.belongs_to(&dir));

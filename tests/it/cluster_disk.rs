@@ -19,7 +19,7 @@ const HOST: &str = "it-control-plane-0";
 const DEVICE: &str = "/dev/etcd-disk";
 const MOUNT: &str = "/var/lib/etcd-disk";
 
-/// A file that is a disk. Dropped, or found by the next run, it is none any more.
+/// A file as a block device. Detached when dropped, or by the next run that finds it.
 pub(crate) struct Disk {
     device: String,
     file: std::path::PathBuf,
@@ -42,14 +42,14 @@ impl Disk {
         self.plug_in_as(site, DEVICE);
     }
 
-    /// A node for it on the host, as the host's kernel would make it: gone with a restart.
+    /// Creates its device node on the host, as the host's kernel would; a restart removes it.
     pub(crate) fn plug_in_as(&self, site: &Site, device: &str) {
         let number = tool("lsblk", &["--noheadings", "--nodeps", "--output", "MAJ:MIN", &self.device]);
         let (major, minor) = number.trim().split_once(':').unwrap();
         site.in_host(HOST, &format!("mkdir -p $(dirname {device}) && mknod -m 600 {device} b {major} {minor}"));
     }
 
-    /// What blkid finds, past its cache.
+    /// The result of blkid, without its cache.
     pub(crate) fn look(&self, what: &str) -> String {
         let output = Command::new("blkid").args(["-p", "-s", what, "-o", "value", &self.device]).output().unwrap();
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -77,7 +77,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // What is still mounted goes with its last user.
+        // A file system that is still mounted goes with its last user.
         sh(&format!("losetup --detach {}", self.device));
         drop(fs_err::remove_file(&self.file));
     }
@@ -117,7 +117,7 @@ fn kubectl(site: &Site, args: &[&str]) -> Value {
     serde_json::from_str(&tool(program.trim(), &args)).unwrap()
 }
 
-/// The uid of an object that was made once: another etcd would know nothing of it.
+/// The uid of an object that was created once: a new etcd would not have it.
 fn mark_of(site: &Site) -> String {
     kubectl(site, &["get", "configmap", "mark"])["metadata"]["uid"].as_str().unwrap().to_owned()
 }
@@ -143,7 +143,7 @@ fn what_is_not_blank_is_refused(site: &Site, disk: &Disk) {
     disk.wipe();
 }
 
-/// etcd has been on the host's own disk until now. What the refusal says to do is done.
+/// etcd has been on the host's own disk until now. Follows the advice of the refusal.
 fn data_is_moved_by_hand(site: &Site) {
     let moving = [
         "data lies in /var/lib/etcd already",
@@ -247,7 +247,7 @@ fn etcd_has_a_disk_of_its_own_that_outlives_the_node() {
     assert!(!Path::new("/sys/block").join(device.trim_start_matches("/dev/")).join("loop/backing_file").exists());
 }
 
-/// Its keys are new, so the data is not its own; a blank disk is.
+/// The cluster's keys are new: the disk's data is not its own, but a blank disk is accepted.
 fn another_cluster_of_the_name(site: &Site, disk: &Disk, uuid: &str) {
     disk.plug_in(site);
     is_refused(site, &["of one of this name whose keys are gone", "on the disk: shelf "]);

@@ -1,7 +1,8 @@
-//! What goes wrong on real machines: each ends with a clear message, the exit code of its class and the next command; nothing is lost and
-//! nobody is left behind (the support looks for orphans after every command).
+//! What goes wrong on real machines: each ends with a clear message, the exit code of its class and
+//! the next command; nothing is lost and no process is left behind (the support looks for orphans
+//! after every command).
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![expect(clippy::disallowed_methods, reason = "the test plays the person at the machine")]
+#![expect(clippy::disallowed_methods, reason = "the test acts as the user of the machine")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +15,7 @@ use turnup::artifacts::Digest;
 
 use crate::cluster_support::{Done, Running, Site, can_make_hosts, sh};
 
-/// Less than the timeout of the step that is meant, and enough for a slow machine.
+/// Below the timeout of the step under test, and enough for a slow machine.
 const SOON: Duration = Duration::from_mins(10);
 
 /// A terraform that says how it was called and which signals it got; what it does in `apply` is the test's.
@@ -74,7 +75,7 @@ fn apply_begins(site: &Site, args: &[&str]) -> Running {
     running
 }
 
-/// A site with a configuration and a warm cache: nothing of the faults is about these.
+/// A site with a configuration and a warm cache: the faults do not concern these.
 fn site(name: &str, subnet: &str, workers: u32) -> Site {
     let site = Site::new(name);
     site.configure(subnet, workers);
@@ -100,7 +101,7 @@ fn a_typo_in_the_configuration() {
     assert_eq!(
         fs_err::read_to_string(site.dir.join(".config.json")).unwrap(),
         typo,
-        "a person's file is never changed"
+        "the user's file is never changed"
     );
     assert!(!site.state().exists(), "nothing was begun");
 }
@@ -134,7 +135,7 @@ fn without_terraform_the_artifact_is_taken() {
     fs_err::create_dir_all(site.dir.join("mirror/sha256")).unwrap();
     let mirror = format!("phase2.artifacts.mirror={}", site.dir.join("mirror").display());
     site.ok(&["config", "set", &mirror, "phase2.artifacts.source=n"]);
-    // The mirror does not have it, and nobody may build it.
+    // The mirror does not have it, and building it is disabled.
     let done = site.run(&["up"]);
     insta::assert_snapshot!("no_terraform_no_artifact", format!("{:?}\n{}", done.code, site.error_of(&done)));
     // The mirror has what the lock file names: a tofu that only says that it was called.
@@ -190,7 +191,7 @@ fn a_full_disk() {
     fs_err::write(disk.join("filler"), vec![0; 65 << 10]).unwrap_err();
     let done = site.fails(4, &["up"]);
     insta::assert_snapshot!("disk_full_at_once", site.error_of(&done));
-    // With a little room it comes further, and each time it says so and loses nothing.
+    // With a little room it gets further; each time it reports the full disk and loses nothing.
     fake_terraform(&mut site, "terraform", FAILS);
     fs_err::remove_file(disk.join("filler")).unwrap();
     fill(&disk, 24 << 10);
@@ -202,7 +203,7 @@ fn a_full_disk() {
     fs_err::remove_file(disk.join("filler")).unwrap();
     resize("-o remount,size=8m");
     site.fails(1, &["up"]);
-    assert!(before.is_none_or(|before| before == fs_err::read_to_string(&key).unwrap()), "the key was made anew");
+    assert!(before.is_none_or(|before| before == fs_err::read_to_string(&key).unwrap()), "the key was generated again");
     assert!(notes(&site, "calls").contains(&"apply".to_owned()), "it came as far as terraform");
     sh(&format!("umount '{}'", disk.display()));
 }
@@ -250,7 +251,7 @@ fn a_second_up_while_one_runs() {
     let mut site = site("second", "10.121.9.0/24", 0);
     fake_terraform(&mut site, "terraform", SLOW);
     let first = apply_begins(&site, &["up"]);
-    // The output of the second must not go where the first one writes.
+    // The output of the second must not go to the first one's log.
     let second = |args: &[&str]| -> (Option<i32>, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_turnup")).args(args).current_dir(&site.dir).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -327,7 +328,8 @@ fn ctrl_c_while_real_hosts_are_made() {
             running.wait(SOON)
         };
         let mut done = interrupt();
-        // Where this test was held up for longer than all that is left takes, it came too late.
+        // If this test was delayed for longer than the rest of the run takes, the signal came too
+        // late.
         for _again in 0..5 {
             if done.code != Some(0) {
                 break;

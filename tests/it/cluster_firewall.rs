@@ -26,7 +26,7 @@ fn address(site: &Site, host: &str) -> String {
     site.hosts()[host]["address"].as_str().unwrap().to_owned()
 }
 
-/// A pod on this node, and nothing in it but agnhost.
+/// Starts a pod on this node that only has agnhost.
 fn start_pod(site: &Site, node: &str) {
     let images = site.kubectl(&["get", "node", node, "--output=jsonpath={.status.images[*].names[*]}"]);
     let agnhost = images.split(' ').find(|name| name.contains("agnhost")).unwrap();
@@ -42,7 +42,7 @@ fn start_pod(site: &Site, node: &str) {
     site.kubectl(&["apply", "--filename", &file.display().to_string()]);
 }
 
-/// How a connection from a pod ends: nothing where it is made, else agnhost's word for it.
+/// How a connection from a pod ends: empty if it is established, else agnhost's error.
 fn connect(kubectl: &[String], node: &str, to: &str, seconds: u32) -> String {
     let (pod, timeout) = (format!("on-{node}"), format!("--timeout={seconds}s"));
     let mut command = Command::new(&kubectl[0]);
@@ -97,7 +97,7 @@ pub(crate) fn pods_reach_no_port_of_the_hosts(site: &Site) {
     }
     hosts_reach_what_they_need(site);
     site.ok(&["validate"]);
-    what_is_changed_is_mended(site);
+    changed_rules_are_restored(site);
     check_pods(site);
     site.kubectl(&["delete", "pod", "--all", "--wait=false"]);
     for host in [CONTROL_PLANE, WORKER] {
@@ -125,8 +125,9 @@ fn hosts_reach_what_they_need(site: &Site) {
     );
 }
 
-/// A rule that is lost, and all of them: both are shown and mended. A host's own nftables.service takes nothing along.
-fn what_is_changed_is_mended(site: &Site) {
+/// One rule is lost, then all of them: both are shown and restored. After a restart of the host's
+/// own nftables.service, systemd loads turnup's rules again.
+fn changed_rules_are_restored(site: &Site) {
     site.in_host(CONTROL_PLANE, "nft flush chain inet turnup etcd");
     site.in_host(WORKER, "nft delete table inet turnup");
     let plan = site.ok(&["plan"]).out;

@@ -15,10 +15,10 @@ use crate::cluster_support::Site;
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 /// The port of the health check.
 const HEALTH: u16 = 3990;
-/// For what must come, on a machine that does other things as well.
+/// For what has to happen, on a machine with other work.
 const TIMEOUT: Duration = Duration::from_mins(3);
 
-/// What kubelet does, until the answer is yes.
+/// Probes as kubelet does until the answer is yes.
 const WAIT_UNTIL_WELL: &str = r"bash -s <<'END'
 for i in $(seq 300); do
   (exec 3<>/dev/tcp/127.0.0.1/3990; printf 'GET /livez HTTP/1.0\r\n\r\n' >&3; head -1 <&3 | grep -q ' 200 ') 2>/dev/null && exit 0
@@ -75,7 +75,7 @@ pub(crate) fn wait_until_denied(site: &Site, name: &str) -> (String, String) {
     }
 }
 
-/// Waits for nothing: what is asked here was to be left alone all the time.
+/// Does not wait: the request had to be left alone all the time.
 pub(crate) fn is_left_alone(site: &Site, name: &str) {
     let request = request(site, name);
     assert!(request["status"]["conditions"].is_null(), "{request:#}");

@@ -31,10 +31,10 @@ fn a_cluster_lives_and_leaves_nothing() {
         ("open ports", hosts_reach_only_open_ports_of_this_machine),
         ("planned", a_changed_setting_runs_exactly_the_steps_that_were_planned),
         ("moved world", a_plan_is_refused_when_the_world_moved),
-        ("grow", one_more_worker_touches_nobody_else),
+        ("grow", one_more_worker_leaves_other_hosts_untouched),
         ("deleted host", a_deleted_worker_comes_back),
         ("lost host", a_worker_lost_with_its_disk_comes_back),
-        ("kubeconfig", a_damaged_kubeconfig_is_mended),
+        ("kubeconfig", a_damaged_kubeconfig_is_restored),
         ("people", people_are_members_of_groups_and_rbac_decides),
         ("restart", after_a_restart_of_the_machine_it_is_the_same_cluster),
         ("shrink", a_worker_less_is_a_node_less),
@@ -52,7 +52,7 @@ fn a_cluster_lives_and_leaves_nothing() {
 }
 
 fn turned_up_it_says_what_it_did(site: &Site) {
-    // The very first run, held to a plan that was made when nothing was there.
+    // The very first run, bound to a plan that was made when nothing existed.
     let plan = site.ok(&["plan", "--out", "plan.json"]).out;
     assert!(plan.contains("+   resource terraform_data.host[\"it-worker-0\"]"), "{plan}");
     assert!(!site.state().exists(), "to plan leaves nothing behind");
@@ -83,7 +83,7 @@ fn a_second_run_does_nothing(site: &Site) {
     let journal = site.read("journal.jsonl");
     let start = Instant::now();
     let events = site.up();
-    // Seconds, where nobody else works on the machine.
+    // Seconds on an otherwise idle machine.
     say(&format!("up with nothing to do: {:.1} s", start.elapsed().as_secs_f64()));
     assert_eq!(events.ran(), BTreeSet::new());
     assert_eq!(events.of("phase-done", "ran"), ["0", "0", "0"]);
@@ -109,7 +109,7 @@ fn the_other_commands_work(site: &Site) {
     );
 }
 
-/// What `where` and the plan foretell of a setting is what then happens: these steps run again, and no others.
+/// `where` and the plan predict what a setting changes: these steps run again, and no others.
 fn a_changed_setting_runs_exactly_the_steps_that_were_planned(site: &Site) {
     for (name, value) in [("phase2.max_pods", "120"), ("phase3.dns_replicas", "2"), ("phase3.dns_replicas", "1")] {
         let said = site.ok(&["config", "where", name, "--output", "json"]).out;
@@ -143,7 +143,7 @@ fn a_changed_setting_runs_exactly_the_steps_that_were_planned(site: &Site) {
     site.up();
 }
 
-/// The steps that a plan, kept in `plan.json`, says will run; it says so of each one for sure.
+/// The steps that the plan in `plan.json` says will run; it has to be sure of each.
 fn planned_steps(site: &Site) -> BTreeSet<String> {
     site.ok(&["plan", "--out", "plan.json"]);
     let plan = site.json_of("plan.json");
@@ -160,7 +160,7 @@ fn up_by_plan(site: &Site) -> BTreeSet<String> {
     Events::parse(&done.out).ran()
 }
 
-/// A plan is for certain inputs: each thing that changes after it was made is named, and nothing is done.
+/// A plan is bound to its inputs: each thing that changes afterwards is named, and nothing is done.
 fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     site.ok(&["config", "set", "phase2.max_pods=100"]);
     site.ok(&["plan", "--out", "plan.json"]);
@@ -183,7 +183,8 @@ fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=3"]);
     refused("the cluster does not have coredns");
     site.kubectl(&["--namespace=kube-system", "scale", "deployment/coredns", "--replicas=1"]);
-    // Scaled back it is what it was, but somebody wrote to it: only a new plan can say whether that matters.
+    // Scaled back, the spec is what it was, but the object was written to: only a new plan can say
+    // whether that matters.
     site.ok(&["plan", "--out", "plan.json"]);
 
     site.ok(&["up"]);
@@ -196,7 +197,7 @@ fn a_plan_is_refused_when_the_world_moved(site: &Site) {
     site.up();
 }
 
-fn one_more_worker_touches_nobody_else(site: &Site) {
+fn one_more_worker_leaves_other_hosts_untouched(site: &Site) {
     let others = Untouched::look(site, &[CONTROL_PLANE, FIRST]);
     site.ok(&["config", "set", "phase1.num_nodes=2"]);
     let plan = site.ok(&["plan"]).out;
@@ -230,7 +231,7 @@ fn a_worker_lost_with_its_disk_comes_back(site: &Site) {
     site.ok(&["validate"]);
 }
 
-fn a_damaged_kubeconfig_is_mended(site: &Site) {
+fn a_damaged_kubeconfig_is_restored(site: &Site) {
     let good = site.read("kubeconfig");
     let damages = [
         ("broken", "}".to_owned()),
@@ -298,7 +299,7 @@ fn after_a_restart_of_the_machine_it_is_the_same_cluster(site: &Site) {
     for host in instances.keys() {
         lose_power(site, host);
     }
-    // What a restart takes away besides: everything in memory.
+    // A restart also loses everything in memory.
     let id = site.id();
     for name in names_in(Path::new("/run/netns")).iter().filter(|name| name.contains(&id)) {
         sh(&format!("ip netns delete {name}"));
@@ -333,11 +334,11 @@ fn down_needs_no_question_in_a_script(site: &Site) {
     assert!(done.err.contains("turnup down --yes"), "{done}");
     assert_eq!(site.ready_nodes(), [CONTROL_PLANE, FIRST]);
     site.ok(&["down", "--yes"]);
-    // Twice is once.
+    // A second time changes nothing.
     site.ok(&["down", "--yes"]);
 }
 
-/// The process is gone from one moment to the next, and so are its mounts. Its disk stays.
+/// Kills the host's processes at once, and its mounts with them. Its disk stays.
 fn lose_power(site: &Site, host: &str) {
     let leader = site.leader(host).unwrap();
     kill_process(leader, Signal::KILL).unwrap();
@@ -350,7 +351,8 @@ fn lose_power(site: &Site, host: &str) {
     sh(&format!("umount '{0}' || umount --lazy '{0}'", root.display()));
 }
 
-/// Proof that hosts were left alone: same instance, same processes, same containers, no step in the journal.
+/// Proof that hosts were not touched: same instance, same processes, same containers, no step in
+/// the journal.
 struct Untouched {
     hosts: BTreeMap<String, Vec<String>>,
     journal: usize,

@@ -1,5 +1,5 @@
-//! Three control-plane hosts behind a load balancer, on real hosts that another directory lends: all at once, two of them lost and made
-//! anew, each changed in its turn, and down again.
+//! Three control-plane hosts behind a load balancer, on real hosts that another directory lends:
+//! all at once, two of them lost and recreated, each changed in its turn, and down again.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::io::copy;
@@ -22,7 +22,7 @@ const SUBNET: &str = "10.123.64.0/24";
 const GATEWAY: &str = "10.123.64.1";
 const PORT: u16 = 6443;
 
-/// A load balancer of few words: each connection goes to the next server that takes it.
+/// A minimal load balancer: each connection goes to the next server that accepts it.
 fn balance(servers: Vec<SocketAddr>) {
     let listener = TcpListener::bind((GATEWAY, PORT)).unwrap();
     let next = AtomicUsize::new(0);
@@ -76,7 +76,7 @@ fn kubectl_ok(site: &Site, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The members of etcd and whether each counts, asked on the first host.
+/// The members of etcd and whether each votes, asked on the first host.
 fn members(site: &Site) -> Vec<(String, bool)> {
     let pki = "/etc/kubernetes/etcd";
     let command = format!(
@@ -110,10 +110,10 @@ fn timed<R>(what: &str, act: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Longer than any request of a slow machine takes; shorter than an API server that is away.
+/// Longer than any request on a slow machine; shorter than an outage of an API server.
 const OUTAGE: Duration = Duration::from_mins(1);
 
-/// How often the API server was asked while this was done, and how often no try of so long was answered.
+/// How many requests the API server got meanwhile, and how many had no answer within this time.
 fn asked_meanwhile(site: &Site, act: impl FnOnce()) -> (usize, usize) {
     let mut kubectl = site.lent_kubectl("three");
     kubectl.args(["get", "configmap", "kept", "--request-timeout=30s"]);
@@ -143,7 +143,7 @@ fn asked_meanwhile(site: &Site, act: impl FnOnce()) -> (usize, usize) {
     asking.join().unwrap()
 }
 
-/// One dies: it is taken off the list while nobody reaches it, and comes back as a stranger.
+/// One dies: it is taken off the list while it is unreachable, and joins again as a new host.
 fn without_a_dead_one(site: &Site, list: &Value) {
     let (dead, hosts) = (HOSTS[1].1, |list: &Value| format!("phase1.baremetal.hosts={list}"));
     site.in_host(dead, "ip link set host0 down");
@@ -167,7 +167,7 @@ fn without_a_dead_one(site: &Site, list: &Value) {
 }
 
 #[test]
-fn three_control_planes_live_through_what_one_of_them_does_not() {
+fn three_control_planes_survive_lost_members() {
     let Some((site, list)) = prepare() else { return };
     let before = look(&site, HOSTS[1].1);
     let hosts = format!("phase1.baremetal.hosts={list}");
@@ -200,7 +200,7 @@ fn three_control_planes_live_through_what_one_of_them_does_not() {
 
     site.lent(0, &["config", "set", "phase2.security.audit=false"]);
     let (asked, failed) = asked_meanwhile(&site, || {
-        timed("each API server anew, in its turn", || site.lent(0, &["up"]));
+        timed("a rolling restart of the API servers", || site.lent(0, &["up"]));
     });
     assert_eq!((failed, asked > 3), (0, true), "of {asked} questions {failed} had no answer");
     assert_eq!(kubectl_ok(&site, &["get", "configmap", "kept", "--output=jsonpath={.data.word}"]), "kept");

@@ -13,7 +13,8 @@ use crate::cluster_support::{Done, Running, Site, TIMEOUT, can_make_hosts, say, 
 
 const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
-/// Where the second directory remembers the cluster, beside that of the directory that made the hosts.
+/// Where the second directory keeps the cluster's state, beside that of the directory that made the
+/// hosts.
 const SECOND: [&str; 2] = ["--state-dir", "second"];
 
 /// All that turnup or a pod could leave on a host: files with mode, owner and digest, the network, mounts, units, users, kernel settings,
@@ -127,14 +128,14 @@ fn give_key(site: &Site) {
     }
 }
 
-/// Waits until a host has come to rest: the first minute after a boot is systemd's.
+/// Waits until a host is idle: systemd is busy in the first minute after a boot.
 pub(crate) fn settle(site: &Site) {
     for host in site.hosts().keys() {
         on_host(site, host, "timeout 60 systemctl is-system-running --wait >/dev/null || true");
     }
 }
 
-/// Things that somebody else has on a host before turnup comes, and in the way of turnup.
+/// What is on a host before turnup comes, some of it where turnup writes.
 const FOREIGN_BEFORE: &str = r#"
 set -e
 mkdir -p /etc/cni/net.d /var/lib/kubelet/mine /opt/mine /etc/kubernetes
@@ -142,14 +143,14 @@ echo '{"cniVersion": "1.0.0", "name": "foreign", "plugins": []}' >/etc/cni/net.d
 chmod 700 /etc/cni/net.d
 echo kept >/var/lib/kubelet/mine/data
 echo mine >/etc/kubernetes/mine.txt
-mkdir -p /etc/containerd; echo '# somebody else wrote this' >/etc/containerd/config.toml; chmod 640 /etc/containerd/config.toml; chown 0:42 /etc/containerd/config.toml
+mkdir -p /etc/containerd; echo '# not written by turnup' >/etc/containerd/config.toml; chmod 640 /etc/containerd/config.toml; chown 0:42 /etc/containerd/config.toml
 ip link add foreign0 type bridge; ip addr add 192.0.2.1/24 dev foreign0; ip link set foreign0 up
 ip route add 198.51.100.0/24 via 192.0.2.7 dev foreign0
 nft add table inet foreign; nft add chain inet foreign mine '{ type filter hook input priority 0; }'; nft add rule inet foreign mine tcp dport 9 drop
 iptables -t nat -N FOREIGN; iptables -t nat -A FOREIGN -j RETURN; iptables -A INPUT -s 203.0.113.9 -j DROP
 ip netns add foreign; mkdir -p /mnt/foreign; mount -t tmpfs foreign /mnt/foreign
 "#;
-/// And what somebody puts beside turnup while the cluster runs.
+/// What is added beside turnup while the cluster runs.
 const FOREIGN_LATER: &str = r"
 set -e
 echo later >/etc/kubernetes/later.txt
@@ -196,7 +197,7 @@ fn a_cluster_on_lent_hosts_leaves_them_as_they_were() {
     }
     assert!(!site.dir.join("second/it").exists());
     for (host, before) in [CONTROL_PLANE, WORKER].iter().zip(&before) {
-        // Still there, or this fails.
+        // Removes what was added later; fails unless all of it still exists.
         on_host(&site, host, NO_LATER);
         assert_same(before, &look(&site, host), &format!("{host} after down"));
     }
@@ -239,7 +240,7 @@ fn installs_that_were_killed_leave_nothing() {
     for (moment, mut later) in moments {
         kill_install(&site, &inventory, moment);
         while let Some(pause) = later.filter(|pause| !kill_down_midway(&site, moment, *pause)) {
-            // The way back was at its end before that: once more, and sooner.
+            // The reset had completed before that: once more, and sooner.
             give_key_again(&site);
             kill_install(&site, &inventory, moment);
             later = Some(pause / 2.0);
@@ -262,7 +263,7 @@ fn kill_install(site: &Site, inventory: &str, moment: &str) {
     on_host(site, CONTROL_PLANE, "pkill -KILL -f '[t]urnup node up' || true");
 }
 
-/// The directory of the cluster went with it, and its key.
+/// The cluster's directory was removed with it, and its key.
 fn give_key_again(site: &Site) {
     assert!(!site.dir.join("second/it").exists());
     for host in site.hosts().keys() {
@@ -299,10 +300,10 @@ fn a_host_that_does_not_answer_is_named_and_the_others_are_clean() {
     let before = look(&site, CONTROL_PLANE);
     let inventory = site.path("outputs/provision.json").display().to_string();
     ok_second(&site, &["bootstrap", "--from", &inventory]);
-    // Nothing answers there any more, and nothing refuses.
+    // The host neither answers nor refuses connections.
     let interface = site.spec(WORKER)["interface"].as_str().unwrap().to_owned();
     sh(&format!("ip link set {interface} down"));
-    // A configuration that nobody can read is no obstacle to somebody who knows the name.
+    // With an unreadable configuration, `down` still works when the cluster is named.
     let config = site.dir.join(".config.json");
     let good = fs_err::read_to_string(&config).unwrap();
     fs_err::write(&config, "{ damaged").unwrap();

@@ -36,7 +36,7 @@ fn segments(bytes: &[u8]) -> Vec<Segment> {
     (0..count).map(|number| header(table + number * size)).collect()
 }
 
-/// What keeps a program from running everywhere.
+/// The properties that keep a program from running everywhere.
 fn needs(bytes: &[u8]) -> Vec<String> {
     let mut needs = Vec::new();
     for segment in segments(bytes) {
@@ -59,7 +59,7 @@ fn the_binary_needs_no_loader_and_no_library() {
     assert_eq!(bytes[..6], ELF64_LITTLE);
     assert!(!segments(&bytes).is_empty());
     assert_eq!(needs(&bytes), Vec::<String>::new());
-    // The same look at a program that does need them finds something.
+    // The same check of a dynamically linked program finds something.
     assert!(!needs(&fs_err::read("/bin/sh").unwrap()).is_empty());
 }
 

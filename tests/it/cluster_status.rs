@@ -18,7 +18,7 @@ const CONTROL_PLANE: &str = "it-control-plane-0";
 const WORKER: &str = "it-worker-0";
 
 #[test]
-fn its_own_steps_its_status_and_what_is_sent_to_others() {
+fn custom_steps_status_and_support_bundle() {
     let Some(site) = Site::of_cluster("status", "10.124.1.0/24", 1) else { return };
     add_the_documented_steps(&site);
     the_steps_run_at_their_places(&site);
@@ -32,7 +32,8 @@ fn root_of(site: &Site, host: &str) -> PathBuf {
     site.path(&format!("hosts/{host}/root"))
 }
 
-/// What a user does who adds them: a copy of the tree, the examples at the end of the phases, the scripts beside the configuration.
+/// Adds the steps as a user does: a copy of the tree, the examples at the end of the phases, the
+/// scripts beside the configuration.
 fn add_the_documented_steps(site: &Site) {
     let (from, to) = (Path::new(env!("CARGO_MANIFEST_DIR")), site.dir.display());
     sh(&format!("cp -r '{0}/Kconfig' '{0}/phases' '{0}/templates' '{to}/'", from.display()));
@@ -67,7 +68,8 @@ fn the_steps_run_at_their_places(site: &Site) {
 fn the_status_of_a_whole_cluster(site: &Site) {
     let mut done = site.run(&["status"]);
     if done.out.contains("could not ask") {
-        // Who has not answered after half a minute is not waited for, and a machine that tests in parallel may be as slow.
+        // `status` waits half a minute for an answer, and a machine that runs tests in parallel may
+        // be slower.
         say(&done.out);
         done = site.run(&["status"]);
     }

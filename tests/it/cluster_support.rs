@@ -23,7 +23,7 @@ const NAME: &str = "it";
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(30);
 /// Building everything from source, once on a fresh machine.
 const COLD_CACHE: Duration = Duration::from_hours(1);
-/// Terraform finishes its resource after the death of turnup; nobody else may take as long.
+/// Terraform finishes its resource after turnup has died; no other program may take as long.
 const LAST_BREATH: Duration = Duration::from_mins(3);
 /// Programs without which no local host can be made.
 const TOOLS: [&str; 8] = ["ip", "mount", "nsenter", "setpriv", "setsid", "ssh", "systemd-nspawn", "unshare"];
@@ -72,7 +72,7 @@ pub(crate) fn can_make_hosts() -> bool {
 }
 
 impl Site {
-    /// An empty directory on the real disk. Only one site is there at a time: two clusters are too much for a small machine.
+    /// An empty directory on the real disk; one site at a time: a small machine runs one cluster.
     pub(crate) fn new(name: &str) -> Self {
         crate::tell_failures_at_once();
         let tmp = fs_err::canonicalize(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -134,7 +134,7 @@ impl Site {
         cluster_id(&self.state())
     }
 
-    /// Starts turnup in a session of its own: whoever is left of it later is known by that.
+    /// Starts turnup in a session of its own, by which processes left of it are found later.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         let file = |name: &str| self.scratch.join(name);
         let (out, err) = (file("stdout"), file("stderr"));
@@ -163,12 +163,12 @@ impl Site {
         self.start(args).wait(TIMEOUT)
     }
 
-    /// Runs what must work.
+    /// Runs a command that has to succeed.
     pub(crate) fn ok(&self, args: &[&str]) -> Done {
         self.fails(0, args)
     }
 
-    /// Runs what must end with this exit code.
+    /// Runs a command that has to end with this exit code.
     pub(crate) fn fails(&self, code: i32, args: &[&str]) -> Done {
         let done = self.run(args);
         assert_eq!(done.code, Some(code), "{done}");
@@ -244,7 +244,8 @@ impl Site {
         processes().into_iter().find(|process| process.argv.contains(&machine)).map(|process| process.pid)
     }
 
-    /// The sha256 of the cluster's authority, and etcd's own id of its only member: what makes this cluster this cluster.
+    /// The sha256 of the cluster's CA and etcd's ID of its only member: the identity of the
+    /// cluster.
     pub(crate) fn identity(&self) -> (String, String) {
         let metrics = self.metrics("127.0.0.1/2381");
         let line = metrics.lines().find(|line| line.starts_with("etcd_server_id{")).unwrap_or_default();
@@ -263,7 +264,7 @@ impl Site {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// What is on this machine that a cluster could leave behind or change.
+    /// What a cluster could leave behind or change on this machine.
     pub(crate) fn look_around(&self) -> BTreeSet<String> {
         let mut seen = BTreeSet::new();
         let mut note =
@@ -305,7 +306,7 @@ impl Site {
         self.redact(&done.err[at..])
     }
 
-    /// Without asking turnup, which may be what is broken.
+    /// Does not ask turnup, which may be what is broken.
     fn remove_everything(&self) {
         if !rustix::process::geteuid().is_root() {
             drop(fs_err::remove_dir_all(&self.dir));
@@ -338,7 +339,7 @@ impl Site {
         }
     }
 
-    /// What a person needs who looks at a failed test in CI.
+    /// Keeps what is needed to debug a failed test in CI.
     fn keep_logs(&self) {
         let kept = self.dir.with_extension("failed");
         drop(fs_err::remove_dir_all(&kept));
@@ -363,7 +364,7 @@ impl Drop for Site {
 }
 
 impl Running {
-    /// Waits for the end, and for the end of everybody it started.
+    /// Waits for the end of it and of all processes it started.
     pub(crate) fn wait(mut self, patience: Duration) -> Done {
         let (session, since) = (self.pid(), Instant::now());
         let status = loop {
@@ -400,12 +401,12 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// What it has said on standard error until now.
+    /// Its standard error until now.
     pub(crate) fn said(&self) -> String {
         fs_err::read_to_string(&self.err).unwrap()
     }
 
-    /// Waits until it has said this.
+    /// Waits until standard error contains this.
     pub(crate) fn wait_for(&mut self, text: &str) {
         let since = Instant::now();
         while !self.said().contains(text) {
@@ -423,11 +424,11 @@ impl std::fmt::Display for Done {
     }
 }
 
-/// What a run told.
+/// The events of a run.
 pub(crate) struct Events(pub(crate) Vec<Value>);
 
 impl Events {
-    /// From the lines of standard output; those that are no events are left out.
+    /// From the lines of standard output; lines that are not events are left out.
     pub(crate) fn parse(out: &str) -> Self {
         let lines = out.lines().filter_map(|line| serde_json::from_str(line).ok());
         Self(lines.filter(|line: &Value| line.get("event").is_some()).collect())
@@ -493,7 +494,7 @@ pub(crate) fn processes() -> Vec<Process> {
     names_in(Path::new("/proc")).iter().filter_map(|name| Process::read(name.parse().ok()?)).collect()
 }
 
-/// Everybody who is left of a session.
+/// The processes left of a session.
 pub(crate) fn in_session(session: Pid) -> Vec<Process> {
     let session = session.as_raw_nonzero().get();
     processes().into_iter().filter(|process| process.session == session).collect()
@@ -505,12 +506,12 @@ fn kill_session(session: Pid) {
     }
 }
 
-/// A line of shell whose failure does not matter.
+/// A line of shell whose failure is ignored.
 pub(crate) fn sh(script: &str) {
     drop(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).status());
 }
 
-/// Takes away what is mounted below this directory, the last first, and says what that was.
+/// Unmounts everything below this directory, the last mount first, and returns it.
 pub(crate) fn unmount_below(dir: &Path) -> Vec<String> {
     let mounts = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
     let points = mounts.lines().rev().filter_map(|line| line.split(' ').nth(4));
@@ -574,7 +575,7 @@ fn collect_sysctls(dir: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// What lives its own life: another cluster, whose names carry its own id and its mounts its own directory, and mounts of other tests.
+/// Not of this cluster: names with another id, mounts of another directory or of other tests.
 fn belongs_to_another(entry: &str, id: &str, ours: &str) -> bool {
     let hex = |text: &str| text.len() == 6 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let words: Vec<&str> = entry.split(|c: char| !c.is_ascii_alphanumeric()).collect();

@@ -1,4 +1,4 @@
-//! `turnup config` as a person or a script uses it: the real binary, in a directory of its own.
+//! `turnup config` as users and scripts call it: the real binary, in a directory of its own.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
@@ -198,7 +198,7 @@ fn defaults_replace_a_file_only_when_told_to() {
 }
 
 #[test]
-fn nobody_is_asked_without_a_terminal() {
+fn no_questions_are_asked_without_a_terminal() {
     let test_env = TestEnv::new("");
     let said = test_env.fails(2, &["config"]);
     insta::assert_snapshot!(said);

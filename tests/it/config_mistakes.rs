@@ -80,7 +80,7 @@ fn every_profile_is_right_and_as_short_as_can_be() {
 fn configurations_of_kubernetes_anywhere_are_reported_value_by_value() {
     let mut said = String::new();
     for name in ["gce", "openstack", "vsphere", "azure"] {
-        // There an empty user is whoever turns it up, which may not be root on Azure.
+        // There an empty user means the user that runs turnup, which may not be root on Azure.
         let test_env = TestEnv::new("config").with_env("USER", "ada");
         let file = format!("{}/tests/fixtures/anywhere/{name}.config", env!("CARGO_MANIFEST_DIR"));
         fs_err::copy(&file, test_env.path("old.config")).unwrap();

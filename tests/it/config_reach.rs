@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cli_support::TestEnv;
 
-/// One control-plane host and one worker that nobody has.
+/// One control-plane host and one worker that do not exist.
 const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "baremetal", "api": {"host": "192.0.2.10", "port": 6443},
     "hosts": [
@@ -35,7 +35,8 @@ fn texts(value: &Value) -> BTreeSet<String> {
     value.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// All files that `render` writes for the configuration with these changes; none when it cannot be turned up.
+/// All files that `render` writes for the configuration with these changes; `None` when it is
+/// refused.
 fn render(test_env: &TestEnv, changes: &[(&str, &str)]) -> Option<BTreeMap<String, String>> {
     let before = test_env.read(".config.json");
     let changes: Vec<String> = changes.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -92,7 +93,7 @@ fn compare(target: &str) -> usize {
         let tried = texts(&said["tried"]);
         let rendered = tried.iter().filter_map(|value| render(&test_env, &[(&name, value)]));
         let found: BTreeSet<String> = rendered.flat_map(|after| different(&base, &after)).collect();
-        // `where` also tries what the present answers do not let a person set.
+        // `where` also tries what the present answers make unavailable.
         let complete = tried.iter().all(|value| render(&test_env, &[(&name, value)]).is_some());
         assert!(found.is_subset(&files) && (!complete || found == files), "{target} {name}: {found:?}, said {files:?}");
         if said["unknown_because"].is_string() {
@@ -154,11 +155,11 @@ fn find_lost(target: &str, answers: &[&str], names: BTreeSet<String>) -> BTreeSe
     names.into_iter().filter(|name| !reaches(name)).collect()
 }
 
-/// Values of a form that `where` does not think of: with these answers this setting has this value.
+/// Values that `where` does not try: with these answers this setting has this value.
 type Known<'k> = (&'k [&'k str], &'k str, &'k str);
 
-/// Every setting of a cloud reaches its module: with the first answers, with others that let a person ask for more, or with a value that is
-/// known here.
+/// Every setting of a cloud reaches its module: with the first answers, with others that make more
+/// settings visible, or with a value that is known here.
 fn every_setting_reaches(target: &str, rounds: &[&[&str]], known: &[Known<'_>]) {
     let own = format!("phase1.{target}.");
     let is_its = |name: &String| name.starts_with(&own) || SHARED.iter().any(|start| name.starts_with(start));

@@ -1,5 +1,5 @@
-//! The JSON Schema of `.config.json` next to `turnup config check`, judged by a validator that is not ours: both take and refuse the
-//! same files, but for what a schema cannot state.
+//! The JSON Schema of `.config.json` next to `turnup config check`, checked with an independent
+//! validator: both accept and refuse the same files, except for what a schema cannot state.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! A chain of runs that dies once at each point that it comes by, on the operator's side and on the hosts, and the book that is kept on it.
+//! A chain of runs that is killed once at each failpoint, on the operator's side and on the hosts,
+//! and the record of it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,18 +13,18 @@ use turnup::failpoint::ON_HOST;
 
 use crate::cluster_support::{Site, names_in, say};
 
-/// A chain with more runs than this goes round in circles.
+/// A chain with more runs than this makes no progress.
 const MOST_RUNS: usize = 2000;
-/// One run may live through hundreds of deaths of the turnup on a host.
+/// One run may include hundreds of kills of the turnup on a host.
 const TIMEOUT: Duration = Duration::from_mins(20);
-/// In a failpoint log: nobody dies.
-pub(crate) const NOBODY: &str = "# one in 0 from 0\n";
-/// In a failpoint log: everybody dies, each once.
-pub(crate) const EVERYBODY: &str = "";
-/// The column of all deaths together.
+/// Failpoint log with which no process is killed.
+pub(crate) const NO_KILLS: &str = "# one in 0 from 0\n";
+/// Failpoint log with which every failpoint kills its process once.
+pub(crate) const ALL_KILLS: &str = "";
+/// The column of all kills together.
 const ALL: &str = "all";
 
-/// What the book says about the deaths at one kind of point.
+/// The record of the kills at one kind of failpoint.
 #[derive(Clone, Debug, Default)]
 struct Row {
     deaths: usize,
@@ -45,7 +46,7 @@ pub(crate) struct Chain<'s> {
     kept: Kept,
 }
 
-/// What must stay the same from the moment it is there.
+/// What must not change once it exists.
 #[derive(Default)]
 pub(crate) struct Kept {
     things: BTreeMap<String, String>,
@@ -69,13 +70,13 @@ impl Kept {
         self.things.extend(found);
     }
 
-    /// What is kept by now.
+    /// What has been kept until now.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.things.keys().map(String::as_str).collect()
     }
 }
 
-/// etcd's ids as its logs tell them, each of which must always be the same.
+/// etcd's IDs from its logs, each of which must always be the same.
 fn etcd_ids(site: &Site) -> BTreeMap<String, String> {
     let pods = site.path("hosts/it-control-plane-0").join("root").join("var/log/pods");
     let mut ids: BTreeMap<String, String> = BTreeMap::new();
@@ -114,7 +115,7 @@ impl<'s> Chain<'s> {
         }
     }
 
-    /// Runs this command until it succeeds. A run that fails without anybody's death is the end of the test.
+    /// Runs this command until it succeeds. A run that fails without a kill fails the test.
     pub(crate) fn run(&mut self, args: &[&str]) {
         loop {
             self.runs += 1;
@@ -128,7 +129,8 @@ impl<'s> Chain<'s> {
             for (kind, name) in new {
                 self.deaths.insert(name);
                 self.row(kind).deaths += 1;
-                // Whoever died is not the end of it: the chain went on to the next death, or to its end. Else it panics below.
+                // The chain went on after the death, to the next one or to its end. Else it panics
+                // below.
                 self.row(kind).converged += 1;
             }
             if let Some(kind) = kind {
@@ -148,7 +150,7 @@ impl<'s> Chain<'s> {
         }
     }
 
-    /// Nobody dies any more.
+    /// From here on no process is killed.
     pub(crate) fn disarm(&mut self) {
         self.site.env.remove("TURNUP_FAILPOINT_LOG");
         for failpoint_log in self.host_failpoint_logs() {
@@ -164,12 +166,12 @@ impl<'s> Chain<'s> {
         self.kept.names()
     }
 
-    /// How many have died at points whose names have this text.
+    /// The number of kills at failpoints whose names contain this text.
     pub(crate) fn deaths_at(&self, text: &str) -> usize {
         self.deaths.iter().filter(|name| name.contains(text)).count()
     }
 
-    /// The table of the book, as it stands in `docs/crash.md`.
+    /// The table, as it stands in `docs/crash.md`.
     pub(crate) fn print(&self, title: &str) {
         say(&format!("{title}: {} runs in {:.0} s", self.runs, self.start.elapsed().as_secs_f64()));
         say("| kind of point | deaths | converged | steps begun again | seconds repeated |");

@@ -77,7 +77,7 @@ pub(crate) fn look_at_cluster(site: &Site) -> Picture {
     picture
 }
 
-/// What differs, one line a thing; none when both are the same.
+/// The differences, one line each; none when both are the same.
 pub(crate) fn differences(wanted: &Picture, found: &Picture) -> Vec<String> {
     let names: BTreeSet<&String> = wanted.keys().chain(found.keys()).collect();
     let differing = names.into_iter().filter(|name| wanted.get(*name) != found.get(*name));
@@ -116,7 +116,7 @@ fn collect(root: &Path, rel: &str, without: &[&str], place: &str, picture: &mut 
     picture.insert(format!("{place} /{}", steady(rel)), format!("{kind} {mode:o} {owner:?} {what}"));
 }
 
-/// What a file says that is the same each time it is made anew.
+/// The parts of a file that are the same each time it is written.
 fn describe(rel: &str, bytes: &[u8]) -> String {
     let Ok(text) = std::str::from_utf8(bytes) else { return Digest::of(bytes).to_string() };
     if rel.ends_with("state.json") {

@@ -1,4 +1,5 @@
-//! A Terraform module that is not turnup's, with the real terraform: its hosts are on paper, so that nothing is made and nobody is asked.
+//! A Terraform module that is not turnup's, with the real terraform: its hosts are on paper, so
+//! that no machine is made or contacted.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use turnup::artifacts::{Cache, Lock};
 use crate::cli_support::TestEnv;
 use crate::skip::{has_program, skip};
 
-/// The real program, when it is here.
+/// The real program, if it is installed.
 pub(crate) fn has_terraform() -> bool {
     has_program(&["terraform", "tofu"])
 }
@@ -167,8 +168,8 @@ fn what_a_first_run_would_fail_of_is_in_the_plan() {
     assert!(plan.contains("nowhere is no directory") && plan.contains("next: turnup config set"), "{plan}");
 }
 
-/// What a person does who has a rendered directory and no turnup; the inventory that comes of it.
-#[expect(clippy::disallowed_methods, reason = "it plays that person")]
+/// What a user does with a rendered directory and without turnup; returns the resulting inventory.
+#[expect(clippy::disallowed_methods, reason = "it acts as that user")]
 pub(crate) fn by_hand(dir: &Path) -> Value {
     let program = which::which("terraform").or_else(|_| which::which("tofu")).unwrap();
     let mirror = Some(dir.join("terraform.tfrc")).filter(|file| file.exists());

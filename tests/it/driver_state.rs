@@ -1,5 +1,6 @@
-//! Where Terraform's state is: moved between this machine and a server, locked by somebody, out of reach, and killed in the middle; with
-//! the real terraform and a server of our own on loopback.
+//! Where Terraform's state is: moved between this machine and a server, locked by another process,
+//! out of reach, and killed in the middle; with the real terraform and a server of our own on
+//! loopback.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -83,7 +84,7 @@ fn moves(test_env: &TestEnv, server: &StateServer) {
     assert_eq!(server.content().lock, None);
     assert!(test_env.ok(&["provision"]).err.contains("0 ran"));
 
-    // The password is where Terraform keeps it and nowhere else, and nobody else can come near that.
+    // The password is only where Terraform keeps it, and no other user can read that directory.
     assert_eq!(with_text(test_env, PASSWORD), ["provision/.terraform/terraform.tfstate"]);
     let mode = fs_err::metadata(test_env.path(".turnup/own")).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0);
@@ -107,7 +108,7 @@ fn moves(test_env: &TestEnv, server: &StateServer) {
 
 #[test]
 fn the_state_is_destroyed_where_it_is_whatever_the_configuration_says() {
-    // Without the configuration nobody knows which program it was: any will do.
+    // Without the configuration the program is unknown: either will do.
     each_program(|program| is_destroyed(&own_module(program.test_env()), &StateServer::start()));
 }
 
@@ -129,13 +130,13 @@ fn a_state_of_something_else_is_not_overwritten() {
     }
     let (test_env, server) = (test_env(), StateServer::start());
     test_env.ok(&["provision"]);
-    let other = br#"{"version": 4, "terraform_version": "1.11.4", "serial": 3, "lineage": "somebody-elses", "outputs": {}, "resources": [{"mode": "managed", "type": "terraform_data", "name": "x", "provider": "provider[\"terraform.io/builtin/terraform\"]", "instances": []}]}"#;
+    let other = br#"{"version": 4, "terraform_version": "1.11.4", "serial": 3, "lineage": "another-lineage", "outputs": {}, "resources": [{"mode": "managed", "type": "terraform_data", "name": "x", "provider": "provider[\"terraform.io/builtin/terraform\"]", "instances": []}]}"#;
     server.content().state = Some(other.to_vec());
     to_server(&test_env, &server);
     let refused = test_env.run(&["provision"]);
     assert_eq!(refused.code, 4, "{}", refused.err);
     assert!(
-        refused.err.contains("is the state of something else") && refused.err.contains("somebody-elses"),
+        refused.err.contains("is the state of something else") && refused.err.contains("another-lineage"),
         "{}",
         refused.err
     );
@@ -175,9 +176,9 @@ fn locked_by(who: &str) -> Vec<u8> {
 }
 
 #[test]
-fn whoever_has_the_lock_is_named_and_left_alone() {
+fn the_lock_holder_is_named_and_its_lock_is_kept() {
     each_program(|program| {
-        // Of a state on such a server Terraform tells the lock's ID alone.
+        // For state on such a server Terraform reports only the lock's ID.
         let who = if program.name == "tofu" { "ann@elsewhere" } else { "somebody" };
         is_named(&own_module(program.test_env()), &StateServer::start(), who);
     });
@@ -250,16 +251,16 @@ fn a_move_that_is_killed_ends_well_the_next_time() {
         let ended = child.wait().unwrap();
         if !*struck.lock().unwrap() {
             let said = test_env.read("said");
-            assert!(ended.success(), "nobody killed it, after {} requests: {said}", server.content().requests.len());
+            assert!(ended.success(), "it was not killed, after {} requests: {said}", server.content().requests.len());
             break;
         }
         killed += 1;
         server.content().on_request = None;
-        // The terraform that is left is asked to end by the kernel, and takes a moment for it.
+        // The kernel signals the remaining terraform, which takes a moment to end.
         wait_for_the_left(&test_env);
         let mut done = test_env.run(&["provision"]);
         if done.code == 6 {
-            // A dead owner's lock is for a person to break; here the test is that person.
+            // The operator breaks a dead owner's lock; here the test does it.
             server.content().lock = None;
             done = test_env.run(&["provision"]);
         }
@@ -275,7 +276,7 @@ fn a_move_that_is_killed_ends_well_the_next_time() {
     assert!(killed >= 4, "only {killed} moments");
 }
 
-/// Waits until nobody works in this directory.
+/// Waits until no process works in this directory.
 fn wait_for_the_left(test_env: &TestEnv) {
     let (dir, since) = (test_env.dir.path().display().to_string(), Instant::now());
     while let Some(left) = processes().iter().find(|process| process.belongs_to(&dir)) {

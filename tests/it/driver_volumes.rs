@@ -10,7 +10,7 @@ use crate::cli_support::TestEnv;
 use crate::cloud_support::{mirror_stub, module_files, profiles, settings_with, variables};
 use crate::driver_custom::{self, Program, each_program, has_terraform, use_module};
 
-/// What the real providers do, as far as it is about disks of etcd and about protection.
+/// The rules of the real providers about disks of etcd and about protection.
 fn rules(test_env: &TestEnv) -> Value {
     json!({
         "replace": {
@@ -104,7 +104,7 @@ const GCE_DISKS: [&str; 3] = [
 ];
 
 #[test]
-fn an_apply_takes_no_data_of_etcd_that_nobody_named() {
+fn an_apply_deletes_only_the_etcd_volumes_that_were_named() {
     each_program(|program| {
         takes_no_data(&CloudTestEnv::new(program.test_env(), "gce", "google", "8.0.0", "ha-private"))
     });
@@ -170,7 +170,7 @@ fn a_volume_that_no_cloud_can_shrink_is_not_tried() {
     }
 }
 
-/// A volume of somebody else's module; and a plan that was written down gives nobody leave to lose it.
+/// A volume of a custom module; and a saved plan does not permit its loss.
 #[test]
 fn a_plan_that_was_looked_at_is_not_enough_to_lose_data() {
     if !has_terraform() {
@@ -212,7 +212,7 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
         if keep {
             test_env.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
         }
-        // Of a cluster that is gone: whoever knows that it made nothing, or does not care, has to say so.
+        // The cluster is gone: the operator confirms that it left no cloud resources that matter.
         test_env.write(".turnup/own/kubeconfig", "");
         let refused = test_env.ends(1, &["down", "--yes"]).err;
         assert!(refused.contains("the cluster cannot be asked what it made in its cloud: "), "{refused}");
@@ -263,7 +263,7 @@ const LOCKED_DISK: &str = r#"
 resource "azurerm_managed_disk" "etcd_volume" {
   name                 = var.cluster.name
   location             = "westeurope"
-  resource_group_name  = "somebody's"
+  resource_group_name  = "custom"
   create_option        = "Empty"
   disk_size_gb         = 20
   storage_account_type = "Premium_LRS"
@@ -277,7 +277,7 @@ resource "azurerm_management_lock" "etcd" {
 }
 "#;
 
-/// Whoever may take the cluster down need not know what the cloud was told.
+/// `turnup down` lifts the cloud's deletion protection by itself.
 #[test]
 fn what_a_cloud_protects_is_let_go_before_it_is_destroyed() {
     each_program(is_let_go);
@@ -323,7 +323,7 @@ fn what_the_module_itself_protects_is_not_half_destroyed() {
         "{refused}"
     );
     assert_eq!(resources(&test_env.read(".turnup/own/provision/terraform.tfstate")), resources(&state));
-    // The way out that it names.
+    // Follows the advice of the refusal.
     let module = test_env.read("module/main.tf");
     test_env.write("module/main.tf", &module.replace("= true", "= var.cluster.deletion_protection"));
     test_env.ok(&["provision"]);

@@ -60,7 +60,7 @@ fn killed_at_every_point_it_ends_the_same() {
             assert_eq!(killed.status.signal(), Some(9), "{task}: {point:?}");
             fake(dir.path(), "sweep").assert().success();
             for other in TASKS {
-                // The effect is there, and nobody has written down that it is.
+                // The effect is there, but its outcome is not in the journal.
                 let twice = other == task && word == "outcome" && when != "after";
                 let expected = if twice { 2 } else { 1 };
                 assert_eq!(runs(dir.path()).get(other), Some(&expected), "{other} after {task}: {point:?}");
@@ -74,7 +74,7 @@ fn killed_at_every_point_it_ends_the_same() {
 }
 
 #[test]
-fn killed_again_and_again_it_still_gets_there() {
+fn a_run_killed_at_every_point_completes_in_the_end() {
     let dir = tempfile::tempdir().unwrap();
     let mut chain = with_failpoint_log(dir.path(), "");
     let mut deaths = 0;
@@ -118,7 +118,7 @@ fn what_a_dead_process_had_not_written_to_the_end_is_removed() {
     fake(dir.path(), "sweep").assert().success();
     assert_eq!(parts(), 1, "the part of a living process stays, that of the dead one goes");
     assert!(!below.join(".part-4194305-dead").exists());
-    assert!(of_a_host.join(".part-4194305-dead").exists(), "a host's own files are nobody else's");
+    assert!(of_a_host.join(".part-4194305-dead").exists(), "only the host removes its own files");
 }
 
 #[test]

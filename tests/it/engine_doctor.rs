@@ -88,7 +88,7 @@ fn every_finding_that_is_not_good_says_what_to_do() {
 }
 
 #[test]
-fn what_is_missing_stops_with_all_of_it() {
+fn all_missing_requirements_are_reported_at_once() {
     let good =
         [finding("ssh", Level::Ok, "9.2", None), finding("go", Level::Warning, "not installed", Some("install Go"))];
     require("local", &good).unwrap();

@@ -16,7 +16,7 @@ use turnup::phase::{Action, Check, Cx, Decision, Engine, Host, Inputs, Manifest,
 use turnup::state::Store;
 use turnup::{Class, Error, Result};
 
-/// A step whose world the test turns.
+/// A step whose inputs the test changes.
 #[derive(Clone, Default)]
 struct Knob {
     inputs: BTreeMap<String, String>,
@@ -114,7 +114,7 @@ fn a_plan_says_what_and_why() {
         plan(dir.path(), &phase(&["h0", "h1"], &one, &gone))[1],
         "Run p/two@h0: outputs gone: node h0 is not registered (create file a)"
     );
-    // What is gone now may be there again once an earlier step has run.
+    // A missing output may come back when an earlier step runs.
     assert_eq!(
         plan(dir.path(), &phase(&["h0", "h1"], &other, &gone))[1],
         "Unknown p/two@h0: outputs gone: node h0 is not registered; known once p/one has run"
@@ -122,7 +122,7 @@ fn a_plan_says_what_and_why() {
 }
 
 #[test]
-fn what_waits_for_each_other_is_not_begun_one_after_another() {
+fn steps_that_wait_for_each_other_are_refused_without_parallelism() {
     let dir = tempfile::tempdir().unwrap();
     let (one, two) = (knob(&[]), knob(&[]));
     let phase = Phase { at_once: 2, ..phase(&["h0", "h1"], &one, &two) };

@@ -1,4 +1,5 @@
-//! Runs that are held to a plan, against a real store: what was announced happens, and anything else is refused before it begins.
+//! Runs of an approved plan, against a real store: planned steps run, and anything else is refused
+//! before it begins.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::path::Path;
@@ -16,7 +17,7 @@ struct World {
     input: String,
     gone: bool,
     changes: Vec<Change>,
-    /// What the step leaves for the next one.
+    /// The step's output for the next one.
     leaves: Option<String>,
     blind: bool,
 }
@@ -25,7 +26,7 @@ struct World {
 struct Step {
     world: Arc<Mutex<World>>,
     store: Store,
-    /// Whether it depends on what the first one leaves.
+    /// Whether it depends on the output of the first one.
     reads: bool,
 }
 
@@ -179,7 +180,7 @@ fn a_step_may_mend_what_an_earlier_one_of_the_same_run_did() {
 }
 
 #[test]
-fn a_step_that_nobody_planned_is_refused() {
+fn an_unplanned_step_is_refused() {
     let stage = Stage::new();
     let mut plan = stage.plan();
     plan.retain(|step| step.id != "p/second@h1");
@@ -217,7 +218,7 @@ fn the_difference_between_two_plans_is_named() {
 }
 
 #[test]
-fn behind_a_step_that_cannot_be_foretold_only_records_count() {
+fn a_step_behind_an_unpredictable_one_is_known_after_it() {
     let stage = Stage::new();
     stage.run(None).unwrap();
     stage.turn(0, |world| (world.input, world.blind) = ("x".into(), true));

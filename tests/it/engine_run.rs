@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use turnup::Class;
 use turnup::exec::{Failure, OnDeath, Run, Service, Ssh, Stream};
 
-/// For what takes a moment; much less than what must not be waited for.
+/// For what takes a moment; much shorter than what must not be waited for.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
 fn sh(script: &str) -> Run {
@@ -34,7 +34,7 @@ fn much_output_on_both_pipes_does_not_block() {
     assert!(output.stderr.ends_with("err 19999\n"));
 }
 
-/// Terraform prints the state of a thousand hosts as one line of JSON: a break in it would be one that nobody wrote.
+/// Terraform prints the state of a thousand hosts as one line of JSON: it must not be split.
 #[test]
 fn a_line_of_many_megabytes_stays_one() {
     let output = sh("head -c 3000000 /dev/zero | tr '\\0' x").output().unwrap();
@@ -42,7 +42,7 @@ fn a_line_of_many_megabytes_stays_one() {
 }
 
 #[test]
-fn the_ways_to_end_badly_are_told_apart() {
+fn the_kinds_of_failure_are_told_apart() {
     assert!(matches!(sh("exit 7").output(), Err(Failure::Exited { code: 7, .. })));
     assert!(matches!(sh("kill -SEGV $$").output(), Err(Failure::Signalled { signal: 11, .. })));
     assert!(matches!(Run::new("no-such-program").dir("/").output(), Err(Failure::NotStarted { .. })));
@@ -64,7 +64,7 @@ fn a_program_that_cannot_be_executed_was_not_started() {
 }
 
 #[test]
-fn a_limit_ends_the_whole_group() {
+fn a_timeout_kills_the_whole_process_group() {
     let start = Instant::now();
     let failure = sh("sleep 600 & echo $!; wait").timeout(Duration::from_secs(3)).output().unwrap_err();
     assert!(matches!(failure, Failure::TimedOut { .. }));
@@ -80,7 +80,7 @@ fn a_limit_ends_the_whole_group() {
 }
 
 #[test]
-fn somebody_in_the_background_does_not_hold_us_up() {
+fn a_background_process_does_not_delay_the_result() {
     let start = Instant::now();
     let output = sh("sleep 600 & echo $!").output().unwrap();
     assert!(start.elapsed() < TIMEOUT);
@@ -100,7 +100,7 @@ fn standard_input_is_empty_bytes_or_a_file() {
 }
 
 #[test]
-fn through_files_the_same_arrives() {
+fn output_through_files_is_complete() {
     let run = sh("i=0; while [ $i -lt 3000 ]; do echo out $i; i=$((i+1)); done; echo err >&2; sleep 0.1; echo end");
     let output = run.on_death(OnDeath::Terminate).output().unwrap();
     assert_eq!(output.stdout.lines().count(), 3001);
@@ -132,7 +132,7 @@ fn what_looks_like_a_secret_is_in_no_log_and_no_error_either() {
     assert!(!turnup::Error::from(failure).render().contains("hunter22"));
     let text = fs_err::read_to_string(&log).unwrap();
     assert!(text.contains("| pulling https://robot:[removed]@example.com/x\n") && !text.contains("hunter22"), "{text}");
-    // A program's output itself is what it is.
+    // The program's own output is not redacted.
     assert_eq!(sh("echo password=hunter22").output().unwrap().stdout, "password=hunter22\n");
 }
 
@@ -176,7 +176,7 @@ fn a_service_runs_until_it_is_stopped_and_says_why_it_ended() {
     assert!(service.check().is_ok());
     service.stop();
     assert!(service.check().is_err());
-    // Its input is open for as long as we live, and nothing comes.
+    // Its standard input stays open as long as this process lives, and gets no data.
     let reader = Service::start(Run::new("cat").dir("/")).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     assert!(reader.check().is_ok());

@@ -40,7 +40,7 @@ fn send(engine: &Child, signal: Signal) {
 }
 
 fn is_gone(pid: Pid) -> bool {
-    // A zombie that nobody has waited for yet is gone as well.
+    // A zombie that has not been waited for yet is gone as well.
     let stat: PathBuf = format!("/proc/{}/stat", pid.as_raw_nonzero()).into();
     test_kill_process(pid).is_err() || fs_err::read_to_string(stat).is_ok_and(|stat| stat.contains(") Z "))
 }

@@ -1,4 +1,5 @@
-//! Commands over a real sshd on this machine: quoting, input, files, exit codes, one connection for all, strangers refused.
+//! Commands over a real sshd on this machine: quoting, input, files, exit codes, one connection for
+//! all, unknown keys refused.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fs::Permissions;
@@ -20,7 +21,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts it; nothing where there is no sshd or where it needs more than this user may.
+    /// Starts it; `None` without an sshd or the privileges that it needs.
     fn start() -> Option<Self> {
         if !is_root("to start sshd") {
             return None;
@@ -90,7 +91,7 @@ fn commands_files_and_failures_over_one_connection() {
     ssh.write("one", &remote, 0o640).unwrap();
     let local = server.path("local");
     fs_err::write(&local, vec![7; 300_000]).unwrap();
-    fs_err::write(format!("{remote}.part.1"), "of a transfer that nobody could end").unwrap();
+    fs_err::write(format!("{remote}.part.1"), "of an interrupted transfer").unwrap();
     ssh.copy(&local, &remote, 0o750).unwrap();
     assert_eq!(fs_err::read(&remote).unwrap(), vec![7; 300_000]);
     assert_eq!(fs_err::metadata(&remote).unwrap().permissions().mode() & 0o777, 0o750);
@@ -152,7 +153,7 @@ fn a_host_behind_another_one_is_reached_with_the_same_key() {
     let behind = || server.ssh().jump(Some(jump.clone())).connect_timeout(Duration::from_mins(1));
     let_in("");
     let error = behind().run(&["true"]).unwrap_err();
-    assert_eq!(error.class(), Class::Precondition, "a jump host that nobody knows: {}", error.render());
+    assert_eq!(error.class(), Class::Precondition, "an unknown jump host: {}", error.render());
     assert!(error.message().contains("Host key verification failed"), "{}", error.render());
 
     let known = fs_err::read_to_string(server.path("known hosts")).unwrap();
@@ -177,7 +178,7 @@ fn a_host_behind_another_one_is_reached_with_the_same_key() {
 }
 
 #[test]
-fn who_is_not_let_in_needs_a_person() {
+fn a_refused_login_is_a_precondition_error() {
     let Some(server) = Server::start() else { return };
     keygen(&server.path("stranger"));
     let known = server.path("known hosts");
@@ -196,7 +197,7 @@ fn who_is_not_let_in_needs_a_person() {
 }
 
 #[test]
-fn what_a_host_refuses_needs_a_person() {
+fn a_command_that_the_host_refuses_is_a_precondition_error() {
     let Some(server) = Server::start() else { return };
     let ssh = server.ssh();
     let full = ssh.write(vec![7; 4096], "/dev/full/there", 0o644).unwrap_err();

@@ -160,7 +160,7 @@ fn files_are_whole_with_their_mode_and_never_outside() {
 }
 
 #[test]
-fn a_damaged_hand_off_names_its_place() {
+fn a_damaged_inventory_names_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
     fs_err::write(store.path("x.json"), "[1,\n 2,\n").unwrap();
@@ -247,7 +247,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
     ]
 }
 
-/// A credential that was issued on that day and lives so many days.
+/// A credential issued on that day with this many days of validity.
 fn issued(day: i64, life: i64, break_glass: bool) -> Entry {
     let time = |day: i64| jiff::Timestamp::from_second(day * 86_400).unwrap();
     let credential = Credential {

@@ -38,7 +38,7 @@ fn the_documented_steps_fit_into_the_phases() {
     }
 }
 
-/// A built-in step that always works and tells that it ran.
+/// A built-in step that always succeeds and records that it ran.
 struct Quiet(Arc<Mutex<Vec<String>>>, &'static str);
 
 impl Action for Quiet {

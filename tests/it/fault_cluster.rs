@@ -10,7 +10,7 @@ fn refuse(words: &[&str], said: &str) -> Vec<Value> {
     vec![json!({"tool": "kubectl", "when": words, "exit": 1, "stderr": format!("{said}\n")})]
 }
 
-/// The same, two times: then it is well.
+/// The same, twice; then kubectl works.
 fn refuse_twice(words: &[&str], said: &str) -> Vec<Value> {
     vec![json!({"tool": "kubectl", "when": words, "times": 2, "exit": 1, "stderr": format!("{said}\n")})]
 }

@@ -19,7 +19,7 @@ pub(crate) fn faults() -> Vec<Fault> {
     faults
 }
 
-/// A file of the cluster's directory is cut in half, as a full disk or a hasty editor leaves it.
+/// Cuts a file of the cluster's directory in half, as a full disk leaves it.
 fn cut(name: &'static str, file: &'static str) -> Fault {
     Fault::new(name).when_up().made(move |simulation| {
         let path = simulation.state(file);
@@ -138,7 +138,7 @@ fn serve(status: &'static str) -> u16 {
     let port = listener.local_addr().map_or(1, |address| address.port());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // Whoever closes with something unread breaks the connection before the answer is there.
+            // Closing with unread input would reset the connection before the reply arrives.
             let head = BufReader::new(&stream).lines().map_while(Result::ok);
             head.take_while(|line| !line.is_empty()).for_each(drop);
             drop(write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
@@ -208,7 +208,7 @@ fn in_the_middle(simulation: &Simulation, act: impl Fn(&crate::simulation::Runni
     running.wait()
 }
 
-/// Once: whoever is not stopped in the middle of it has to come to the end of its step.
+/// Once: a run that is not stopped meanwhile has to finish its step.
 fn slow(seconds: u64) -> Vec<serde_json::Value> {
     vec![json!({"tool": "ssh", "when": ["10.125.0.2 ", "node facts"], "times": 1, "sleep_ms": seconds * 1000})]
 }

@@ -28,10 +28,10 @@ const SOON: Duration = Duration::from_mins(1);
 const PARALLEL: usize = 3;
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/faults.md");
 
-/// Something that goes wrong.
+/// A fault.
 pub(crate) struct Fault {
     name: &'static str,
-    /// Whether the cluster is up when it does.
+    /// Whether the cluster is already up.
     up: bool,
     make: Box<dyn Fn(&mut Simulation) + Send + Sync>,
     heal: Box<dyn Fn(&mut Simulation) + Send + Sync>,
@@ -40,11 +40,11 @@ pub(crate) struct Fault {
     expected: Expected,
 }
 
-/// What has to come of it.
+/// The expected result.
 enum Expected {
-    /// An error of this class, whose screen has all of these words.
+    /// An error of this class, whose output contains all of these words.
     Fails(Class, &'static [&'static str]),
-    /// The run ends well by itself, and says these words on the way.
+    /// The run succeeds by itself, and prints these words on the way.
     Recovers(&'static [&'static str]),
 }
 
@@ -72,18 +72,18 @@ impl Fault {
         self
     }
 
-    /// What the made-up tools do wrong.
+    /// What the fake tools do wrong.
     pub(crate) fn script(self, entries: Vec<Value>) -> Self {
         self.made(move |simulation| simulation.script(&entries))
     }
 
-    /// How it is made to go wrong.
+    /// Causes the fault.
     pub(crate) fn made(mut self, make: impl Fn(&mut Simulation) + Send + Sync + 'static) -> Self {
         self.make = Box::new(make);
         self
     }
 
-    /// What goes wrong besides.
+    /// Causes a further fault.
     pub(crate) fn made_more(mut self, more: impl Fn(&mut Simulation) + Send + Sync + 'static) -> Self {
         let make = self.make;
         self.make = Box::new(move |simulation| {
@@ -93,31 +93,31 @@ impl Fault {
         self
     }
 
-    /// How a person mends it.
+    /// How the operator repairs it.
     pub(crate) fn healed(mut self, heal: impl Fn(&mut Simulation) + Send + Sync + 'static) -> Self {
         self.heal = Box::new(heal);
         self
     }
 
-    /// What is done in place of `turnup up`.
+    /// Runs this in place of `turnup up`.
     pub(crate) fn acts(mut self, act: impl Fn(&Simulation) -> Ended + Send + Sync + 'static) -> Self {
         self.act = Box::new(act);
         self
     }
 
-    /// What has to work once it is mended, in place of `turnup up` and an empty plan.
+    /// What has to work after the repair, in place of `turnup up` and an empty plan.
     pub(crate) fn then(mut self, after: fn(&Simulation)) -> Self {
         self.after = after;
         self
     }
 
-    /// It ends with an error of this class, whose screen has all of these words.
+    /// Expects an error of this class, whose output contains all of these words.
     pub(crate) fn fails(mut self, class: Class, says: &'static [&'static str]) -> Self {
         self.expected = Expected::Fails(class, says);
         self
     }
 
-    /// It ends well by itself, saying these words on the way.
+    /// Expects success without help, with these words in the output.
     pub(crate) fn recovers(mut self, says: &'static [&'static str]) -> Self {
         self.expected = Expected::Recovers(says);
         self
@@ -169,7 +169,7 @@ impl Fault {
         let timeout = if class == Class::Transient { TIMEOUT } else { Duration::ZERO };
         let redact = |text: &str| redact(simulation, text);
         let spent = begun(ended) + timeout;
-        // What was under way when a signal came is another thing each time.
+        // Which steps a signal interrupts differs from run to run.
         let more = evidence(screen)
             .filter(|line| class != Class::Interrupted && !cause.contains(line))
             .map(|line| format!(" <br> {line}"));
@@ -198,7 +198,7 @@ fn class_name(class: Class) -> String {
     format!("{} ({})", name.as_str().unwrap(), class.exit_code())
 }
 
-/// When the step that failed began: what went well before it is not the time to tell of a fault.
+/// When the failed step began: the time to report a fault does not include the steps before it.
 fn begun(ended: &Ended) -> Duration {
     let first = ended.error().lines().next().unwrap_or_default();
     let mut words = first.split(' ').skip_while(|word| *word != "step").skip(1);
@@ -217,10 +217,11 @@ fn redact(simulation: &Simulation, text: &str) -> String {
     let mut before = "";
     let mut words = Vec::new();
     for word in text.split(' ') {
-        // Behind "within" stands what was left of a timeout, behind "for" the minutes that somebody works.
+        // The word after "within" is the rest of a timeout, the one after "for" the elapsed
+        // minutes.
         let placed = matches!(before, "line" | "column" | "process" | "within")
             || (before == "for" && word.parse::<u32>().is_ok());
-        // How far a clock is off depends on how long the way to the host and back took.
+        // The measured clock skew depends on the round trip to the host.
         let measured = before == "is" && word.parse::<f64>().is_ok();
         words.push(if placed || measured || is_date(word) { "…".to_owned() } else { redact_word(word) });
         before = word;
@@ -249,7 +250,7 @@ fn redact_word(word: &str) -> String {
     parts.filter(|part| !part.is_empty()).filter(changes).fold(word.to_owned(), |word, part| word.replace(part, "…"))
 }
 
-/// The line of evidence that says most: the last one that is not about the run itself.
+/// The most useful line of evidence: the last one that is not about the run itself.
 fn evidence(screen: &str) -> Option<&str> {
     const ABOUT: [&str; 6] = ["$ ", "log: ", "not begun", "also failed", "gave up after", "and "];
     let mut lines = screen.lines().rev().filter_map(|line| line.strip_prefix("  | "));

@@ -1,5 +1,5 @@
-//! Rows of the fault matrix that only root can make: disks, missing tools, and Terraform for hosts on this machine. No host is made: what
-//! Terraform would make is the inventory of the made-up hosts.
+//! Rows of the fault matrix that only root can make: disks, missing tools, and Terraform for hosts
+//! on this machine. No host is made: Terraform's output is the inventory of the simulated hosts.
 
 use serde_json::{Value, json};
 use turnup::Class;
@@ -17,10 +17,11 @@ pub(crate) fn faults() -> Vec<Fault> {
     faults
 }
 
-/// The Debian release of hosts that nobody starts.
+/// The Debian release of hosts that are never started.
 const SUITE: &str = "bookworm";
 
-/// The local target with a terraform that is made up. The root of local hosts is an empty directory, and nobody starts hosts.
+/// The local target with a fake terraform. The root of local hosts is an empty directory, and no
+/// hosts are started.
 fn to_local(simulation: &mut Simulation) {
     simulation.turn = Some(crate::take_turn());
     let suite = format!("phase1.local.root_suite={SUITE}");
@@ -55,7 +56,7 @@ fn diagnostic(summary: &str, detail: &str) -> String {
 fn terraform() -> Vec<Fault> {
     let lock = diagnostic(
         "Error acquiring the state lock",
-        "Lock Info:\n  Who: somebody@elsewhere\n  Operation: OperationTypeApply",
+        "Lock Info:\n  Who: ann@elsewhere\n  Operation: OperationTypeApply",
     );
     let forbidden =
         diagnostic("Error creating instance", "googleapi: Error 403: Required 'compute.instances.create' permission");
@@ -67,7 +68,7 @@ fn terraform() -> Vec<Fault> {
             "another user holds the lock of Terraform's state",
             json!({"tool": "terraform", "when": ["plan"], "exit": 1, "stdout": lock}),
         )
-        .fails(Class::Locked, &["provision/apply failed", "locked by somebody@elsewhere", "wait for them"]),
+        .fails(Class::Locked, &["provision/apply failed", "locked by ann@elsewhere", "wait for them"]),
         terraform_fault(
             "the cloud does not permit it",
             json!({"tool": "terraform", "when": ["apply"], "exit": 1, "stdout": forbidden}),

@@ -63,7 +63,7 @@ fn sh(script: &str) {
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The namespaces, and who listens in them. Dropped, nothing of it is left.
+/// The namespaces and their listeners. Dropped, nothing of it is left.
 struct Lab {
     prefix: String,
     listeners: Vec<Child>,
@@ -172,7 +172,7 @@ impl Lab {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(from), "python3", "-c", CONNECT]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // What is to be open may take its time on a busy machine; what is dropped takes all of it.
+        // An open connection may be slow on a busy machine; a dropped one takes the whole timeout.
         let lines = targets.iter().fold(String::new(), |mut lines, (address, port, open)| {
             writeln!(lines, "{address} {port} {}", if *open { 60 } else { 2 }).unwrap();
             lines
@@ -280,7 +280,7 @@ const DEFAULTS: &[Row] = &[
     ("pb", "169.254.169.254", &[53], true),
     ("a", "169.254.169.254", &[80], true),
     ("b", "169.254.169.254", &[80], true),
-    // To each other, whatever the port; and to the world.
+    // To each other, whatever the port; and to the Internet.
     ("pa", "10.244.1.5", &[8080, 10250], true),
     ("pb", "10.244.0.5", &[8080, 10250], true),
     ("pa", "192.0.2.1", &[22, 80, 2379], true),
@@ -330,7 +330,7 @@ fn test_env() -> TestEnv {
 const HOSTS: [&str; 3] = ["a", "b", "c"];
 
 #[test]
-fn each_port_is_open_to_those_who_need_it_and_to_no_one_else() {
+fn each_port_is_open_only_to_hosts_that_need_it() {
     if !crate::cluster_support::can_make_hosts() {
         return;
     }

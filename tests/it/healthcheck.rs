@@ -15,13 +15,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-/// For what must come, on a machine that does other things as well.
+/// For what has to happen, on a machine with other work.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What an API server was asked: the request line, and whether a certificate came along.
 type Asked = Arc<Mutex<Vec<(String, bool)>>>;
 
-/// An API server that answers with one status; with none it takes the connection and says nothing.
+/// An API server that answers with one status; without one it accepts the connection and does not
+/// answer.
 struct Api {
     port: u16,
     status: Arc<Mutex<Option<u16>>>,
@@ -134,7 +135,7 @@ fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// One question; status and body, or nothing where the connection ends without an answer.
+/// One request; status and body, or `None` when the connection ends without an answer.
 fn ask(address: SocketAddr, line: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
@@ -146,7 +147,7 @@ fn ask(address: SocketAddr, line: &str) -> Option<(u16, String)> {
 }
 
 #[test]
-fn it_says_yes_or_no_and_passes_on_nothing_else() {
+fn health_is_200_or_503_and_nothing_else_is_passed_on() {
     let dir = tempfile::tempdir().unwrap();
     let (api, address) = (Api::start(dir.path()), free());
     let mut check = Check::start(dir.path(), api.port, &[address]);
@@ -182,7 +183,7 @@ fn it_says_yes_or_no_and_passes_on_nothing_else() {
 }
 
 #[test]
-fn without_a_certificate_a_refusal_is_a_sign_of_life() {
+fn without_a_certificate_an_unauthorized_answer_counts_as_live() {
     let dir = tempfile::tempdir().unwrap();
     let (api, address) = (Api::start(dir.path()), free());
     let certificate = fs_err::read(dir.path().join("client.crt")).unwrap();
@@ -200,7 +201,7 @@ fn without_a_certificate_a_refusal_is_a_sign_of_life() {
 }
 
 #[test]
-fn an_api_server_that_hangs_or_is_away_is_not_well_and_blocks_nothing() {
+fn an_unresponsive_api_server_is_unhealthy_and_blocks_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (api, address, away) = (Api::start(dir.path()), free(), free());
     let mut check = Check::start(dir.path(), api.port, &[address]);
@@ -224,14 +225,14 @@ fn an_api_server_that_hangs_or_is_away_is_not_well_and_blocks_nothing() {
 
 /// Any host reaches the host's own address; loopback is kubelet's.
 #[test]
-fn connections_that_say_nothing_keep_kubelet_from_nothing() {
+fn silent_connections_do_not_block_kubelet() {
     let dir = tempfile::tempdir().unwrap();
     let (api, own, loopback) = (Api::start(dir.path()), free(), free());
     api.say(Some(200));
     let mut check = Check::start(dir.path(), api.port, &[own, loopback]);
     let _listens = [check.line(), check.line()];
     let mut silent: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(own).unwrap()).collect();
-    // Half a request is none, and too long a one neither.
+    // A partial request does not count as one, nor does one that is too long.
     silent.iter_mut().take(20).for_each(|stream| drop(stream.write_all(b"GET /livez HTT")));
     silent.iter_mut().skip(20).take(5).for_each(|stream| drop(stream.write_all(&vec![b'x'; 20_000])));
     assert_eq!(ask(loopback, "GET /livez").unwrap().0, 200, "at once");

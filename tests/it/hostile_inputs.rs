@@ -1,7 +1,8 @@
-//! What a file of another party may say, tried on every text of it: options, quotes, newlines, substitutions, escape sequences, paths. The
-//! real ssh runs nothing, and what is taken stays what it is in `known_hosts`, units, Terraform's variables and user data.
+//! Hostile texts in external files, tried in every field: options, quotes, newlines, substitutions,
+//! escape sequences, paths. The real ssh runs nothing, and an accepted value stays one value in
+//! `known_hosts`, units, Terraform's variables and user data.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
-#![expect(clippy::disallowed_methods, reason = "it plays the shell that turnup is started from")]
+#![expect(clippy::disallowed_methods, reason = "it acts as the shell that starts turnup")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::cli_support::{Outcome, TestEnv};
 const WHOLE: &str = include_str!("../fixtures/inventory/whole.json");
 const TREE: &str = ".turnup/kubernetes/outputs/provision.json";
 
-/// The wrong texts; in `CANARY` is the path of a file that no program may make.
+/// The hostile texts; in `CANARY` is the path of a file that no program may create.
 fn hostile(canary: &Path) -> Vec<String> {
     let canary = canary.display();
     [
@@ -104,7 +105,7 @@ fn place(text: &str, word: &str) -> String {
 }
 
 #[test]
-fn the_sample_has_every_field_of_a_hand_off() {
+fn the_sample_has_every_field_of_an_inventory() {
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
     Inventory::parse("whole.json", WHOLE).unwrap();
     for (place, _) in Inventory::fields().iter() {
@@ -131,7 +132,7 @@ fn a_user_that_is_an_option_is_refused_with_its_place_and_nothing_runs() {
     }
 }
 
-/// Commands that only look, and those that change something.
+/// Read-only commands, and those that change something.
 const COMMANDS: [&[&str]; 12] = [
     &["status"],
     &["status", "--quick"],
@@ -148,7 +149,7 @@ const COMMANDS: [&[&str]; 12] = [
 ];
 
 #[test]
-fn a_recorded_hand_off_is_judged_by_the_same_rules_in_every_command() {
+fn a_recorded_inventory_is_checked_by_the_same_rules_in_every_command() {
     let (test_env, canary) = test_env();
     let option = format!("-oProxyCommand=touch {};:", canary.display());
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
@@ -156,7 +157,7 @@ fn a_recorded_hand_off_is_judged_by_the_same_rules_in_every_command() {
     for pointer in ["/hosts/0/ssh/user", "/hosts/1/ssh/user"] {
         test_env.write(TREE, &with(&whole, pointer, &option).to_string());
         for command in COMMANDS {
-            // Where the local target would begin to make hosts it stops before, for want of the program.
+            // The local target stops before it makes hosts, because the program is missing.
             let set = ["--set", "phase1.cloud_provider=baremetal", "--set", "phase1.baremetal.hosts_file=none.json"];
             let done = test_env.run(&[command, &set[..]].concat());
             told += usize::from(done.err.contains("provision.json:1:") && done.err.contains(".ssh.user of rack-"));
@@ -167,7 +168,7 @@ fn a_recorded_hand_off_is_judged_by_the_same_rules_in_every_command() {
 }
 
 #[test]
-fn no_text_of_a_hand_off_runs_anything_or_adds_a_line() {
+fn no_text_of_an_inventory_runs_anything_or_adds_a_line() {
     let (test_env, canary) = test_env();
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
     let good = Inventory::parse("whole", WHOLE).unwrap();
@@ -201,7 +202,7 @@ fn no_text_of_a_hand_off_runs_anything_or_adds_a_line() {
 }
 
 #[test]
-fn a_module_of_another_party_cannot_name_an_option_either() {
+fn a_hostile_module_cannot_name_an_option() {
     let (_test_env, canary) = test_env();
     let whole: Value = serde_json::from_str(WHOLE).unwrap();
     for pointer in ["/hosts/0/ssh/user", "/hosts/0/ssh/jump/host", "/hosts/0/ssh/host_key", "/hosts/0/instance"] {
@@ -214,7 +215,7 @@ fn a_module_of_another_party_cannot_name_an_option_either() {
     }
 }
 
-/// Below all formats: even what no format lets through is no option for ssh, and no line of a shell.
+/// Without any format check: even a refused text is no option for ssh, and no line of a shell.
 #[test]
 fn ssh_itself_is_told_where_its_options_end() {
     let dir = tempfile::tempdir().unwrap();

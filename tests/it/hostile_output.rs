@@ -1,5 +1,5 @@
-//! What a taken host or another program says never acts on the terminal: with made-up ssh, Terraform and kubectl that send escape sequences,
-//! on a real pseudo terminal and in a pipe.
+//! Output of a compromised host or another program never acts on the terminal: fake ssh, Terraform
+//! and kubectl send escape sequences, to a real pseudo terminal and to a pipe.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::io::Read as _;
@@ -64,7 +64,7 @@ fn is_shown(text: &str, what: &str) {
     }
 }
 
-/// A simulation in which this goes wrong; what both ways to show a run say of it.
+/// A simulation with this fault; returns what both ways to show a run print.
 fn try_both(simulation: &Simulation, args: &[&str], what: &str) {
     for bars in [true, false] {
         let bytes = on_a_terminal(simulation, args, bars);
@@ -138,7 +138,7 @@ fn what_terraform_and_kubectl_say_does_not_act_on_the_terminal() {
 }
 
 #[test]
-fn a_configuration_and_a_plan_of_another_party_do_not_either() {
+fn a_hostile_configuration_or_plan_does_not_act_on_the_terminal() {
     let simulation = Simulation::new(1);
     let text = fs_err::read_to_string(simulation.path("work/.config.json")).unwrap();
     let named = text.replace("\"sim\"", &json!(HOSTILE).to_string());

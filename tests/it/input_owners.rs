@@ -1,6 +1,7 @@
-//! Directories of another user, and files that replace a part of turnup: who is refused, and what is said. Tried as root and as nobody.
+//! Directories of another user, and files that replace a part of turnup: who is refused, and what
+//! is said. Tried as root and as the user `nobody`.
 #![expect(clippy::unwrap_used, reason = "tests")]
-#![expect(clippy::disallowed_methods, reason = "it plays the shell that turnup is started from")]
+#![expect(clippy::disallowed_methods, reason = "it acts as the shell that starts turnup")]
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -11,14 +12,14 @@ use serde_json::Value;
 
 use crate::cli_support::TestEnv;
 
-/// Whom every system has who owns nothing.
+/// The unprivileged user `nobody`, which owns no files.
 const NOBODY: u32 = 65534;
 
 fn set_mode(path: &Path, mode: u32) {
     fs_err::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Gives a path with all that is in it to nobody.
+/// Gives a path and everything below it to the user `nobody`.
 fn give_away(path: &Path) {
     std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     if path.is_dir() && !path.is_symlink() {
@@ -32,7 +33,7 @@ fn is_root() -> bool {
     crate::skip::is_root("to be another user")
 }
 
-/// A place that nobody can look into, with a copy of turnup.
+/// A directory with a copy of turnup that only root can list.
 struct PrivateDir {
     test_env: TestEnv,
     turnup: PathBuf,
@@ -48,7 +49,7 @@ impl PrivateDir {
         Self { test_env, turnup }
     }
 
-    /// Runs a command as nobody in a directory of the place.
+    /// Runs a command as the user `nobody` in a directory of the place.
     fn as_nobody(&self, dir: &str, args: &[&str]) -> Output {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]).arg(&self.turnup);
@@ -61,7 +62,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Commands that read or write what turnup remembers.
+/// Commands that read or write turnup's state.
 const COMMANDS: [&[&str]; 12] = [
     &["status"],
     &["logs"],
@@ -132,7 +133,7 @@ fn a_directory_of_another_user_is_refused_also_by_root() {
 }
 
 #[test]
-fn as_nobody_a_hand_off_runs_nothing_and_is_refused_with_its_place() {
+fn as_nobody_an_inventory_runs_nothing_and_is_refused_with_its_place() {
     if !is_root() {
         return;
     }
@@ -155,7 +156,8 @@ fn as_nobody_a_hand_off_runs_nothing_and_is_refused_with_its_place() {
     assert!(!canary.exists(), "{told}");
 }
 
-/// Two users, one `/tmp`: what nobody has put there before stops no connection of root's.
+/// Two users, one `/tmp`: a directory that the user `nobody` made first does not block root's
+/// connections.
 #[test]
 fn a_directory_for_sockets_that_another_user_made_stops_nothing() {
     if !is_root() {
@@ -170,8 +172,8 @@ fn a_directory_for_sockets_that_another_user_made_stops_nothing() {
     one["hosts"][0]["ssh"]["port"] = 9.into();
     fs_err::write(place.test_env.path("home/h.json"), one.to_string()).unwrap();
     give_away(&place.test_env.path("home"));
-    // A `/tmp` of this test's own, in which root was there before nobody. A host that refuses is asked again for minutes: the first answer
-    // is enough.
+    // A `/tmp` of this test's own, with a directory made by root before the user `nobody` needs it.
+    // A host that refuses is asked again for minutes: the first answer is enough.
     let script = format!(
         "mount --bind {} /mnt && mount -t tmpfs -o mode=1777 none /tmp && mkdir -m 777 /tmp/turnup-65534 && cd /mnt/home
         nobody='setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs'

@@ -1,4 +1,5 @@
-//! Phase 2 from an inventory that somebody else wrote, and the lock of an owner that died: what is said, and what is refused.
+//! Phase 2 from an external inventory, and the lock of an owner that died: what is said, and what
+//! is refused.
 #![expect(clippy::unwrap_used, clippy::format_push_string, reason = "tests")]
 
 use std::time::Duration;
@@ -17,7 +18,7 @@ const GOOD: &str = r#"{
         {"name": "rack-1", "role": "control-plane", "address": "192.0.2.10", "instance": "1",
          "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
     ]}"#;
-/// Ends a run before any host is asked: that file is no key.
+/// Ends a run before any host is contacted: that file is not a key.
 const NO_KEY: &str = "phase1.ssh.private_key_file=.config.json";
 
 /// The error at the end of what was said.
@@ -41,7 +42,7 @@ fn adopt(test_env: &TestEnv) -> bool {
 }
 
 #[test]
-fn a_mistake_in_a_inventory_has_its_place_and_nothing_is_begun() {
+fn a_mistake_in_an_inventory_has_its_place_and_nothing_is_begun() {
     let test_env = test_env();
     let mistakes = [
         ("\"instance\"", "\"instanse\""),
@@ -82,13 +83,13 @@ fn hosts_that_were_handed_over_are_not_made_a_second_time() {
     let refused = test_env.ends(3, &["provision", bare[0], bare[1]]).err;
     assert!(refused.contains("were handed over"), "another file is not the same file: {refused}");
     let file = "phase1.baremetal.hosts_file=hosts.json";
-    // As far as the hosts, whom no such key lets in.
+    // It gets as far as the hosts, which do not accept this key.
     let tried = test_env.ends(4, &["provision", bare[0], bare[1], "--set", file, "--set", NO_KEY]).err;
     assert!(tried.contains("the private key") && !tried.contains("handed over"), "{tried}");
 }
 
 #[test]
-fn hosts_of_its_own_are_not_forgotten_for_others() {
+fn provisioned_hosts_are_not_replaced_by_an_external_inventory() {
     let test_env = test_env();
     test_env.write(".turnup/kubernetes/provision/terraform.tfvars.json", "{}");
     let refused = test_env.ends(3, &["bootstrap", "--from", "hosts.json"]).err;
@@ -96,7 +97,7 @@ fn hosts_of_its_own_are_not_forgotten_for_others() {
 }
 
 #[test]
-fn a_dead_owner_is_named_by_whoever_takes_over() {
+fn a_takeover_of_the_lock_names_the_dead_owner() {
     let test_env = test_env();
     test_env.write("provision.json", GOOD);
     let owner = r#"{"pid": 4194300, "host": "another", "start": "2026-01-02T03:04:05Z", "command": "turnup up"}"#;

@@ -1,4 +1,5 @@
-//! `turnup kconfig` as a person or a script uses it: the real binary, in a directory of its own, with trees that are not ours.
+//! `turnup kconfig` as users and scripts call it: the real binary, in a directory of its own, with
+//! trees that are not ours.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use serde_json::Value;

@@ -58,7 +58,7 @@ fn up(hosts: usize) -> Simulation {
     simulation
 }
 
-/// Every file that a run could have left something in.
+/// Every file in which a run could have left a secret.
 fn files(simulation: &Simulation) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut waiting = ["work", "tmp", "run", "home"].map(|dir| simulation.path(dir)).to_vec();

@@ -109,7 +109,8 @@ mod wizard_cli;
 mod wizard_pty;
 mod wizard_tmux;
 
-/// From now on a failure is also told when it happens: what stops before the end of all tests, or is kept in part, has it as well.
+/// From now on a failure is also reported when it happens: output that stops early, or is kept in
+/// part, has it as well.
 pub(crate) fn tell_failures_at_once() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {

@@ -75,7 +75,7 @@ fn open_modes_are_closed_by_the_next_command_that_works_on_the_cluster() {
     let status = simulation.shell("chmod -R a+rwX .turnup").status().unwrap();
     assert!(status.success());
     simulation.ok(&["kubeconfig"]);
-    // What holds all clusters is not one's own.
+    // The directory of all clusters is shared.
     all_private(&simulation.state(""));
 }
 

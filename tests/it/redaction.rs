@@ -5,7 +5,7 @@ pub(crate) fn redact_line(line: &str) -> String {
     let mut before = "";
     let mut words = Vec::new();
     for word in line.split(' ') {
-        // The minutes that somebody has worked for.
+        // The elapsed minutes.
         let placed = before == "for" && word.parse::<u32>().is_ok();
         words.push(if placed { "NUMBER".to_owned() } else { redact_word(word) });
         before = word;

@@ -1,4 +1,5 @@
-//! What a person sees on a terminal while many hosts are worked on: one line a step with counts, and the names of those that fail.
+//! Terminal output while many hosts are worked on: one line a step with counts, and the names of
+//! those that fail.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::io::Read as _;

@@ -99,7 +99,7 @@ fn one_of_each() -> Vec<What> {
 fn the_published_schema_is_that_of_the_types() {
     let published = fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/events-1.json")).unwrap();
     let said = TestEnv::new("").ok(&["events", "--schema"]).out;
-    assert_eq!(published, said, "write it anew: turnup events --schema >schemas/events-1.json");
+    assert_eq!(published, said, "regenerate it: turnup events --schema >schemas/events-1.json");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn the_critical_path_adds_up_to_the_time_that_has_passed() {
         let sum: f64 = path.iter().map(|part| part["seconds"].as_f64().unwrap()).sum();
         let elapsed = done["elapsed_seconds"].as_f64().unwrap();
         assert!((sum - elapsed).abs() < (elapsed * 0.02).max(0.5), "{sum} of {elapsed}: {done}");
-        // The rest is the start of the process, which loaded machines take their time for.
+        // The rest is the start of the process, which is slow on loaded machines.
         assert!(elapsed <= passed && passed < elapsed + 60.0, "{elapsed} of {passed}");
         let worked = |part: &&Value| part["kind"] == "step" && part["seconds"].as_f64() >= Some(1.0);
         let steps: Vec<&Value> = path.iter().filter(worked).collect();
@@ -263,7 +263,7 @@ fn turnup_itself_keeps_events_and_judges_durations() {
     if !crate::driver_custom::has_terraform() {
         return;
     }
-    // Hosts on paper, so that nobody has to answer.
+    // Hosts on paper, so that no real host has to answer.
     let test_env = crate::driver_custom::test_env();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for name in ["Kconfig", "phases", "templates"] {
@@ -291,7 +291,7 @@ fn turnup_itself_keeps_events_and_judges_durations() {
     let list = run(&["events", "--list"]).out;
     let results: Vec<&str> = list.lines().skip(1).filter_map(|line| line.split_whitespace().nth(3)).collect();
     assert_eq!(results, ["failed", "done"], "{list}");
-    // Whoever only looks leaves no trace and needs no configuration.
+    // Read-only commands leave no trace and need no configuration.
     fs_err::remove_file(test_env.path(".config.json")).unwrap();
     assert_eq!(run(&["events"]).code, 0);
     let usage = run(&["provision", "--max-duration", "soon"]);

@@ -71,7 +71,7 @@ fn a_name_that_is_none_gets_the_nearest_one() {
 }
 
 #[test]
-fn a_log_is_followed_as_long_as_somebody_works() {
+fn a_log_is_followed_while_the_lock_is_held() {
     let test_env = test_env();
     let store = Store::open(test_env.path(".turnup/kubernetes")).unwrap();
     let lock = store.lock("test").unwrap();

@@ -11,7 +11,7 @@ use turnup::cli::Cli;
 use turnup::cluster::Cluster;
 use turnup::config::{Settings, TreeSource};
 
-/// A file that is longer does two things.
+/// A longer file does two things.
 const LONGEST: usize = 600;
 
 /// Which other modules a module may name. What is not here is not allowed, and nothing may be named in both directions.
@@ -21,7 +21,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("error", &["terminal"]),
     ("change", &[]),
     ("parallel", &[]),
-    // Named by whoever has an effect.
+    // Used by every module that has effects.
     ("failpoint", &[]),
     ("redact", &[]),
     ("input", &[]),
@@ -171,17 +171,18 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Who writes files, besides `state`: everything else below a cluster's directory goes through it.
+/// Modules that write files, besides `state`: everything else below a cluster's directory goes
+/// through it.
 const WRITERS: &[(&str, &str)] = &[
     ("src/state/", "the one writer of a cluster's directory"),
     ("src/artifacts/", "the cache, which all clusters share"),
-    ("src/support_bundle/archive.rs", "the support bundle, where a person wants it"),
+    ("src/support_bundle/archive.rs", "the support bundle, where the user wants it"),
     ("src/bench/", "clusters of its own in a directory of its own"),
     ("src/cli/kubeconfig.rs", "a kubeconfig for a colleague or for the safe, in the file of --to"),
     ("src/cli/completions.rs", "a completion script, in the file of --to"),
     ("src/cli/man.rs", "man pages, in the directory of --dir"),
     ("src/cli/kconfig/conf.rs", "what Linux's conf writes, where it writes it"),
-    ("src/cli/kconfig/output.rs", "Kconfig and .config files that a person names, never a cluster's"),
+    ("src/cli/kconfig/output.rs", "Kconfig and .config files that the user names, never a cluster's"),
     ("src/config/file.rs", "the configuration file"),
     ("src/failpoint/", "the failpoint log of a crash test, where that test put it"),
     ("src/exec/", "logs, and sockets of connections"),
@@ -189,16 +190,17 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/node/", "runs on a host and makes it what it should be"),
     ("src/provision/local/", "makes and removes local hosts"),
     ("src/wizard/files.rs", "the draft beside the configuration file"),
-    ("src/wizard/recording.rs", "the recording that a person names"),
+    ("src/wizard/recording.rs", "the recording that the user names"),
     ("src/provision/apply.rs", "replaces the link to OpenTofu from the artifacts"),
 ];
 
-/// Who reads whole files without `input`, which has limits for those that another party may have written.
+/// Modules that read whole files without `input`, which limits the size of files from other
+/// sources.
 const READERS: &[(&str, &str)] = &[
     ("src/artifacts/", "the cache and the lists of packages of this machine"),
     ("src/support_bundle/secrets.rs", "turnup's own keys, whose size is looked at first"),
-    ("src/cli/kconfig/", "files of Linux's tree that a person names"),
-    ("src/cli/session.rs", "the recording that a person names"),
+    ("src/cli/kconfig/", "files of Linux's tree that the user names"),
+    ("src/cli/session.rs", "the recording that the user names"),
     ("src/doctor/", "what the kernel of this machine says"),
     ("src/exec/", "what the kernel says, and turnup's own cache"),
     ("src/failpoint/", "what the kernel says, in a crash test"),

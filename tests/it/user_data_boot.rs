@@ -1,5 +1,6 @@
-//! A host that boots with exactly the user data that turnup writes, run by the real cloud-init, joins a real cluster with nobody watching:
-//! through a server that breaks off and one with wrong bytes, again after a loss of power, and again when it is made anew.
+//! A host that boots with exactly the user data that turnup writes, run by the real cloud-init,
+//! joins a real cluster unattended: through a server that breaks off and one with wrong bytes,
+//! again after a loss of power, and again when it is recreated.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -26,17 +27,17 @@ const NODE: &str = "pool-seven";
 const PACKAGES: &str = "cloud-init,python3-cffi-backend";
 const MIRROR_PORT: u16 = 8098;
 const COLD_CACHE: Duration = Duration::from_mins(30);
-/// From the boot to a Node that is Ready, on a machine that does other things as well.
+/// From the boot to a Node that is Ready, on a machine with other work.
 const JOIN: Duration = Duration::from_mins(5);
 
 /// Serves the directory of `turnup artifacts export` on the bridge of the hosts.
 struct Mirror {
     url: String,
-    /// What was asked for already: the first answer for each file ends in the middle.
+    /// The files already requested: the first answer for each file ends in the middle.
     seen: Arc<Mutex<BTreeSet<String>>>,
-    /// Whether every answer has other bytes.
+    /// Whether every answer has wrong bytes.
     lies: Arc<AtomicBool>,
-    /// How many answers went on with something.
+    /// How many answers continued a partial download.
     resumed: Arc<AtomicUsize>,
 }
 
@@ -180,7 +181,7 @@ fn a_host_joins_by_its_user_data_alone() {
     let user_data = ask();
     let text = fs_err::read_to_string(&user_data).unwrap();
     assert_eq!(fs_err::read_to_string(ask()).unwrap(), text, "a token that is fresh is kept");
-    // From now on nobody runs turnup: hosts come whenever they like.
+    // From here on turnup is not run: hosts join at any time.
     site.ok(&["up"]);
 
     let spec = describe_host(&site, made.out.trim());
@@ -225,8 +226,8 @@ fn a_host_joins_by_its_user_data_alone() {
     site.in_host(HOST, "timeout 180 sh -c 'until journalctl -u turnup-node | grep -q \"other bytes than those with\"; do sleep 1; done'");
     site.in_host(HOST, "test ! -e /opt/turnup/bin/turnup -a ! -e /etc/kubernetes -a ! -e /opt/cni");
     mirror.lies.store(false, Ordering::SeqCst);
-    let anew = wait_until_ready(&site, &since);
-    assert_ne!(boot_id(&anew), before, "another machine of the same name");
+    let recreated = wait_until_ready(&site, &since);
+    assert_ne!(boot_id(&recreated), before, "another machine of the same name");
     looks_as_it_should(&site);
     its_kubelet_serves(&site);
     a_forged_request_stays_pending(&site);
@@ -235,7 +236,7 @@ fn a_host_joins_by_its_user_data_alone() {
     site.ok(&["down", "--yes"]);
 }
 
-/// Where the token was for kubelet there is nothing any more.
+/// The token file of kubelet has been removed.
 const TOKEN_IS_GONE: &str = "test -z \"$(ls /etc/kubernetes | grep bootstrap)\"";
 
 /// What the bearer of the group's token may not be, though Kubernetes itself would sign it: a
@@ -269,7 +270,8 @@ fn serving_requests(site: &Site) -> Vec<Value> {
     site.get(&["certificatesigningrequests", "--field-selector=spec.signerName=kubernetes.io/kubelet-serving"])
 }
 
-/// Logs come from it, though nobody ran turnup since it came: the control plane approved what it serves with.
+/// `kubectl logs` works without another run of turnup: the control plane approved the serving
+/// certificate.
 fn its_kubelet_serves(site: &Site) {
     let selector = format!("--field-selector=spec.nodeName={NODE},status.phase=Running");
     let start = Instant::now();

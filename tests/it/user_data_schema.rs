@@ -23,7 +23,7 @@ use crate::skip::skip;
 const VALIDATOR: &str = "github.com/coreos/ignition/v2/validate@v2.24.0";
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF o'neill \"ü\" 100% 𝒶\n";
-/// Parts that try to take the place of what is turnup's.
+/// Parts that try to replace turnup's own.
 const CONFIG: &str = "#cloud-config\nruncmd:\n  - [echo, mine]\nwrite_files:\n  - {path: /etc/mine, content: mine}\nusers: [default]\nssh_pwauth: true\n";
 const SCRIPT: &str = "#!/bin/sh\necho \"it's 100% ünicode\"\n";
 const PLAIN: &str = "#!/bin/sh\necho plain\n";
@@ -140,7 +140,7 @@ fn cloud_init_takes_every_document() {
     assert_eq!(both["scripts"], json!([["part-001-script.sh", SCRIPT], ["part-002-plain.sh", PLAIN]]));
     let config = &both["config"];
     let commands = config["runcmd"].as_array().unwrap();
-    assert_eq!((commands.len(), &commands[0]), (3, &json!(["echo", "mine"])), "a person's come first, ours stay");
+    assert_eq!((commands.len(), &commands[0]), (3, &json!(["echo", "mine"])), "the user's come first, ours stay");
     assert_eq!(commands[2], json!(["systemctl", "enable", "--now", "--no-block", "turnup-node.service"]));
     assert_eq!(config["users"].as_array().unwrap().len(), 2);
     let files: Vec<&str> =
@@ -168,7 +168,7 @@ fn ignition_takes_every_document() {
     for document in render_all(UserDataFormat::Ignition, dir.path()) {
         let (good, said) = validate(&document);
         assert!(good && said.trim().is_empty(), "{}: {said}", document.display());
-        // Whoever knows the address puts it in the place of the mark, and the document stays one.
+        // The operator replaces the placeholder with the address, and the document stays valid.
         let text = fs_err::read_to_string(&document).unwrap().replace(user_data::API_HOST, "api.example.com");
         fs_err::write(&document, text).unwrap();
         assert!(validate(&document).0);

@@ -13,7 +13,7 @@ fn answer(test_env: &TestEnv, lines: &[&str]) -> Outcome {
 fn lines_and_single_commands_make_the_same_file_for_each_target() {
     for Answers { target, lines, .. } in &TARGETS {
         let test_env = TestEnv::new("");
-        // An empty line keeps what is there, and at the end saves; nobody reads those that are left over.
+        // An empty line keeps the value, and at the end saves; surplus lines are not read.
         let given: Vec<&str> = lines.iter().copied().chain(std::iter::repeat_n("", 20)).collect();
         let said = answer(&test_env, &given);
         assert_eq!(said.code, 0, "{target}: {}{}", said.out, said.err);
@@ -55,7 +55,7 @@ fn answers_from_a_pipe_that_are_wrong_or_missing_save_nothing() {
 }
 
 #[test]
-fn plain_lines_from_a_pipe_lose_nothing_that_a_person_would_be_asked_about() {
+fn plain_lines_from_a_pipe_lose_nothing_that_a_user_would_be_asked_about() {
     let test_env = TestEnv::new("");
     test_env.write(".config.json", "{\"phase1\": {\"num_node\": 3}}");
     let mistaken = answer(&test_env, &["", "", "", "", "", "", "y"]);
@@ -72,7 +72,7 @@ fn plain_lines_from_a_pipe_lose_nothing_that_a_person_would_be_asked_about() {
     let draft = answer(&test_env, &["", "", "", "", "", "", "y"]);
     assert_eq!(draft.code, 3);
     assert!(draft.err.contains("~ phase1.num_nodes: 1 -> 7"), "{}", draft.err);
-    assert!(test_env.path(".config.json.unsaved").exists(), "kept until somebody decides");
+    assert!(test_env.path(".config.json.unsaved").exists(), "kept until the user decides");
     let test_env = TestEnv::new("");
     let even = answer(&test_env, &["demo", "local", "2", "2", "", "", "y"]);
     assert_eq!(even.code, 3, "{}", even.out);

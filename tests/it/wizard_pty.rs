@@ -31,7 +31,7 @@ impl Wizard {
 
 impl Drop for Wizard {
     fn drop(&mut self) {
-        // One that has ended already cannot be killed, which is as well.
+        // A process that has already ended cannot be killed; that is not an error.
         self.0.kill().ok();
         self.0.wait().ok();
     }
@@ -60,7 +60,7 @@ impl Display {
     }
 }
 
-/// A person at a terminal in which the wizard runs.
+/// A user at a terminal in which the wizard runs.
 struct TestEnv {
     wizard: Wizard,
     dir: tempfile::TempDir,
@@ -373,7 +373,7 @@ fn a_file_with_mistakes_is_shown_before_anything_else() {
 }
 
 #[test]
-fn a_file_that_somebody_else_changed_is_asked_about() {
+fn a_file_that_another_process_changed_is_asked_about() {
     let mut test_env = TestEnv::sit_down(Some("{}"));
     fs_err::write(test_env.dir.path().join(".config.json"), "{\"phase1\": {\"num_nodes\": 7}}").unwrap();
     test_env.types("s");

@@ -1,4 +1,5 @@
-//! The guide in a real terminal, in tmux at 80x24: what a person types for each target, and the file that single commands make.
+//! The guide in a real terminal, in tmux at 80x24: what a user types for each target, and the file
+//! that single commands make.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};

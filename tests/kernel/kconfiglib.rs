@@ -108,7 +108,7 @@ fn written(mode: &str, outcome: &Outcome) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_else(|| panic!("--{mode} wrote no {name}: {}", said()))).into_owned()
 }
 
-/// A configuration that somebody could have: values by chance for the symbols of this one, some left out.
+/// A plausible configuration: random values for this one's symbols, some left out.
 fn by_chance(config: &str, seed: u64) -> String {
     let mut numbers = Numbers::new(seed);
     let mut text = String::new();
@@ -186,7 +186,7 @@ fn the_tree_of_clusters_means_the_same() {
     equal("turnup", Path::new(env!("CARGO_MANIFEST_DIR")));
 }
 
-/// A copy of a tree in the words of C: its word for the symbol that allows modules is another one.
+/// A copy of a tree in the words of C, which names the symbol that allows modules in another way.
 fn in_words_of_c(tree: &str) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     let text = fs_err::read_to_string(root(tree).join("Kconfig")).unwrap();
@@ -194,7 +194,7 @@ fn in_words_of_c(tree: &str) -> tempfile::TempDir {
     copy
 }
 
-/// The judge is judged: kconfiglib and the C tool agree where they read the same words.
+/// Checks the reference: kconfiglib and the C tool agree where they read the same words.
 #[test]
 fn the_c_tool_agrees_where_it_knows_the_words() {
     let (Some(python), Some(tree)) = (or_skip(Python::get()), or_skip(Tree::get(Series::V6_1))) else { return };
@@ -211,9 +211,9 @@ fn the_c_tool_agrees_where_it_knows_the_words() {
     }
 }
 
-/// What kconfiglib says otherwise we say as C.
+/// Where kconfiglib differs from C, we follow C.
 #[test]
-fn all_is_as_in_c_where_it_knows_the_words() {
+fn results_are_those_of_c_for_the_words_that_c_knows() {
     let (Some(python), Some(tree)) = (or_skip(Python::get()), or_skip(Tree::get(Series::V6_1))) else { return };
     for (name, _) in TREES.iter().filter(|(_, c)| *c) {
         let copy = in_words_of_c(name);

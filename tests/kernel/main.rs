@@ -16,7 +16,7 @@ use std::path::Path;
 
 use reference::{Job, Tool, difference};
 
-/// The program that all of this is about.
+/// The program under test.
 fn ours() -> Tool {
     match std::env::var_os("CONF_UNDER_TEST") {
         Some(program) => Tool::new("the tool under test", Path::new(&program), &[]),

@@ -23,7 +23,7 @@ impl Output {
         let out = format!("O={}", self.dir.display());
         let args = ["-C", self.source.to_str().unwrap(), &out, "ARCH=x86", target];
         let mut run = duct::cmd("make", args).stdin_null().stderr_to_stdout().stdout_capture().unchecked();
-        // A make around these tests has its own ideas.
+        // The environment of an outer make must not reach this one.
         for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KCONFIG_CONFIG", "KERNELVERSION"] {
             run = run.env_remove(name);
         }
@@ -76,7 +76,7 @@ impl Output {
         self.made().into_keys().filter(|name| modified(name) > recently).collect()
     }
 
-    /// Some symbols change as a person would change them: off, module, another number.
+    /// Changes some symbols as a user would: off, module, another number.
     fn edit(&self) {
         let path = self.dir.join(".config");
         let text = fs_err::read_to_string(&path).unwrap();
@@ -137,7 +137,7 @@ fn equal(series: Series) {
 
     assert!((10..2000).contains(&touched), "a change of some symbols touched {touched} files");
     assert!(theirs.made().contains_key("include/config/auto.conf"), "make syncconfig made no auto.conf");
-    // Had make built its own again, it would have been compared with itself.
+    // If make had built its own again, it would be compared with itself.
     assert!(fs_err::read(&conf).unwrap() == script, "make replaced the program under test");
     let what = format!("make in {}, with {touched} files touched by a change", tree.key());
     crate::none(&what, 4, &found);

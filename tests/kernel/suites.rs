@@ -13,7 +13,7 @@ const CHANGED_SINCE_6_1: &[(&str, &str)] = &[
     ("inter_choice::test", "which value of a choice stands when another choice changes what is visible"),
 ];
 
-/// Python and the tree, or nothing.
+/// Python and the tree, or `None`.
 fn with(series: Series) -> Option<(Python, Tree)> {
     Some((or_skip(Python::get())?, or_skip(Tree::get(series))?))
 }
@@ -52,7 +52,7 @@ fn all_of_6_1_by_the_newest_rules_but_what_was_changed() {
     score(Series::V6_1, &ours(), None, CHANGED_SINCE_6_1);
 }
 
-/// The judge is judged: each C tool passes its own suite whole, and an old one not the new suite.
+/// Checks the suites: each C tool passes its own suite whole, and an old one not the new suite.
 #[test]
 fn the_suites_tell_tools_apart() {
     for series in [Series::V6_1, Series::V6_12, Series::Newest] {

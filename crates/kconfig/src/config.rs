@@ -8,7 +8,7 @@ use crate::expr::{Atom, ExprId};
 use crate::tree::{ChoiceId, NodeId, Selection, SymbolId, Tree};
 use crate::value::{Origin, SymbolType, Tri, Value};
 
-/// Why a value was refused; the text is a sentence for a person.
+/// Why a value was refused; the text is a readable sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
     /// The symbol is not visible now.
@@ -134,7 +134,8 @@ impl<'t> Config<'t> {
         Evaluator { tree: &self.tree, user: &self.user, answers: &self.answers }
     }
 
-    /// Sets a value as a person does: refused when the symbol is invisible or the value would not take effect.
+    /// Sets a value as a user does: refused when the symbol is invisible or the value would not
+    /// take effect.
     pub fn set(&mut self, symbol: SymbolId, value: &str) -> Result<(), SetError> {
         let parsed = self.parse(symbol, value)?;
         self.check_visible(symbol)?;
@@ -274,7 +275,7 @@ impl<'t> Config<'t> {
         candidates.rev().max_by_key(|(by, line)| self.tri(*by).min(self.holds(line.condition)))
     }
 
-    /// Whether, and up to which value, a person may set the symbol.
+    /// Whether, and up to which value, a user may set the symbol.
     #[must_use]
     pub fn visible(&self, symbol: SymbolId) -> Tri {
         self.evaluator().answer(symbol).visible
@@ -310,7 +311,7 @@ impl<'t> Config<'t> {
         self.evaluator().active_range(self.tree.get(symbol))
     }
 
-    /// The values that a person may give a bool or tristate now.
+    /// The values that a user may give a bool or tristate now.
     #[must_use]
     pub fn assignable(&self, symbol: SymbolId) -> Vec<Tri> {
         let candidates = [Tri::N, Tri::M, Tri::Y].into_iter();
@@ -323,7 +324,7 @@ impl<'t> Config<'t> {
         self.evaluator().answer(symbol).forced
     }
 
-    /// The highest value that a person may give a bool or tristate now.
+    /// The highest value that a user may give a bool or tristate now.
     #[must_use]
     pub fn maximum(&self, symbol: SymbolId) -> Tri {
         let answer = self.evaluator().answer(symbol);
@@ -348,7 +349,7 @@ impl<'t> Config<'t> {
         self.evaluator().choice_answer(choice).mode
     }
 
-    /// Whether a person may choose.
+    /// Whether a user may choose.
     #[must_use]
     pub fn choice_visible(&self, choice: ChoiceId) -> Tri {
         self.evaluator().choice_answer(choice).visible

@@ -1,6 +1,6 @@
 //! What the user said as a value of its own: taken, compared, and put back. For front-ends that undo.
 //!
-//! It holds the user's values alone; what follows from them is evaluated anew.
+//! It holds the user's values alone; what follows from them is evaluated again.
 
 use crate::config::Config;
 use crate::eval::{UserChoice, UserSymbol, UserValues};

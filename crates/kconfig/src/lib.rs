@@ -1,8 +1,8 @@
 //! Kconfig: the configuration language of the Linux kernel, as a library.
 //!
 //! A tree of Kconfig files becomes a [`Tree`]; a [`Config`] answers what every symbol's value is, where it came from and
-//! whether a person may change it. Nothing here touches a file system, a terminal, a process or the environment: the caller
-//! hands in [`Files`] and an [`Env`].
+//! whether a user may change it. Nothing here touches a file system, a terminal, a process or the
+//! environment: the caller hands in [`Files`] and an [`Env`].
 //!
 //! # Layers
 //!

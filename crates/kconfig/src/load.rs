@@ -134,11 +134,11 @@ impl<'a> Loader<'a> {
             let finding = Diagnostic::warning("K003", span, "this text is not closed: it ends with the line");
             self.report(finding.with_help("texts end on the line on which they start, with the quote that opens them"));
         }
-        // What a person sees comes as soon as it can.
+        // Visible effects run as soon as they can.
         split.and_then(|()| self.macros.run_effects(false))
     }
 
-    /// Puts the outputs of commands into tokens; a word that became nothing is none.
+    /// Puts the outputs of commands into tokens; a word that became empty is dropped.
     pub(crate) fn resolve_tokens(&mut self, tokens: &mut Vec<Token>) -> Result<(), Diagnostic> {
         for token in tokens.iter_mut() {
             let text = self.names.text(token.text);
@@ -199,7 +199,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Writes the lines of an entry anew behind all others, because one that waited may have become two or none.
+    /// Writes the lines of an entry again behind all others: a waiting one may have become two or
+    /// none.
     fn settle_entry(&mut self, item: &Item) -> Range<u32> {
         let start = self.attributes.len();
         for number in item.attributes.clone() {

@@ -74,7 +74,7 @@ pub fn merge<T: AsRef<str>>(fragments: &[T], prefix: &str, rules: Rules) -> Merg
     let mut places: HashMap<String, usize, FastHash> = HashMap::default();
     for (fragment, text) in fragments.iter().enumerate() {
         let requests = fragment::parse(text.as_ref(), prefix);
-        // Within one fragment the last line counts, and nobody has to be told.
+        // Within one fragment the last line counts, and that is not reported.
         for request in fragment::last_of_each(&requests) {
             let after = Source { fragment, request: request.clone() };
             let Some(at) = places.get(&request.name).copied() else {
@@ -225,7 +225,7 @@ fn unquoted(value: &str) -> String {
     inner.replace("\\\"", "\"").replace("\\\\", "\\")
 }
 
-/// As `allnoconfig`: whatever nobody asked for is off, as far as a person could switch it off.
+/// As `allnoconfig`: what no fragment asks for is off, as far as a user could switch it off.
 pub fn switch_off_the_rest(tree: &Tree, config: &mut Config<'_>) {
     for (id, symbol) in tree.symbols() {
         if symbol.kind.is_logical() && symbol.choice.is_none() && config.user_value(id).is_none() {

@@ -125,7 +125,7 @@ mod tests {
         }
 
         #[test]
-        fn so_does_every_text_and_the_private_range_means_bytes(text in "[a-z\u{10fe70}-\u{10ff10}\u{f4}]{0,16}") {
+        fn every_text_comes_back_and_the_private_range_means_bytes(text in "[a-z\u{10fe70}-\u{10ff10}\u{f4}]{0,16}") {
             let held = from_bytes(text.clone().into_bytes());
             prop_assert_eq!(&*to_bytes(&held), text.as_bytes());
             prop_assert_eq!(is_marked(&held), text.chars().any(|c| ('\u{10fe80}'..='\u{10feff}').contains(&c)));

@@ -84,7 +84,7 @@ pub(crate) struct HelpPlace {
     pub offset: u32,
 }
 
-/// The text that a person sees, and when.
+/// The text that users see, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// The text.
@@ -282,7 +282,7 @@ pub struct Tree {
     pub(crate) detected: Detected,
     /// What was found while reading.
     pub(crate) findings: Vec<Diagnostic>,
-    /// That and what is doubtful about the tree as a whole, once somebody asked.
+    /// That and what is doubtful about the tree as a whole, once asked for.
     pub(crate) warnings: OnceLock<Diagnostics>,
     pub(crate) dependencies: Dependencies,
     pub(crate) written: WrittenDependencies,
@@ -442,7 +442,7 @@ impl Tree {
         self.names.text(id)
     }
 
-    /// An expression as a person would write it.
+    /// An expression as it would be written by hand.
     #[must_use]
     pub fn show(&self, id: ExprId) -> String {
         let mut text = String::new();
@@ -527,7 +527,7 @@ fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// What tools beside the evaluator ask for: the tree as written, and who refers to whom.
+/// For tools beside the evaluator: the tree as written, and which symbols refer to which.
 impl Tree {
     /// All entries in the order of the files, `if` blocks included; the first is the root.
     pub fn entries(&self) -> impl Iterator<Item = (NodeId, &Node)> {
@@ -597,7 +597,7 @@ impl Tree {
         });
         found
     }
-    /// What a range is limited by, as a person would write it.
+    /// What a range is limited by, as it would be written by hand.
     #[must_use]
     pub fn show_atom(&self, atom: Atom) -> String {
         let mut text = String::new();

@@ -104,7 +104,7 @@ impl SymbolType {
         matches!(self, Self::Int | Self::Hex)
     }
 
-    /// Whether `text` is a value of this type as a person may write it.
+    /// Whether `text` is a value of this type as a user may write it.
     #[must_use]
     pub fn accepts(self, text: &str) -> bool {
         match self {

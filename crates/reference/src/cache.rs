@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Missing;
 
-/// The right to make things in the cache; given back when dropped.
+/// The lock for making things in the cache; released when dropped.
 pub(crate) struct Making {
     root: PathBuf,
     _lock: fs_err::File,
@@ -22,7 +22,7 @@ pub(crate) fn root() -> Result<PathBuf, Missing> {
 }
 
 impl Making {
-    /// Waits until nobody else makes anything here. What a killed one left half-made is removed.
+    /// Waits until no other process makes anything here. Removes what a killed one left half-made.
     pub(crate) fn begin() -> Result<Self, Missing> {
         let root = root()?;
         let refused = |error: std::io::Error| Missing::new(format!("the cache cannot be written: {error}"));

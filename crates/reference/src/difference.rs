@@ -1,11 +1,12 @@
-//! What differs between what two tools did, said so that a person can go and look: the symbol, both values, the first line.
+//! What differs between the results of two tools, so that it can be looked up: the symbol, both
+//! values, the first line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::tool::Outcome;
 
-/// More would be read by nobody.
+/// More would not be read.
 const MOST: usize = 12;
 
 /// Nothing when all is equal: status, both outputs, every file. `ours` and `theirs` are what the tools are called.

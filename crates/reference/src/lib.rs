@@ -63,7 +63,7 @@ pub fn or_skip<T>(what: Result<T, Missing>) -> Option<T> {
 
 /// A line on standard error that the test harness does not swallow: scores, and why something was skipped.
 pub fn say(text: &str) {
-    // Nobody is left to tell when standard error is closed.
+    // A closed standard error cannot be reported.
     let _closed = writeln!(std::io::stderr(), "{text}");
 }
 

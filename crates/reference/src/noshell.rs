@@ -1,11 +1,11 @@
 //! The no-shell form of a tree: every question that Kconfig would put to a shell has its answer in place. Without processes, what
-//! remains is Kconfig's own work, and the result does not hang on the compilers of this machine.
+//! remains is Kconfig's own work, and the result does not depend on the compilers of this machine.
 //!
 //! All answers of a probe are "yes": that lets the most symbols depend on something.
 
 use std::path::{Path, PathBuf};
 
-/// Raise it when something here changes what is made.
+/// Raise it when a change here changes the result.
 pub(crate) const EDITION: &str = "1";
 
 /// The file that defines the probes, with answers for definitions.

@@ -35,7 +35,7 @@ pub(crate) fn fetch(series: Series, cache: &Path, into: &Path) -> Result<Package
         let all = [&["-qq", "-c", conf.to_str().unwrap()], args].concat();
         output(program, &all, into)
     };
-    // A suite that is gone must not keep the others away; the download says whether the lists are good enough.
+    // A suite that is gone must not block the others; the download shows whether the lists suffice.
     let updated = apt(&get, &["update"]);
     let name = match series {
         Series::V6_1 => "linux-source-6.1".to_owned(),

@@ -1,4 +1,5 @@
-//! Trees of any size that nobody wrote: how the cost grows with the size is seen on them, without what one particular tree is like.
+//! Generated trees of any size: they show how the cost grows with the size, without what one
+//! particular tree is like.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The C tool needs seconds; ours, built without optimisation on a loaded machine, is given this long before it counts as hanging.
 const LIMIT: Duration = Duration::from_mins(2);
-/// What a person sends who presses Enter at every question.
+/// The input of a user who presses Enter at every question.
 const ENTER: usize = 100_000;
 
 /// Something that can be called like `scripts/kconfig/conf`.
@@ -140,7 +140,7 @@ impl Job {
         self
     }
 
-    /// Somebody presses Enter at every question.
+    /// Presses Enter at every question.
     #[must_use]
     pub fn enter(mut self) -> Self {
         self.enter = true;

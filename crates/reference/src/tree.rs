@@ -235,7 +235,7 @@ fn unpack(package: &Path, into: &Path) {
         .unwrap();
 }
 
-/// Builds `conf` as a person would: by a `make allnoconfig` in a directory of its own.
+/// Builds `conf` as a user would: by a `make allnoconfig` in a directory of its own.
 fn build(tree: &Path, into: &Path) -> Result<(), Missing> {
     for tool in ["make", "gcc", "flex", "bison"] {
         program(tool)?;

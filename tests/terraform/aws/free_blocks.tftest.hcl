@@ -1,4 +1,4 @@
-# Subnets in a VPC that exists go where nobody is, and stay there.
+# Subnets in an existing VPC get free address blocks and keep them.
 
 override_data {
   target = data.aws_vpc.existing[0]

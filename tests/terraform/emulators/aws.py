@@ -8,7 +8,7 @@ from unittest.mock import patch
 IMAGES = {
     "ami-00000000000000a64": ("debian-12-amd64-20260101-0000", "x86_64", "136693071363"),
     "ami-00000000000000b64": ("debian-12-arm64-20260101-0000", "arm64", "136693071363"),
-    "ami-0123456789abcdef0": ("somebody-s-own", "x86_64", "123456789012"),
+    "ami-0123456789abcdef0": ("custom-image", "x86_64", "123456789012"),
 }
 images = tempfile.NamedTemporaryFile("w", suffix=".json")
 json.dump(
@@ -129,7 +129,7 @@ def quick(make):
 
 
 def silent(make):
-    """moto tells of a queue and a role that nobody named."""
+    """moto prints a queue and a role that no request named."""
 
     def call(self, *positional, **named):
         hook = make(self, *positional, **named)

@@ -1,4 +1,5 @@
-//! What is wrong with a tree besides its syntax, as far as the C tools complain, and names that nobody defines.
+//! What is wrong with a tree besides its syntax, as far as the C tools complain, and undefined
+//! names.
 
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Expr};

@@ -163,7 +163,7 @@ impl<'s> Asker<'_, 's, '_> {
         " ".repeat(self.indent - 1)
     }
 
-    /// Reads a line; as the C tools do, it is shown again where nobody sits at a terminal.
+    /// Reads a line; as in the C tools, it is echoed when the input is not a terminal.
     fn read_line(&mut self, before: &str) -> String {
         self.session.console.flush();
         let line = self.session.console.outside.read_line().map(text::from_bytes);

@@ -38,7 +38,7 @@ impl Session<'_, '_> {
         true
     }
 
-    /// Whoever selects one member has decided about all.
+    /// Selecting one member decides about all.
     fn select(&mut self, choice: ChoiceId, member: SymbolId) {
         let user = &mut self.config.user.choices[choice.index()];
         (user.selection, user.counts, user.contradictory) = (Some(member), true, false);

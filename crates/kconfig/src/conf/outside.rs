@@ -36,7 +36,7 @@ pub trait Outside {
     fn read_line(&mut self) -> Option<Vec<u8>>;
     /// Whether both standard input and standard output are a terminal.
     fn is_terminal(&self) -> bool;
-    /// Seconds and microseconds since 1970: the seed when nobody gives one.
+    /// Seconds and microseconds since 1970: the default seed.
     fn now(&self) -> (u64, u32);
     /// A number that no other running process uses.
     fn process(&self) -> u32;

@@ -155,7 +155,7 @@ impl<'s, 'o> Session<'s, 'o> {
         Ok(())
     }
 
-    /// Everything is computed anew from here on.
+    /// Computes everything again from here on.
     pub(super) fn recompute(&mut self) {
         self.report_unmet();
         self.config.forget();

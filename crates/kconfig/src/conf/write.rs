@@ -39,7 +39,7 @@ impl Session<'_, '_> {
                 && self.console.outside.read(&name).is_ok_and(|old| !old.is_empty() && old == *bytes)
             {
                 self.remark(&format!("No change to {name}"));
-                // A file that stays behind harms nobody.
+                // A temporary file that stays behind does no harm.
                 self.console.outside.remove(&temporary).ok();
                 self.changed = false;
                 return Ok(());

@@ -32,7 +32,7 @@ pub enum Family {
     OpenWrt,
     /// coreboot.
     Coreboot,
-    /// The Python library kconfiglib: Zephyr, `NuttX`, and whoever uses it elsewhere.
+    /// The Python library kconfiglib: Zephyr, `NuttX`, and its other users.
     Kconfiglib,
     /// ESP-IDF's `esp-idf-kconfig`.
     EspIdf,

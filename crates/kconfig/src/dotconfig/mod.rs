@@ -116,7 +116,8 @@ pub fn write(config: &Config<'_>, prefix: &str) -> String {
     writer.text
 }
 
-/// The lines of what a person can set and what is not so by default: enough to get the same configuration again.
+/// The lines of what a user can set and what is not at its default: enough to get the same
+/// configuration again.
 #[must_use]
 pub fn write_minimal(config: &Config<'_>, prefix: &str) -> String {
     let mut text = String::new();

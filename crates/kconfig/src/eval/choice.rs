@@ -19,7 +19,7 @@ impl Evaluator<'_> {
         let visible = self.clamp(visible, choice.kind);
         let user = &self.user.choices[id.index()];
         let user = if user.counts && !user.contradictory { user.mode.min(visible) } else { Tri::N };
-        // Whoever sees a choice that is not optional has to choose.
+        // A visible choice that is not optional has to be made.
         let forced = if choice.optional { Tri::N } else { visible.min(Tri::M) };
         let mode = self.clamp(user.max(self.clamp(forced, choice.kind)), choice.kind);
         *self.answers.modes[id.index()].get_or_init(|| (visible, mode))
@@ -44,7 +44,7 @@ impl Evaluator<'_> {
             }
             self.answers.note_stranger(*member, visible);
         }
-        // As in C: a member that nobody decided about makes the whole choice new.
+        // As in C: an undecided member makes the whole choice new.
         let user = &self.user.choices[id.index()];
         if user.counts && seen.iter().any(|member| !self.user.symbols[member.index()].counts) {
             self.answers.reopened.borrow_mut().push(id);

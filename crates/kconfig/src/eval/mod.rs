@@ -1,7 +1,7 @@
 //! Evaluation: what follows from the user's values, computed on demand and remembered.
 //!
 //! Follows the C tools' `sym_calc_value`, in their order: it decides in which order they complain. Decides nothing about
-//! what a person may set: that is `config`.
+//! what a user may set: that is `config`.
 
 mod choice;
 pub(crate) mod number;

@@ -41,7 +41,7 @@ pub struct Definition {
 /// A condition and what it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// As a person would write it.
+    /// As it would be written by hand.
     pub text: String,
     /// Its value.
     pub value: Tri,
@@ -101,11 +101,11 @@ pub struct Explanation {
     pub reason: Reason,
     /// What the user set, where that is not the value.
     pub ignored: Option<String>,
-    /// Up to which value a person may set it.
+    /// Up to which value a user may set it.
     pub visible: Tri,
     /// The dependencies that keep it from being set.
     pub blocked: Vec<String>,
-    /// The values that a person may give a bool or tristate.
+    /// The values that a user may give a bool or tristate.
     pub assignable: Vec<Tri>,
     /// The range in force.
     pub range: Option<(i64, i64)>,

@@ -13,7 +13,7 @@ use crate::value::{SymbolType, Tri};
 
 /// A search that takes longer is given up.
 const MAX_TRIALS: usize = 400;
-/// A way that leads over more symbols is none that a person would go.
+/// A longer chain of symbols is too long to be useful.
 const MAX_DEPTH: usize = 24;
 
 /// One change.
@@ -279,7 +279,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Gives a symbol at least this value: by its prompt, a default, or somebody who selects it.
+    /// Gives a symbol at least this value: by its prompt, a default, or another symbol that selects
+    /// it.
     fn raise(&mut self, symbol: SymbolId, want: Tri) -> bool {
         if self.config.tri(symbol) >= want {
             return true;
@@ -306,7 +307,7 @@ impl Planner<'_> {
     }
 
     fn raise_by_others(&mut self, symbol: SymbolId, want: Tri) -> bool {
-        // The nearer somebody is to being on, the fewer steps it takes.
+        // The nearer a selecting symbol is to being on, the fewer steps it takes.
         let tree = self.config.tree();
         let mut others: Vec<(SymbolId, ExprId)> =
             tree.selectors(symbol).chain(tree.impliers(symbol)).map(|(by, line)| (by, line.condition)).collect();
@@ -346,7 +347,7 @@ impl Planner<'_> {
         others.into_iter().any(|other| self.attempt(|planner| planner.set(other, Tri::Y)))
     }
 
-    /// Takes back everybody who selects or implies a symbol more than `most`.
+    /// Withdraws every symbol that selects or implies this one above `most`.
     fn release(&mut self, symbol: SymbolId, most: Tri) -> bool {
         let tree = self.config.tree();
         let lines = tree.selectors(symbol).chain(tree.impliers(symbol));

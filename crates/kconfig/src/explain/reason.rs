@@ -7,7 +7,7 @@ use crate::expr::ExprId;
 use crate::tree::{NodeId, SymbolId};
 use crate::value::{Origin, Tri};
 
-/// Further down nobody reads.
+/// Explanations are not useful below this depth.
 const MAX_DEPTH: usize = 12;
 
 /// A value with what decided it.
@@ -83,7 +83,7 @@ fn decide(config: &Config<'_>, symbol: SymbolId) -> (String, Option<crate::sourc
     }
 }
 
-/// Nothing gave it a value: because it may not have one, or because nobody did.
+/// Nothing gave it a value: it may not have one, or none was set.
 fn unset(config: &Config<'_>, symbol: SymbolId) -> (String, Option<crate::source::Span>, Vec<SymbolId>) {
     let tree = config.tree();
     let definition = tree.get(symbol);

@@ -1,4 +1,4 @@
-//! An explanation as text for a person.
+//! An explanation as readable text.
 
 use std::fmt;
 

@@ -34,7 +34,7 @@ pub struct Lint {
     pub id: &'static str,
     /// What becomes of it when the caller says nothing.
     pub default: Setting,
-    /// Whether the tree cannot be used at all, so that nobody can allow it.
+    /// Whether the tree cannot be used at all, so that no setting can allow it.
     pub fatal: bool,
     /// What it finds, in one line.
     pub summary: &'static str,
@@ -161,7 +161,7 @@ impl Policy {
         Ok(())
     }
 
-    /// What becomes of one kind; what nobody knows is a warning.
+    /// The setting of one kind; an unknown kind is a warning.
     #[must_use]
     pub fn get(&self, id: &str) -> Setting {
         LINTS.iter().position(|lint| lint.id == id).map_or(Setting::Warn, |at| self.settings[at])

@@ -196,7 +196,7 @@ impl Linter<'_> {
         crate::suggest::suggest(&self.tree.get(symbol).name, self.tree.symbols().map(|(_, other)| &*other.name))
     }
 
-    /// Symbols without a prompt, a default or anybody who selects them.
+    /// Symbols without a prompt, a default or a symbol that selects them.
     fn check_sources(&mut self) {
         for (id, symbol) in self.tree.symbols() {
             let logical = symbol.kind.is_logical();
@@ -205,7 +205,7 @@ impl Linter<'_> {
                 let message = format!("nothing can switch {} on", symbol.name);
                 let finding = Diagnostic::warning("K107", span, message)
                     .with_text("no prompt, no default, and nothing selects or implies it")
-                    .with_help("drop it, or give it a prompt, a default or somebody who selects it");
+                    .with_help("drop it, or give it a prompt, a default or a symbol that selects it");
                 self.report(finding);
             }
         }

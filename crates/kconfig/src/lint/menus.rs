@@ -1,4 +1,5 @@
-//! Menus as a person sees them: prompts that cannot be told apart, blocks with nothing in them, questions without help.
+//! Menus as users see them: prompts that cannot be told apart, blocks with nothing in them,
+//! questions without help.
 
 use std::collections::HashMap;
 

@@ -3,8 +3,8 @@
 //! `select` does not look at dependencies. For each one this asks: in a configuration in which the selecting symbol is on and the
 //! condition holds, must the dependencies of the target hold too? What follows from the selecting symbol counts: its own
 //! dependencies, those of what it needs, what all of these select, and for a symbol without a prompt who can have switched it on.
-//! K102 says that they never hold; K103 names a symbol that a person can switch off there, and has a configuration to show for
-//! it. Anything else is silent.
+//! K102 says that they never hold; K103 names a symbol that a user can switch off there, and has a
+//! configuration to show for it. Anything else is silent.
 
 use super::Linter;
 use super::elsewhere::Elsewhere;

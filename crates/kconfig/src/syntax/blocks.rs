@@ -468,7 +468,7 @@ impl Blocks<'_, '_, '_> {
         }
     }
 
-    /// The first word of a line is none of the language; something else entirely is shown up to its first blank.
+    /// The first word of a line is not a keyword; other text is shown up to its first blank.
     fn explain_unknown(&self, line: &LogicalLine<'_>, first: Token) -> Diagnostic {
         let rest = line.rest_from(first.span);
         let (word, span) = if first.kind == kind::WORD {

@@ -59,7 +59,7 @@ impl Job {
     }
 }
 
-/// What the workers share: the commands that nobody has taken, in the order of the lines.
+/// What the workers share: the commands not yet taken, in the order of the lines.
 #[derive(Default)]
 struct Board {
     jobs: Mutex<Jobs>,
@@ -69,7 +69,7 @@ struct Board {
 #[derive(Default)]
 struct Jobs {
     open: Vec<Job>,
-    /// Nobody waits for what is left.
+    /// The results of the rest are not needed any more.
     abandoned: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The macro language: variables, functions and the environment behind `$(…)`.
 //!
 //! Text in, text out. What functions do to the outside goes through [`Env`] and happens in the order of the lines, while commands
-//! run at the same time: a text may hold marks for their outputs until somebody has to know it.
+//! run at the same time: a text may hold marks for their outputs until the text is needed.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -33,7 +33,7 @@ struct Variable {
     open: usize,
 }
 
-/// Something that a person sees, in its turn.
+/// A visible effect, run in the order of the lines.
 enum Effect {
     Info(String),
     WarningIf {
@@ -65,13 +65,13 @@ pub(crate) struct Macros<'e> {
     variables: HashMap<String, Variable>,
     commands: Commands,
     effects: VecDeque<Effect>,
-    /// Warnings of the tree's author without a taker, and calls of functions that nobody defines.
+    /// Warnings of the tree's author without a taker, and calls of undefined functions.
     findings: Vec<Diagnostic>,
     /// How deep the reference is that is being expanded.
     depth: usize,
     /// What the line has grown to.
     length: usize,
-    /// Whether an `error-if` has ended everything that a person sees.
+    /// Whether an `error-if` has ended all visible effects.
     stopped: bool,
     /// How many bytes of a command's output count.
     output_limit: usize,

@@ -125,7 +125,7 @@ fn a_value_out_of_its_range_is_kept_or_dropped() {
 }
 
 #[test]
-fn values_that_became_others_are_told_on_request() {
+fn changed_values_are_reported_on_request() {
     for mode in ["--olddefconfig", "--savedefconfig=d"] {
         let mut machine = Machine::new(TREE)
             .config("CONFIG_T=m\nCONFIG_N=12\nCONFIG_S=\"same\"\n")

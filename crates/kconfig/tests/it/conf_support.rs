@@ -59,7 +59,7 @@ impl Machine {
         self
     }
 
-    /// Lines that a person types.
+    /// Lines that the user types.
     pub(crate) fn keys(mut self, lines: &[&str]) -> Self {
         self.input.extend(lines.iter().map(|line| format!("{line}\n")));
         self

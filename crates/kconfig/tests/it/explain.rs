@@ -83,7 +83,7 @@ fn plans_go_through_dependencies_selects_and_defaults() {
     assert_eq!(plan("B", Some("y")).as_deref(), Some("A=n B=y"));
     assert_eq!(plan("C", Some("y")).as_deref(), Some("A=n B=y D=y"));
     assert_eq!(plan("G", Some("y")).as_deref(), Some("A=n B=y D=y E=y G=y"));
-    assert_eq!(plan("I", Some("n")).as_deref(), Some("H=n"), "nobody selects it then, and it was never set");
+    assert_eq!(plan("I", Some("n")).as_deref(), Some("H=n"), "nothing selects it then, and it was never set");
     assert_eq!(plan("N", None).as_deref(), Some("A=n B=y"));
     assert_eq!(plan("NEVER", Some("y")), None);
 }

@@ -75,7 +75,7 @@ fn what_does_not_parse_is_refused_with_a_picture_of_the_file() {
 }
 
 #[test]
-fn what_only_the_rest_of_the_tree_knows_is_not_asked() {
+fn formatting_does_not_need_the_rest_of_the_tree() {
     for text in [
         "source \"arch/$(SRCARCH)/Kconfig\"\nsource \"*/missing\"\nconfig A\n\tdef_bool $(cc-option,-m32 -c)\n",
         "config A\n\tbool \"A\"\n\tdepends on A\n",

@@ -63,7 +63,7 @@ proptest! {
 }
 
 #[test]
-fn a_long_chain_costs_no_stack_and_no_square() {
+fn a_long_chain_takes_no_stack_and_linear_time() {
     use std::fmt::Write as _;
     let chain = |length: usize| {
         let mut text = String::from("config S0\n\tbool \"S\"\n\tdefault y\n");

@@ -58,7 +58,7 @@ fn what_follows_from_dependencies_makes_contradictions() {
 }
 
 #[test]
-fn what_may_hold_is_no_contradiction() {
+fn satisfiable_conditions_are_not_contradictions() {
     let text = "config MODULES\n\tbool \"Modules\"\n\tmodules\n\
          config T\n\ttristate \"T\"\n\
          config A\n\tbool \"A\"\n\tdepends on T && !T\n\
@@ -133,9 +133,9 @@ fn dependencies_that_are_carried_are_left_alone() {
         // Through a second default: without A nothing switches S on.
         "config FROM_A\n\tdef_bool A\nconfig HIDDEN\n\tbool\n\tdefault y if A && !FROM_A\n\tdefault y if !FROM_A\n\
          config S\n\tbool\n\tselect T if !B || A\nconfig S\n\tbool\n\tdefault y if !HIDDEN\n",
-        // A symbol without a prompt is on because of somebody.
+        // A symbol without a prompt is on because another symbol made it so.
         "config HIDDEN\n\tbool\nconfig BY\n\tbool \"By\"\n\tdepends on A\n\tselect HIDDEN\nconfig S\n\tdef_bool y\n\tdepends on HIDDEN\n\tselect T\n",
-        // Not for a person to switch off.
+        // The user cannot switch it off.
         "config ALWAYS\n\tdef_bool y\nconfig T2\n\tbool\n\tdepends on ALWAYS\nconfig S\n\tbool \"S\"\n\tselect T2\n",
         // True whatever A is.
         "config T3\n\tbool\n\tdepends on A || !A\nconfig S\n\tbool \"S\"\n\tselect T3\n",

@@ -1,4 +1,5 @@
-//! The macro language: what references make, when commands run, and in which order a person sees what happens.
+//! The macro language: what references make, when commands run, and in which order effects become
+//! visible.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::cell::RefCell;
@@ -46,7 +47,7 @@ impl Shell for Commands {
     }
 }
 
-/// Everything that a person would see, in order.
+/// All visible effects, in order.
 #[derive(Default)]
 struct Seen(RefCell<Vec<String>>);
 
@@ -137,7 +138,7 @@ fn commands_that_need_nothing_of_each_other_run_at_once() {
 }
 
 #[test]
-fn commands_that_wait_for_another_hold_up_no_one_else() {
+fn commands_that_wait_for_another_do_not_delay_the_rest() {
     let shell = Arc::new(Commands { meeting: Some(Barrier::new(2)), ..Commands::default() });
     // Four wait for the first, one more than there are workers, before the one comes that the first waits for.
     let waiting = (0..4).map(|n| format!("b{n} := $(shell,echo {n} $(a))\n")).collect::<Vec<_>>().concat();
@@ -158,7 +159,7 @@ fn a_command_gets_the_output_of_another() {
 }
 
 #[test]
-fn what_a_person_sees_keeps_the_order_of_the_lines() {
+fn visible_effects_keep_the_order_of_the_lines() {
     let (shell, seen) = (Arc::new(Commands::default()), Seen::default());
     let text = "$(info,first)\nv := $(shell,slow second)\n$(warning-if,$(v),third $(v))\n$(warning-if,n,never)\n\
                 w := $(shell,say fourth)\n$(info,fifth)\n$(error-if,$(w),never)\n";

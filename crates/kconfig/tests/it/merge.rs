@@ -72,14 +72,14 @@ fn every_loss_has_its_reason() {
 }
 
 #[test]
-fn what_took_effect_is_not_lost() {
+fn values_that_took_effect_are_not_reported_as_lost() {
     let kconfig = "config A\n\tbool \"A\"\nconfig B\n\tbool \"B\"\n\tdepends on A\nconfig H\n\thex \"H\"\nconfig S\n\tstring \"S\"\n";
     assert_eq!(lost(kconfig, &["CONFIG_A=y\nCONFIG_B=y\nCONFIG_H=0xAB\nCONFIG_S=\"a\\\"b\"\n"]), "");
     assert_eq!(lost(kconfig, &["# CONFIG_B is not set\n# CONFIG_A is not set\n"]), "", "what is invisible is off");
 }
 
 #[test]
-fn the_rest_can_be_off() {
+fn symbols_that_were_not_requested_can_be_switched_off() {
     let tree =
         tree("config A\n\tbool \"A\"\n\tdefault y\nconfig B\n\tbool \"B\"\n\tdefault y\nconfig C\n\tdef_bool y\n");
     let mut config = Config::new(&tree);

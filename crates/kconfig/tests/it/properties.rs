@@ -179,7 +179,7 @@ proptest! {
 }
 
 #[test]
-fn long_chains_cost_no_stack() {
+fn long_chains_take_no_stack() {
     let mut text = String::from("config S0\n\tbool \"S\"\n\tdefault y\n");
     for at in 1..20_000 {
         writeln!(text, "config S{at}\n\tbool \"S\"\n\tdepends on S{}\n\tdefault y", at - 1).unwrap();

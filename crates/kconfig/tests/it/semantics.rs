@@ -293,7 +293,7 @@ fn taking_back_restores_choices_and_what_transitional_symbols_gave() {
     let (said, written) = (config.said(), dotconfig::write(&config, ""));
     config.set(x, "y").unwrap();
     let delta = said.delta(&config.said());
-    // Evaluation finds out that the choice has a member that nobody decided about, and that NEW takes over OLD.
+    // Evaluation finds that the choice has an undecided member, and that NEW takes over OLD.
     let with_x = dotconfig::write(&config, "");
     config.undo(&delta);
     assert_eq!(dotconfig::write(&config, ""), written);

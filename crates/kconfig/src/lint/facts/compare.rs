@@ -45,7 +45,7 @@ impl Facts<'_> {
     fn compare_symbol(&self, operator: Compare, symbol: SymbolId, tri: Tri) -> Verdict {
         let definition = self.tree.get(symbol);
         if !definition.kind.is_logical() || definition.nodes.is_empty() {
-            // A name that nobody defines stands for itself as text.
+            // An undefined name stands for itself as text.
             let nowhere = definition.nodes.is_empty() && self.domain(symbol) == N;
             return if nowhere && operator == Compare::Equal { Verdict::Never } else { Verdict::Maybe };
         }
@@ -76,7 +76,7 @@ pub(super) enum Verdict {
     Within(SymbolId, Set),
     /// What is impossible.
     Never,
-    /// What nobody knows.
+    /// Unknown.
     Maybe,
 }
 

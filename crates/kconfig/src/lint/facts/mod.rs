@@ -36,7 +36,7 @@ const MAX_ALTERNATIVES: usize = 12;
 type Literal = (ExprId, bool);
 /// At least one of these holds; each is a conjunction.
 type Clause = Vec<Vec<Literal>>;
-/// Values that a person or a default gives.
+/// Values that a user or a default gives.
 pub(super) type Assignment = Vec<(SymbolId, Set)>;
 
 /// Whether a symbol that is on proves that its dependencies hold, although a `select` may break them.
@@ -44,7 +44,7 @@ pub(super) type Assignment = Vec<(SymbolId, Set)>;
 pub(super) enum Trust {
     /// They may be broken.
     Nothing,
-    /// They hold: whoever broke them is reported itself.
+    /// They hold: a symbol that breaks them is reported by itself.
     Dependencies,
 }
 
@@ -355,15 +355,16 @@ impl<'t> Facts<'t> {
         self.fresh_off.clear();
     }
 
-    /// What is off because a symbol is: nobody selects it, and where no person can say so, its first default does not say `y`.
+    /// What is off because a symbol is: it is not selected and, without a prompt, its first default
+    /// is not `y`.
     fn follow_off(&mut self, id: SymbolId) {
         let symbol = self.tree.get(id);
         if symbol.nodes.is_empty() || self.elsewhere.defines(&symbol.name) || symbol.choice.is_some() {
             return;
         }
         self.take(symbol.selected_by, false);
-        // A person said so, or the first default does not say otherwise. In other trees of the project what always is `y` here may
-        // not exist.
+        // The user switched it off, or its first default is not `y`. In other trees of the project
+        // a symbol that is always `y` here may not exist.
         let first = symbol.defaults.first().filter(|_| symbol.env.is_none() && self.trust == Trust::Dependencies);
         if let Some(default) = first {
             let mut ways: Clause = vec![vec![(default.condition, false)], vec![(default.value, false)]];
@@ -454,14 +455,14 @@ impl<'t> Facts<'t> {
         self.trail.len() > before
     }
 
-    /// A symbol is on only because something made it so: a person, a default, or another symbol.
+    /// A symbol is on only because something made it so: the user, a default, or another symbol.
     fn take_causes(&mut self, symbol: &Symbol) {
         if self.elsewhere.sets(&symbol.name) {
             return;
         }
         let by_others = [symbol.selected_by, symbol.implied_by].into_iter().flat_map(|expr| self.tree.disjuncts(expr));
         let mut causes: Clause = by_others.filter(|expr| *expr != ExprId::NO).map(|expr| vec![(expr, true)]).collect();
-        // A constant `n` is what a macro found on this machine, or a switch for whoever edits the file: not for ever.
+        // A constant `n` is from a macro on this machine, or a switch to edit: it may change.
         let written = |expr: ExprId| if expr == ExprId::NO { ExprId::YES } else { expr };
         for default in &symbol.defaults {
             causes.push(vec![(written(default.condition), true), (written(default.value), true)]);

@@ -75,8 +75,8 @@ impl<'t> Facts<'t> {
         found
     }
 
-    /// What a person would answer to come to what is known. Whether it does come to that is the evaluator's to say:
-    /// what defaults make of it all is not among the facts.
+    /// What a user would answer to reach the known facts. Whether these answers do reach them is
+    /// for the evaluator to say: what defaults make of it all is not among the facts.
     fn configure(&self, trial: &mut Trial<'t>) {
         let Trial { config, said } = trial;
         let known = self.trail.iter().map(|(symbol, _)| *symbol).filter(|id| has_prompt(self.tree, self.tree.get(*id)));
