@@ -29,7 +29,7 @@ pub fn sign_credential(user: &str) -> Result<Value> {
 fn sign_with(user: &str, authority: &Path, authority_key: &Path) -> Result<Value> {
     let read = |path: &Path| {
         let hint = "run it as root on a host of the control plane";
-        fs_err::read_to_string(path).map(Zeroizing::new).map_err(|error| {
+        input::read_text(path, input::KEYS).map(Zeroizing::new).map_err(|error| {
             Error::precondition("the authority of the cluster cannot be read here").source(error).hint(hint)
         })
     };

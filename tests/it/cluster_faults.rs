@@ -154,10 +154,10 @@ fn pin_tofu(site: &Site, digest: &str) {
     let text = fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/cluster.lock.json")).unwrap();
     let mut lock: Value = serde_json::from_str(&text).unwrap();
     for module in lock["modules"].as_object_mut().unwrap().values_mut() {
-        if let Some(digests) = module.pointer_mut("/binaries/tofu/sha256") {
-            for pinned in digests.as_object_mut().unwrap().values_mut() {
-                *pinned = digest.into();
-            }
+        let Some(platforms) = module.pointer_mut("/binaries/tofu/pins") else { continue };
+        for pin in platforms.as_object_mut().unwrap().values_mut().flat_map(|pins| pins.as_array_mut().unwrap()) {
+            pin["sha256"] = digest.into();
+            pin.as_object_mut().unwrap().remove("size");
         }
     }
     fs_err::write(site.dir.join("cluster.lock.json"), lock.to_string()).unwrap();

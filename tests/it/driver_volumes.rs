@@ -106,7 +106,7 @@ const GCE_DISKS: [&str; 3] = [
 #[test]
 fn an_apply_deletes_only_the_etcd_volumes_that_were_named() {
     each_program(|program| {
-        takes_no_data(&CloudTestEnv::new(program.test_env(), "gce", "google", "8.0.0", "ha-private"))
+        takes_no_data(&CloudTestEnv::new(program.test_env(), "gce", "google", "8.0.0", "ha-private"));
     });
 }
 

@@ -347,11 +347,11 @@ fn only_these_give_a_script_to_a_shell() {
     const KNOWN: [&str; 7] = [
         "src/bench/kubeadm.rs",
         "src/bootstrap/etcd_step.rs",
-        "src/support_bundle/hosts.rs",
         "src/exec/shell.rs",
         "src/exec/ssh.rs",
         "src/provision/baremetal/preflight/run.rs",
         "src/status/hosts.rs",
+        "src/support_bundle/hosts.rs",
     ];
     let uses: Vec<String> = files(&["src"], ".rs").into_iter().filter(|path| code(path).contains("\"-c\"")).collect();
     assert_eq!(uses, KNOWN, "give arguments to a program, or add the file here and to the invariant in src/lib.rs");
@@ -360,7 +360,7 @@ fn only_these_give_a_script_to_a_shell() {
 #[test]
 fn only_these_of_the_later_phases_ask_for_the_target() {
     const KNOWN: [&str; 3] =
-        ["src/bootstrap/cloud_resources.rs", "src/bootstrap/retire.rs", "src/bootstrap/user_data/mod.rs"];
+        ["src/bootstrap/cloud_resources.rs", "src/bootstrap/delete_nodes.rs", "src/bootstrap/user_data/mod.rs"];
     let asks = |path: &String| ["settings.target", "inventory.target"].iter().any(|word| code(path).contains(word));
     let later = files(&["src/bootstrap", "src/addons", "src/node", "src/validate"], ".rs");
     let found: Vec<String> = later.into_iter().filter(|path| !is_test(path)).filter(asks).collect();

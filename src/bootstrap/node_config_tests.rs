@@ -1,0 +1,338 @@
+//! Every node config of small clusters, whole and by its parts.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![expect(clippy::format_push_string, reason = "a test may be slow and plain")]
+#![expect(clippy::case_sensitive_file_extension_comparisons, reason = "the endings are our own")]
+
+use serde_json::json;
+
+use super::*;
+use crate::artifacts::{Lock, ResolvedArtifacts, Sources};
+use crate::config::{Settings, TreeSource};
+use crate::document::Document as _;
+use crate::node::node_config::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
+
+const INVENTORY: &str = r#"{
+    "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "local",
+    "api": {"host": "10.117.0.10", "port": 6443},
+    "hosts": [
+        {"name": "cp", "role": "control-plane", "address": "10.117.0.10", "instance": "a",
+         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}, "blobs": "/var/cache/turnup/blobs"},
+        {"name": "w0", "role": "worker", "address": "10.117.0.20", "instance": "b",
+         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
+    ]}"#;
+
+fn facts() -> Facts {
+    Facts {
+        schema: Facts::SCHEMA.into(),
+        os: "Debian GNU/Linux 12 (bookworm)".into(),
+        kernel: "6.1.0".into(),
+        arch: "x86_64".into(),
+        cgroup: 2,
+        container: false,
+        lowers_oom_score: true,
+        joined: false,
+        resolv_conf: "/etc/resolv.conf".into(),
+        client: None,
+        memory_mib: 4096,
+        cpus: 2,
+    }
+}
+
+fn with_configs<T>(changes: &[(&str, &str)], act: impl FnOnce(&NodeConfigs<'_>) -> T) -> T {
+    let dir = tempfile::tempdir().unwrap();
+    let source = TreeSource::embedded();
+    let mut settings = Settings::defaults(&source).unwrap();
+    settings.set_all(changes).unwrap();
+    let cluster = Cluster::open(&settings, source, dir.path()).unwrap();
+    let inventory = Inventory::parse("test", INVENTORY).unwrap();
+    let artifacts = {
+        let selection = Lock::embedded().unwrap().select("1.36.3").unwrap();
+        ResolvedArtifacts::expected(&selection, &Sources::default(), None, None)
+    };
+    let configs = NodeConfigs { cluster: &cluster, inventory: &inventory, artifacts: &artifacts };
+    let pki = Pki::new(&cluster.store);
+    for authority in Authority::ALL {
+        pki.ensure_authority(authority, "kubernetes").unwrap();
+    }
+    pki.ensure_service_account_key().unwrap();
+    pki.ensure_encryption_key().unwrap();
+    for leaf in configs.leaves().unwrap() {
+        pki.ensure_leaf(&leaf).unwrap();
+    }
+    act(&configs)
+}
+
+fn text_of(node_config: &NodeConfig, path: &str) -> String {
+    let file = node_config.files.iter().find(|file| file.path == path).unwrap();
+    match &file.content {
+        Content::Text(text) => text.clone(),
+        Content::Yaml(value) => yaml::render(value),
+        other => panic!("{path} is {other:?}"),
+    }
+}
+
+/// A kubeconfig with another text in the place of the authority, which each run makes for itself.
+fn without_authority(yaml: &str) -> String {
+    const FIELD: &str = "certificate-authority-data: ";
+    let line = |line: &str| match line.split_once(FIELD) {
+        Some((indent, _)) => format!("{indent}{FIELD}(authority)\n"),
+        None => format!("{line}\n"),
+    };
+    yaml.lines().map(line).collect()
+}
+
+#[test]
+fn every_file_of_the_control_plane() {
+    with_configs(&[], |configs| {
+        let (node_config, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        let mut text = String::new();
+        for file in &node_config.files {
+            let content = match &file.content {
+                Content::Text(_) if file.path.ends_with(".crt") || file.path.ends_with(".pub") => "(certificate)\n",
+                Content::Yaml(value) => &without_authority(&yaml::render(value)),
+                Content::Text(text) => text,
+                Content::Secret { name, .. } => &format!("(secret {name})\n"),
+                other => panic!("{} is {other:?}", file.path),
+            };
+            text += &format!("--- {} {:o} {}\n{content}", file.path, file.mode, file.owner);
+        }
+        for unit in &node_config.units {
+            text += &format!("--- unit {}\n{}", unit.name, unit.text);
+        }
+        insta::assert_snapshot!(text.replace(configs.cluster.version(), "(the sha256 of turnup)"));
+    });
+}
+
+#[test]
+fn a_disk_of_etcds_own_is_mounted_before_kubelet_and_nothing_else_changes() {
+    with_configs(&[("phase1.cluster_name", "a-long-name-of-a-cluster")], |configs| {
+        let host = &configs.inventory.hosts[0];
+        let (without, _) = configs.node_config(host, &facts()).unwrap();
+        let with = Host { etcd_device: "/dev/disk/by-id/nvme-1".into(), ..host.clone() };
+        let (with, _) = configs.node_config(&with, &facts()).unwrap();
+        assert!(without.mounts.is_empty() && !serde_json::to_string(&without).unwrap().contains("mounts"));
+        let mut mounts = with.mounts.clone();
+        let whose = mounts[0].belongs_to.split_off("a-long-name-of-a-cluster ".len());
+        assert_eq!(whose.len(), 64, "the digest of etcd's authority: {whose}");
+        let mut text = serde_json::to_string_pretty(&mounts).unwrap() + "\n";
+        for unit in with.units.iter().filter(|unit| !without.units.contains(unit)) {
+            text += &format!("--- unit {}\n{}", unit.name, unit.text);
+        }
+        for path in with.files.iter().filter(|file| !without.files.contains(file)).map(|file| &file.path) {
+            let text_of = text_of(&with, path);
+            let lines = text_of.lines().filter(|line| line.contains("etcd-disk"));
+            text += &format!("--- file {path}\n{}\n", lines.collect::<Vec<_>>().join("\n"));
+        }
+        let gone = without.directories.iter().filter(|directory| !with.directories.contains(directory));
+        text += &format!("without {gone:?}\n", gone = gone.map(|gone| &gone.path).collect::<Vec<_>>());
+        insta::assert_snapshot!(text);
+        let names: Vec<&str> = with.units.iter().map(|unit| unit.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["containerd.service", FIREWALL_UNIT, "turnup-mounts.service", HEALTHCHECK_UNIT, "kubelet.service"]
+        );
+    });
+}
+
+#[test]
+fn each_of_several_control_plane_hosts_reaches_its_own_api_server() {
+    let names = |configs: &NodeConfigs<'_>, host: usize| {
+        let (node_config, _) = configs.node_config(&configs.inventory.hosts[host], &facts()).unwrap();
+        node_config.units
+    };
+    with_configs(&[], |configs| {
+        let alone = names(configs, 0);
+        assert!(!alone.iter().any(|unit| unit.name == API_UNIT), "the one host is the address");
+        let mut inventory = configs.inventory.clone();
+        inventory.hosts[1].role = Role::ControlPlane;
+        inventory.api.internal_host = Some("10.117.0.99".into());
+        let several = NodeConfigs { inventory: &inventory, ..*configs };
+        let pki = Pki::new(&several.cluster.store);
+        for leaf in several.leaves().unwrap() {
+            pki.ensure_leaf(&leaf).unwrap();
+        }
+        let units = names(&several, 0);
+        let order: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
+        assert_eq!(order, ["containerd.service", FIREWALL_UNIT, API_UNIT, HEALTHCHECK_UNIT, "kubelet.service"]);
+        insta::assert_snapshot!(units[2].text);
+        inventory.api.internal_host = Some("api.example.com".into());
+        let by_name = NodeConfigs { inventory: &inventory, ..*configs };
+        assert_eq!(names(&by_name, 0).len(), 4);
+    });
+}
+
+#[test]
+fn where_hosts_join_by_themselves_the_control_plane_approves_their_requests() {
+    with_configs(&[], |configs| {
+        let (without, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        let (store, life) = (&configs.cluster.store, std::time::Duration::from_hours(1));
+        super::super::group_tokens::ensure(store, ("pool", "pool-"), life, |_| Ok(())).unwrap();
+        let pki = Pki::new(&configs.cluster.store);
+        for leaf in configs.leaves().unwrap() {
+            pki.ensure_leaf(&leaf).unwrap();
+        }
+        let (with, secrets) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        let new: Vec<&str> =
+            with.units.iter().filter(|unit| !without.units.contains(unit)).map(|unit| &*unit.name).collect();
+        assert_eq!(new, [CSR_APPROVER_UNIT]);
+        assert_eq!(with.units.last().unwrap().name, CSR_APPROVER_UNIT, "after kubelet");
+        let version = configs.cluster.version();
+        insta::assert_snapshot!(with.units.last().unwrap().text.replace(version, "(the sha256 of turnup)"));
+        let new: Vec<&File> = with.files.iter().filter(|file| !without.files.contains(file)).collect();
+        assert_eq!((new.len(), &*new[0].path, new[0].mode), (1, "/etc/kubernetes/csr-approver.conf", 0o600));
+        assert!(secrets["csr-approver.conf"].contains("https://127.0.0.1:6443"), "the API server beside it");
+        let new: Vec<&str> =
+            with.binaries.iter().filter(|one| !without.binaries.contains(one)).map(|one| &*one.path).collect();
+        assert_eq!(new, [""; 0], "kubectl is there for people as well");
+        let (worker, _) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
+        assert!(!serde_json::to_string(&worker).unwrap().contains("csr-approver"));
+    });
+}
+
+#[test]
+fn each_component_runs_as_its_own_user_and_sees_its_own_directory() {
+    with_configs(&[], |configs| {
+        let (node_config, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        let users: Vec<(&str, u32)> = node_config.users.iter().map(|user| (&*user.name, user.id)).collect();
+        let pods =
+            [("etcd", 2379), ("kube-apiserver", 6443), ("kube-controller-manager", 10257), ("kube-scheduler", 10259)];
+        let unit = ("apiserver-healthcheck", healthcheck::USER_ID);
+        assert_eq!(users, pods.into_iter().chain([unit]).collect::<Vec<_>>());
+        for (name, id) in pods {
+            let context = container_of(&node_config, name)["securityContext"].clone();
+            assert_eq!((&context["runAsUser"], &context["runAsGroup"]), (&id.into(), &id.into()), "{name}");
+            assert_eq!(context["runAsNonRoot"], true);
+            assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
+            assert_eq!(context["readOnlyRootFilesystem"], true);
+            let mounts = container_of(&node_config, name)["volumeMounts"].as_array().unwrap().clone();
+            let read: Vec<&Value> = mounts.iter().filter(|mount| mount["readOnly"] == true).collect();
+            let dir = layout::component_dir(name);
+            assert_eq!(read.len(), 1, "{name}: {read:?}");
+            assert_eq!(read[0]["mountPath"], dir.as_str());
+            let directory = node_config.directories.iter().find(|directory| directory.path == dir).unwrap();
+            assert_eq!((directory.mode, directory.owner), (0o700, id), "{name}");
+            // All that its flags name is there, and of what is there nothing is another one's.
+            for flag in container_of(&node_config, name)["command"].as_array().unwrap() {
+                let value = flag.as_str().unwrap().split_once('=').map_or("", |(_, value)| value);
+                let is_file = value.starts_with("/etc/kubernetes");
+                assert!(!is_file || node_config.files.iter().any(|file| file.path == value), "{name}: {value}");
+                assert!(!is_file || value.starts_with(&dir), "{name}: {value}");
+            }
+            let own = node_config.files.iter().filter(|file| file.path.starts_with(&format!("{dir}/")));
+            for file in own.filter(|file| file.mode != 0o644) {
+                assert_eq!((file.mode, file.owner), (0o600, id), "{}", file.path);
+            }
+        }
+        let holders = |secret: &str| -> Vec<&str> {
+            let holds = |file: &&File| matches!(&file.content, Content::Secret { name, .. } if name == secret);
+            node_config.files.iter().filter(holds).map(|file| &*file.path).collect()
+        };
+        assert_eq!(holders("ca.key"), ["/etc/kubernetes/kube-controller-manager/ca.key"]);
+        assert_eq!(holders("apiserver-etcd-client.key"), ["/etc/kubernetes/kube-apiserver/etcd-client.key"]);
+        let pki = node_config.files.iter().filter(|file| file.path.starts_with(layout::PKI));
+        assert!(pki.clone().count() == 3 && pki.clone().all(|file| file.owner == 0), "{pki:?}");
+    });
+}
+
+fn container_of(node_config: &NodeConfig, pod: &str) -> Value {
+    let file = node_config.files.iter().find(|file| file.path == layout::manifest(pod)).unwrap();
+    let Content::Yaml(manifest) = &file.content else { panic!("{pod} is {:?}", file.content) };
+    manifest["spec"]["containers"][0].clone()
+}
+
+#[test]
+fn an_api_server_on_a_port_of_roots_is_root_with_that_one_right() {
+    with_configs(&[("phase2.api_port", "443")], |configs| {
+        let (node_config, _) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        let context = container_of(&node_config, "kube-apiserver")["securityContext"].clone();
+        assert_eq!((&context["runAsUser"], &context["runAsNonRoot"]), (&0.into(), &false.into()));
+        assert_eq!(context["capabilities"], json!({"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}));
+        assert_eq!(node_config.users.len(), 4);
+        let dirs = node_config.directories.iter();
+        let dirs = dirs.filter(|dir| dir.path.ends_with("/kube-apiserver") || dir.path == control_plane::LOG_DIR);
+        assert_eq!(dirs.map(|dir| dir.owner).collect::<Vec<_>>(), [0, 0]);
+        assert!(node_config.files.iter().all(|file| file.owner != 6443));
+        assert_eq!(container_of(&node_config, "kube-scheduler")["securityContext"]["runAsUser"], 10259);
+    });
+}
+
+#[test]
+fn a_worker_gets_no_key_but_its_own() {
+    with_configs(&[], |configs| {
+        let (node_config, secrets) = configs.node_config(&configs.inventory.hosts[1], &facts()).unwrap();
+        assert_eq!(secrets.keys().collect::<Vec<_>>(), ["kubelet-w0.key"]);
+        let paths: Vec<&str> = node_config.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(
+            paths,
+            [
+                "/etc/containerd/config.toml",
+                "/etc/sysctl.d/90-turnup.conf",
+                "/etc/crictl.yaml",
+                "/etc/profile.d/turnup.sh",
+                "/var/lib/cni/networks/turnup/lock",
+                "/etc/kubernetes/pki/ca.crt",
+                "/etc/kubernetes/pki/kubelet.crt",
+                "/etc/kubernetes/pki/kubelet.key",
+                layout::KUBELET_CONFIG,
+                "/etc/turnup/firewall.nft",
+            ]
+        );
+        assert!(!text_of(&node_config, layout::KUBELET_CONFIG).contains("node-role"), "a worker has no taint");
+    });
+}
+
+#[test]
+fn no_secret_is_in_the_file_that_a_person_reads() {
+    with_configs(&[], |configs| {
+        let (node_config, secrets) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        let text = serde_json::to_string(&node_config).unwrap();
+        assert!(!text.contains("PRIVATE KEY"));
+        assert!(secrets.len() > 8);
+        for (name, secret) in &secrets {
+            assert!(!text.contains(secret.trim()), "{name}");
+        }
+    });
+}
+
+#[test]
+fn the_same_inputs_give_the_same_bytes() {
+    with_configs(&[], |configs| {
+        let host = &configs.inventory.hosts[0];
+        let once = serde_json::to_string(&configs.node_config(host, &facts()).unwrap().0).unwrap();
+        let twice = serde_json::to_string(&configs.node_config(host, &facts()).unwrap().0).unwrap();
+        assert_eq!(once, twice);
+    });
+}
+
+#[test]
+fn a_loosened_control_reaches_the_flags() {
+    let changes = [
+        ("phase2.security.audit", "n"),
+        ("phase2.security.encryption_at_rest", "n"),
+        ("phase2.security.tls13", "n"),
+        ("phase2.security.pod_security", "n"),
+    ];
+    with_configs(&changes, |configs| {
+        let (node_config, secrets) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
+        let apiserver = text_of(&node_config, "/etc/kubernetes/manifests/kube-apiserver.yaml");
+        for gone in ["--audit-", "--encryption-provider-config", "VersionTLS13"] {
+            assert!(!apiserver.contains(gone), "{gone}");
+        }
+        assert!(!text_of(&node_config, "/etc/kubernetes/kube-apiserver/admission.yaml").contains("PodSecurity"));
+        assert!(!secrets.contains_key("encryption.yaml"));
+    });
+}
+
+#[test]
+fn a_container_on_cgroup_v1_is_treated_as_what_it_is() {
+    let facts = Facts { cgroup: 1, container: true, lowers_oom_score: false, ..facts() };
+    with_configs(&[], |configs| {
+        let (node_config, _) = configs.node_config(&configs.inventory.hosts[1], &facts).unwrap();
+        assert!(node_config.modules.is_empty());
+        assert!(text_of(&node_config, layout::KUBELET_CONFIG).contains("cgroupDriver: cgroupfs"));
+        let containerd = text_of(&node_config, "/etc/containerd/config.toml");
+        assert!(containerd.contains("restrict_oom_score_adj = true"), "{containerd}");
+        assert!(containerd.contains("SystemdCgroup = false"), "{containerd}");
+    });
+}
