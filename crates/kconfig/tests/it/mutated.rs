@@ -18,7 +18,7 @@ use kconfig::{Config, Env, Files, Output, Shell, Tree, dotconfig, format, json};
 
 const MUTATIONS: usize = 500;
 /// A whole tree takes a tenth of a second on a machine with nothing else to do.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// In KiB, as the kernel counts.
 const MEMORY: u64 = 1 << 20;
 
