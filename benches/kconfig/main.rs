@@ -105,10 +105,10 @@ fn without_shell_6_1(options: &Options, goals: &mut Goals) -> Result<(), Missing
         let subjects = [work.c(), work.ours(), work.kconfiglib(&python)];
         let rows = measure(&format!("{mode}, {} without a shell", tree.key()), options, true, &subjects);
         if matches!(mode, "listnewconfig" | "olddefconfig") {
-            goals.instructions(&format!("6.1 {mode}"), &rows, 0.5);
+            goals.instructions(&format!("6.1 {mode}"), &rows, 0.4);
             goals.cpu(&format!("6.1 {mode}"), &rows, 0.5);
         }
-        goals.memory(&format!("6.1 {mode}"), &rows);
+        goals.memory(&format!("6.1 {mode}"), &rows, 0.75);
     }
     Ok(())
 }
@@ -120,7 +120,7 @@ fn newest(options: &Options, goals: &mut Goals) -> Result<(), Missing> {
         let subjects = [work.c(), work.ours()];
         let rows = measure(&format!("{mode}, {} without a shell", tree.key()), options, true, &subjects);
         goals.cpu(&format!("newest {mode}"), &rows, 1.0 / 3.0);
-        goals.memory(&format!("newest {mode}"), &rows);
+        goals.memory(&format!("newest {mode}"), &rows, 1.0);
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::config::people::ADMINISTRATORS;
 use crate::error::{Context as _, Error, Result};
+use crate::input;
 
 use super::control_plane::CONTROLLER_MANAGER;
 use super::pki::{Authority, Leaf, sign};

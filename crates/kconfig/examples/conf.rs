@@ -123,6 +123,10 @@ impl Outside for Process {
     fn process(&self) -> u32 {
         std::process::id()
     }
+
+    fn end(&mut self, code: u8) {
+        std::process::exit(code.into())
+    }
 }
 
 fn main() -> ExitCode {

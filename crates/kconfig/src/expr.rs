@@ -2,6 +2,8 @@
 //!
 //! Equal expressions have the same id, so that comparing two conditions is comparing two numbers.
 
+use std::num::NonZeroU32;
+
 use hashbrown::HashTable;
 
 use crate::source::hash_of;
@@ -167,14 +169,19 @@ pub(crate) struct Exprs {
     list: Vec<Expr>,
     /// The numbers of expressions by what they are.
     ids: HashTable<ExprId>,
-    /// Which of `n` (1) and `m` (2) each expression names: those that name neither need no rewriting.
-    constants: Vec<u8>,
+    /// Which of `n` (1), `m` (2) and choices (4) each expression names: those that name none of them are treated alike everywhere.
+    named: Vec<u8>,
+    /// The expression that each symbol alone is, once it was made.
+    of_symbols: Vec<Option<NonZeroU32>>,
 }
+
+const CHOICE: u8 = 4;
 
 const fn bits_of(atom: Atom) -> u8 {
     match atom {
         Atom::Tri(Tri::N) => 1,
         Atom::Tri(Tri::M) => 2,
+        Atom::Choice(_) => CHOICE,
         _ => 0,
     }
 }
@@ -183,7 +190,7 @@ impl Default for Exprs {
     fn default() -> Self {
         // Room for a kernel: growing a table means moving it.
         let ids = HashTable::with_capacity(1 << 16);
-        let mut exprs = Self { list: Vec::new(), ids, constants: Vec::new() };
+        let mut exprs = Self { list: Vec::new(), ids, named: Vec::new(), of_symbols: Vec::new() };
         exprs.intern(Expr::Atom(Atom::Tri(Tri::Y)));
         exprs.intern(Expr::Atom(Atom::Tri(Tri::N)));
         exprs
@@ -209,14 +216,14 @@ impl Exprs {
             return *id;
         }
         let id = ExprId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-        let constants = match expr {
+        let named = match expr {
             Expr::Atom(atom) => bits_of(atom),
-            Expr::Not(a) => self.constants[a.index()],
-            Expr::And(a, b) | Expr::Or(a, b) => self.constants[a.index()] | self.constants[b.index()],
+            Expr::Not(a) => self.named[a.index()],
+            Expr::And(a, b) | Expr::Or(a, b) => self.named[a.index()] | self.named[b.index()],
             Expr::Compare(_, left, right) => bits_of(left) | bits_of(right),
         };
         self.list.push(expr);
-        self.constants.push(constants);
+        self.named.push(named);
         self.ids.insert_unique(hash, id, |id| hash_of(&self.list[id.index()]));
         id
     }
@@ -224,16 +231,44 @@ impl Exprs {
     /// Gives back what only making expressions needs.
     pub(crate) fn seal(&mut self) {
         self.ids = HashTable::new();
-        self.constants = Vec::new();
+        self.named = Vec::new();
+        self.of_symbols = Vec::new();
     }
 
     /// Whether an expression names the constant `n` or `m`.
     pub(crate) fn names_constant(&self, id: ExprId, constant: Tri) -> bool {
-        self.constants[id.0 as usize] & bits_of(Atom::Tri(constant)) != 0
+        self.named[id.index()] & bits_of(Atom::Tri(constant)) != 0
     }
 
+    /// Whether an expression names a choice.
+    pub(crate) fn names_choice(&self, id: ExprId) -> bool {
+        self.named[id.index()] & CHOICE != 0
+    }
+
+    /// The expression of this number.
+    pub(crate) fn nth(&self, index: usize) -> Expr {
+        self.list[index]
+    }
+
+    #[inline]
     pub(crate) fn atom(&mut self, atom: Atom) -> ExprId {
-        self.intern(Expr::Atom(atom))
+        match atom {
+            Atom::Symbol(symbol) => match self.of_symbols.get(symbol.index()) {
+                Some(Some(id)) => ExprId(id.get()),
+                _ => self.intern_symbol(symbol),
+            },
+            _ => self.intern(Expr::Atom(atom)),
+        }
+    }
+
+    fn intern_symbol(&mut self, symbol: SymbolId) -> ExprId {
+        let id = self.intern(Expr::Atom(Atom::Symbol(symbol)));
+        if self.of_symbols.len() <= symbol.index() {
+            self.of_symbols.resize(symbol.index() + 1, None);
+        }
+        // The first expression is `y`.
+        self.of_symbols[symbol.index()] = NonZeroU32::new(id.0);
+        id
     }
 
     pub(crate) fn not(&mut self, a: ExprId) -> ExprId {

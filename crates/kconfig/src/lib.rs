@@ -66,6 +66,7 @@ pub mod lint;
 mod load;
 pub mod merge;
 mod names;
+mod show;
 pub mod source;
 pub mod suggest;
 mod syntax;

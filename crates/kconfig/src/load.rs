@@ -13,7 +13,8 @@ use crate::expr::{Exprs, TextId};
 use crate::names::Names;
 use crate::source::{FileId, Files, Sources, Span};
 use crate::syntax::ast::{Attribute, Attributes, Item, Word};
-use crate::syntax::blocks::{lower_pending, parse_file};
+use crate::syntax::blocks::parse_file;
+use crate::syntax::lower::lower_pending;
 use crate::syntax::macros::Macros;
 use crate::syntax::reader::LogicalLine;
 use crate::syntax::shape::{self, Parts, Shapes};
@@ -50,8 +51,6 @@ pub(crate) struct Loader<'a> {
     pub(crate) findings: Vec<Diagnostic>,
     /// The lines of all entries; an [`Item`] knows which are its own.
     pub(crate) attributes: Attributes,
-    /// The tokens of the line that is being read; one buffer for all lines.
-    pub(crate) tokens: Tokens,
     shapes: Shapes,
     errors: usize,
     macros: Macros<'a>,
@@ -75,7 +74,6 @@ impl<'a> Loader<'a> {
             exprs: Exprs::default(),
             findings: Vec::new(),
             attributes: Attributes::default(),
-            tokens: Tokens::default(),
             shapes: Shapes::default(),
             errors: 0,
             macros: Macros::new(env),
@@ -135,7 +133,8 @@ impl<'a> Loader<'a> {
             self.report(finding.with_help("texts end on the line on which they start, with the quote that opens them"));
         }
         // Visible effects run as soon as they can.
-        split.and_then(|()| self.macros.run_effects(false))
+        split?;
+        self.macros.run_effects(false)
     }
 
     /// Puts the outputs of commands into tokens; a word that became empty is dropped.

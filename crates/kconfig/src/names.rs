@@ -21,19 +21,52 @@ pub(crate) struct Names {
     bare: Vec<Option<Atom>>,
     /// The name of each symbol and where it was first named.
     symbols: Vec<(TextId, Span)>,
-    /// Words of at most eight bytes that were looked up last, by what they are and their length: keywords and the like, which are most.
-    short: Vec<(u64, TextId)>,
+    /// Words of one to eight bytes that were looked up last: keywords and the like, which are most.
+    short: Vec<(Short, TextId)>,
 }
 
 /// How many short words are remembered; a power of two.
 const SHORT: usize = 1 << 10;
 
+/// All bytes of a word that has one to eight, and how many they are. Of four and more they are the first four and the last four, which
+/// may overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Short {
+    bytes: u64,
+    length: u32,
+}
+
+impl Short {
+    /// No word.
+    const NONE: Self = Self { bytes: 0, length: 0 };
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the length is below nine")]
+    fn of(word: &[u8]) -> Option<Self> {
+        if !(1..=8).contains(&word.len()) {
+            return None;
+        }
+        let bytes = match (word.first_chunk(), word.last_chunk()) {
+            (Some(first), Some(last)) => {
+                u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
+            }
+            _ => word.iter().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte)),
+        };
+        Some(Self { bytes, length: word.len() as u32 })
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        let mixed = (self.bytes ^ u64::from(self.length)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 54) as usize % SHORT
+    }
+}
+
 impl Default for Names {
     fn default() -> Self {
         // Room for a kernel: growing a table means moving it.
         let ids = HashTable::with_capacity(1 << 15);
-        // All ones are no text.
-        let short = vec![(u64::MAX, TextId::new(0)); SHORT];
+        let short = vec![(Short::NONE, TextId::new(0)); SHORT];
         Self { texts: Vec::new(), ids, bare: Vec::new(), symbols: Vec::new(), short }
     }
 }
@@ -41,19 +74,9 @@ impl Default for Names {
 impl Names {
     /// The number of a text.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the length is below nine, the slot below SHORT")]
     pub(crate) fn intern(&mut self, text: &str) -> TextId {
-        if text.len() > 8 || text.is_empty() {
-            return self.find_or_add(text);
-        }
-        let mut word = [0; 8];
-        // No text has this byte: words of another length differ.
-        word[7] = 0xf8 | text.len() as u8;
-        for (to, from) in word.iter_mut().zip(text.bytes()) {
-            *to = from;
-        }
-        let word = u64::from_le_bytes(word);
-        let slot = (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % SHORT;
+        let Some(word) = Short::of(text.as_bytes()) else { return self.find_or_add(text) };
+        let slot = word.slot();
         if self.short[slot].0 == word {
             return self.short[slot].1;
         }

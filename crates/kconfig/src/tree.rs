@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use thin_vec::ThinVec;
 
+use crate::build::Graph;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::{Detected, Dialect, Rule};
 use crate::env::Env;
@@ -284,7 +285,8 @@ pub struct Tree {
     pub(crate) findings: Vec<Diagnostic>,
     /// That and what is doubtful about the tree as a whole, once asked for.
     pub(crate) warnings: OnceLock<Diagnostics>,
-    pub(crate) dependencies: Dependencies,
+    /// Known once evaluation has to go deep.
+    pub(crate) dependencies: OnceLock<Dependencies>,
     pub(crate) written: WrittenDependencies,
 }
 
@@ -317,6 +319,12 @@ impl Tree {
             findings.sort_by_key(|finding| finding.labels.first().map(|label| label.span));
             Diagnostics::new(findings, Arc::clone(&self.sources))
         })
+    }
+
+    /// What has to be known before what.
+    pub(crate) fn dependencies(&self) -> &Dependencies {
+        let Self { nodes, symbols, choices, exprs, .. } = self;
+        self.dependencies.get_or_init(|| Graph { nodes, symbols, choices, exprs }.dependencies())
     }
 
     /// The top menu; its prompt is the text of `mainmenu`.
@@ -442,14 +450,6 @@ impl Tree {
         self.names.text(id)
     }
 
-    /// An expression as it would be written by hand.
-    #[must_use]
-    pub fn show(&self, id: ExprId) -> String {
-        let mut text = String::new();
-        self.write_expr(id, 0, &mut text);
-        text
-    }
-
     /// The paths of all files, in the order in which they were read.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.sources.paths()
@@ -477,54 +477,6 @@ impl Tree {
     pub fn mentions(&self, expr: ExprId, symbol: SymbolId) -> bool {
         self.exprs.any_atom(expr, |atom| atom == Atom::Symbol(symbol))
     }
-
-    /// `level` is how tightly the surroundings bind: 0 or, 1 and, 2 not.
-    fn write_expr(&self, id: ExprId, level: u8, text: &mut String) {
-        let (terms, own, operator) = match self.expr(id) {
-            Expr::Atom(atom) => return self.write_atom(atom, text),
-            Expr::Compare(operator, left, right) => {
-                let parenthesised = level == 2;
-                text.push_str(if parenthesised { "(" } else { "" });
-                self.write_atom(left, text);
-                text.extend([" ", operator.as_str(), " "]);
-                self.write_atom(right, text);
-                text.push_str(if parenthesised { ")" } else { "" });
-                return;
-            }
-            Expr::Not(a) => {
-                text.push('!');
-                return self.write_expr(a, 2, text);
-            }
-            Expr::And(..) => (self.exprs.conjuncts(id), 1, " && "),
-            Expr::Or(..) => (self.exprs.disjuncts(id), 0, " || "),
-        };
-        text.push_str(if own < level { "(" } else { "" });
-        for (index, term) in terms.into_iter().enumerate() {
-            text.push_str(if index == 0 { "" } else { operator });
-            self.write_expr(term, own + 1, text);
-        }
-        text.push_str(if own < level { ")" } else { "" });
-    }
-
-    fn write_atom(&self, atom: Atom, text: &mut String) {
-        match atom {
-            Atom::Tri(tri) => text.push_str(tri.as_str()),
-            Atom::Symbol(symbol) => text.push_str(&self.get(symbol).name),
-            Atom::Text(id) => text.push_str(&quote(self.text(id))),
-            Atom::Choice(choice) => match &self.choice(choice).name {
-                Some(name) => text.push_str(name),
-                None => text.push_str("<choice>"),
-            },
-        }
-    }
-}
-
-/// A constant as it is written in Kconfig: numbers bare, texts in quotes.
-fn quote(text: &str) -> String {
-    if SymbolType::Int.accepts(text) || (text.starts_with("0x") && SymbolType::Hex.accepts(text)) {
-        return text.to_owned();
-    }
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// For tools beside the evaluator: the tree as written, and which symbols refer to which.
@@ -596,12 +548,5 @@ impl Tree {
             false
         });
         found
-    }
-    /// What a range is limited by, as it would be written by hand.
-    #[must_use]
-    pub fn show_atom(&self, atom: Atom) -> String {
-        let mut text = String::new();
-        self.write_atom(atom, &mut text);
-        text
     }
 }

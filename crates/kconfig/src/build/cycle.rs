@@ -1,11 +1,10 @@
-//! What has to be known before what, and the refusal of what would have to be known before itself.
-//!
-//! Vertices are symbols and, behind them, choices. The edges that count for a cycle are those that the C tools follow.
+//! The refusal of what would have to be known before itself.
 
 use super::Builder;
+use super::graph::Graph;
 use crate::diagnostic::{Diagnostic, Level};
 use crate::dialect::Rule;
-use crate::expr::{Atom, Expr, ExprId};
+use crate::expr::{Atom, ExprId};
 use crate::source::Span;
 use crate::tree::{Dependencies, NodeId, SymbolId};
 
@@ -21,55 +20,16 @@ enum Mark {
 }
 
 impl Builder<'_> {
-    /// Records the dependencies of every vertex and reports cycles.
-    pub(super) fn connect(&mut self) {
-        let vertices = self.symbols.len() + self.choices.len();
-        let mut dependencies = Dependencies { edges: Vec::new(), starts: vec![0] };
-        // The conditions of one symbol share most of their parts; each part and each target is looked at once a vertex.
-        let (mut parts, mut targets) = (vec![u32::MAX; self.exprs.len()], vec![u32::MAX; vertices]);
-        let (mut expressions, mut open) = (Vec::new(), Vec::new());
-        for vertex in 0..vertices {
-            let mark = narrow(vertex);
-            self.collect_expressions(vertex, &mut expressions);
-            open.append(&mut expressions);
-            let mut take = |atom| {
-                let target = match atom {
-                    Atom::Symbol(symbol) => symbol.index(),
-                    // A choice finds its members' visibility out by itself; its own mode is no edge.
-                    Atom::Choice(choice) if self.symbols.len() + choice.index() != vertex => {
-                        self.symbols.len() + choice.index()
-                    }
-                    _ => return,
-                };
-                if std::mem::replace(&mut targets[target], mark) != mark {
-                    dependencies.edges.push(narrow(target));
-                }
-            };
-            while let Some(id) = open.pop() {
-                if std::mem::replace(&mut parts[id.index()], mark) == mark {
-                    continue;
-                }
-                match self.exprs.get(id) {
-                    Expr::Atom(atom) => take(atom),
-                    Expr::Compare(_, left, right) => {
-                        take(left);
-                        take(right);
-                    }
-                    Expr::Not(inner) => open.push(inner),
-                    Expr::And(left, right) | Expr::Or(left, right) => open.extend([right, left]),
-                }
-            }
-            if let Some(choice) = self.symbols.get(vertex).and_then(|symbol| symbol.choice) {
-                take(Atom::Choice(choice));
-            }
-            // In the order of the files, so that a cycle is shown from where it begins there.
-            let start = dependencies.starts.last().map_or(0, |start| *start as usize);
-            dependencies.edges[start..].sort_unstable();
-            dependencies.starts.push(narrow(dependencies.edges.len()));
+    /// Reports cycles. Which of them are shown is found out only when there is one.
+    pub(super) fn refuse_cycles(&mut self) {
+        let graph = Graph { nodes: &self.nodes, symbols: &self.symbols, choices: &self.choices, exprs: &self.exprs };
+        if !graph.has_cycle() {
+            return;
         }
+        let dependencies = graph.dependencies();
         // One picture a knot: another way round through the same symbols tells nothing new.
         let mut shown: Vec<usize> = Vec::new();
-        for cycle in find_cycles(&dependencies, vertices) {
+        for cycle in find_cycles(&dependencies, self.symbols.len() + self.choices.len()) {
             if cycle.iter().any(|vertex| shown.contains(vertex)) {
                 continue;
             }
@@ -79,27 +39,6 @@ impl Builder<'_> {
             }
             self.findings.push(finding);
             shown.extend(cycle);
-        }
-        self.dependencies = dependencies;
-    }
-
-    fn collect_expressions(&self, vertex: usize, found: &mut Vec<ExprId>) {
-        let prompts = |found: &mut Vec<ExprId>, nodes: &[NodeId]| {
-            let prompts = nodes.iter().filter_map(|node| self.nodes[node.index()].prompt.as_ref());
-            found.extend(prompts.map(|prompt| prompt.condition));
-        };
-        if let Some(symbol) = self.symbols.get(vertex) {
-            found.extend([symbol.selected_by, symbol.implied_by]);
-            prompts(found, &symbol.nodes);
-            found.extend(symbol.defaults.iter().flat_map(|default| [default.value, default.condition]));
-            found.extend(symbol.ranges.iter().map(|range| range.condition));
-            return;
-        }
-        let choice = &self.choices[vertex - self.symbols.len()];
-        prompts(found, &choice.nodes);
-        found.extend(choice.defaults.iter().map(|default| default.condition));
-        for member in &choice.members {
-            prompts(found, &self.symbols[member.index()].nodes);
         }
     }
 
@@ -240,8 +179,4 @@ fn find_cycles(dependencies: &Dependencies, vertices: usize) -> Vec<Vec<usize>> 
         }
     }
     cycles
-}
-
-fn narrow(value: usize) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
 }

@@ -6,6 +6,7 @@ mod check;
 mod cycle;
 mod entry;
 mod finalize;
+mod graph;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -20,10 +21,10 @@ use crate::load::{Loader, expand_dollars};
 use crate::names::Names;
 use crate::source::{FastHash, FileId, Files, Sources, Span};
 use crate::syntax::ast::{Attribute, Attributes, Item, ItemKind};
-use crate::tree::{
-    Choice, ChoiceId, Dependencies, Node, NodeId, NodeKind, Own, Prompt, Symbol, SymbolId, Tree, WrittenDependencies,
-};
+use crate::tree::{Choice, ChoiceId, Node, NodeId, NodeKind, Own, Prompt, Symbol, SymbolId, Tree, WrittenDependencies};
 use crate::value::Tri;
+
+pub(crate) use graph::Graph;
 
 /// Loads a tree: read, build, check; refuses it when there is any error.
 pub(crate) fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree, Diagnostics> {
@@ -47,7 +48,7 @@ pub(crate) fn load_with_errors(root: &str, files: &dyn Files, env: &Env<'_>) -> 
     builder.modules = find_modules(&items, &attributes);
     builder.build(items, attributes);
     builder.finalize();
-    builder.connect();
+    builder.refuse_cycles();
     Ok(builder.into_tree(Arc::new(sources), detected))
 }
 
@@ -79,7 +80,6 @@ pub(crate) struct Builder<'e> {
     findings: Vec<Diagnostic>,
     /// Where each symbol got its type.
     type_spans: Vec<Option<Span>>,
-    dependencies: Dependencies,
     written: WrittenDependencies,
 }
 
@@ -98,7 +98,6 @@ impl<'e> Builder<'e> {
             modules: None,
             findings,
             type_spans: Vec::new(),
-            dependencies: Dependencies::default(),
             written: WrittenDependencies::new(),
         };
         builder.add_symbols();
@@ -207,7 +206,7 @@ impl<'e> Builder<'e> {
             detected,
             findings: self.findings,
             warnings: OnceLock::new(),
-            dependencies: self.dependencies,
+            dependencies: OnceLock::new(),
             written: self.written,
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! It shows in generated files, in which symbol a random number falls on, and in the order of complaints.
 
+use std::borrow::Cow;
+
 use crate::dialect::Rule;
 use crate::text;
 use crate::tree::{ChoiceId, SymbolId, Tree};
@@ -47,5 +49,6 @@ pub(super) fn all(tree: &Tree) -> Vec<Vertex> {
 
 /// FNV-1a, 32 bits.
 fn hash(name: &str) -> u32 {
-    text::to_bytes(name).iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+    let bytes = if name.is_ascii() { Cow::Borrowed(name.as_bytes()) } else { text::to_bytes(name) };
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

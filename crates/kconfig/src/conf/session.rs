@@ -163,6 +163,14 @@ impl<'s, 'o> Session<'s, 'o> {
         self.config.evaluator().modules();
     }
 
+    /// The same; where it would find the same and say nothing, what is known stays.
+    pub(super) fn recompute_unless_final(&mut self) {
+        if self.unmet > 0 || !self.config.answers.are_final() {
+            return self.recompute();
+        }
+        self.changed = true;
+    }
+
     /// Whether the user said something about a symbol.
     pub(super) fn has_value(&self, symbol: SymbolId) -> bool {
         self.config.user.symbols[symbol.index()].counts

@@ -25,7 +25,7 @@ impl Session<'_, '_> {
         }
         self.make_parents(&name)?;
         if !self.changed {
-            self.recompute();
+            self.recompute_unless_final();
         }
         let text = self.head(dotconfig::write(&self.config, &self.prefix));
         let bytes = text::to_bytes(&text);

@@ -215,6 +215,14 @@ impl Answers {
         }
     }
 
+    /// Whether another look would find the same: nothing was found out about what the user said, and no choice looks back.
+    pub(crate) fn are_final(&self) -> bool {
+        self.unmet.borrow().is_empty()
+            && self.adopted.borrow().is_empty()
+            && self.reopened.borrow().is_empty()
+            && self.stale.borrow().is_empty()
+    }
+
     /// Forgets one symbol; what follows from it stays.
     pub(crate) fn forget_symbol(&mut self, id: SymbolId) {
         self.symbols[id.index()].take();
@@ -320,7 +328,7 @@ impl<'a> Evaluator<'a> {
         self.answers.busy[vertex].set(true);
         while let Some((vertex, next)) = stack.last_mut() {
             let vertex = *vertex;
-            let needed = self.tree.dependencies.of(vertex);
+            let needed = self.tree.dependencies().of(vertex);
             let open = needed[*next..].iter().position(|target| !self.is_settled(*target as usize));
             if let Some(offset) = open {
                 let target = needed[*next + offset] as usize;

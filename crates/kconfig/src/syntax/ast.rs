@@ -87,50 +87,57 @@ pub(crate) struct PendingLine {
 
 /// The lines of all entries, in pieces that are given back as soon as all their lines are taken.
 #[derive(Debug, Default)]
-pub(crate) struct Attributes(Vec<Piece>);
-
-#[derive(Debug)]
-struct Piece {
-    lines: Vec<Attribute>,
-    /// How many were taken.
-    taken: usize,
+pub(crate) struct Attributes {
+    /// The pieces that are full, each with how many of its lines were taken.
+    full: Vec<(Vec<Attribute>, usize)>,
+    /// The piece that grows.
+    last: Vec<Attribute>,
 }
 
 /// Large enough for the allocator to ask the system for each.
 const PIECE: usize = 1 << 13;
 
 impl Attributes {
+    #[inline]
     pub(crate) fn len(&self) -> u32 {
-        let last = self.0.last().map_or(0, |piece| piece.lines.len());
-        narrow(self.0.len().saturating_sub(1) * PIECE + last)
+        narrow(self.full.len() * PIECE + self.last.len())
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, attribute: Attribute) {
-        if let Some(piece) = self.0.last_mut().filter(|piece| piece.lines.len() < PIECE) {
-            return piece.lines.push(attribute);
+        if self.last.len().is_multiple_of(PIECE) {
+            self.begin_piece();
         }
-        let mut lines = Vec::with_capacity(PIECE);
-        lines.push(attribute);
-        self.0.push(Piece { lines, taken: 0 });
+        self.last.push(attribute);
+    }
+
+    #[cold]
+    fn begin_piece(&mut self) {
+        let piece = std::mem::replace(&mut self.last, Vec::with_capacity(PIECE));
+        if !piece.is_empty() {
+            self.full.push((piece, 0));
+        }
     }
 
     /// The lines of one entry, none of which has been taken.
     pub(crate) fn of(&self, entry: &Item) -> impl Iterator<Item = &Attribute> {
         entry.attributes.clone().map(|number| {
             let number = number as usize;
-            &self.0[number / PIECE].lines[number % PIECE]
+            &self.full.get(number / PIECE).map_or(&self.last, |(lines, _)| lines)[number % PIECE]
         })
     }
 
     /// Takes a line that has not been taken.
+    #[inline]
     pub(crate) fn take(&mut self, number: u32) -> Attribute {
-        let (number, pieces) = (number as usize, self.0.len());
-        let piece = &mut self.0[number / PIECE];
-        let attribute = std::mem::replace(&mut piece.lines[number % PIECE], Attribute::Ignored);
-        piece.taken += 1;
-        // The last piece may grow.
-        if piece.taken == PIECE && number / PIECE + 1 < pieces {
-            piece.lines = Vec::new();
+        let number = number as usize;
+        let Some((lines, taken)) = self.full.get_mut(number / PIECE) else {
+            return std::mem::replace(&mut self.last[number % PIECE], Attribute::Ignored);
+        };
+        let attribute = std::mem::replace(&mut lines[number % PIECE], Attribute::Ignored);
+        *taken += 1;
+        if *taken == PIECE {
+            *lines = Vec::new();
         }
         attribute
     }

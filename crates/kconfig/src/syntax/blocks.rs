@@ -4,19 +4,18 @@
 
 use thin_vec::ThinVec;
 
-use super::ast::{Attribute, Item, ItemKind, PendingLine, RangeLine, Word};
+use super::ast::{Attribute, Item, ItemKind, PendingLine, Word};
+use super::lower::{explain_foreign, lower_attribute, refuse_in, required, rule_of};
 use super::macros::Macros;
 use super::reader::{LogicalLine, Raw, Reader, length, narrow};
-use super::shape::{Parts, Rule as Shape, describe_token, join};
+use super::shape::{Parts, Rule as Shape, describe_token};
 use super::token::{Keyword, Token, Tokens, kind};
 use crate::diagnostic::Diagnostic;
-use crate::dialect::{Dialect, Family, Rule, Version};
+use crate::dialect::Rule;
 use crate::expr::TextId;
 use crate::load::Loader;
 use crate::source::{FileId, Span};
-use crate::suggest::suggest;
 use crate::tree::{Annotation, HelpPlace};
-use crate::value::SymbolType;
 
 /// Where attributes go.
 #[derive(Debug)]
@@ -62,14 +61,14 @@ pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &str) -> V
         target: Target::None,
         annotations: ThinVec::new(),
     };
-    let mut says_something = false;
+    let (mut says_something, mut tokens) = (false, Tokens::new());
     while let Some(raw) = blocks.reader.next() {
         says_something = false;
         match raw {
             Raw::Blank => blocks.drop_annotations(),
             Raw::Comment => {}
             Raw::Annotation { text, span } => blocks.annotations.push(split_annotation(text, span)),
-            Raw::Statement(line) => says_something = blocks.take_statement(&line),
+            Raw::Statement(line) => says_something = blocks.take_statement(&line, &mut tokens),
         }
     }
     if says_something && !text.ends_with('\n') && blocks.loader.dialect().has(Rule::OpenEndWarning) {
@@ -90,10 +89,15 @@ impl Blocks<'_, '_, '_> {
     }
 
     /// Structured comments that no entry follows.
+    #[inline]
     fn drop_annotations(&mut self) {
-        if self.annotations.is_empty() {
-            return;
+        if !self.annotations.is_empty() {
+            self.report_annotations();
         }
+    }
+
+    #[cold]
+    fn report_annotations(&mut self) {
         if let Some(first) = std::mem::take(&mut self.annotations).into_iter().next() {
             let finding = Diagnostic::warning("K012", first.span, "this structured comment belongs to no entry");
             self.report(finding.with_help("put it directly above config, menuconfig, choice, menu or comment"));
@@ -101,19 +105,16 @@ impl Blocks<'_, '_, '_> {
     }
 
     /// Takes a line; whether it says anything and no help text follows it.
-    fn take_statement(&mut self, line: &LogicalLine<'_>) -> bool {
+    fn take_statement(&mut self, line: &LogicalLine<'_>, tokens: &mut Tokens) -> bool {
         let behind = self.reader.offset();
-        let mut tokens = std::mem::take(&mut self.loader.tokens);
-        match self.loader.split(line, self.file, &mut tokens) {
-            Ok(()) => self.take_tokens(line, &mut tokens),
+        match self.loader.split(line, self.file, tokens) {
+            Ok(()) => self.take_tokens(line, tokens),
             Err(finding) => {
                 let keyword = tokens.list.first().and_then(|first| Keyword::of(first.text));
                 self.recover(line, keyword, finding);
             }
         }
-        let says_something = !tokens.list.is_empty() && self.reader.offset() == behind;
-        self.loader.tokens = tokens;
-        says_something
+        !tokens.list.is_empty() && self.reader.offset() == behind
     }
 
     fn take_tokens(&mut self, line: &LogicalLine<'_>, tokens: &mut Tokens) {
@@ -402,7 +403,7 @@ impl Blocks<'_, '_, '_> {
     ) -> Result<(), Diagnostic> {
         let Some(rule) = rule_of(keyword) else { return Err(self.explain_unknown(line, first)) };
         let dialect = self.loader.dialect();
-        let [one, two] = lower_attribute(keyword, self.parts(rule, rest, line)?, line, dialect)?;
+        let [one, two] = lower_attribute(keyword, first.span, self.parts(rule, rest, line)?, line, dialect)?;
         for attribute in one.into_iter().chain(two) {
             self.attach(attribute, first.span, keyword.as_str())?;
         }
@@ -493,182 +494,4 @@ impl Blocks<'_, '_, '_> {
         }
         self.items
     }
-}
-
-/// A word that other programs have, and which.
-fn explain_foreign(word: &str, rule: Rule, dialect: Dialect, span: Span) -> Diagnostic {
-    let finding = Diagnostic::error("K034", span, format!("`{word}` is no word of {dialect}"));
-    let (first, last) = rule.linux();
-    let linux = if last == Version::NEWEST {
-        Some(format!("linux-{first} has it"))
-    } else if last > Version::new(0, 0) {
-        Some(format!("Linux had it before {last}"))
-    } else {
-        None
-    };
-    let forks = Family::ALL.into_iter().filter(|family| *family != Family::Linux);
-    let forks: Vec<&str> = forks.filter(|family| Dialect::newest(*family).has(rule)).map(Family::name).collect();
-    let forks = (!forks.is_empty())
-        .then(|| format!("{} {} it", forks.join(", "), if forks.len() == 1 { "has" } else { "have" }));
-    let help: Vec<String> = linux.into_iter().chain(forks).collect();
-    finding.with_help(help.join("; "))
-}
-
-fn rule_of(keyword: Keyword) -> Option<Shape> {
-    use Keyword as K;
-    Some(match keyword {
-        K::Bool | K::Boolean | K::Tristate | K::Int | K::Hex | K::String => Shape::type_line,
-        K::DefBool | K::DefTristate | K::DefInt | K::DefHex | K::DefString | K::Default => Shape::default_line,
-        K::Prompt => Shape::prompt_line,
-        K::Depends => Shape::depends_line,
-        K::Select | K::Imply => Shape::select_line,
-        K::Range => Shape::range_line,
-        K::Visible => Shape::visible_line,
-        K::Option => Shape::option_line,
-        K::Modules | K::Optional | K::Transitional => Shape::bare_line,
-        _ => return None,
-    })
-}
-
-fn type_of(keyword: Keyword) -> SymbolType {
-    match keyword {
-        Keyword::Bool | Keyword::Boolean | Keyword::DefBool => SymbolType::Bool,
-        Keyword::Tristate | Keyword::DefTristate => SymbolType::Tristate,
-        Keyword::Int | Keyword::DefInt => SymbolType::Int,
-        Keyword::Hex | Keyword::DefHex => SymbolType::Hex,
-        Keyword::String | Keyword::DefString => SymbolType::String,
-        _ => SymbolType::Unknown,
-    }
-}
-
-/// What a line says, its words known by now; the second of two is a prompt or a default.
-pub(crate) fn lower_pending(
-    loader: &mut Loader<'_>,
-    pending: &PendingLine,
-    entry: &Item,
-) -> Result<[Option<Attribute>; 2], Diagnostic> {
-    let Some(rule) = rule_of(pending.keyword) else { return Ok([None, None]) };
-    let mut tokens = pending.tokens.clone();
-    loader.resolve_tokens(&mut tokens)?;
-    let dialect = loader.dialect();
-    let parts = loader.parts(rule, &tokens, &pending.line)?;
-    let kinds = lower_attribute(pending.keyword, parts, &pending.line, dialect)?;
-    for kind in kinds.iter().flatten() {
-        refuse_in(entry, kind, pending.line.whole(), pending.keyword.as_str(), dialect)?;
-    }
-    Ok(kinds)
-}
-
-fn lower_attribute(
-    keyword: Keyword,
-    mut parts: Parts<'_>,
-    line: &LogicalLine<'_>,
-    dialect: Dialect,
-) -> Result<[Option<Attribute>; 2], Diagnostic> {
-    use Keyword as K;
-    let kind = || Attribute::Type(type_of(keyword), line.keyword());
-    let one = match keyword {
-        K::Bool | K::Boolean | K::Tristate | K::Int | K::Hex | K::String => {
-            let prompt = parts.word().map(|text| Attribute::Prompt { text, condition: parts.condition() });
-            return Ok([Some(kind()), prompt]);
-        }
-        K::Default | K::DefBool | K::DefTristate | K::DefInt | K::DefHex | K::DefString => {
-            let value = required(parts.expression(), line)?;
-            let default = Some(Attribute::Default { value, condition: parts.condition() });
-            return Ok([(keyword != K::Default).then(kind), default]);
-        }
-        K::Prompt => Attribute::Prompt { text: required(parts.word(), line)?, condition: parts.condition() },
-        K::Depends => {
-            let expression = required(parts.expression(), line)?;
-            Attribute::DependsOn { expression, condition: parts.condition() }
-        }
-        K::Select | K::Imply => {
-            let (target, span) = required(parts.symbol(), line)?;
-            let condition = parts.condition();
-            match keyword {
-                K::Select => Attribute::Select { target, span, condition },
-                _ => Attribute::Imply { target, span, condition },
-            }
-        }
-        K::Range => {
-            let (low, from) = required(parts.atom(), line)?;
-            let (high, to) = required(parts.atom(), line)?;
-            let (span, condition) = (join(from, to), parts.condition());
-            Attribute::Range(Box::new(RangeLine { low, high, span, condition }))
-        }
-        K::Visible => Attribute::VisibleIf(required(parts.expression(), line)?),
-        K::Option => lower_option(&mut parts, line, dialect)?,
-        K::Modules => Attribute::Modules,
-        K::Optional => Attribute::Optional,
-        _ => Attribute::Transitional,
-    };
-    Ok([Some(one), None])
-}
-
-fn lower_option(parts: &mut Parts<'_>, line: &LogicalLine<'_>, dialect: Dialect) -> Result<Attribute, Diagnostic> {
-    let name = required(parts.word(), line)?;
-    let value = parts.word();
-    let rule = if parts.text(name) == "env" { Rule::EnvOption } else { Rule::Options };
-    if !dialect.has(rule) {
-        return Err(explain_foreign(&format!("option {}", parts.text(name)), rule, dialect, name.span));
-    }
-    match (parts.text(name), value) {
-        ("modules", None) => Ok(Attribute::Modules),
-        ("env", Some(variable)) => Ok(Attribute::Env(variable)),
-        ("allnoconfig_y", None) => Ok(Attribute::AllnoconfigY),
-        ("defconfig_list", None) => Ok(Attribute::Ignored),
-        ("env", None) => {
-            Err(Diagnostic::error("K002", name.span, "`option env` needs a variable: option env=\"NAME\""))
-        }
-        (other, _) => {
-            let finding = Diagnostic::error("K001", name.span, format!("there is no option `{other}`"));
-            let known = ["modules", "env", "defconfig_list", "allnoconfig_y"];
-            Err(match suggest(other, known.into_iter()) {
-                Some(near) => finding.with_help(format!("did you mean `{near}`?")),
-                None => finding,
-            })
-        }
-    }
-}
-
-/// The finding that an attribute does not belong where it stands.
-fn refuse_in(
-    item: &Item,
-    attribute: &Attribute,
-    span: Span,
-    keyword: &str,
-    dialect: Dialect,
-) -> Result<(), Diagnostic> {
-    if matches!((&item.kind, attribute), (ItemKind::Menu(_), Attribute::Help(_))) && dialect.has(Rule::MenuHelp) {
-        return Ok(());
-    }
-    let Some(place) = refuse(&item.kind, attribute) else { return Ok(()) };
-    let finding = Diagnostic::error("K006", span, format!("`{keyword}` is not allowed in {place}"));
-    Err(finding.with_label(item.span, "this entry"))
-}
-
-/// Where an attribute may not stand, as words for a message.
-fn refuse(item: &ItemKind, attribute: &Attribute) -> Option<&'static str> {
-    use Attribute as A;
-    if matches!(attribute, A::Pending(_)) {
-        return None;
-    }
-    match item {
-        ItemKind::Config { .. } => matches!(attribute, A::VisibleIf(_) | A::Optional).then_some("a config"),
-        ItemKind::Choice { .. } => {
-            let allowed = matches!(
-                attribute,
-                A::Type(..) | A::Prompt { .. } | A::Default { .. } | A::DependsOn { .. } | A::Optional | A::Help(_)
-            );
-            (!allowed).then_some("a choice")
-        }
-        ItemKind::Menu(_) => (!matches!(attribute, A::DependsOn { .. } | A::VisibleIf(_))).then_some("a menu"),
-        ItemKind::Comment(_) => (!matches!(attribute, A::DependsOn { .. })).then_some("a comment"),
-        ItemKind::MainMenu(_) | ItemKind::If(_) | ItemKind::Source => Some("this place"),
-    }
-}
-
-/// The grammar guarantees the part; a finding rather than a panic if it were not there.
-fn required<T>(part: Option<T>, line: &LogicalLine<'_>) -> Result<T, Diagnostic> {
-    part.ok_or_else(|| Diagnostic::error("K002", line.whole(), "this line is not complete"))
 }

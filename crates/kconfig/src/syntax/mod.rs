@@ -5,6 +5,7 @@
 pub(crate) mod ast;
 pub(crate) mod blocks;
 pub(crate) mod commands;
+pub(crate) mod lower;
 pub(crate) mod macros;
 pub(crate) mod reader;
 pub(crate) mod shape;

@@ -3,7 +3,6 @@
 //! Every distinct shape is parsed once; all lines of that shape are lowered by the same template.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use pest::Parser as _;
 use pest::error::{Error, ErrorVariant, InputLocation};
@@ -68,15 +67,20 @@ struct Mismatch {
 /// The shapes seen so far.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
-    /// By the rule's number and the shape.
-    templates: HashMap<Vec<u8>, Rc<Result<Template, Mismatch>>, FastHash>,
-    key: Vec<u8>,
+    templates: Vec<Result<Template, Mismatch>>,
+    /// The numbers of templates by the rule and the shape.
+    numbers: HashMap<Vec<u8>, usize, FastHash>,
+    /// The same for shapes of so few tokens that they are a number.
+    short: HashMap<u64, usize, FastHash>,
     stack: Vec<ExprId>,
 }
 
+/// How many letters fit into a number beside that of the rule.
+const SHORT: usize = 7;
+
 /// The parts of one line that fits its rule.
 pub(crate) struct Parts<'x> {
-    template: Rc<Result<Template, Mismatch>>,
+    template: &'x Template,
     tokens: &'x [Token],
     names: &'x mut Names,
     exprs: &'x mut Exprs,
@@ -94,31 +98,45 @@ impl Shapes {
         exprs: &'x mut Exprs,
         line: &LogicalLine<'_>,
     ) -> Result<Parts<'x>, Diagnostic> {
-        self.key.clear();
-        self.key.extend([rule as u8, b'k']);
-        self.key.extend(tokens.iter().map(|token| token.kind));
-        let template = if let Some(known) = self.templates.get(&self.key) {
-            Rc::clone(known)
-        } else {
-            let parsed = Rc::new(parse_shape(rule, &self.key[1..]));
-            self.templates.insert(self.key.clone(), Rc::clone(&parsed));
-            parsed
-        };
-        match &*template {
+        let number = self.number_of(rule, tokens);
+        match &self.templates[number] {
             Err(mismatch) => Err(explain_mismatch(mismatch, tokens, names, line)),
-            Ok(_) => Ok(Parts { template, tokens, names, exprs, stack: &mut self.stack, words: 0 }),
+            Ok(template) => Ok(Parts { template, tokens, names, exprs, stack: &mut self.stack, words: 0 }),
         }
+    }
+
+    /// The number of a template, which is made when it is wanted for the first time.
+    #[inline]
+    fn number_of(&mut self, rule: Rule, tokens: &[Token]) -> usize {
+        if tokens.len() > SHORT {
+            return self.number_of_long(rule, tokens);
+        }
+        let key = tokens.iter().fold(rule as u64, |key, token| key << 8 | u64::from(token.kind));
+        if let Some(number) = self.short.get(&key) {
+            return *number;
+        }
+        let number = self.number_of_long(rule, tokens);
+        self.short.insert(key, number);
+        number
+    }
+
+    fn number_of_long(&mut self, rule: Rule, tokens: &[Token]) -> usize {
+        let letters = tokens.iter().map(|token| token.kind);
+        let key: Vec<u8> = [rule as u8, b'k'].into_iter().chain(letters).collect();
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let number = self.templates.len();
+        self.templates.push(parse_shape(rule, &key[1..]));
+        self.numbers.insert(key, number);
+        number
     }
 }
 
 impl Parts<'_> {
-    fn template(&self) -> Option<&Template> {
-        self.template.as_ref().as_ref().ok()
-    }
-
     /// The next token that stands outside expressions.
     pub(crate) fn token(&mut self) -> Option<Token> {
-        let position = *self.template()?.words.get(self.words)?;
+        let position = *self.template.words.get(self.words)?;
         self.words += 1;
         self.tokens.get(position as usize).copied()
     }
@@ -147,19 +165,14 @@ impl Parts<'_> {
 
     /// The line's expression.
     pub(crate) fn expression(&mut self) -> Option<Located> {
-        let template = Rc::clone(&self.template);
-        let program = template.as_ref().as_ref().ok()?.expression.as_ref()?;
+        let program = self.template.expression.as_ref()?;
         let span = join(self.tokens.get(program.first as usize)?.span, self.tokens.get(program.last as usize)?.span);
         Some(Located { expr: self.run(program), span })
     }
 
     /// What stands behind the line's `if`; `y` without one.
     pub(crate) fn condition(&mut self) -> ExprId {
-        let template = Rc::clone(&self.template);
-        match template.as_ref() {
-            Ok(Template { condition: Some(program), .. }) => self.run(program),
-            _ => ExprId::YES,
-        }
+        self.template.condition.as_ref().map_or(ExprId::YES, |program| self.run(program))
     }
 
     fn run(&mut self, program: &Program) -> ExprId {

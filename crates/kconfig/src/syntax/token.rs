@@ -53,6 +53,13 @@ pub(crate) struct Tokens {
     pub open_text: Option<Span>,
 }
 
+impl Tokens {
+    /// Room for all lines but the longest.
+    pub(crate) fn new() -> Self {
+        Self { list: Vec::with_capacity(32), ..Self::default() }
+    }
+}
+
 const WORD: u8 = 1;
 const BLANK: u8 = 2;
 
@@ -90,13 +97,16 @@ pub(crate) fn split_line(
     tokens.assignment = None;
     tokens.pending = false;
     tokens.open_text = None;
-    let mut lexer = Lexer { line, names, macros, path, dialect, tokens, at: 0 };
+    let text = &*line.text;
+    let mut lexer = Lexer { line, text, names, macros, path, dialect, tokens, at: 0 };
     while lexer.take_token()? {}
     Ok(())
 }
 
 struct Lexer<'x, 'l, 'e> {
     line: &'x LogicalLine<'l>,
+    /// What the line says.
+    text: &'x str,
     names: &'x mut Names,
     macros: &'x mut Macros<'e>,
     path: &'x str,
@@ -107,8 +117,9 @@ struct Lexer<'x, 'l, 'e> {
 
 impl Lexer<'_, '_, '_> {
     /// Takes the next token; whether there may be more.
+    #[inline]
     fn take_token(&mut self) -> Result<bool, Diagnostic> {
-        let text: &str = &self.line.text;
+        let text = self.text;
         let bytes = text.as_bytes();
         while self.at < bytes.len() && class(bytes[self.at]) == BLANK {
             if bytes[self.at] >= b'\x0c' && bytes[self.at] <= b'\r' && !self.dialect.has(Rule::AnyLineEnds) {
@@ -172,13 +183,12 @@ impl Lexer<'_, '_, '_> {
     }
 
     /// A word; references in it are part of it, and what they make is not split again.
+    #[inline]
     fn take_word(&mut self) -> Result<(), Diagnostic> {
-        let text: &str = &self.line.text;
+        let text = self.text;
         let bytes = text.as_bytes();
-        let mut end = self.at;
-        while end < bytes.len() && class(bytes[end]) == WORD {
-            end += 1;
-        }
+        let length = bytes[self.at..].iter().position(|byte| class(*byte) != WORD);
+        let end = length.map_or(bytes.len(), |length| self.at + length);
         if bytes.get(end) == Some(&b'$') && self.dialect.has(Rule::Macros) {
             return self.take_expanded_word(end);
         }
@@ -192,8 +202,9 @@ impl Lexer<'_, '_, '_> {
         Ok(())
     }
 
+    #[cold]
     fn take_expanded_word(&mut self, mut end: usize) -> Result<(), Diagnostic> {
-        let text: &str = &self.line.text;
+        let text = self.text;
         let bytes = text.as_bytes();
         let mut word = text[self.at..end].to_owned();
         while let Some(&byte) = bytes.get(end) {
@@ -217,7 +228,7 @@ impl Lexer<'_, '_, '_> {
 
     /// Appends what the `$` at `at` stands for; gives the position behind it.
     fn expand(&mut self, at: usize, into: &mut String) -> Result<usize, Diagnostic> {
-        let text: &str = &self.line.text;
+        let text = self.text;
         if text.as_bytes().get(at + 1) != Some(&b'(') || !self.dialect.has(Rule::Macros) {
             into.push('$');
             return Ok(at + 1);
@@ -235,25 +246,21 @@ impl Lexer<'_, '_, '_> {
     }
 
     fn take_text(&mut self, quote: u8) -> Result<(), Diagnostic> {
-        let text: &str = &self.line.text;
-        let bytes = text.as_bytes();
-        let mut end = self.at + 1;
-        while let Some(&byte) = bytes.get(end) {
-            if byte == quote {
-                let id = self.names.intern(&text[self.at + 1..end]);
-                self.push(kind::TEXT, id, end + 1);
-                return Ok(());
+        let start = self.at + 1;
+        let rest = &self.text[start..];
+        match memchr::memchr3(quote, b'\\', b'$', rest.as_bytes()) {
+            None => self.take_open_text(rest, self.text.len()),
+            Some(length) if rest.as_bytes()[length] != quote => self.take_escaped_text(quote, start + length),
+            Some(length) => {
+                let id = self.names.intern(&rest[..length]);
+                self.push(kind::TEXT, id, start + length + 1);
+                Ok(())
             }
-            if byte == b'\\' || byte == b'$' {
-                return self.take_escaped_text(quote, end);
-            }
-            end += 1;
         }
-        let text = &text[self.at + 1..end];
-        self.take_open_text(text, end)
     }
 
     /// A text that ends with its line for want of a quote.
+    #[cold]
     fn take_open_text(&mut self, value: &str, end: usize) -> Result<(), Diagnostic> {
         if !self.dialect.has(Rule::OpenTexts) {
             return Err(self.refuse_open_text());
@@ -265,8 +272,9 @@ impl Lexer<'_, '_, '_> {
     }
 
     /// A text with escapes or references; plain up to `end`. A backslash stands for the character behind it.
+    #[cold]
     fn take_escaped_text(&mut self, quote: u8, mut end: usize) -> Result<(), Diagnostic> {
-        let text: &str = &self.line.text;
+        let text = self.text;
         let mut value = text[self.at + 1..end].to_owned();
         while let Some(c) = text[end..].chars().next() {
             match c {

@@ -22,6 +22,7 @@ mod lint;
 mod macros;
 mod menus;
 mod merge;
+mod mutated;
 mod properties;
 mod semantics;
 mod support;
