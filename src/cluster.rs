@@ -125,7 +125,7 @@ impl Cluster {
         Self::with_all(settings, source, state_dir, |dir| Ok(Store::shadow(dir)))
     }
 
-    /// With all that a run needs of a person: files, and where hosts fetch from.
+    /// With everything that a run needs from the user: files, and the source that hosts fetch from.
     fn with_all(
         settings: &Settings,
         source: TreeSource,
@@ -261,7 +261,7 @@ impl Cluster {
         Ok(hosts.into_iter().map(|host| PhaseHost { name: host.name, role: host.role.name().into() }).collect())
     }
 
-    /// The private key that logs in to the hosts: a person's own, else the cluster's.
+    /// The private key that logs in to the hosts: the user's own, else the cluster's.
     #[must_use]
     pub fn ssh_key(&self) -> PathBuf {
         self.settings.access.key.clone().unwrap_or_else(|| self.store.path(SSH_KEY))
@@ -270,13 +270,13 @@ impl Cluster {
     /// The one connection to a host that all steps share.
     pub fn ssh(&self, host: &Host) -> Result<Ssh> {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each is a process with open files: those that nobody uses end before there are a thousand.
+        // Each is a process with open files: unused ones are closed before there are a thousand.
         let idle = if connections.len() < MOST_CONNECTIONS { BTreeMap::new() } else { take_idle(&mut connections) };
         let identity = format!("{} {} {}", host.name, host.instance, host.address);
         let make = || self.ssh_with(host, &self.store.path(KNOWN_HOSTS));
         let ssh = connections.entry(identity).or_insert_with(make).clone();
         drop(connections);
-        // Ending takes a moment, and nobody has to wait for it.
+        // Closing takes a moment, and nothing depends on it.
         drop(idle);
         Ok(ssh)
     }
@@ -343,7 +343,7 @@ fn refuse_unused(settings: &Settings) -> Result<()> {
     if unused.is_empty() {
         return Ok(());
     }
-    let error = Error::config("this version does not act on some settings yet, and they are not at their defaults");
+    let error = Error::config("these settings are not implemented in this version, and differ from their defaults");
     let error = unused.iter().fold(error, |error, name| error.evidence((*name).to_owned()));
     Err(error.hint(format!("turnup config unset {}", unused.join(" "))))
 }
@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_that_nobody_uses_are_taken() {
+    fn unused_connections_are_taken() {
         let ssh = |address: &str| {
             let here = Path::new("/nowhere");
             (address.to_owned(), Ssh::new("root", address, 22, here, here, here))

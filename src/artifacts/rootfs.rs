@@ -282,7 +282,7 @@ fn finish_root(root: &Path) -> Result<()> {
     for dir in ["var/cache/apt/archives", "var/lib/apt/lists", "var/log"] {
         empty_dir(&root.join(dir))?;
     }
-    // An empty machine-id is made anew at the first boot; D-Bus follows it by a link.
+    // systemd fills an empty machine-id at the first boot; D-Bus follows it by a link.
     fs_err::write(root.join("etc/machine-id"), "")?;
     remove_if_there(&root.join("var/lib/dbus/machine-id"))?;
     std::os::unix::fs::symlink("/etc/machine-id", root.join("var/lib/dbus/machine-id"))?;

@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_is_in_the_file_that_a_person_reads() {
+    fn no_secret_is_in_the_readable_file() {
         with_configs(&[], |configs| {
             let (node_config, secrets) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
             let text = serde_json::to_string(&node_config).unwrap();

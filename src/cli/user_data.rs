@@ -1,4 +1,5 @@
-//! `turnup user-data`: what a machine that somebody else makes has to be told so that it joins the running cluster by itself.
+//! `turnup user-data`: the user data with which a machine that turnup does not make joins the
+//! running cluster by itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub struct Args {
     /// What the image understands
     #[arg(long, value_name = "FORM", default_value = "cloud-init")]
     form: FormatName,
-    /// The user that logs in; without keys nobody does
+    /// The user that logs in; without keys there is no login
     #[arg(long, value_name = "NAME", default_value = "root")]
     user: String,
     /// A file with public keys that may log in, besides the cluster's own; may be repeated

@@ -10,7 +10,7 @@ use super::json::Position;
 pub enum Level {
     /// It cannot.
     Error,
-    /// It can; a person may want to know.
+    /// It can; the user may want to know.
     Notice,
 }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Hosts or the cluster are made anew.
+    /// Hosts or the cluster are recreated.
     Recreate,
     /// Components are restarted.
     Restart,
@@ -29,7 +29,7 @@ impl Effect {
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::Recreate => "makes hosts or the whole cluster anew",
+            Self::Recreate => "recreates hosts or the whole cluster",
             Self::Restart => "restarts components",
             Self::None => "disturbs nothing that runs",
         }

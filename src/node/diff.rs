@@ -147,7 +147,7 @@ fn file_difference(file: &File) -> Result<Option<Change>> {
         Content::Yaml(value) => {
             line_diff(&String::from_utf8_lossy(&input::read(path, input::STATE)?), &yaml::render(value))
         }
-        // Neither the one nor the other is anybody's business.
+        // Neither the old nor the new secret is shown.
         Content::Secret { .. } => vec!["(secret)".to_owned()],
         Content::Base64(_) | Content::Url { .. } => vec!["(other bytes)".to_owned()],
     };

@@ -23,14 +23,14 @@ fn from_nothing_to_a_changed_configuration() {
     insta::assert_snapshot!(outcome.err, @r"
     phase1.num_nodes: 1 -> 3
     phase3.dns: y -> n
-    phase3.dns_replicas: does not count any more
-    phase3.dns_upstreams: does not count any more
-    phase3.dns_stub_domains: does not count any more
-    phase3.dns_cache_seconds: does not count any more
-    phase3.dns_log: does not count any more
-    phase3.dns_memory_limit: does not count any more
-    phase3.dns_autoscale: does not count any more
-    phase3.node_local_dns: does not count any more
+    phase3.dns_replicas: no longer applies
+    phase3.dns_upstreams: no longer applies
+    phase3.dns_stub_domains: no longer applies
+    phase3.dns_cache_seconds: no longer applies
+    phase3.dns_log: no longer applies
+    phase3.dns_memory_limit: no longer applies
+    phase3.dns_autoscale: no longer applies
+    phase3.node_local_dns: no longer applies
     wrote .config.json
     ");
     assert_eq!(outcome.out, "");
@@ -256,7 +256,7 @@ fn what_this_version_does_not_act_on_is_refused_by_name() {
     test_env.ok(&["config", "set", "phase1.control_plane.count=3", "phase2.proxy_mode=ipvs"]);
     assert_eq!(
         test_env.fails(3, &["plan"]),
-        "error: this version does not act on some settings yet, and they are not at their defaults\n  | phase1.control_plane.count\n  \
+        "error: these settings are not implemented in this version, and differ from their defaults\n  | phase1.control_plane.count\n  \
          | phase2.proxy_mode\nnext: turnup config unset phase1.control_plane.count phase2.proxy_mode\n"
     );
     let said = test_env.fails(3, &["up", "--set", "phase1.cloud_provider=gce"]);

@@ -219,7 +219,7 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
         assert!(refused.contains("turnup down --keep-cloud-resources"), "{refused}");
         let told = test_env.ok(&["down", "--yes", "--keep-cloud-resources"]).err;
         assert_eq!(
-            told.contains(&format!("kept, and from now on nobody's but yours: {group} (stub-id-")),
+            told.contains(&format!("kept, no longer managed by turnup: {group} (stub-id-")),
             keep,
             "{told}"
         );

@@ -11,13 +11,13 @@ use crate::input;
 
 pub(super) fn write_defaults(context: &ConfigContext<'_>, force: bool) -> Result<()> {
     let settings = Settings::defaults(&context.source)?;
-    write_anew(context, settings, force, "config defaults", "with all defaults")
+    write_new(context, settings, force, "config defaults", "with all defaults")
 }
 
 pub(super) fn profile(context: &ConfigContext<'_>, name: Option<&str>, force: bool) -> Result<()> {
     let Some(name) = name else { return list_profiles(context) };
     let settings = Profile::find(&context.source, name)?.settings(Schema::load(&context.source)?)?;
-    write_anew(context, settings, force, &format!("config profile {name}"), &format!("from the profile {name}"))
+    write_new(context, settings, force, &format!("config profile {name}"), &format!("from the profile {name}"))
 }
 
 fn list_profiles(context: &ConfigContext<'_>) -> Result<()> {
@@ -34,7 +34,7 @@ fn list_profiles(context: &ConfigContext<'_>) -> Result<()> {
 }
 
 /// Writes a file that is not there yet, or one that may be replaced.
-fn write_anew(
+fn write_new(
     context: &ConfigContext<'_>,
     mut settings: Settings,
     force: bool,
@@ -131,7 +131,7 @@ fn describe_change(change: &Change) -> String {
     match (&change.before, &change.after) {
         (Some(before), Some(after)) => format!("{name}: {before} -> {after}"),
         (None, Some(after)) => format!("{name}: now {after}"),
-        (_, None) => format!("{name}: does not count any more"),
+        (_, None) => format!("{name}: no longer applies"),
     }
 }
 

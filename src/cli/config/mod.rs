@@ -229,7 +229,7 @@ fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     let schema = Schema::load(&context.source)?;
     let settings = Settings::open(context.path(), schema.clone())?;
     let name = settings.as_ref().map_or_else(|| Ok(String::new()), |settings| settings.get("phase1.cluster_name"))?;
-    // What runs is only shown: a record that cannot be read must not keep anybody from the wizard.
+    // What runs is only shown: a record that cannot be read must not block the wizard.
     let applied = Settings::open(&context.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
     let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin)?;
     if begin == StartMode::Lines {

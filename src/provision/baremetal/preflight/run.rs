@@ -23,7 +23,8 @@ use super::probe::{HostReport, SCRIPT};
 
 /// How many hosts are asked at once.
 const AT_ONCE: usize = 32;
-/// And where they are behind a jump host: its sshd turns away whoever comes while ten are logging in (its `MaxStartups`).
+/// And where they are behind a jump host: its sshd refuses new connections while ten are logging in
+/// (its `MaxStartups`).
 const AT_ONCE_BEHIND: usize = 8;
 /// How often a host that cannot be reached is asked.
 const ROUNDS: u32 = 4;
@@ -78,7 +79,7 @@ impl Action for Preflight {
     }
 }
 
-/// A key of a person's own is there and can be used without one.
+/// The user's own key exists and can be used without a passphrase.
 fn require_key(cluster: &Cluster) -> Result<()> {
     let access = &cluster.settings.access;
     let Some(key) = access.key.as_deref().filter(|_| !access.use_agent) else { return Ok(()) };
