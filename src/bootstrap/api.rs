@@ -168,8 +168,7 @@ fn classify(error: Error, kubeconfig: &Path) -> Error {
         error.evidence_lines().iter().filter(|line| !line.contains("memcache.go")).cloned().collect();
     let says = |words: &[&str]| words.iter().any(|word| lines.iter().any(|line| line.contains(word)));
     if says(&CLOCK) {
-        let error =
-            Error::precondition("the API server's certificate is expired or not yet valid; check the clocks");
+        let error = Error::precondition("the API server's certificate is expired or not yet valid; check the clocks");
         let hint = "compare the clocks: date --utc, here and on the control-plane host";
         return lines.iter().fold(error, Error::evidence).hint(hint);
     }

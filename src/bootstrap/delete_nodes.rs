@@ -156,7 +156,10 @@ mod tests {
         let replaced = ["web-1 True", "web-2 11:50:00", "web-3 False"];
         assert_eq!(gone("gce", &replaced), ["web-2"]);
         assert!(gone("gce", &replaced[..2]).is_empty(), "within the size: its machine may come back");
-        assert!(gone("gce", &["web-1 True", "web-2 True", "web-3 True"]).is_empty(), "a kubelet that speaks keeps its Node");
+        assert!(
+            gone("gce", &["web-1 True", "web-2 True", "web-3 True"]).is_empty(),
+            "a kubelet that speaks keeps its Node"
+        );
         assert!(gone("gce", &["web-1 True", "web-2 True", "web-3 11:56:00"]).is_empty(), "not for long enough");
         let two = ["web-1 11:40:00", "web-2 11:30:00", "web-3 11:50:00", "web-4 True"];
         assert_eq!(gone("gce", &two), ["web-2", "web-1"], "the oldest silence first, and not one too many");

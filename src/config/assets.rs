@@ -214,7 +214,10 @@ mod tests {
                 "become root; where that is meant, add \"privileged\": true",
             ),
             (json!({"content": "a", "path": "/srv/a/.ssh/config"}), "decides who may log in"),
-            (json!({"content": "a", "mode": "4755"}), "with the mode 4755 every user who runs /etc/a becomes its owner"),
+            (
+                json!({"content": "a", "mode": "4755"}),
+                "with the mode 4755 every user who runs /etc/a becomes its owner",
+            ),
             (json!({"content": "a", "mode": "0666"}), "with the mode 0666 every user may write /etc/a"),
             (json!({"content": "a", "privileged": true}), "leave privileged out"),
             (json!({"content": "a", "mode": "0888"}), "the mode 0888 is not three or four octal digits"),

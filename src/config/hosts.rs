@@ -139,9 +139,7 @@ fn judge_label(host: &Value) -> Option<String> {
     Some(if key == ZONE {
         format!("the label {key} is the field `zone`")
     } else {
-        format!(
-            "the label {key} is reserved: turnup and the kubelet set labels of roles, names and platforms"
-        )
+        format!("the label {key} is reserved: turnup and the kubelet set labels of roles, names and platforms")
     })
 }
 

@@ -439,8 +439,11 @@ impl Settings {
         let now = file::read(path)?;
         if now.as_ref() != expected && now.as_ref() != Some(&self.text()) {
             let what = if expected.is_some() { "was changed" } else { "was created" };
-            return Err(Error::new(Class::Transient, format!("{} {what} by another process meanwhile", path.display()))
-                .hint("look at it, then run the same command again"));
+            return Err(Error::new(
+                Class::Transient,
+                format!("{} {what} by another process meanwhile", path.display()),
+            )
+            .hint("look at it, then run the same command again"));
         }
         self.overwrite(path)
     }

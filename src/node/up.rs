@@ -395,7 +395,8 @@ fn wait_for_health(health: &Health) -> Result<()> {
         }
         if since.elapsed() > HEALTH {
             let why = answer.unwrap_or_else(|error| error.to_string());
-            let error = Error::transient(format!("health check did not pass within {} s: {}", HEALTH.as_secs(), health.name));
+            let error =
+                Error::transient(format!("health check did not pass within {} s: {}", HEALTH.as_secs(), health.name));
             return Err(pod_log(&health.pod).into_iter().fold(error.evidence(why), Error::evidence));
         }
         signals::sleep(Duration::from_millis(50))?;

@@ -181,7 +181,9 @@ impl CustomCommand {
         for (path, now) in self.digests(host)? {
             match (now, recorded.get(&path).and_then(Option::as_ref)) {
                 (None, _) => return Ok(Check::Drifted(format!("{path} is not there"))),
-                (Some(_), None) => return Ok(Check::Drifted(format!("the expected content of {path} is not known yet"))),
+                (Some(_), None) => {
+                    return Ok(Check::Drifted(format!("the expected content of {path} is not known yet")));
+                }
                 (Some(now), Some(before)) if now != *before => {
                     return Ok(Check::Drifted(format!("{path} is not what the step made")));
                 }

@@ -224,7 +224,7 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
             "{told}"
         );
         assert_eq!(
-            told.contains("nobody's but yours: azurerm_managed_disk.etcd[\"main-a\"] (stub-id-"),
+            told.contains("no longer managed by turnup: azurerm_managed_disk.etcd[\"main-a\"] (stub-id-"),
             keep,
             "{told}"
         );

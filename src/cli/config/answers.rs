@@ -34,13 +34,7 @@ fn list_profiles(context: &ConfigContext<'_>) -> Result<()> {
 }
 
 /// Writes a file that is not there yet, or one that may be replaced.
-fn write_new(
-    context: &ConfigContext<'_>,
-    mut settings: Settings,
-    force: bool,
-    command: &str,
-    how: &str,
-) -> Result<()> {
+fn write_new(context: &ConfigContext<'_>, mut settings: Settings, force: bool, command: &str, how: &str) -> Result<()> {
     refuse_existing(context, force, command)?;
     let path = context.path();
     settings.usable(path)?;

@@ -69,11 +69,9 @@ impl Holder {
             let error = working.iter().fold(error, |error, one| error.evidence(format!("running here: {one}")));
             return error.hint("wait until it has ended, then the same command again");
         }
-        error.evidence("no terraform or tofu runs on this machine any more: the process that locked it has died").hint(format!(
-            "cd {} && {name} force-unlock {}, then the same command again",
-            quote(dir),
-            self.id
-        ))
+        error
+            .evidence("no terraform or tofu runs on this machine any more: the process that locked it has died")
+            .hint(format!("cd {} && {name} force-unlock {}, then the same command again", quote(dir), self.id))
     }
 
     fn is_of(&self, host: &str) -> bool {

@@ -30,7 +30,8 @@ provider "azurerm" {
     virtual_machine {
       delete_os_disk_on_deletion = true
     }
-    # A changed template is for the next machine, or for the scale set's own rolling upgrade: Terraform restarts nobody.
+    # A changed template is for the next machine, or for the scale set's own rolling upgrade:
+    # Terraform restarts no machine.
     virtual_machine_scale_set {
       roll_instances_when_required  = false
       reimage_on_manual_upgrade     = false
