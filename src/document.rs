@@ -1,4 +1,5 @@
-//! Typed files with a schema and its version: what one phase hands to the next, and the facts of a host.
+//! Typed files with a schema and its version: what one phase hands to the next, and facts of a
+//! host.
 //!
 //! Checked when written and when read, by the same rules, also where another party wrote the file: every text in it has a format
 //! ([`Fields`]), and each mistake has its place. This module judges text: it reads and writes nothing.

@@ -223,7 +223,7 @@ impl Members {
 
     /// If none of the members that have the data remains, the data is lost.
     fn strangers(&self, inventory: &Inventory) -> Error {
-        Error::config("none of the control-plane hosts has been one before, so all data of etcd would be lost")
+        Error::config("none of the control-plane hosts is a member of etcd, so all data of etcd would be lost")
             .evidence(format!("it is on: {}", self.names().join(", ")))
             .evidence(format!("the inventory has: {}", wanted(inventory)))
             .hint("keep one of the old ones on the list until the new ones have joined; or give the data up: turnup down (with the old list)")

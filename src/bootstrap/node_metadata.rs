@@ -1,5 +1,5 @@
-//! What the API server knows of nodes, and the labels and taints that it is told: for proofs one call for everybody who asks at about
-//! the same time.
+//! What the API server knows of nodes, and the labels and taints that it is told: proofs share one
+//! call when they ask at about the same time.
 //!
 //! A thousand hosts that each start a kubectl of their own, to ask about their own node, are a thousand processes; one list says it all.
 

@@ -95,7 +95,7 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
 /// Renders, lets the token in, and prints where the file is.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let cluster = Arc::into_inner(open_cluster(global)?);
-    let mut cluster = cluster.ok_or_else(|| Error::bug("a cluster that was just opened is in other hands"))?;
+    let mut cluster = cluster.ok_or_else(|| Error::bug("a cluster that was just opened is shared"))?;
     let inventory = cluster.inventory()?;
     let facts = match &args.like {
         Some(node) => user_data::facts_of(&cluster, node)?,

@@ -108,8 +108,8 @@ impl Settings {
         Self::evaluate(schema, &config, Vec::new(), Positions::new(), None)
     }
 
-    /// The file with all that is wrong in it, for those who want to tell or mend it; nothing when there is no file.
-    /// Only a file that is no JSON object at all is an error here.
+    /// The file with all that is wrong in it, for callers that report or correct it; nothing when
+    /// there is no file. Only a file that is no JSON object at all is an error here.
     pub fn open(path: &Path, schema: Arc<Schema>) -> Result<Option<Self>> {
         let Some(text) = file::read(path)? else { return Ok(None) };
         let document = parse(path, &text)?;
@@ -281,7 +281,7 @@ impl Settings {
         self.get(TARGET).unwrap_or_default()
     }
 
-    /// The settings that this version does not act on and that are not at their defaults.
+    /// The settings that are not implemented and differ from their defaults.
     #[must_use]
     pub fn unused(&self) -> Vec<&str> {
         let differs = |setting: &&Setting| setting.written && setting.value != setting.default;

@@ -150,7 +150,7 @@ pub(super) fn unregister(group: u32) {
 /// Sends a signal to a whole group; a group that is gone is fine.
 pub(super) fn send(group: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(group).ok().and_then(Pid::from_raw) {
-        // ESRCH: everybody in it has ended already, which is what a signal is for.
+        // ESRCH: all its processes have ended already, which is what a signal is for.
         let _gone = kill_process_group(pid, signal);
     }
 }

@@ -136,7 +136,7 @@ impl RestoreLog {
                     let message = format!("{FILE}:{}:{}: the restore log is damaged", number + 1, error.column());
                     return Err(Error::new(Class::Precondition, message)
                         .source(error)
-                        .hint("mend this line, or remove it"));
+                        .hint("correct this line, or remove it"));
                 }
             }
         }

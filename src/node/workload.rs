@@ -58,7 +58,7 @@ fn end(find: fn() -> BTreeSet<i32>, what: &str) -> Result<usize> {
     }
 }
 
-/// Descendants of our shims, and everybody in kubelet's cgroups.
+/// Descendants of our shims, and all processes in kubelet's cgroups.
 fn find_containers() -> BTreeSet<i32> {
     let all = processes();
     let is_shim = |process: &Process| process.program.starts_with(&format!("{BIN}containerd-shim"));

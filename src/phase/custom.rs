@@ -253,7 +253,7 @@ impl Action for CustomCommand {
             made.iter().filter(|(_, digest)| digest.is_none()).map(|(path, _)| path.as_str()).collect();
         if !missing.is_empty() {
             let message = format!("the command ended well, but did not make {}", missing.join(", "));
-            return Err(Error::permanent(message).hint("mend the command, or `outputs` in phase.toml"));
+            return Err(Error::permanent(message).hint("correct the command, or `outputs` in phase.toml"));
         }
         self.store.write_json(self.record(host), &made, 0o600)
     }

@@ -439,7 +439,7 @@ impl Host {
             return Err(Error::config(format!("{path}: host {name} needs ssh.jump.port")).hint("\"port\": 22"));
         }
         if let Some(label) = self.labels.keys().find(|label| is_reserved_label(label)) {
-            return Err(Error::config(format!("{path}: host {name} has the label {label}, which is not its to have"))
+            return Err(Error::config(format!("{path}: host {name} has the label {label}, which is reserved"))
                 .hint(
                     "zone is a field of its own; roles, names and platforms are labelled by turnup and the kubelet",
                 ));

@@ -261,7 +261,7 @@ fn what_this_version_does_not_act_on_is_refused_by_name() {
     );
     let said = test_env.fails(3, &["up", "--set", "phase1.cloud_provider=gce"]);
     assert!(
-        said.starts_with("error: this version does not act on some settings yet")
+        said.starts_with("error: these settings are not implemented in this version")
             && said.contains("  | phase2.proxy_mode\n"),
         "{said}"
     );

@@ -70,14 +70,14 @@ pub(super) fn set(context: &ConfigContext<'_>, assignments: &[(String, String)])
     })
 }
 
-/// Arguments are seen by everybody on the machine: a secret comes from a file or from standard input.
+/// All users of the machine can read arguments: a secret comes from a file or from standard input.
 fn read_secret(name: &str, value: &str) -> Result<String> {
     let text = match value.strip_prefix('@') {
         Some("-") => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
         Some(file) => input::read_text(Path::new(file), input::KEYS)?,
         None if value.is_empty() => String::new(),
         None => {
-            let error = Error::usage(format!("{name} is a secret: everybody on this machine can read a command line"));
+            let error = Error::usage(format!("{name} is a secret: every user of this machine can read a command line"));
             return Err(error.hint(format!("turnup config set {name}=@FILE, or {name}=@- to read standard input")));
         }
     };

@@ -224,7 +224,7 @@ fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     if begin != StartMode::Lines {
         args.session.require_terminal(context.printer, WITHOUT_TERMINAL)?;
     } else if context.printer.is_json() {
-        return Err(Error::usage("plain lines are for people; for programs there is turnup config set"));
+        return Err(Error::usage("plain lines are for interactive use; programs use turnup config set"));
     }
     let schema = Schema::load(&context.source)?;
     let settings = Settings::open(context.path(), schema.clone())?;

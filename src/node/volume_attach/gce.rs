@@ -32,7 +32,8 @@ pub(super) struct Compute<'v> {
     bearer: Bearer,
 }
 
-/// The links that udev makes of the name under which the disk is attached: by Google's rules, and by everybody's.
+/// The links that udev makes of the name under which the disk is attached: by Google's rules, and
+/// by systemd's.
 pub(super) fn devices(volume: &Volume) -> Vec<PathBuf> {
     ["google-", "scsi-0Google_PersistentDisk_"]
         .map(|kind| format!("/dev/disk/by-id/{kind}{}", volume.name).into())

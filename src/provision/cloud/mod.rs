@@ -312,7 +312,7 @@ impl Spec {
         is_own && !matches!(self.target, Target::Azure(_))
     }
 
-    /// Whether everybody may connect to the API server.
+    /// Whether the whole internet may connect to the API server.
     fn is_open(&self) -> bool {
         self.api.allowed_cidrs.iter().any(|range| range == "0.0.0.0/0")
     }

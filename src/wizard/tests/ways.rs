@@ -123,7 +123,7 @@ fn loading_is_one_change() {
         panic!("it says what this version refuses")
     };
     assert!(
-        lines.iter().any(|line| line.starts_with("phase2.backup.store: this version does not act on it")),
+        lines.iter().any(|line| line.starts_with("phase2.backup.store: not implemented in this version")),
         "{lines:?}"
     );
     let session = session.press("<Esc>");

@@ -54,7 +54,7 @@ fn prompt_width(model: &Model, row: &Row) -> usize {
     2 + row.depth * 2 + if in_front(row) { 4 } else { 0 } + Span::raw(title(model, row)).width()
 }
 
-/// Switches stand before their prompt, as everybody knows them; other values behind it.
+/// Switches stand before their prompt, as in menuconfig; other values behind it.
 fn in_front(row: &Row) -> bool {
     matches!(row.kind, RowKind::Switch(..))
 }

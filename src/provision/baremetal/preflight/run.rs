@@ -157,7 +157,8 @@ fn ask(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<HostReport> {
     Ok(HostReport::parse(&output.stdout, before, Timestamp::now()))
 }
 
-/// One error of everything, or none. Only what a connection may mend by itself is worth to be tried again.
+/// One error of everything, or none. Only errors of a connection, which may pass, are worth another
+/// attempt.
 fn report(hosts: &[Host], answers: &[Result<HostReport>], findings: &Findings) -> Result<()> {
     let mut faults = Vec::new();
     let mut class = Class::Transient;
