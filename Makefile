@@ -53,7 +53,7 @@ test: ## All tests, the real cluster included; needs root
 	@cargo run --quiet --locked --all-features -- --quiet doctor --install --target development
 	cargo test --locked --workspace --all-features --no-run
 	@$(MAKE) --no-print-directory --jobs=2 test-hosts test-rest
-# Hosts take turns and wait much, so all other tests run beside them, and give way to them.
+# Tests that create hosts run one at a time and are mostly idle; the others run concurrently at lower priority.
 .PHONY: test-hosts test-rest
 test-hosts:
 	cargo test --locked --workspace --all-features -- $(HOSTS)
