@@ -149,7 +149,7 @@ fn a_host_behind_another_one_is_reached_with_the_same_key() {
     let behind = || server.ssh().jump(Some(jump.clone())).connect_timeout(Duration::from_mins(1));
     let_in("");
     let error = behind().run(&["true"]).unwrap_err();
-    assert_eq!(error.class(), Class::Precondition, "a jump host that unknown: {}", error.render());
+    assert_eq!(error.class(), Class::Precondition, "a jump host with an unknown key: {}", error.render());
     assert!(error.message().contains("Host key verification failed"), "{}", error.render());
 
     let known = fs_err::read_to_string(server.path("known hosts")).unwrap();
