@@ -1,5 +1,5 @@
-//! One thing that a step would change: what `turnup plan` shows and `turnup up --plan` holds a run to. And the placeholder of what nobody can
-//! know yet.
+//! One thing that a step would change: what `turnup plan` shows and `turnup up --plan` holds a run
+//! to. And the placeholder for values not known until apply.
 //!
 //! Every module speaks of changes in the words of its own field; nothing here finds or makes one, and nothing here may hold a secret.
 
@@ -137,7 +137,8 @@ impl Preview {
         Self { known_after: Some(step.into()), ..Self::default() }
     }
 
-    /// The first change that nobody announced; none when all were, or when the announcement says that it does not know all.
+    /// The first change that the plan did not announce; none when all were, or when the
+    /// announcement is incomplete.
     #[must_use]
     pub fn find_unannounced<'c>(&self, changes: &'c [Change]) -> Option<&'c Change> {
         if self.known_after.is_some() {
@@ -169,7 +170,8 @@ pub fn shorten(mut lines: Vec<String>) -> Vec<String> {
 
 const PLACEHOLDER: &str = "(known after ";
 
-/// Stands for a value that nobody knows before this step has run. It is shown and never used: whatever is made from it carries it along.
+/// A placeholder for a value that is not known before this step has run. It is shown and never
+/// used: every value derived from it contains it.
 #[must_use]
 pub fn known_after(step: &str) -> String {
     format!("{PLACEHOLDER}{step})")

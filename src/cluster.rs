@@ -246,7 +246,7 @@ impl Cluster {
         Ok(hosts.into_iter().map(|host| PhaseHost { name: host.name, role: host.role.name().into() }).collect())
     }
 
-    /// The private key that logs in to the hosts: a person's own, else the cluster's.
+    /// The private key that logs in to the hosts: the user's own, else the cluster's.
     #[must_use]
     pub fn ssh_key(&self) -> PathBuf {
         self.settings.access.key.clone().unwrap_or_else(|| self.store.path(SSH_KEY))
@@ -255,13 +255,13 @@ impl Cluster {
     /// The one connection to a host that all steps share.
     pub fn ssh(&self, host: &Host) -> Result<Ssh> {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each is a process with open files: those that nobody uses end before there are a thousand.
+        // Each is a process with open files: unused ones are closed before there are a thousand.
         let idle = if connections.len() < MOST_CONNECTIONS { BTreeMap::new() } else { take_idle(&mut connections) };
         let identity = format!("{} {} {}", host.name, host.instance, host.address);
         let make = || self.ssh_with(host, &self.store.path(KNOWN_HOSTS));
         let ssh = connections.entry(identity).or_insert_with(make).clone();
         drop(connections);
-        // Ending takes a moment, and nobody has to wait for it.
+        // Closing takes a moment, and nothing depends on it.
         drop(idle);
         Ok(ssh)
     }
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_that_nobody_uses_are_taken() {
+    fn unused_connections_are_taken() {
         let ssh = |address: &str| {
             let here = Path::new("/nowhere");
             (address.to_owned(), Ssh::new("root", address, 22, here, here, here))

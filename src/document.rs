@@ -1,4 +1,5 @@
-//! Typed files with a schema and its version: what one phase hands to the next, and what a host says of itself.
+//! Typed files with a schema and its version: what one phase hands to the next, and facts of a
+//! host.
 //!
 //! Checked when written and when read, by the same rules, also where another party wrote the file: every text in it has a format
 //! ([`Fields`]), and each mistake has its place. This module judges text: it reads and writes nothing.
@@ -21,9 +22,9 @@ pub trait Document: Serialize + DeserializeOwned {
     const SCHEMA: &'static str;
     /// What the file is, in an error: "the inventory of the provision phase".
     const WHAT: &'static str;
-    /// The command that writes it anew.
+    /// The command that recreates it.
     const REMEDY: &'static str;
-    /// The class of a mistake in it: [`Class::Config`] where a person writes such files.
+    /// The class of a mistake in it: [`Class::Config`] where users write such files.
     const CLASS: Class = Class::Precondition;
     /// The format of every text in it. A text without one is refused, so that a new field cannot do without.
     fn fields() -> Fields;
@@ -89,7 +90,7 @@ pub fn from_incomplete<D: Document>(shown: &str, value: &Value) -> Result<D> {
     Ok(document)
 }
 
-/// The same for a file that may be missing, or of a version that whoever asks can make anew.
+/// The same for a file that may be missing, or of a version that the caller can recreate.
 pub fn find_with<D: Document>(path: &str, bytes: Option<&[u8]>, placeholders: Placeholders) -> Result<Found<D>> {
     let Some(bytes) = bytes else { return Ok(Found::Missing) };
     let value: Value = serde_json::from_slice(bytes).map_err(|error| mistake::<D>(path, &error))?;
@@ -104,7 +105,7 @@ pub fn find_with<D: Document>(path: &str, bytes: Option<&[u8]>, placeholders: Pl
     Ok(Found::There(document))
 }
 
-/// The file's text; refused when whoever reads it would refuse it.
+/// The file's text; refused when a reader would refuse it.
 pub fn render<D: Document>(path: &str, document: &D) -> Result<String> {
     render_with(path, document, Placeholders::Refused)
 }
@@ -156,7 +157,7 @@ pub fn require_formats(fields: &Fields, shown: &str, text: &str) -> Result<()> {
     let value = serde_json::from_str(text).map_err(|error| Error::precondition(format!("{shown}: {error}")))?;
     let lines = mistakes(fields, shown, Some(text), &value, Placeholders::Refused)?;
     let Some((first, others)) = lines.split_first() else { return Ok(()) };
-    Err(Error::precondition(first).evidence_of(others).hint(format!("remove {shown}: the next run writes it anew")))
+    Err(Error::precondition(first).evidence_of(others).hint(format!("remove {shown}: the next run recreates it")))
 }
 
 /// The texts that have not their format, each in a line with its place.
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn older_ones_can_be_made_anew_by_whoever_looks() {
+    fn the_caller_can_recreate_older_ones() {
         let found = |text: &str| find_with::<Fruit>("f", Some(text.as_bytes()), Placeholders::Refused).unwrap();
         assert_eq!(found(r#"{"schema": "test.fruit/1"}"#), Found::Older("test.fruit/1".into()));
         assert_eq!(found("{}"), Found::Older("no schema".into()));

@@ -1,4 +1,5 @@
-//! The one error type that reaches a person: what happened, the evidence, the cause, and the next command.
+//! The one error type that reaches the user: what happened, the evidence, the cause, and the next
+//! command.
 //!
 //! Every module returns it. It never prints: `main` renders the last one. It never holds a secret: modules mask before they report.
 
@@ -65,7 +66,7 @@ impl Class {
     }
 }
 
-/// A failure as a person needs it.
+/// A failure as the user needs it.
 #[derive(Debug)]
 pub struct Error {
     class: Class,
@@ -75,7 +76,7 @@ pub struct Error {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// The result of everything that can fail in front of a person.
+/// The result of everything whose failure reaches the user.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! constructors {
@@ -108,7 +109,7 @@ impl Error {
         bug => Bug,
     }
 
-    /// The exact next command, or what a person has to change.
+    /// The exact next command, or what the user has to change.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -25,8 +25,8 @@
 //! |---|---|
 //! | `kconfig` (a crate of its own) | the Kconfig language; knows no terminal, no process, no file |
 //! | `terminal` | text of other parties made safe for a terminal |
-//! | `error` | the one error that reaches a person: class, evidence, next command |
-//! | `parallel` | something done for many at once |
+//! | `error` | the one error that reaches the user: class, evidence, next command |
+//! | `parallel` | runs one function for many items on threads |
 //! | `change` | one thing that a step would change, and placeholders for values not known yet |
 //! | `failpoint` | where the crash tests kill: before and after each effect; nothing in a release |
 //! | `input` | files of other parties: read within a limit, and whose they are |
@@ -50,9 +50,9 @@
 //! | `addons` | phase 3: manifests, `kubectl apply`, pruning, readiness |
 //! | `forecast` | what a configuration would become: rendered files and steps, before anything exists |
 //! | `plan` | what `up` would do, as one file that a run can be held to; the impact of each changed setting |
-//! | `validate` | does the cluster do what a cluster is for |
+//! | `validate` | probes of the running cluster: DNS, network, Services, storage |
 //! | `status` | how a cluster stands: phases, nodes, certificates, versions; looks only |
-//! | `support_bundle` | what somebody else needs to help, in one archive without secrets |
+//! | `support_bundle` | one archive for a support request, without secrets |
 //! | `bench` | the times of a turn-up, next to kubeadm's |
 //! | `cli` | one file a command; the only one that knows all modules |
 //!
@@ -68,7 +68,7 @@
 //! | `lock` | who works on the cluster now: an OS lock, with the owner's process, host and command |
 //! | `journal.jsonl` | what was begun and how it ended, synced line by line: the truth |
 //! | `state.json` | a snapshot of the journal, with version and generation |
-//! | `ssh/` | the cluster's key unless a person has one, the hosts' keys, `known_hosts` |
+//! | `ssh/` | the cluster's key unless the user has one, the hosts' keys, `known_hosts` |
 //! | `provision/` | Terraform's working directory: module, variables, state, descriptions of local hosts |
 //! | `outputs/provision.json` | the inventory: hosts and the API's address |
 //! | `outputs/from.json` | where the hosts came from, when `turnup bootstrap --from` brought them |
@@ -85,10 +85,12 @@
 //!
 //! # Invariants
 //!
-//! Architecture invariant: only `exec` starts a process. On this machine nothing goes through a shell but `$(shell,…)` of a Kconfig tree
-//! (`exec::shell`); on hosts a shell runs fixed scripts, and what differs reaches them as arguments or is a constant. Every child has a working directory that somebody
-//! chose, an environment from an allow-list and a process group of its own; it gets one signal when we get one, and does not outlive us.
-//! The machines of the local target alone are meant to (`exec::detach`).
+//! Architecture invariant: only `exec` starts a process. On this machine nothing goes through a shell
+//! but `$(shell,…)` of a Kconfig tree (`exec::shell`); on hosts a shell runs fixed scripts, and what
+//! differs reaches them as arguments or is a constant. Every child has an explicit working directory,
+//! an environment from an allow-list and a process group of its own; it gets one signal when we get
+//! one, and does not outlive us. The machines of the local target alone are meant to
+//! (`exec::detach`).
 //!
 //! Architecture invariant: only `state` writes below a cluster's directory, and each file is written whole or not at all. The exceptions
 //! are Terraform in its own working directory, the logs of `exec` and the descriptions of local hosts.
@@ -97,7 +99,7 @@
 //! cannot. After `kill -9` at any instant the next run ends in the same cluster.
 //!
 //! Architecture invariant: a step is skipped by proof, never by belief: its inputs have the recorded digest *and* what it made is still
-//! there. There is no "done" flag that a person would have to reset.
+//! there. There is no "done" flag that the user would have to reset.
 //!
 //! Architecture invariant: to plan changes nothing. The phases work on a shadow of the cluster's directory; what only a run can know is a
 //! placeholder there (`change`), which travels through whatever is made from it, is shown, and is never used.
@@ -129,7 +131,7 @@
 //! that `cli` prints escape control characters. Files of logs keep what was said.
 //!
 //! Architecture invariant: modules return errors and emit events; only `cli` and `report` write to a terminal. Every error has a class,
-//! the class is the exit code, and whoever can know it adds the next command.
+//! the class is the exit code, and the code that knows the next command adds it.
 //!
 //! Architecture invariant: a host is left as it was found. What `node` is about to make, and what was there before, is in the host's own
 //! restore log and synced before the first effect; the way back reads nothing else.
@@ -149,7 +151,8 @@
 //! # What is not here, on purpose
 //!
 //! - No async runtime: some dozens of threads and channels are enough for a thousand hosts, and a backtrace says what waits for what.
-//! - No client library for Kubernetes, Terraform or ssh: the real programs are run, so that a person can repeat every call by hand.
+//! - No client library for Kubernetes, Terraform or ssh: the real programs are run, so that the
+//!   user can repeat every call by hand.
 //! - No kubeadm: what it would decide is decided in one place here, and can be read as a file before it is applied.
 //! - No YAML and no HCL library: Terraform and kubectl read JSON; files of these forms are templates
 //!   and stay text. `node::yaml` writes YAML for hosts and reads none.

@@ -1,4 +1,5 @@
-//! Why pods do not start, for a person: their states, the last lines of their logs, and what the cluster warned of.
+//! Why pods do not start: their states, the last lines of their logs, and the cluster's warning
+//! events.
 
 use crate::bootstrap::Kubectl;
 use crate::error::Error;

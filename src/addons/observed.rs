@@ -17,7 +17,8 @@ pub(crate) struct Observed {
     pub(crate) nodes: Vec<ObservedNode>,
     pub(crate) pods: Vec<Pod>,
     pub(super) workloads: Vec<Workload>,
-    /// Every object with the label of an addon, and what changes when somebody writes to it: its generation, or else its version.
+    /// Every object with the label of an addon, and what changes with every write to it: its
+    /// generation, or else its resource version.
     pub(super) addon_objects: BTreeMap<Object, String>,
 }
 

@@ -11,7 +11,8 @@ pub(super) struct Expected<'a> {
     pub(super) hosts: &'a [String],
     /// The addons.
     pub(super) addons: &'a [Rendered],
-    /// Whether a pod network of turnup's own makes the nodes Ready; without one they wait for somebody else's.
+    /// Whether a pod network of turnup's own makes the nodes Ready; without one they wait for the
+    /// user's own network plugin.
     pub(super) network: bool,
 }
 

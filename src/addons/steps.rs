@@ -37,7 +37,7 @@ struct Applied {
 impl Document for Applied {
     const SCHEMA: &'static str = "turnup.addons/1";
     const WHAT: &'static str = "the list of applied objects";
-    const REMEDY: &'static str = "remove the file; turnup addons writes it anew";
+    const REMEDY: &'static str = "remove the file; turnup addons recreates it";
 
     fn fields() -> Fields {
         Fields::new(&[("schema", "text"), ("objects.*", "text")])
@@ -80,7 +80,7 @@ impl AddonContext {
         render_cluster(&self.cluster, &self.inventory)
     }
 
-    /// The hashes of the manifests; unknown as long as nobody knows the images.
+    /// The hashes of the manifests; unknown as long as the images are not known.
     fn manifest_inputs(&self, inputs: Inputs) -> Inputs {
         match self.manifests() {
             Ok(manifests) => manifests
@@ -90,7 +90,7 @@ impl AddonContext {
         }
     }
 
-    /// The cluster is another one when its control-plane host was made anew.
+    /// Recreating the control-plane host makes another cluster.
     fn cluster_inputs(&self) -> Inputs {
         Inputs::new().with("control-plane host", self.inventory.control_plane_instances())
     }
@@ -129,7 +129,7 @@ impl AddonContext {
     }
 }
 
-/// The manifests as files that a person can read first.
+/// The manifests as files that the user can read first.
 struct Render(Arc<AddonContext>);
 
 impl Render {
@@ -216,7 +216,7 @@ impl Apply {
         preview::find_changes(&kubectl, &there, &manifests, &self.changed(&there, &manifests))
     }
 
-    /// Remembers what the objects are now, so that a change by somebody else is noticed.
+    /// Remembers what the objects are now, so that changes by other clients are noticed.
     fn remember(&self) -> Result<()> {
         let there = prune::find_objects(&kubectl(&self.0.cluster)?)?;
         let objects = there.addon_objects.into_iter().map(|(object, written)| (object.argument(), written)).collect();

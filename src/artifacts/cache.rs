@@ -182,7 +182,7 @@ impl Cache {
         let place = self.quarantine(digest)?;
         Err(Error::permanent(format!("the cached file {digest} has been altered and was refused"))
             .evidence(format!("it is kept in {}", place.display()))
-            .hint("run the same command again: the file is fetched anew"))
+            .hint("run the same command again: the file is fetched again"))
     }
 
     /// Every blob that is here.

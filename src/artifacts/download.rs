@@ -129,7 +129,7 @@ pub enum Presence {
 /// hosts fetch: not every server knows how to answer without sending.
 ///
 /// # Errors
-/// That nobody answers, or neither with the file nor with a refusal.
+/// The server does not answer, or answers neither with the file nor with a refusal.
 pub fn find_blob(mirror: &str, digest: &str) -> Result<Presence> {
     let url = blob_url(mirror, digest);
     let status = call(&url, Some("bytes=0-0".into()))?.status();

@@ -86,7 +86,7 @@ fn export_own(own: &Path, blobs: &Path) -> Result<Entry> {
 
 fn new_file(dir: &Path) -> Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    // A web server that runs as somebody else has to read it.
+    // A web server that runs as another user must be able to read it.
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644)).prefix(".part-");
     builder.tempfile_in(dir).context(format!("cannot write in {}", dir.display()))
 }

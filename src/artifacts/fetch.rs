@@ -1,7 +1,7 @@
 //! Gets artifacts: from the cache, else from the sources in their order, checked against the lock file in every case.
 //!
 //! What several artifacts have in common is done once: the commands of one Go module are built by one call. A source that fails
-//! is remembered and the next one is tried; only when none is left does somebody hear of all of them.
+//! is remembered and the next one is tried; the failures are reported only when no source is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -330,7 +330,7 @@ impl Cache {
     }
 }
 
-/// A source speaks of its files; a person thinks of artifacts.
+/// A source names its files; users think of artifacts.
 fn name_artifact(artifact: &Artifact, source: &str, error: Error) -> Error {
     if error.message().contains(&artifact.name) {
         return error;
@@ -342,7 +342,7 @@ fn name_artifact(artifact: &Artifact, source: &str, error: Error) -> Error {
 }
 
 fn unpinned(artifact: &Artifact) -> Error {
-    Error::config(format!("the upstream file of {artifact} is not pinned: nobody has recorded its sha256"))
+    Error::config(format!("the upstream file of {artifact} is not pinned: its sha256 is not recorded"))
         .hint("turnup artifacts pin --source upstream")
 }
 

@@ -16,7 +16,7 @@ use super::tree;
 use crate::exec::{Failure, OnDeath, Run, tools};
 use crate::{Class, Context, Error, Result};
 
-/// What a person may have set about Go without any effect on what is built.
+/// Settings of the user's Go that have no effect on what is built.
 const PERSONAL: [&str; 12] = [
     "GOAUTH",
     "GOCACHE",
@@ -117,7 +117,7 @@ impl Order<'_> {
     /// Everything that has a say in the bytes.
     fn fixed(&self) -> Vec<(&str, &str)> {
         let mut fixed = vec![
-            // The person's go.env must not add flags; what may be taken from it has been asked for.
+            // The user's go.env must not add flags; the settings allowed from it were read before.
             ("GOENV", "off"),
             ("GOTOOLCHAIN", &self.binary.toolchain),
             ("GOOS", &self.platform.os),

@@ -50,7 +50,7 @@ impl Pin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Origin {
-    /// A build from the Go module, which anybody can repeat.
+    /// A build from the Go module, which is reproducible.
     SourceBuild {
         /// The C compiler, linker and libraries that have a say in the bytes: `cpp-12 12.2.0-14+deb12u1, libc6-dev 2.36-9`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,7 +144,7 @@ impl Cgo {
 pub struct BinarySpec {
     /// The Go package.
     pub package: String,
-    /// Not fetched unless somebody asks for it by name.
+    /// Fetched only when it is requested by name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
     /// Our own builds; more than one where the C compiler has a say in the bytes.
@@ -235,7 +235,7 @@ impl Lock {
         versions
     }
 
-    /// The name of the set for what a person wrote: `1.36.3` or `v1.36.3`.
+    /// The name of the set for what the user wrote: `1.36.3` or `v1.36.3`.
     pub fn find_version(&self, version: &str) -> Result<&str> {
         let plain = version.strip_prefix('v').unwrap_or(version);
         if let Some((known, _)) = self.sets.get_key_value(plain) {
@@ -316,7 +316,8 @@ fn syntax_error(name: &str, error: &serde_json::Error) -> Error {
     Error::config(format!("{name}:{}:{}: {message}", error.line(), error.column())).hint(repair(name))
 }
 
-/// The version a person probably meant: the closest text, but never one of another minor version by accident.
+/// The version the user probably meant: the closest text, but never one of another minor version by
+/// accident.
 fn closest_version(wanted: &str, versions: &[&str]) -> Option<String> {
     let minor = |version: &str| version.rsplit_once('.').map(|(minor, _)| minor.to_owned());
     let same_minor =

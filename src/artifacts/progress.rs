@@ -8,7 +8,7 @@ use crate::Result;
 pub trait Watch: Sync {
     /// What is being done now, in one line.
     fn progress(&self, message: &str);
-    /// How much of it is done, in bytes; a total of 0 means that nobody knows.
+    /// How much of it is done, in bytes; a total of 0 means unknown.
     fn count(&self, done: u64, total: u64);
     /// An error when the work has to stop, as after a signal.
     fn check(&self) -> Result<()>;

@@ -40,7 +40,7 @@ impl Item {
 impl Document for ResolvedArtifacts {
     const SCHEMA: &'static str = "turnup.artifacts/1";
     const WHAT: &'static str = "the list of this cluster's artifacts";
-    const REMEDY: &'static str = "remove the file; turnup bootstrap writes it anew";
+    const REMEDY: &'static str = "remove the file; turnup bootstrap recreates it";
 
     fn fields() -> Fields {
         Fields::new(&[

@@ -145,7 +145,7 @@ impl Cache {
                 .hint("run the same command as root, for instance with sudo"));
         }
         fs_err::create_dir_all(&roots)?;
-        let lock = KeyLock::acquire(self.root(), "host-root", "the Debian root of local hosts", watch)?;
+        let lock = KeyLock::acquire(self.root(), "rootfs", "the Debian root of local hosts", watch)?;
         if root.is_dir() && !renew {
             return Ok(root);
         }
@@ -175,7 +175,7 @@ impl Cache {
         if debian.security.is_none() {
             watch.progress(
                 "warning: local hosts get no security updates: apt of this machine names no security suite of Debian; add one to \
-                 /etc/apt/sources.list.d, then: turnup artifacts host-root --renew",
+                 /etc/apt/sources.list.d, then: turnup artifacts rootfs --renew",
             );
         }
         watch.progress("making the Debian root of local hosts; this is done once");
@@ -190,7 +190,7 @@ impl Cache {
             .arg(made)
             .arg(&debian.mirror)
             .dir(self.root())
-            .log(self.log_path("host-root"))
+            .log(self.log_path("rootfs"))
             .label("debootstrap")
             .timeout(LIMIT)
             .on_death(OnDeath::Kill);
@@ -233,7 +233,7 @@ impl Cache {
                 .env("TMPDIR", "/tmp")
                 .env("HOME", "/root")
                 .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-                .log(self.log_path("host-root-updates"))
+                .log(self.log_path("rootfs-updates"))
                 .label("apt-get in the root of local hosts")
                 .timeout(LIMIT)
                 .on_death(OnDeath::Kill);
@@ -283,7 +283,7 @@ fn finish_root(root: &Path) -> Result<()> {
     for dir in ["var/cache/apt/archives", "var/lib/apt/lists", "var/log"] {
         empty_dir(&root.join(dir))?;
     }
-    // An empty machine-id is made anew at the first boot; D-Bus follows it by a link.
+    // systemd fills an empty machine-id at the first boot; D-Bus follows it by a link.
     fs_err::write(root.join("etc/machine-id"), "")?;
     remove_if_there(&root.join("var/lib/dbus/machine-id"))?;
     std::os::unix::fs::symlink("/etc/machine-id", root.join("var/lib/dbus/machine-id"))?;

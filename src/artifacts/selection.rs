@@ -74,7 +74,7 @@ pub enum Variant {
     Upstream,
 }
 
-/// One file that a node or a person needs, and what its bytes must be.
+/// One file that a node or the user needs, with its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
     /// `kubelet`; an image may have the name of a binary, so see [`Artifact::id`].
@@ -225,7 +225,7 @@ impl Selection {
         self.get(&format!("image/{name}"))
     }
 
-    /// What is fetched when nobody asks for anything in particular.
+    /// The default selection.
     pub fn required(&self) -> impl Iterator<Item = &Artifact> {
         self.artifacts.iter().filter(|artifact| !artifact.optional)
     }

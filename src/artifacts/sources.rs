@@ -17,7 +17,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// An address or a path, as a person writes it.
+    /// An address or a path, as the user writes it.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         if text.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::phase::{Event, What};
 
-/// What a person waits for, in the order in which it comes.
+/// The milestones of a turn-up, in the order in which they are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Milestone {
     /// All certificates and keys are there.

@@ -1,9 +1,11 @@
 //! Times turnup next to kubeadm on this machine: the same kind of host, the same binaries and images, the same addons and probes.
 //!
-//! Each run makes a cluster of its own and removes it, however the run ends. turnup is measured as a person runs it (`turnup up`, from
-//! its own events); kubeadm gets its hosts from the same provision phase and its addons and probes from the same code, so the only
-//! difference is what makes hosts into nodes. Where the two cannot be treated alike, kubeadm has the advantage: see `kubeadm`.
-//! This module judges nothing but the ratio, and changes nothing outside its own directory.
+//! Each run makes a cluster of its own and removes it, however the run ends. turnup is measured as
+//! a user runs it (`turnup up`, from its own events); kubeadm gets its hosts from the same
+//! provision phase and its addons and probes from the same code, so the only difference is what
+//! makes hosts into nodes. Where the two cannot be treated alike, kubeadm has the advantage: see
+//! `kubeadm`. This module judges nothing but the ratio, and changes nothing outside its own
+//! directory.
 
 mod kubeadm;
 mod milestone;

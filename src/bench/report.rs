@@ -25,7 +25,7 @@ pub struct BenchReport {
     tables: Vec<(Start, Vec<Row>)>,
 }
 
-/// One line: a milestone, or the time for the hosts, which is nobody's merit.
+/// One line: a milestone, or the time for the hosts, which is the same for both tools.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Row {
     name: &'static str,

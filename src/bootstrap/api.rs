@@ -1,4 +1,5 @@
-//! The cluster's API through the real kubectl of the cluster's own version. Every call is one that a person can repeat.
+//! The cluster's API through the real kubectl of the cluster's own version. The user can repeat
+//! every call.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -75,7 +76,8 @@ impl Kubectl {
             .map_err(|error| classify(error, &self.kubeconfig))
     }
 
-    /// Applies a manifest on the server, as turnup's own: what somebody else has changed in it is set back.
+    /// Applies a manifest on the server, with turnup as the field manager: changes by other clients
+    /// are reverted.
     pub fn apply(&self, manifest: String) -> Result<()> {
         let args = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--filename=-"];
         self.run_with(&args, manifest).map(drop)
@@ -165,8 +167,7 @@ fn classify(error: Error, kubeconfig: &Path) -> Error {
         error.evidence_lines().iter().filter(|line| !line.contains("memcache.go")).cloned().collect();
     let says = |words: &[&str]| words.iter().any(|word| lines.iter().any(|line| line.contains(word)));
     if says(&CLOCK) {
-        let error =
-            Error::precondition("the API server's certificate is of another time: a clock is wrong, or it has run out");
+        let error = Error::precondition("the API server's certificate is expired or not yet valid; check the clocks");
         let hint = "compare the clocks: date --utc, here and on the control-plane host";
         return lines.iter().fold(error, Error::evidence).hint(hint);
     }
@@ -175,7 +176,7 @@ fn classify(error: Error, kubeconfig: &Path) -> Error {
         return lines
             .iter()
             .fold(Error::precondition(message), Error::evidence)
-            .hint("turnup kubeconfig (writes it anew)");
+            .hint("turnup kubeconfig (recreates it)");
     }
     if is_refused(&lines) {
         return error.hint("turnup bootstrap (restores the role binding turnup:cluster-admins)");

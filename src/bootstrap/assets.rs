@@ -1,5 +1,5 @@
-//! Files and programs of a person's own on a host: what of the configuration is for this host, as files and units of its complete
-//! configuration, and in which order all units start.
+//! The user's own files and programs on a host: those that the configuration has for this host, as
+//! files and units of its node configuration, and in which order all units start.
 //!
 //! Reads the files that the configuration names; asks no host.
 
@@ -26,7 +26,7 @@ use super::template;
 
 const FILES: &str = "phase2.host.file_assets";
 const HOOKS: &str = "phase2.host.hooks";
-/// What is larger has no place in a text that a person reads.
+/// Larger content does not belong in a file that the user reads.
 const LARGEST: u64 = 1 << 20;
 /// Permission bits of a file of which nothing else is said: as kops has them.
 const MODE: u32 = 0o440;
@@ -76,7 +76,7 @@ impl Assets {
         files
     }
 
-    /// An error when a file of a person's own is one that turnup writes itself.
+    /// An error when one of the user's own files is one that turnup writes itself.
     pub(super) fn require_own_places(&self, node_config: &NodeConfig) -> Result<()> {
         for file in &self.files {
             let is_here = |path: &str| path == file.path;
@@ -323,7 +323,7 @@ mod tests {
         assert!(error.message().contains("a and b both are /etc/motd of the same hosts"), "{}", error.message());
         assert!(find(&twins, &json!([]), "control-plane").is_ok());
         let overruled = json!([twins[0], twins[1], files[0]]);
-        assert_eq!(find(&overruled, &json!([]), "worker").unwrap().files.len(), 1, "nobody gets either of them");
+        assert_eq!(find(&overruled, &json!([]), "worker").unwrap().files.len(), 1, "no host gets either of them");
     }
 
     #[test]

@@ -28,22 +28,22 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
 /// So many objects are named in one call: kubectl deletes five a second, and is given two minutes.
 const CHUNK: usize = 200;
-/// What is left for its owner, below the cluster's directory: when it is needed nobody may be there to be asked.
+/// The list of orphans, below the cluster's directory: when it is needed, the API may be gone.
 const LEFT: &str = "outputs/left-in-cloud.json";
 /// What the cloud's own controller puts on a Service; while it is there, so is the load balancer, whatever the type has become.
 const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
-/// On a claim for which somebody is making a volume.
+/// On a claim for which a provisioner is making a volume.
 const AWAITED: &str = "volume.kubernetes.io/storage-provisioner";
 /// Between two looks.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// Their definition is there only where somebody brought it.
+/// The resource is defined only in clusters with the Gateway API.
 const GATEWAYS: &str = "gateways.gateway.networking.k8s.io";
 /// What the objects are that stand for load balancers, besides Services.
 const ROUTES: [(&str, &str); 2] = [("Ingress", "ingress.networking.k8s.io"), ("Gateway", GATEWAYS)];
 /// The sources of volumes that are not on a node's own disk.
 const ELSEWHERE: [&str; 7] =
     ["csi", "awsElasticBlockStore", "azureDisk", "azureFile", "cinder", "gcePersistentDisk", "vsphereVolume"];
-/// On a volume that no person made by hand.
+/// On a dynamically provisioned volume.
 const PROVISIONER: &str = "pv.kubernetes.io/provisioned-by";
 /// So many leftovers are named.
 const NAMED: usize = 20;
@@ -59,7 +59,7 @@ pub struct CloudResource {
     pub is_volume: bool,
     /// Namespace and kubectl's word for the object that it goes with; none where that is gone already.
     object: Option<(String, String)>,
-    /// Whether somebody has asked for that already.
+    /// Whether the object is being deleted already.
     is_asked: bool,
     /// Whose events tell of it: `Service web/front`.
     subjects: Vec<String>,
@@ -89,8 +89,9 @@ struct Orphans {
     things: BTreeSet<String>,
 }
 
-/// What the cluster made, where its target is a cloud and its API was ever there. An error when nobody can say; none where it is on record
-/// because a `down` came as far as the machines. A cluster that does not answer is asked again for as long as `patience` lasts.
+/// What the cluster made, where its target is a cloud and its API was ever there. An error when the
+/// API does not answer; none where it is on record because a `down` came as far as the machines. A
+/// cluster that does not answer is asked again for as long as `patience` lasts.
 pub fn find_cloud_resources(cluster: &Cluster, patience: Duration) -> Result<CloudResources> {
     let Some(inventory) = cluster.find_inventory()? else { return Ok(CloudResources::default()) };
     let state = cluster.store.state()?;
@@ -173,7 +174,8 @@ impl CloudResources {
         let of = owner.as_ref().map_or_else(|| "of no claim".into(), |owner| format!("of the claim {owner}"));
         let what = format!("the volume {name} {of} ({size}{handle})");
         let phase = volume["status"]["phase"].as_str().unwrap_or_default();
-        // One that a person made is that person's, and one that nobody has claimed no controller ever deletes.
+        // A volume made by hand belongs to the user, and no controller deletes one that has no
+        // claim.
         let is_provisioned = volume["metadata"]["annotations"][PROVISIONER].is_string();
         let goes = is_provisioned && ["Bound", "Released", "Failed"].contains(&phase);
         if spec["persistentVolumeReclaimPolicy"] != "Delete" || !goes {
@@ -198,7 +200,7 @@ fn name_within(item: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// One that somebody makes at this moment: there is only its claim.
+/// A volume that is being provisioned: only its claim exists.
 fn awaited_volume(claim: &Value) -> Option<CloudResource> {
     let metadata = &claim["metadata"];
     let (namespace, name) = (metadata["namespace"].as_str()?, metadata["name"].as_str()?);
@@ -236,7 +238,8 @@ fn balancer(kind: &str, item: &Value) -> Option<CloudResource> {
     Some(CloudResource { what, is_volume: false, object, is_asked: is_deleted(item), subjects: vec![subject] })
 }
 
-/// Has everything taken away that the cluster made, and waits until it is gone. Volumes only where somebody has agreed to that.
+/// Deletes everything that the cluster made, and waits until it is gone. Volumes only where the
+/// user has agreed.
 pub fn delete_cloud_resources(cluster: &Cluster, with_volumes: bool, cx: &Cx) -> Result<()> {
     let kubectl = kubectl(cluster)?;
     teardown_policy::declare(cluster, &kubectl, cx)?;
@@ -286,7 +289,8 @@ fn describe_rest(going: &BTreeSet<CloudResource>) -> String {
     format!("waiting until the cluster has removed {first}{more}")
 }
 
-/// Deletes the objects, and the pods that hold on to claims, as far as nobody has yet; pods that cannot end are taken away.
+/// Deletes the objects, and the pods that hold on to claims, unless they are being deleted already;
+/// pods that cannot end are deleted by force.
 fn delete(kubectl: &Kubectl, going: &BTreeSet<CloudResource>, cx: &Cx) -> Result<()> {
     let logged = kubectl.clone().within(cx);
     let mut namespaces: BTreeMap<&str, Vec<&CloudResource>> = BTreeMap::new();

@@ -1,7 +1,8 @@
 //! The step `delete-nodes`: Node objects whose hosts are gone are deleted; left alone they would stay, not ready, for ever.
 //!
-//! Of a host that turnup made a node the inventory says whether it is gone. Of hosts that come by themselves nobody says so: there, a Node
-//! is left over when its group has more Nodes than hosts and its kubelet is silent. A kubelet that speaks never loses its Node.
+//! The inventory says whether a host that turnup made a node is gone. It does not list hosts that
+//! join by themselves: there, a Node is left over when its group has more Nodes than hosts and its
+//! kubelet is silent. A kubelet that speaks never loses its Node.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ use super::steps::{MANAGED, NodeContext, kubectl};
 /// machine's.
 pub(super) const GONE_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// Node objects that nobody stands behind.
+/// Node objects without a machine.
 pub(super) struct DeleteNodes(pub(super) NodeContext);
 
 /// A Node to delete, and why.
@@ -35,7 +36,7 @@ struct Gone {
 
 impl DeleteNodes {
     fn find_gone(&self, kubectl: &Kubectl) -> Result<Vec<Gone>> {
-        // Only nodes that `label-nodes` labelled: others were joined by somebody else's hand.
+        // Only nodes that `label-nodes` labelled: others were joined by other tools.
         let nodes = kubectl.get(&["nodes", "--selector", MANAGED])?;
         let names =
             nodes["items"].as_array().into_iter().flatten().filter_map(|node| node["metadata"]["name"].as_str());
@@ -77,7 +78,8 @@ fn find_silent(inventory: &Inventory, nodes: &Value, now: Timestamp) -> Vec<Gone
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// How many hosts the group has at most. None where nobody knows: a person may give user data to hosts of their own.
+/// How many hosts the group has at most. None where that is unknown: the user may give user data to
+/// hosts of their own.
 fn find_most(inventory: &Inventory, group: &str) -> Option<usize> {
     let known = inventory.groups.iter().find(|known| known.name == group);
     let most = known.map(|known| known.max.unwrap_or(known.size)).or_else(|| is_cloud(inventory).then_some(0))?;
@@ -158,7 +160,10 @@ mod tests {
         let replaced = ["web-1 True", "web-2 11:50:00", "web-3 False"];
         assert_eq!(gone("gce", &replaced), ["web-2"]);
         assert!(gone("gce", &replaced[..2]).is_empty(), "within the size: its machine may come back");
-        assert!(gone("gce", &["web-1 True", "web-2 True", "web-3 True"]).is_empty(), "whoever speaks stays");
+        assert!(
+            gone("gce", &["web-1 True", "web-2 True", "web-3 True"]).is_empty(),
+            "a kubelet that speaks keeps its Node"
+        );
         assert!(gone("gce", &["web-1 True", "web-2 True", "web-3 11:56:00"]).is_empty(), "not for long enough");
         let two = ["web-1 11:40:00", "web-2 11:30:00", "web-3 11:50:00", "web-4 True"];
         assert_eq!(gone("gce", &two), ["web-2", "web-1"], "the oldest silence first, and not one too many");
@@ -170,6 +175,6 @@ mod tests {
     fn nodes_of_a_group_that_is_gone_are_left_over_where_only_groups_bring_any() {
         let old = ["old-1 11:00:00", "old-2 True"];
         assert_eq!(gone("aws", &old), ["old-1"]);
-        assert!(gone("baremetal", &old).is_empty(), "somebody gave user data to hosts of their own");
+        assert!(gone("baremetal", &old).is_empty(), "the user gave user data to hosts of their own");
     }
 }

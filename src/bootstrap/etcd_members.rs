@@ -72,7 +72,7 @@ pub(super) struct Members {
 impl Document for Members {
     const SCHEMA: &'static str = "turnup.etcd/1";
     const WHAT: &'static str = "the members of etcd";
-    const REMEDY: &'static str = "remove the file; turnup bootstrap looks on the hosts and writes it anew";
+    const REMEDY: &'static str = "remove the file; turnup bootstrap reads the members from the hosts and recreates it";
 
     fn fields() -> Fields {
         Fields::new(&[
@@ -185,7 +185,7 @@ impl Members {
         if self.stage == Stage::Established && !self.all.is_empty() && !inventory.control_planes().any(is_known) {
             return Err(self.strangers(inventory));
         }
-        // A machine that was installed anew has nothing of the cluster, nor has any other one.
+        // A reinstalled machine has no data of the cluster, nor does any other one.
         if self.stage == Stage::Planned || stay.is_empty() {
             return Ok((Self::all_at_once(inventory), Vec::new()));
         }
@@ -210,20 +210,20 @@ impl Members {
         Ok((Self { all, ..self }, left))
     }
 
-    /// Without a majority nobody can be taken in or left out.
+    /// Without a majority no member can be added or removed.
     pub(super) fn unfinished(&self, inventory: &Inventory) -> Error {
         let first = self.names().join(" ");
         Error::config("the control-plane hosts were changed before etcd had a majority of them")
             .evidence(format!("its first start was begun with: {}", self.names().join(", ")))
             .evidence(format!("the inventory has: {}; or one of them is another machine by now", wanted(inventory)))
             .hint(format!(
-                "put the first ones back until `turnup up` has ended; or, with them back, begin anew: turnup reset {first}"
+                "put the first ones back until `turnup up` has ended; or, with them back, start again: turnup reset {first}"
             ))
     }
 
-    /// With none of those who have the data nobody has it.
+    /// If none of the members that have the data remains, the data is lost.
     fn strangers(&self, inventory: &Inventory) -> Error {
-        Error::config("none of the control-plane hosts has been one before, so all data of etcd would be lost")
+        Error::config("none of the control-plane hosts is a member of etcd, so all data of etcd would be lost")
             .evidence(format!("it is on: {}", self.names().join(", ")))
             .evidence(format!("the inventory has: {}", wanted(inventory)))
             .hint("keep one of the old ones on the list until the new ones have joined; or give the data up: turnup down (with the old list)")
@@ -319,8 +319,8 @@ mod tests {
         assert!(plan(begun.clone(), &other, &[]).is_err(), "a machine was replaced");
         assert!(plan(begun.clone(), &other, &["c"]).is_ok(), "its data came along");
         let others = THREE.map(|(name, address, _)| (name, address, "2"));
-        let (anew, left) = plan(begun, &others, &[]).unwrap();
-        assert_eq!((anew.stage, left.len()), (Stage::Planned, 0), "nothing is left of the first start");
+        let (again, left) = plan(begun, &others, &[]).unwrap();
+        assert_eq!((again.stage, left.len()), (Stage::Planned, 0), "nothing is left of the first start");
     }
 
     #[test]
@@ -329,8 +329,8 @@ mod tests {
         let strangers =
             THREE.map(|(name, address, _)| (["x", "y", "z"][usize::from(name.as_bytes()[0] - b'a')], address, "1"));
         insta::assert_snapshot!(plan(founded.clone(), &strangers, &[]).unwrap_err().render());
-        let anew = THREE.map(|(name, address, _)| (name, address, "2"));
-        assert_eq!(plan(founded.clone(), &anew, &[]).unwrap().0.stage, Stage::Planned, "all were installed anew");
+        let reinstalled = THREE.map(|(name, address, _)| (name, address, "2"));
+        assert_eq!(plan(founded.clone(), &reinstalled, &[]).unwrap().0.stage, Stage::Planned, "all were reinstalled");
         let reset = Members { all: Vec::new(), ..founded };
         assert_eq!(plan(reset, &strangers, &[]).unwrap().0.all.len(), 3, "all were reset");
     }

@@ -1,6 +1,7 @@
 //! The step `etcd-members`, which decides who the members of etcd are, and what starting one of their hosts means for etcd.
 //!
-//! At first all start at once, because none is ready before a majority is. Later they take turns: while one starts anew, the others go on.
+//! At first all start at once, because none is ready before a majority is. Later they restart one
+//! at a time: while one restarts, the others go on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -66,7 +67,7 @@ impl Action for EtcdMembers {
         let gone = |why: &str| Ok(Check::Drifted(format!("{FILE} {why}")));
         match self.known()? {
             None => gone("is missing"),
-            // A machine that is not known makes another plan, whatever it would answer: nobody needs to be asked.
+            // An unknown machine changes the plan whatever it would answer, so no host is asked.
             Some(known) if self.plan(Some(known.clone()), &|_| Ok(false))?.0 != known => {
                 gone("has other members than the inventory")
             }
@@ -139,7 +140,8 @@ fn forgotten(host: &str) -> Error {
         ))
 }
 
-/// Takes the members on these hosts out, which are to be reset; the others go on. Where none is left, there is nobody to be told.
+/// Removes the members on these hosts, which are to be reset; the others go on. When no member is
+/// left, there is no etcd to remove them from.
 pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
     let (Some(mut members), inventory) = (Members::find(&cluster.store)?, cluster.inventory()?) else { return Ok(()) };
     let goes = |member: &Member| hosts.iter().any(|host| host.name == member.name);
@@ -147,7 +149,8 @@ pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()
     members.all = stay;
     if members.stage == Stage::Established && !left.is_empty() && !members.all.is_empty() {
         let etcd = Etcdctl::find(cluster, &inventory, &members, cx)?;
-        // Killed in between, nobody knows who is out already: whoever stays after all has to come as one more.
+        // After a kill in between it is unknown which are removed already: a member that stays
+        // after all has to join as a new one.
         let doubtful = left.iter().map(|member| Member { start: Start::Joining, ..member.clone() });
         let mut meanwhile = members.clone();
         meanwhile.all.extend(doubtful);
@@ -170,8 +173,8 @@ pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -
             ));
         }
         None if hosts.iter().map(|host| was_begun(host)).collect::<Result<Vec<bool>>>()?.contains(&true) => {
-            return Err(Error::precondition(format!("{FILE} is missing, so nobody knows who is a member of etcd")).hint(
-                "set the configuration back; turnup bootstrap (looks on the hosts and writes it anew); then change it again",
+            return Err(Error::precondition(format!("{FILE} is missing, so the members of etcd are unknown")).hint(
+                "set the configuration back; turnup bootstrap (reads the members from the hosts and recreates it); then change it again",
             ));
         }
         _ => {}
@@ -179,8 +182,8 @@ pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -
     take_out(cluster, hosts, cx).map_err(|error| match error.class() {
         // Waiting for etcd is done already; Terraform need not be asked again and again meanwhile.
         Class::Transient => {
-            let person = Error::precondition(error.message()).evidence_of(error.evidence_lines());
-            person.hint(error.next().unwrap_or("turnup status"))
+            let advised = Error::precondition(error.message()).evidence_of(error.evidence_lines());
+            advised.hint(error.next().unwrap_or("turnup status"))
         }
         _ => error,
     })
@@ -204,7 +207,7 @@ impl RollingLock {
         if members == before { Ok(()) } else { write(cluster, &members) }
     }
 
-    /// Waits until no other host is starting anew, and all who come before this one have joined.
+    /// Waits until no other host is restarting, and all members before this one have joined.
     fn take(&self, cluster: &Cluster, name: &str, cx: &Cx) -> Result<MutexGuard<'_, ()>> {
         loop {
             let members = Members::find(&cluster.store)?.map(|members| members.all).unwrap_or_default();

@@ -93,7 +93,7 @@ impl<'a> Etcdctl<'a> {
             match self.run(&[&["member"], words].concat()) {
                 Err(error) if says(&error, "unhealthy cluster") || says(&error, "not enough started members") => {
                     if since.elapsed() > TOGETHER {
-                        return Err(Error::transient("the members of etcd do not come together").source(error));
+                        return Err(Error::transient("etcd did not reach quorum").source(error));
                     }
                 }
                 other => return other.map(drop),

@@ -1,6 +1,7 @@
 //! The bootstrap phase as it would go, without going: the node config of each node in an imagined directory.
 //!
-//! Certificates and keys are texts that say what they will be. Of a host that nobody has looked at yet, the usual is assumed.
+//! Certificates and keys are placeholder texts. A host that was not inspected yet is assumed to be
+//! the usual one.
 
 use crate::artifacts::{Cache, Lock, ResolvedArtifacts};
 use crate::change;
@@ -44,7 +45,8 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     Ok(())
 }
 
-/// The facts of the first host that is there: one that nobody has looked at yet is taken to be like it.
+/// The facts of the first host that is there: a host that was not inspected yet is assumed to be
+/// like it.
 fn known_facts(real: &Store) -> Result<Option<Facts>> {
     let Found::There(inventory) = find_document::<Inventory>(real, inventory::FILE)? else { return Ok(None) };
     let Some(first) = inventory.sorted().hosts.into_iter().next() else { return Ok(None) };
@@ -90,7 +92,7 @@ fn write_certificates(store: &Store, cluster: &str, leaves: &[Leaf]) -> Result<(
     Ok(())
 }
 
-/// Placeholders for the certificates and keys that are missing or would be made anew.
+/// Placeholders for the certificates and keys that are missing or would be renewed.
 pub(super) fn simulate_certificates(cluster: &Cluster, leaves: &[Leaf]) -> Result<()> {
     let store = &cluster.store;
     let placeholder = change::known_after("bootstrap/pki");

@@ -136,7 +136,7 @@ impl<'a> HostConnection<'a> {
         Ok(())
     }
 
-    /// Starts kubelet anew; pods run on.
+    /// Restarts kubelet; pods run on.
     pub(super) fn restart_kubelet(&self) -> Result<()> {
         self.ssh.run(&["systemctl", "restart", "kubelet.service"])?;
         Ok(())
@@ -152,6 +152,6 @@ impl<'a> HostConnection<'a> {
 fn understand<T: DeserializeOwned>(answer: &str, message: String) -> Result<T> {
     serde_json::from_str(answer).map_err(|error| {
         let shown = answer.lines().take(3).fold(Error::permanent(message).source(error), Error::evidence);
-        shown.hint("look what the host's login shell prints when nobody has typed anything: nothing may be the answer")
+        shown.hint("make the login shell of this user print nothing in non-interactive sessions (see its profile and rc files)")
     })
 }

@@ -97,7 +97,7 @@ pub(super) struct NodeConfigBuilder<'a> {
     pub(super) has_workers: bool,
     /// The address of all API servers, where the host is to reach its own.
     pub(super) api_here: Option<Ipv4Addr>,
-    /// Files and programs of a person's own for the host.
+    /// The user's own files and programs for the host.
     pub(super) assets: Assets,
     /// The other hosts, as far as they are known.
     pub(super) neighbors: Neighbors,
@@ -153,12 +153,12 @@ impl<'a> NodeConfigBuilder<'a> {
         template::render(&self.cluster.source, &format!("templates/bootstrap/{name}"), &minijinja::context! {})
     }
 
-    /// All units in the order to start them, those of a person's own among them.
+    /// All units in the order to start them, the user's own among them.
     pub(super) fn units(&self, agents: &Agents<'_>) -> Result<Vec<Unit>> {
         self.assets.arrange(agents.units()?)
     }
 
-    /// An error when a file of a person's own is one that turnup writes itself.
+    /// An error when one of the user's own files is one that turnup writes itself.
     pub(super) fn require_own_places(&self, node_config: &NodeConfig) -> Result<()> {
         self.assets.require_own_places(node_config)
     }

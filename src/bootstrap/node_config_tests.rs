@@ -283,7 +283,7 @@ fn a_worker_gets_no_key_but_its_own() {
 }
 
 #[test]
-fn no_secret_is_in_the_file_that_a_person_reads() {
+fn no_secret_is_in_the_readable_file() {
     with_configs(&[], |configs| {
         let (node_config, secrets) = configs.node_config(&configs.inventory.hosts[0], &facts()).unwrap();
         let text = serde_json::to_string(&node_config).unwrap();

@@ -37,8 +37,8 @@ const fn wanted(group: &HostGroup) -> u32 {
 pub(super) struct GroupNode<'n> {
     pub(super) name: &'n str,
     pub(super) group: &'n str,
-    /// Since when nobody has heard from its kubelet; none while it speaks. One that lacks the
-    /// network of its pods is not ready, and speaks.
+    /// Since when its kubelet is silent; none while it reports. A node that lacks the
+    /// network of its pods is not ready, but reports.
     pub(super) silent_since: Option<Timestamp>,
 }
 
@@ -52,12 +52,12 @@ pub(super) fn find_nodes<'n>(nodes: &'n Value) -> Vec<GroupNode<'n>> {
     nodes["items"].as_array().into_iter().flatten().filter_map(read).collect()
 }
 
-/// Since when nobody has heard from the kubelet of this Node.
+/// Since when the kubelet of this Node is silent.
 pub(super) fn silent_since(node: &Value) -> Option<Timestamp> {
     let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
     let ready = conditions.find(|condition| condition["type"] == "Ready")?;
     let since = ready["lastTransitionTime"].as_str().and_then(|time| time.parse().ok());
-    // Without a time it is silent, but nobody may say for long.
+    // Without a time it is silent, but for an unknown time.
     (ready["status"] == "Unknown").then(|| since.unwrap_or(Timestamp::MAX))
 }
 

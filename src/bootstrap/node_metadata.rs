@@ -1,5 +1,5 @@
-//! What the API server knows of nodes, and the labels and taints that it is told: for proofs one call for everybody who asks at about
-//! the same time.
+//! What the API server knows of nodes, and the labels and taints that it is told: proofs share one
+//! call when they ask at about the same time.
 //!
 //! A thousand hosts that each start a kubectl of their own, to ask about their own node, are a thousand processes; one list says it all.
 
@@ -17,7 +17,7 @@ use super::latest::Latest;
 
 /// How old an answer may be for a proof.
 const CACHE_LIFETIME: Duration = Duration::from_secs(2);
-/// Between two questions of somebody who waits for a node.
+/// The interval between two polls while a step waits for a node.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The annotation that says which taints are from us: others may have put theirs beside them.
@@ -124,7 +124,8 @@ pub(super) fn wait_for(kubectl: &Kubectl, node: &str, cx: &Cx) -> Result<NodeMet
     }
 }
 
-/// Puts labels and taints on a node that carries `now`, and takes away those that an earlier run put there and nobody wants any more.
+/// Puts labels and taints on a node that carries `now`, and takes away those that an earlier run
+/// put there and that are no longer configured.
 pub(super) fn mark(kubectl: &Kubectl, node: &str, now: &NodeMetadata, wanted: &NodeMetadata) -> Result<()> {
     // The note comes last: of a run that was killed before it, the next one finds the old note and what is left to do.
     let taints = now.taint_arguments(wanted);
@@ -175,7 +176,7 @@ mod tests {
         assert!(nodes["a"].has(&wanted("x", &["gpu=yes:NoSchedule"])));
         assert!(!nodes["a"].has(&wanted("y", &["gpu=yes:NoSchedule"])), "another value");
         assert!(!nodes["a"].has(&wanted("x", &["gpu=no:NoSchedule"])), "another taint");
-        assert!(!nodes["a"].has(&wanted("x", &[])), "a taint that nobody wants any more");
+        assert!(!nodes["a"].has(&wanted("x", &[])), "a taint that is no longer configured");
         assert_eq!(nodes["b"], NodeMetadata::default());
         assert!(!nodes["b"].has(&wanted("x", &[])));
     }

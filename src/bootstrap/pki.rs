@@ -55,7 +55,7 @@ impl Authority {
     }
 }
 
-/// A certificate that somebody needs.
+/// One certificate to issue.
 #[derive(Clone, Debug)]
 pub struct Leaf {
     /// The file name below `pki/`, without ending.
@@ -254,11 +254,11 @@ impl<'a> Pki<'a> {
 
     fn read_key(&self, file: &str) -> Result<KeyPair> {
         let pem = Zeroizing::new(self.text(file, "key")?);
-        // Never made anew by itself: of an authority it would be another cluster.
+        // Never recreated silently: a new authority would make another cluster.
         KeyPair::from_pem(&pem).map_err(|error| {
             let path = self.store.path(format!("pki/{file}.key"));
             Error::precondition(format!("{} is not a private key", path.display())).source(error).hint(format!(
-                "put it back from a backup; of a leaf, remove it and it is made anew: rm {}",
+                "put it back from a backup; of a leaf, remove it and it is recreated: rm {}",
                 path.display()
             ))
         })
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_no_longer_fits_is_made_anew() {
+    fn a_certificate_that_no_longer_fits_is_renewed() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let pki = Pki::new(&store);

@@ -49,7 +49,7 @@ fn names(there: &str, object: &str) -> bool {
 fn wait_for_rights(kubectl: &Kubectl, cx: &Cx) -> Result<()> {
     while !kubectl.may_do_everything()? {
         if cx.remaining() < Duration::from_secs(5) {
-            return Err(Error::transient("the API server does not heed the role binding turnup:cluster-admins")
+            return Err(Error::transient("the API server does not apply the role binding turnup:cluster-admins yet")
                 .hint("turnup bootstrap"));
         }
         cx.sleep(RETRY_INTERVAL)?;

@@ -57,7 +57,7 @@ pub fn leave(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
     etcd_step::take_out(cluster, hosts, cx)
 }
 
-/// Says when the API does not answer, which stops nobody.
+/// Says when the API does not answer; the reset goes on.
 fn delete_node(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<()> {
     let client = kubectl(cluster).map(|client| client.within(cx));
     let deleted =

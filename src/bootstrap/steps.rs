@@ -51,7 +51,7 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         rolling_lock: Arc::clone(&rolling_lock),
     };
     let mut manifest = cluster.manifest("bootstrap")?;
-    // Nobody waits for hosts of groups where there are none.
+    // Without groups there are no hosts to wait for.
     manifest.steps.retain(|step| step.name != "wait-groups" || !inventory.groups.is_empty());
     let mut phase = cluster.phase("bootstrap", manifest, cluster.phase_hosts()?);
     phase.at_once = Members::count_at_once(&cluster.store, &inventory)?;
@@ -202,7 +202,8 @@ pub(super) fn facts_file(host: &str) -> String {
     format!("outputs/facts/{host}.json")
 }
 
-/// A document that a step of ours wrote; what is missing or of an older turnup is made anew, what is damaged or newer is an error.
+/// A document that a step of ours wrote; what is missing or of an older turnup is recreated, what
+/// is damaged or newer is an error.
 fn prove_document<D: Document>(cluster: &Cluster, file: &str) -> Result<std::result::Result<D, Check>> {
     Ok(match find_document(&cluster.store, file)? {
         Found::There(document) => Ok(document),
@@ -417,7 +418,7 @@ impl Action for Api {
         let mut inputs = self.0.cluster.inputs(&["phase2.kubeconfig.lifetime", "phase2.kubeconfig.user"]);
         inputs.insert("host instance", instances);
         inputs.insert("API endpoint", endpoint);
-        // With another manifest the API server starts anew, and is to be waited for.
+        // A changed manifest restarts the API server, which has to be waited for.
         for host in self.0.inventory.control_planes() {
             inputs.insert(format!("kube-apiserver of {}", host.name), self.0.api_manifest(&host.name)?);
         }
@@ -486,8 +487,9 @@ fn metadata(host: &Host) -> NodeMetadata {
     NodeMetadata::new(host.node_labels().into_iter().chain(own).collect(), host.taints.clone())
 }
 
-/// Waits for the API server; whether there was anything to wait for. While it starts, it may say things that only a person could
-/// change, such as that it knows nobody; said for longer than that takes, they are true.
+/// Waits for the API server; returns whether it had to wait. While it starts, it may return errors
+/// that only the operator could fix, such as that it knows no user; errors that last longer than
+/// the start are real.
 fn wait_until_ready(kubectl: &Kubectl, cx: &Cx) -> Result<bool> {
     const STARTING: Duration = Duration::from_secs(10);
     let mut hopeless_since = None;

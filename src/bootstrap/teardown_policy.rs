@@ -1,5 +1,6 @@
-//! The teardown policy of `turnup down`: while a cluster gives back what it made in its cloud, nothing new of that kind may come. A `StatefulSet`, for one,
-//! makes its claim anew as soon as that is gone. `turnup up` lifts what a `down` that did not come to its end has left.
+//! The teardown policy of `turnup down`: while a cluster gives back what it made in its cloud,
+//! nothing new of that kind may come. A `StatefulSet`, for one, recreates its claim as soon as that
+//! is gone. `turnup up` removes the policy that an unfinished `down` has left.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ fn wait_until(counts: bool, kubectl: &Kubectl, cx: &Cx) -> Result<()> {
     Ok(())
 }
 
-/// Whether a load balancer would be refused because of it, and not because of somebody else's rule.
+/// Whether a load balancer would be refused because of it, and not because of another policy.
 fn is_heeded(kubectl: &Kubectl) -> bool {
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"generateName": "turnup-", "namespace": "kube-system"},

@@ -1,4 +1,4 @@
-//! The one way a template of the tree becomes text: what it names and nobody has given is an error.
+//! The one way a template of the tree becomes text: a name without a value is an error.
 
 use crate::config::TreeSource;
 use crate::error::{Context as _, Result};

@@ -56,6 +56,7 @@ enum Command {
         all: bool,
     },
     /// Makes the Debian root that local hosts boot from, and prints where it is.
+    #[command(name = "rootfs")]
     RootFs {
         /// The Debian release.
         #[arg(default_value = "bookworm")]
@@ -239,7 +240,7 @@ impl<'a> ArtifactsContext<'a> {
     fn rootfs(&self, suite: &str, further: &[String], renew: bool, out: &mut dyn Write) -> Result<()> {
         let path = self.cache.rootfs_with(suite, further, renew, self.watch)?;
         if let Some(complaint) = self.cache.find_host_root(suite, further).and_then(|root| root.complaint()) {
-            self.watch.progress(&format!("warning: this root {complaint}; turnup artifacts host-root --renew"));
+            self.watch.progress(&format!("warning: this root {complaint}; turnup artifacts rootfs --renew"));
         }
         Ok(writeln!(out, "{}", path.display())?)
     }

@@ -51,7 +51,7 @@ enum From {
 enum Peer {
     /// kubeadm of the same version, from the same artifacts
     Kubeadm,
-    /// Nobody
+    /// No comparison
     None,
 }
 

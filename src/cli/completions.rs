@@ -75,7 +75,7 @@ mod tests {
     fn every_shell_gets_the_commands_that_help_shows_and_no_hidden_one() {
         for shell in Shell::value_variants() {
             let script = script(*shell).unwrap();
-            for word in ["support-bundle", "why-not", "host-root", "max-failures"] {
+            for word in ["support-bundle", "why-not", "rootfs", "max-failures"] {
                 assert!(script.contains(word), "{shell}: no {word}");
             }
             assert!(

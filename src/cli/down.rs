@@ -31,7 +31,7 @@ const RECOVERY: Duration = Duration::from_mins(1);
 #[derive(Clone, Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
-    /// Do not ask; required where nobody sits at a terminal
+    /// Do not ask; required when stdin is not a terminal
     #[arg(long)]
     yes: bool,
     /// The cluster of this name below the state directory, whatever the configuration says, or when it is damaged or gone
@@ -40,7 +40,8 @@ pub struct Args {
     /// Forget hosts that ssh does not reach; what is on them stays there
     #[arg(long)]
     skip_unreachable: bool,
-    /// Leave load balancers and volumes that the cluster itself made in its cloud: they cost money until somebody deletes them
+    /// Leave load balancers and volumes that the cluster itself made in its cloud: they cost money
+    /// until you delete them
     #[arg(long)]
     keep_cloud_resources: bool,
     /// Also delete the volumes of etcd, and those that the cluster made for claims, with the data on them, whatever the configuration says
@@ -104,7 +105,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         Ok(kept)
     })?;
     for thing in &kept {
-        printer.remark(&format!("kept, and from now on nobody's but yours: {thing}"));
+        printer.remark(&format!("kept, no longer managed by turnup: {thing}"));
     }
     printer.remark(&format!("the cluster {name} is gone"));
     Ok(())
@@ -122,8 +123,8 @@ fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
         .hint("turnup config set phase1.deletion_protection=n, then turnup down"))
 }
 
-/// What the cluster made in its cloud. An error when it cannot be asked, unless all of that is to be left anyway: once its machines are gone,
-/// nobody takes it away.
+/// What the cluster made in its cloud. An error when its API does not answer, unless all of it is
+/// to be kept anyway: once the machines are gone, no controller deletes it.
 fn look_into(session: &Session, printer: &Printer, forget: bool) -> Result<CloudResources> {
     let cluster = &session.cluster;
     let lock = cluster.store.lock("turnup down")?;
@@ -154,7 +155,7 @@ fn refuse_balancers(cloud_resources: &CloudResources) -> Result<()> {
         .hint("delete these objects, then turnup down; or leave them: turnup down --keep-cloud-resources"))
 }
 
-/// What becomes of volumes with data. An error where they would be lost and nobody said so.
+/// What becomes of volumes with data. An error where they would be lost without the user's consent.
 fn choose_volumes(cluster: &Cluster, made: &Made, of_claims: &[&CloudResource], destroy: bool) -> Result<Volumes> {
     if destroy || made.volumes.is_empty() && of_claims.is_empty() {
         return Ok(Volumes::Destroy);

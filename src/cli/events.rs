@@ -78,7 +78,7 @@ fn choose(runs: &[KeptRun], name: Option<&str>) -> Result<usize> {
     }
 }
 
-/// Shows a run, and with `follow` what is added to it until it has ended or nobody runs it any more.
+/// Shows a run, and with `follow` what is added to it until it has ended or its process is gone.
 fn show(store: &Store, run: &KeptRun, earlier: &[KeptRun], follow: bool, printer: &Printer) -> Result<()> {
     if follow {
         signals::install()?;
@@ -86,7 +86,7 @@ fn show(store: &Store, run: &KeptRun, earlier: &[KeptRun], follow: bool, printer
     let mut replay = (!printer.is_json()).then(|| Replay::new(Box::new(anstream::stdout())));
     let mut tail = Tail::new(&run.path);
     loop {
-        // Asked first: whoever ends now has written all of its events by the next look.
+        // Asked first: a run that ends now has written all of its events by the next read.
         let is_running = store.owner().is_some();
         let mut ended = false;
         for line in tail.lines()? {

@@ -49,7 +49,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("artifacts verify", "turnup artifacts verify"),
     ("artifacts path", "turnup artifacts path kubectl"),
     ("artifacts export", "turnup artifacts export mirror --all"),
-    ("artifacts host-root", "turnup artifacts host-root bookworm --renew"),
+    ("artifacts rootfs", "turnup artifacts rootfs bookworm --renew"),
     ("artifacts lock", "turnup artifacts lock --write"),
     ("artifacts pin", "turnup artifacts pin --source upstream"),
     ("bench", "turnup bench --runs 5 --workers 1"),

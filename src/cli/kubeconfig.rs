@@ -1,4 +1,4 @@
-//! `turnup kubeconfig`: the administrator's, renewed; one for another person; or a break-glass one,
+//! `turnup kubeconfig`: the administrator's, renewed; one for another user; or a break-glass one,
 //! for the safe.
 
 use std::io::Write as _;
@@ -45,10 +45,10 @@ is in the journal, and in `turnup status`. For the safe, let age encrypt it (doc
 #[command(after_help = NOTES)]
 #[command(group(clap::ArgGroup::new("other").args(["user", "break_glass"])))]
 pub struct Args {
-    /// A kubeconfig for this person, in place of the administrator's
+    /// A kubeconfig for this user, in place of the administrator's
     #[arg(long, value_name = "NAME", requires = "to", value_parser = parse_user)]
     user: Option<String>,
-    /// A group of that person, to which roles are bound; may be repeated
+    /// A group of that user, to which roles are bound; may be repeated
     #[arg(long, value_name = "GROUP", requires = "user", value_parser = parse_group)]
     group: Vec<String>,
     /// A kubeconfig of system:masters, for an emergency: asks, and is recorded

@@ -1,4 +1,5 @@
-//! `turnup local`: what Terraform calls to make and remove local hosts. Hidden; a person may use it to start, look at or delete a host.
+//! `turnup local`: what Terraform calls to make and remove local hosts. Hidden; the operator may
+//! use it to start, inspect or delete a host.
 
 use std::path::PathBuf;
 
@@ -75,7 +76,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
         }
         Thing::Host { verb, spec } => {
             let host = HostSpec::read(spec)?;
-            // Only a look needs nobody's leave.
+            // Only reading the status needs no lock.
             let _turn = if matches!(verb, HostVerb::Status) { None } else { Some(HostSpec::take_turn(spec)?) };
             match verb {
                 HostVerb::Create => {

@@ -27,7 +27,7 @@ pub struct Args {
     /// The host; without it, all hosts of the step
     #[arg(value_name = "HOST")]
     host: Option<String>,
-    /// Go on with what is added, until nobody works on the cluster any more
+    /// Go on with what is added, until no turnup process works on the cluster any more
     #[arg(long, short, requires = "step")]
     follow: bool,
     /// Only the last lines of each log
@@ -154,7 +154,8 @@ fn list(logs: &[StepLog], printer: &Printer) -> Result<()> {
     printer.line(table.render().trim_end())
 }
 
-/// Shows the logs one after another, and with `--follow` what is added to any of them as long as somebody works on the cluster.
+/// Shows the logs one after another, and with `--follow` what is added to any of them as long as a
+/// process works on the cluster.
 fn show(store: &Store, logs: &[&StepLog], args: &Args, printer: &Printer) -> Result<()> {
     if args.follow {
         signals::install()?;
@@ -163,7 +164,7 @@ fn show(store: &Store, logs: &[&StepLog], args: &Args, printer: &Printer) -> Res
     let mut headed = None;
     let mut first = true;
     loop {
-        // Asked first: whoever ends now has written all by the next look.
+        // Asked first: a process that ends now has written everything by the next read.
         let is_running = store.owner().is_some();
         for (at, log) in logs.iter().enumerate() {
             let fresh = tail[at].lines()?;

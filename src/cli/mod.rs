@@ -1,7 +1,7 @@
 //! The command line: one file a command, each an `Args` struct and a `run` function, nothing else.
 //!
-//! Commands return a result; only `main` here turns the last error into text and an exit code. Nothing asks a question unless a person
-//! sits at a terminal.
+//! Commands return a result; only `main` here turns the last error into text and an exit code.
+//! Nothing asks a question unless stdin is a terminal.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -157,7 +157,7 @@ pub enum Command {
     Events(events::Args),
     /// Show what the programs of a step said, on one host or on all
     Logs(logs::Args),
-    /// Write an archive with what somebody else needs to help: logs, state, configuration; without secrets
+    /// Write an archive for a support request: logs, state, configuration; without secrets
     SupportBundle(support_bundle::Args),
     /// Renew the administrator's kubeconfig when needed, and print its path
     Kubeconfig(kubeconfig::Args),
@@ -252,7 +252,7 @@ pub fn main() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed pipe leaves nobody to tell.
+            // After a closed pipe the error has no reader.
             error.print().ok();
             return if error.use_stderr() { ExitCode::from(Class::Usage.exit_code()) } else { ExitCode::SUCCESS };
         }

@@ -18,11 +18,12 @@ use super::{Global, Printer};
 
 /// Below the options.
 const NOTES: &str = "\
-First comes what each changed setting sets in motion (the steps, hosts, restarts, and how long they took last time), then every
+First comes what each changed setting causes (the steps, hosts, restarts, and how long they took last time), then every
 step that is not proven done, with what it changes: Terraform's resources, files and services on the hosts, objects in the
 cluster. What only a run can know is said to be known after a step; nothing is made up.
 
-turnup plan provision also asks Terraform's providers what somebody else has changed since the last apply, and shows that first.
+turnup plan provision also asks Terraform's providers what was changed outside of turnup since the last apply,
+and shows it first.
 
 turnup plan --out FILE writes it down; turnup up --plan FILE does that and nothing else, and refuses when turnup, the
 configuration, a template, the state, a host or the cluster is not what it was. The file holds no secrets.";
@@ -37,7 +38,7 @@ pub struct Args {
     /// Show a plan that was written before, without looking at anything else
     #[arg(long, value_name = "FILE", conflicts_with = "out")]
     show: Option<PathBuf>,
-    /// Only this phase; of provision also what somebody else has changed since the last apply
+    /// Only this phase; of provision also what was changed outside of turnup since the last apply
     #[arg(value_name = "PHASE", conflicts_with_all = ["out", "show"])]
     phase: Option<PhaseName>,
 }

@@ -10,7 +10,7 @@ use super::Output;
 use crate::error::{Class, Error, Result};
 use crate::terminal;
 
-/// Writes for the caller, a person or a program.
+/// Writes for the caller, a user or a program.
 #[derive(Clone, Debug)]
 pub struct Printer {
     output: Output,
@@ -56,10 +56,10 @@ impl Printer {
         written(writeln!(anstream::stdout().lock(), "{}", terminal::json(text)))
     }
 
-    /// What a person may want to know besides the result, on standard error; silent with `--quiet`.
+    /// Information besides the result, on standard error; silent with `--quiet`.
     pub fn remark(&self, text: &str) {
         if !self.quiet {
-            // Without standard error nobody can be told anything.
+            // Without standard error there is no other place to report to.
             writeln!(anstream::stderr().lock(), "{}", terminal::lines(text)).ok();
         }
     }
@@ -71,7 +71,7 @@ impl Printer {
         }
     }
 
-    /// Asks a person; an error where nobody sits at a terminal, with the command that does not ask.
+    /// Asks the user; an error when stdin is not a terminal, with the command that does not ask.
     pub fn confirm(&self, question: &str, without: &str) -> Result<bool> {
         let answer = self.ask(&format!("{question} [y/N] "), without)?;
         Ok(matches!(answer.as_str(), "y" | "Y" | "yes"))
@@ -80,7 +80,7 @@ impl Printer {
     /// The same for an answer in words, without blanks around it.
     pub fn ask(&self, question: &str, without: &str) -> Result<String> {
         if !std::io::stdin().is_terminal() {
-            return Err(Error::usage("this needs a yes, and nobody sits at a terminal").hint(without));
+            return Err(Error::usage("confirmation required, but stdin is not a terminal").hint(without));
         }
         write!(anstream::stderr().lock(), "{}", terminal::lines(question)).ok();
         let mut answer = String::new();

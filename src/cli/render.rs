@@ -25,7 +25,8 @@ pub struct Args {
     /// Only the files of this phase
     #[arg(value_name = "PHASE")]
     phase: Option<PhaseName>,
-    /// A directory that is empty or does not exist [default: .turnup/<cluster>/rendered, made anew each time]
+    /// A directory that is empty or does not exist [default: .turnup/<cluster>/rendered, recreated
+    /// each time]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }
@@ -66,7 +67,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     files.iter().try_for_each(|(path, _)| printer.line(&store.path(path).display().to_string()))
 }
 
-/// Says which files nobody can use yet, and what makes them whole.
+/// Reports files with unknown values, and the command that completes them.
 fn remark_on(placeholders: &[&str], printer: &Printer) {
     const SHOWN: usize = 4;
     if placeholders.is_empty() {
@@ -82,7 +83,7 @@ fn remark_on(placeholders: &[&str], printer: &Printer) {
     ));
 }
 
-/// Files of somebody else are neither mixed with ours nor removed.
+/// Files that turnup did not write are neither mixed with ours nor removed.
 fn require_empty(dir: &std::path::Path) -> Result<()> {
     if !dir.exists() || fs_err::read_dir(dir)?.next().is_none() {
         return Ok(());

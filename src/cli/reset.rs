@@ -22,7 +22,7 @@ pub struct Args {
     /// The hosts, by their names in the inventory
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
-    /// Do not ask; required where nobody sits at a terminal
+    /// Do not ask; required when stdin is not a terminal
     #[arg(long)]
     yes: bool,
 }

@@ -78,13 +78,14 @@ fn parse_count(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
-/// What a person orders in a run that makes hosts.
+/// Options of a run that makes hosts.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RunOptionArgs {
     /// Let Terraform delete or replace this volume of etcd, with the data on it; once for each, by its address in Terraform
     #[arg(long, value_name = "ADDRESS")]
     allow_volume_loss: Vec<String>,
-    /// Ask Terraform although nothing in the configuration has changed: what somebody else took away or changed is mended
+    /// Ask Terraform although nothing in the configuration has changed: resources removed or
+    /// changed outside of turnup are repaired
     #[arg(long)]
     refresh: bool,
 }
@@ -157,14 +158,14 @@ impl Session {
         self
     }
 
-    /// Lets the run do what a person has ordered.
+    /// Applies the user's options to the run.
     pub(super) fn with_options(mut self, args: &RunOptionArgs) -> Self {
         self.options.allow_volume_loss = args.allow_volume_loss.iter().cloned().collect();
         self.options.refresh = args.refresh;
         self
     }
 
-    /// Lets the run believe other host keys of the machines that a person has named.
+    /// Resets the host keys of the machines that the user named.
     pub(super) fn resetting_host_keys(mut self, names: &[String]) -> Self {
         self.options.reset_host_keys = names.iter().cloned().collect();
         self

@@ -17,7 +17,8 @@ pub struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Command {
-    /// Makes state.json and journal.jsonl anew from whatever of both can be read; keeps copies of damaged files.
+    /// Rebuild state.json and journal.jsonl from whatever of both can be read; keep copies of
+    /// damaged files.
     Rebuild {
         /// The cluster's directory below `.turnup`; needed only when there are several.
         #[arg(long)]

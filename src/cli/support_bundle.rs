@@ -1,4 +1,4 @@
-//! `turnup support-bundle`: one archive with what somebody else needs to help, and no secret in it.
+//! `turnup support-bundle`: one archive for a support request, without secrets.
 
 use std::path::PathBuf;
 use std::sync::Arc;

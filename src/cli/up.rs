@@ -64,7 +64,8 @@ pub struct ProvisionArgs {
     /// What is ordered beside the configuration
     #[command(flatten)]
     options: RunOptionArgs,
-    /// Learn the host key of a cloud's machine again, because it was made anew: its name, or the bastion's address; may be repeated
+    /// Learn the host key of a cloud's machine again, because it was recreated: its name, or the
+    /// bastion's address; may be repeated
     #[arg(long, value_name = "NAME")]
     reset_host_key: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! `turnup user-data`: what a machine that somebody else makes has to be told so that it joins the running cluster by itself.
+//! `turnup user-data`: the user data with which a machine that turnup does not make joins the
+//! running cluster by itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub struct Args {
     /// What the image understands
     #[arg(long, value_name = "FORM", default_value = "cloud-init")]
     form: FormatName,
-    /// The user that logs in; without keys nobody does
+    /// The user that logs in; without keys there is no login
     #[arg(long, value_name = "NAME", default_value = "root")]
     user: String,
     /// A file with public keys that may log in, besides the cluster's own; may be repeated
@@ -94,7 +95,7 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
 /// Renders, lets the token in, and prints where the file is.
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     let cluster = Arc::into_inner(open_cluster(global)?);
-    let mut cluster = cluster.ok_or_else(|| Error::bug("a cluster that was just opened is in other hands"))?;
+    let mut cluster = cluster.ok_or_else(|| Error::bug("a cluster that was just opened is shared"))?;
     let inventory = cluster.inventory()?;
     let facts = match &args.like {
         Some(node) => user_data::facts_of(&cluster, node)?,

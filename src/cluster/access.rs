@@ -20,9 +20,9 @@ pub struct SshSettings {
     pub user: String,
     /// The port of hosts that do not say another one.
     pub port: u16,
-    /// A key that a person has; none: turnup makes one for the cluster.
+    /// The user's own key; none: turnup makes one for the cluster.
     pub key: Option<PathBuf>,
-    /// Host keys that a person knows.
+    /// The host keys from the user's own file.
     pub known_hosts: Option<PathBuf>,
     /// For one attempt to connect.
     pub connect_timeout: Duration,
@@ -116,7 +116,7 @@ impl Cluster {
     }
 }
 
-/// The public half of a key that a person has, which lies beside it.
+/// The public half of the user's own key, which lies beside it.
 fn own_public_key(key: &Path) -> Result<Vec<String>> {
     let (key, public) = (key.display(), format!("{}.pub", key.display()));
     let text = input::read_text(Path::new(&public), input::KEYS).map_err(|error| {

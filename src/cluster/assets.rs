@@ -1,4 +1,5 @@
-//! Files and programs of a person's own on hosts, as typed values. Only read here; `bootstrap::assets` puts them into what a node gets.
+//! The user's own files and programs on hosts, as typed values. Only read here; `bootstrap::assets`
+//! puts them into the node config.
 
 use serde::Deserialize;
 
@@ -38,7 +39,7 @@ pub struct FileAsset {
     /// Permission bits, octal; 0440 when nothing is said.
     #[serde(default)]
     pub mode: Option<String>,
-    /// The word that a path or mode needs with which somebody could become root.
+    /// The field that confirms a path or mode which can give root to other users.
     #[serde(default)]
     pub privileged: bool,
     /// Its user by name, and that user's group; root when nothing is said.

@@ -129,13 +129,14 @@ impl Backend {
     }
 }
 
-/// What the Kconfig tree says where nobody has: names that whole clouds share, so they are somebody else's.
+/// The Kconfig tree's default: bucket names are global in a cloud, so this one belongs to another
+/// account.
 const EXAMPLE_BUCKET: &str = "terraform-state";
 const EXAMPLE_ACCOUNT: &str = "tfstate";
 
 fn require_own(key: &str, value: String, example: &str) -> Result<String> {
     if value == example {
-        return Err(Error::config(format!("{key} is {example}, which only stands there until somebody names his own"))
+        return Err(Error::config(format!("{key} is {example}, which is only a placeholder"))
             .hint(format!("turnup config set {key}=…, one that exists")));
     }
     Ok(value)
@@ -163,7 +164,7 @@ mod tests {
     use crate::config::TreeSource;
 
     #[test]
-    fn a_store_that_nobody_named_is_refused_with_its_key() {
+    fn a_store_without_a_name_is_refused_with_its_key() {
         let read = |changes: &[(&str, &str)]| {
             let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
             settings.set("phase1.cloud_provider", "gce").unwrap();

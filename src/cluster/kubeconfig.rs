@@ -11,9 +11,10 @@ use crate::error::Result;
 pub struct KubeconfigSettings {
     /// The administrator: as configured, else the operator as `user@machine`.
     pub user: String,
-    /// How long the administrator's certificate lives, and another person's that says nothing else.
+    /// How long the administrator's certificate lives, and another user's that does not set its
+    /// own.
     pub lifetime: Duration,
-    /// The longest life of another person's certificate.
+    /// The longest life of another user's certificate.
     pub max_lifetime: Duration,
 }
 

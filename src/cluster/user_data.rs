@@ -19,9 +19,9 @@ pub struct UserDataSettings {
     pub artifacts_url: String,
     /// How long the token of a group is good.
     pub token_lifetime: Duration,
-    /// Parts of a person's own.
+    /// The user's own parts.
     pub parts: Vec<Part>,
-    /// Groups of hosts as a person gave them; empty where there is one pool.
+    /// Groups of hosts as the user described them; empty where there is one pool.
     pub groups: Vec<GroupRecord>,
 }
 
@@ -78,7 +78,8 @@ pub enum PartKind {
     Ignition,
 }
 
-/// What the hosts of one of `phase1.node_groups` become, as far as their user data says it. Other fields are for whoever makes hosts.
+/// What the hosts of one of `phase1.node_groups` become, as far as their user data says it. Other
+/// fields are for the provision phase.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct GroupRecord {
     /// Its name.

@@ -1,4 +1,5 @@
-//! Files and programs of a person's own on hosts: what no single field of their records tells.
+//! Checks of the user's own files and programs on hosts that no single field of their records
+//! allows.
 //!
 //! Pure: it judges the texts of `phase2.host.file_assets` and `phase2.host.hooks`, whose single values are right already.
 
@@ -112,12 +113,12 @@ fn judge_path(path: &str) -> Option<String> {
     })
 }
 
-/// What lets somebody become root is meant only when the entry says so in a word of its own.
+/// What can give root to other users is accepted only with an explicit field.
 fn judge_privilege(file: &Value) -> Option<String> {
     let (path, mode) = (text_of(file, "path"), text_of(file, "mode"));
     let bits = u32::from_str_radix(mode, 8).unwrap_or_default() & PRIVILEGED_BITS;
     let why = if bits & 0o6000 != 0 {
-        format!("with the mode {mode} whoever starts {path} becomes its owner or group")
+        format!("with the mode {mode} every user who runs {path} becomes its owner or group")
     } else if bits != 0 {
         format!("with the mode {mode} every user may write {path}")
     } else if PRIVILEGED.iter().any(|place| path.starts_with(place)) || path.contains("/.ssh/") {
@@ -213,7 +214,10 @@ mod tests {
                 "become root; where that is meant, add \"privileged\": true",
             ),
             (json!({"content": "a", "path": "/srv/a/.ssh/config"}), "decides who may log in"),
-            (json!({"content": "a", "mode": "4755"}), "with the mode 4755 whoever starts /etc/a becomes its owner"),
+            (
+                json!({"content": "a", "mode": "4755"}),
+                "with the mode 4755 every user who runs /etc/a becomes its owner",
+            ),
             (json!({"content": "a", "mode": "0666"}), "with the mode 0666 every user may write /etc/a"),
             (json!({"content": "a", "privileged": true}), "leave privileged out"),
             (json!({"content": "a", "mode": "0888"}), "the mode 0888 is not three or four octal digits"),

@@ -401,7 +401,7 @@ fn check_assets(facts: &Values<'_, '_>) -> Vec<Problem> {
     files.into_iter().map(problem(FILES)).chain(hooks.into_iter().map(problem(HOOKS))).collect()
 }
 
-/// Groups that an entry is for and that nothing here knows: it reaches no host but one that somebody gives user data of that name.
+/// Unknown groups that an entry is for: it reaches only hosts made with user data of that name.
 fn check_chosen_groups(facts: &Values<'_, '_>) -> Vec<Problem> {
     let groups = facts.records(GROUPS);
     let mut known = vec!["control-plane".to_owned(), "workers".to_owned()];

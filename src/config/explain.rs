@@ -71,8 +71,8 @@ impl Settings {
         })
     }
 
-    /// The same settings with other values of this one, one after the other; whether a person could set them now does not matter, but
-    /// they make nothing wrong that was not.
+    /// The same settings with other values of this one, one after the other; whether the user could
+    /// set them now does not matter, but they make nothing wrong that was not.
     pub fn variants(&self, name: &str) -> Result<Vec<Self>> {
         let (symbol, errors) = (self.schema().find(name)?, self.errors());
         let variant = |value: String| {

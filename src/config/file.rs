@@ -10,7 +10,7 @@ use crate::input;
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Privacy {
-    /// Whoever the user's umask lets; an existing file keeps its mode.
+    /// What the user's umask allows; an existing file keeps its mode.
     Shared,
     /// The user alone, because secrets are inside.
     Private,
@@ -41,7 +41,8 @@ fn unreadable(path: &Path, error: std::io::Error) -> Error {
     Error::new(Class::Config, format!("cannot read {}", path.display())).source(error).hint(hint)
 }
 
-/// Replaces the file atomically: whoever reads it sees all of the old or all of the new content, also after a crash.
+/// Replaces the file atomically: a reader sees all of the old or all of the new content, also after
+/// a crash.
 pub(crate) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()> {
     let target = follow_links(path)?;
     let parent = match target.parent() {

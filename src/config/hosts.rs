@@ -120,7 +120,7 @@ fn judge_jump(host: &Value, hosts: &[Value], around: HostChecks) -> Option<Strin
     let Some(other) = hosts.iter().find(|other| field(other, "name") == jump) else {
         let known = around.known_hosts;
         return (!known).then(|| {
-            format!("nobody knows the host key of {jump} (ssh_jump): it is no host of this list, and phase1.ssh.known_hosts_file names no file")
+            format!("the host key of {jump} (ssh_jump) is unknown: it is no host of this list, and phase1.ssh.known_hosts_file names no file")
         });
     };
     let behind = match field(other, "ssh_jump") {
@@ -139,9 +139,7 @@ fn judge_label(host: &Value) -> Option<String> {
     Some(if key == ZONE {
         format!("the label {key} is the field `zone`")
     } else {
-        format!(
-            "the label {key} is not a person's to give: roles, names and platforms are labelled by turnup and the kubelet"
-        )
+        format!("the label {key} is reserved: turnup and the kubelet set labels of roles, names and platforms")
     })
 }
 
@@ -212,7 +210,7 @@ mod tests {
             (|hosts| hosts[1]["role"] = json!("control-plane"), "nothing leads to all of them; name"),
             (|hosts| hosts[1]["host_key"] = Value::Null, "w1: it has no host_key, and phase1.ssh.known_hosts_file"),
             (|hosts| hosts[1]["ssh_jump"] = json!("w1"), "w1: ssh_jump names the host itself"),
-            (|hosts| hosts[1]["ssh_jump"] = json!("door"), "nobody knows the host key of door"),
+            (|hosts| hosts[1]["ssh_jump"] = json!("door"), "the host key of door (ssh_jump) is unknown"),
             (
                 |hosts| {
                     hosts[1]["ssh_jump"] = json!("w2");
@@ -221,7 +219,7 @@ mod tests {
                 "w1: ssh_jump w2 is itself behind another host",
             ),
             (|hosts| hosts[1]["labels"] = json!({ZONE: "a"}), "is the field `zone`"),
-            (|hosts| hosts[1]["labels"] = json!({"kubernetes.io/os": "a"}), "is not a person's to give"),
+            (|hosts| hosts[1]["labels"] = json!({"kubernetes.io/os": "a"}), "is reserved"),
             (
                 |hosts| hosts[1]["etcd_device"] = json!("/dev/sdb"),
                 "w1: it has an etcd_device, but a worker runs no etcd",

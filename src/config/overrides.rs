@@ -55,7 +55,7 @@ impl Settings {
             let name = found.map_err(|error| explain(&one.place, &error))?;
             if self.is_secret(&name) && one.place.starts_with("--set") {
                 let message =
-                    format!("{}: {name} is a secret: everybody on this machine can read a command line", one.place);
+                    format!("{}: {name} is a secret: every user of this machine can read a command line", one.place);
                 return Err(Error::usage(message).hint(format!("give it as {PREFIX}{}", name.replace('.', "__"))));
             }
             named.push((name, one));

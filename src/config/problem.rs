@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 pub enum Level {
     /// It cannot.
     Error,
-    /// It can; a person may want to know.
+    /// It can; the user may want to know.
     Notice,
 }
 

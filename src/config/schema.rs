@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Hosts or the cluster are made anew.
+    /// Hosts or the cluster are recreated.
     Recreate,
     /// Components are restarted.
     Restart,
@@ -29,7 +29,7 @@ impl Effect {
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
-            Self::Recreate => "makes hosts or the whole cluster anew",
+            Self::Recreate => "recreates hosts or the whole cluster",
             Self::Restart => "restarts components",
             Self::None => "disturbs nothing that runs",
         }
@@ -58,7 +58,8 @@ pub struct Rule {
 /// The symbol whose value is the target.
 pub const TARGET: &str = "phase1.cloud_provider";
 
-/// What this version does not act on yet: `unused = VALUE, … on TARGET, …`, where either part may be left out.
+/// Values that are not implemented in this version: `unused = VALUE, … on TARGET, …`, where either
+/// part may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unused {
     /// These values alone; all but the default when there are none.
@@ -185,9 +186,7 @@ impl Schema {
         let name = self.name(symbol);
         let place = if unused.targets.is_empty() { String::new() } else { format!(" on the target {target}") };
         if unused.is_all_on(target) {
-            return Some(format!(
-                "{name}: this version does not act on it{place} yet, and refuses another value than the default"
-            ));
+            return Some(format!("{name}: not implemented in this version{place}: only the default is accepted"));
         }
         let refused = unused.covers(value, target);
         refused.then(|| format!("{name}: {value} can be configured, but not turned up{place} by this version"))

@@ -31,9 +31,9 @@ pub struct Setting {
     pub kind: SymbolType,
     /// `y`, `n`, `m` of bools, text of others, empty for none.
     pub value: String,
-    /// What it would be if nobody had set it.
+    /// Its value if it were not set.
     pub default: String,
-    /// Whether a person set it, rather than a default or another setting.
+    /// Whether the user set it, rather than a default or another setting.
     pub from_user: bool,
     /// Whether it can be set now.
     pub visible: bool,
@@ -50,7 +50,7 @@ pub struct Change {
     pub name: String,
     /// Its value before, as people see it; none when it did not count.
     pub before: Option<String>,
-    /// Its value after; none when it does not count any more.
+    /// Its value after; none when it no longer applies.
     pub after: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The settings of a cluster for which nobody has answered anything.
+    /// The settings of a cluster without any answers.
     pub fn defaults(source: &TreeSource) -> Result<Self> {
         Ok(Self::from_defaults(Schema::load(source)?))
     }
@@ -108,8 +108,8 @@ impl Settings {
         Self::evaluate(schema, &config, Vec::new(), Positions::new(), None)
     }
 
-    /// The file with all that is wrong in it, for those who want to tell or mend it; nothing when there is no file.
-    /// Only a file that is no JSON object at all is an error here.
+    /// The file with all that is wrong in it, for callers that report or correct it; nothing when
+    /// there is no file. Only a file that is no JSON object at all is an error here.
     pub fn open(path: &Path, schema: Arc<Schema>) -> Result<Option<Self>> {
         let Some(text) = file::read(path)? else { return Ok(None) };
         let document = parse(path, &text)?;
@@ -120,7 +120,7 @@ impl Settings {
     pub fn migrate(path: &Path, schema: Arc<Schema>) -> Result<Option<(Self, object::Migrated)>> {
         let Some(text) = file::read(path)? else { return Ok(None) };
         let (document, done) = object::migrate(&schema, &parse(path, &text)?);
-        // Writing the file anew makes it private.
+        // Rewriting the file makes it private.
         Ok(Some((Self::read(path, schema, text, &document, |_, _, _| None), done)))
     }
 
@@ -287,7 +287,7 @@ impl Settings {
         self.get(TARGET).unwrap_or_default()
     }
 
-    /// The settings that this version does not act on and that are not at their defaults.
+    /// The settings that are not implemented and differ from their defaults.
     #[must_use]
     pub fn unused(&self) -> Vec<&str> {
         let differs = |setting: &&Setting| setting.written && setting.value != setting.default;
@@ -432,8 +432,11 @@ impl Settings {
         let now = file::read(path)?;
         if now.as_ref() != expected && now.as_ref() != Some(&self.text()) {
             let what = if expected.is_some() { "was changed" } else { "was created" };
-            return Err(Error::new(Class::Transient, format!("{} {what} by someone else meanwhile", path.display()))
-                .hint("look at it, then run the same command again"));
+            return Err(Error::new(
+                Class::Transient,
+                format!("{} {what} by another process meanwhile", path.display()),
+            )
+            .hint("look at it, then run the same command again"));
         }
         self.overwrite(path)
     }
@@ -543,10 +546,10 @@ fn parse(path: &Path, text: &str) -> Result<json::Document> {
     json::parse(text).map_err(|wrong| {
         let shown = path.display();
         let quoted = shell_words::quote(&shown.to_string()).into_owned();
-        let anew = command(path, "config defaults");
+        let defaults = command(path, "config defaults");
         Error::config(format!("{shown}:{}: {}", wrong.at, wrong.message))
             .evidence("the file is no JSON object, so it is neither used nor overwritten")
-            .hint(format!("correct it, or move it away and start anew: mv {quoted} {quoted}.broken && {anew}"))
+            .hint(format!("correct it, or move it away and start again: mv {quoted} {quoted}.broken && {defaults}"))
     })
 }
 
@@ -556,7 +559,7 @@ fn missing(path: &Path) -> Error {
         .hint(format!("write one with the defaults: {defaults}; or answer the questions: {wizard}"))
 }
 
-/// A command for this file, as a person would type it.
+/// A command for this file, as the user would type it.
 fn command(path: &Path, what: &str) -> String {
     if path == Path::new(".config.json") {
         return format!("turnup {what}");

@@ -238,7 +238,7 @@ fn what_was_not_asked_gets_its_default_when_it_is_asked() {
     let changes = settings.set("a.deep.off", "y").unwrap();
     let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
     assert_eq!(names, ["a.deep.off", "a.deep.inner"]);
-    assert!(settings.get_bool("a.deep.inner").unwrap(), "nobody had answered it");
+    assert!(settings.get_bool("a.deep.inner").unwrap(), "it had no answer");
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn mends_a_file_that_is_wrong() {
 }
 
 #[test]
-fn a_file_that_somebody_else_changed_is_not_lost() {
+fn a_file_that_another_process_changed_is_not_lost() {
     let file = File::none();
     let mut mine = Settings::from_defaults(small());
     mine.save(&file.path()).unwrap();

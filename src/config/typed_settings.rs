@@ -1,6 +1,7 @@
 //! Settings by their types: what the text of a list, a map, records or a duration says. Every other module reads them here.
 //!
-//! A value that has passed `check` reads; the errors are for one that somebody gave for a single run or wrote past it.
+//! A value that has passed `check` can be read; the errors are for one that was given for a single
+//! run or written without the check.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What is right in itself and yet not enough for `turnup up`: files that are not there, settings that this version does not act on.
-//! Looks whether files are there; reads none of them.
+//! What is right in itself and yet not enough for `turnup up`: files that are not there, settings
+//! that are not implemented. Looks whether files are there; reads none of them.
 
 use std::path::Path;
 

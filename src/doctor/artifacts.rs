@@ -65,6 +65,6 @@ fn rootfs(subject: &Subject<'_>) -> Option<Finding> {
     Some(match root.complaint() {
         None => Finding::new(name, Level::Ok, format!("made {} days ago", root.age_days()), why),
         Some(complaint) => Finding::new(name, Level::Warning, complaint, why)
-            .fix(format!("turnup artifacts host-root {} --renew   (after turnup down)", subject.root_suite)),
+            .fix(format!("turnup artifacts rootfs {} --renew   (after turnup down)", subject.root_suite)),
     })
 }

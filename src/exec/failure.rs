@@ -1,4 +1,4 @@
-//! The ways in which a run can end badly, kept apart, and the error that a person sees for each.
+//! The ways in which a run can end badly, kept apart, and the error that the user sees for each.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ const EVIDENCE_LINES: usize = 12;
 pub struct Ended {
     /// What the run is called: its label, else the program's name.
     pub name: String,
-    /// The command line as a person would type it, secrets masked.
+    /// The command line as the user would type it, secrets masked.
     pub command: String,
     /// Standard output so far.
     pub stdout: String,
@@ -133,7 +133,7 @@ impl Failure {
         }
     }
 
-    /// The error that a person sees, with a class that the caller knows better.
+    /// The error that the user sees, with a class that the caller knows better.
     #[must_use]
     pub fn into_error(self, class: Class) -> Error {
         let ended = self.ended();

@@ -24,7 +24,7 @@ impl Mask {
         self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
-    /// The text without these, and without what looks like a secret of anybody's.
+    /// The text without these, and without everything that looks like a secret.
     pub(super) fn apply(&self, text: &str) -> String {
         let text = self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"));
         redact::clean_line(&text).into_owned()

@@ -1,8 +1,9 @@
 //! The only module that spawns a process.
 //!
-//! Every child gets its own process group, a working directory that somebody chose, an environment from an allow-list, a bounded memory
-//! and a log. No shell is ever involved, but for the commands
-//! that a Kconfig tree contains ([`Shell`]). This module knows no Terraform, no Kubernetes and no cluster; it never decides what to run.
+//! Every child gets its own process group, an explicit working directory, an environment from an
+//! allow-list, a bounded memory and a log. No shell is ever involved, but for the commands that a
+//! Kconfig tree contains ([`Shell`]). This module knows no Terraform, no Kubernetes and no cluster;
+//! it never decides what to run.
 //!
 //! No child outlives us, as far as safe code can promise it. On SIGINT and SIGTERM each running child's group gets the signal once, then
 //! time to end, then SIGKILL ([`signals`]). When turnup itself is killed with SIGKILL, the kernel signals the children that were started

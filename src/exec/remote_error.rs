@@ -1,5 +1,6 @@
-//! What a host refuses: the words of sudo, of the shell and of the kernel when a command cannot do its work there, and what a person has to
-//! change. It judges by words only; what no row knows stays what the program made of it.
+//! What a host refuses: the words of sudo, of the shell and of the kernel when a command cannot do
+//! its work there, and what the operator has to change. It judges by words only; a message that
+//! matches no row stays as it is.
 
 use super::failure::Failure;
 use crate::{Class, Error};

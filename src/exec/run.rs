@@ -26,7 +26,7 @@ use crate::{Result, failpoint};
 
 /// How often a waiting run looks at the clock and at the signals.
 const TICK: Duration = Duration::from_millis(50);
-/// How long the pipes may stay open after the program has ended: somebody in the background holds them.
+/// How long the pipes may stay open after the program has ended: a background process holds them.
 const LEFT_OPEN: Duration = Duration::from_millis(500);
 /// Between asking a program that took too long to end, and killing it.
 const TIMEOUT_GRACE: Duration = Duration::from_secs(5);
@@ -47,9 +47,10 @@ pub enum OnDeath {
     Kill,
     /// The kernel asks the child to end (SIGTERM), and its output goes to a file and not to a pipe, so that it can still finish.
     ///
-    /// Right for terraform: killed in the middle it loses the state of what it has just created, and so it does when it writes a line to a
-    /// pipe that nobody reads any more (SIGPIPE). Asked, it stops at the next resource, writes its state and lets go of its lock; a
-    /// `turnup up` that comes earlier meets that lock and tries again.
+    /// Right for terraform: killed in the middle it loses the state of what it has just created,
+    /// and so it does when it writes a line to a pipe without a reader (SIGPIPE). After a SIGINT it
+    /// stops at the next resource, writes its state and lets go of its lock; a `turnup up` that
+    /// comes earlier meets that lock and tries again.
     Terminate,
     /// Nothing: the child is meant to stay.
     Nothing,
@@ -159,7 +160,7 @@ impl Run {
         self
     }
 
-    /// Standard input from which nothing comes, and which ends when whoever has the other end is gone.
+    /// Standard input without data, which ends when the process at the other end is gone.
     pub(super) fn stdin_open(mut self, reader: PipeReader) -> Self {
         self.stdin = Stdin::Open(Arc::new(reader));
         self
@@ -359,7 +360,8 @@ impl Run {
         let mut expression = self.expression()?;
         let mut readers = Vec::new();
         for stream in [Stream::Stdout, Stream::Stderr] {
-            // Without a name: nobody else can read it, and it is gone when the last of us has ended.
+            // Without a name: no other process can open it, and it is gone when the last of ours
+            // has ended.
             let file = tempfile::tempfile()?;
             let follow = Follow { file: file.try_clone()?, offset: 0, writer_ended: Arc::clone(ended) };
             readers.push(reader(follow, stream, sender));
@@ -429,7 +431,7 @@ impl Run {
                 timed_out = Some(now);
                 signals::send(child.group, Signal::TERM);
             }
-            // Whoever loses its state when it is killed is given the time to write it.
+            // A program that loses its state when it is killed is given the time to write it.
             let late = if self.on_death == OnDeath::Terminate { self.grace } else { self.grace.min(TIMEOUT_GRACE) };
             let over = timed_out.is_some_and(|since| now > since + late)
                 || (!self.cleanup && signals::since().is_some_and(|since| now > since + self.grace));
@@ -440,7 +442,8 @@ impl Run {
         }
         let stopped = !self.cleanup && signals::interrupted();
         if timed_out.is_some() || stopped {
-            // Whoever the program left behind in its group has had the same signal and the same time.
+            // Processes that the program left behind in its group have had the same signal and the
+            // same time.
             signals::send(child.group, Signal::KILL);
         }
         match (timed_out, stopped) {
@@ -450,7 +453,7 @@ impl Run {
     }
 }
 
-/// The command line as a person would type it, secrets masked.
+/// The command line as the user would type it, secrets masked.
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = std::iter::once(&self.program).chain(&self.args);

@@ -69,7 +69,7 @@ impl Service {
         let offset = size.saturating_sub(bytes.len() as u64);
         let count = self.said.read_at(&mut bytes, offset).unwrap_or_default();
         let mut text = String::new();
-        // Lossy by intention: this is for a person.
+        // Lossy by intention: this is for display.
         text.push_str(&String::from_utf8_lossy(&bytes[..count]));
         self.run.mask.apply(&text)
     }

@@ -184,7 +184,7 @@ fn decode(bytes: &[u8]) -> Option<Printed> {
     Some((stdout.to_vec(), stderr.to_vec()))
 }
 
-/// Whole or not at all, and for nobody else: what a probe prints may name private paths.
+/// Written atomically and private: the output of a probe may name private paths.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(directory) = path.parent() else { return Ok(()) };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;

@@ -1,8 +1,9 @@
 //! SIGINT, SIGTERM and SIGHUP: noticed once, forwarded once, remembered.
 //!
-//! A second interrupt makes terraform give up at once and lose state, and a terminal sends Ctrl-C to its whole foreground group. So every
-//! child lives in a group of its own, the first signal is sent to each running group exactly once, and later ones are swallowed while the
-//! children end. Whoever waits for a child kills its group when the child's grace period is over.
+//! A second interrupt makes terraform give up at once and lose state, and a terminal sends Ctrl-C
+//! to its whole foreground group. So every child lives in a group of its own, the first signal is
+//! sent to each running group exactly once, and later ones are swallowed while the children end.
+//! The thread that waits for a child kills its group when the child's grace period is over.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,7 +17,7 @@ use signal_hook::iterator::Signals;
 
 use crate::{Context as _, Error, Result};
 
-/// How often a lock that somebody else has is tried.
+/// The interval at which a lock held by another process is tried.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
@@ -54,7 +55,7 @@ pub fn install() -> Result<()> {
     Ok(())
 }
 
-/// Whether whoever started us (nohup) wants us to outlive the terminal.
+/// Whether our parent (nohup) wants us to outlive the terminal.
 fn hangup_is_ignored() -> bool {
     let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -149,7 +150,7 @@ pub(super) fn unregister(group: u32) {
 /// Sends a signal to a whole group; a group that is gone is fine.
 pub(super) fn send(group: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(group).ok().and_then(Pid::from_raw) {
-        // ESRCH: everybody in it has ended already, which is what a signal is for.
+        // ESRCH: all its processes have ended already, which is what a signal is for.
         let _gone = kill_process_group(pid, signal);
     }
 }

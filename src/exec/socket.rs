@@ -34,7 +34,7 @@ fn find(runtime: Option<&Path>, tmp: &Path, name: usize) -> Result<PathBuf> {
     if make_own(&dir) {
         return Ok(dir);
     }
-    // Another user's, or a file: one with a name that nobody could simulate, which the next run finds again.
+    // Another user's, or a file: use an unpredictable name, which the next run finds again.
     let prefix = format!("{usual}-");
     let entries =
         fs_err::read_dir(tmp)?.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
@@ -53,8 +53,8 @@ fn make_own(dir: &Path) -> bool {
     is_own(dir)
 }
 
-/// Whether it is a directory and no link to one, this user's, and nobody else may look into it or change it. In a directory with the
-/// sticky bit it stays the same one from then on.
+/// Whether it is a directory and no link to one, this user's, and not readable or writable by
+/// others. In a directory with the sticky bit it stays the same one from then on.
 fn is_own(dir: &Path) -> bool {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(open) = rustix::fs::open(dir, flags, Mode::empty()) else { return false };

@@ -16,11 +16,12 @@ use super::run::{Output, Run, Stream};
 use super::{Service, remote_error, signals, socket};
 use crate::{Class, Error, Result};
 
-/// For the TCP connection and the key exchange, unless somebody says otherwise.
+/// For the TCP connection and the key exchange, unless the caller says otherwise.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Puts standard input into a file, whole or not at all. A broken connection looks like the end of the input on the host, so the size
-/// decides; whoever is told of it may be gone as well, and what is told to nobody is a signal (PIPE), after which a shell would clean up
-/// nothing. An earlier transfer that had no time to clean up is cleaned up after. Arguments: path, mode, size.
+/// Puts standard input into a file, whole or not at all. A broken connection looks like the end of
+/// the input on the host, so the size decides; the reader of the output may be gone as well, and
+/// writing without a reader is a signal (SIGPIPE), after which a shell would clean up nothing. An
+/// earlier transfer that had no time to clean up is cleaned up after. Arguments: path, mode, size.
 const RECEIVE: &str = r#"set -eu
 umask 077
 mkdir -p -- "$(dirname -- "$1")"
@@ -124,7 +125,7 @@ impl Ssh {
         self
     }
 
-    /// The name by which a person lets turnup forget this host's key and learn it again, where it was learnt.
+    /// The name with which the user resets this host's key, where turnup has learnt it.
     #[must_use]
     pub fn learnt_as(mut self, name: Option<String>) -> Self {
         self.learnt_as = name;
@@ -180,7 +181,7 @@ impl Ssh {
         self
     }
 
-    /// Whether somebody else holds a clone: a connection that is not used can be ended.
+    /// Whether there is another clone: a connection that is not used can be ended.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.master) > 1
@@ -290,7 +291,8 @@ impl Ssh {
         ["--".to_owned(), self.target()]
     }
 
-    /// ssh with everything that does not depend on the command. `-F none`: a person's own configuration must not change what we do.
+    /// ssh with everything that does not depend on the command. `-F none`: the user's own ssh
+    /// configuration must not change what we do.
     fn ssh(&self) -> Run {
         let run = Run::new("ssh").dir("/").args(self.options(self.port, "ERROR"));
         match &self.jump {
@@ -322,7 +324,7 @@ impl Ssh {
     }
 
     /// The line that ssh hands to a shell behind `exec` to be connected by: quoted for that shell, and for ssh, which expands `%h` in it. ssh's own `-J`
-    /// would leave key and known hosts of the jump host to the configuration of whoever is at the keyboard.
+    /// would leave key and known hosts of the jump host to the user's own ssh configuration.
     fn proxy_command(&self, jump: &Jump) -> String {
         let mut words = vec!["ssh".to_owned()];
         // At the level of errors it would not say why the jump host passes nothing on.
@@ -406,7 +408,8 @@ impl Ssh {
             .hint(hint)
     }
 
-    /// Whose turn it is when there is no connection: only a person can let us in; everything else may pass.
+    /// The class of a failed connection: only the operator can fix a refused login; everything else
+    /// may pass.
     fn judge_connection(&self, said: &str) -> (Class, String) {
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
         let key = self.key.display();
@@ -425,7 +428,7 @@ impl Ssh {
             let name = self.learnt_as.as_deref().map(|own| jump.map_or(own, |jump| jump.host.as_str()));
             let hint = match name {
                 Some(name) => format!(
-                    "look who answers at {address}; when it is a machine that was made anew: turnup provision --reset-host-key {name}"
+                    "look who answers at {address}; when the machine was recreated: turnup provision --reset-host-key {name}"
                 ),
                 None => {
                     format!("look who answers at {address}; the host keys that this cluster trusts are in {known}")

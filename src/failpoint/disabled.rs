@@ -1,4 +1,4 @@
-//! The points of a turnup that nobody tests: nothing, at no cost.
+//! The fail points of a build without tests: nothing, at no cost.
 
 use std::fmt::Arguments;
 

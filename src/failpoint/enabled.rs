@@ -67,7 +67,7 @@ pub fn kill_children(name: Arguments<'_>, program: &str) {
     }
 }
 
-/// Whether there is a log: whoever waits for something to get better need not wait long.
+/// Whether there is a log: then retries need not wait long.
 #[must_use]
 pub fn is_enabled() -> bool {
     log::path().is_some_and(std::path::Path::exists)

@@ -1,7 +1,8 @@
 //! The log: one line a death, and at its head which points count at all.
 //!
-//! Lines that begin with `#` choose points: `# one in 10 from 7` takes a tenth of them, another tenth with another number than 7;
-//! `# only TEXT` takes those whose name has this text. Every other line is the name of a point at which somebody has died.
+//! Lines that begin with `#` choose points: `# one in 10 from 7` takes a tenth of them, another
+//! tenth with another number than 7; `# only TEXT` takes those whose name has this text. Every
+//! other line is the name of a point at which a process has died.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ pub(super) struct Claim {
     _file: fs_err::File,
 }
 
-/// The log of this process; the file need not be there, and then nobody dies.
+/// The log of this process; the file need not be there, and then no process dies.
 pub(super) fn path() -> Option<&'static Path> {
     static PATH: LazyLock<PathBuf> =
         LazyLock::new(|| std::env::var_os(VARIABLE).map_or_else(|| super::ON_HOST.into(), PathBuf::from));
@@ -35,7 +36,7 @@ pub(super) fn take(name: &str) -> Option<Claim> {
     Some(Claim { _file: file })
 }
 
-/// Whether somebody has to die at this point.
+/// Whether the process has to die at this point.
 fn counts(log: &str, name: &str) -> bool {
     log.lines().all(|line| match line.strip_prefix("# ") {
         None => line != name,

@@ -1,4 +1,5 @@
-//! Points at which a test may end this process as a crash would: at once, with nothing flushed and nobody told.
+//! Points at which a test may end this process as a crash would: at once, with nothing flushed and
+//! nothing reported.
 //!
 //! Every effect passes one before and one after it: a line of the journal, a file, a child process, whatever a host is made of. Who dies
 //! where is said by a log, a file of a test: a process that comes to a point whose name is not in it writes the name down and kills

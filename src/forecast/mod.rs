@@ -40,7 +40,7 @@ pub struct Forecast {
     pub placeholders: BTreeSet<String>,
     /// The hosts by their names.
     pub hosts: BTreeMap<String, Role>,
-    /// The host that each one is: another one where it would be made anew.
+    /// The host that each one is: another one where it would be recreated.
     pub instances: BTreeMap<String, String>,
     /// The names of the steps in their order.
     steps: Vec<String>,
@@ -71,7 +71,7 @@ impl Forecast {
         let has_blanks = bootstrap::user_data::forecast(&cluster, &real)?;
         provision::forecast(&cluster, &real)?;
         let mut phases = vec![bootstrap::provision_phase(&cluster)?];
-        // A module of somebody else's says which hosts there are only when it has made them.
+        // A user's own module tells its hosts only after it has made them.
         let inventory = cluster.find_inventory()?;
         if inventory.is_some() {
             bootstrap::forecast(&cluster, &real)?;

@@ -1,7 +1,7 @@
 //! The formats that structured comments name (`#: format = cidr`).
 //!
-//! The same formats hold for the texts of documents: what a person writes into the configuration and what a file of another party says
-//! is judged here and nowhere else.
+//! The same formats hold for the texts of documents: what the user writes into the configuration
+//! and what a file of another party says is judged here and nowhere else.
 //!
 //! - `parse`: their small language. `text`, `machine`: what single words must look like. `shape`: lists, maps and records, in text and
 //!   in JSON. `schema`: all of it as JSON Schema. `samples`: valid values.
@@ -33,7 +33,7 @@ pub enum Format {
     DnsName,
     /// A login name of a Linux system.
     UserName,
-    /// A user of a host that somebody else made: letters, digits, dots, `_` and `-`.
+    /// A user of a host that turnup did not make: letters, digits, dots, `_` and `-`.
     LoginName,
     /// The public key of a host, as in `known_hosts`.
     HostKey,

@@ -1,6 +1,6 @@
 //! Files that may come from another party: read whole within a limit, and whose they are.
 //!
-//! It reads bytes and asks the file system; what is in a file is judged by whoever asked for it.
+//! It reads bytes and asks the file system; the caller judges what is in a file.
 
 mod mounts;
 mod owner;
@@ -14,7 +14,8 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 pub use mounts::{Mount, mounts};
 pub use owner::{require_own_dir, require_trusted};
 
-/// The largest file that a person writes for turnup, or another program's output: 16 MiB. A thousand hosts take half of one.
+/// The largest file that a user writes for turnup, or another program's output: 16 MiB. A thousand
+/// hosts take half of it.
 pub const DOCUMENT: u64 = 16 << 20;
 /// The largest file of keys, a password or known hosts: 1 MiB.
 pub const KEYS: u64 = 1 << 20;
@@ -23,8 +24,9 @@ pub const STATE: u64 = 512 << 20;
 
 /// The bytes of a regular file that has no more than `most` of them.
 ///
-/// What kind of file it is and how large is asked of the open file before the first byte is read, and no more than `most` is read: a
-/// device such as `/dev/zero`, a FIFO nobody writes to or a file that grows ends neither our memory nor our patience.
+/// What kind of file it is and how large is asked of the open file before the first byte is read,
+/// and no more than `most` is read: a device such as `/dev/zero`, a FIFO without a writer or a
+/// growing file neither exhausts memory nor blocks.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut options = fs_err::OpenOptions::new();
     // A FIFO is opened without a wait for its writer, and a terminal does not become ours.
@@ -93,7 +95,7 @@ mod tests {
         fs_err::write(&file, "12345").unwrap();
         assert_eq!(read(&file, 5).unwrap(), b"12345");
         assert!(read(&file, 4).unwrap_err().to_string().ends_with("f: it has 5 bytes, and at most 4 bytes are read"));
-        // A size that nobody could wait for: 1 TiB of holes.
+        // A size that would take far too long to read: 1 TiB of holes.
         fs_err::OpenOptions::new().write(true).open(&file).unwrap().set_len(1 << 40).unwrap();
         let told = read(&file, DOCUMENT).unwrap_err().to_string();
         assert!(told.ends_with("it has 1048576 MiB, and at most 16 MiB are read"), "{told}");

@@ -1,5 +1,5 @@
-//! `turnup node up --boot`: what user data left on this host, filled with what only this host knows, applied at every boot with nobody
-//! watching.
+//! `turnup node up --boot`: what user data left on this host, filled with what only this host
+//! knows, applied at every boot without an operator.
 //!
 //! User data is one for all hosts of a group. What differs between them is a closed list of [`Placeholder`]s; everything else is fixed in the
 //! node config that it carries. Nothing here decides what a node is, and nothing is changed before every artifact is here.
@@ -24,7 +24,7 @@ use super::{Facts, fetch, join};
 
 /// What user data leaves on the host.
 pub const FILE: &str = "/var/lib/turnup/boot-config.json";
-/// The host of the API server, where user data was made before anybody knew it.
+/// The host of the API server, where user data was made before it was known.
 pub const API_FILE: &str = "/var/lib/turnup/api-host";
 /// The join token of the host's group, in a file of its own: Terraform fills it into user data.
 pub const TOKEN_FILE: &str = "/var/lib/turnup/join-token";
@@ -46,7 +46,7 @@ pub enum Placeholder {
     Address,
     /// The file of name servers for pods ([`Facts::resolv_conf`]).
     ResolvConf,
-    /// The host of the API server: whoever makes its address puts it into [`API_FILE`].
+    /// The host of the API server: the code that creates its address writes it into [`API_FILE`].
     Api,
     /// The join token, in the kubeconfig alone: [`TOKEN_FILE`] has it.
     Token,
@@ -109,7 +109,7 @@ pub struct Expected {
 impl Document for BootConfig {
     const SCHEMA: &'static str = "turnup.boot-config/1";
     const WHAT: &'static str = "what user data leaves on a host";
-    const REMEDY: &'static str = "make the host anew: its user data writes the file at the first boot";
+    const REMEDY: &'static str = "recreate the host: its user data writes the file at the first boot";
 
     fn fields() -> Fields {
         let own = Fields::new(&[
@@ -138,8 +138,8 @@ pub fn run(out: &mut dyn Write) -> Result<()> {
     fetch::fetch_missing(&find_delivery(&boot)?.node_config, &boot.artifacts_url, out)?;
     {
         let _turn = up::take_turn()?;
-        // Somebody may have logged in and brought another one meanwhile; what that needs, it
-        // brought along.
+        // The operator may have delivered another one by ssh meanwhile, together with the files
+        // that it needs.
         up::run_alone(find_delivery(&boot)?, up::Past::Keep, out)?;
     }
     if boot.bootstrap_kubeconfig.is_some() { join::finish(join::APPROVED) } else { Ok(()) }

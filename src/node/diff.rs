@@ -1,5 +1,6 @@
-//! What on this host differs from its node config, and what mending it would stop and start. Looks, and changes nothing: the
-//! proof that a node is still what `turnup node up` made it, and the host's part of `turnup plan`.
+//! What on this host differs from its node config, and what correcting it would stop and start.
+//! Looks, and changes nothing: the proof that a node is still what `turnup node up` made it, and
+//! the host's part of `turnup plan`.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -18,7 +19,8 @@ use super::restore_log::{Entry, RestoreLog, unit_file};
 use super::up::stamp;
 use super::{firewall, join, mounts, task, yaml};
 
-/// What differs, in the order in which `turnup node up` would mend it; nothing when there is nothing to do.
+/// What differs, in the order in which `turnup node up` would correct it; nothing when there is
+/// nothing to do.
 pub fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
     let mut changes = mounts::find_differences(&node_config.mounts)?;
     for (name, value) in &node_config.sysctls {
@@ -147,7 +149,7 @@ fn file_difference(file: &File) -> Result<Option<Change>> {
         Content::Yaml(value) => {
             line_diff(&String::from_utf8_lossy(&input::read(path, input::STATE)?), &yaml::render(value))
         }
-        // Neither the one nor the other is anybody's business.
+        // Neither the old nor the new secret is shown.
         Content::Secret { .. } => vec!["(secret)".to_owned()],
         Content::Base64(_) | Content::Url { .. } => vec!["(other bytes)".to_owned()],
     };

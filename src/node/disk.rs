@@ -54,7 +54,7 @@ pub(super) enum Judged {
     Blank,
     /// A file system with the label that was asked for; its UUID.
     Ours(String),
-    /// Bytes that nobody knows, as a file system that was made by half would have.
+    /// Unknown bytes, such as those of an unfinished mkfs.
     Unknown,
     /// Anything else, as a part of a sentence.
     Other(String),
@@ -106,7 +106,7 @@ impl Device {
         Path::new("/sys/dev/block").join(&self.number)
     }
 
-    /// Whether somebody uses it: a mount, a volume group, an array.
+    /// Whether it is in use: by a mount, a volume group, an array.
     fn is_in_use(&self) -> Result<bool> {
         let exclusive = i32::try_from(rustix::fs::OFlags::EXCL.bits()).unwrap_or_default();
         match fs_err::OpenOptions::new().read(true).custom_flags(exclusive).open(&self.path) {
@@ -116,7 +116,7 @@ impl Device {
         }
     }
 
-    /// What is on it, seen by somebody who looks for a file system with this label.
+    /// What is on it, as a probe for a file system with this label sees it.
     pub(super) fn judge(&self, label: &str) -> Result<Judged> {
         if self.is_in_use()? {
             return Ok(Judged::Other(self.describe_use()));
@@ -156,7 +156,7 @@ impl Device {
             task::write_atomic(Path::new(BEGUN), self.identity()?.as_bytes(), 0o600, 0)
         })?;
         let run = Run::new("mkfs.ext4").args(["-q", "-F", "-m", "0", "-L", label]).arg(&self.path).dir("/");
-        run.timeout(FORMAT).succeed().map_err(|error| error.hint("turnup bootstrap (formats it anew)"))?;
+        run.timeout(FORMAT).succeed().map_err(|error| error.hint("turnup bootstrap (formats it again)"))?;
         forget_begun()
     }
 
@@ -225,7 +225,7 @@ fn ext4_size(block: &[u8; 1024]) -> Option<u64> {
     is_ext4.then(|| blocks.saturating_mul(1024 << word(0x18).min(6)))
 }
 
-/// Nothing is half formatted any more, or nobody wants to know.
+/// No format is unfinished any more, or the record does not matter any more.
 pub(super) fn forget_begun() -> Result<()> {
     match fs_err::remove_file(BEGUN) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
@@ -239,7 +239,7 @@ pub(super) fn refuse(path: &Path, label: &str, what: &str) -> Error {
     Error::precondition(format!("{shown} is to be this cluster's alone, and has on it {what}"))
         .evidence(format!("this cluster's disk is ext4 with the label {label:?}, or blank; nothing on this one was changed"))
         .hint(format!(
-            "name another disk; if nobody needs what is on it, on the host: wipefs --all {shown} && dd if=/dev/zero of={shown} bs=1M count=1"
+            "name another disk; if the data on it is not needed, on the host: wipefs --all {shown} && dd if=/dev/zero of={shown} bs=1M count=1"
         ))
 }
 
@@ -362,7 +362,7 @@ mod tests {
         ] {
             assert_eq!(judge(&seen(&export), "shelf"), Judged::Other(expected.into()), "{export}");
         }
-        // Only of that may a half of ours be made: what has a name is somebody's.
+        // Only unknown bytes may be an unfinished mkfs of ours: anything recognised has an owner.
         assert_eq!(judge(&seen("DEVNAME=/dev/sdb\n"), "shelf"), Judged::Unknown);
         let partitions = Seen { partitions: true, ..seen(ours) };
         assert_eq!(judge(&partitions, "shelf"), Judged::Other("partitions".into()));

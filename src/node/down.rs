@@ -92,7 +92,7 @@ impl Down<'_> {
             && mount_points()?.contains("/run/netns")
             && names_in("/run/netns")?.is_some_and(|names| names.is_empty())
         {
-            // `ip netns` and the plugins mount it on itself; nobody's namespace is left in it.
+            // `ip netns` and the plugins mount it on itself; it holds no namespace any more.
             unmount("/run/netns", UnmountFlags::DETACH).context("cannot unmount /run/netns")?;
         }
         if Run::new("systemctl").args(["is-active", "--quiet", "kubepods.slice"]).dir("/").output().is_ok() {
@@ -109,7 +109,8 @@ impl Down<'_> {
         Ok(())
     }
 
-    /// Deepest first. What is busy goes as soon as nobody uses it, but out of sight now: nothing may be deleted through a mount.
+    /// Deepest first. A busy mount is detached now and freed with its last user: nothing may be
+    /// deleted through a mount.
     fn unmount(&mut self, before: &BTreeSet<String>) -> Result<()> {
         let is_ours = |point: &&String| {
             SHARED_DIRS.iter().any(|dir| Path::new(point).starts_with(dir)) || point.starts_with("/run/netns/cni-")
@@ -177,7 +178,7 @@ impl Down<'_> {
                     task::ensure_sysctl(name, before)?;
                     self.told(format!("put back the value of {name}: {before}"))?;
                 }
-                // Somebody may use it by now; it harms nobody.
+                // Another program may use it by now; a loaded module does no harm.
                 Entry::Module { name } => {
                     drop(Run::new("modprobe").args(["--remove", "--quiet", name]).dir("/").output());
                 }
@@ -239,7 +240,8 @@ impl Down<'_> {
         self.removed(file)
     }
 
-    /// turnup itself. The restore log is the last of its directory: without it nobody would know what is still to be done.
+    /// turnup itself. The restore log is the last of its directory: without it the remaining work
+    /// would be unknown.
     fn forget(&mut self) -> Result<()> {
         for entry in fs_err::read_dir(DIR).into_iter().flatten().flatten() {
             if entry.path() != Path::new(FILE) {
@@ -259,7 +261,7 @@ impl Down<'_> {
             }
         }
         for dir in [Some(bin), bin.parent()].into_iter().flatten() {
-            // Something of somebody else may lie there.
+            // It may hold files of other programs.
             drop(fs_err::remove_dir(dir));
         }
         Ok(())

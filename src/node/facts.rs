@@ -46,8 +46,8 @@ pub struct Facts {
 
 impl Document for Facts {
     const SCHEMA: &'static str = "turnup.facts/1";
-    const WHAT: &'static str = "what a host says of itself";
-    const REMEDY: &'static str = "remove the file; turnup bootstrap writes it anew";
+    const WHAT: &'static str = "the facts of a host";
+    const REMEDY: &'static str = "remove the file; turnup bootstrap recreates it";
 
     fn fields() -> Fields {
         Fields::new(&[

@@ -16,9 +16,9 @@ use super::up::NodeEvent;
 
 /// At a time: the servers of a whole group that boots share one place.
 const AT_ONCE: usize = 4;
-/// How long one boot keeps trying; the unit then begins anew.
+/// How long one boot keeps trying; systemd then restarts the unit.
 const TIMEOUT: Duration = Duration::from_mins(30);
-/// How long files of a person's own are tried for: a step waits for them.
+/// How long downloads of the user's own files are retried: a step waits for them.
 const FILES_TIMEOUT: Duration = Duration::from_mins(5);
 /// Between two tries: twice as long each time, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -40,7 +40,8 @@ pub(super) fn fetch_missing(node_config: &NodeConfig, url: &str, out: &mut dyn W
     fetch_all(&missing, &Destination { dir: HOST_BLOBS.into(), since: Instant::now(), timeout: TIMEOUT, hint }, out)
 }
 
-/// Fetches the files of a person's own that this host lacks, each from its own URL, writing a [`Report`] a line to `out`.
+/// Fetches the user's own files that this host lacks, each from its own URL, writing a [`Report`] a
+/// line to `out`.
 pub(super) fn fetch_files(node_config: &NodeConfig, out: &mut dyn Write) -> Result<()> {
     let wanted = node_config.files.iter().filter_map(|file| match &file.content {
         Content::Url { url, sha256 } => Some((file, url, sha256)),
@@ -103,7 +104,7 @@ struct Destination {
     dir: PathBuf,
     since: Instant,
     timeout: Duration,
-    /// What a person does about other bytes than expected.
+    /// The advice when the bytes differ from the expected ones.
     hint: &'static str,
 }
 
@@ -129,7 +130,8 @@ impl Destination {
     }
 }
 
-/// One try. A file that was gone on with and is wrong may have been wrong before, so it is begun anew.
+/// One attempt. A resumed download with a wrong digest may have been wrong before, so it restarts
+/// from zero.
 fn fetch_once(url: &str, wanted: &Digest, size: Size, part: &Path, hint: &str) -> Result<()> {
     let (found, there) = resume_url(url, size, part, &NoProgress)?;
     if found == *wanted {
@@ -173,7 +175,8 @@ mod tests {
         Longer,
     }
 
-    /// Serves these bytes, one turn a request; returns where, and what ranges are asked for. Nobody waits for a turn that is not asked for.
+    /// Serves these bytes, one turn a request; returns where, and what ranges are asked for. A turn
+    /// that is not asked for blocks nothing.
     fn serve(bytes: Vec<u8>, turns: &[Turn]) -> (String, Arc<Mutex<Vec<usize>>>) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -280,7 +283,7 @@ mod tests {
     fn what_will_not_pass_is_not_tried_again_and_the_timeout_ends_the_rest() {
         let (result, asked, _dir) = fetch(&[Turn::Status(404)], Duration::from_mins(1));
         assert_eq!((result.unwrap_err().class(), asked.len()), (Class::Permanent, 1));
-        // A second to wait, and then two more, which do not fit: the last turn is nobody's.
+        // A second to wait, and then two more, which do not fit: the last turn is never asked for.
         let (result, asked, _dir) = fetch(&[Turn::Status(503), Turn::Cut, Turn::Good], Duration::from_millis(2900));
         assert_eq!(result.unwrap_err().class(), Class::Transient);
         // One where the first try itself took long.

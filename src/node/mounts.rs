@@ -100,7 +100,7 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
         if device.check(false)? {
             tell(NodeEvent::Changed(format!("file system on {} mended by fsck", mount.disk)))?;
         }
-        // Nobody but root writes there while the disk is away.
+        // Only root can write there while the disk is away.
         task::ensure_directory(&Directory { path: mount.path.clone(), mode: 0, owner: 0 })?;
         failpoint::around(format_args!("mount {}", mount.path), || attach_tree(&device.path, &mount.path))?;
         if let Err(error) = claim(mount) {
@@ -120,7 +120,8 @@ fn ensure_mount(mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
     task::ensure_directory(&Directory { path: mount.path.clone(), mode: mount.mode, owner: mount.owner }).map(drop)
 }
 
-/// Lets a file system that was just mounted fill its device, which a person has made larger. Whether it does: it is good as it is, too.
+/// Grows a file system that was just mounted to the size of its device, which the operator may have
+/// enlarged. Returns whether it did: a failure is not fatal.
 fn grow(device: &Device, mount: &Mount) -> Result<bool> {
     if device.grow().is_ok() {
         return Ok(true);
@@ -199,7 +200,8 @@ fn require_bare(mount: &Mount) -> Result<()> {
         .hint(format!("on the host: mv {path} {path}.old")))
 }
 
-/// An empty disk beside a directory full of data is a disk that was added later: an etcd that begins anew would forget the cluster.
+/// An empty disk beside a directory full of data is a disk that was added later: an etcd with an
+/// empty directory would lose the cluster.
 fn require_moved(mount: &Mount) -> Result<()> {
     let (path, old) = (&mount.path, &mount.instead_of);
     let Some(name) = find_entry(Path::new(old)).filter(|_| find_entry(Path::new(path)).is_none()) else {
@@ -222,7 +224,7 @@ fn abandoned(gone: &Mount) -> Error {
     Error::precondition(format!(
         "the data of this node is on {disk}, mounted at {path}, and its configuration has no such disk any more"
     ))
-    .hint("give the host its etcd_device back; or make it anew, with an empty etcd: turnup reset HOST && turnup up")
+    .hint("give the host its etcd_device back; or recreate it with an empty etcd: turnup reset HOST && turnup up")
 }
 
 fn inherited(mount: &Mount, found: &str) -> Error {
@@ -264,7 +266,7 @@ fn name_of(number: &str) -> String {
 pub(super) fn release(path: &str, disk: &Disk, told: &mut dyn FnMut(String) -> Result<()>) -> Result<()> {
     while let Some(number) = mounted_at(path)? {
         if unmount(path, UnmountFlags::empty()).is_err() {
-            // Whoever has it open still keeps it until it ends; nobody finds it here any more.
+            // A process that has it open keeps it until it ends; new ones do not find it here.
             unmount(path, UnmountFlags::DETACH).context(format!("cannot unmount {path}"))?;
         }
         told(format!("unmounted {path}; its data stays on {disk} ({})", name_of(&number)))?;
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_belongs_to_whoever_put_data_on_it() {
+    fn a_disk_belongs_to_the_owner_of_its_data() {
         let dir = tempfile::tempdir().unwrap();
         let mount = mount_in(dir.path());
         let other = Mount { belongs_to: "shelf def".into(), ..mount.clone() };

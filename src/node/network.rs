@@ -1,5 +1,5 @@
 //! What is in the network of this host, and the removal of what pods, addons and plugins put there: only what bears their names, and only
-//! what was not there before. Nothing of anybody else is changed.
+//! what was not there before. Nothing of other programs is changed.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

@@ -1,7 +1,7 @@
 //! The node config of one node: every artifact, file, unit and kernel setting, with nothing left to decide.
 //!
-//! `bootstrap` computes it, `node-config/<node>.json` keeps it for a person to read, `turnup node up` applies it. Secrets are named in it
-//! with their digest; their bytes travel apart from it.
+//! `bootstrap` computes it, `node-config/<node>.json` keeps it for the user to read, `turnup node
+//! up` applies it. Secrets are named in it with their digest; their bytes travel apart from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,8 +110,8 @@ pub struct Mount {
     pub owner: u32,
     /// The file system's label: another cluster's disk has another one. At most 16 bytes, as ext4 has them.
     pub label: String,
-    /// Whose data is on it, in one line: kept on the disk itself. Data of somebody else is refused, for a cluster of the same name is
-    /// another one once its keys are gone.
+    /// Whose data is on it, in one line: kept on the disk itself. Data of another owner is refused,
+    /// for a cluster of the same name is another one once its keys are gone.
     pub belongs_to: String,
     /// The directory in which the same data lies on a node without the disk. While something is in it, an empty disk is refused.
     pub instead_of: String,
@@ -164,7 +164,7 @@ pub struct File {
     /// Written only when it is missing: from then on the host itself changes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub initial: bool,
-    /// Units of somebody else that are restarted when it changes, if they run.
+    /// Units of other programs that are restarted when it changes, if they run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restarts: Vec<String>,
 }
@@ -248,7 +248,8 @@ pub struct Health {
 }
 
 impl Unit {
-    /// Whether it has to start anew after these changes. What a plan foretells and what `turnup node up` does are this one answer.
+    /// Whether it has to restart after these changes. The plan and `turnup node up` share this one
+    /// answer.
     pub fn depends_on_any(&self, is_changed: impl Fn(&str) -> bool) -> bool {
         self.restart_on.iter().any(|file| is_changed(file))
     }
@@ -263,7 +264,7 @@ pub fn count_early(units: &[Unit]) -> usize {
 impl Document for NodeConfig {
     const SCHEMA: &'static str = SCHEMA;
     const WHAT: &'static str = "the node config";
-    const REMEDY: &'static str = "turnup bootstrap (writes it anew)";
+    const REMEDY: &'static str = "turnup bootstrap (recreates it)";
     const CLASS: Class = Class::Permanent;
 
     fn fields() -> Fields {
@@ -322,7 +323,7 @@ impl NodeConfig {
         one_way(self, other).into_iter().chain(one_way(other, self)).collect()
     }
 
-    /// Those units that are not turnup's own and have to start anew after these changes.
+    /// Those units that are not turnup's own and have to restart after these changes.
     pub fn find_restarts(&self, is_changed: impl Fn(&str) -> bool) -> BTreeSet<&str> {
         let changed = self.files.iter().filter(|file| is_changed(&file.path));
         changed.flat_map(|file| &file.restarts).map(String::as_str).collect()

@@ -16,7 +16,8 @@ const STOP: Duration = Duration::from_mins(2);
 /// Who hears what was done.
 pub(super) type Tell<'a> = &'a mut dyn FnMut(String) -> Result<()>;
 
-/// Only a unit whose file is ours: where a crash came before it was written, the one that is there is somebody else's.
+/// Only a unit whose file is ours: after a crash before it was written, an existing one belongs to
+/// another program.
 pub(super) fn stop_unit(name: &str, restore_log: &RestoreLog, tell: Tell<'_>) -> Result<()> {
     let file = unit_file(name);
     if !Path::new(&file).exists() || restore_log.kept(&file).is_some_and(|kept| is_put_back(&file, kept)) {

@@ -120,7 +120,8 @@ pub(super) struct RestoreLog {
 }
 
 impl RestoreLog {
-    /// Reads it; none when nothing was ever made here. A host of a turnup that kept none counts as empty before: nobody knows better.
+    /// Reads it; none when nothing was ever made here. A host of a turnup without a restore log is
+    /// assumed to have been empty.
     pub(super) fn read() -> Result<Option<Self>> {
         let Ok(file) = fs_err::File::open(FILE) else { return Self::from_host_file() };
         let mut restore_log = Self::default();
@@ -135,7 +136,7 @@ impl RestoreLog {
                     let message = format!("{FILE}:{}:{}: the restore log is damaged", number + 1, error.column());
                     return Err(Error::new(Class::Precondition, message)
                         .source(error)
-                        .hint("mend this line, or remove it"));
+                        .hint("correct this line, or remove it"));
                 }
             }
         }
@@ -279,7 +280,8 @@ impl RestoreLog {
         self.note(&format!("file {path}"), || Ok(Some(Entry::File { path: path.into(), before: keep(path)? })))
     }
 
-    /// Those above it that are not there, and will be made with it. The others nobody changes.
+    /// The parent directories that are missing and will be created with it. The others are not
+    /// changed.
     fn look_at_parents(&mut self, path: &Path) -> Result<()> {
         let mut missing: Vec<&Path> = path.ancestors().skip(1).take_while(|path| !path.exists()).collect();
         missing.reverse();
@@ -383,7 +385,7 @@ fn keep(path: &str) -> Result<Option<SavedFile>> {
         .hint("move it away on the host"));
     }
     let copy = path.trim_start_matches('/').replace('%', "%25").replace('/', "%2F");
-    // With a hole for secrets in nobody's hands but root's; the directory is root's alone as well.
+    // Secrets included, so only root can read it; the directory is root's alone as well.
     task::write_atomic(&Path::new(SAVED).join(&copy), &input::read(Path::new(path), input::STATE)?, 0o600, 0)?;
     Ok(Some(SavedFile { copy: Some(copy), link: None, mode, user, group }))
 }

@@ -258,8 +258,8 @@ fn temporary_in(dir: &Path) -> Result<tempfile::NamedTempFile> {
     Ok(tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir)?)
 }
 
-/// Removes what an earlier run that was killed had not written to the end in the directories of these files. Only for whoever is the
-/// only one that works on this host.
+/// Removes temporary files of an earlier, killed run in the directories of these files. Only for
+/// the holder of this host's lock.
 pub(super) fn remove_temporary<'p>(files: impl Iterator<Item = &'p Path>) -> Result<()> {
     let dirs: BTreeSet<&Path> = files.filter_map(Path::parent).collect();
     for entry in dirs.into_iter().flat_map(|dir| fs_err::read_dir(dir).into_iter().flatten()) {
@@ -414,8 +414,8 @@ mod tests {
             owner_of(&File { user: Some(user.into()), ..file(Path::new("/a"), Content::Text(String::new())) })
         };
         assert_eq!(of("root").unwrap(), (0, 0));
-        let error = of("nobody-here").unwrap_err();
-        assert_eq!(error.message(), "/a is to belong to nobody-here, and this host has no user of this name");
+        let error = of("no-such-user").unwrap_err();
+        assert_eq!(error.message(), "/a is to belong to no-such-user, and this host has no user of this name");
     }
 
     #[test]

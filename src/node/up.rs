@@ -23,9 +23,9 @@ use super::{fetch, firewall, join, mounts, restore, static_pod};
 
 /// How long a health check of the host may take: etcd on a slow disk.
 const HEALTH: Duration = Duration::from_mins(3);
-/// How long another run on this host may take to end, once nobody listens to it any more.
+/// How long another run on this host may take to end after its connection is lost.
 const ANOTHER_RUN: Duration = Duration::from_mins(5);
-/// Gone with a restart of the host, like whoever holds it.
+/// Gone with a restart of the host, like its holder.
 pub(super) const LOCK: &str = "/run/turnup-node.lock";
 const UNITS: &str = "/etc/systemd/system";
 const CTR: &str = "/opt/turnup/bin/ctr";
@@ -72,7 +72,7 @@ pub(super) enum Past {
     Keep,
 }
 
-/// The same for whoever has this host's turn.
+/// The same for the holder of this host's lock.
 pub(super) fn run_alone(delivery: Delivery, past: Past, out: &mut dyn Write) -> Result<()> {
     let mut secrets = Secrets::new();
     for (name, text) in delivery.secrets {
@@ -241,7 +241,8 @@ impl NodeSetup<'_> {
         restore_log.forget_superseded(self.node_config)
     }
 
-    /// Units of somebody else that read files of ours; one that does not run reads them when it starts.
+    /// Units of other programs that read files of ours; one that does not run reads them when it
+    /// starts.
     fn restart_others(&mut self) -> Result<()> {
         let both = self.before.into_iter().chain([self.node_config]);
         let units: BTreeSet<&str> =
@@ -310,7 +311,8 @@ impl NodeSetup<'_> {
         wanted.iter().try_for_each(|image| self.note(true, &format!("image {}", image.reference)))
     }
 
-    /// For an administrator on the host, and as proof that this configuration was applied whole.
+    /// Saves the node config for the operator, and as the proof that this configuration was applied
+    /// to the end.
     fn remember(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(self.node_config).context("cannot write the node config")?;
         task::write_atomic(Path::new(HOST_FILE), text.as_bytes(), 0o600, 0)
@@ -393,7 +395,8 @@ fn wait_for_health(health: &Health) -> Result<()> {
         }
         if since.elapsed() > HEALTH {
             let why = answer.unwrap_or_else(|error| error.to_string());
-            let error = Error::transient(format!("{} is not healthy after {} s", health.name, HEALTH.as_secs()));
+            let error =
+                Error::transient(format!("health check did not pass within {} s: {}", HEALTH.as_secs(), health.name));
             return Err(pod_log(&health.pod).into_iter().fold(error.evidence(why), Error::evidence));
         }
         signals::sleep(Duration::from_millis(50))?;

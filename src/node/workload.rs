@@ -1,5 +1,5 @@
-//! The processes of pods: found by the shims of our own containerd and by kubelet's cgroups, and ended. Containers of anybody else's
-//! containerd have another shim and stay.
+//! The processes of pods: found by the shims of our own containerd and by kubelet's cgroups, and
+//! ended. Containers of another containerd have another shim and stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn end(find: fn() -> BTreeSet<i32>, what: &str) -> Result<usize> {
     }
 }
 
-/// Descendants of our shims, and everybody in kubelet's cgroups.
+/// Descendants of our shims, and all processes in kubelet's cgroups.
 fn find_containers() -> BTreeSet<i32> {
     let all = processes();
     let is_shim = |process: &Process| process.program.starts_with(&format!("{BIN}containerd-shim"));
@@ -103,7 +103,7 @@ fn read(pid: i32) -> Option<Process> {
     Some(Process { parent, program, in_pod })
 }
 
-/// Removes kubelet's cgroups, deepest first, once nobody is in them.
+/// Removes kubelet's cgroups, deepest first, once they are empty.
 pub(super) fn remove_cgroups() -> Result<usize> {
     let mut count = 0;
     let mount = Path::new("/sys/fs/cgroup");

@@ -69,7 +69,7 @@ impl Cx {
         let (part, doing) = (part.to_owned(), doing.to_owned());
         self.sink.emit(What::StepPart { step: self.id.clone(), part, doing, elapsed_seconds, ended });
     }
-    /// Something that a person waits for has happened: "etcd healthy".
+    /// A milestone was reached: "etcd healthy".
     pub fn milestone(&self, name: impl Into<String>) {
         self.sink.emit(What::Milestone { step: self.id.clone(), name: name.into() });
     }

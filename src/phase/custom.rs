@@ -97,7 +97,7 @@ impl CustomCommand {
     fn facts(&self, host: &str) -> Result<HostFacts> {
         self.host_access()?.host(host)?.ok_or_else(|| {
             let id = self.id(Some(host));
-            Error::permanent(format!("{id}: nobody knows yet how to reach {host}"))
+            Error::permanent(format!("{id}: how to reach {host} is not known yet"))
                 .hint("a step with where = \"host\" comes after the inventory: after = [\"inventory\"]")
         })
     }
@@ -181,7 +181,9 @@ impl CustomCommand {
         for (path, now) in self.digests(host)? {
             match (now, recorded.get(&path).and_then(Option::as_ref)) {
                 (None, _) => return Ok(Check::Drifted(format!("{path} is not there"))),
-                (Some(_), None) => return Ok(Check::Drifted(format!("nobody knows yet what {path} should be"))),
+                (Some(_), None) => {
+                    return Ok(Check::Drifted(format!("the expected content of {path} is not known yet")));
+                }
                 (Some(now), Some(before)) if now != *before => {
                     return Ok(Check::Drifted(format!("{path} is not what the step made")));
                 }
@@ -215,7 +217,7 @@ impl Action for CustomCommand {
 
     fn verify(&self, host: Option<&str>) -> Result<Check> {
         if self.step.outputs.is_empty() {
-            // The engine cannot know what somebody else's command makes; its inputs are all that counts.
+            // The engine cannot know what a custom command makes; only its inputs count.
             return Ok(Check::Ok);
         }
         let recorded = self.store.read_json(self.record(host))?.unwrap_or_default();
@@ -251,7 +253,7 @@ impl Action for CustomCommand {
             made.iter().filter(|(_, digest)| digest.is_none()).map(|(path, _)| path.as_str()).collect();
         if !missing.is_empty() {
             let message = format!("the command ended well, but did not make {}", missing.join(", "));
-            return Err(Error::permanent(message).hint("mend the command, or `outputs` in phase.toml"));
+            return Err(Error::permanent(message).hint("correct the command, or `outputs` in phase.toml"));
         }
         self.store.write_json(self.record(host), &made, 0o600)
     }

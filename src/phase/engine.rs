@@ -138,7 +138,7 @@ pub struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// An engine; the lock is proof that nobody else writes.
+    /// An engine; the lock is proof that no other process writes.
     #[must_use]
     pub fn new(store: &'a Store, lock: &'a Lock, sink: Sink) -> Self {
         Self {
@@ -175,7 +175,7 @@ impl<'a> Engine<'a> {
         self
     }
 
-    /// The command that a failure tells the person to go on with; `turnup up` by default.
+    /// The command with which a failure tells the user to continue; `turnup up` by default.
     #[must_use]
     pub fn next_command(mut self, command: impl Into<String>) -> Self {
         self.next_command = command.into();
@@ -495,7 +495,7 @@ impl<'t> Scheduler<'t> {
                 Vec::new()
             }
             Err(failed) => {
-                // A stop blames nobody: what comes after simply has not begun.
+                // A stop is no failure: the steps after it simply have not begun.
                 let blamed = (failed.error.class() != Class::Interrupted).then(|| failed.id.clone());
                 self.failures.push(*failed);
                 let Some(because) = blamed else { return Vec::new() };

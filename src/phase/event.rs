@@ -78,7 +78,7 @@ pub enum What {
     StepBlocked { step: String, because: String },
     /// The record of a step was dropped: its host is gone.
     StepForgotten { step: String },
-    /// Something that a person waits for has happened.
+    /// A milestone was reached.
     Milestone { step: String, name: String },
     /// A phase ended.
     PhaseDone { phase: String, ran: usize, skipped: usize, failed: usize, blocked: usize, elapsed_seconds: f64 },
@@ -148,7 +148,7 @@ pub fn schema() -> serde_json::Value {
     schema.to_value()
 }
 
-/// Where events go. Cheap to clone; an event that nobody listens to is dropped.
+/// Where events go. Cheap to clone; an event without a listener is dropped.
 #[derive(Clone, Debug)]
 pub struct Sink {
     sender: Sender<Event>,

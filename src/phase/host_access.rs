@@ -1,4 +1,5 @@
-//! What a step of the user's own may know and use of the cluster around it. This module knows no ssh: whoever makes the phase gives the way.
+//! What a custom step may know and use of the cluster around it. This module knows no ssh: the
+//! caller that loads the phase provides the connection.
 
 use std::ffi::OsString;
 use std::path::Path;

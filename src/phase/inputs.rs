@@ -44,7 +44,7 @@ impl Inputs {
     pub fn fingerprints(&self) -> &BTreeMap<String, String> {
         &self.digests
     }
-    /// The inputs whose values nobody can know yet, in a plan; in a run there are none.
+    /// The inputs whose values are not known until apply, in a plan; in a run there are none.
     #[must_use]
     pub fn unknown(&self) -> &BTreeSet<String> {
         &self.unknown

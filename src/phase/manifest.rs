@@ -416,7 +416,7 @@ impl Reader<'_> {
         for (name, at) in self.strings(value) {
             match name.as_str() {
                 "transient" => classes.push(Class::Transient),
-                // All others would fail the same way again, or wait for a person.
+                // All others would fail the same way again, or wait for the user.
                 other => self.mistake(at, format!("only what is \"transient\" can be tried again, not \"{other}\"")),
             }
         }

@@ -131,11 +131,13 @@ fn a_file_that_is_no_toml() {
 
 #[test]
 fn times_are_durations_longer_than_nothing() {
-    let of = |text: &str| error(&format!("[[step]]\nname = \"a\"\nafter = []\ntimeout = \"{text}\"\n"));
+    let with = |text: &str| format!("[[step]]\nname = \"a\"\nafter = []\ntimeout = \"{text}\"\n");
+    let of = |text: &str| error(&with(text));
     for bad in ["", "10", "-1s", "0s", "0h0m", "1d", "99999999999999999999s"] {
         assert!(of(bad).contains("a time is a duration like"), "{bad}: {}", of(bad));
     }
-    assert!(!of("1h30m").contains("a time is"), "{}", of("1h30m"));
+    let steps = Manifest::parse("x", &with("1h30m")).unwrap().steps;
+    assert_eq!(steps[0].timeout, std::time::Duration::from_mins(90));
 }
 
 proptest::proptest! {

@@ -208,7 +208,7 @@ impl Planner<'_> {
             Err(error) => {
                 let Some(earlier) = &moving else { return Err(error) };
                 let mut planned = self.plan_blindly(task, earlier);
-                // No step changes what a person has configured.
+                // No step changes what the user has configured.
                 let blind = error.class() == Class::Config;
                 planned.preview.failed = blind.then(|| error.render());
                 return Ok(PlannedTask { moving: Some(planned.id.clone()), planned, blind });

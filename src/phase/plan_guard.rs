@@ -16,7 +16,7 @@ pub struct ApprovedPlan {
 }
 
 impl ApprovedPlan {
-    /// A run is held to these steps; phases that nobody could know when the plan was made are free.
+    /// A run is held to these steps; phases that were unknown when the plan was made are free.
     #[must_use]
     pub fn new(steps: impl IntoIterator<Item = Planned>, unknown_phases: &[String]) -> Self {
         let steps = steps.into_iter().map(|step| (step.id.clone(), step)).collect();

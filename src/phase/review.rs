@@ -16,13 +16,13 @@ const LOOKS: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "is", content = "why", rename_all = "kebab-case")]
 pub enum Condition {
-    /// Proven done; by its record alone where nobody looked.
+    /// Proven done; by its record alone where the result was not checked.
     Done,
     /// It would run again, and this is why.
     Stale(String),
     /// It failed last time, and this is how.
     Failed(String),
-    /// Nobody knows how it ended: turnup was killed, or works on it now.
+    /// Its end is not recorded: turnup was killed, or works on it now.
     Interrupted,
     /// It never ran.
     Never,

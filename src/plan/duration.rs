@@ -12,7 +12,7 @@ use crate::phase::Planned;
 pub struct Estimate {
     /// Seconds of the longest chain of steps of each phase, one phase after another.
     pub seconds: f64,
-    /// How many of the steps never ran, so that nobody knows.
+    /// How many of the steps never ran, so that their duration is unknown.
     pub never_ran: usize,
 }
 
@@ -35,7 +35,7 @@ impl Estimate {
         Self { seconds: phases.values().sum(), never_ran }
     }
 
-    /// `about 14 s`, as far as anybody knows.
+    /// `about 14 s`, as far as it is known.
     #[must_use]
     pub fn describe(&self) -> String {
         let seconds = self.seconds.ceil();
@@ -43,7 +43,7 @@ impl Estimate {
             (true, 0) => format!("about {seconds:.0} s"),
             (true, steps) => format!("about {seconds:.0} s and the time of {steps} steps that never ran"),
             (false, 0) => "no time".to_owned(),
-            (false, steps) => format!("nobody knows: {steps} steps never ran"),
+            (false, steps) => format!("unknown: {steps} steps never ran"),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The impact: what each changed setting sets in motion, before it does. Found by comparing forecasts; nobody is asked.
+//! The impact: what each changed setting causes, before it does. Found by comparing forecasts; no
+//! host is contacted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,7 +24,7 @@ pub struct Impact {
     pub name: String,
     /// Its value when `turnup up` last came to its end; none when it did not count.
     pub before: Option<String>,
-    /// Its value now; none when it does not count any more.
+    /// Its value now; none when it no longer applies.
     pub after: Option<String>,
     /// The ids of the steps that will run because of it.
     pub steps: Vec<String>,
@@ -31,7 +32,7 @@ pub struct Impact {
     pub hosts: BTreeSet<String>,
     /// The services and static pods that stop and start, by host.
     pub restarts: BTreeMap<String, Vec<String>>,
-    /// The hosts that are made, made anew, or removed.
+    /// The hosts that are made, recreated, or removed.
     pub recreates: BTreeMap<String, Verb>,
     /// How long it takes by itself.
     pub estimate: Estimate,

@@ -1,7 +1,8 @@
-//! The plan: what `turnup up` would do in all three phases, and why, as one file that a person reads and that a run can be held to.
+//! The plan: what `turnup up` would do in all three phases, and why, as one file that the user
+//! reads and that a run can be held to.
 //!
 //! It asks hosts, Terraform and the API what they are, and changes nothing: the phases work on a shadow of the cluster's directory. What
-//! nobody can know before an earlier step has run is said to be so, and never made up.
+//! is not known before an earlier step has run is shown as such, and never made up.
 
 mod duration;
 mod impact;

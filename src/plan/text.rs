@@ -1,4 +1,5 @@
-//! A plan as a person reads it: first what the changes set in motion, then every step with what it changes, then the time.
+//! A plan as text: first what the changes cause, then every step with what it changes, then the
+//! time.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +64,7 @@ impl Impact {
         for (service, hosts) in by_service {
             lines.push(format!("    restarts   {service} on {}", name_hosts(hosts.into_iter())));
         }
-        for (verb, word) in [(Verb::Create, "makes"), (Verb::Replace, "makes anew"), (Verb::Delete, "removes")] {
+        for (verb, word) in [(Verb::Create, "makes"), (Verb::Replace, "recreates"), (Verb::Delete, "removes")] {
             let hosts: Vec<&str> =
                 self.recreates.iter().filter(|(_, done)| **done == verb).map(|(host, _)| host.as_str()).collect();
             if !hosts.is_empty() {

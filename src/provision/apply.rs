@@ -44,7 +44,7 @@ impl Apply {
         self.cluster.settings.target == "local"
     }
 
-    /// Hosts that Terraform believes in and that are not there: somebody removed them by hand.
+    /// Hosts that are in Terraform's state but do not exist: they were removed by hand.
     fn vanished(&self) -> Result<BTreeSet<String>> {
         let mut addresses = BTreeSet::new();
         let never = terraform::remote(&self.cluster)?.is_none()
@@ -65,7 +65,7 @@ impl Apply {
     fn leavers(&self) -> Result<Vec<Host>> {
         let Some(spec) = &self.cluster.settings.cloud else { return Ok(Vec::new()) };
         let inventory = self.cluster.find_inventory().map_err(|error| {
-            error.hint("set the configuration back as it was; turnup provision (writes the inventory anew); then change it again")
+            error.hint("set the configuration back as it was; turnup provision (recreates the inventory); then change it again")
         })?;
         let Some(inventory) = inventory else { return Ok(Vec::new()) };
         Ok(inventory.control_planes().filter(|host| !spec.control_plane.contains_key(&host.name)).cloned().collect())
@@ -204,8 +204,8 @@ fn leaving(hosts: &[Host]) -> Vec<Change> {
     hosts.iter().map(|host| Change::new(Verb::Delete, "etcd member", &host.name)).collect()
 }
 
-/// What somebody else changed since the last apply, as far as Terraform's providers see it; none when Terraform is not at hand or has
-/// made nothing yet. Changes nothing.
+/// What was changed outside of turnup since the last apply, as far as Terraform's providers see it;
+/// none when Terraform is not at hand or has made nothing yet. Changes nothing.
 pub fn find_drift(cluster: &Cluster) -> Result<Option<Vec<Change>>> {
     refresh_aside(cluster).map_err(Error::without_log)
 }

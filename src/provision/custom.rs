@@ -17,7 +17,7 @@ use super::inventory::Inventory;
 use super::render::{DIR, VARIABLES, pretty};
 use super::terraform::{BACKEND, CLI_CONFIG, LOCK_FILE};
 
-/// A module is text; whoever has an image beside it names the wrong directory.
+/// A module is text; a directory with an image in it is the wrong one.
 const LARGEST: u64 = 4 << 20;
 /// How deep its folders go.
 const DEEPEST: usize = 8;
@@ -105,7 +105,7 @@ fn module(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// What Terraform writes beside a module when somebody uses it by hand.
+/// What Terraform writes beside a module when it is used by hand.
 fn is_terraforms_own(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or_default();
     file.contains(".tfstate") || Path::new(file).extension().is_some_and(|ending| ending == "tfplan")

@@ -127,7 +127,7 @@ fn keep_volumes(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<BTr
     Ok(kept)
 }
 
-/// What is still there goes with the error: the money that it costs is somebody's.
+/// The error lists what is still there: it costs the user money.
 fn name_leftovers(error: Error, terraform: &Terraform) -> Error {
     if error.class() == Class::Interrupted {
         return error;

@@ -1,6 +1,8 @@
-//! Hosts that somebody else made: an inventory that a person wrote, or that another directory's provision phase did.
+//! Hosts that turnup did not make: an inventory that the user wrote, or that another directory's
+//! provision phase did.
 //!
-//! Nothing here makes or changes a host. It remembers where such an inventory came from, so that nobody makes other hosts in their place.
+//! Nothing here makes or changes a host. It remembers where such an inventory came from, so that no
+//! run makes other hosts in their place.
 
 use std::path::{Path, PathBuf};
 
@@ -74,7 +76,7 @@ pub(super) fn take(cluster: &Cluster, inventory: &Inventory, cx: &Cx) -> Result<
     cluster.write_inventory(inventory)
 }
 
-/// What a first connection needs: the key, unless a person has one, and the hosts' keys.
+/// What a first connection needs: the key, unless the user has one, and the hosts' keys.
 pub(super) fn prepare_access(cluster: &Cluster, inventory: &Inventory, cx: &Cx) -> Result<()> {
     let store = &cluster.store;
     store.create_dir("ssh")?;

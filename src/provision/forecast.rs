@@ -36,7 +36,7 @@ pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
     let variables = store.read(VARIABLES)?.unwrap_or_default();
     store.write_file(format!("{DIR}/terraform.tfstate"), &variables, 0o600)?;
     write_inventory(cluster, |host| {
-        // A host is made anew when its description changes.
+        // A host is recreated when its description changes.
         let spec = store.read(spec_file(&host.name))?.unwrap_or_default();
         Ok(Digest::of(&spec).to_string())
     })
@@ -49,7 +49,8 @@ pub fn forecast_key(cluster: &Cluster, real: &Store) -> Result<()> {
     cluster.store.write_file(&key, &real.read(&key)?.unwrap_or_else(unknown), 0o600)
 }
 
-/// The files of a cloud's module, or of one's own. Its hosts are those that it has made, and before it has made any nobody knows them.
+/// The files of a cloud's module, or of one's own. Its hosts are those that it has made, and before
+/// it has made any they are unknown.
 fn forecast_elsewhere(cluster: &Cluster, real: &Store) -> Result<()> {
     forecast_key(cluster, real)?;
     for (path, text) in render::files(cluster)?.into_iter().chain(render::locks(cluster)?) {

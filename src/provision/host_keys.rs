@@ -1,8 +1,9 @@
-//! Host keys of machines that a cloud made: nobody knows them before the first contact, at which they are learnt; from then on they are
-//! believed and no other, as long as the machine is the same.
+//! Host keys of machines that a cloud made: they are unknown before the first contact, at which
+//! they are learnt; from then on only they are accepted, as long as the machine is the same.
 //!
-//! It changes nothing on a host. A key that is known already is never learnt a second time, unless a person says of it that it is to be
-//! forgotten: a cloud gives a machine that it made anew the address of the old one, and nobody but that person knows that it did.
+//! It changes nothing on a host. A key that is known already is never learnt a second time, unless
+//! the user resets it: a cloud gives a recreated machine the address of the old one, and only the
+//! user can know that it did.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +40,7 @@ pub(super) fn complete(cluster: &Cluster, output: &Value, forget: &BTreeSet<Stri
     let shown = "the output inventory of the Terraform module";
     // Before the first login: what the module gave back says who logs in where.
     let mut inventory: Inventory = document::from_incomplete(shown, output)?;
-    // One that is damaged is made anew, as if there were none.
+    // A damaged one is recreated, as if there were none.
     let known = cluster.find_inventory().ok().flatten();
     let known = known.map(|known| known.hosts).unwrap_or_default();
     for host in &mut inventory.hosts {
@@ -117,7 +118,8 @@ fn believed(host: &Host, known: &[Host], forget: &BTreeSet<String>) -> String {
     same.filter(|known| is_kept(&known.name)).and_then(|known| line(known, 1)).unwrap_or_default()
 }
 
-/// A machine that boots lets nobody in before its first user is made; it is a matter of time, as one that does not answer is.
+/// A booting machine refuses logins before its first user is made; that is transient, like a
+/// machine that does not answer.
 fn still_boots(error: Error, host: &Host) -> Error {
     let refuses = error.evidence_lines().iter().any(|line| line.contains("Permission denied"));
     if !refuses || error.class() != Class::Precondition {
@@ -166,11 +168,11 @@ mod tests {
         assert!(!remember(&mut through, &known, &none), "another way");
         let mut moved = host("i-1", "");
         moved.external_address = Some("192.0.2.9".parse().unwrap());
-        assert!(!remember(&mut moved, &known, &none), "somebody else may answer there");
+        assert!(!remember(&mut moved, &known, &none), "another machine may answer there");
     }
 
     #[test]
-    fn only_the_key_that_a_person_names_is_forgotten() {
+    fn only_the_key_that_the_user_names_is_reset() {
         let known = [host("i-1", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")];
         let forget = |name: &str| BTreeSet::from([name.to_owned()]);
         let mut same = host("i-1", "");

@@ -37,7 +37,7 @@ pub struct Inventory {
     pub api: Endpoint,
     /// All hosts that are logged in to, control plane first.
     pub hosts: Vec<Host>,
-    /// Groups of hosts that come by themselves, and that nobody logs in to.
+    /// Groups of hosts that join by themselves, without a login.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<HostGroup>,
     /// The volumes that hold etcd's data and outlive their hosts.
@@ -53,7 +53,7 @@ pub struct HostGroup {
     pub name: String,
     /// What its hosts are for.
     pub role: Role,
-    /// How many there are, or were at first where somebody else decides between two bounds.
+    /// How many there are, or the initial number where an autoscaler decides between two bounds.
     pub size: u32,
     /// The lower bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,8 @@ pub struct Host {
     pub role: Role,
     /// The address at which other hosts and turnup reach it.
     pub address: IpAddr,
-    /// Changes when the host is made anew; everything that was done to the old one is then done again.
+    /// Changes when the host is recreated; everything that was done to the old one is then done
+    /// again.
     pub instance: String,
     /// How to log in.
     pub ssh: SshAccess,
@@ -334,7 +335,8 @@ impl Inventory {
         self.hosts.iter().filter(|host| host.role == Role::ControlPlane)
     }
 
-    /// Which machines the control plane is: with others it is another cluster, or has to be looked at anew.
+    /// Which machines the control plane is: with others it is another cluster, or has to be checked
+    /// again.
     #[must_use]
     pub fn control_plane_instances(&self) -> String {
         self.control_planes().map(|host| host.instance.as_str()).collect::<Vec<_>>().join(" ")
@@ -437,10 +439,9 @@ impl Host {
             return Err(Error::config(format!("{path}: host {name} needs ssh.jump.port")).hint("\"port\": 22"));
         }
         if let Some(label) = self.labels.keys().find(|label| is_reserved_label(label)) {
-            return Err(Error::config(format!("{path}: host {name} has the label {label}, which is not its to have"))
-                .hint(
-                    "zone is a field of its own; roles, names and platforms are labelled by turnup and the kubelet",
-                ));
+            return Err(Error::config(format!("{path}: host {name} has the label {label}, which is reserved")).hint(
+                "zone is a field of its own; roles, names and platforms are labelled by turnup and the kubelet",
+            ));
         }
         self.check_disk(path)
     }

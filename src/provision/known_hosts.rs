@@ -1,5 +1,5 @@
-//! The host keys in a person's own file of known hosts, which is never written. Plain names are read here, a thousand in no time;
-//! ssh-keygen is asked where names may be hashed or patterns.
+//! The host keys in the user's own known_hosts file, which is never written. Plain names are read
+//! here, a thousand in no time; ssh-keygen is asked where names may be hashed or patterns.
 
 use std::path::Path;
 

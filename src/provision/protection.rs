@@ -1,5 +1,5 @@
 //! What the clouds themselves refuse to delete (`phase1.deletion_protection`): found in Terraform's state, and lifted before a destroy by an
-//! apply of just that. Whether the cluster may be taken down at all is decided by whoever calls.
+//! apply of just that. Whether the cluster may be taken down at all is decided by the caller.
 
 use std::collections::BTreeSet;
 

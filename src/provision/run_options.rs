@@ -1,4 +1,5 @@
-//! What a person orders for one run of the phase, beside the configuration. Nothing of it is remembered.
+//! The user's options for one run of the phase, beside the configuration. Nothing of it is
+//! remembered.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ pub struct RunOptions {
     pub allow_volume_loss: BTreeSet<String>,
     /// The machines whose host keys are learnt again, each by the name of its host, or by the bastion's address.
     pub reset_host_keys: BTreeSet<String>,
-    /// Terraform is asked although nothing in the configuration has changed, and makes again what somebody else took away.
+    /// Terraform is asked although nothing in the configuration has changed, and recreates what was
+    /// removed outside of turnup.
     pub refresh: bool,
 }
 

@@ -55,8 +55,8 @@ pub fn phase(cluster: &Arc<Cluster>, options: &RunOptions, before_host_removal: 
         .with("inventory", Collect::new(shared(), options)))
 }
 
-/// The phase for a cloud, and for a module of one's own: what the hosts will be, only Terraform's output says. Whoever makes user data
-/// adds the step for it.
+/// The phase for a cloud, and for a module of one's own: what the hosts will be, only Terraform's
+/// output says. The code that makes user data adds the step for it.
 fn made_elsewhere(
     cluster: &Arc<Cluster>,
     manifest: Manifest,
@@ -207,7 +207,8 @@ impl Action for Root {
     }
 }
 
-/// The Terraform module, its variables and the hosts' descriptions, as files that a person can read before they are used.
+/// The Terraform module, its variables and the hosts' descriptions, as files that the user can read
+/// before they are used.
 struct Render(Arc<Cluster>);
 
 impl Render {
@@ -236,7 +237,7 @@ impl Action for Render {
             "phase2.api_port",
         ];
         let blobs = Cache::locate()?.blobs_dir();
-        // The clouds protect what they have; hosts on this machine need nobody's leave.
+        // The clouds protect their resources; hosts on this machine have no protection.
         let of_module = (cluster.settings.target == "custom").then_some("phase1.deletion_protection");
         let names: Vec<&str> = names.into_iter().chain(of_module).collect();
         let inputs = cluster.inputs(&names).with("Terraform module", render::module_digest(cluster)?);
@@ -316,7 +317,7 @@ impl Action for Start {
     }
 }
 
-/// The inventory is there and can be read; it is made anew from what it was made from.
+/// The inventory exists and can be read; otherwise it is recreated from its source.
 pub(super) fn prove_inventory(cluster: &Cluster) -> Check {
     match cluster.find_inventory() {
         Ok(Some(_)) => Check::Ok,
@@ -328,7 +329,7 @@ pub(super) fn prove_inventory(cluster: &Cluster) -> Check {
 /// Terraform's output becomes the inventory.
 struct Collect {
     cluster: Arc<Cluster>,
-    /// Whose host keys a person does not believe any more in this run.
+    /// Hosts whose known host keys the user resets in this run.
     forget: BTreeSet<String>,
 }
 
@@ -379,7 +380,7 @@ mod tests {
     use crate::phase::Sink;
 
     #[test]
-    fn a_key_is_there_whole_or_made_anew() {
+    fn a_key_is_whole_or_recreated() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         store.create_dir("ssh").unwrap();
@@ -398,7 +399,7 @@ mod tests {
         let first = store.read("ssh/key").unwrap();
         ensure().unwrap();
         assert_eq!(store.read("ssh/key").unwrap(), first, "a whole key is kept");
-        // The public half comes first, so alone it belongs to nobody.
+        // The public half is written first, so alone it has no private half.
         store.remove("ssh/key").unwrap();
         ensure().unwrap();
         let public = String::from_utf8(store.read("ssh/key.pub").unwrap().unwrap()).unwrap();

@@ -16,7 +16,7 @@ use crate::change::{self, Change, Verb};
 pub struct Planned {
     /// The resources, each with the attributes that differ.
     pub changes: Vec<Change>,
-    /// What somebody else changed since the last apply.
+    /// Changes made outside of turnup since the last apply.
     pub drift: Vec<Change>,
     /// The volumes of etcd whose data it takes.
     pub(super) losses: Vec<DataLoss>,

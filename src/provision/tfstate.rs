@@ -42,7 +42,8 @@ impl Resource {
         self.attributes[name] == true
     }
 
-    /// Its address, with the name by which its cloud knows it: what a person needs once Terraform has forgotten it.
+    /// Its address, with the name by which its cloud knows it: what the user needs once Terraform
+    /// has forgotten it.
     pub(super) fn describe(&self) -> String {
         match self.text("id") {
             Some(id) => format!("{} ({id})", self.address),

@@ -16,7 +16,7 @@ const VOLUMES: &str = "etcd_volume";
 const DISKS: [&str; 3] = ["google_compute_disk.etcd", "aws_ebs_volume.etcd", "azurerm_managed_disk.etcd"];
 /// What providers call the size of a disk.
 const SIZES: [&str; 3] = ["size", "disk_size_gb", "size_gb"];
-/// How a person says that the data may go: an option of `turnup up` and `turnup provision`.
+/// How the user agrees to the loss: an option of `turnup up` and `turnup provision`.
 const OPTION: &str = "--allow-volume-loss";
 
 /// `google_compute_disk.etcd_volume["a-main"]` and the like, in any module.
@@ -107,7 +107,7 @@ impl DataLoss {
         Some(loss)
     }
 
-    /// A line of the plan: one that nobody overlooks.
+    /// A conspicuous line of the plan.
     pub(super) fn mark(&self) -> String {
         match self.fate {
             VolumeFate::Deleted | VolumeFate::Replaced => {
@@ -131,7 +131,8 @@ impl DataLoss {
     }
 }
 
-/// Refuses a plan that takes data of etcd from a volume that nobody named in `lose`. To be asked before anything is applied.
+/// Refuses a plan that takes data of etcd from a volume that is not named in `lose`. To be asked
+/// before anything is applied.
 pub(super) fn refuse_data_loss(losses: &[DataLoss], lose: &BTreeSet<String>, cluster: &Cluster) -> Result<()> {
     let hold_data = hold_data(cluster)?;
     let refused: Vec<&DataLoss> = losses.iter().filter(|loss| !loss.is_admitted(lose, hold_data)).collect();
@@ -212,7 +213,7 @@ fn shrinking(change: &Value) -> Vec<String> {
     SIZES.iter().filter(|name| smaller(name)).map(|name| (*name).to_owned()).collect()
 }
 
-/// A value as a person reads it; nothing of what is secret or not known yet.
+/// A value for display; nothing of what is secret or not known yet.
 fn shown(change: &Value, of: &str, name: &str) -> String {
     let holds = |marks: String| change[marks][name].as_bool() == Some(true);
     if holds(format!("{of}_sensitive")) {
@@ -337,7 +338,7 @@ mod tests {
             ),
         ];
         insta::assert_snapshot!(told(&found.map(Option::unwrap)));
-        // Nobody knows what the attributes of somebody else's module come from.
+        // It is unknown what the attributes of a user's own module derive from.
         let own = DataLoss::find(
             &moved("module.x.openstack_volume.etcd_volume[0]", "openstack_volume", &zone, ""),
             Verb::Replace,
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_names_each_volume_that_may_go() {
+    fn the_user_names_each_volume_that_may_be_lost() {
         let gone = json!({"before": {"size": 20}, "after": null});
         let tainted = |reason| {
             DataLoss::find(&moved("aws_ebs_volume.etcd[\"main-a\"]", "aws_ebs_volume", &gone, reason), Verb::Replace)

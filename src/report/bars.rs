@@ -27,7 +27,7 @@ pub(super) struct Bars {
     phase: Option<ProgressBar>,
     steps: BTreeMap<String, StepBar>,
     hosts: BTreeSet<String>,
-    /// Whether any step has more hosts than a person wants a line for each.
+    /// Whether any step has too many hosts for a line each.
     many: bool,
 }
 
@@ -189,7 +189,7 @@ impl Bars {
         }
     }
 
-    /// One task less to wait for. Prints what a person would want to find later.
+    /// One task less to wait for. Prints what stays useful later.
     fn end_task(&mut self, id: &str, event: &Event) {
         if let Some(phase) = &self.phase {
             phase.inc(1);

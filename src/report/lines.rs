@@ -1,4 +1,4 @@
-//! Plain lines: for logs, pipes and CI. One line for each thing that a person would want to find later.
+//! Plain lines: for logs, pipes and CI. One line for each event that stays useful later.
 
 use std::io::Write;
 
@@ -22,7 +22,7 @@ impl Show for Lines {
     fn show(&mut self, event: &Event) {
         if let Some(text) = line(&event.event) {
             let seconds = format!("{:.1}s", event.seconds);
-            // Nobody reads any more: the work goes on.
+            // The reader is gone: the work goes on.
             let _closed = writeln!(self.out, "{} {text}", format_args!("{seconds:>7}").dimmed());
         }
     }

@@ -230,7 +230,7 @@ impl Show for Silence {
     fn close(&mut self, _table: &str) {}
 }
 
-/// Seconds as a person reads them: `0.4s`, `12.3s`, `3m05s`.
+/// Seconds in readable form: `0.4s`, `12.3s`, `3m05s`.
 #[must_use]
 pub fn duration(seconds: f64) -> String {
     if seconds < 59.95 {

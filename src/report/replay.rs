@@ -1,4 +1,4 @@
-//! Runs that are over, or that somebody else runs: shown from their kept events.
+//! Finished runs, and runs of other processes: shown from their recorded events.
 
 use std::io::Write;
 

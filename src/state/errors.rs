@@ -9,7 +9,7 @@ use crate::{Class, Error, Result};
 pub(super) const REBUILD: &str =
     "turnup state rebuild (keeps copies of the damaged files; steps whose record is lost run again, which is safe)";
 
-/// An error of the file system, by what a person can do about it.
+/// An error of the file system, by what the user can do about it.
 pub(super) fn io(path: &Path, error: io::Error) -> Error {
     let shown = path.display();
     let dir = path.parent().unwrap_or(path).display();

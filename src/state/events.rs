@@ -53,7 +53,7 @@ pub struct EventFile {
 impl EventFile {
     /// Adds one line, which has no newline of its own.
     pub fn append(&mut self, line: &[u8]) -> Result<()> {
-        // In one write, so that whoever reads meanwhile sees whole lines.
+        // In one write, so that a concurrent reader sees whole lines.
         let written = self.file.write_all(&[line, b"\n"].concat());
         written.map_err(|error| errors::io(&self.run.path, error))
     }

@@ -1,7 +1,7 @@
 //! The lock: one writer for each cluster.
 //!
 //! The operating system's lock on the file decides, not the text in it: a dead owner's lock is free whatever the text says. The text names
-//! the owner to whoever has to wait.
+//! the owner to the process that has to wait.
 
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -51,7 +51,7 @@ impl Lock {
         self.previous.as_ref()
     }
 
-    /// What to tell a person when the last owner died holding the lock: who it was.
+    /// The message for the user when the last owner died holding the lock: who it was.
     #[must_use]
     pub fn takeover(&self) -> Option<String> {
         let owner = self.previous()?;
@@ -120,8 +120,8 @@ pub(super) fn look(path: &Path) -> Result<Option<Holder>> {
     Ok(Some(Holder { owner, alive }))
 }
 
-/// Whether the kernel's list of locks has one on this inode. To try the lock would be surer, and would get in the way of whoever takes it
-/// at that moment.
+/// Whether the kernel's list of locks has one on this inode. To try the lock would be surer, and
+/// would get in the way of a process that takes it at that moment.
 fn is_held(locks: &str, inode: u64) -> bool {
     let end = format!(":{inode}");
     let of_file = |line: &str| {

@@ -134,7 +134,8 @@ impl Store {
         Ok(lock)
     }
 
-    /// Who works on the cluster now, if anybody does. Takes no lock, so it never stands in another one's way.
+    /// The process that works on the cluster now, if any. Takes no lock, so it never blocks another
+    /// process.
     #[must_use]
     pub fn owner(&self) -> Option<Owner> {
         self.holder().ok().flatten().filter(|holder| holder.alive).map(|holder| holder.owner)
@@ -156,7 +157,8 @@ impl Store {
         Ok(snapshot.replay(&content.lines))
     }
 
-    /// Deletes the whole directory. The lock goes last, so that nobody else begins in a directory that is half gone.
+    /// Deletes the whole directory. The lock goes last, so that no other process begins in a
+    /// directory that is half gone.
     pub fn delete(&self, lock: Lock) -> Result<()> {
         for entry in fs_err::read_dir(&self.dir)? {
             let path = entry?.path();
@@ -217,7 +219,8 @@ impl Store {
         Ok(())
     }
 
-    /// Makes state and journal anew from whatever of both can be read, and keeps copies of what could not. Returns what was done.
+    /// Rebuilds state and journal from whatever of both can be read, and keeps copies of the rest.
+    /// Returns what was done.
     pub fn rebuild(&self, _lock: &Lock) -> Result<Vec<String>> {
         *self.writer() = None;
         let mut report = Vec::new();

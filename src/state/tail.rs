@@ -1,4 +1,5 @@
-//! A file of lines that somebody else may be writing: read whole lines, and later those that came since. Reads only.
+//! A file of lines that another process may be writing: read whole lines, and later those that came
+//! since. Reads only.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ mod tests {
         assert!(tail.lines().unwrap().is_empty());
         fs_err::write(&path, "one\ntwo\n\nthree\n").unwrap();
         assert_eq!(tail.lines().unwrap(), ["two", "", "three"]);
-        fs_err::write(&path, "anew\n").unwrap();
-        assert_eq!(tail.lines().unwrap(), ["anew"]);
+        fs_err::write(&path, "again\n").unwrap();
+        assert_eq!(tail.lines().unwrap(), ["again"]);
     }
 }

@@ -196,7 +196,8 @@ impl Status {
         }
     }
 
-    /// The same with what the journal says of each phase; whether it still holds nobody can know without a configuration.
+    /// The same with what the journal says of each phase; whether it still holds is unknown without
+    /// a configuration.
     #[must_use]
     pub fn without_configuration(state_dir: &Path, name: &str) -> Self {
         let store = Store::at(state_dir.join(name));

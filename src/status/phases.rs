@@ -78,7 +78,7 @@ pub(super) fn judge(cluster: &Arc<Cluster>, quick: bool, away: bool, busy: bool)
     let known = cluster.find_inventory()?.is_some();
     let mut all = vec![match provision::find_external_inventory(cluster)? {
         None => judge_one(cluster, &bootstrap::provision_phase(cluster)?, quick, away, busy)?,
-        // Its hosts are somebody else's: that phase never runs.
+        // Its hosts come from an external inventory: that phase never runs.
         Some(_) => PhaseStatus::new("provision", Vec::new(), busy),
     }];
     if known {

@@ -104,7 +104,7 @@ fn heading(status: &Status) -> String {
         let line = if holder.alive {
             format!("{who} works on it since {since}")
         } else {
-            format!("{who}, begun {}, ended without a word", clock(owner.start))
+            format!("{who} exited without releasing the lock (started {})", clock(owner.start))
         };
         text.push_str(&wrap(&line, 0));
     }

@@ -34,7 +34,7 @@ pub(super) fn gather(subject: &Subject, gathered: &mut Gathered) {
     let findings = serde_json::to_value(doctor::inspect(&asked)).unwrap_or_default();
     gathered.items.push(json("doctor.json", &findings));
     match &subject.cluster {
-        None => gathered.miss("hosts and the API", "without a usable configuration nobody is asked"),
+        None => gathered.miss("hosts and the API", "they are not contacted without a usable configuration"),
         Some(cluster) => {
             let status = Status::look(cluster, false);
             gathered.items.push(json("status.json", &serde_json::to_value(&status).unwrap_or_default()));
@@ -54,7 +54,7 @@ fn configuration(subject: &Subject, gathered: &mut Gathered) {
         gathered.items.push(Item::new("configuration/trouble.txt", format!("{trouble}\n").into_bytes()));
     }
     let Some(settings) = &subject.settings else {
-        gathered.miss("the configuration", "it cannot be read, so nobody knows which of its values are secrets");
+        gathered.miss("the configuration", "it cannot be read, so it is unknown which of its values are secrets");
         return;
     };
     gathered.items.push(json("configuration/config.json", &without_secrets(settings, settings.json().clone())));

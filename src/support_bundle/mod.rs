@@ -1,4 +1,5 @@
-//! One archive with what somebody else needs to see why a cluster does not work, and without what nobody else may see.
+//! One archive for a support request: everything that shows why a cluster does not work, without
+//! its secrets.
 //!
 //! It reads and asks; nothing of the cluster or of a host is changed. Secrets are taken out of every text, and the finished archive is
 //! searched once more: with one of them in it, it does not come to be.
@@ -35,7 +36,7 @@ pub struct Subject {
     pub settings: Option<Settings>,
     /// The cluster, where the configuration is usable; without it no host is asked.
     pub cluster: Option<Arc<Cluster>>,
-    /// Why there is no cluster, as a person is told it.
+    /// Why there is no cluster, as the user is told it.
     pub trouble: Option<String>,
 }
 

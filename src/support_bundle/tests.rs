@@ -79,7 +79,8 @@ fn planted(bytes: &[u8]) -> Vec<(&'static str, String)> {
     forms
 }
 
-/// What nobody may find: windows of what is secret in it, in the plain and the usual two forms.
+/// What the archive must not contain: windows of what is secret in it, in the plain and the usual
+/// two forms.
 fn traces(bytes: &[u8]) -> Vec<String> {
     let mut traces: Vec<String> = bytes.chunks_exact(12).map(|part| STANDARD.encode(part)).collect();
     traces.extend(bytes.chunks_exact(12).map(hex::encode));

@@ -31,7 +31,8 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 pub fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<ValidationReport> {
     let inventory = cluster.inventory()?;
     let kubectl = kubectl(cluster)?;
-    // Without a network of turnup's own, pods can run only where somebody else's has made the nodes Ready.
+    // Without a network of turnup's own, pods can run only where the user's own plugin has made the
+    // nodes Ready.
     if !deep || (!cluster.settings.cni && !all_ready(&inventory, &kubectl)?) {
         return Ok(ValidationReport::new(cluster, false, check_state(cluster, &inventory, &kubectl, cx)?));
     }

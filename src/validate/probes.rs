@@ -150,7 +150,7 @@ impl<'a> Probes<'a> {
         // A pod that does not run is said once, not for everything that it cannot do.
         open.retain(|task| !self.needs(*task).iter().any(|probe| down.contains(probe)));
         for task in open {
-            let why = seen.get(&task).map_or("nobody answered", String::as_str);
+            let why = seen.get(&task).map_or("no answer", String::as_str);
             checks.insert(task, self.failed(task, why, &addresses));
         }
         all.extend(checks.into_values());
@@ -234,7 +234,8 @@ impl<'a> Probes<'a> {
         let path = format!("{pod}/dial?{target}&protocol=http&request=hostname&tries=1");
         let said = self.kubectl.run(&["get", "--raw", &path]).map_err(|error| last_line(&error))?;
         let answer = read_answer(&said);
-        // A name that leads to an address is an answer of the DNS server, whether or not somebody listens there already.
+        // A name that leads to an address is an answer of the DNS server, whether or not a server
+        // listens there already.
         if question == Question::Name && !self.answered.swap(true, Ordering::Relaxed) {
             self.cx.milestone("first pod answers DNS");
         }

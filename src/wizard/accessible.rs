@@ -24,8 +24,8 @@ q leaves without saving. Of several possible answers type the word or its number
 pub(super) struct Conversation<'a> {
     pub(super) input: &'a mut dyn BufRead,
     pub(super) output: &'a mut dyn Write,
-    /// Whether a person answers, who can be asked again.
-    pub(super) person: bool,
+    /// Whether standard input is a terminal, so that a question can be asked again.
+    pub(super) interactive: bool,
 }
 
 impl Conversation<'_> {
@@ -45,7 +45,7 @@ impl Conversation<'_> {
     /// The answers of a session on the screen that was cut off: taken over or thrown away, but never forgotten.
     fn recover(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<()> {
         let Some(lines) = files.draft(model) else { return Ok(()) };
-        if !self.person {
+        if !self.interactive {
             let error = Error::config("a session that was cut off left answers, which are not in the file");
             return Err(lines
                 .into_iter()
@@ -72,7 +72,7 @@ impl Conversation<'_> {
     fn end(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<End> {
         loop {
             self.tell_summary(model)?;
-            if !self.person && !model.problems.is_empty() {
+            if !self.interactive && !model.problems.is_empty() {
                 return Err(Error::config("the answers do not fit together; nothing was saved"));
             }
             let sure = if model.problems.is_empty() { "[y]" } else { "although something is wrong? y or n" };
@@ -105,7 +105,7 @@ impl Conversation<'_> {
     /// What is wrong with the file, before anything replaces it.
     fn greet(&mut self, model: &Model) -> Result<()> {
         let Some(Dialog::Text { lines, .. }) = model.dialogs.last() else { return Ok(()) };
-        if !self.person {
+        if !self.interactive {
             let error = Error::config(format!("{} has mistakes, and saving would drop them", model.file));
             return Err(lines
                 .iter()
@@ -187,12 +187,13 @@ impl Conversation<'_> {
         }
     }
 
-    /// Takes a message and tells what came of it. A wrong answer that no person can correct ends everything.
+    /// Takes a message and tells what came of it. A wrong answer ends everything when it cannot be
+    /// asked again.
     fn take(&mut self, model: &mut Model, msg: Msg) -> Result<()> {
         let node = model.guide.as_ref().and_then(|guide| guide.node);
         update(model, msg);
         let Some(notice) = model.notice.clone() else { return Ok(()) };
-        if notice.is_error && !self.person {
+        if notice.is_error && !self.interactive {
             let title = node.map_or("", |node| model.title(node));
             return Err(Error::config(format!("{title}: {}; nothing was saved", notice.text)));
         }
@@ -219,11 +220,11 @@ fn save(model: &Model, files: &mut dyn Files) -> Result<End> {
         Some(Msg::NotSaved(lines)) => {
             Err(lines.into_iter().fold(Error::config("the file could not be saved"), Error::evidence))
         }
-        _ => Err(Error::config(format!("{} was changed by someone else meanwhile; nothing was saved", model.file))),
+        _ => Err(Error::config(format!("{} was changed by another process meanwhile; nothing was saved", model.file))),
     }
 }
 
-/// Puts the answer where a person would have put it with keys.
+/// Puts the answer where the keys would have put it.
 fn answer(model: &mut Model, text: &str) {
     let Some(guide) = &mut model.guide else { return };
     match &mut guide.answer {

@@ -41,7 +41,7 @@ pub(super) trait Form {
 pub(super) struct Session<F> {
     form: F,
     path: PathBuf,
-    /// Our own draft, locked as long as we live: another wizard then knows that it belongs to somebody.
+    /// Our own draft, locked as long as we live: another wizard then knows that it is in use.
     held: RefCell<Option<fs_err::File>>,
 }
 
@@ -91,7 +91,7 @@ impl<F: Form> Files for Session<F> {
             },
             Effect::Write { path, .. } if self.is_own(path) => Msg::NotSaved(vec![
                 format!("{path} is the wizard's own file."),
-                "s saves it, and asks when somebody else has changed it.".to_owned(),
+                "s saves it, and asks when another process has changed it.".to_owned(),
             ]),
             Effect::Write { path, minimal } => match self.form.write(Path::new(path), &model.config, *minimal) {
                 Ok(()) => Msg::Written(path.clone()),
@@ -222,7 +222,7 @@ impl Form for DotConfig {
         if !overwrite && now != self.original && now.as_ref() != Some(&text) {
             return Err(Error::new(
                 Class::Transient,
-                format!("{} was changed by someone else meanwhile", path.display()),
+                format!("{} was changed by another process meanwhile", path.display()),
             ));
         }
         if let Some(old) = now.filter(|old| *old != text) {

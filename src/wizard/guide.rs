@@ -11,7 +11,7 @@ use super::model::Model;
 use super::rows::{self, RowKind};
 use super::update::line_for;
 
-/// Where a person stands in the questions.
+/// The position in the questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Guide {
     /// The question; none at the summary.

@@ -5,7 +5,7 @@ use kconfig::history::Delta;
 /// One change of answers, which may be of many at once.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// How a person would order it.
+    /// The command for it.
     pub(super) what: String,
     pub(super) delta: Delta,
 }

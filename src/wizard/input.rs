@@ -1,4 +1,4 @@
-//! What a person does, whatever terminal it came from, and how it is written down.
+//! The user's input, whatever terminal it came from, and how it is recorded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::model::Model;
 use super::msg::Msg;
 use super::view::{hit, is_too_small};
 
-/// One thing that a person did.
+/// One input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Key(Key),

@@ -140,7 +140,7 @@ impl Wizard {
         Self { model, files: Box::new(files::Session::new(form, path)) }
     }
 
-    /// Runs on this process's terminal; what a person does is written into `record`.
+    /// Runs on this process's terminal; the user's input is written into `record`.
     pub fn run(mut self, record: Option<&Path>) -> Result<End> {
         self.look_around();
         if let Some(lines) = self.files.draft(&self.model) {
@@ -156,9 +156,9 @@ impl Wizard {
 
     /// Asks line by line on standard input and output.
     pub fn run_in_lines(mut self) -> Result<End> {
-        let (person, mut output) = (std::io::stdin().is_terminal(), std::io::stdout());
+        let (interactive, mut output) = (std::io::stdin().is_terminal(), std::io::stdout());
         let mut input = std::io::stdin().lock();
-        let conversation = Conversation { input: &mut input, output: &mut output, person };
+        let conversation = Conversation { input: &mut input, output: &mut output, interactive };
         conversation.run(&mut self.model, &mut *self.files)
     }
 
@@ -201,7 +201,7 @@ fn is_ascii(locale: &str, terminal: &str) -> bool {
         || !locale.is_empty() && !utf8 && (plain || locale.contains('.'))
 }
 
-/// What a person must know about the file before they change it.
+/// What the user must know about the file before changing it.
 fn greeting(path: &Path, settings: &Settings) -> Vec<String> {
     let errors = settings.check().into_iter().filter(|problem| problem.level == Level::Error);
     let mut lines: Vec<String> = errors.map(|problem| problem.line(path)).collect();

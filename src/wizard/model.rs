@@ -160,7 +160,7 @@ impl Model {
         model
     }
 
-    /// Makes a change of answers that can be taken back; `what` is how a person would order it.
+    /// Makes a change of answers that can be undone; `what` is the command for it.
     pub(super) fn change(
         &mut self,
         what: String,
@@ -173,7 +173,7 @@ impl Model {
         Ok(())
     }
 
-    /// Finds out anew what follows from the answers.
+    /// Computes again what follows from the answers.
     pub(super) fn answered(&mut self) {
         self.revision += 1;
         self.problems = config::check(&self.schema, &self.config);
@@ -267,7 +267,7 @@ impl Model {
         }
     }
 
-    /// Whether the file has no answer for it and nobody has given one since.
+    /// Whether the file has no answer for it and the user has given none since.
     pub(super) fn is_new(&self, symbol: SymbolId) -> bool {
         // The object names no switch that is off.
         let named = self.form != Form::Object
@@ -277,7 +277,7 @@ impl Model {
         unanswered && self.known.as_ref().is_some_and(|known| !known.contains(&symbol))
     }
 
-    /// Whether what is typed now nobody may see.
+    /// Whether the input is hidden.
     pub(super) fn is_typing_a_secret(&self) -> bool {
         let symbol = match (self.dialogs.last(), &self.guide) {
             (Some(Dialog::Edit { symbol, .. }), _) => Some(*symbol),
@@ -293,7 +293,7 @@ impl Model {
         self.problems.iter().find(|problem| problem.symbol.as_deref() == Some(name))
     }
 
-    /// The menus that hold something wrong, so that a person finds the way there.
+    /// The menus that hold something wrong, so that the user finds the way there.
     pub(super) fn menus_with_problems(&self) -> BTreeSet<NodeId> {
         let tree = self.schema.tree();
         let names = self.problems.iter().filter_map(|problem| problem.symbol.as_deref());
@@ -311,7 +311,7 @@ impl Model {
         if self.schema.rule(symbol).secret && !value.is_empty() { "(secret)".to_owned() } else { value.to_owned() }
     }
 
-    /// How a person would order these answers without the wizard.
+    /// The command that gives these answers without the wizard.
     pub(super) fn command<'a>(&self, answers: impl IntoIterator<Item = (SymbolId, &'a str)>) -> String {
         let words = answers.into_iter().map(|(symbol, value)| match &self.form {
             Form::Object => {
@@ -324,7 +324,7 @@ impl Model {
         if self.form == Form::Object { format!("turnup config set {words}") } else { words }
     }
 
-    /// How a person would order that the defaults count again.
+    /// The command that restores the defaults.
     pub(super) fn command_to_unset(&self, symbols: &[SymbolId]) -> String {
         let names: Vec<&str> = symbols.iter().map(|symbol| self.schema.name(*symbol)).collect();
         let verb = if self.form == Form::Object { "turnup config unset" } else { "default:" };

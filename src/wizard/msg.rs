@@ -123,7 +123,7 @@ pub(super) enum CursorMove {
 /// What only the loop may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Write the file; `overwrite` also when somebody else changed it.
+    /// Write the file; `overwrite` also when another process changed it.
     Save {
         /// Whatever is on disk now.
         overwrite: bool,

@@ -14,7 +14,7 @@ use super::update::{settle, update};
 use super::view::view;
 use crate::error::{Context as _, Error, Result};
 
-/// Writes down what a person does.
+/// Records the user's input.
 pub(super) struct Recorder {
     file: Option<fs_err::File>,
     area: Option<Rect>,

@@ -42,7 +42,7 @@ impl Repair {
     }
 }
 
-/// What a person wants who finds an entry locked: the other value of a switch, any of a text.
+/// The values a user wants for a locked entry: the other value of a switch, any of a text.
 fn wish(config: &Config<'_>, symbol: SymbolId, kind: SymbolType) -> Option<&'static str> {
     kind.is_logical().then(|| if config.tri(symbol) == Tri::N { "y" } else { "n" })
 }

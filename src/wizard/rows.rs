@@ -18,13 +18,13 @@ pub(super) struct Row {
     pub(super) value: String,
     /// Whether there is a menu behind it.
     pub(super) submenu: bool,
-    /// Whether a person may change it now.
+    /// Whether the user may change it now.
     pub(super) changeable: bool,
     /// Whether its value is not the default.
     pub(super) custom: bool,
     /// Whether it, or something in its menu, is wrong.
     pub(super) wrong: bool,
-    /// Whether nobody has answered it and the file does not name it.
+    /// Whether it has no answer and the file does not name it.
     pub(super) new: bool,
     /// Whether it is shown only because everything is.
     pub(super) hidden: bool,

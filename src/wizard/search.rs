@@ -7,7 +7,7 @@ use kconfig::{NodeId, Tree};
 
 use super::line_edit::LineEdit;
 
-/// More than this nobody reads.
+/// The maximum number of results.
 const MOST: usize = 300;
 
 /// What is searched.

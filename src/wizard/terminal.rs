@@ -68,7 +68,7 @@ impl Screen {
         result.map(drop).context("cannot draw on the terminal")
     }
 
-    /// Takes the terminal again after somebody else had it.
+    /// Takes the terminal again after another program had it.
     fn reopen(&mut self) -> Result<()> {
         let again = || -> io::Result<()> {
             crossterm::terminal::enable_raw_mode()?;
@@ -235,7 +235,8 @@ struct Draft {
     since: Option<Instant>,
 }
 
-/// Writing a large tree takes longer than a key may; while somebody types without a pause, answers are kept this often.
+/// Writing a large tree takes longer than a key may; while the user types without a pause, answers
+/// are saved at this interval.
 const KEEP_EVERY: Duration = Duration::from_millis(500);
 
 impl Draft {
@@ -262,7 +263,8 @@ impl Draft {
     }
 }
 
-/// The next event; nothing when it is time to look at the signals' traces on the screen. What can wait is done when nobody types.
+/// The next event; nothing when it is time to look at the signals' traces on the screen. Deferred
+/// work is done while no key is pressed.
 fn wait(signals: &Signals, idle: &mut dyn FnMut()) -> Result<Option<Event>> {
     loop {
         signals.check()?;

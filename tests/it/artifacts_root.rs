@@ -42,7 +42,7 @@ fn rootfs(scratch: &Scratch, sources: &str, script: &str, args: &[&str]) -> Outp
     let path = scratch.fake("debootstrap", DEBOOTSTRAP);
     scratch.fake("chroot", CHROOT);
     let script = format!("mount --bind '{}' /etc/apt; {script}\nexec \"$@\"", apt.display());
-    let inner = scratch.turnup(&[&["host-root"], args].concat());
+    let inner = scratch.turnup(&[&["rootfs"], args].concat());
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-ec", &script, "sh"]).arg(inner.get_program()).args(inner.get_args());
     command.current_dir(scratch.dir.path()).env("PATH", path).env("TURNUP_CACHE", scratch.cache.root());
@@ -142,7 +142,8 @@ fn an_old_root_says_so_and_is_renewed_unless_hosts_stand_on_it() {
     fs_err::write(root.join("old"), "").unwrap();
     let old = rootfs(&scratch, &sources, "", &[]);
     assert!(old.status.success(), "{}", stderr(&old));
-    let warning = "warning: this root is 45 days old: security updates since then are missing; turnup artifacts host-root --renew";
+    let warning =
+        "warning: this root is 45 days old: security updates since then are missing; turnup artifacts rootfs --renew";
     assert!(stderr(&old).contains(warning), "{}", stderr(&old));
 
     let overlay = format!(
@@ -171,7 +172,7 @@ fn killed_while_the_root_of_hosts_is_made_the_next_one_makes_it() {
     scratch.fake("chroot", CHROOT);
     let bin = scratch.dir.path().join("bin");
     let make_root = || {
-        let mut command = scratch.turnup(&["host-root"]);
+        let mut command = scratch.turnup(&["rootfs"]);
         command.env("PATH", &path);
         command
     };

@@ -182,7 +182,7 @@ fn what_the_cluster_made_goes_before_its_machines(site: &Site) {
     assert_eq!(down.code, Some(0), "{down}");
     assert_eq!(gone, BTreeSet::from(["disk", "front", "old"]), "{down}");
     assert!(down.err.contains("to be removed: the load balancer of Service default/front"), "{down}");
-    assert!(down.err.contains("kept, and from now on nobody's but yours: the volume archive of no claim"), "{down}");
+    assert!(down.err.contains("kept, no longer managed by turnup: the volume archive of no claim"), "{down}");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn hide_terraform(site: &mut Site) {
 
 /// A cache that has the root of local hosts and no artifact.
 fn empty_cache(site: &mut Site) {
-    let root = site.ok(&["artifacts", "host-root"]).out;
+    let root = site.ok(&["artifacts", "rootfs"]).out;
     let roots = Path::new(root.trim()).parent().unwrap().to_owned();
     let cache = site.dir.join("cache");
     fs_err::create_dir_all(&cache).unwrap();

@@ -70,7 +70,7 @@ fn the_binary_runs_on_the_oldest_supported_distribution() {
     }
     let site = Site::new("static");
     site.warm_cache();
-    let root = site.ok(&["artifacts", "host-root"]).out;
+    let root = site.ok(&["artifacts", "rootfs"]).out;
     // In a mount namespace of its own: the root in the cache is shared by all hosts and stays as it is.
     let script = r#"set -e
 mount --bind "$1" "$2/usr/bin/true"

@@ -106,7 +106,7 @@ impl Site {
 
     /// Fills the artifact cache, so that the time of a cold one is not taken for the time of a cluster.
     pub(crate) fn warm_cache(&self) {
-        for what in ["fetch", "host-root"] {
+        for what in ["fetch", "rootfs"] {
             let done = self.start(&["artifacts", what]).wait(COLD_CACHE);
             assert_eq!(done.code, Some(0), "{done}");
         }

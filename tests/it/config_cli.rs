@@ -23,14 +23,14 @@ fn from_nothing_to_a_changed_configuration() {
     insta::assert_snapshot!(outcome.err, @r"
     phase1.num_nodes: 1 -> 3
     phase3.dns: y -> n
-    phase3.dns_replicas: does not count any more
-    phase3.dns_upstreams: does not count any more
-    phase3.dns_stub_domains: does not count any more
-    phase3.dns_cache_seconds: does not count any more
-    phase3.dns_log: does not count any more
-    phase3.dns_memory_limit: does not count any more
-    phase3.dns_autoscale: does not count any more
-    phase3.node_local_dns: does not count any more
+    phase3.dns_replicas: no longer applies
+    phase3.dns_upstreams: no longer applies
+    phase3.dns_stub_domains: no longer applies
+    phase3.dns_cache_seconds: no longer applies
+    phase3.dns_log: no longer applies
+    phase3.dns_memory_limit: no longer applies
+    phase3.dns_autoscale: no longer applies
+    phase3.node_local_dns: no longer applies
     wrote .config.json
     ");
     assert_eq!(outcome.out, "");

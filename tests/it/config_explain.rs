@@ -290,7 +290,7 @@ fn a_secret_is_never_an_argument() {
     let refused = test_env.run(&["set", "phase1.token=hunter2"]);
     assert_eq!((refused.code, test_env.path(".config.json").exists()), (2, false), "{}", refused.err);
     insta::assert_snapshot!(refused.err, @r"
-    error: phase1.token is a secret: everybody on this machine can read a command line
+    error: phase1.token is a secret: every user of this machine can read a command line
     next: turnup config set phase1.token=@FILE, or phase1.token=@- to read standard input
     ");
     test_env.ok(&["set", "phase1.token=@token"]);
@@ -298,7 +298,7 @@ fn a_secret_is_never_an_argument() {
     assert_eq!(test_env.ok(&["get", "phase1.token"]).out, "(secret)\n");
     let given = test_env.run(&["get", "phase1.token", "--set", "phase1.token=hunter3"]);
     insta::assert_snapshot!(given.err, @r"
-    error: --set phase1.token: phase1.token is a secret: everybody on this machine can read a command line
+    error: --set phase1.token: phase1.token is a secret: every user of this machine can read a command line
     next: give it as TURNUP_SET_phase1__token
     ");
     let missing = test_env.run(&["set", "phase1.token=@nowhere"]);

@@ -254,7 +254,7 @@ fn volumes_of_etcd_are_not_lost_by_one_command() {
     test_env.ok(&["config", "set", "phase1.etcd_volume.keep=y"]);
     let kept = test_env.ok(&["down", "--yes"]).err;
     assert!(
-        kept.contains("kept, and from now on nobody's but yours: terraform_data.etcd_volume[\"own-control-plane-0\"]"),
+        kept.contains("kept, no longer managed by turnup: terraform_data.etcd_volume[\"own-control-plane-0\"]"),
         "{kept}"
     );
     assert!(!kept.contains("to be removed: terraform_data.etcd_volume"), "{kept}");

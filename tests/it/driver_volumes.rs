@@ -218,13 +218,9 @@ fn a_volume_that_is_kept_keeps_the_group_that_it_is_in() {
         assert!(refused.contains("the cluster cannot be asked what it made in its cloud: "), "{refused}");
         assert!(refused.contains("turnup down --keep-cloud-resources"), "{refused}");
         let told = test_env.ok(&["down", "--yes", "--keep-cloud-resources"]).err;
+        assert_eq!(told.contains(&format!("kept, no longer managed by turnup: {group} (stub-id-")), keep, "{told}");
         assert_eq!(
-            told.contains(&format!("kept, and from now on nobody's but yours: {group} (stub-id-")),
-            keep,
-            "{told}"
-        );
-        assert_eq!(
-            told.contains("nobody's but yours: azurerm_managed_disk.etcd[\"main-a\"] (stub-id-"),
+            told.contains("no longer managed by turnup: azurerm_managed_disk.etcd[\"main-a\"] (stub-id-"),
             keep,
             "{told}"
         );

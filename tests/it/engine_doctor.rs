@@ -62,7 +62,7 @@ fn an_old_root_of_local_hosts_is_named_with_the_command_that_renews_it() {
     let said = doctor(&scratch, "\"1.5.2\"", "\"1.5.2\"", "n")("root of local hosts");
     assert_eq!(said["level"], "warning", "{said}");
     assert_eq!(said["found"], "is 45 days old: security updates since then are missing");
-    assert!(said["fix"].as_str().unwrap().starts_with("turnup artifacts host-root bookworm --renew"), "{said}");
+    assert!(said["fix"].as_str().unwrap().starts_with("turnup artifacts rootfs bookworm --renew"), "{said}");
 }
 
 fn finding(name: &str, level: Level, found: &str, fix: Option<&str>) -> Finding {

@@ -189,7 +189,7 @@ fn nodes() -> Vec<Fault> {
             .fails(Class::Precondition, &["join failed on h1", "No space left on device", "free disk space"]),
         Fault::new("etcd does not become healthy")
             .script(vec![json!({"tool": "ssh", "when": ["10.125.0.1 ", "node up"], "exit": 5, "stderr":
-                    "error: etcd healthy is not healthy after 180 s\n  | etcd: failed to purge wal file: input/output error\n"})])
+                    "error: health check did not pass within 180 s: etcd healthy\n  | etcd: failed to purge wal file: input/output error\n"})])
             .fails(Class::Transient, &["control-plane failed on h0", "etcd", "input/output error"]),
         Fault::new("the kernel of the host lacks a module")
             .script(command("node up", 4, "error: the kernel module nf_tables cannot be loaded\nnext: install a kernel that has it"))

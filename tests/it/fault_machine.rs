@@ -61,7 +61,7 @@ fn files() -> Vec<Fault> {
                 &[
                     "bootstrap/artifacts failed",
                     "outputs/artifacts.json",
-                    "remove the file; turnup bootstrap writes it anew",
+                    "remove the file; turnup bootstrap recreates it",
                 ],
             ),
         cut("the facts about a host are half-written", "outputs/facts/h1.json")

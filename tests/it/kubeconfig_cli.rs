@@ -248,8 +248,8 @@ fn break_glass(simulation: &Simulation, args: &[&str]) -> Ended {
 fn break_glass_wants_a_yes_and_a_reason_and_is_recorded() {
     let simulation = up(1);
     for (args, why) in [
-        (&["--to", "glass"][..], "nobody sits at a terminal"),
-        (&["--to", "glass", "--reason", "no leader"], "nobody sits at a terminal"),
+        (&["--to", "glass"][..], "stdin is not a terminal"),
+        (&["--to", "glass", "--reason", "no leader"], "stdin is not a terminal"),
         (&["--to", "glass", "--yes"], "--reason <TEXT>"),
         (&["--to", "glass", "--yes", "--reason", " "], "expected a reason"),
         (&["--yes", "--reason", "no leader"], "--to <FILE>"),

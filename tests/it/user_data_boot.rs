@@ -168,7 +168,7 @@ fn local(site: &Site, verb: &str, spec: &Path) {
 fn a_host_joins_by_its_user_data_alone() {
     let Some(site) = Site::of_cluster("userdata", "10.123.18.0/24", 0) else { return };
     site.ok(&["config", "set", &format!("phase1.local.open_ports={MIRROR_PORT}")]);
-    let made = site.start(&["artifacts", "host-root", "bookworm", "--with", PACKAGES]).wait(COLD_CACHE);
+    let made = site.start(&["artifacts", "rootfs", "bookworm", "--with", PACKAGES]).wait(COLD_CACHE);
     assert_eq!(made.code, Some(0), "{made}");
     site.up();
     site.ok(&["artifacts", "export", "mirror"]);

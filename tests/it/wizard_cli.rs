@@ -40,8 +40,8 @@ fn plain_lines_read_as_they_should() {
 #[test]
 fn answers_from_a_pipe_that_are_wrong_or_missing_save_nothing() {
     for (lines, expected) in [
-        (vec!["Demo Cluster"], "Name of the cluster: `Demo Cluster` is not valid"),
-        (vec!["demo", "openstack"], "Target: where the hosts come from: `openstack` is none of local, baremetal"),
+        (vec!["Demo Cluster"], "Cluster name: `Demo Cluster` is not valid"),
+        (vec!["demo", "openstack"], "Target platform: `openstack` is none of local, baremetal"),
         (vec!["demo", "local", "1001"], "Number of worker hosts: 1001 is out of range"),
         (vec!["demo", "local"], "the answers ended before the last question, at: Number of worker hosts"),
         (vec!["demo", "q"], ""),

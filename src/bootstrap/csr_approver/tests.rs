@@ -88,7 +88,7 @@ pub(in crate::bootstrap) fn request(node: &str, sans: &[&str]) -> Value {
 }
 
 #[test]
-fn a_node_may_serve_as_itself_and_as_nobody_else() {
+fn a_node_may_serve_only_as_itself() {
     let good = request("a", &["a", "10.0.0.1"]);
     assert!(!is_decided(&good));
     // 10.0.0.1 is claimed by another one, by an address that is written in another way.
@@ -98,7 +98,7 @@ fn a_node_may_serve_as_itself_and_as_nobody_else() {
     assert_eq!(
         verdict(&request("heir", &["heir", "10.0.0.3"])),
         Ok(()),
-        "nobody has heard from the other one for months"
+        "the other kubelet has been silent for months"
     );
     for (node, sans, why) in [
         ("a", &["b"][..], "it asks for b, which is not its name"),

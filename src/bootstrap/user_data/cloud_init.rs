@@ -1,4 +1,5 @@
-//! User data as cloud-init reads it: `#cloud-config` in JSON, which is YAML as well; with parts of a person's own a MIME message around it.
+//! User data as cloud-init reads it: `#cloud-config` in JSON, which is YAML as well; with the
+//! user's own parts a MIME message around it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,13 +30,13 @@ fn cloud_config(document: &UserDataDocument) -> Result<String> {
         .collect();
     let enable = ["systemctl", "enable", "--now", "--no-block"].iter().chain(&units).collect::<Vec<_>>();
     let config = json!({
-        // Parts of a person's own come first and keep what they say; lists grow.
+        // The user's own parts come first and keep their values; lists are appended to.
         "merge_how": [{"name": "list", "settings": ["append"]}, {"name": "dict", "settings": ["no_replace", "recurse_list"]}],
         "users": [user(&document.login)],
         "disable_root": document.login.user != "root",
         "ssh_pwauth": false,
         "write_files": files,
-        // The last of all: whatever a person's parts install is there before.
+        // Last, so that everything that the user's parts install is there before.
         "runcmd": [["systemctl", "daemon-reload"], enable],
     });
     let text = serde_json::to_string_pretty(&config).context("the cloud-config is no JSON")?;
@@ -83,7 +84,8 @@ pub(super) fn escape(json: &str) -> String {
     json.chars().map(escaped).collect()
 }
 
-/// A MIME message: a person's parts in their order, and ours in plain, because somebody may have to replace a placeholder in it.
+/// A MIME message: the user's parts in their order, and ours unencoded, because a placeholder in it
+/// may have to be replaced.
 fn message(parts: &[(Part, Vec<u8>)], config: &str) -> Result<String> {
     // The same document every time; no part has such a line, since one is ASCII of ours and the others are base64.
     let boundary = format!("turnup-{}", &hex::encode(Sha256::digest(config))[..24]);

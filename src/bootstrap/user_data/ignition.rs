@@ -10,7 +10,7 @@ use super::write_file::{Kind, UserDataDocument, WriteFile, pack};
 
 const VERSION: &str = "3.1.0";
 
-/// The whole document. Parts of a person's own are merged into it, and ours counts where both say something.
+/// The whole document. The user's own parts are merged into it; ours wins where both set a value.
 pub(super) fn render(document: &UserDataDocument) -> Result<String> {
     let merge = document.parts.iter().map(|(_, bytes)| packed(bytes)).collect::<Result<Vec<_>>>()?;
     let login = &document.login;

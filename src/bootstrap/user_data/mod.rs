@@ -58,8 +58,9 @@ pub fn facts_of(cluster: &Cluster, node: &str) -> Result<Facts> {
     }
 }
 
-/// The host of the API server in user data whose address nobody knows yet: whoever makes the address replaces this text by it. It stands
-/// in the document in plain, so that Terraform's `replace` finds it.
+/// The host of the API server in user data whose address is not known yet: what creates the address
+/// replaces this text by it. It stands in the document in plain, so that Terraform's `replace`
+/// finds it.
 pub const API_HOST: &str = Placeholder::Api.text();
 /// The same for the join token of the group.
 pub const JOIN_TOKEN: &str = Placeholder::Token.text();
@@ -208,7 +209,7 @@ fn boot_of(
     })
 }
 
-/// The parts of a person's own that are for this group, with what is in them.
+/// The user's own parts for this group, with their content.
 fn parts(cluster: &Cluster, group: &Group) -> Result<Vec<(Part, Vec<u8>)>> {
     let settings = &cluster.settings.user_data;
     let chosen = settings.parts.iter().filter(|part| is_meant(&part.roles, &part.groups, group.role, &group.name));

@@ -1,7 +1,7 @@
 //! Whether the place that hosts fetch from has what they will ask for.
 //!
-//! Such a host has no one to tell that it waits in vain. What cannot be seen from here, where the place is open to hosts alone, is said and
-//! not judged.
+//! Such a host cannot report that it waits in vain. What cannot be checked from here, because only
+//! hosts can reach the place, is reported and not judged.
 
 use std::collections::BTreeMap;
 

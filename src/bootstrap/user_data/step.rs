@@ -44,8 +44,9 @@ pub fn provision_phase_with(cluster: &Arc<Cluster>, options: &RunOptions) -> Res
 /// In the place of a token that is not there yet.
 const NO_TOKEN: &str = "(made by provision: token)";
 
-/// The files in an imagined directory; what is known of the authority and the tokens is taken over. Whether something else stands in for
-/// any of these, which nobody sees: it is packed.
+/// The files in a simulated directory; what is known of the authority and the tokens is taken over.
+/// Returns whether a placeholder stands in for any of these, because it does not show in packed
+/// user data.
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<bool> {
     if cluster.settings.cloud.is_none() {
         return Ok(false);

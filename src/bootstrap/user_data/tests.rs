@@ -1,4 +1,5 @@
-//! Tests of user data: every form and role as a person would read it, quoting, limits, and that no secret of the cluster is in any of it.
+//! Tests of user data: every format and role in readable form, quoting, limits, and that no secret
+//! of the cluster is in any of it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![expect(clippy::format_push_string, reason = "a test may be slow and plain")]
 #![expect(clippy::case_sensitive_file_extension_comparisons, reason = "the endings are our own")]

@@ -1,4 +1,5 @@
-//! What user data consists of, before it has a form: files, a unit, who may log in, parts of a person's own. And how bytes become text.
+//! What user data consists of, before it has a form: files, a unit, who may log in, the user's own
+//! parts. And how bytes become text.
 
 use std::io::Write as _;
 
@@ -39,7 +40,7 @@ pub(super) struct Login {
 
 /// A file or unit of ours.
 pub(super) struct WriteFile {
-    /// For a person who asks why the document is so large.
+    /// Explains to the user why the document is so large.
     pub(super) what: &'static str,
     /// Absolute; of a unit its name.
     pub(super) path: &'static str,
@@ -52,7 +53,7 @@ pub(super) struct WriteFile {
 pub(super) enum Kind {
     /// A file whose bytes are compressed.
     Packed(u32),
-    /// A file that stands in the document as it is: it has a placeholder that somebody replaces there.
+    /// A file that stands in the document as it is: it has a placeholder that is replaced there.
     Plain(u32),
     /// A unit of systemd, which is enabled.
     Unit,

@@ -11,13 +11,13 @@ use crate::input;
 
 pub(super) fn write_defaults(context: &ConfigContext<'_>, force: bool) -> Result<()> {
     let settings = Settings::defaults(&context.source)?;
-    write_anew(context, settings, force, "config defaults", "with all defaults")
+    write_new(context, settings, force, "config defaults", "with all defaults")
 }
 
 pub(super) fn profile(context: &ConfigContext<'_>, name: Option<&str>, force: bool) -> Result<()> {
     let Some(name) = name else { return list_profiles(context) };
     let settings = Profile::find(&context.source, name)?.settings(Schema::load(&context.source)?)?;
-    write_anew(context, settings, force, &format!("config profile {name}"), &format!("from the profile {name}"))
+    write_new(context, settings, force, &format!("config profile {name}"), &format!("from the profile {name}"))
 }
 
 fn list_profiles(context: &ConfigContext<'_>) -> Result<()> {
@@ -34,13 +34,7 @@ fn list_profiles(context: &ConfigContext<'_>) -> Result<()> {
 }
 
 /// Writes a file that is not there yet, or one that may be replaced.
-fn write_anew(
-    context: &ConfigContext<'_>,
-    mut settings: Settings,
-    force: bool,
-    command: &str,
-    how: &str,
-) -> Result<()> {
+fn write_new(context: &ConfigContext<'_>, mut settings: Settings, force: bool, command: &str, how: &str) -> Result<()> {
     refuse_existing(context, force, command)?;
     let path = context.path();
     settings.usable(path)?;
@@ -76,14 +70,14 @@ pub(super) fn set(context: &ConfigContext<'_>, assignments: &[(String, String)])
     })
 }
 
-/// Arguments are seen by everybody on the machine: a secret comes from a file or from standard input.
+/// All users of the machine can read arguments: a secret comes from a file or from standard input.
 fn read_secret(name: &str, value: &str) -> Result<String> {
     let text = match value.strip_prefix('@') {
         Some("-") => std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
         Some(file) => input::read_text(Path::new(file), input::KEYS)?,
         None if value.is_empty() => String::new(),
         None => {
-            let error = Error::usage(format!("{name} is a secret: everybody on this machine can read a command line"));
+            let error = Error::usage(format!("{name} is a secret: every user of this machine can read a command line"));
             return Err(error.hint(format!("turnup config set {name}=@FILE, or {name}=@- to read standard input")));
         }
     };
@@ -137,7 +131,7 @@ fn describe_change(change: &Change) -> String {
     match (&change.before, &change.after) {
         (Some(before), Some(after)) => format!("{name}: {before} -> {after}"),
         (None, Some(after)) => format!("{name}: now {after}"),
-        (_, None) => format!("{name}: does not count any more"),
+        (_, None) => format!("{name}: no longer applies"),
     }
 }
 

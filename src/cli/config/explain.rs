@@ -48,7 +48,7 @@ fn describe_unused(unused: &Unused) -> String {
         format!(" on the targets {}", unused.targets.join(", "))
     };
     if unused.values.is_empty() {
-        return format!("this version does not act on it{place} yet; turnup up refuses another value than the default");
+        return format!("not implemented in this version{place}; turnup up refuses other values than the default");
     }
     format!("can be configured, but not turned up{place} by this version: {}", unused.values.join(", "))
 }

@@ -224,12 +224,12 @@ fn run_wizard(context: &ConfigContext<'_>, args: &WizardArgs) -> Result<()> {
     if begin != StartMode::Lines {
         args.session.require_terminal(context.printer, WITHOUT_TERMINAL)?;
     } else if context.printer.is_json() {
-        return Err(Error::usage("plain lines are for people; for programs there is turnup config set"));
+        return Err(Error::usage("plain lines are for interactive use; programs use turnup config set"));
     }
     let schema = Schema::load(&context.source)?;
     let settings = Settings::open(context.path(), schema.clone())?;
     let name = settings.as_ref().map_or_else(|| Ok(String::new()), |settings| settings.get("phase1.cluster_name"))?;
-    // What runs is only shown: a record that cannot be read must not keep anybody from the wizard.
+    // What runs is only shown: a record that cannot be read must not block the wizard.
     let applied = Settings::open(&context.global.state_dir.join(name).join(Settings::APPLIED), schema).ok().flatten();
     let wizard = Wizard::over_settings(context.path(), &context.source, settings, applied.as_ref(), begin)?;
     if begin == StartMode::Lines {

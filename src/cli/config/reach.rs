@@ -45,7 +45,7 @@ pub(super) fn find_dependents(context: &ConfigContext<'_>, name: &str) -> Result
 /// What any of some variants changes.
 #[derive(Default)]
 struct Reach {
-    /// The other values that were tried; those of a secret are nobody's business.
+    /// The other values that were tried; those of a secret are not shown.
     tried: Vec<String>,
     places: BTreeSet<Affected>,
     files: BTreeSet<String>,

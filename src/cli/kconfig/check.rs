@@ -129,7 +129,7 @@ fn print(found: &Diagnostics, printer: &Printer, locate: impl Fn(kconfig::Span) 
     Ok(())
 }
 
-/// A bar on the terminal of a person who waits.
+/// A progress bar on the user's terminal.
 struct Bar(Option<ProgressBar>);
 
 impl Bar {

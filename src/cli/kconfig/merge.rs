@@ -13,8 +13,8 @@ use crate::error::{Class, Error, Result};
 
 /// Below the options.
 const NOTES: &str = "\
-The result goes to DIR/.config with -O, else to the file that KCONFIG_CONFIG names, else to .config. What nobody asks for has its
-default. Remarks on overridden and lost values go to standard error.
+The result goes to DIR/.config with -O, else to the file that KCONFIG_CONFIG names, else to .config. A symbol that no file
+sets has its default. Remarks on overridden and lost values go to standard error.
 
 With --output json each remark is one line on standard output: {\"schema\": \"turnup.kconfig.merge/1\", \"kind\": \"overridden\",
 \"redundant\", \"kept\" or \"lost\", \"symbol\": …, \"requested\": {\"file\", \"line\", \"value\"}, …}.
@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Only merge the lines: read no tree, fill in no defaults
     #[arg(short)]
     merge_only: bool,
-    /// What nobody asks for is off instead of its default
+    /// Symbols that no file sets are off instead of their defaults
     #[arg(short = 'n', conflicts_with = "merge_only")]
     none: bool,
     /// Tell of fragments that repeat a value

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::error::{Class, Context as _, Error, Result};
 
-/// Replaces a file; whoever reads it sees all of the old or all of the new content. Links stay links, and an existing file keeps its
-/// mode.
+/// Replaces a file atomically: a reader sees all of the old or all of the new content. Links stay
+/// links, and an existing file keeps its mode.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<()> {
     let target = match fs_err::canonicalize(path) {
         Ok(target) => target,

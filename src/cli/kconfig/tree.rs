@@ -20,7 +20,7 @@ pub(super) struct TreeArgs {
     /// A variable for the tree's macros and their commands, more than the environment's
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = parse_variable)]
     variables: Vec<(String, String)>,
-    /// Refuse the tree if its macros run commands: $(shell) of a tree that nobody has read
+    /// Refuse the tree if its macros run commands: $(shell) in an untrusted tree
     #[arg(long)]
     no_shell: bool,
     /// Whose rules count: linux-6.1, u-boot, buildroot, busybox, barebox, openwrt, coreboot, kconfiglib (zephyr, nuttx) or esp-idf, each
@@ -138,13 +138,13 @@ pub(super) fn default_config() -> PathBuf {
     std::env::var_os("KCONFIG_CONFIG").filter(|path| !path.is_empty()).map_or_else(|| ".config".into(), PathBuf::from)
 }
 
-/// A file that a person named.
+/// A file that the user named.
 pub(super) fn read_text(path: &Path) -> Result<String> {
     let bytes = fs_err::read(path).context_class(Class::Config, format!("cannot read {}", path.display()))?;
     Ok(text::from_bytes(bytes))
 }
 
-/// Pictures of findings, in colour for a person.
+/// Pictures of findings, in colour on a terminal.
 pub(super) fn render(found: &Diagnostics, colour: bool) -> String {
     found.render(!colour)
 }

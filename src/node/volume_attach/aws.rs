@@ -149,7 +149,7 @@ impl Api for Ec2<'_> {
         let device = format!("/dev/sd{letter}");
         let parameters = [("Device", device.as_str()), ("InstanceId", &self.instance), ("VolumeId", &self.volume.id)];
         match self.call("AttachVolume", &parameters) {
-            // Somebody was faster: the next look says who.
+            // Another machine was faster: the next poll names it.
             Err(error) if ["VolumeInUse", "IncorrectState"].iter().any(|code| error.message().ends_with(code)) => {
                 Ok(())
             }

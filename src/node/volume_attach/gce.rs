@@ -27,12 +27,13 @@ pub(super) struct Compute<'v> {
     api: String,
     /// `projects/P/zones/Z` of the disk.
     zone: String,
-    /// The instance's name; it is in the disk's zone, or nobody could attach it.
+    /// The instance's name; it is in the disk's zone, or it could not be attached.
     instance: String,
     bearer: Bearer,
 }
 
-/// The links that udev makes of the name under which the disk is attached: by Google's rules, and by everybody's.
+/// The links that udev makes of the name under which the disk is attached: by Google's rules, and
+/// by systemd's.
 pub(super) fn devices(volume: &Volume) -> Vec<PathBuf> {
     ["google-", "scsi-0Google_PersistentDisk_"]
         .map(|kind| format!("/dev/disk/by-id/{kind}{}", volume.name).into())
@@ -102,7 +103,7 @@ impl Api for Compute<'_> {
         }
         let Some(error) = operation["error"]["errors"].get(0) else { return Ok(()) };
         let (code, said) = (&error["code"], error["message"].as_str().unwrap_or_default());
-        // Somebody was faster, or the old machine is not gone yet: the next look says who.
+        // Another machine was faster, or the old machine is not gone yet: the next poll names it.
         if code == "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE" || code == "RESOURCE_NOT_READY" {
             return Ok(());
         }

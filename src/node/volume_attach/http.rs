@@ -10,7 +10,7 @@ use crate::error::{Class, Context as _, Error, Result};
 
 /// The longest answer that is read, in bytes: what these APIs say of one machine and its volumes has some kilobytes.
 const LONGEST: u64 = 1 << 20;
-/// Long enough for an API on a bad day; whoever waits asks again.
+/// Long enough for an API on a bad day; the caller polls again.
 const ANSWER: Duration = Duration::from_secs(30);
 
 static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| agent(ureq::Proxy::try_from_env()));
@@ -86,12 +86,12 @@ impl Answer {
     }
 }
 
-/// JSON that somebody sent.
+/// A JSON answer.
 pub(super) fn parse(text: &str, url: &str) -> Result<Value> {
     serde_json::from_str(text).context(format!("{} answered with no JSON", path_of(url)))
 }
 
-/// What an error of an API means for whoever waits: busy servers and too many questions pass.
+/// The class of an API's error: busy servers and rate limits are transient.
 pub(super) const fn class_of(status: u16) -> Class {
     match status {
         408 | 425 | 429 | 500..=599 => Class::Transient,

@@ -1,7 +1,8 @@
 //! Volumes that the host attaches to itself by its cloud's API, with the rights of its own identity.
 //!
-//! One loop for all clouds: look, ask once when the volume is free, look again. A volume that another machine has is waited for: that machine
-//! is dead, or nobody would have sent its data here. Nothing is ever taken from it.
+//! One loop for all clouds: poll, attach once when the volume is free, poll again. A volume that
+//! another machine has is waited for: that machine is dead, or its data would not have been
+//! assigned to this one. A volume is never detached from it by force.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -83,7 +84,8 @@ pub(super) fn attach(volume: &Volume, tell: Tell<'_>) -> Result<Vec<PathBuf>> {
     settle(api.as_mut(), volume, TIMEOUTS, tell)
 }
 
-/// The devices that the volume can only be once this host has it; asks nobody. None where only the API knows.
+/// The devices that the volume can only be once this host has it, without an API call. None where
+/// only the API knows.
 pub(super) fn find_local(volume: &Volume) -> Vec<PathBuf> {
     match volume.cloud {
         Cloud::Gce => gce::devices(volume),

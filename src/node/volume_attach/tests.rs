@@ -21,7 +21,7 @@ struct Request {
 /// What a cloud remembers, and what it was asked.
 #[derive(Default)]
 struct World {
-    /// Who has the volume now; empty for nobody.
+    /// The machine that has the volume now; empty for none.
     holder: String,
     /// How often it is looked at before that holder lets go.
     lets_go_after: Option<usize>,
@@ -48,7 +48,7 @@ impl World {
         self.holder.clone()
     }
 
-    /// Somebody asks for the volume: whether it comes to `machine`.
+    /// Asks for the volume: whether it comes to `machine`.
     fn give(&mut self, machine: &str) -> bool {
         self.holder = self.faster.take().unwrap_or_else(|| machine.to_owned());
         self.holder == machine
@@ -373,7 +373,7 @@ fn another_machine_is_waited_for_and_never_robbed() {
         assert!(error.message().ends_with(&format!("which does not let go: {other}")), "{}", error.message());
         assert!(error.next().is_some_and(|next| next.contains("detach")), "{:?}", error.next());
         assert_eq!(world.lock().unwrap().asked(question(cloud)), 0);
-        // Somebody else is faster, and lets go.
+        // Another machine is faster, and detaches it.
         let faster = World { faster: Some(other.into()), lets_go_after: Some(6), ..World::default() };
         let (devices, told, _) = run(cloud, faster);
         devices.unwrap();

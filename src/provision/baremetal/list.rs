@@ -13,7 +13,7 @@ use crate::provision::inventory::{self, Endpoint, Host, Inventory, JumpHost, Rol
 /// In `ssh_jump`: this host is reached without the bastion that all others have.
 const NO_JUMP: &str = "none";
 
-/// A host as a person lists it; the Kconfig symbol's help says what each field is.
+/// A host as the user lists it; the Kconfig symbol's help says what each field is.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "each field is documented in the help of phase1.baremetal.hosts")]
@@ -43,11 +43,11 @@ pub(super) struct List<'a> {
     pub(super) api_host: &'a str,
     pub(super) hosts: &'a [ListedHost],
     pub(super) access: &'a SshSettings,
-    /// The public key of the host at this address and port, from a person's own file.
+    /// The public key of the host at this address and port, from the user's own file.
     pub(super) find_key: &'a dyn Fn(&str, u16) -> Result<Option<String>>,
 }
 
-/// The keys that nobody knows, by the host at which they are missed.
+/// The unknown host keys, by the host at which they are missing.
 type Missing = Vec<(String, String, u16)>;
 
 impl List<'_> {
@@ -89,7 +89,7 @@ impl List<'_> {
             name: listed.name.clone(),
             role: listed.role,
             address: listed.address.into(),
-            // A host that was installed anew has made a key anew.
+            // A reinstalled host has made a new key.
             instance: format!("key-{}", &digest[..16]),
             ssh: SshAccess { user: self.user(listed), port, host_key, jump },
             blobs: String::new(),
@@ -152,8 +152,8 @@ impl List<'_> {
     fn without_keys(&self, missing: &Missing) -> Error {
         let file = self.access.known_hosts.as_ref().map(|file| file.display().to_string());
         let message = match missing.as_slice() {
-            [one] => format!("nobody knows the SSH key of {} ({}), so anyone could pose as it", one.0, one.1),
-            many => format!("nobody knows the SSH keys of {} hosts, so anyone could pose as them", many.len()),
+            [one] => format!("the SSH host key of {} ({}) is unknown, so an attacker could pose as it", one.0, one.1),
+            many => format!("the SSH host keys of {} hosts are unknown, so an attacker could pose as them", many.len()),
         };
         let lacks = file.as_ref().map_or_else(
             || "phase1.ssh.known_hosts_file names no file".to_owned(),

@@ -50,7 +50,7 @@ fn every_field_reaches_the_inventory() {
 }
 
 #[test]
-fn a_key_made_anew_is_another_machine_and_nothing_else_is() {
+fn only_a_new_key_is_another_machine() {
     let instance =
         |text: &str| inventory(&hosts(text), &access(), &KNOWN).unwrap().host("m1").unwrap().instance.clone();
     assert_eq!(instance(RICH), instance(&RICH.replace("rack-2", "rack-3").replace("192.0.2.11", "192.0.2.12")));

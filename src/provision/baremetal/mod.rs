@@ -1,4 +1,5 @@
-//! Bare metal: the hosts exist. A person lists them in the configuration, or in an inventory file; they are looked at, and handed over.
+//! Bare metal: the hosts exist. The user lists them in the configuration, or in an inventory file;
+//! they are checked, and handed over.
 //!
 //! Nothing here makes or changes a host; what is asked of one only reads.
 
@@ -31,7 +32,7 @@ pub(super) fn phase(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {
         .with("inventory", WriteInventory(host_list))
 }
 
-/// The inventory that a person's list or file is.
+/// The inventory made from the user's list or file.
 pub(super) fn read(cluster: &Cluster) -> Result<Inventory> {
     let settings = &cluster.settings;
     if settings.hosts.is_empty() {
@@ -86,7 +87,7 @@ impl Action for WriteInventory {
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
-        // One that does not read is written anew as a whole.
+        // An unreadable one is rewritten as a whole.
         let known = self.0.cluster.find_inventory().ok().flatten().map(|known| known.hosts).unwrap_or_default();
         Ok(compare(&known, &self.0.inventory()?.hosts).into())
     }

@@ -478,7 +478,7 @@ fn check_region(region: &str) -> Result<()> {
     Err(refused("phase1.aws.region", format!("{region} is no region of Amazon")).hint(hint))
 }
 
-/// A zone is looked for by its name, and nobody has a public one that is called `internal`.
+/// A zone is looked for by its name, and no public one is called `internal`.
 fn check_names(spec: &Spec) -> Result<()> {
     let (dns, domain) = (&spec.dns, &spec.dns.domain);
     let reserved = domain == "internal" || domain.ends_with(".internal");

@@ -88,7 +88,7 @@ fn only_a_key_that_amazon_imports_becomes_a_key_pair() {
     let with = |changes: &[(&str, &str)], keys: &[&str]| {
         spec(changes).unwrap().variables(keys.iter().map(|key| (*key).to_owned()).collect())
     };
-    let (good, own, bad) = ("ssh-ed25519 AAAA turnup", "ssh-rsa AAAA person", "ecdsa-sha2-nistp256 AAAA person");
+    let (good, own, bad) = ("ssh-ed25519 AAAA turnup", "ssh-rsa AAAA alice", "ecdsa-sha2-nistp256 AAAA alice");
     let error = with(&[], &[bad, good]).unwrap_err();
     assert!(error.message().starts_with("phase1.ssh.private_key_file: "), "{error:?}");
     assert!(error.message().contains("ecdsa-sha2-nistp256"), "{error:?}");

@@ -5,7 +5,7 @@ use crate::config::{Settings, TreeSource};
 
 use super::*;
 
-const KEY: &str = "ssh-ed25519 AAAA person";
+const KEY: &str = "ssh-ed25519 AAAA alice";
 const NETWORK: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n";
 
 fn settings(changes: &[(&str, &str)]) -> Settings {
@@ -91,7 +91,7 @@ fn what_azure_would_take_is_taken() {
     ];
     for changes in taken {
         let spec = Spec::read(&settings(changes));
-        spec.and_then(|spec| spec.variables(vec![KEY.to_owned(), "ssh-rsa AAAA person".to_owned()])).unwrap();
+        spec.and_then(|spec| spec.variables(vec![KEY.to_owned(), "ssh-rsa AAAA alice".to_owned()])).unwrap();
     }
 }
 

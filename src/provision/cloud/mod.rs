@@ -65,7 +65,7 @@ pub(crate) struct Api {
     pub(crate) health_port: u16,
     pub(crate) exposure: String,
     pub(crate) host: String,
-    /// Somebody's own name or address, to which they lead: the cluster needs no record of its own.
+    /// The user's own name or address of the API: the cluster needs no record of its own.
     #[serde(skip)]
     pub(crate) host_is_given: bool,
     pub(crate) external: bool,
@@ -265,7 +265,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Nobody comes by IPv6 to hosts that have none.
+    /// Hosts without IPv6 get no IPv6 rules.
     fn check_families(&self) -> Result<()> {
         let lists = [
             ("phase1.ssh.allowed_cidrs", &self.ssh.allowed_cidrs),
@@ -312,7 +312,7 @@ impl Spec {
         is_own && !matches!(self.target, Target::Azure(_))
     }
 
-    /// Whether everybody may connect to the API server.
+    /// Whether the whole internet may connect to the API server.
     fn is_open(&self) -> bool {
         self.api.allowed_cidrs.iter().any(|range| range == "0.0.0.0/0")
     }
@@ -393,7 +393,7 @@ pub(super) fn refused(key: &str, why: impl std::fmt::Display) -> Error {
     Error::config(format!("{key}: {why}"))
 }
 
-/// Terraform works in another directory than the person who named the file.
+/// Terraform works in another directory than the user who named the file.
 pub(super) fn absolute(key: &str, file: &str) -> Result<String> {
     if file.is_empty() {
         return Ok(String::new());
@@ -462,7 +462,7 @@ struct AskedVolume {
     encrypted: Option<bool>,
 }
 
-/// The name of the group that there is when nobody has described any.
+/// The name of the default group, when the user describes none.
 pub const WORKERS: &str = "workers";
 
 fn control_plane(

@@ -35,8 +35,9 @@ pub(super) fn enter(machine: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes the machine's cgroups, deepest first. Whoever is left in them is killed: an nspawn that was itself killed leaves processes
-/// behind, some of them for a moment only, and nothing else can be in a cgroup of this name.
+/// Removes the machine's cgroups, deepest first. Processes left in them are killed: an nspawn that
+/// was itself killed leaves processes behind, some of them for a moment only, and nothing else can
+/// be in a cgroup of this name.
 pub(super) fn remove(machine: &str) -> Result<()> {
     let since = Instant::now();
     for root in hierarchies()? {

@@ -1,5 +1,5 @@
-//! What this machine has only so much of, whoever asks: looked at before hosts are made, because the programs that run into such a limit
-//! fail in ways that do not name it. Read only.
+//! Limits of this machine that all programs share: checked before hosts are made, because the
+//! programs that run into such a limit fail in ways that do not name it. Read only.
 
 use crate::error::{Error, Result};
 
@@ -29,7 +29,7 @@ fn judge(hosts: usize, limit: usize, used: usize) -> Result<()> {
     Err(Error::precondition(message).hint(format!("sysctl -w fs.inotify.max_user_instances={enough}")))
 }
 
-/// All that are open, whoever has them: the limit is a user's, and local hosts are root's.
+/// All open ones, of every process: the limit is a user's, and local hosts are root's.
 fn count_instances() -> usize {
     let processes = fs_err::read_dir("/proc").into_iter().flatten().flatten();
     let files =

@@ -57,7 +57,8 @@ pub struct HostSpec {
 /// Where a local host sees the artifact cache, read-only.
 pub const BLOBS: &str = "/var/cache/turnup/blobs";
 
-/// How long whoever works on the same host may take to end: its start, or an orderly power-off.
+/// How long another process that works on the same host may take to end: its start, or an orderly
+/// power-off.
 const ANOTHER_CALL: Duration = Duration::from_mins(2);
 
 impl HostSpec {
@@ -66,8 +67,9 @@ impl HostSpec {
         read(path)
     }
 
-    /// Waits until nobody else works on this host, and keeps others waiting until the file is dropped: a Terraform that was killed leaves
-    /// its calls of turnup running, and the next Terraform makes them again.
+    /// Waits until no other process works on this host, and keeps others waiting until the file is
+    /// dropped: a Terraform that was killed leaves its calls of turnup running, and the next
+    /// Terraform makes them again.
     pub fn take_turn(path: &Path) -> Result<fs_err::File> {
         let file = fs_err::File::open(path)?;
         if signals::lock(&file, ANOTHER_CALL)? {

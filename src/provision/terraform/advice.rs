@@ -4,7 +4,7 @@
 
 use crate::error::Class;
 
-/// What an error is, and what a person can do.
+/// What an error is, and what the user can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Advice {
     /// How the engine takes it.
@@ -53,7 +53,7 @@ const TABLE: &[Known] = &[
         Class::Transient,
         "the cloud wants fewer requests at a time: turnup config set phase1.terraform.parallelism=4",
     ),
-    // Nobody said who we are.
+    // There are no credentials.
     known(
         &[&["could not find default credentials"]],
         Class::Precondition,
@@ -64,7 +64,7 @@ const TABLE: &[Known] = &[
         Class::Precondition,
         "AWS_PROFILE=<name>, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment; aws sts get-caller-identity shows who you are",
     ),
-    // We were somebody, until a while ago.
+    // The credentials have expired.
     known(
         &[&["expiredtoken"], &["security token included in the request is expired"]],
         Class::Precondition,
@@ -139,7 +139,7 @@ const TABLE: &[Known] = &[
         Class::Precondition,
         "Azure has no machines of this size there: another size, zone or region, or the same command again later",
     ),
-    // We are somebody who may not.
+    // The account lacks a permission.
     naming(
         &[&["error 403", "required '", "permission"]],
         Class::Precondition,
@@ -170,7 +170,7 @@ const TABLE: &[Known] = &[
     known(
         &[&["scopelocked"]],
         Class::Precondition,
-        "a lock keeps it, which counts for a minute after it has gone: turnup down again; one of somebody else's: az lock list, az lock delete --ids <id>",
+        "a lock keeps it, which counts for a minute after it has gone: turnup down again; a lock that turnup did not make: az lock list, az lock delete --ids <id>",
     ),
     known(
         &[&["deletion protection is enabled"]],
@@ -185,7 +185,7 @@ const TABLE: &[Known] = &[
         "take the group off the load balancer (gcloud compute backend-services remove-backend), then the same command again",
         &[("/backendServices/", "'")],
     ),
-    // Somebody was here before.
+    // The resource exists already.
     known(
         &[
             &["alreadyexists"],
@@ -222,7 +222,7 @@ fn between<'t>(text: &'t str, lower: &str, start: &str, end: &str) -> Option<&'t
 mod tests {
     use super::*;
 
-    /// Each message as somebody has published it, shortened at its ends, with the issue.
+    /// Each message as published in an issue, shortened at its ends, with the issue.
     const PUBLISHED: &[(&str, &str)] = &[
         (
             "terraform-google-modules/cloud-foundation-training#17",

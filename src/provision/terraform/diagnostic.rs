@@ -1,4 +1,5 @@
-//! Terraform's diagnostics as the error that a person reads: what happened, where in the module, all of them, and what to do.
+//! Terraform's diagnostics as the error that the user reads: what happened, where in the module,
+//! all of them, and what to do.
 
 use std::path::Path;
 
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_somebody_else_holds_is_no_failure_of_the_module() {
+    fn a_locked_state_is_no_failure_of_the_module() {
         let problem = json!({"severity": "error", "summary": "Error acquiring the state lock"});
         assert_eq!(explain(&[problem]).class(), Class::Locked);
     }

@@ -42,7 +42,7 @@ pub(super) fn of_place(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// All of them: to remove what is left of a cluster whose configuration nobody has any more.
+/// All of them: to remove what is left of a cluster whose configuration is lost.
 pub(super) fn all() -> Vec<String> {
     [GOOGLE, AMAZON, MICROSOFT].concat().into_iter().map(str::to_owned).collect()
 }

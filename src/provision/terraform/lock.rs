@@ -34,7 +34,8 @@ impl Holder {
             };
             value.trim().clone_into(place);
         }
-        // The backend http describes in `Lock Info` whoever asked for the lock, which is us, and of its holder it tells the ID alone.
+        // The backend http describes in `Lock Info` the client that asked for the lock, which is
+        // us, and of the holder it gives the ID alone.
         let held = before.split_once("already locked: ID=").and_then(|(_, rest)| rest.split_whitespace().next());
         match held {
             Some(id) if id != holder.id => Some(Self { id: id.to_owned(), ..Self::default() }),
@@ -42,7 +43,7 @@ impl Holder {
         }
     }
 
-    /// The error of somebody who has to wait. `dir` is Terraform's working directory.
+    /// The error of a run that has to wait. `dir` is Terraform's working directory.
     pub(super) fn into_error(self, name: &str, dir: &Path) -> Error {
         let here = self.is_of(&own_host());
         let working = if here { workers() } else { Vec::new() };
@@ -50,7 +51,7 @@ impl Holder {
     }
 
     fn tell(self, name: &str, dir: &Path, here: bool, working: &[String]) -> Error {
-        let known = |text: &str| if text.is_empty() { "somebody".to_owned() } else { text.to_owned() };
+        let known = |text: &str| if text.is_empty() { "an unknown owner".to_owned() } else { text.to_owned() };
         let mut error = Error::new(Class::Locked, format!("{name}: the state is locked by {}", known(&self.who)));
         for (what, value) in [("since", &self.created), ("doing", &self.operation), ("lock", &self.id)] {
             if !value.is_empty() {
@@ -68,11 +69,9 @@ impl Holder {
             let error = working.iter().fold(error, |error, one| error.evidence(format!("running here: {one}")));
             return error.hint("wait until it has ended, then the same command again");
         }
-        error.evidence("no terraform or tofu runs on this machine any more: whoever locked it has died").hint(format!(
-            "cd {} && {name} force-unlock {}, then the same command again",
-            quote(dir),
-            self.id
-        ))
+        error
+            .evidence("no terraform or tofu runs on this machine any more: the process that locked it has died")
+            .hint(format!("cd {} && {name} force-unlock {}, then the same command again", quote(dir), self.id))
     }
 
     fn is_of(&self, host: &str) -> bool {
@@ -114,7 +113,7 @@ mod tests {
     const DETAIL: &str = "Error message: the state is already locked by another terraform client\nLock Info:\n  ID:        545e1e3c-a3c5\n  Path:      \n  Operation: OperationTypeApply\n  Who:       root@alibaba-cs\n  Version:   1.0.2\n  Created:   2021-07-13 12:50:09.335850704 +0000 UTC\n  Info:      \n\n\nTerraform acquires a state lock to protect the state.";
 
     #[test]
-    fn the_holder_is_named_and_nobody_is_thrown_out() {
+    fn the_holder_is_named_and_keeps_the_lock() {
         let holder = || Holder::parse(DETAIL).unwrap();
         assert!(holder().is_of("alibaba-cs") && !holder().is_of("alibaba") && !holder().is_of(""));
         let dir = Path::new("/work/.turnup/c/provision");

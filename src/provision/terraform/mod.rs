@@ -81,7 +81,7 @@ pub(super) enum Mode {
     /// To be applied.
     #[default]
     Apply,
-    /// To see what somebody else has changed.
+    /// Shows changes made outside of turnup.
     Refresh,
     /// To be looked at: with a copy of the state, so nothing is locked.
     Look,
@@ -127,7 +127,7 @@ impl Terraform {
         Self { program, dir, exe: cluster.exe.clone(), options }
     }
 
-    /// The same with the credentials of every cloud: nobody knows any more which one it was.
+    /// The same with the credentials of every cloud: it is not known any more which one it was.
     #[must_use]
     pub(super) fn for_any_cloud(mut self) -> Self {
         self.options.inherit.extend(environment::all());
@@ -185,7 +185,7 @@ impl Terraform {
         })
     }
 
-    /// Plans, and returns what would change. `replace` names resources that are to be made anew.
+    /// Plans, and returns what would change. `replace` names resources that are to be recreated.
     pub(super) fn plan(&self, mode: Mode, replace: &BTreeSet<String>, log: &Path) -> Result<Vec<Change>> {
         let mut run = self.limited("plan").args(["-input=false", "-json"]).arg(format!("-out={PLAN_FILE}")).log(log);
         run = match mode {
@@ -236,7 +236,7 @@ impl Terraform {
         self.watch(run.log(cx.log_path()), 0, cx)
     }
 
-    /// The addresses of all that is in the state because somebody made it.
+    /// The addresses of all managed resources in the state.
     pub fn resources(&self) -> Result<BTreeSet<String>> {
         let state = self.pull()?.unwrap_or_default();
         Ok(Resource::parse_all(state.as_bytes()).into_iter().map(|resource| resource.address).collect())

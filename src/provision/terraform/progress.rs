@@ -15,7 +15,7 @@ pub(super) struct Progress<'c> {
 }
 
 impl<'c> Progress<'c> {
-    /// `total` is how many resources change; 0 where nobody knows.
+    /// `total` is how many resources change; 0 where that is unknown.
     pub(super) fn new(cx: &'c Cx, program: String, total: usize) -> Self {
         Self { cx, program, done: 0, total: total as u64 }
     }

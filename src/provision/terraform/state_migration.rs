@@ -53,7 +53,7 @@ struct Remembered {
 impl Document for Remembered {
     const SCHEMA: &'static str = "turnup.place/1";
     const WHAT: &'static str = "the place of Terraform's state";
-    const REMEDY: &'static str = "restore it from a backup: without it nobody knows where the state is";
+    const REMEDY: &'static str = "restore it from a backup: without it the place of the state is unknown";
 
     fn fields() -> Fields {
         let fields = Fields::new(&[("schema", "text"), ("lineage", "text")]);
@@ -374,7 +374,7 @@ impl<'c> StateMigration<'c> {
         Ok(known)
     }
 
-    /// Nothing of somebody else's is overwritten, nor a newer version of our own.
+    /// No foreign state is overwritten, nor a newer version of our own.
     fn refuse_other(&self, label: &Label, to: Option<&BackendConfig>, to_name: &str) -> Result<()> {
         let Some(found) = self.read_at(to)? else { return Ok(()) };
         let found = Label::of(&found)?;
@@ -391,7 +391,7 @@ impl<'c> StateMigration<'c> {
         Err(Error::precondition(format!("Terraform's state cannot be moved: at {to_name} is {what}"))
             .evidence(format!("here: lineage {}, serial {}", label.lineage, label.serial))
             .evidence(format!("there: lineage {}, serial {}", found.lineage, found.serial))
-            .hint("another place: turnup config get phase1.state; or remove that state there, when nobody needs it"))
+            .hint("another place: turnup config get phase1.state; or remove that state there, when it is not needed"))
     }
 
     /// Terraform copies from where it believes the state to be: that has to be one of both.

@@ -58,11 +58,9 @@ fn a_wrong_value_is_not_taken_and_esc_leaves_the_old_one() {
 
 #[test]
 fn the_cursor_follows_its_entry_when_lines_vanish_above_it() {
-    let session = Session::ours()
-        .into("Phase 1: Cluster Resource Provisioning")
-        .at("Target: where the hosts come from")
-        .press("<Enter>j<Enter>");
-    assert_eq!(session.model.row().unwrap().prompt, "Target: where the hosts come from");
+    let session =
+        Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target platform").press("<Enter>j<Enter>");
+    assert_eq!(session.model.row().unwrap().prompt, "Target platform");
     assert_eq!(session.value("phase1.cloud_provider"), "baremetal");
     assert!(session.screen(80, 24).contains("Existing hosts"));
     let end = session.press("G");

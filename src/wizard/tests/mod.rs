@@ -93,7 +93,7 @@ endmenu
 endmenu
 "#;
 
-/// A person at the wizard.
+/// A simulated user of the wizard.
 struct Session {
     model: Model,
     effects: Vec<Effect>,

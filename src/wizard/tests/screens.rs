@@ -20,26 +20,26 @@ macro_rules! screens {
 screens! {
     top: Session::ours();
     provision: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts");
-    baremetal: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>j<Enter>");
-    networking: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Pod network plugin on the hosts");
+    baremetal: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target platform").press("<Enter>j<Enter>");
+    networking: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("CNI plugin on the hosts");
     security: Session::ours().into("Phase 2: Node Bootstrapping").into("Security").press(" ");
-    addons: Session::ours().into("Phase 3: Deploying Addons").at("Number of CoreDNS pods");
-    wrong: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of Services").press("<Enter><C-u>10.244.3.0/24<Enter>");
-    wrong_from_above: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of Services").press("<Enter><C-u>10.244.3.0/24<Enter><Esc><Esc>");
+    addons: Session::ours().into("Phase 3: Deploying Addons").at("Number of CoreDNS replicas");
+    wrong: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Service CIDR").press("<Enter><C-u>10.244.3.0/24<Enter>");
+    wrong_from_above: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Service CIDR").press("<Enter><C-u>10.244.3.0/24<Enter><Esc><Esc>");
     edit_right: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter>-2");
     edit_wrong: Session::ours().into("Phase 1: Cluster Resource Provisioning").press("<Enter> 2");
     edit_number: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>10");
     edit_clash: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Number of worker hosts").press("<Enter>1000");
     edit_secret: Session::everything().at("Token").press("<Enter>swordfish");
-    pick_word: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>j");
+    pick_word: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target platform").press("<Enter>j");
     pick_member: Session::everything().at("Colour").press("<Enter>j");
-    details: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("i");
+    details: Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Target platform").press("i");
     keys: Session::ours().press("?");
     keys_scrolled: Session::ours().press("?<PgDn><PgDn>");
     quit_question: Session::ours().into("Phase 3: Deploying Addons").press(" q");
     quit_new_file: Session::over(Schema::load(&TreeSource::embedded()).unwrap(), false).press("q");
-    save_question: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Addresses of pods").press("<Enter><C-u>10.96.0.0/12<Enter>s");
-    conflict: Session::ours().tell(Msg::Conflict(".config.json was changed by someone else meanwhile".to_owned()));
+    save_question: Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").at("Pod CIDR").press("<Enter><C-u>10.96.0.0/12<Enter>s");
+    conflict: Session::ours().tell(Msg::Conflict(".config.json was changed by another process meanwhile".to_owned()));
     not_saved: Session::ours().tell(Msg::NotSaved(vec!["error: cannot write .config.json".to_owned(), "next: free disk space".to_owned()]));
     every_kind: Session::everything().at("Colour");
     begin_question: Session::new_file();
@@ -71,7 +71,7 @@ screens! {
     preview_defaults: Session::ours().to("phase1.cluster_name").press("<Enter><C-u>prod<Enter>v<Tab><Tab>");
     preview_applied: Session::ours().press("v<Tab><Tab><Tab>");
     recover: Session::ours().dialog(Dialog::Recover { lines: vec!["~ phase1.num_nodes: 1 -> 3".into()], scroll: 0 });
-    ascii: Session::ours().ascii().into("Phase 1: Cluster Resource Provisioning").at("Target: where the hosts come from").press("<Enter>");
+    ascii: Session::ours().ascii().into("Phase 1: Cluster Resource Provisioning").at("Target platform").press("<Enter>");
     submenu_of_a_switch: Session::everything().into("Networking support").at("Fancy things").press(" ").at("Core");
     deep: Session::everything().into("Deep").into("Deeper");
 }
@@ -128,9 +128,9 @@ fn long_menus_keep_the_cursor_in_sight() {
     let session = Session::ours().into("Phase 2: Node Bootstrapping").into("Networking").press("G");
     let (buffer, _) = session.draw(60, 12);
     let screen = text(&buffer);
-    assert!(screen.contains("Pods a node may run") && screen.contains('↑'), "{screen}");
+    assert!(screen.contains("Maximum pods per node") && screen.contains('↑'), "{screen}");
     let up = session.press("g").screen(60, 12);
-    assert!(up.contains("Addresses of pods") && up.contains('↓'), "{up}");
+    assert!(up.contains("Pod CIDR") && up.contains('↓'), "{up}");
 }
 
 #[test]
@@ -138,14 +138,14 @@ fn the_cursor_and_mistakes_stand_out_with_and_without_colour() {
     let mut session = Session::ours()
         .into("Phase 2: Node Bootstrapping")
         .into("Networking")
-        .at("Addresses of Services")
+        .at("Service CIDR")
         .press("<Enter><C-u>10.244.3.0/24<Enter>");
     let find = |buffer: &Buffer, what: &str| {
         let y = text(buffer).lines().position(|line| line.contains(what)).unwrap();
         u16::try_from(y).unwrap()
     };
     let (buffer, _) = session.draw(80, 24);
-    let row = find(&buffer, "Addresses of Services");
+    let row = find(&buffer, "Service CIDR");
     assert!(buffer[(5, row)].modifier.contains(Modifier::REVERSED));
     assert!(!buffer[(5, row - 1)].modifier.contains(Modifier::REVERSED));
     assert_eq!((buffer[(0, row)].symbol(), buffer[(0, row)].fg), ("!", Color::Red));

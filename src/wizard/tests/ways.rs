@@ -31,7 +31,7 @@ fn every_change_can_be_taken_back_and_made_again() {
 #[test]
 fn searching_jumps_and_finds_the_way_back() {
     let session = Session::ours().into("Phase 3: Deploying Addons").press("/max_pods<Enter>");
-    assert_eq!(session.model.row().unwrap().prompt, "Pods a node may run");
+    assert_eq!(session.model.row().unwrap().prompt, "Maximum pods per node");
     let session = session.press("/service_cidr<Enter>oo");
     assert_eq!(session.model.places.len(), 2, "back in the addons");
     assert_eq!(session.press("o").notice(), "you have not jumped");
@@ -104,7 +104,7 @@ fn the_guide_asks_only_what_matters_for_the_target_and_goes_back_at_will() {
     assert_eq!(session.model.guide.as_ref().unwrap().progress(&session.model).0, 1, "a wrong answer is not taken");
     let menus = Session::new_file().press("<Enter><Enter>a");
     assert!(menus.model.guide.is_none());
-    assert_eq!(menus.model.row().unwrap().prompt, "Target: where the hosts come from", "at the same entry");
+    assert_eq!(menus.model.row().unwrap().prompt, "Target platform", "at the same entry");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn loading_is_one_change() {
         panic!("it says what this version refuses")
     };
     assert!(
-        lines.iter().any(|line| line.starts_with("phase2.backup.store: this version does not act on it")),
+        lines.iter().any(|line| line.starts_with("phase2.backup.store: not implemented in this version")),
         "{lines:?}"
     );
     let session = session.press("<Esc>");
@@ -197,13 +197,11 @@ fn scrolling_back_from_the_end_begins_at_once() {
 
 #[test]
 fn a_jump_comes_back_to_its_entry_and_hides_again_what_it_showed() {
-    let session = Session::ours()
-        .into("Phase 1: Cluster Resource Provisioning")
-        .at("Groups of hosts")
-        .press("/gce.region<Enter>");
+    let session =
+        Session::ours().into("Phase 1: Cluster Resource Provisioning").at("Node groups").press("/gce.region<Enter>");
     assert!(session.model.show_all);
     let session = session.press("o");
-    assert_eq!(session.model.row().unwrap().prompt, "Groups of hosts");
+    assert_eq!(session.model.row().unwrap().prompt, "Node groups");
     assert!(!session.model.show_all);
 }
 

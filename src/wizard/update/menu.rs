@@ -120,7 +120,7 @@ fn toggle(model: &mut Model, row: &Row) {
     let RowKind::Switch(symbol, now) = row.kind else { return };
     let possible = model.config.assignable(symbol);
     let position = possible.iter().position(|tri| *tri == now);
-    // A default may be higher than what a person may set: then the first that is possible is next.
+    // A default may be higher than what the user may set: then the first that is possible is next.
     let next = position.map_or(0, |at| (at + 1) % possible.len().max(1));
     match possible.get(next) {
         Some(next) if *next != now => set(model, row.node, symbol, next.as_str()),
@@ -172,7 +172,7 @@ fn below(model: &Model, node: NodeId) -> Vec<SymbolId> {
     symbols
 }
 
-/// Gives an answer the way a person does; says the command for it, or why it is refused.
+/// Gives an answer as the user would; reports the command for it, or why it is refused.
 pub(super) fn set(model: &mut Model, node: NodeId, symbol: SymbolId, value: &str) {
     give(model, &[(symbol, value.to_owned())]);
     model.stay_at(Some(node));
@@ -211,7 +211,7 @@ fn explain(model: &mut Model, symbol: SymbolId) {
     model.complain(format!("e unlocks it; {why}"));
 }
 
-/// The sentence about what keeps a symbol at its value; nothing when a person may change it.
+/// The sentence about what keeps a symbol at its value; nothing when the user may change it.
 pub(in crate::wizard) fn lock_reason(model: &Model, symbol: SymbolId) -> Option<String> {
     let reasons = model.config.explain_visibility(symbol);
     if !reasons.is_empty() {

@@ -60,7 +60,7 @@ fn idle(row: &Row) -> &'static str {
     if row.idle { IDLE } else { "" }
 }
 
-/// Switches stand before their prompt, as everybody knows them; other values behind it.
+/// Switches stand before their prompt, as in menuconfig; other values behind it.
 fn in_front(row: &Row) -> bool {
     matches!(row.kind, RowKind::Switch(..))
 }

@@ -94,7 +94,7 @@ resource "aws_lb_listener" "api" {
   }
 }
 
-# The hosts' fixed addresses: a machine that is made anew is a target at once, and nobody has to say so.
+# The hosts' fixed addresses: a recreated machine is a target at once, without an update.
 resource "aws_lb_target_group_attachment" "api" {
   for_each         = { for pair in setproduct(keys(local.balancers), keys(var.cluster.control_plane)) : "${pair[0]} ${pair[1]}" => { which = pair[0], host = pair[1] } }
   target_group_arn = aws_lb_target_group.api[each.value.which].arn

@@ -1,5 +1,6 @@
-# Control-plane hosts: each an Auto Scaling group of size 1 in its zone, which makes a machine that died anew behind the same network
-# interface; and the volumes of etcd, made apart from the machines. `turnup up` attaches them, also to a machine made anew.
+# Control-plane hosts: each an Auto Scaling group of size 1 in its zone, which replaces a dead
+# machine behind the same network interface; and the volumes of etcd, made apart from the machines.
+# `turnup up` attaches them, also to a recreated machine.
 
 locals {
   # One volume a member and etcd cluster: a machine with more than one of a kind could not say which is its own.

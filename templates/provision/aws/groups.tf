@@ -172,7 +172,7 @@ resource "aws_autoscaling_group" "group" {
     }
   }
 
-  # Somebody else sizes a group with max; a group without it is sized by its bounds.
+  # An autoscaler or the user sizes a group with max; a group without it is sized by its bounds.
   lifecycle { ignore_changes = [desired_capacity] }
 
   depends_on = [

@@ -32,8 +32,9 @@ locals {
         Action   = "ec2:AttachVolume"
         Resource = [for key in sort(keys(local.volumes)) : "${local.ec2}:volume/${aws_ebs_volume.etcd[key].id}"]
       },
-      # … to control-plane machines of this cluster only. Nobody here may change tags, so none can make itself one. None is ever taken
-      # from a machine: whoever does that has looked first whether it is dead.
+      # … to control-plane machines of this cluster only. No role here may change tags, so no
+      # machine can make itself one. A volume is never detached from a machine: the operator does
+      # that after checking that the machine is dead.
       {
         Sid      = "EtcdHosts"
         Effect   = "Allow"

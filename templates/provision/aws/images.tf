@@ -39,7 +39,8 @@ data "aws_ami" "given" {
 data "aws_ami" "debian" {
   for_each    = local.debian_architectures
   most_recent = true
-  # The account of the Debian project (wiki.debian.org/Cloud/AmazonEC2Image): a name alone could be anybody's.
+  # The account of the Debian project (wiki.debian.org/Cloud/AmazonEC2Image): any account could use
+  # the same name.
   owners = ["136693071363"]
   filter {
     name   = "name"

@@ -7,7 +7,7 @@ locals {
   vpc_cidr = local.own_vpc ? local.aws.vpc_cidr : data.aws_vpc.existing[0].cidr_block
 
   # The VPC is cut into eight. The first eighth holds small public subnets for gateways, bastion and load balancers; a zone's hosts have the
-  # eighth of its letter, so that a zone that is added later moves nobody.
+  # eighth of its letter, so that adding a zone moves no host.
   letters    = ["a", "b", "c", "d", "e", "f", "g"]
   own_zones  = local.own_vpc ? { for zone in local.zones : zone => index(local.letters, substr(zone, -1, 1)) } : {}
   door_zones = local.public ? {} : local.own_zones
@@ -24,7 +24,7 @@ locals {
   )
 
   # Each subnet that is made has a /64 of the VPC's /56: hosts those of the zones' letters, public ones the eight behind them. Private hosts go out
-  # by IPv6 where they go out at all, and nobody comes in.
+  # by IPv6 where they go out at all, and no connection comes in.
   own_ipv6 = local.own_vpc && var.cluster.ipv6
   egress   = local.own_ipv6 && !local.public && local.aws.nat_gateways != "none"
 
@@ -163,7 +163,7 @@ resource "aws_route" "nat" {
   nat_gateway_id         = aws_nat_gateway.cluster[local.aws.nat_gateways == "one" ? local.nat_zones[0] : each.key].id
 }
 
-# An address of IPv6 is one of the internet: this gateway lets hosts out and nobody in.
+# An address of IPv6 is one of the internet: this gateway lets hosts out and lets no connection in.
 resource "aws_route" "egress_ipv6" {
   for_each                    = local.egress ? local.door_zones : {}
   route_table_id              = aws_route_table.private[each.key].id

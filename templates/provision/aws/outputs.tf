@@ -14,7 +14,7 @@ output "inventory" {
           role    = "control-plane"
           address = aws_network_interface.control_plane[name].private_ip
           zone    = host.zone
-          # What stays when the group makes the machine anew, which shows by its host key.
+          # What stays when the group recreates the machine; a recreated one has another host key.
           instance = aws_network_interface.control_plane[name].id
           # What the host attaches itself, with the rights of identity.tf.
           etcd_volume = { cloud = "aws", id = aws_ebs_volume.etcd["main-${host.member}"].id, name = local.volumes["main-${host.member}"].name }
@@ -23,7 +23,7 @@ output "inventory" {
             var.cluster.ssh.bastion ? { jump = { host = one([for bastion in aws_eip_association.bastion : bastion.public_ip]), user = var.cluster.ssh.user, port = local.ssh_port, host_key = "" } } : {},
           )
         },
-        # With a bastion nobody logs in at the public address.
+        # With a bastion the public address is not used for logins.
         local.public && !var.cluster.ssh.bastion ? { external_address = local.public_ips[name] } : {},
       )
     ]

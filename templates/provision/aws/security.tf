@@ -11,11 +11,11 @@ locals {
   )
 
   # SSH ingress: the bastion where there is one, else the hosts themselves. API ingress: its load balancer, else the hosts.
-  ssh_doors = var.cluster.ssh.bastion ? ["bastion"] : ["control-plane", "node"]
-  api_target  = local.outer_balanced ? "api" : local.balanced ? "api-internal" : "control-plane"
-  api_cidrs = var.cluster.api.external ? var.cluster.api.allowed_cidrs : [local.vpc_cidr]
-  ssh_port  = var.cluster.ssh.port
-  api_port  = var.cluster.api.port
+  ssh_doors  = var.cluster.ssh.bastion ? ["bastion"] : ["control-plane", "node"]
+  api_target = local.outer_balanced ? "api" : local.balanced ? "api-internal" : "control-plane"
+  api_cidrs  = var.cluster.api.external ? var.cluster.api.allowed_cidrs : [local.vpc_cidr]
+  ssh_port   = var.cluster.ssh.port
+  api_port   = var.cluster.api.port
   # Where a control-plane host tells its load balancers whether its API server is ready.
   health_port = var.cluster.api.health_port
 

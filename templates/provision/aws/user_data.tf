@@ -1,7 +1,8 @@
 # User data as EC2 takes it: at most 16 KiB before base64. cloud-init reads it compressed too; Ignition, which is JSON, does not.
 
 locals {
-  # Whoever logs in gets there by a key: the first by the key pair, all by cloud-init where nobody gave other user data.
+  # Users log in with a key: the first by the key pair, all by cloud-init where there is no other
+  # user data.
   bare_user_data = length(var.cluster.ssh.authorized_keys) == 0 ? "" : "#cloud-config\n${jsonencode({ ssh_authorized_keys = var.cluster.ssh.authorized_keys })}\n"
   told           = nonsensitive(keys(var.user_data))
   open_user_data = { for name in concat(["control-plane"], keys(var.cluster.groups)) : name => sensitive(contains(local.told, name) ? replace(var.user_data[name], "@turnup:api@", local.api_inner) : local.bare_user_data) }

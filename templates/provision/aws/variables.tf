@@ -59,7 +59,7 @@ variable "cluster" {
       role            = string           # worker
       size            = number           # how many; with max: how many at first
       min             = optional(number) # the fewest, below which nothing goes
-      max             = optional(number) # set: somebody else changes the size later
+      max             = optional(number) # set: an autoscaler or the user changes the size later
       machine_type    = string
       image           = string
       disk_gb         = number
@@ -123,7 +123,8 @@ locals {
   aws  = var.cluster.aws
   name = var.cluster.name
 
-  # By these tags turnup, its agent, a cloud provider and a person find everything that belongs to the cluster.
+  # By these tags turnup, its agent, a cloud provider and the user find everything that belongs to
+  # the cluster.
   tags = merge(var.cluster.tags, local.own_tags)
   own_tags = {
     "KubernetesCluster"                   = local.name

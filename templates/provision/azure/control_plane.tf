@@ -13,7 +13,7 @@ locals {
   # Fixed as well, for rules name them: the groups of the firewall hold a machine's IPv4 addresses alone.
   ipv6_addresses = { for host in local.control_plane_names : host => cidrhost(local.ipv6_cidr, -2 - tonumber(regex("[0-9]+$", host))) if var.cluster.ipv6 }
 
-  # With a load balancer, or for nobody outside, hosts need no public address to be found.
+  # With a load balancer, or without clients outside, hosts need no public address to be found.
   public_hosts = local.azure.public_addresses || (var.cluster.api.external && !local.balanced) ? toset(local.control_plane_names) : toset([])
   given_host   = local.given && var.cluster.api.exposure == "static-address" ? local.first : ""
   public_ids = {
@@ -53,7 +53,7 @@ resource "azurerm_managed_disk" "etcd" {
   disk_size_gb           = var.cluster.etcd.volume.size_gb
   storage_account_type   = var.cluster.etcd.volume.type
   disk_encryption_set_id = var.cluster.etcd.volume.kms_key == "" ? null : var.cluster.etcd.volume.kms_key
-  # Nobody downloads it by a link: it holds all that the cluster knows.
+  # Downloads by a link are denied: it holds all data of the cluster.
   network_access_policy         = "DenyAll"
   public_network_access_enabled = false
 
@@ -231,9 +231,10 @@ resource "azurerm_linux_virtual_machine" "control_plane" {
   # The console of a machine that does not come up can be read.
   boot_diagnostics {}
 
-  # Terraform would make all changed hosts anew at the same time, and etcd would lose its majority. So a changed template is for the next
-  # machine; the output `outdated` names the hosts that wait for one, and `terraform apply -replace` makes one, the next only when that is a
-  # node again (docs/azure.md).
+  # Terraform would recreate all changed hosts at the same time, and etcd would lose its majority.
+  # So a changed template is for the next machine; the output `outdated` names the hosts that wait
+  # for one, and `terraform apply -replace` makes one, the next only when that is a node again
+  # (docs/azure.md).
   lifecycle {
     ignore_changes = [
       size, custom_data, admin_username, admin_ssh_key, os_disk, source_image_id, source_image_reference, encryption_at_host_enabled,

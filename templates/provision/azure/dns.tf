@@ -19,7 +19,8 @@ locals {
   api_inner_address = local.inner_balanced ? local.azure.master_private_ip : local.first_inner
 }
 
-# Only the cluster's own network asks it. A public zone is never made: somebody else has to delegate to it.
+# Only the cluster's own network resolves it. A public zone is never made: the owner of the parent
+# domain has to delegate to it.
 resource "azurerm_private_dns_zone" "cluster" {
   count               = local.own_zone ? 1 : 0
   name                = var.cluster.dns.domain

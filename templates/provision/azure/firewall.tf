@@ -138,7 +138,7 @@ resource "azurerm_network_security_rule" "allow" {
 }
 
 resource "azurerm_network_security_rule" "deny" {
-  name                        = "nobody-else"
+  name                        = "deny-others"
   resource_group_name         = local.group
   network_security_group_name = azurerm_network_security_group.hosts.name
   direction                   = "Inbound"

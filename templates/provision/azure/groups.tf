@@ -2,14 +2,16 @@
 # addresses are in public_groups.tf.
 
 locals {
-  # A group with a greatest size is sized in the cloud after it was made, by a person or by an autoscaler of theirs.
+  # A group with a greatest size is sized in the cloud after it was made, by the user or an
+  # autoscaler.
   fixed_groups   = { for name, group in local.groups : name => group if group.max == null && !group.public_address }
   scaling_groups = { for name, group in local.groups : name => group if group.max != null && !group.public_address }
 
   groups = {
     for name, group in var.cluster.groups : name => merge(group, {
       resource = local.azure.names.groups[name]
-      # Without user data somebody else makes a node of the host, and nobody can say when it should be well.
+      # Without user data another tool makes the host a node, and the time until it is healthy is
+      # unknown.
       judged = contains(local.told, name)
       # How many percent may be away at once; Azure takes 5 to 100.
       batch = min(100, max(5, ceil(100 * max(group.max_surge, group.max_unavailable, 1) / max(group.size, 1))))
@@ -153,7 +155,8 @@ resource "azurerm_linux_virtual_machine_scale_set" "fixed" {
     }
   }
 
-  # A dead host is made anew. The time is enough to fetch everything and to join; a spot machine is taken back, not dead.
+  # A dead host is recreated. The time is enough to fetch everything and to join; a spot machine is
+  # taken back, not dead.
   dynamic "automatic_instance_repair" {
     for_each = each.value.judged && !each.value.spot ? [true] : []
     content {
@@ -299,7 +302,8 @@ resource "azurerm_linux_virtual_machine_scale_set" "scaling" {
     }
   }
 
-  # A dead host is made anew. The time is enough to fetch everything and to join; a spot machine is taken back, not dead.
+  # A dead host is recreated. The time is enough to fetch everything and to join; a spot machine is
+  # taken back, not dead.
   dynamic "automatic_instance_repair" {
     for_each = each.value.judged && !each.value.spot ? [true] : []
     content {

@@ -57,7 +57,7 @@ resource "azurerm_subnet" "hosts" {
   resource_group_name  = local.network_group
   virtual_network_name = local.network_name
   address_prefixes     = concat([local.azure.subnet_cidr], compact([local.ipv6_cidr]))
-  # With a NAT gateway nobody goes out by another way.
+  # With a NAT gateway there is no other way out.
   default_outbound_access_enabled = !local.azure.nat_gateway
 }
 

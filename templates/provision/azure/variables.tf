@@ -59,7 +59,7 @@ variable "cluster" {
       role            = string
       size            = number
       min             = optional(number)
-      max             = optional(number) # set: somebody else changes the size later
+      max             = optional(number) # set: an autoscaler or the user changes the size later
       machine_type    = string
       image           = string
       disk_gb         = number
@@ -131,7 +131,8 @@ locals {
   azure  = var.cluster.azure
   prefix = local.azure.names.prefix
 
-  # By these tags turnup, the cloud provider and a person find everything that belongs to the cluster. Azure's tag names take no /.
+  # By these tags turnup, the cloud provider and the user find everything that belongs to the
+  # cluster. Azure's tag names take no /.
   tags = merge(var.cluster.tags, {
     "KubernetesCluster"                         = var.cluster.name
     "kubernetes.io_cluster_${var.cluster.name}" = "owned"

@@ -18,7 +18,8 @@ provider "azurerm" {
   client_secret_file_path = local.azure.client_secret_file == "" ? null : local.azure.client_secret_file
   environment             = local.azure.environment
 
-  # Only what this module uses is registered with the subscription: the provider's own list is long, and not everybody may do that.
+  # Only what this module uses is registered with the subscription: the provider's own list is long,
+  # and not every account may do that.
   resource_provider_registrations = "none"
   resource_providers_to_register  = ["Microsoft.Compute", "Microsoft.ManagedIdentity", "Microsoft.Network"]
 
@@ -30,7 +31,8 @@ provider "azurerm" {
     virtual_machine {
       delete_os_disk_on_deletion = true
     }
-    # A changed template is for the next machine, or for the scale set's own rolling upgrade: Terraform restarts nobody.
+    # A changed template is for the next machine, or for the scale set's own rolling upgrade:
+    # Terraform restarts no machine.
     virtual_machine_scale_set {
       roll_instances_when_required  = false
       reimage_on_manual_upgrade     = false

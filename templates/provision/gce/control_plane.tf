@@ -1,5 +1,6 @@
-# Control-plane hosts: each an instance group of size 1 in its zone, which makes a machine that died anew, at the same addresses; and the
-# volumes of etcd, made apart from the machines. A machine made anew is no node yet: it waits, with its volume, for `turnup up`.
+# Control-plane hosts: each an instance group of size 1 in its zone, which replaces a dead machine
+# at the same addresses; and the volumes of etcd, made apart from the machines. A recreated machine
+# is no node yet: it waits, with its volume, for `turnup up`.
 
 locals {
   # Reserved with the cluster, so that a replacement is found where the dead one was.

@@ -10,7 +10,8 @@ locals {
   ssh_ranges_ipv6 = [for range in var.cluster.ssh.allowed_cidrs : range if strcontains(range, ":")]
   api_ranges      = [for range in local.api_cidrs : range if !strcontains(range, ":")]
   api_ranges_ipv6 = [for range in local.api_cidrs : range if strcontains(range, ":")]
-  # Without a way in from outside only private networks count, such as a VPN's: nobody else comes to hosts that have public addresses.
+  # Without external access only private networks count, such as a VPN's: other clients cannot reach
+  # hosts that have public addresses.
   api_cidrs = [for range in var.cluster.api.allowed_cidrs : range if var.cluster.api.external || length(regexall(local.private, range)) > 0]
   # RFC 1918 and RFC 4193, and no range that is wider.
   private = join("|", [

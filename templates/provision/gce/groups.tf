@@ -1,7 +1,8 @@
 # Groups of workers: a template and a managed instance group each. Every group is an object of its own, so that changing one touches no other.
 
 locals {
-  # A group with a greatest size is sized in the cloud after it was made, by a person or by an autoscaler of theirs.
+  # A group with a greatest size is sized in the cloud after it was made, by the user or an
+  # autoscaler.
   fixed_groups   = { for name, group in var.cluster.groups : name => group if group.max == null }
   scaling_groups = { for name, group in var.cluster.groups : name => group if group.max != null }
 
@@ -83,7 +84,7 @@ resource "google_compute_instance_template" "group" {
     }
   }
 
-  # Spot machines cannot move: they are stopped, and made anew.
+  # Spot machines cannot move: they are stopped and recreated.
   scheduling {
     preemptible                 = each.value.spot
     provisioning_model          = each.value.spot ? "SPOT" : "STANDARD"

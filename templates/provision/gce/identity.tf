@@ -77,7 +77,8 @@ resource "google_project_iam_member" "operations" {
   member  = "serviceAccount:${local.control_plane_account}"
 }
 
-# A disk is attached to a machine that runs as an account only by who may be that account, and nobody may so unasked: not even the account.
+# Attaching a disk to a machine that runs as an account needs the right to act as that account,
+# which nothing has by default: not even the account itself.
 resource "google_service_account_iam_member" "control_plane" {
   count              = length(google_service_account.control_plane)
   service_account_id = google_service_account.control_plane[0].name

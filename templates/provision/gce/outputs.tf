@@ -14,7 +14,7 @@ output "inventory" {
           role    = "control-plane"
           address = google_compute_address.control_plane[name].address
           zone    = host.zone
-          # What stays when the group makes the machine anew, which shows by its host key.
+          # What stays when the group recreates the machine; a recreated one has another host key.
           instance = google_compute_address.control_plane[name].id
           # What the host attaches itself, with the rights of identity.tf.
           etcd_volume = {
@@ -27,7 +27,7 @@ output "inventory" {
             var.cluster.ssh.bastion ? { jump = { host = google_compute_address.bastion[0].address, user = var.cluster.ssh.user, port = var.cluster.ssh.port, host_key = "" } } : {},
           )
         },
-        # With a bastion nobody logs in at the public address.
+        # With a bastion the public address is not used for logins.
         local.public && !var.cluster.ssh.bastion ? { external_address = name == local.first ? local.first_public : google_compute_address.control_plane_public[name].address } : {},
       )
     ]

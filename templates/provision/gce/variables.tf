@@ -59,7 +59,7 @@ variable "cluster" {
       role            = string
       size            = number
       min             = optional(number)
-      max             = optional(number) # set: somebody else changes the size later
+      max             = optional(number) # set: an autoscaler or the user changes the size later
       machine_type    = string
       image           = string
       disk_gb         = number
@@ -117,7 +117,7 @@ locals {
   gce    = var.cluster.gce
   prefix = local.gce.names.prefix
 
-  # By these labels turnup, and a person, finds everything that belongs to the cluster.
+  # By these labels turnup, and the user, find everything that belongs to the cluster.
   labels = merge(var.cluster.tags, { "turnup-cluster" = local.prefix })
 
   # One tag a role: firewall rules name them.

@@ -205,5 +205,5 @@ fn containers_of_one_machine_share_its_number() {
     let pairs: Vec<(&Host, HostReport)> = hosts.iter().zip(all).collect();
     assert_eq!(judge_all(&pairs), Findings::default());
     let found = findings(|_, seen| seen.product_uuid = PLACEHOLDERS[0].into());
-    assert_eq!(found, Findings::default(), "a placeholder is nobody's");
+    assert_eq!(found, Findings::default(), "a placeholder belongs to no program");
 }

@@ -74,7 +74,7 @@ pub(in crate::provision::baremetal) struct HostReport {
     pub(in crate::provision::baremetal) taken: bool,
     /// Firewalls of the host's own that are active.
     pub(in crate::provision::baremetal) firewalls: Vec<String>,
-    /// Ports that somebody listens on, and who.
+    /// Ports with a listener, and the name of its program.
     pub(in crate::provision::baremetal) listens: BTreeMap<u16, String>,
     /// Whether it said everything.
     pub(in crate::provision::baremetal) whole: bool,
@@ -140,7 +140,7 @@ impl HostReport {
                 let port = word(3).rsplit(':').next().and_then(|port| port.parse().ok());
                 let owner = rest.split_once("((\"").and_then(|(_, owner)| owner.split('"').next());
                 if let Some(port) = port {
-                    self.listens.insert(port, owner.unwrap_or("somebody").to_owned());
+                    self.listens.insert(port, owner.unwrap_or("an unknown program").to_owned());
                 }
             }
             "end" => self.whole = true,
@@ -214,7 +214,7 @@ mod tests {
         let versions: Vec<&str> = seen.own.values().map(|program| program.version.as_str()).collect();
         assert_eq!(versions, ["1.6.20~ds1", "24.0.5", "1.1.5+ds1"]);
         assert_eq!((seen.own["runc"].path.as_str(), seen.runs.contains("docker")), ("/usr/sbin/runc", true));
-        assert_eq!(seen.listens, BTreeMap::from([(22, "sshd".to_owned()), (6443, "somebody".to_owned())]));
+        assert_eq!(seen.listens, BTreeMap::from([(22, "sshd".to_owned()), (6443, "an unknown program".to_owned())]));
     }
 
     #[test]

@@ -23,7 +23,8 @@ use super::probe::{HostReport, SCRIPT};
 
 /// How many hosts are asked at once.
 const AT_ONCE: usize = 32;
-/// And where they are behind a jump host: its sshd turns away whoever comes while ten are logging in (its `MaxStartups`).
+/// And where they are behind a jump host: its sshd refuses new connections while ten are logging in
+/// (its `MaxStartups`).
 const AT_ONCE_BEHIND: usize = 8;
 /// How often a host that cannot be reached is asked.
 const ROUNDS: u32 = 4;
@@ -78,7 +79,7 @@ impl Action for Preflight {
     }
 }
 
-/// A key of a person's own is there and can be used without one.
+/// The user's own key exists and can be used without a passphrase.
 fn require_key(cluster: &Cluster) -> Result<()> {
     let access = &cluster.settings.access;
     let Some(key) = access.key.as_deref().filter(|_| !access.use_agent) else { return Ok(()) };
@@ -156,7 +157,8 @@ fn ask(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<HostReport> {
     Ok(HostReport::parse(&output.stdout, before, Timestamp::now()))
 }
 
-/// One error of everything, or none. Only what a connection may mend by itself is worth to be tried again.
+/// One error of everything, or none. Only errors of a connection, which may pass, are worth another
+/// attempt.
 fn report(hosts: &[Host], answers: &[Result<HostReport>], findings: &Findings) -> Result<()> {
     let mut faults = Vec::new();
     let mut class = Class::Transient;
