@@ -137,7 +137,7 @@ fn times_are_durations_longer_than_nothing() {
         assert!(of(bad).contains("a time is a duration like"), "{bad}: {}", of(bad));
     }
     let steps = Manifest::parse("x", &with("1h30m")).unwrap().steps;
-    assert_eq!(steps[0].timeout, std::time::Duration::from_mins(90));
+    assert_eq!(steps[0].timeout, Duration::from_mins(90));
 }
 
 proptest::proptest! {

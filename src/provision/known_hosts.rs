@@ -1,4 +1,4 @@
-//! The host keys in the user's own known_hosts file, which is never written. Plain names are read
+//! The host keys in the user's own `known_hosts` file, which is never written. Plain names are read
 //! here, a thousand in no time; ssh-keygen is asked where names may be hashed or patterns.
 
 use std::path::Path;
