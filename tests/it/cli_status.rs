@@ -122,7 +122,7 @@ fn the_lock_owner_is_named_alive_or_dead() {
     assert!(!shown().contains("turnup bootstrap"));
     test_env.write(".turnup/demo/lock", &text);
     let out = shown();
-    assert!(out.contains(&us) && out.contains(", begun 20"), "{out}");
+    assert!(out.contains(&us) && out.contains("exited without releasing the lock (started 20"), "{out}");
     assert!(store.lock("turnup up").is_ok(), "a look took the lock");
 }
 
