@@ -137,7 +137,7 @@ pub fn import_anywhere(text: &str, schema: &Arc<Schema>) -> Result<Imported, Str
     Ok(Imported { settings, fates })
 }
 
-/// What this version does not act on stays at its default: `turnup up` would refuse another value.
+/// What is not implemented stays at its default: `turnup up` would refuse another value.
 fn leave_out_unused(settings: &mut Settings, fates: &mut [(String, Fate)]) {
     let unused: Vec<String> = settings.unused().into_iter().map(str::to_owned).collect();
     let names: Vec<&str> = unused.iter().map(String::as_str).collect();
@@ -148,7 +148,7 @@ fn leave_out_unused(settings: &mut Settings, fates: &mut [(String, Fate)]) {
         if let Fate::Kept { to, .. } = fate
             && unused.contains(to)
         {
-            *fate = Fate::Refused { to: to.clone(), why: "this version does not act on it yet".to_owned() };
+            *fate = Fate::Refused { to: to.clone(), why: "not implemented in this version".to_owned() };
         }
     }
 }

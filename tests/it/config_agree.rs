@@ -23,8 +23,8 @@ fn refused() -> Vec<(Vec<String>, &'static str)> {
     let set = |settings: &[&str]| settings.iter().map(|&setting| setting.to_owned()).collect::<Vec<_>>();
     let aws = |more: String| vec!["phase1.cloud_provider=aws".to_owned(), URL.to_owned(), more];
     vec![
-        (set(&["phase2.proxy_mode=ipvs"]), "phase2.proxy_mode: this version does not act on it yet"),
-        (set(&["phase1.control_plane.count=3"]), "does not act on it on the target local yet"),
+        (set(&["phase2.proxy_mode=ipvs"]), "phase2.proxy_mode: not implemented in this version"),
+        (set(&["phase1.control_plane.count=3"]), "not implemented in this version on the target local"),
         (set(&["phase1.cloud_provider=aws"]), "phase1.user_data.artifacts_url: it is empty"),
         (set(&["phase1.cloud_provider=custom"]), "phase1.custom.module: it is empty"),
         (set(&["phase1.cloud_provider=baremetal"]), "phase1.baremetal.hosts_file: failed to open file"),
@@ -178,7 +178,7 @@ fn what_does_not_count_has_no_value_and_what_was_answered_is_not_new() {
     let json = test_env.ok(&["get", "phase1.aws.disk_gb", "phase1.gce.disk_gb", "--output", "json"]).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["phase1.aws.disk_gb"].is_null() && json["phase1.gce.disk_gb"].is_u64(), "{json}");
-    let complete = test_env.ok(&["node_config"]).out;
+    let complete = test_env.ok(&["show"]).out;
     assert!(!complete.contains("phase1.aws.") && complete.contains("phase1.gce.disk_gb="), "{complete}");
     assert_eq!(test_env.ok(&["list", "--new"]).out, "", "the file answers everything");
 }
@@ -187,9 +187,9 @@ fn what_does_not_count_has_no_value_and_what_was_answered_is_not_new() {
 fn a_setting_that_does_nothing_yet_is_said_to_when_it_is_set() {
     let test_env = TestEnv::new("config");
     let said = test_env.ok(&["set", "phase2.proxy_mode=ipvs"]).err;
-    assert!(said.contains("phase2.proxy_mode: this version does not act on it yet"), "{said}");
+    assert!(said.contains("phase2.proxy_mode: not implemented in this version"), "{said}");
     let said = test_env.ok(&["set", "phase1.num_nodes=3"]).err;
-    assert!(!said.contains("does not act"), "only of what is set: {said}");
+    assert!(!said.contains("not implemented"), "only of what is set: {said}");
 }
 
 #[test]
