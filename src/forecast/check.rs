@@ -78,9 +78,12 @@ fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purp
         return Ok(());
     }
     typed.user_data.require_source()?;
-    let found = Cluster::shadow(settings, source.clone(), state_dir)
-        .and_then(|cluster| bootstrap::provision_phase(&Arc::new(cluster)))
-        .and_then(|_| Forecast::of(settings, source, state_dir));
+    let cluster = Cluster::shadow(settings, source.clone(), state_dir)?;
+    if cluster.find_inventory().is_err() {
+        // The step that writes it mends it, or says what is wrong with it.
+        return Ok(());
+    }
+    let found = bootstrap::provision_phase(&Arc::new(cluster)).and_then(|_| Forecast::of(settings, source, state_dir));
     match found {
         Err(error) if error.class() == Class::Config => Err(error),
         // What is wrong with other things than the configuration is said by the step that meets it.

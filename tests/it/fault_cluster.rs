@@ -64,7 +64,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             .script(refuse(&["apply", "turnup-register"], "Error from server (NotFound): nodes \"h1\" not found"))
             .fails(Class::Permanent, &["bootstrap/label-nodes failed", "not found"]),
         Fault::new("a join token cannot be written")
-            .script(refuse(&["create", "--filename=-"], BUSY))
+            .script(refuse(&["create --filename=-"], BUSY))
             .fails(Class::Transient, &["join failed on h1", "InternalError", "gave up after"]),
         Fault::new("kubectl crashes")
             .script(vec![json!({"tool": "kubectl", "when": ["apply", "addons"], "signal": "ABRT"})])

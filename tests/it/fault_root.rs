@@ -106,7 +106,7 @@ fn unmounted(simulation: &mut Simulation) {
 fn machine() -> Vec<Fault> {
     vec![
         Fault::new("the disk of the cluster's directory is full")
-            .made(mounted("mount -t tmpfs -o size=8k none .turnup"))
+            .made(mounted("mount -t tmpfs -o size=8k,mode=700 none .turnup"))
             .healed(unmounted)
             .fails(Class::Precondition, &["no space left", "free space"]),
         Fault::new("the cluster's directory is on a read-only file system")
