@@ -78,13 +78,15 @@ fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purp
         return Ok(());
     }
     typed.user_data.require_source()?;
-    let cluster = Cluster::shadow(settings, source.clone(), state_dir)?;
-    if cluster.find_inventory().is_err() {
-        // The step that writes it mends it, or says what is wrong with it.
-        return Ok(());
-    }
-    let found = bootstrap::provision_phase(&Arc::new(cluster)).and_then(|_| Forecast::of(settings, source, state_dir));
-    match found {
+    let simulate = |cluster: Cluster| {
+        if cluster.find_inventory().is_err() {
+            // The step that writes it mends it, or says what is wrong with it.
+            return Ok(());
+        }
+        bootstrap::provision_phase(&Arc::new(cluster))?;
+        Forecast::of(settings, source, state_dir).map(drop)
+    };
+    match Cluster::shadow(settings, source.clone(), state_dir).and_then(simulate) {
         Err(error) if error.class() == Class::Config => Err(error),
         // What is wrong with other things than the configuration is said by the step that meets it.
         _ => Ok(()),

@@ -179,7 +179,7 @@ fn locked_by(who: &str) -> Vec<u8> {
 fn the_lock_holder_is_named_and_its_lock_is_kept() {
     each_program(|program| {
         // For state on such a server Terraform reports only the lock's ID.
-        let who = if program.name == "tofu" { "ann@elsewhere" } else { "somebody" };
+        let who = if program.name == "tofu" { "ann@elsewhere" } else { "an unknown owner" };
         is_named(&own_module(program.test_env()), &StateServer::start(), who);
     });
 }

@@ -19,11 +19,11 @@ const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "baremetal", "api": {"host": "192.0.2.10", "port": 6443},
     "hosts": [
         {"name": "a", "role": "control-plane", "address": "192.0.2.10", "instance": "1",
-         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAA"}},
+         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
         {"name": "c", "role": "control-plane", "address": "192.0.2.30", "instance": "3",
-         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 CCCC"}},
+         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
         {"name": "b", "role": "worker", "address": "192.0.2.20", "instance": "2",
-         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 BBBB"}}
+         "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
     ]}"#;
 
 /// Listens on all addresses at the ports of its arguments, by TCP and UDP, until its standard input ends.
