@@ -70,6 +70,7 @@ reference: ## Write docs/commands.md and docs/settings.md again
 test-hosts:
 	cargo test --locked --workspace --all-features -- $(HOSTS)
 test-rest:
+	@cargo run --quiet --locked --all-features -- --quiet artifacts fetch tofu
 	nice -n 5 cargo test --locked --workspace --all-features -- $(addprefix --skip ,$(HOSTS))
 test-crash: ## Kills turnup at every effect, here and on hosts, and prints the table of docs/crash.md; needs root
 	cargo test --locked --all-features --test it -- --ignored --test-threads=1 cluster_crash

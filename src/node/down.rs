@@ -18,7 +18,7 @@ use super::restore_log::{DIR, Entry, FILE, RestoreLog, SHARED_DIRS, mount_points
 use super::up::{LOCK, NodeEvent, take_turn};
 use super::{mounts, task, workload};
 
-/// Undoes everything, writing one [`Report`] a line to `out`.
+/// Undoes everything, writing one [`NodeEvent`] a line to `out`.
 pub fn run(out: &mut dyn Write) -> Result<()> {
     let _alone = take_turn()?;
     let mut down = Down { out, count: 0 };

@@ -57,7 +57,7 @@ pub(super) fn ensure(mounts: &[Mount], tell: Tell<'_>) -> Result<()> {
     task::write_atomic(Path::new(FILE), text.as_bytes(), 0o600, 0)
 }
 
-/// `turnup node mount`, which a unit runs at every boot: what was mounted last. Formats nothing; one [`Report`] a line goes to `out`.
+/// `turnup node mount`, which a unit runs at every boot: what was mounted last. Formats nothing; one [`NodeEvent`] a line goes to `out`.
 pub fn run(out: &mut dyn Write) -> Result<()> {
     let mut tell = |report: NodeEvent| {
         let line = serde_json::to_string(&report).context("cannot write a report")?;

@@ -16,7 +16,7 @@ use crate::failpoint;
 use crate::input;
 
 use super::layout::BOOTSTRAP_KUBECONFIG;
-use super::node_config::{Content, File, HOST_FILE, Health, Image, NodeConfig, Unit, count_early};
+use super::node_config::{Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Unit, count_early};
 use super::restore_log::{self, Entry, RestoreLog, unit_file};
 use super::task::{self, Secrets};
 use super::{fetch, firewall, join, mounts, restore, static_pod};
@@ -57,7 +57,7 @@ pub enum NodeEvent {
     Done(usize),
 }
 
-/// Applies the delivery, writing one [`Report`] a line to `out`.
+/// Applies the delivery, writing one [`NodeEvent`] a line to `out`.
 pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
     let _turn = take_turn()?;
     run_alone(delivery, Past::Supersede, out)
@@ -162,8 +162,8 @@ impl NodeSetup<'_> {
     }
 
     fn prepare_host(&mut self) -> Result<()> {
-        // Once kubelet is here, the ports are its own.
-        if !Path::new(&unit_file("kubelet.service")).exists() {
+        // Once a unit that listens is here, the ports were free before and are its own.
+        if ![HEALTHCHECK_UNIT, "kubelet.service"].iter().any(|unit| Path::new(&unit_file(unit)).exists()) {
             self.node_config.ports.iter().try_for_each(|port| task::require_port(*port))?;
         }
         for user in &self.node_config.users {
