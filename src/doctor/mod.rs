@@ -85,10 +85,16 @@ pub fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = tools::inspect(subject.target);
     findings.extend(artifacts::inspect(subject));
     findings.extend(host::inspect(subject.target));
-    let mut names = std::collections::BTreeSet::new();
-    // The project's tests need some of what a build needs.
-    findings.retain(|finding| names.insert(finding.name.clone()));
-    findings
+    // The project's tests need some of what a build needs, and cannot do without it.
+    let mut unique: Vec<Finding> = Vec::new();
+    for finding in findings {
+        match unique.iter_mut().find(|known| known.name == finding.name) {
+            Some(known) if known.level < finding.level => *known = finding,
+            Some(_) => {}
+            None => unique.push(finding),
+        }
+    }
+    unique
 }
 
 /// An error of class `Precondition` that names everything that is missing, when something is.

@@ -210,9 +210,14 @@ fn what_replaces_a_part_of_turnup_is_named_and_another_users_is_refused() {
         assert_eq!(test_env.run(&[command, &["--quiet"]].concat()).replaced, None, "{command:?}");
     }
     // For programs it is a field of the first event.
-    let out = test_env.run(&["provision", "--quiet", "--output", "json", "--set", "phase1.cloud_provider=baremetal"]);
-    assert_eq!(out.replaced, None);
-    let events = test_env.run(&["provision", "--output", "json", "--set", "phase1.cloud_provider=baremetal"]).out;
+    let host = serde_json::json!([{
+        "name": "cp", "role": "control-plane", "address": "127.0.0.1", "port": 9,
+        "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    }]);
+    let hosts = format!("phase1.baremetal.hosts={host}");
+    test_env.ok(&["config", "set", "phase1.cloud_provider=baremetal", &hosts]);
+    assert_eq!(test_env.run(&["provision", "--quiet", "--output", "json"]).replaced, None);
+    let events = test_env.run(&["provision", "--output", "json"]).out;
     let first: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
     let replaced = serde_json::json!(["Kconfig", "phases/", "templates/", "cluster.lock.json"]);
     assert_eq!(first["event"]["replaced"], replaced, "{events}");

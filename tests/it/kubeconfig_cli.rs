@@ -113,7 +113,7 @@ fn a_credential_above_rbac_applies_the_role_bindings_and_is_never_in_a_file() {
     assert!(ended.err.contains("bootstrap/rbac begins"), "{ended}");
     let after = fs_err::metadata(simulation.world("callers/system:masters")).unwrap().modified().unwrap();
     assert_eq!(before, after);
-    let log = read(&simulation.state("logs/bootstrap-access.log"));
+    let log = read(&simulation.state("logs/bootstrap-rbac.log"));
     assert!(log.contains("--kubeconfig=/proc/"), "{log}");
     for (path, bytes) in files(&simulation) {
         let text = String::from_utf8_lossy(&bytes);
@@ -198,7 +198,7 @@ fn a_colleague_gets_groups_and_a_life_within_limits() {
     let groups = vec!["viewers".to_owned(), "team/audit".into()];
     assert_eq!((found.user.as_str(), &found.groups, found.life), ("bob@example.com", &groups, 24 * 60));
     assert_eq!(fs_err::metadata(simulation.path("work/bob")).unwrap().permissions().mode() & 0o7777, 0o600);
-    let config: Value = serde_json::from_str(&text).unwrap();
+    let config: Value = serde_saphyr::from_str(&text).unwrap();
     let key = config["users"][0]["user"]["client-key-data"].as_str().unwrap();
     assert_eq!(search(&simulation, key), [simulation.path("work/bob")], "the key is kept nowhere else");
     let recorded = &state(&simulation)["credentials"][0];
@@ -348,7 +348,7 @@ fn what_is_sealed_is_opened_by_age_alone() {
     assert_eq!(holder(&opened).life, 365 * 24 * 60);
     assert_eq!(holder(&opened).groups, ["system:masters"]);
     assert_eq!(holder(&open("own.key", "list.age")).life, 48 * 60);
-    let config: Value = serde_json::from_str(&opened).unwrap();
+    let config: Value = serde_saphyr::from_str(&opened).unwrap();
     for secret in ["client-key-data", "client-certificate-data"] {
         let data = config["users"][0]["user"][secret].as_str().unwrap();
         assert_eq!(search(&simulation, data), Vec::<PathBuf>::new(), "{secret} was written somewhere");

@@ -72,7 +72,7 @@ fn a_whole_run_leaves_nothing_for_others_to_read_under_any_umask() {
 fn open_modes_are_closed_by_the_next_command_that_works_on_the_cluster() {
     let simulation = Simulation::new(1);
     simulation.ok(&["up"]);
-    let status = simulation.shell("chmod -R a+rwX .turnup").status().unwrap();
+    let status = simulation.shell("chmod -R a+rX .turnup").status().unwrap();
     assert!(status.success());
     simulation.ok(&["kubeconfig"]);
     // The directory of all clusters is shared.
