@@ -211,7 +211,7 @@ fn what_replaces_a_part_of_turnup_is_named_and_another_users_is_refused() {
     }
     // For programs it is a field of the first event.
     let host = serde_json::json!([{
-        "name": "cp", "role": "control-plane", "address": "127.0.0.1", "port": 9,
+        "name": "cp", "role": "control-plane", "address": "127.0.0.1", "ssh_port": 9,
         "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
     }]);
     let hosts = format!("phase1.baremetal.hosts={host}");

@@ -94,7 +94,7 @@ fn check_knows_names_of_files_that_the_tree_does_not_read() {
     let mut command =
         test_env.command(&["check", "--env", "ARCH=x86", "--srctree", test_env.path("").to_str().unwrap()]);
     let outcome = finish(command.current_dir(elsewhere.path()));
-    assert_eq!((outcome.code, &*outcome.err), (0, "Kconfig: 0 warnings\n"), "found below --srctree");
+    assert_eq!((outcome.code, &*outcome.err), (0, &*found(0)), "found below --srctree");
 }
 
 #[test]

@@ -296,5 +296,5 @@ fn turnup_itself_keeps_events_and_judges_durations() {
     assert_eq!(run(&["events"]).code, 0);
     let usage = run(&["provision", "--max-duration", "soon"]);
     assert_eq!(usage.code, 2);
-    assert!(usage.err.contains("as in 90s or 5m"), "{}", usage.err);
+    assert!(usage.err.contains("expected a duration such as 90s, 5m or 1h30m"), "{}", usage.err);
 }
