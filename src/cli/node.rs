@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::bootstrap::{Policy, run_csr_approver, sign_credential};
 use crate::error::{Context as _, Result};
 use crate::exec::signals;
-use crate::node::{Facts, NodeConfig, boot_config, diff, down, healthcheck, join, mounts, up};
+use crate::node::{Facts, NodeConfig, boot_config, diff, down, healthcheck, join, layout, mounts, up};
 
 use super::Printer;
 
@@ -73,7 +73,7 @@ struct CsrApprover {
     #[arg(long, value_name = "SAN")]
     deny_san: Vec<String>,
     /// Who it is to the API
-    #[arg(long, value_name = "FILE", default_value = "/etc/kubernetes/csr-approver.json")]
+    #[arg(long, value_name = "FILE", default_value_os_t = layout::kubeconfig("csr-approver").into())]
     kubeconfig: PathBuf,
     /// The program by which it talks
     #[arg(long, value_name = "FILE", default_value = "/opt/turnup/bin/kubectl")]
