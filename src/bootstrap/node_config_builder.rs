@@ -238,7 +238,7 @@ impl<'a> NodeConfigBuilder<'a> {
             let (sha256, size) = (self.artifacts.sha256(name)?, self.artifacts.size(name)?);
             Ok(Binary { name: name.into(), sha256, size, path: format!("{dir}/{name}") })
         };
-        let tools = ["containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc"];
+        let tools = ["containerd", "containerd-shim-runc-v2", "crictl", "ctr", "kubelet", "runc"];
         let control: &[&str] =
             if self.target.role == Role::ControlPlane { &["etcdctl", csr_approver::KUBECTL] } else { &[] };
         let plugins = ["bridge", "host-local", "loopback", "portmap"];

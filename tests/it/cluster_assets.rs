@@ -143,10 +143,13 @@ fn pods_run_under_the_pinned_runc(site: &Site) {
 
 fn people_find_the_programs_of_the_node(site: &Site) {
     let ran = |script: &str| on_host(site, HOST, script);
-    assert_eq!(ran("bash -lc 'command -v ctr; command -v kubelet'"), "/opt/turnup/bin/ctr\n/opt/turnup/bin/kubelet\n");
+    let found = ran("bash -lc 'command -v crictl ctr kubelet'");
+    assert_eq!(found, "/opt/turnup/bin/crictl\n/opt/turnup/bin/ctr\n/opt/turnup/bin/kubelet\n");
     let images = ran("bash -lc 'ctr images list --quiet'");
     assert!(images.contains("turnup.local/agnhost:"), "in the namespace of the pods: {images}");
-    assert_eq!(ran("grep -c unix:///run/containerd/containerd.sock /etc/crictl.yaml"), "2\n");
+    let version = ran("bash -lc 'crictl version'");
+    assert!(version.contains("RuntimeName:  containerd"), "crictl asks this node's containerd: {version}");
+    assert!(ran("bash -lc 'crictl ps'").contains("kube-apiserver"), "crictl shows the pods' containers");
 }
 
 fn what_turnup_writes_itself_is_refused(site: &Site) {
