@@ -19,19 +19,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::artifacts::{ResolvedArtifacts, Sources};
+use crate::cloud::Spec;
 use crate::config::{Network, Settings, TreeSource, refuse};
 use crate::document::{self, Document, Found, Placeholders};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
+use crate::inventory::{self, Host, Inventory, ListedHost, Role};
 use crate::phase::{Host as PhaseHost, Inputs, Manifest};
-use crate::provision::cloud::Spec;
-use crate::provision::{Host, Inventory, ListedHost, Role, inventory};
 use crate::state::Store;
 
 use assets::AssetSettings;
 use user_data::UserDataSettings;
 
-pub(crate) use access::read_user;
 pub use access::{Bastion, SshSettings};
 
 /// The cluster's SSH key, below its directory.

@@ -19,7 +19,7 @@
 //!
 //! # The modules
 //!
-//! But for `cluster` and `provision`, a module names only modules that stand above it in this list; a test holds them to it (`tests/it/tidy.rs` has the exact table).
+//! A module names only modules that stand above it in this list; a test holds them to it (`tests/it/tidy.rs` has the exact table).
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -43,8 +43,10 @@
 //! | `report` | shows events: bars, lines, JSON; times and what decided them |
 //! | `artifacts` | binaries and images by digest: lock file, cache, sources |
 //! | `doctor` | what this machine has and lacks |
+//! | `inventory` | the nouns that all phases share: hosts, roles, taints, disks, the API's endpoint |
+//! | `cloud` | what is a cloud's own: names, limits, volumes, machine identity, what its Terraform module is given |
 //! | `cluster` | what all phases are given: typed settings, templates, directory, connections |
-//! | `provision` | phase 1: drives Terraform; the inventory; hosts on this machine |
+//! | `provision` | phase 1: drives Terraform; writes the inventory; hosts on this machine |
 //! | `node` | what runs on a host: brings it to its node config |
 //! | `bootstrap` | phase 2: certificates, node config, delivery over ssh |
 //! | `addons` | phase 3: manifests, `kubectl apply`, pruning, readiness |
@@ -55,8 +57,6 @@
 //! | `support_bundle` | one archive for a support request, without secrets |
 //! | `bench` | the times of a turn-up, next to kubeadm's |
 //! | `cli` | one file a command; the only one that knows all modules |
-//!
-//! `cluster` and `provision` name each other: the inventory belongs to the phase that writes it, and every later phase is given it.
 //!
 //! # The directory of a cluster
 //!
@@ -165,6 +165,7 @@ pub mod bench;
 pub mod bootstrap;
 pub mod change;
 pub mod cli;
+pub mod cloud;
 pub mod cluster;
 pub mod config;
 pub mod doctor;
@@ -175,6 +176,7 @@ pub mod failpoint;
 pub mod forecast;
 pub mod format;
 pub mod input;
+pub mod inventory;
 pub mod json;
 pub mod network;
 pub mod node;

@@ -8,8 +8,8 @@ use crate::bootstrap::template;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
-use crate::provision::Inventory;
-use crate::provision::inventory::Endpoint;
+use crate::inventory::Endpoint;
+use crate::inventory::Inventory;
 
 use super::object::Object;
 

@@ -10,8 +10,8 @@ use crate::change::{self, Change, Preview};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Class, Error, Result};
+use crate::inventory::Inventory;
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
-use crate::provision::Inventory;
 
 use super::object::Object;
 use super::observed::{Observed, Pod};

@@ -12,7 +12,7 @@ use super::rollout::Expected;
 use crate::cluster::ClusterSettings;
 use crate::config::{Settings, TreeSource};
 use crate::error::Result;
-use crate::provision::inventory::Endpoint;
+use crate::inventory::Endpoint;
 
 const HEALTHY: &str = include_str!("../../tests/fixtures/cluster/healthy.json");
 const FAILING: &str = include_str!("../../tests/fixtures/cluster/failing.json");

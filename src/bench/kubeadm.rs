@@ -15,10 +15,10 @@ use crate::bootstrap::{KUBECONFIG, base_config, shared_disk_thresholds};
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::Stream;
+use crate::inventory::{Host, Inventory, Role};
 use crate::node::node_config::{Content, File, Health, Unit};
 use crate::node::{Facts, NodeConfig};
 use crate::phase::{Cx, Engine, Sink, What};
-use crate::provision::{Host, Inventory, Role};
 use crate::{addons, validate};
 
 use super::milestone::{Milestone, Times, of_kubeadm};

@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 
+use crate::cloud::{CONTROL_PLANE, WORKERS};
 use crate::cluster::Cluster;
 use crate::cluster::assets::{FileAsset, Hook, When, is_meant};
 use crate::config::parse_duration;
 use crate::error::{Error, Result};
 use crate::input;
+use crate::inventory::Role;
 use crate::node::node_config::{Content, File, NodeConfig, Unit};
 use crate::node::unit_file;
-use crate::provision::Role;
-use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
 
 use super::kubelet::UNIT_MODE;
 use super::node_config_builder::NodeTarget;
@@ -221,7 +221,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Settings, TreeSource};
-    use crate::provision::Host;
+    use crate::inventory::Host;
 
     fn cluster(dir: &Path, files: &Value, hooks: &Value) -> Cluster {
         let source = TreeSource::embedded();

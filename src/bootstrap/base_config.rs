@@ -5,11 +5,11 @@
 use crate::artifacts::Cache;
 use crate::cluster::Cluster;
 use crate::error::Result;
+use crate::inventory::{Host, Inventory};
 use crate::node::node_config::HOST_BLOBS;
 use crate::node::up::Delivery;
 use crate::node::{Facts, NodeConfig};
 use crate::phase::Cx;
-use crate::provision::{Host, Inventory};
 
 use super::host_connection::HostConnection;
 use super::node_config::NodeConfigs;

@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::exec::signals;
+use crate::inventory::Inventory;
 use crate::phase::Cx;
-use crate::provision::Inventory;
 
 use super::api::{KUBECONFIG, Kubectl};
 use super::credentials::write_kubeconfig;

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::cluster::ClusterSettings;
+use crate::inventory::Host;
+use crate::inventory::{Endpoint, HEALTH_PORT};
 use crate::node::layout;
 use crate::node::node_config::{Directory, User};
-use crate::provision::Host;
-use crate::provision::inventory::{Endpoint, HEALTH_PORT};
 
 use super::component::Flags;
 use super::etcd_members::Member;

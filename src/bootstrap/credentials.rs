@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, KubeconfigSettings, operator};
 use crate::config::people::{ADMINISTRATORS, LONGEST_NAME};
 use crate::error::{Context as _, Result};
 use crate::exec::MemoryFile;
-use crate::provision::Inventory;
+use crate::inventory::Inventory;
 use crate::state::Credential;
 
 use super::api::{KUBECONFIG, Kubectl};

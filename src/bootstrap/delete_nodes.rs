@@ -10,10 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::change::{Change, Preview, Verb};
+use crate::cloud::TARGETS;
 use crate::error::{Class, Result};
+use crate::inventory::Inventory;
 use crate::phase::{Action, Check, Cx, Inputs};
-use crate::provision::Inventory;
-use crate::provision::cloud::TARGETS;
 
 use super::api::Kubectl;
 use super::node_groups::{GROUP, GroupNode, find_nodes};

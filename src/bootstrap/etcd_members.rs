@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Error, Result};
-use crate::provision::{Host, Inventory};
+use crate::inventory::{Host, Inventory};
 use crate::state::Store;
 
 /// Where it lies below the cluster's directory.

@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::change::{self, Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
+use crate::inventory::{Host, Inventory};
 use crate::phase::{Action, Check, Cx, Inputs};
-use crate::provision::{Host, Inventory};
 use crate::state::Store;
 
 use super::control_plane::{ETCD_DIR, ETCD_DISK};

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
+use crate::inventory::{Host, Inventory};
 use crate::phase::Cx;
-use crate::provision::{Host, Inventory};
 
 use super::etcd_members::{Member, Members, Start};
 use super::host_connection::HostConnection;

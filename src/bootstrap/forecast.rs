@@ -8,8 +8,8 @@ use crate::change;
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document as _, Found};
 use crate::error::Result;
+use crate::inventory::{self, Inventory};
 use crate::node::Facts;
-use crate::provision::{Inventory, inventory};
 use crate::state::Store;
 
 use super::etcd_step;

@@ -3,8 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use crate::inventory::HEALTH_PORT;
 use crate::node::node_config::User;
-use crate::provision::inventory::HEALTH_PORT;
 
 /// The name of its certificate below `pki/`.
 pub(super) const NAME: &str = "healthcheck";

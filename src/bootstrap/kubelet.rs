@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::cluster::ClusterSettings;
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
+use crate::inventory::Role;
 use crate::node::Facts;
 use crate::node::boot_config::TURNUP;
 use crate::node::firewall;
 use crate::node::layout;
 use crate::node::node_config::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, HEALTHCHECK_UNIT, MOUNTS_UNIT, Unit};
-use crate::provision::Role;
 
 use super::component::Flags;
 use super::firewall::FILE as FIREWALL_FILE;

@@ -9,12 +9,12 @@ use serde_json::Value;
 use crate::artifacts::ResolvedArtifacts;
 use crate::cluster::Cluster;
 use crate::error::Result;
+use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
 use crate::node::boot_config::TURNUP;
 use crate::node::facts::CLIENT_CERTIFICATE;
 use crate::node::node_config::{Content, Health, NodeConfig};
 use crate::node::{layout, yaml};
-use crate::provision::{Host, Inventory, Role};
 
 use super::assets::Assets;
 use super::contents::{ComponentFiles, Contents, Secrets};

@@ -11,13 +11,13 @@ use crate::artifacts::ResolvedArtifacts;
 use crate::change;
 use crate::cluster::Cluster;
 use crate::error::Result;
+use crate::inventory::{Disk, Host, Role, Taint};
 use crate::node::Facts;
 use crate::node::boot_config::Placeholder;
 use crate::node::layout;
 use crate::node::node_config::{
     Binary, Content, Directory, File, HOST_BLOBS, Image, Mount, NodeConfig, SCHEMA, Unit, count_early,
 };
-use crate::provision::{Disk, Host, Role, Taint};
 
 use super::assets::Assets;
 use super::control_plane::{ETCD, ETCD_DIR, ETCD_DISK};

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::inventory::HostGroup;
 use crate::phase::{Action, Check, Cx, Inputs};
-use crate::provision::inventory::HostGroup;
 
 use super::api::Kubectl;
 use super::csr_approver::{self, PendingCsr, Policy};
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn group(name: &str, size: u32, min: Option<u32>, max: Option<u32>) -> HostGroup {
-        HostGroup { name: name.into(), role: crate::provision::Role::Worker, size, min, max }
+        HostGroup { name: name.into(), role: crate::inventory::Role::Worker, size, min, max }
     }
 
     fn nodes(groups: &[&str]) -> Value {

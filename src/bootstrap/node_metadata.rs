@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::error::{Class, Context as _, Error, Result};
+use crate::inventory::Taint;
 use crate::phase::Cx;
-use crate::provision::Taint;
 
 use super::api::Kubectl;
 use super::latest::Latest;

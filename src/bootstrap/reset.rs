@@ -2,9 +2,9 @@
 
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
+use crate::inventory::{Host, Role};
 use crate::parallel;
 use crate::phase::Cx;
-use crate::provision::{Host, Role};
 
 use super::etcd_step;
 use super::host_connection::HostConnection;

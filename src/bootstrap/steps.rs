@@ -12,11 +12,11 @@ use crate::change::{self, Change, Preview, Verb};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Found};
 use crate::error::{Class, Error, Result};
+use crate::inventory::{Host, Inventory, Role};
 use crate::node::layout;
 use crate::node::up::Delivery;
 use crate::node::{Facts, NodeConfig};
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
-use crate::provision::{Host, Inventory, Role};
 
 use super::api::{KUBECONFIG, Kubectl};
 use super::assets::Assets;

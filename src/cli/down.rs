@@ -13,8 +13,9 @@ use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
+use crate::inventory::Host;
 use crate::phase::What;
-use crate::provision::{self, Host, Made, Volumes};
+use crate::provision::{self, Made, Volumes};
 
 use super::run::{Session, open_cluster};
 use super::{Global, Printer};

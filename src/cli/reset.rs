@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::bootstrap::reset;
 use crate::error::{Error, Result};
-use crate::provision::{Host, Inventory};
+use crate::inventory::{Host, Inventory};
 
 use super::down::{removed_from, reset_hosts, tell};
 use super::run::{RunArgs, Session};

@@ -10,8 +10,8 @@ use clap::ValueEnum;
 use crate::bootstrap::{Group, user_data};
 use crate::cluster::user_data::UserDataFormat;
 use crate::error::{Error, Result};
-use crate::provision::Role;
-use crate::provision::inventory::is_label;
+use crate::inventory::Role;
+use crate::inventory::is_label;
 
 use super::run::open_cluster;
 use super::{Global, Printer};

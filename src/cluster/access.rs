@@ -54,7 +54,7 @@ impl SshSettings {
         let bastion =
             (settings.get("phase1.ssh.bastion")? == "existing").then(|| read_bastion(settings)).transpose()?;
         Ok(Self {
-            user: read_user(settings)?,
+            user: settings.ssh_user()?,
             port: port(settings, "phase1.ssh.port")?,
             key: file("phase1.ssh.private_key_file")?,
             known_hosts: file("phase1.ssh.known_hosts_file")?,
@@ -68,12 +68,6 @@ impl SshSettings {
             bastion,
         })
     }
-}
-
-/// The user of hosts; who runs turnup where none is named.
-pub(crate) fn read_user(settings: &Settings) -> Result<String> {
-    let user = settings.get("phase1.ssh_user")?;
-    Ok(if user.is_empty() { own_user() } else { user })
 }
 
 fn read_bastion(settings: &Settings) -> Result<Bastion> {
@@ -141,12 +135,6 @@ fn public_keys(file: &str, text: &str) -> Result<Vec<String>> {
             .hint("a line is: ssh-ed25519 AAAA… comment")),
         None => Ok(keys),
     }
-}
-
-/// Who runs turnup, as the login said.
-pub(super) fn own_user() -> String {
-    let variable = |name: &str| std::env::var(name).ok().filter(|user| !user.is_empty());
-    variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "root".to_owned())
 }
 
 #[cfg(test)]

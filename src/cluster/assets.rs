@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::config::Settings;
 use crate::error::Result;
-use crate::provision::Role;
+use crate::inventory::Role;
 
 /// `phase2.host.file_assets` and `phase2.host.hooks`.
 #[derive(Clone, Debug, Default)]

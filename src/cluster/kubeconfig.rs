@@ -33,7 +33,7 @@ impl KubeconfigSettings {
 /// The operator as `user@machine`; behind sudo, the user who called that.
 #[must_use]
 pub fn operator() -> String {
-    let own = super::access::own_user();
+    let own = people::own_user();
     let behind = std::env::var("SUDO_USER").ok().filter(|user| own == "root" && !user.is_empty());
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     people::operator(&behind.unwrap_or(own), &machine)

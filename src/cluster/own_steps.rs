@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::exec::{Failure, Output, Ssh};
+use crate::inventory;
 use crate::phase::{Cx, Host as PhaseHost, HostAccess, HostFacts, Manifest, Phase};
-use crate::provision::inventory;
 
 use super::{Cluster, KUBECONFIG};
 

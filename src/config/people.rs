@@ -18,6 +18,13 @@ pub const SHORTEST: Duration = Duration::from_hours(1);
 /// The longest life of a certificate of people.
 pub const LONGEST: Duration = Duration::from_hours(365 * 24);
 
+/// Who runs turnup, as the login said.
+#[must_use]
+pub fn own_user() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|user| !user.is_empty());
+    variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "root".to_owned())
+}
+
 /// Nothing, or what is wrong with this name for a user.
 pub fn judge_user(name: &str) -> Result<(), String> {
     judge(name)?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::format::parse_duration;
+use super::people::own_user;
 use super::settings::Settings;
 use crate::error::{Context as _, Error, Result};
 
@@ -18,6 +19,12 @@ pub(super) fn words(text: &str) -> Vec<String> {
 }
 
 impl Settings {
+    /// The user of hosts; who runs turnup where none is named.
+    pub fn ssh_user(&self) -> Result<String> {
+        let user = self.get("phase1.ssh_user")?;
+        Ok(if user.is_empty() { own_user() } else { user })
+    }
+
     /// The number in a type of the caller's; 0 for one that does not count now.
     pub fn get_number<N: TryFrom<i64>>(&self, name: &str) -> Result<N>
     where

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::Forecast;
 use super::compare::differences;
 use crate::addons::Object;
+use crate::inventory::Role;
 use crate::node::layout;
-use crate::provision::Role;
 
 /// In the name of a place: whichever host.
 const HOST: &str = "HOST";

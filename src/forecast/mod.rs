@@ -19,8 +19,8 @@ pub use origin::NodeValue;
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
+use crate::inventory::Role;
 use crate::phase::Engine;
-use crate::provision::Role;
 use crate::state::Store;
 use crate::{addons, bootstrap, provision};
 

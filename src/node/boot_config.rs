@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use crate::document::{self, Document, Fields};
 use crate::error::{Context as _, Error, Result};
 use crate::input;
-use crate::provision::inventory::is_label;
+use crate::inventory::is_label;
 
 use super::node_config::{HOST_FILE, NodeConfig};
 use super::up::{self, Delivery};
@@ -273,8 +273,8 @@ mod tests {
 
     use super::*;
     use crate::error::Class;
+    use crate::inventory::Role;
     use crate::node::node_config::{Content, File, SCHEMA, Unit};
-    use crate::provision::Role;
 
     fn boot() -> BootConfig {
         let text = |path: &str, text: &str| File::new(path, 0o600, 0, Content::Text(text.into()));

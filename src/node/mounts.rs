@@ -12,7 +12,7 @@ use crate::document::{self, Fields};
 use crate::error::{Context as _, Error, Result};
 use crate::failpoint;
 use crate::input;
-use crate::provision::Disk;
+use crate::inventory::Disk;
 
 use super::disk::{Device, Judged, forget_begun, mounted_at, names_in, refuse};
 use super::node_config::{Directory, Mount};

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{self, Document, Fields};
 use crate::error::{Class, Result};
-use crate::provision::volume::Volume;
-use crate::provision::{Disk, Role};
+use crate::inventory::volume::Volume;
+use crate::inventory::{Disk, Role};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "turnup.node-config/1";

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::Run;
 use crate::input::{self, mounts};
-use crate::provision::Disk;
+use crate::inventory::Disk;
 
 use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG};
 use super::network::Network;

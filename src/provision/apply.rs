@@ -15,13 +15,13 @@ use crate::phase::{Action, Check, Cx, Inputs, Sink};
 use crate::state::Store;
 
 use super::forecast;
-use super::inventory::Host;
 use super::local::{self, HostSpec, Status};
 use super::render::{self, DIR, VARIABLES, planned_hosts, spec_file};
 use super::run_options::RunOptions;
 use super::terraform::{self, Mode, Terraform};
 use super::tfplan::Planned;
 use super::volume_guard::{self, is_volume};
+use crate::inventory::Host;
 
 /// Takes hosts of the control plane out of the cluster before they go.
 pub type BeforeHostRemoval = fn(&Cluster, &[&Host], &Cx) -> Result<()>;

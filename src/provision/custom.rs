@@ -12,10 +12,10 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::input;
 
-use super::cloud::WORKERS;
-use super::inventory::Inventory;
 use super::render::{DIR, VARIABLES, pretty};
 use super::terraform::{BACKEND, CLI_CONFIG, LOCK_FILE};
+use crate::cloud::WORKERS;
+use crate::inventory::Inventory;
 
 /// A module is text; a directory with an image in it is the wrong one.
 const LARGEST: u64 = 4 << 20;

@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::input;
 use crate::phase::Cx;
 
-use super::inventory::{Host, Inventory};
 use super::steps::{ensure_key, has_made};
+use crate::inventory::{Host, Inventory};
 
 /// Where it is remembered, below the cluster's directory.
 const FILE: &str = "outputs/from.json";

@@ -10,9 +10,9 @@ use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::Result;
 use crate::state::Store;
 
-use super::inventory::{self, Endpoint, Inventory, SshAccess};
 use super::render::{self, DIR, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
-use super::{Host, baremetal, local};
+use super::{baremetal, local};
+use crate::inventory::{self, Endpoint, Host, Inventory, SshAccess};
 
 /// Fills the imagined directory of the cluster; what the real one already has of keys is taken over.
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {

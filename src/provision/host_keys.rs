@@ -15,8 +15,8 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::phase::Cx;
 use crate::state::Store;
 
-use super::inventory::{Host, Inventory, JumpHost};
 use super::known_hosts;
+use crate::inventory::{Host, Inventory, JumpHost};
 
 /// An error unless each of these names a machine whose host key was learnt.
 pub(super) fn require_learnt(cluster: &Cluster, names: &BTreeSet<String>) -> Result<()> {

@@ -5,13 +5,11 @@
 
 mod apply;
 mod baremetal;
-pub mod cloud;
 mod custom;
 mod destroy;
 mod external_inventory;
 mod forecast;
 mod host_keys;
-pub mod inventory;
 mod known_hosts;
 pub mod local;
 mod protection;
@@ -21,17 +19,13 @@ mod steps;
 pub mod terraform;
 mod tfplan;
 mod tfstate;
-pub mod volume;
 mod volume_guard;
 
 pub use apply::{BeforeHostRemoval, find_drift};
-pub use baremetal::ListedHost;
 pub use destroy::{Made, Volumes, destroy, list_made};
 pub use external_inventory::{Origin, adopt, find_external_inventory};
 pub use forecast::{forecast, forecast_key};
-pub use inventory::{Host, Inventory, Role, Taint};
 pub use render::{USER_DATA, token_file};
 pub use run_options::RunOptions;
 pub use steps::{has_made, phase};
-pub use volume::Disk;
 pub use volume_guard::hold_data;

@@ -7,11 +7,11 @@ use crate::change;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::{Context as _, Error, Result};
 
-use super::cloud::{CONTROL_PLANE, Spec};
 use super::custom;
-use super::inventory::Role;
 use super::local::{self, HostSpec, NetworkSpec};
 use super::terraform::{self, BackendConfig};
+use crate::cloud::{CONTROL_PLANE, Spec};
+use crate::inventory::Role;
 
 /// Terraform's working directory below the cluster's.
 pub(super) const DIR: &str = "provision";

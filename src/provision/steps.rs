@@ -17,15 +17,15 @@ use crate::state::Store;
 
 use super::apply::{Apply, BeforeHostRemoval, find_program};
 use super::baremetal;
-use super::cloud::Spec;
 use super::custom;
 use super::external_inventory;
 use super::host_keys;
-use super::inventory::{self, Inventory};
 use super::local::{self, HostSpec, Status};
 use super::render::{self, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
 use super::run_options::RunOptions;
 use super::terraform;
+use crate::cloud::Spec;
+use crate::inventory::{self, Inventory};
 
 /// The default of phase1.timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use crate::cluster::Cluster;
 use crate::error::Result;
+use crate::inventory::Host;
 use crate::parallel;
-use crate::provision::Host;
 
 use super::Gap;
 use super::certificates::{self, Certificate};

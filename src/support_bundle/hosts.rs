@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::{FILE, Gathered, Item};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
+use crate::inventory::Host;
 use crate::parallel;
-use crate::provision::Host;
 
 /// A question that is not answered by then is given up.
 const TIMEOUT: Duration = Duration::from_secs(20);

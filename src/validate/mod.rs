@@ -15,8 +15,8 @@ use crate::addons::observed::Observed;
 use crate::bootstrap::{Kubectl, kubectl};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
+use crate::inventory::Inventory;
 use crate::phase::Cx;
-use crate::provision::Inventory;
 
 pub use report::{CheckResult, ValidationReport};
 

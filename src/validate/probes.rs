@@ -15,8 +15,8 @@ use crate::addons::observed::{Observed, Pod};
 use crate::bootstrap::Kubectl;
 use crate::cluster::Cluster;
 use crate::error::{Context as _, Error, Result};
+use crate::inventory::Inventory;
 use crate::phase::Cx;
-use crate::provision::Inventory;
 
 use super::{CheckResult, POLL_INTERVAL};
 

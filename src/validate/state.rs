@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::addons::observed::{Observed, Pod};
-use crate::provision::{Inventory, Role};
+use crate::inventory::{Inventory, Role};
 
 use super::CheckResult;
 

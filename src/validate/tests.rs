@@ -8,7 +8,7 @@ use super::CheckResult;
 use super::probes::{left_over, place, read_answer, render};
 use super::state::judge;
 use crate::addons::observed::Observed;
-use crate::provision::Inventory;
+use crate::inventory::Inventory;
 
 const HEALTHY: &str = include_str!("../../tests/fixtures/cluster/healthy.json");
 const TEMPLATE: &str = include_str!("../../templates/validate/probes.yaml");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use turnup::provision::cloud::Spec;
+use turnup::cloud::Spec;
 
 use crate::cloud_modules::live_through;
 use crate::cloud_support::{Module, profiles, settings};

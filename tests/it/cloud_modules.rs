@@ -140,7 +140,7 @@ fn another_join_token_replaces_no_machine() {
     let (update, replace) = ("[\"update\"]".to_owned(), "[\"create\",\"delete\"]".to_owned());
     let tell = |module: &Module, text: &str, token: &str| {
         let config = &profiles(module.target())["groups"];
-        let spec = turnup::provision::cloud::Spec::find(&settings(config)).unwrap().unwrap();
+        let spec = turnup::cloud::Spec::find(&settings(config)).unwrap().unwrap();
         module.tell_with(&spec, text, token);
     };
 

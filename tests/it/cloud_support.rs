@@ -8,8 +8,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use turnup::cloud;
 use turnup::config::{Settings, TreeSource};
-use turnup::provision::cloud;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE8Tn3uMkKfY0yXvX1yq0m3m0y4F1m3m0y4F1m3m0y4F turnup";

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use turnup::config::{Settings, TreeSource};
 use turnup::document::{self, Document};
 use turnup::exec::{Jump, Ssh};
-use turnup::provision::Inventory;
+use turnup::inventory::Inventory;
 
 use crate::cli_support::{Outcome, TestEnv};
 

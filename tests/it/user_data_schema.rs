@@ -14,7 +14,7 @@ use turnup::bootstrap::{Group, user_data};
 use turnup::cluster::Cluster;
 use turnup::cluster::user_data::{Part, PartKind, UserDataFormat};
 use turnup::config::{Settings, TreeSource};
-use turnup::provision::Role;
+use turnup::inventory::Role;
 
 use crate::cluster_support::can_make_hosts;
 use crate::skip::skip;

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use crate::provision::inventory::is_label;
+use crate::inventory::is_label;
 
 use super::super::token;
 use super::request::Der;

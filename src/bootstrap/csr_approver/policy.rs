@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::Network;
 use crate::error::Result;
-use crate::provision::{Inventory, Role};
+use crate::inventory::{Inventory, Role};
 
 use super::super::control_plane::api_names;
 use super::super::user_data;

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use crate::cluster::{Cluster, ClusterSettings};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
-use crate::provision::{Host, Inventory, Role};
+use crate::inventory::{Host, Inventory, Role};
 
 use super::template;
 use ranges::Ranges;

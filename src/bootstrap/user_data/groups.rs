@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use zeroize::Zeroizing;
 
+use crate::cloud::{CONTROL_PLANE, WORKERS};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
+use crate::inventory::{Inventory, Role};
 use crate::node::NodeConfig;
 use crate::node::node_config::{CSR_APPROVER_UNIT, Unit};
-use crate::provision::cloud::{CONTROL_PLANE, WORKERS};
-use crate::provision::{Inventory, Role};
 
 use super::super::api::Kubectl;
 use super::super::csr_approver;

@@ -23,9 +23,9 @@ use crate::cluster::{Cluster, find_document};
 use crate::document::{Document as _, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::input;
+use crate::inventory::Role;
 use crate::node::Facts;
 use crate::node::boot_config::{self, BootConfig, Expected, Placeholder};
-use crate::provision::Role;
 use crate::state::Store;
 
 use super::assets::Assets;

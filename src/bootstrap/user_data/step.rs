@@ -17,8 +17,9 @@ use crate::change::{self, Change, Preview, Verb};
 use crate::cluster::{Cluster, find_document};
 use crate::document::Found;
 use crate::error::Result;
+use crate::inventory::Role;
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
-use crate::provision::{self, Role, RunOptions};
+use crate::provision::{self, RunOptions};
 use crate::state::Store;
 
 use super::super::api::KUBECONFIG;

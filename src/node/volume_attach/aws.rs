@@ -11,7 +11,7 @@ use super::http;
 use super::sigv4::{Credentials, SignedRequest};
 use super::{Api, State};
 use crate::error::{Context as _, Error, Result};
-use crate::provision::volume::Volume;
+use crate::inventory::volume::Volume;
 
 /// The version of EC2's query API.
 const VERSION: &str = "2016-11-15";

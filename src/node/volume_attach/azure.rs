@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::http::{self, Answer, Bearer};
 use super::{Api, State};
 use crate::error::{Error, Result};
-use crate::provision::volume::Volume;
+use crate::inventory::volume::Volume;
 
 /// The version of the API of machines, and of disks.
 const MACHINES: &str = "2024-07-01";

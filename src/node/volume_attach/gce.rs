@@ -10,7 +10,7 @@ use super::http::{self, Answer, Bearer};
 use super::{Api, State};
 use crate::error::{Error, Result};
 use crate::exec::signals;
-use crate::provision::volume::Volume;
+use crate::inventory::volume::Volume;
 
 /// The public API.
 pub(super) const API: &str = "https://compute.googleapis.com";

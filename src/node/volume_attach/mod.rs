@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Class, Error, Result};
 use crate::exec::signals;
 use crate::failpoint;
-use crate::provision::volume::{Cloud, Volume};
+use crate::inventory::volume::{Cloud, Volume};
 
 use super::mounts::Tell;
 use super::up::NodeEvent;

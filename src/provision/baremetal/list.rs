@@ -1,39 +1,12 @@
 //! The typed list of hosts (`phase1.baremetal.hosts`) becomes the inventory. Pure: who knows host keys is asked through a function.
 
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
-
-use serde::Deserialize;
-
 use crate::artifacts::Digest;
 use crate::cluster::{Bastion, SshSettings};
 use crate::error::{Error, Result};
-use crate::provision::inventory::{self, Endpoint, Host, Inventory, JumpHost, Role, SshAccess, Taint, scan_command};
+use crate::inventory::{self, Endpoint, Host, Inventory, JumpHost, ListedHost, Role, SshAccess, scan_command};
 
 /// In `ssh_jump`: this host is reached without the bastion that all others have.
 const NO_JUMP: &str = "none";
-
-/// A host as the user lists it; the Kconfig symbol's help says what each field is.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "each field is documented in the help of phase1.baremetal.hosts")]
-pub struct ListedHost {
-    pub name: String,
-    pub address: Ipv4Addr,
-    pub role: Role,
-    pub ssh_user: Option<String>,
-    pub ssh_port: Option<u16>,
-    pub ssh_jump: Option<String>,
-    pub host_key: Option<String>,
-    #[serde(default)]
-    pub zone: String,
-    #[serde(default)]
-    pub labels: BTreeMap<String, String>,
-    #[serde(default)]
-    pub taints: Vec<Taint>,
-    #[serde(default)]
-    pub etcd_device: String,
-}
 
 /// What the list becomes.
 pub(super) struct List<'a> {

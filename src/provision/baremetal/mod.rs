@@ -15,13 +15,11 @@ use crate::input;
 use crate::phase::{Action, Check, Cx, Inputs, Manifest, Phase};
 
 use super::external_inventory;
-use super::inventory::{Host, Inventory};
 use super::known_hosts;
 use super::steps::prove_inventory;
+use crate::inventory::{Host, Inventory};
 
 use preflight::Preflight;
-
-pub use list::ListedHost;
 
 /// The phase for hosts that exist.
 pub(super) fn phase(cluster: &Arc<Cluster>, manifest: Manifest) -> Phase {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::probe::HostReport;
 use crate::artifacts::{Advisories, describe_advisories};
-use crate::provision::inventory::{Host, Role};
+use crate::inventory::{Host, Role};
 
 /// kube-proxy's mode nftables asks for it.
 const KERNEL: [u32; 2] = [5, 13];

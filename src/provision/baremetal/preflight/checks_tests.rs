@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::inventory::SshAccess;
 use crate::provision::baremetal::preflight::probe::Program;
-use crate::provision::inventory::SshAccess;
 
 fn host(index: u8) -> Host {
     let text = format!(

@@ -12,10 +12,10 @@ use crate::artifacts::{Advisories, Lock};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::exec::Run;
+use crate::inventory::Host;
 use crate::parallel;
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::provision::external_inventory;
-use crate::provision::inventory::Host;
 
 use super::super::HostList;
 use super::checks::{Findings, Requirements, judge};

@@ -13,7 +13,12 @@ use crate::config::MOST_CONTROL_PLANES;
 use crate::document::{self, Document, Fields};
 use crate::error::{Class, Error, Result};
 
-use super::volume::{self, Disk};
+pub mod volume;
+
+mod listed_host;
+
+pub use listed_host::ListedHost;
+pub use volume::Disk;
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: &str = "turnup.provision/1";
@@ -573,7 +578,7 @@ mod tests {
 
     #[test]
     fn no_text_of_it_says_what_it_should_not() {
-        let whole = include_str!("../../tests/fixtures/inventory/whole.json");
+        let whole = include_str!("../tests/fixtures/inventory/whole.json");
         document::hostile::try_every_text::<Inventory>(&serde_json::from_str(whole).unwrap());
     }
 }

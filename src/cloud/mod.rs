@@ -15,11 +15,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::artifacts::Digest;
-use crate::cluster::read_user;
 use crate::config::{Network, Network6, Settings};
 use crate::error::{Context as _, Error, Result};
 
-use super::inventory::{HEALTH_PORT, Role};
+use crate::inventory::{HEALTH_PORT, Role};
 
 /// The variable `cluster` of a module: `templates/provision/<target>/variables.tf` says what each field is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -571,7 +570,7 @@ fn api(settings: &Settings, cluster: &str) -> Result<Api> {
 
 fn access(settings: &Settings) -> Result<LoginAccess> {
     Ok(LoginAccess {
-        user: read_user(settings)?,
+        user: settings.ssh_user()?,
         port: settings.get_number("phase1.ssh.port")?,
         allowed_cidrs: ranges(settings, "phase1.ssh.allowed_cidrs")?,
         authorized_keys: Vec::new(),
