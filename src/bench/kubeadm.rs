@@ -55,14 +55,19 @@ pub(super) fn measure(place: &Workspace, start: Start) -> Result<Sample> {
     let cluster = place.cluster(&silent)?;
     let inventory = cluster.inventory()?;
     let token = random_token()?;
-    let mut machines = Vec::new();
+    let (mut machines, mut watched) = (Vec::new(), None);
     for host in &inventory.hosts {
         let facts = base_config::gather_facts(&cluster, host, &silent)?;
         let machine = base_config::base_config(&cluster, &inventory, host, &facts)?;
         let config = configuration(&cluster, &inventory, host, &facts, &token)?;
-        base_config::apply(&cluster, host, prerequisites(&machine, &config), &silent)?;
+        let prepared = prerequisites(&machine, &config);
+        base_config::apply(&cluster, host, prepared.clone(), &silent)?;
         machines.push((host, install_script(&cluster, machine)?));
+        if host.role == Role::ControlPlane {
+            watched = Some(prepared);
+        }
     }
+    let watched = watched.ok_or_else(|| Error::bug("the inventory has no control-plane host"))?;
     if start == Start::Preloaded {
         install(&cluster, &machines)?;
     }
@@ -71,17 +76,17 @@ pub(super) fn measure(place: &Workspace, start: Start) -> Result<Sample> {
     if start == Start::Scratch {
         install(&cluster, &machines)?;
     }
-    bring_up(&cluster, &inventory, &sink, &cx)?;
+    bring_up(&cluster, &inventory, watched, &sink, &cx)?;
     drop((sink, cx));
     let events: Vec<_> = events.try_iter().collect();
     Ok(Sample { hosts, times: Times::read(&events, 0.0) })
 }
 
 /// Everything after the hosts have binaries and images.
-fn bring_up(cluster: &Arc<Cluster>, inventory: &Inventory, sink: &Sink, cx: &Cx) -> Result<()> {
+fn bring_up(cluster: &Arc<Cluster>, inventory: &Inventory, watched: NodeConfig, sink: &Sink, cx: &Cx) -> Result<()> {
     let control_plane = inventory.control_plane()?;
     std::thread::scope(|scope| {
-        let watch = scope.spawn(|| watch_etcd(cluster, inventory, cx));
+        let watch = scope.spawn(|| watch_etcd(cluster, control_plane, watched, cx));
         init(cluster, control_plane, sink)?;
         watch.join().unwrap_or_else(|_| Err(Error::bug("the thread that watches etcd panicked")))
     })?;
@@ -109,13 +114,12 @@ fn event_name(milestone: Milestone, host: &str) -> String {
     if milestone == Milestone::Registered { format!("node {host} registered") } else { milestone.name().to_owned() }
 }
 
-/// turnup on the host, with nothing to do but to wait for etcd, as it does for its own.
-fn watch_etcd(cluster: &Cluster, inventory: &Inventory, cx: &Cx) -> Result<()> {
-    let host = inventory.control_plane()?;
-    let machine = base_config::base_config(cluster, inventory, host, &base_config::gather_facts(cluster, host, cx)?)?;
+/// turnup on the host, with nothing to do but to wait for etcd, as it does for its own. The node
+/// config is the one that the host has: `node up` would remove what another one lacks.
+fn watch_etcd(cluster: &Cluster, host: &Host, config: NodeConfig, cx: &Cx) -> Result<()> {
     let url = "http://127.0.0.1:2381/health".into();
     let health = vec![Health { name: Milestone::Etcd.name().into(), url, pod: "kube-system_etcd-".into() }];
-    base_config::apply(cluster, host, NodeConfig { health, ..nothing(machine) }, cx)
+    base_config::apply(cluster, host, NodeConfig { health, ..config }, cx)
 }
 
 /// Workers one after another, as kubeadm's documentation has it; their discovery trusts the address, which saves them a hash.
@@ -125,21 +129,6 @@ fn join(cluster: &Cluster, inventory: &Inventory) -> Result<()> {
         cluster.ssh(host)?.log(cluster.store.path("kubeadm.log")).run(&argv)?;
     }
     Ok(())
-}
-
-/// A configuration that does nothing at all.
-fn nothing(machine: NodeConfig) -> NodeConfig {
-    NodeConfig {
-        modules: Vec::new(),
-        sysctls: std::collections::BTreeMap::new(),
-        mounts: Vec::new(),
-        directories: Vec::new(),
-        binaries: Vec::new(),
-        files: Vec::new(),
-        images: Vec::new(),
-        units: Vec::new(),
-        ..machine
-    }
 }
 
 /// Kernel settings, directories and files, but neither binaries nor images, and nothing started.

@@ -71,6 +71,7 @@ impl BenchReport {
     pub fn text(&self) -> String {
         let hosts = match self.workers {
             0 => "1 host".to_owned(),
+            1 => "1 control-plane host and 1 worker".to_owned(),
             count => format!("1 control-plane host and {count} workers"),
         };
         let mut text = format!(

@@ -24,6 +24,7 @@ mod cloud_provision;
 mod cloud_support;
 mod cluster_assets;
 mod cluster_bare;
+mod cluster_bench;
 mod cluster_cis;
 mod cluster_cloud;
 #[cfg(feature = "failpoints")]
