@@ -28,6 +28,7 @@
 //! | `error` | the one error that reaches the user: class, evidence, next command |
 //! | `parallel` | runs one function for many items on threads |
 //! | `change` | one thing that a step would change, and placeholders for values not known yet |
+//! | `atomic_file` | files that appear whole or not at all |
 //! | `failpoint` | where the crash tests kill: before and after each effect; nothing in a release |
 //! | `input` | files of other parties: read within a limit, and whose they are |
 //! | `network` | networks of IPv4 and IPv6: parsing, containment, overlap |
@@ -161,6 +162,7 @@
 
 pub mod addons;
 pub mod artifacts;
+mod atomic_file;
 pub mod bench;
 pub mod bootstrap;
 pub mod change;

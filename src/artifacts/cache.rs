@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::digest::{Digest, Hasher};
+use crate::atomic_file::{AtomicFile, Mode, sync_directory};
 use crate::{Context, Error, Result};
 
 /// The cache of one user, shared by all clusters and all concurrent runs.
@@ -203,21 +204,19 @@ impl Cache {
         fs_err::set_permissions(file, std::fs::Permissions::from_mode(mode))?;
         fs_err::File::open(file)?.sync_all()?;
         fs_err::rename(file, &path)?;
-        sync_dir(&self.root.join("blobs/sha256"))?;
+        sync_directory(&self.root.join("blobs/sha256"))?;
         self.write_stamp(digest, &Stamp::of(&path)?)?;
         Ok(path)
     }
 
     fn write_stamp(&self, digest: &Digest, stamp: &Stamp) -> Result<()> {
         let text = serde_json::to_vec(stamp).context("a stamp cannot be written as JSON")?;
-        let dir = self.root.join("stamps");
-        let mut file = tempfile::NamedTempFile::new_in(&dir).context(format!("cannot write in {}", dir.display()))?;
-        file.write_all(&text)?;
-        file.persist(self.stamp_path(digest)).context(format!("cannot write in {}", dir.display()))?;
-        Ok(())
+        let path = self.stamp_path(digest);
+        let write = || -> io::Result<()> {
+            let mut file = AtomicFile::create(&path, Mode::Exact(0o600))?;
+            file.write_all(&text)?;
+            file.commit_unsynced()
+        };
+        write().context(format!("cannot write {}", path.display()))
     }
-}
-
-pub(super) fn sync_dir(dir: &Path) -> Result<()> {
-    Ok(fs_err::File::open(dir)?.sync_all()?)
 }

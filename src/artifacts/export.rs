@@ -7,11 +7,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::cache::{Cache, sync_dir};
+use super::cache::Cache;
 use super::digest::Digest;
 use super::fetch::Blob;
 use super::progress::Watch;
 use super::selection::{Artifact, Platform};
+use crate::atomic_file::{AtomicFile, Mode};
 use crate::{Context, Result};
 
 #[derive(Serialize)]
@@ -45,9 +46,7 @@ pub fn export_mirror(
         let path = blobs.join(blob.digest.to_string());
         if !path.is_file() || Digest::of_file(&path)? != blob.digest {
             watch.progress(&format!("writing {artifact}"));
-            let mut file = new_file(&blobs)?;
-            cache.copy_to(&blob.digest, &mut file)?;
-            persist(file, &path)?;
+            write(&path, |file| cache.copy_to(&blob.digest, file).map(drop))?;
         }
         index.files.push(Entry {
             artifact: artifact.id(),
@@ -58,12 +57,8 @@ pub fn export_mirror(
         });
     }
     index.files.push(export_own(own, &blobs)?);
-    let mut file = new_file(dir)?;
     let text = serde_json::to_vec_pretty(&index).context("the mirror's index cannot be written as JSON")?;
-    file.write_all(&text)?;
-    persist(file, &dir.join("index.json"))?;
-    sync_dir(&blobs)?;
-    sync_dir(dir)
+    write(&dir.join("index.json"), |file| Ok(file.write_all(&text)?))
 }
 
 /// turnup's own binary: hosts that make themselves nodes begin with it.
@@ -71,9 +66,7 @@ fn export_own(own: &Path, blobs: &Path) -> Result<Entry> {
     let sha256 = Digest::of_file(own)?;
     let path = blobs.join(sha256.to_string());
     if !path.is_file() || Digest::of_file(&path)? != sha256 {
-        let mut file = new_file(blobs)?;
-        std::io::copy(&mut fs_err::File::open(own)?, &mut file)?;
-        persist(file, &path)?;
+        write(&path, |file| Ok(std::io::copy(&mut fs_err::File::open(own)?, file).map(drop)?))?;
     }
     Ok(Entry {
         artifact: "turnup".into(),
@@ -84,15 +77,10 @@ fn export_own(own: &Path, blobs: &Path) -> Result<Entry> {
     })
 }
 
-fn new_file(dir: &Path) -> Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    // A web server that runs as another user must be able to read it.
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644)).prefix(".part-");
-    builder.tempfile_in(dir).context(format!("cannot write in {}", dir.display()))
-}
-
-fn persist(file: tempfile::NamedTempFile, path: &Path) -> Result<()> {
-    file.as_file().sync_all()?;
-    file.persist(path).context(format!("cannot write {}", path.display()))?;
-    Ok(())
+/// A file that a web server can read, which may run as another user.
+fn write(path: &Path, write_to: impl FnOnce(&mut AtomicFile) -> Result<()>) -> Result<()> {
+    let failed = || format!("cannot write {}", path.display());
+    let mut file = AtomicFile::create(path, Mode::Exact(0o644)).context(failed())?;
+    write_to(&mut file)?;
+    file.commit().context(failed())
 }

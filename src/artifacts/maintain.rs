@@ -18,6 +18,7 @@ use super::keylock::KeyLock;
 use super::lock::{LARGEST, LOCK_FILE, Lock, Origin, Pin, Pins};
 use super::progress::Watch;
 use super::selection::{Artifact, Kind, Platform, Variant, make_binary, make_image};
+use crate::atomic_file::{self, Mode};
 use crate::exec::tools;
 use crate::{Context, Error, Result};
 
@@ -124,12 +125,9 @@ fn find_checksum(text: &str, name: &str) -> Option<Digest> {
 /// Writes the lock file of this directory, whole or not at all.
 pub fn write_lock(lock: &Lock, dir: &Path) -> Result<PathBuf> {
     let path = dir.join(LOCK_FILE);
-    let mut file = tempfile::NamedTempFile::new_in(dir).context(format!("cannot write in {}", dir.display()))?;
-    io::Write::write_all(&mut file, lock.to_text()?.as_bytes())?;
-    fs_err::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-    file.as_file().sync_all()?;
-    file.persist(&path).context(format!("cannot replace {}", path.display()))?;
-    super::cache::sync_dir(dir)?;
+    let text = lock.to_text()?;
+    atomic_file::replace(&path, text.as_bytes(), Mode::Exact(0o644))
+        .context(format!("cannot replace {}", path.display()))?;
     Ok(path)
 }
 

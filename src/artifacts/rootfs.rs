@@ -12,11 +12,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::apt::Debian;
-use super::cache::{Cache, sync_dir};
+use super::cache::Cache;
 use super::digest::Digest;
 use super::keylock::KeyLock;
 use super::progress::Watch;
 use super::selection::Platform;
+use crate::atomic_file::sync_directory;
 use crate::exec::{Failure, OnDeath, Run, tools};
 use crate::input::{Mount, mounts};
 use crate::{Class, Context as _, Error, Result};
@@ -162,7 +163,7 @@ impl Cache {
             fs_err::rename(&root, lock.work().join("old"))?;
         }
         fs_err::rename(&made, &root)?;
-        sync_dir(&roots)?;
+        sync_directory(&roots)?;
         Ok(root)
     }
 

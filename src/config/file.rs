@@ -1,9 +1,10 @@
 //! The configuration file as bytes: read it, replace it as a whole or not at all. Knows nothing of what is inside.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::atomic_file::{self, Mode};
 use crate::error::{Class, Context as _, Error, Result};
 use crate::input;
 
@@ -45,32 +46,13 @@ fn unreadable(path: &Path, error: std::io::Error) -> Error {
 /// a crash.
 pub(crate) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()> {
     let target = follow_links(path)?;
-    let parent = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    write_beside(&target, &parent, content, privacy).map_err(|error| match error.kind() {
+    let mode = if privacy == Privacy::Private { Mode::Exact(0o600) } else { Mode::Kept };
+    atomic_file::replace(&target, &kconfig::text::to_bytes(content), mode).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::new(Class::Config, format!("cannot write {}", path.display()))
-            .hint(format!("create the directory first: mkdir -p {}", parent.display())),
+            .hint(format!("create the directory first: mkdir -p {}", atomic_file::directory_of(&target).display())),
         _ => Error::from(error)
             .hint(format!("{} was left as it was; check the directory and its free space", path.display())),
     })
-}
-
-fn write_beside(target: &Path, parent: &Path, content: &str, privacy: Privacy) -> std::io::Result<()> {
-    let existing = fs_err::metadata(target).ok().map(|metadata| metadata.permissions());
-    let mode = if privacy == Privacy::Private { 0o600 } else { 0o644 };
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".config.json.")
-        .permissions(std::fs::Permissions::from_mode(mode))
-        .tempfile_in(parent)?;
-    if let (Some(permissions), Privacy::Shared) = (existing, privacy) {
-        temporary.as_file().set_permissions(permissions)?;
-    }
-    temporary.write_all(&kconfig::text::to_bytes(content))?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(target).map_err(|error| error.error)?;
-    fs_err::File::open(parent)?.sync_all()
 }
 
 /// The file behind symbolic links, so that replacing it keeps the link. The file itself need not exist.

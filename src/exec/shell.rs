@@ -14,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::atomic_file::{AtomicFile, Mode};
+
 /// Variables that differ from one call of make to the next and that no probe of a toolchain looks at.
 const VOLATILE: [&str; 9] =
     ["_", "OLDPWD", "SHLVL", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKE_TERMOUT", "MAKE_TERMERR", "KCONFIG_CONFIG"];
@@ -188,10 +190,9 @@ fn decode(bytes: &[u8]) -> Option<Printed> {
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(directory) = path.parent() else { return Ok(()) };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    let mut file = AtomicFile::create(path, Mode::Exact(0o600))?;
     file.write_all(bytes)?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    file.commit_unsynced()
 }
 
 #[cfg(test)]

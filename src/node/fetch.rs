@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::artifacts::{Digest, LARGEST, NoProgress, Size, blob_url, resume_url};
+use crate::atomic_file::sync_directory;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
 use crate::parallel;
@@ -125,8 +126,7 @@ impl Destination {
         }
         fs_err::File::open(&part)?.sync_all()?;
         fs_err::rename(&part, self.dir.join(sha256))?;
-        fs_err::File::open(&self.dir)?.sync_all()?;
-        Ok(())
+        Ok(sync_directory(&self.dir)?)
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
+use crate::atomic_file;
 use crate::change::{Change, Verb};
 use crate::document::{self, Fields};
 use crate::error::{Context as _, Error, Result};
@@ -26,7 +27,7 @@ const APPEARS: Duration = Duration::from_mins(1);
 /// On the disk: whose data is on it.
 const OWNER: &str = ".turnup-owner";
 /// How the names begin that are in the root of a disk without data: what an ext4 has, and ours, also half written.
-const NO_DATA: [&str; 2] = ["lost+found", ".turnup-"];
+const NO_DATA: [&str; 3] = ["lost+found", OWNER, atomic_file::PREFIX];
 
 /// Who hears what is done.
 pub(super) type Tell<'a> = &'a mut dyn FnMut(NodeEvent) -> Result<()>;
@@ -335,7 +336,7 @@ mod tests {
         require_moved(&mount).unwrap();
         fs_err::create_dir(dir.path().join("old/data")).unwrap();
         fs_err::write(dir.path().join("disk/.turnup-owner"), "").unwrap();
-        fs_err::write(dir.path().join("disk/.turnup-Ab12"), "").unwrap();
+        fs_err::write(dir.path().join("disk/.part-7-Ab12"), "").unwrap();
         let error = require_moved(&mount).unwrap_err();
         assert!(error.message().contains("and /dev/sdb, mounted at"), "{}", error.message());
         assert!(error.next().is_some_and(|next| next.contains("cp -a")));

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::atomic_file::sync_directory;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::Run;
 use crate::input::{self, mounts};
@@ -194,8 +195,7 @@ impl RestoreLog {
         let mut file = fs_err::OpenOptions::new().create(true).append(true).open(FILE)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs_err::File::open(DIR)?.sync_all()?;
-        Ok(())
+        Ok(sync_directory(Path::new(DIR))?)
     }
 
     fn render(&self) -> Result<String> {

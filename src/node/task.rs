@@ -10,6 +10,7 @@ use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
+use crate::atomic_file::{self, AtomicFile, Mode};
 use crate::error::{Error, Result};
 use crate::exec::Run;
 use crate::failpoint;
@@ -19,8 +20,6 @@ use super::yaml;
 
 /// Where systemd-sysusers looks for the users that we ask for.
 pub(super) const USERS: &str = "/etc/sysusers.d";
-/// What begins the name of a file that is being written.
-const TEMPORARY: &str = ".turnup-";
 
 /// Secrets by name, as they came over standard input.
 pub(super) type Secrets = BTreeMap<String, Zeroizing<Vec<u8>>>;
@@ -121,16 +120,15 @@ fn copy_verified(blob: &Path, binary: &Binary, mode: u32) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     failpoint::pass(format_args!("binary {}: before", binary.path));
     fs_err::create_dir_all(dir)?;
-    let mut temporary = temporary_in(dir)?;
-    let digest = copy_hashed(blob, temporary.as_file_mut())?;
+    let mut file = AtomicFile::create(path, Mode::Exact(mode))?;
+    let digest = copy_hashed(blob, &mut file)?;
     if digest != binary.sha256 {
         return Err(Error::permanent(format!("{} on this host has the sha256 {digest}", binary.name))
             .evidence(format!("expected {} in {}", binary.sha256, blob.display()))
             .hint("turnup artifacts verify"));
     }
-    fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(mode))?;
     failpoint::pass(format_args!("binary {}: half", binary.path));
-    temporary.persist(path).map_err(|error| Error::from(error.error))?;
+    file.commit_unsynced()?;
     failpoint::pass(format_args!("binary {}: after", binary.path));
     Ok(())
 }
@@ -237,25 +235,18 @@ pub(super) fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T>>) -> R
     thread.join().unwrap_or_else(|_| Err(Error::bug("a thread of `turnup node` panicked")))
 }
 
-/// Writes a whole file or leaves the old one: a temporary file beside it, synced, then a rename.
+/// Writes a whole file or leaves the old one.
 pub(super) fn write_atomic(path: &Path, bytes: &[u8], mode: u32, owner: u32) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     failpoint::pass(format_args!("file {}: before", path.display()));
     fs_err::create_dir_all(dir)?;
-    let mut temporary = temporary_in(dir)?;
-    fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(mode))?;
-    std::os::unix::fs::chown(temporary.path(), Some(owner), Some(owner))?;
-    temporary.write_all(bytes)?;
-    temporary.as_file().sync_all()?;
+    let mut file = AtomicFile::create(path, Mode::Exact(mode))?;
+    std::os::unix::fs::chown(file.temporary(), Some(owner), Some(owner))?;
+    file.write_all(bytes)?;
     failpoint::pass(format_args!("file {}: half", path.display()));
-    temporary.persist(path).map_err(|error| Error::from(error.error))?;
+    file.commit()?;
     failpoint::pass(format_args!("file {}: after", path.display()));
     Ok(())
-}
-
-/// The name begins with a dot: kubelet passes such files over in its manifest directory.
-fn temporary_in(dir: &Path) -> Result<tempfile::NamedTempFile> {
-    Ok(tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(dir)?)
 }
 
 /// Removes temporary files of an earlier, killed run in the directories of these files. Only for
@@ -264,7 +255,7 @@ pub(super) fn remove_temporary<'p>(files: impl Iterator<Item = &'p Path>) -> Res
     let dirs: BTreeSet<&Path> = files.filter_map(Path::parent).collect();
     for entry in dirs.into_iter().flat_map(|dir| fs_err::read_dir(dir).into_iter().flatten()) {
         let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && entry.file_type()?.is_file() {
+        if entry.file_name().to_string_lossy().starts_with(atomic_file::PREFIX) && entry.file_type()?.is_file() {
             fs_err::remove_file(entry.path())?;
         }
     }
@@ -446,12 +437,12 @@ mod tests {
     #[test]
     fn what_was_half_written_is_removed_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
-        for name in [".turnup-Ab12", ".hidden", "file"] {
+        for name in [".part-7-Ab12", ".hidden", "file"] {
             fs_err::write(dir.path().join(name), "").unwrap();
         }
         let files = [dir.path().join("file"), dir.path().join("nowhere/file")];
         remove_temporary(files.iter().map(PathBuf::as_path)).unwrap();
-        assert!(!dir.path().join(".turnup-Ab12").exists());
+        assert!(!dir.path().join(".part-7-Ab12").exists());
         assert!(dir.path().join(".hidden").exists() && dir.path().join("file").exists());
     }
 

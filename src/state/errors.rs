@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::{Class, Error, Result};
+use crate::{Class, Error, Result, atomic_file};
 
 /// How a damaged state is recovered.
 pub(super) const REBUILD: &str =
@@ -42,5 +42,5 @@ pub(super) fn newer(path: &Path, found: u32, known: u32) -> Error {
 /// Makes the name of a new or renamed file survive a crash.
 pub(super) fn sync_parent(path: &Path) -> Result<()> {
     let dir = path.parent().unwrap_or(path);
-    fs_err::File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| io(dir, error))
+    atomic_file::sync_directory(dir).map_err(|error| io(dir, error))
 }

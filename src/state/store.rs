@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
 use super::{Holder, Lock, Owner, errors, lock};
+use crate::atomic_file::{self, AtomicFile, Mode};
 use crate::{Class, Error, Result, failpoint, input, terminal};
 
 const STATE: &str = "state.json";
@@ -22,8 +23,6 @@ const JOURNAL: &str = "journal.jsonl";
 const LOCK: &str = "lock";
 /// A journal that has grown longer than this is cut down to what the state still needs when the next run opens it.
 const LONG_JOURNAL: u64 = 8 << 20;
-/// What begins the name of a file that is being written; the number of the process that writes it follows.
-const PART: &str = ".part-";
 /// Directories whose files others write: the local hosts' own, and Terraform's.
 const NOT_OURS: [&str; 2] = ["hosts", "provision/.terraform"];
 /// How far the snapshot may lag behind the journal while a run goes on.
@@ -260,21 +259,14 @@ impl Store {
         let point = |when: &str| failpoint::pass(format_args!("write {}: {when}", rel.as_ref().display()));
         let write = || -> std::io::Result<()> {
             point("before");
-            // The mode is there before the first byte of the content is.
-            let mut file = tempfile::Builder::new()
-                .prefix(&format!("{PART}{}-", std::process::id()))
-                .permissions(Permissions::from_mode(0o600))
-                .tempfile_in(dir)?;
+            let mut file = AtomicFile::create(&path, Mode::Exact(mode))?;
             file.write_all(bytes)?;
-            file.as_file().set_permissions(Permissions::from_mode(mode))?;
-            file.as_file().sync_all()?;
             point("half");
-            file.persist(&path)?;
+            file.commit()?;
             point("after");
             Ok(())
         };
-        write().map_err(|error| errors::io(&path, error))?;
-        errors::sync_parent(&path)
+        write().map_err(|error| errors::io(&path, error))
     }
 
     /// The same for a value as indented JSON.
@@ -454,7 +446,7 @@ fn tidy(dir: &Path, not_ours: &[PathBuf]) {
         let part = entry
             .file_name()
             .to_str()
-            .and_then(|name| name.strip_prefix(PART)?.split_once('-'))
+            .and_then(|name| name.strip_prefix(atomic_file::PREFIX)?.split_once('-'))
             .map(|(pid, _)| pid.to_owned());
         if part.is_some_and(|pid| metadata.is_file() && !Path::new("/proc").join(pid).exists()) {
             let _stays = fs_err::remove_file(path);

@@ -1,8 +1,6 @@
 //! The archive: written, searched once more as it is on the disk, and only then given its name.
 
-use std::fs::Permissions;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use flate2::Compression;
@@ -10,27 +8,22 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 use super::Item;
+use crate::atomic_file::{AtomicFile, Mode, directory_of};
 use crate::error::{Context as _, Error, Result};
 use crate::redact::Redactor;
 
 /// Writes these files; an error, and no file, where the redactor finds anything in what was written.
 pub(super) fn write(items: &[Item], redactor: &Redactor, to: &Path) -> Result<()> {
-    let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let dir = directory_of(to);
     // Without its name until it is known to be clean; dropped, it is gone.
-    let mut file = tempfile::Builder::new()
-        .prefix(".part-")
-        .permissions(Permissions::from_mode(0o600))
-        .tempfile_in(dir)
+    let mut file = AtomicFile::create(to, Mode::Exact(0o600))
         .map_err(|error| Error::precondition(format!("cannot write to {}", dir.display())).source(error))?;
-    pack(items, file.as_file_mut()).context(format!("cannot write {}", to.display()))?;
-    verify(file.path(), redactor)?;
-    file.as_file().sync_all()?;
-    file.persist(to)
-        .map_err(|error| Error::precondition(format!("cannot write {}", to.display())).source(error.error))?;
-    Ok(())
+    pack(items, &mut file).context(format!("cannot write {}", to.display()))?;
+    verify(file.temporary(), redactor)?;
+    file.commit().map_err(|error| Error::precondition(format!("cannot write {}", to.display())).source(error))
 }
 
-fn pack(items: &[Item], file: &mut std::fs::File) -> std::io::Result<()> {
+fn pack(items: &[Item], file: &mut AtomicFile) -> std::io::Result<()> {
     let mut tar = tar::Builder::new(GzEncoder::new(file, Compression::default()));
     for item in items {
         let mut header = tar::Header::new_gnu();

@@ -153,7 +153,7 @@ fn killed_at_a_sample_of_all_points_it_is_one_cluster_in_the_end() {
 /// Files that a killed process had not finished writing.
 fn halves(site: &Site) -> Vec<String> {
     let names = look(site).into_keys();
-    names.filter(|name| name.contains("/.part-") || name.contains("/.turnup-") || name.contains(".part.")).collect()
+    names.filter(|name| name.contains("/.part-") || name.contains(".part.")).collect()
 }
 
 fn seed() -> u64 {
