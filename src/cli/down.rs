@@ -15,7 +15,7 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
 use crate::inventory::Host;
 use crate::phase::What;
-use crate::provision::{self, Made, Volumes};
+use crate::provision::{self, Made, Volumes, local};
 
 use super::run::{Session, open_cluster};
 use super::{Global, Printer};
@@ -57,7 +57,8 @@ pub struct Args {
 pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()> {
     signals::install()?;
     let cluster = open(args, global)?;
-    if !cluster.store.dir().is_dir() {
+    let orphans = local::find_orphans(cluster.store.dir())?;
+    if !cluster.store.dir().is_dir() && orphans.is_empty() {
         tell_absence(&cluster.settings.name, global, printer);
         return Ok(());
     }
@@ -80,6 +81,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let stays = |line: &String| made.volumes.contains(line) || made.housing.contains(line);
     let kept = |line: &&String| volumes == Volumes::Keep && stays(line);
     let things = made.things.iter().filter(|line| !kept(line)).cloned();
+    let things = things.chain(orphans.iter().map(|orphan| format!("local host {}", orphan.spec.name)));
     tell(&session, printer, &going().filter(|_| !is_left).chain(things).collect::<Vec<_>>());
     if !args.yes && !printer.confirm(&format!("Delete the cluster {name} with all its data?"), "turnup down --yes")? {
         return Err(Error::usage("nothing was deleted").hint("turnup down --yes"));
@@ -93,6 +95,7 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
         if cloud_resources.has_answered {
             record_orphans(cluster, &left)?;
         }
+        local::delete_orphans(&orphans)?;
         let mut kept = left;
         if provision::has_made(cluster)? {
             kept.extend(provision::destroy(cluster, volumes, &session.context("down", TIMEOUT)?)?);
@@ -220,6 +223,9 @@ fn tell_absence(name: &str, global: &Global, printer: &Printer) {
         format!("; clusters there: {} (turnup down --cluster NAME)", others.join(", "))
     };
     printer.remark(&format!("there is no cluster {name} in {}: nothing to do{others}", global.state_dir.display()));
+    if local::list_hosts().is_ok_and(|hosts| hosts.iter().any(local::LocalHost::is_orphan)) {
+        printer.remark("local hosts run on this machine whose cluster's directory is gone: turnup local list");
+    }
 }
 
 /// Names of the directories that are clusters' own.

@@ -52,6 +52,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("artifacts rootfs", "turnup artifacts rootfs bookworm --renew"),
     ("artifacts lock", "turnup artifacts lock --write"),
     ("artifacts pin", "turnup artifacts pin --source upstream"),
+    ("local list", "turnup local list"),
+    ("local cleanup", "turnup local cleanup --yes"),
     ("bench", "turnup bench --runs 5 --workers 1"),
     ("kconfig conf", "turnup kconfig conf --olddefconfig Kconfig"),
     ("kconfig menuconfig", "ARCH=x86 SRCARCH=x86 turnup kconfig menuconfig"),

@@ -1,14 +1,16 @@
-//! `turnup local`: what Terraform calls to make and remove local hosts. Hidden; the operator may
-//! use it to start, inspect or delete a host.
+//! `turnup local`: which local hosts this machine has, and the end of those that no cluster's
+//! directory knows any more. Its hidden part is what Terraform calls to make and remove local hosts.
 
 use std::path::PathBuf;
 
 use rustix::fs::Mode;
+use serde_json::json;
 
 use crate::config::TreeSource;
-use crate::error::{Context as _, Result};
+use crate::error::{Context as _, Error, Result};
 use crate::exec::signals;
-use crate::provision::local::{self, HostSpec, Identity, NetworkSpec};
+use crate::provision::local::{self, HostSpec, Identity, LocalHost, NetworkSpec};
+use crate::report::Table;
 
 use super::Printer;
 
@@ -21,7 +23,16 @@ pub struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Thing {
+    /// List all local hosts of this machine, of whichever cluster
+    List,
+    /// Remove the local hosts whose cluster's directory is gone, with their data and bridges
+    Cleanup {
+        /// Do not ask; required when stdin is not a terminal
+        #[arg(long)]
+        yes: bool,
+    },
     /// The bridge of a cluster
+    #[command(hide = true)]
     Network {
         /// What to do
         #[arg(value_enum)]
@@ -31,6 +42,7 @@ enum Thing {
         spec: PathBuf,
     },
     /// A host
+    #[command(hide = true)]
     Host {
         /// What to do
         #[arg(value_enum)]
@@ -67,6 +79,8 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
     // The files of a machine are read by all its users, and Terraform's umask lets in none of them.
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     match &args.thing {
+        Thing::List => show(&local::list_hosts()?, printer),
+        Thing::Cleanup { yes } => clean_up(*yes, printer),
         Thing::Network { verb, spec } => {
             let spec = NetworkSpec::read(spec)?;
             match verb {
@@ -95,4 +109,63 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
             }
         }
     }
+}
+
+/// Name and version of the JSON form.
+const SCHEMA: &str = "turnup.local-hosts/1";
+
+fn show(hosts: &[LocalHost], printer: &Printer) -> Result<()> {
+    if printer.is_json() {
+        let hosts = hosts.iter().map(|host| {
+            Ok(json!({
+                "name": host.spec.name,
+                "address": host.spec.address,
+                "status": state_of(host)?,
+                "orphan": host.is_orphan(),
+                "cluster_dir": host.cluster_dir,
+            }))
+        });
+        return printer.json(&json!({"schema": SCHEMA, "hosts": hosts.collect::<Result<Vec<_>>>()?}));
+    }
+    if hosts.is_empty() {
+        printer.remark("this machine has no local hosts");
+        return Ok(());
+    }
+    let mut table = Table::new(&["HOST", "ADDRESS", "STATUS", "DIRECTORY OF THE CLUSTER"]);
+    for host in hosts {
+        let orphan = if host.is_orphan() { " (gone)" } else { "" };
+        let dir = format!("{}{orphan}", host.cluster_dir.display());
+        table.row([host.spec.name.clone(), host.spec.address.to_string(), state_of(host)?.to_owned(), dir]);
+    }
+    printer.line(table.render().trim_end())?;
+    if hosts.iter().any(LocalHost::is_orphan) {
+        printer.remark("next: turnup local cleanup removes the hosts whose directory is gone");
+    }
+    Ok(())
+}
+
+fn state_of(host: &LocalHost) -> Result<&'static str> {
+    Ok(if local::is_running(&host.spec)? { "running" } else { "stopped" })
+}
+
+fn clean_up(yes: bool, printer: &Printer) -> Result<()> {
+    let orphans: Vec<LocalHost> = local::list_hosts()?.into_iter().filter(LocalHost::is_orphan).collect();
+    for orphan in &orphans {
+        printer.remark(&format!("to be removed: host {} of {}", orphan.spec.name, orphan.cluster_dir.display()));
+    }
+    if orphans.is_empty() {
+        printer.remark("no local host is without its cluster's directory: nothing to do");
+        return Ok(());
+    }
+    let question = format!("Remove {} with all data?", count_hosts(orphans.len()));
+    if !yes && !printer.confirm(&question, "turnup local cleanup --yes")? {
+        return Err(Error::usage("nothing was removed").hint("turnup local cleanup --yes"));
+    }
+    local::delete_orphans(&orphans)?;
+    printer.remark(&format!("{} removed", count_hosts(orphans.len())));
+    Ok(())
+}
+
+fn count_hosts(count: usize) -> String {
+    if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") }
 }

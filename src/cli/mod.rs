@@ -181,8 +181,7 @@ pub enum Command {
     Man(man::Args),
     /// Look at and repair what turnup remembers of a cluster
     State(state::Args),
-    /// Hosts on this machine, as Terraform makes and removes them
-    #[command(hide = true)]
+    /// List the local hosts of this machine, and remove those whose cluster's directory is gone
     Local(local::Args),
     /// What runs on a host
     #[command(hide = true)]

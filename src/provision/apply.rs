@@ -165,7 +165,9 @@ impl Action for Apply {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         if self.is_local() {
-            local::require_room(self.to_start()?)?;
+            if let Some(raised) = local::make_room(self.to_start()?)? {
+                cx.progress(raised.to_string());
+            }
         }
         let moved = terraform::planned_move(&self.cluster)?;
         let terraform = find_program(&self.cluster, cx)?;

@@ -36,6 +36,7 @@ mod cluster_identity;
 mod cluster_lent;
 mod cluster_life;
 mod cluster_members;
+mod cluster_orphan;
 mod cluster_reset;
 mod cluster_static;
 mod cluster_status;

@@ -42,7 +42,7 @@ const MODULES: &[(&str, &str)] = &[
     ("cluster", "artifacts cloud config doctor document exec input inventory phase state"),
     (
         "provision",
-        "artifacts change cloud cluster config document exec failpoint format input inventory parallel phase state",
+        "artifacts atomic_file change cloud cluster config document exec failpoint format input inventory parallel phase state",
     ),
     ("node", "artifacts atomic_file change document exec failpoint input inventory parallel"),
     (

@@ -1,32 +1,90 @@
-//! Limits of this machine that all programs share: checked before hosts are made, because the
-//! programs that run into such a limit fail in ways that do not name it. Read only.
+//! The one limit of this machine that all programs share and local hosts exhaust: inotify
+//! instances. It is raised before hosts are made, because the programs that run into it fail in ways
+//! that do not name it, and restored when the last host is gone.
 
-use crate::error::{Error, Result};
+use std::fmt;
+use std::path::Path;
+
+use crate::atomic_file::{Mode, replace};
+use crate::error::{Context as _, Error, Result};
+
+use super::registry;
 
 const INSTANCES: &str = "/proc/sys/fs/inotify/max_user_instances";
+/// What the limit was, and what it was raised to; below the registry's directory.
+const RAISED: &str = "inotify-instances";
 /// What systemd, containerd, kubelet and the addons of one host hold, measured; and what the control plane's pods hold besides.
 const OF_A_HOST: usize = 18;
 const OF_THE_CONTROL_PLANE: usize = 16;
 
-/// An error when this machine cannot watch enough files for so many more hosts: containerd and kubelet would not start on the last ones.
-pub fn require_room(hosts: usize) -> Result<()> {
-    let limit = fs_err::read_to_string(INSTANCES).unwrap_or_default().trim().parse().unwrap_or(usize::MAX);
-    judge(hosts, limit, count_instances())
+/// What was done to the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raised {
+    from: usize,
+    to: usize,
 }
 
-fn judge(hosts: usize, limit: usize, used: usize) -> Result<()> {
-    if hosts == 0 {
-        return Ok(());
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "fs.inotify.max_user_instances raised from {} to {} until the last local host is gone",
+            self.from, self.to
+        )
     }
-    let needed = hosts * OF_A_HOST + OF_THE_CONTROL_PLANE;
-    if used + needed <= limit {
-        return Ok(());
+}
+
+/// Lets this machine watch enough files for so many more hosts: else containerd and kubelet would
+/// not start on the last ones. None where the limit is high enough.
+pub fn make_room(hosts: usize) -> Result<Option<Raised>> {
+    make_room_in(Path::new(INSTANCES), Path::new(registry::DIR), hosts, count_instances())
+}
+
+/// Gives the limit back the value that it had, unless another hand has changed it since.
+pub(super) fn restore() -> Result<()> {
+    restore_in(Path::new(INSTANCES), Path::new(registry::DIR))
+}
+
+fn make_room_in(limit: &Path, dir: &Path, hosts: usize, used: usize) -> Result<Option<Raised>> {
+    let from = read_limit(limit);
+    let needed = used + hosts * OF_A_HOST + OF_THE_CONTROL_PLANE;
+    if hosts == 0 || needed <= from {
+        return Ok(None);
     }
-    let message = format!(
-        "{hosts} more hosts need about {needed} inotify instances; this machine allows {limit}, and {used} are in use"
-    );
-    let enough = (2 * (used + needed)).next_power_of_two();
-    Err(Error::precondition(message).hint(format!("sysctl -w fs.inotify.max_user_instances={enough}")))
+    let raised = Raised { from, to: (2 * needed).next_power_of_two() };
+    // The first value is the user's; a later raise keeps it.
+    let first = read_record(dir).map_or(from, |(first, _)| first);
+    registry::make_dir(dir)?;
+    let record = format!("{first} {}\n", raised.to);
+    replace(&dir.join(RAISED), record.as_bytes(), Mode::Exact(0o600)).context("cannot record the inotify limit")?;
+    fs_err::write(limit, raised.to.to_string()).map_err(|error| {
+        let message = format!(
+            "{hosts} more hosts need about {} inotify instances; this machine allows {from}, and {used} are in use",
+            needed - used
+        );
+        let hint = format!("sysctl -w fs.inotify.max_user_instances={}", raised.to);
+        Error::precondition(message).source(error).hint(hint)
+    })?;
+    Ok(Some(raised))
+}
+
+fn restore_in(limit: &Path, dir: &Path) -> Result<()> {
+    let Some((first, ours)) = read_record(dir) else { return Ok(()) };
+    if read_limit(limit) == ours {
+        fs_err::write(limit, first.to_string())?;
+    }
+    fs_err::remove_file(dir.join(RAISED))?;
+    Ok(())
+}
+
+fn read_limit(limit: &Path) -> usize {
+    fs_err::read_to_string(limit).unwrap_or_default().trim().parse().unwrap_or(usize::MAX)
+}
+
+fn read_record(dir: &Path) -> Option<(usize, usize)> {
+    let text = fs_err::read_to_string(dir.join(RAISED)).ok()?;
+    let (first, ours) = text.trim().split_once(' ')?;
+    Some((first.parse().ok()?, ours.parse().ok()?))
 }
 
 /// All open ones, of every process: the limit is a user's, and local hosts are root's.
@@ -45,15 +103,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_that_do_not_fit_are_refused_with_the_way_out() {
-        assert!(judge(4, 128, 20).is_ok());
-        assert!(judge(0, 0, 500).is_ok());
-        let error = judge(2, 128, 100).unwrap_err();
-        assert_eq!(error.class(), crate::Class::Precondition);
+    fn the_limit_is_raised_for_hosts_and_restored_after_the_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let (limit, run) = (dir.path().join("limit"), dir.path().join("run"));
+        fs_err::write(&limit, "128\n").unwrap();
+        let now = || fs_err::read_to_string(&limit).unwrap();
+        assert_eq!(make_room_in(&limit, &run, 2, 70).unwrap(), None, "122 fit");
+        assert_eq!(make_room_in(&limit, &run, 0, 500).unwrap(), None, "no host is to start");
+        let raised = make_room_in(&limit, &run, 2, 100).unwrap().unwrap();
         assert_eq!(
-            error.message(),
-            "2 more hosts need about 52 inotify instances; this machine allows 128, and 100 are in use"
+            raised.to_string(),
+            "fs.inotify.max_user_instances raised from 128 to 512 until the last local host is gone"
         );
-        assert_eq!(error.next(), Some("sysctl -w fs.inotify.max_user_instances=512"));
+        assert_eq!(now(), "512");
+        assert_eq!(make_room_in(&limit, &run, 30, 100).unwrap().unwrap(), Raised { from: 512, to: 2048 });
+        restore_in(&limit, &run).unwrap();
+        assert_eq!(now(), "128", "what it was before the first raise");
+        restore_in(&limit, &run).unwrap();
+    }
+
+    #[test]
+    fn a_limit_that_the_user_has_set_since_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (limit, run) = (dir.path().join("limit"), dir.path().join("run"));
+        fs_err::write(&limit, "128\n").unwrap();
+        make_room_in(&limit, &run, 2, 100).unwrap();
+        fs_err::write(&limit, "8192\n").unwrap();
+        restore_in(&limit, &run).unwrap();
+        assert_eq!(fs_err::read_to_string(&limit).unwrap(), "8192\n");
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_raised_is_refused_with_the_way_out() {
+        let dir = tempfile::tempdir().unwrap();
+        // Read only even for root: the most groups of a process.
+        let limit = Path::new("/proc/sys/kernel/ngroups_max");
+        let used = read_limit(limit);
+        let error = make_room_in(limit, dir.path(), 2, used).unwrap_err();
+        assert!(error.message().starts_with("2 more hosts need about 52 inotify instances"), "{}", error.message());
+        assert!(error.next().is_some_and(|next| next.starts_with("sysctl -w fs.inotify.max_user_instances=")));
     }
 }

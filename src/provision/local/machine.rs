@@ -1,5 +1,6 @@
 //! A host's life: made, started, stopped, deleted. Every function may be repeated after a crash at any instant of an earlier call.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,8 +13,9 @@ use crate::error::{Error, Result};
 use crate::exec::{detach::detach, signals};
 use crate::failpoint;
 
-use super::spec::{BLOBS, HostSpec};
-use super::{Status, cgroup, network, storage};
+use super::registry::LocalHost;
+use super::spec::{BLOBS, HostSpec, NetworkSpec};
+use super::{Status, cgroup, limits, network, registry, storage};
 
 /// How long systemd inside may take to reach sshd.
 const BOOT: Duration = Duration::from_mins(1);
@@ -40,6 +42,7 @@ pub struct Identity {
 /// Makes the host and starts it, or completes and starts what an earlier call left.
 pub fn create_host(spec: &HostSpec, identity: &Identity) -> Result<()> {
     let _inside = failpoint::within(format_args!("create host {}", spec.name));
+    failpoint::around(format_args!("record"), || registry::record(spec))?;
     storage::mount_root(spec)?;
     if !storage::is_complete(spec) {
         write_identity(spec, identity)?;
@@ -54,6 +57,7 @@ pub fn start_host(spec: &HostSpec) -> Result<()> {
     if !storage::is_complete(spec) {
         return Err(Error::permanent(format!("host {} does not exist", spec.name)).hint("turnup provision"));
     }
+    failpoint::around(format_args!("record"), || registry::record(spec))?;
     network::create_network(&spec.network)?;
     if leader(&spec.machine)?.is_none() {
         storage::mount_root(spec)?;
@@ -72,13 +76,36 @@ pub fn status_of(spec: &HostSpec) -> Result<Status> {
     })
 }
 
+/// Whether the host's systemd runs, whatever is left of its files.
+pub fn is_running(spec: &HostSpec) -> Result<bool> {
+    Ok(leader(&spec.machine)?.is_some())
+}
+
 /// Powers the host off and removes everything of it: process, namespace, interface, mount, cgroup, files.
 pub fn delete_host(spec: &HostSpec) -> Result<()> {
     let _inside = failpoint::within(format_args!("delete host {}", spec.name));
     failpoint::around(format_args!("stop"), || stop(spec))?;
     network::detach(spec)?;
     cgroup::remove(&spec.machine)?;
-    storage::remove(spec)
+    storage::remove(spec)?;
+    failpoint::around(format_args!("forget"), || registry::forget(spec))?;
+    // The last host of this machine takes the raised limit with it.
+    if registry::is_empty() { limits::restore() } else { Ok(()) }
+}
+
+/// The same for hosts whose cluster's directory is gone, and for the bridges that no other host uses
+/// then. Nothing can have their turn: a description that Terraform could name is gone as well.
+pub fn delete_orphans(orphans: &[LocalHost]) -> Result<()> {
+    for orphan in orphans {
+        delete_host(&orphan.spec)?;
+    }
+    let used: BTreeSet<String> = registry::list_hosts()?.into_iter().map(|host| host.spec.network.bridge).collect();
+    let networks: BTreeMap<&str, &NetworkSpec> =
+        orphans.iter().map(|orphan| (orphan.spec.network.bridge.as_str(), &orphan.spec.network)).collect();
+    for network in networks.into_values().filter(|network| !used.contains(&network.bridge)) {
+        network::delete_network(network)?;
+    }
+    Ok(())
 }
 
 /// The host's name, keys and name resolution, as an installer would have written them.
