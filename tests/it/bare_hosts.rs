@@ -76,8 +76,20 @@ fn only_hosts_that_cannot_be_reached_are_asked_again() {
     simulation
         .script(&[json!({"tool": "ssh", "when": ["10.125.0.2 ", "look"], "times": 2, "exit": 255, "stderr": refused})]);
     let ended = simulation.ok(&["provision"]);
-    assert!(ended.err.contains("1 of 4 hosts cannot be reached: tried again in 2 s"), "{ended}");
+    assert!(ended.err.contains("1 of 4 hosts did not answer: tried again in 2 s"), "{ended}");
     assert!(ended.err.contains("4 hosts can become nodes"), "{ended}");
+}
+
+#[test]
+fn a_host_whose_answer_broke_off_is_asked_again() {
+    let simulation = Simulation::new(1);
+    set(&simulation, &list(2));
+    let half = "turnup-look\n";
+    simulation
+        .script(&[json!({"tool": "ssh", "when": ["10.125.0.2 ", "look"], "times": 1, "exit": 0, "stdout": half})]);
+    let ended = simulation.ok(&["provision"]);
+    assert!(ended.err.contains("1 of 2 hosts did not answer: tried again in 1 s"), "{ended}");
+    assert!(ended.err.contains("2 hosts can become nodes"), "{ended}");
 }
 
 #[test]

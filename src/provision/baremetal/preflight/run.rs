@@ -108,7 +108,8 @@ fn unlock(key: &Path) -> Result<()> {
     })
 }
 
-/// What each host says, in their order. Those that cannot be reached are asked again, and no others.
+/// What each host says, in their order. Those that did not answer, or not to the end, are asked
+/// again, and no others.
 fn ask_all(cluster: &Cluster, hosts: &[Host], cx: &Cx) -> Result<Vec<Result<HostReport>>> {
     let behind = hosts.iter().any(|host| host.ssh.jump.is_some());
     let at_once = if behind { AT_ONCE_BEHIND } else { AT_ONCE };
@@ -123,7 +124,7 @@ fn ask_all(cluster: &Cluster, hosts: &[Host], cx: &Cx) -> Result<Vec<Result<Host
         }
         if round > 0 {
             cx.progress(format!(
-                "{} of {total} hosts cannot be reached: tried again in {} s",
+                "{} of {total} hosts did not answer: tried again in {} s",
                 open.len(),
                 pause.as_secs()
             ));
@@ -145,8 +146,12 @@ fn ask_all(cluster: &Cluster, hosts: &[Host], cx: &Cx) -> Result<Vec<Result<Host
     Ok(answers)
 }
 
+/// Whether another attempt may succeed: the connection failed, or ended in the middle of the answer.
 fn is_passing(answer: &Result<HostReport>) -> bool {
-    answer.as_ref().is_err_and(|error| error.class() == Class::Transient)
+    match answer {
+        Ok(report) => !report.whole,
+        Err(error) => error.class() == Class::Transient,
+    }
 }
 
 fn ask(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<HostReport> {
