@@ -34,6 +34,7 @@ impl Settings {
     pub fn explain(&self, name: &str) -> Result<Explanation> {
         let symbol = self.schema().find(name)?;
         let mut explanation = explain::explain(&self.config(), symbol);
+        explanation.expected = self.schema().rule(symbol).format.as_ref().map(ToString::to_string);
         self.hide(&mut explanation);
         Ok(explanation)
     }

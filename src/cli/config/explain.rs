@@ -31,7 +31,6 @@ pub(super) fn explain(context: &ConfigContext<'_>, name: &str) -> Result<()> {
 
 fn describe_rule(rule: &Rule, origin: &str) -> String {
     let mut lines = vec![format!("the value comes from: {origin}")];
-    lines.extend(rule.format.as_ref().map(|format| format!("expected: {format}")));
     lines.extend(rule.example.as_ref().map(|example| format!("example: {example}")));
     lines.extend(rule.effect.map(|effect| format!("a change {}", effect.describe())));
     if rule.secret {

@@ -109,6 +109,8 @@ pub struct Explanation {
     pub assignable: Vec<Tri>,
     /// The range in force.
     pub range: Option<(i64, i64)>,
+    /// The form of its text, where the caller knows one: the language has none.
+    pub expected: Option<String>,
     /// Its choice.
     pub choice: Option<Membership>,
     /// What it selects.
@@ -145,6 +147,7 @@ pub fn explain(config: &Config<'_>, symbol: SymbolId) -> Explanation {
         blocked: config.explain_visibility(symbol),
         assignable: config.assignable(symbol),
         range: config.range(symbol),
+        expected: None,
         choice: membership(config, symbol),
         selects: links(&definition.selects, config),
         implies: links(&definition.implies, config),

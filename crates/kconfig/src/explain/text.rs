@@ -55,6 +55,7 @@ impl Explanation {
             for reason in &self.blocked {
                 writeln!(f, "    {reason}")?;
             }
+            self.expected.iter().try_for_each(|expected| writeln!(f, "  and then: {expected}"))?;
         } else if self.kind.is_logical() {
             let values: Vec<&str> = self.assignable.iter().map(|tri| tri.as_str()).collect();
             writeln!(f, "  {}", if values.is_empty() { "nothing else".to_owned() } else { values.join(", ") })?;
@@ -62,6 +63,8 @@ impl Explanation {
             let hex = self.kind == SymbolType::Hex;
             let show = |number: i64| if hex { format!("{number:#x}") } else { number.to_string() };
             writeln!(f, "  {} to {}", show(low), show(high))?;
+        } else if let Some(expected) = &self.expected {
+            writeln!(f, "  {expected}")?;
         } else {
             writeln!(f, "  any {}", self.kind)?;
         }
