@@ -423,3 +423,22 @@ fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ask;
+    use crate::http_server::{LOOPBACK, send, serve};
+
+    #[test]
+    fn only_a_200_is_healthy() {
+        let url = serve(LOOPBACK, |request, stream| match request.path.as_str() {
+            "/good" => send(stream, "200 OK", b"ok"),
+            "/silent" => Ok(()),
+            _ => send(stream, "503 Service Unavailable", b"etcd is not there"),
+        });
+        assert_eq!(ask(&format!("{url}/good")), Ok(()));
+        assert_eq!(ask(&format!("{url}/bad")), Err("HTTP 503 Service Unavailable".to_owned()));
+        assert!(ask(&format!("{url}/silent")).is_err());
+        assert!(ask("http://127.0.0.1:1/").is_err());
+    }
+}
