@@ -177,6 +177,9 @@ pub mod exec;
 pub mod failpoint;
 pub mod forecast;
 pub mod format;
+#[cfg(test)]
+#[expect(dead_code, reason = "tests/it, which has the same file, uses the rest")]
+mod http_server;
 pub mod input;
 pub mod inventory;
 pub mod json;

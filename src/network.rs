@@ -1,78 +1,67 @@
-//! Networks of IPv4 and of IPv6: parsing with advice, and of IPv4 containment and overlap. Pure arithmetic; it must not look at this machine's
+//! Networks of IPv4 and of IPv6 whose host bits are zero: `ipnet`, parsed with advice. It must not look at this machine's
 //! interfaces.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use ipnet::{IpAdd as _, Ipv4Net, Ipv6Net};
+
 /// An IPv4 network in CIDR notation whose host bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Network {
-    base: u32,
-    prefix: u8,
-}
+pub struct Network(Ipv4Net);
 
 impl Network {
     /// The network of this prefix length that contains the address.
     #[must_use]
     pub fn containing(address: Ipv4Addr, prefix: u8) -> Self {
-        let prefix = prefix.min(32);
-        Self { base: u32::from(address) & mask(prefix), prefix }
+        Self(Ipv4Net::new_assert(address, prefix.min(32)).trunc())
     }
 
     /// The number of leading bits that all addresses share.
     #[must_use]
     pub const fn prefix(self) -> u8 {
-        self.prefix
+        self.0.prefix_len()
     }
 
     /// How many addresses there are, the network's and the broadcast address included.
     #[must_use]
     pub const fn size(self) -> u64 {
-        1 << (32 - self.prefix)
+        1 << (32 - self.prefix())
     }
 
     /// The address with this index, counted from the network's own; none past the end.
     #[must_use]
     pub fn address(self, index: u32) -> Option<Ipv4Addr> {
-        (u64::from(index) < self.size()).then(|| Ipv4Addr::from(self.base + index))
+        (u64::from(index) < self.size()).then(|| self.0.network().saturating_add(index))
     }
 
     /// The subnet with this index when the network is cut into networks of a longer prefix; none past the end.
     #[must_use]
     pub fn subnet(self, prefix: u8, index: u32) -> Option<Self> {
-        if prefix < self.prefix || prefix > 32 || u64::from(index) >= 1 << (prefix - self.prefix) {
+        if !(self.prefix()..=32).contains(&prefix) {
             return None;
         }
-        let step = 1_u64 << (32 - prefix);
-        let base = u32::try_from(u64::from(self.base) + u64::from(index) * step).ok()?;
-        Some(Self { base, prefix })
+        let first = u32::try_from(u64::from(index) << (32 - prefix)).ok()?;
+        self.address(first).map(|first| Self::containing(first, prefix))
     }
 
     /// Whether the address lies in the network.
     #[must_use]
     pub fn contains(self, address: Ipv4Addr) -> bool {
-        u32::from(address) & mask(self.prefix) == self.base
+        self.0.contains(&address)
     }
 
     /// Whether any address lies in both.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
-        let shorter = mask(self.prefix.min(other.prefix));
-        self.base & shorter == other.base & shorter
-    }
-}
-
-const fn mask(prefix: u8) -> u32 {
-    match prefix {
-        0 => 0,
-        bits => u32::MAX << (32 - bits),
+        self.0.contains(&other.0) || other.0.contains(&self.0)
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", Ipv4Addr::from(self.base), self.prefix)
+        self.0.fmt(f)
     }
 }
 
@@ -87,43 +76,38 @@ impl FromStr for Network {
         let parsed: Ipv4Addr =
             address.parse().map_err(|_| format!("`{address}` is not an IPv4 address (four numbers from 0 to 255)"))?;
         let network = Self::containing(parsed, length(prefix, 32)?);
-        if u32::from(parsed) == network.base { Ok(network) } else { Err(inside(text, network)) }
+        if parsed == network.0.network() { Ok(network) } else { Err(inside(text, network)) }
     }
 }
 
 /// An IPv6 network in CIDR notation whose host bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network6 {
-    base: u128,
-    prefix: u8,
-}
+pub struct Network6(Ipv6Net);
 
 impl Network6 {
     /// The network of this prefix length that contains the address.
     #[must_use]
     pub fn containing(address: Ipv6Addr, prefix: u8) -> Self {
-        let prefix = prefix.min(128);
-        let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-        Self { base: u128::from(address) & mask, prefix }
+        Self(Ipv6Net::new_assert(address, prefix.min(128)).trunc())
     }
 
     /// The number of leading bits that all addresses share.
     #[must_use]
     pub const fn prefix(self) -> u8 {
-        self.prefix
+        self.0.prefix_len()
     }
 
     /// The network's own, first address.
     #[must_use]
     pub fn first(self) -> Ipv6Addr {
-        Ipv6Addr::from(self.base)
+        self.0.network()
     }
 }
 
 impl fmt::Display for Network6 {
     /// As clouds write it: RFC 5952.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.first(), self.prefix)
+        self.0.fmt(f)
     }
 }
 

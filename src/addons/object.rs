@@ -25,26 +25,44 @@ impl Object {
         Self::new(&text(&value["apiVersion"]), text(&value["kind"]), text(&value["metadata"]["name"]))
     }
 
-    /// The identities of all objects of a manifest.
+    /// The objects of a manifest in YAML or JSON, each with all that is said of it; lists are opened.
     ///
-    /// It reads the block style in which the templates are written, and a test holds every template to it.
-    #[must_use]
-    pub fn list(manifest: &str) -> Vec<Self> {
-        manifest.split("\n---\n").filter_map(Self::from_manifest).collect()
+    /// # Errors
+    ///
+    /// A text that is no YAML, and a document without an identity: it could be neither awaited nor pruned. The message
+    /// counts documents as kubectl does, without the empty ones.
+    pub fn read(manifest: &str) -> Result<Vec<(Self, Value)>, String> {
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(manifest).map_err(|error| error.without_snippet().to_string())?;
+        let mut objects = Vec::new();
+        for (number, document) in (1..).zip(documents) {
+            open_list(document, &mut objects).map_err(|why| format!("document {number} {why}"))?;
+        }
+        Ok(objects)
     }
 
-    fn from_manifest(document: &str) -> Option<Self> {
-        let top =
-            |key: &str| document.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": ")).map(str::to_owned);
-        let metadata = document.lines().skip_while(|line| *line != "metadata:").skip(1);
-        let mut inner = metadata.take_while(|line| line.starts_with(' '));
-        let name = inner.find_map(|line| line.strip_prefix("  name: "))?;
-        Some(Self::new(&top("apiVersion")?, top("kind")?, name.to_owned()))
+    fn identify(value: &Value) -> Result<Self, &'static str> {
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let api_version = text("/apiVersion").ok_or("has no apiVersion")?;
+        let kind = text("/kind").ok_or("has no kind")?;
+        match text("/metadata/name") {
+            Some(name) => Ok(Self::new(api_version, kind.to_owned(), name.to_owned())),
+            None if text("/metadata/generateName").is_some() => {
+                Err("has a generateName: each `turnup up` would make one more; give it a metadata.name")
+            }
+            None => Err("has no metadata.name"),
+        }
     }
 
     fn new(api_version: &str, kind: String, name: String) -> Self {
         let group = api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
         Self { group, kind, name }
+    }
+
+    /// The resource of its kind, as kubectl lists it: `daemonsets.apps`.
+    pub(super) fn plural(&self) -> String {
+        let kind = self.kind.to_lowercase();
+        if self.group.is_empty() { format!("{kind}s") } else { format!("{kind}s.{}", self.group) }
     }
 
     /// How kubectl is told about it: `daemonset.apps/flannel`.
@@ -62,5 +80,76 @@ impl Object {
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// An object, or the items of a list of them.
+fn open_list(mut value: Value, objects: &mut Vec<(Object, Value)>) -> Result<(), &'static str> {
+    let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match value.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) if is_list => items.into_iter().try_for_each(|item| open_list(item, objects)),
+        Some(items) if !is_list => {
+            value["items"] = items;
+            Object::identify(&value).map(|object| objects.push((object, value)))
+        }
+        Some(_) => Err("is a list without items"),
+        None => Object::identify(&value).map(|object| objects.push((object, value))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Object;
+
+    fn names(manifest: &str) -> Result<Vec<String>, String> {
+        Ok(Object::read(manifest)?.into_iter().map(|(object, _)| object.argument()).collect())
+    }
+
+    #[test]
+    fn an_object_is_known_in_whatever_style_it_is_written() {
+        for manifest in [
+            "apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: agent\n",
+            "# first a comment\n\n---  # and one more\n\"kind\": 'DaemonSet'\n\"apiVersion\": \"apps/v1\"\nmetadata: {labels: {name: other}, name: \"agent\"}\n",
+            "apiVersion: apps/v1\r\nkind: DaemonSet\r\nmetadata:\r\n    labels:\r\n        name: other\r\n    name: agent\r\n",
+            "{\"kind\": \"DaemonSet\", \"apiVersion\": \"apps/v1\", \"metadata\": {\"name\": \"agent\"}}",
+            "--- {kind: DaemonSet, apiVersion: apps/v1, metadata: {name: agent}}\n...\n",
+            "metadata:\n  annotations:\n    note: |\n      kind: Pod\n  name: agent\nkind: DaemonSet\napiVersion: apps/v1",
+        ] {
+            assert_eq!(names(manifest).as_deref(), Ok(&["daemonset.apps/agent".to_owned()][..]), "{manifest}");
+        }
+    }
+
+    #[test]
+    fn documents_and_lists_are_opened() {
+        let one = |name: &str| format!("apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\n");
+        let manifest = format!("---\n# nothing here\n---\n{}--- # the second\n{}\n---\n---\n", one("a"), one("b"));
+        assert_eq!(names(&manifest).as_deref(), Ok(&["service/a".to_owned(), "service/b".to_owned()][..]));
+        let item = |name: &str| format!("- apiVersion: v1\n  kind: Service\n  metadata: {{name: {name}}}\n");
+        let list = format!("apiVersion: v1\nkind: List\nitems:\n{}{}", item("a"), item("b"));
+        assert_eq!(names(&list).as_deref(), Ok(&["service/a".to_owned(), "service/b".to_owned()][..]));
+        // What only looks like a list.
+        let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nitems: {x: y}\n";
+        assert_eq!(names(other).as_deref(), Ok(&["configmap/a".to_owned()][..]));
+        assert_eq!(names("").as_deref(), Ok(&[][..]));
+    }
+
+    #[test]
+    fn what_has_no_identity_is_an_error_with_the_number_of_its_document() {
+        let good = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\n";
+        for (second, why) in [
+            ("kind: Service\nmetadata: {name: b}", "document 2 has no apiVersion"),
+            ("apiVersion: v1\nmetadata: {name: b}", "document 2 has no kind"),
+            ("apiVersion: v1\nkind: Service\nmetadata: {name: 7}", "document 2 has no metadata.name"),
+            (
+                "apiVersion: v1\nkind: Pod\nmetadata: {generateName: b-}",
+                "document 2 has a generateName: each `turnup up` would make one more; give it a metadata.name",
+            ),
+            ("apiVersion: v1\nkind: List\nitems: [{kind: Pod}]", "document 2 has no apiVersion"),
+            ("just words", "document 2 has no apiVersion"),
+        ] {
+            assert_eq!(names(&format!("{good}{second}\n")), Err(why.to_owned()));
+        }
+        let broken = names(&format!("{good}kind: [\n"));
+        assert!(broken.as_ref().is_err_and(|why| why.contains("line ")), "{broken:?}");
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use crate::bootstrap::Kubectl;
 use crate::error::Result;
 
-use super::object::Object;
+use super::object::{ADDON, Object};
 use super::observed::Observed;
 use super::render::Rendered;
 
@@ -13,10 +15,27 @@ use super::render::Rendered;
 const KINDS: &str = "deployments.apps,daemonsets.apps,services,configmaps,serviceaccounts,\
     clusterrolebindings.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io";
 
+/// The labels that every object of an addon has: by them it is found.
+const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "turnup");
+
+/// Why an object of a manifest would stay when its addon is switched off.
+pub(super) fn why_not_pruned(object: &Object, manifest: &Value, addon: &str) -> Option<String> {
+    let label = |name: &str| manifest["metadata"]["labels"][name].as_str();
+    let Some(kind) = KINDS.split(',').find(|kind| *kind == object.plural()) else {
+        return Some(format!("turnup prunes no objects of its kind; it prunes {}", KINDS.replace(',', ", ")));
+    };
+    let namespace = manifest["metadata"]["namespace"].as_str();
+    if !kind.starts_with("clusterrole") && namespace != Some("kube-system") {
+        return Some("its namespace is not kube-system".to_owned());
+    }
+    let missing = [MANAGED_BY, (ADDON, addon)].into_iter().find(|(name, value)| label(name) != Some(value));
+    missing.map(|(name, value)| format!("it has no label {name}: {value}"))
+}
+
 /// All objects of addons that the cluster has.
 pub(super) fn find_objects(kubectl: &Kubectl) -> Result<Observed> {
-    let selector = "--selector=app.kubernetes.io/managed-by=turnup,turnup.dev/addon";
-    Ok(Observed::parse(&kubectl.get(&[KINDS, "--namespace=kube-system", selector])?))
+    let selector = format!("--selector={}={},{ADDON}", MANAGED_BY.0, MANAGED_BY.1);
+    Ok(Observed::parse(&kubectl.get(&[KINDS, "--namespace=kube-system", &selector])?))
 }
 
 /// What is there and should not be.

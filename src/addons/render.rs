@@ -12,6 +12,7 @@ use crate::inventory::Endpoint;
 use crate::inventory::Inventory;
 
 use super::object::Object;
+use super::prune::why_not_pruned;
 
 /// An addon that turnup brings along.
 #[derive(Debug)]
@@ -85,19 +86,22 @@ impl Values<'_> {
 
     fn render_addon(&self, addon: &Addon) -> Result<Rendered> {
         let (image, version) = (self.image)(addon.image)?;
-        let hash = hex::encode(Sha256::digest(self.fill(addon, &image, &version, "")?));
-        let text = self.fill(addon, &image, &version, &hash)?;
-        let objects = Object::list(&text);
+        let hash = hex::encode(Sha256::digest(join(&self.fill(addon, &image, &version, "")?)));
+        let files = self.fill(addon, &image, &version, &hash)?;
+        let mut objects = Vec::new();
+        for (file, text) in &files {
+            objects.extend(read_objects(addon.name, file, text)?);
+        }
         let is_main = |object: &&Object| object.kind == addon.main && object.name == addon.name;
         let main = objects.iter().find(is_main).cloned();
         let main = main.ok_or_else(|| {
             Error::config(format!("the manifest of {} has no {} of this name", addon.name, addon.main))
         })?;
-        Ok(Rendered { name: addon.name, version, hash, text, objects, main })
+        Ok(Rendered { name: addon.name, version, hash, text: join(&files), objects, main })
     }
 
-    /// The addon's templates one after another, each with the values that it names; a name without a value is an error.
-    fn fill(&self, addon: &Addon, image: &str, version: &str, hash: &str) -> Result<String> {
+    /// The addon's templates by their paths, each with the values that it names; a name without a value is an error.
+    fn fill(&self, addon: &Addon, image: &str, version: &str, hash: &str) -> Result<Vec<(String, String)>> {
         let settings = self.settings;
         let dns_address =
             settings.service_cidr.address(10).ok_or_else(|| Error::config("phase2.service_cidr is too small"))?;
@@ -112,7 +116,31 @@ impl Values<'_> {
             flannel_backend => &settings.flannel_backend,
         };
         let files = self.source.files(&format!("templates/addons/{}/", addon.name)).into_iter();
-        let documents = files.map(|file| template::render(self.source, &file, &values)).collect::<Result<Vec<_>>>()?;
-        Ok(documents.join("---\n"))
+        files
+            .map(|file| {
+                let text = template::render(self.source, &file, &values)?;
+                Ok((file, text))
+            })
+            .collect()
     }
+}
+
+/// One text of several files.
+fn join(files: &[(String, String)]) -> String {
+    let texts: Vec<&str> = files.iter().map(|(_, text)| text.strip_suffix('\n').unwrap_or(text)).collect();
+    texts.join("\n---\n") + "\n"
+}
+
+/// The objects of one template, which may be the user's own: each must be found again when its addon is switched off.
+fn read_objects(addon: &str, file: &str, text: &str) -> Result<Vec<Object>> {
+    let objects = Object::read(text).map_err(|why| Error::config(format!("{file}: {why}")))?;
+    objects
+        .into_iter()
+        .map(|(object, manifest)| match why_not_pruned(&object, &manifest, addon) {
+            Some(why) => Err(Error::config(format!("{file}: {object} would stay when {addon} is switched off"))
+                .evidence(why)
+                .hint("correct the template, or apply it in a step of your own: docs/steps.md")),
+            None => Ok(object),
+        })
+        .collect()
 }

@@ -22,13 +22,16 @@ fn observe(text: &str) -> Observed {
 }
 
 fn render(change: impl FnOnce(&mut ClusterSettings)) -> Result<Vec<Rendered>> {
-    let source = TreeSource::embedded();
+    render_from(&TreeSource::embedded(), change)
+}
+
+fn render_from(source: &TreeSource, change: impl FnOnce(&mut ClusterSettings)) -> Result<Vec<Rendered>> {
     let mut settings =
-        ClusterSettings::read(&Settings::defaults(&source).unwrap(), std::path::Path::new("/work")).unwrap();
+        ClusterSettings::read(&Settings::defaults(source).unwrap(), std::path::Path::new("/work")).unwrap();
     change(&mut settings);
     let api = Endpoint { host: "10.0.0.10".into(), port: 6443, internal_host: None };
     let image = |name: &str| Ok((format!("turnup.local/{name}:v1"), "1".to_owned()));
-    Values { source: &source, settings: &settings, api: &api, image: &image }.render()
+    Values { source, settings: &settings, api: &api, image: &image }.render()
 }
 
 /// The default addons with the hashes that the fixtures have.
@@ -97,6 +100,42 @@ fn every_object_of_every_manifest_is_known_and_labelled() {
         }
         assert!(ADDONS.iter().any(|addon| addon.name == manifest.name));
     }
+}
+
+#[test]
+fn a_template_of_the_user_that_could_not_be_pruned_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = TreeSource::embedded();
+    for file in source.files("templates/").iter().chain(&source.files("phases/")).map(String::as_str).chain(["Kconfig"])
+    {
+        let path = dir.path().join(file);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, source.read(file).unwrap()).unwrap();
+    }
+    let own = dir.path().join("templates/addons/coredns/own.yaml");
+    let labels = "{turnup.dev/addon: coredns, app.kubernetes.io/managed-by: turnup}";
+    let service = |namespace: &str, labels: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Service, metadata: {{name: own, namespace: {namespace}, labels: {labels}}}}}\r\n"
+        )
+    };
+    for (text, why) in [
+        (service("default", labels), "its namespace is not kube-system"),
+        (service("kube-system", "{}"), "it has no label app.kubernetes.io/managed-by: turnup"),
+        (service("kube-system", &labels.replace("coredns", "other")), "it has no label turnup.dev/addon: coredns"),
+        (service("kube-system", labels).replace("Service", "Secret"), "turnup prunes no objects of its kind"),
+    ] {
+        fs_err::write(&own, &text).unwrap();
+        let error = render_from(&TreeSource::find(dir.path()), |_| {}).unwrap_err();
+        assert!(error.message().starts_with("templates/addons/coredns/own.yaml: "), "{}", error.render());
+        assert!(error.render().contains(why), "{}", error.render());
+    }
+    fs_err::write(&own, "# mine\nkind: Service\n").unwrap();
+    let error = render_from(&TreeSource::find(dir.path()), |_| {}).unwrap_err();
+    assert_eq!(error.message(), "templates/addons/coredns/own.yaml: document 1 has no apiVersion");
+    fs_err::write(&own, service("kube-system", labels)).unwrap();
+    let manifests = render_from(&TreeSource::find(dir.path()), |_| {}).unwrap();
+    assert!(manifests[2].objects.iter().any(|object| object.argument() == "service/own"));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::error::{Context as _, Error, Result};
 use crate::exec::Stream;
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::node_config::{Content, File, Health, Unit};
-use crate::node::{Facts, NodeConfig};
+use crate::node::{Facts, NodeConfig, layout};
 use crate::phase::{Cx, Engine, Sink, What};
 use crate::{addons, validate};
 
@@ -91,7 +91,7 @@ fn bring_up(cluster: &Arc<Cluster>, inventory: &Inventory, watched: NodeConfig, 
         watch.join().unwrap_or_else(|_| Err(Error::bug("the thread that watches etcd panicked")))
     })?;
     let ssh = cluster.ssh(control_plane)?;
-    let kubeconfig = ssh.run(&["cat", "/etc/kubernetes/admin.conf"])?.stdout;
+    let kubeconfig = ssh.run(&["cat", &layout::kubeconfig("admin")])?.stdout;
     cluster.store.write_file(KUBECONFIG, kubeconfig.as_bytes(), 0o600)?;
     join(cluster, inventory)?;
     let lock = cluster.store.lock("turnup bench")?;
@@ -135,9 +135,8 @@ fn join(cluster: &Cluster, inventory: &Inventory) -> Result<()> {
 fn prerequisites(machine: &NodeConfig, config: &str) -> NodeConfig {
     let file = |path: &str, text: &str| File::new(path, 0o600, 0, Content::Text(text.into()));
     let mut files = machine.files.clone();
-    files
-        .extend(machine.units.iter().map(|Unit { name, text, .. }| file(&format!("/etc/systemd/system/{name}"), text)));
-    files.push(file("/etc/systemd/system/kubelet.service", KUBELET_UNIT));
+    files.extend(machine.units.iter().map(|Unit { name, text, .. }| file(&layout::unit_file(name), text)));
+    files.push(file(&layout::unit_file("kubelet.service"), KUBELET_UNIT));
     files.push(file(CONFIG, config));
     NodeConfig { files, binaries: Vec::new(), images: Vec::new(), units: Vec::new(), ..machine.clone() }
 }
@@ -154,9 +153,9 @@ fn install_script(cluster: &Cluster, machine: NodeConfig) -> Result<String> {
     let blobs = machine.blobs.first().cloned().unwrap_or_default();
     let mut binaries: Vec<(String, String)> =
         machine.binaries.into_iter().map(|binary| (binary.sha256, binary.path)).collect();
-    binaries.push((kubeadm, "/opt/turnup/bin/kubeadm".into()));
+    binaries.push((kubeadm, layout::program("kubeadm")));
     let copies = binaries.iter().map(|(sha256, path)| format!("install -D -m 755 {blobs}/{sha256} {path}"));
-    let ctr = "/opt/turnup/bin/ctr --namespace k8s.io images";
+    let ctr = format!("{} --namespace k8s.io images", layout::CTR);
     let imports =
         machine.images.iter().map(|image| format!("{ctr} import --local {blobs}/{} >/dev/null", image.sha256));
     let mut script = String::from("set -eu\n");

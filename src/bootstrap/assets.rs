@@ -17,8 +17,8 @@ use crate::config::parse_duration;
 use crate::error::{Error, Result};
 use crate::input;
 use crate::inventory::Role;
+use crate::node::layout::unit_file;
 use crate::node::node_config::{Content, File, NodeConfig, Unit};
-use crate::node::unit_file;
 
 use super::kubelet::UNIT_MODE;
 use super::node_config_builder::NodeTarget;

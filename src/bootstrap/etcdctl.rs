@@ -8,13 +8,12 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::inventory::{Host, Inventory};
+use crate::node::layout;
 use crate::phase::Cx;
 
 use super::etcd_members::{Member, Members, Start};
 use super::host_connection::HostConnection;
 
-/// Where etcdctl lies on a control-plane host.
-const PROGRAM: &str = "/opt/turnup/bin/etcdctl";
 /// Who it is, whom it believes, and how long it may take.
 const FLAGS: [&str; 6] = [
     "--cacert=/etc/kubernetes/etcd/ca.crt",
@@ -82,7 +81,7 @@ impl<'a> Etcdctl<'a> {
     }
 
     fn run_at(&self, url: &str, words: &[&str]) -> Result<String> {
-        self.connection.run(&[&[PROGRAM, "--endpoints", url], &FLAGS[..], words].concat())
+        self.connection.run(&[&[layout::ETCDCTL, "--endpoints", url], &FLAGS[..], words].concat())
     }
 
     /// Changes who is a member. etcd refuses that until all who count have been together for some seconds, which they are soon after the

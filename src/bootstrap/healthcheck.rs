@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::inventory::HEALTH_PORT;
+use crate::node::layout;
 use crate::node::node_config::User;
 
 /// The name of its certificate below `pki/`.
@@ -12,12 +13,8 @@ pub(super) const NAME: &str = "healthcheck";
 pub(super) const USER: &str = "turnup:healthcheck";
 /// The number of its user on the host. It serves unauthenticated clients, so it is not root.
 pub(super) const USER_ID: u32 = 3990;
-/// Its certificate on the host.
-pub(super) const CERTIFICATE: &str = "/etc/kubernetes/healthcheck/client.crt";
-/// The key of that.
-pub(super) const KEY: &str = "/etc/kubernetes/healthcheck/client.key";
 /// What that user has to get into: its own files, and turnup.
-pub(super) const DIRECTORIES: [&str; 3] = ["/etc/kubernetes/healthcheck", "/opt/turnup", "/opt/turnup/bin"];
+pub(super) const DIRECTORIES: [&str; 3] = [layout::HEALTHCHECK, layout::INSTALLED, layout::BIN];
 
 /// Its user on the host.
 pub(super) fn system_user() -> User {
@@ -30,6 +27,10 @@ pub(super) fn flags(address: &str, api_port: u16) -> Vec<String> {
     let own = address.parse::<IpAddr>().ok();
     let listen = [Some(Ipv4Addr::LOCALHOST.into()), own].into_iter().flatten();
     let listen = listen.map(|address: IpAddr| format!("--listen={}", SocketAddr::new(address, HEALTH_PORT)));
-    let others = [format!("--api-port={api_port}"), format!("--certificate={CERTIFICATE}"), format!("--key={KEY}")];
+    let others = [
+        format!("--api-port={api_port}"),
+        format!("--certificate={}", layout::HEALTHCHECK_CERTIFICATE),
+        format!("--key={}", layout::HEALTHCHECK_KEY),
+    ];
     listen.chain(others).collect()
 }

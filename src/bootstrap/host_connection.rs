@@ -11,7 +11,7 @@ use crate::document;
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Ssh, Stream};
 use crate::inventory::Host;
-use crate::node::boot_config::TURNUP;
+use crate::node::layout::TURNUP;
 use crate::node::node_config::FIREWALL_UNIT;
 use crate::node::up::{Delivery, NodeEvent};
 use crate::node::{Facts, NodeConfig};

@@ -10,7 +10,6 @@ use crate::config::TreeSource;
 use crate::error::{Error, Result};
 use crate::inventory::Role;
 use crate::node::Facts;
-use crate::node::boot_config::TURNUP;
 use crate::node::firewall;
 use crate::node::layout;
 use crate::node::node_config::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, HEALTHCHECK_UNIT, MOUNTS_UNIT, Unit};
@@ -146,7 +145,7 @@ impl Agents<'_> {
             .set_if(self.target.role == Role::Worker, "bootstrap-kubeconfig", layout::BOOTSTRAP_KUBECONFIG);
         let context = minijinja::context! {
             node => self.target.name,
-            turnup => TURNUP,
+            turnup => layout::TURNUP,
             flags => flags.render(),
             lowers_oom_score => self.facts.lowers_oom_score,
             mounts => &self.mounts,
@@ -169,12 +168,12 @@ impl Agents<'_> {
             layout::KUBELET_CONFIG,
             layout::KUBELET_KUBECONFIG,
             layout::BOOTSTRAP_KUBECONFIG,
-            "/opt/turnup/bin/kubelet",
+            &layout::program("kubelet"),
             layout::KUBELET_CERTIFICATE,
             layout::CA,
         ];
         let mut units =
-            vec![unit("containerd.service", &["/etc/containerd/config.toml", "/opt/turnup/bin/containerd"])?];
+            vec![unit("containerd.service", &["/etc/containerd/config.toml", &layout::program("containerd")])?];
         if self.has_firewall {
             units.push(unit(FIREWALL_UNIT, &[FIREWALL_FILE])?);
         }

@@ -11,7 +11,6 @@ use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
-use crate::node::boot_config::TURNUP;
 use crate::node::facts::CLIENT_CERTIFICATE;
 use crate::node::node_config::{Content, Health, NodeConfig};
 use crate::node::{layout, yaml};
@@ -180,8 +179,8 @@ impl NodeConfigs<'_> {
         manager.key("sa.key", "sa.key")?;
         self.client_files("controller-manager", manager)?;
         self.client_files("scheduler", &mut files.of(&SCHEDULER, settings))?;
-        files.public(healthcheck::CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
-        files.key(healthcheck::KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
+        files.public(layout::HEALTHCHECK_CERTIFICATE, &format!("{}.crt", healthcheck::NAME))?;
+        files.key(layout::HEALTHCHECK_KEY, &format!("{}.key", healthcheck::NAME), healthcheck::USER_ID)?;
         self.root_kubeconfigs(host, files)?;
         for pod in control_plane.static_pods()? {
             files.yaml(&pod.path(), pod.manifest());
@@ -228,7 +227,7 @@ impl NodeConfigs<'_> {
     /// approver's.
     fn root_kubeconfigs(&self, host: &Host, files: &mut Contents<'_>) -> Result<()> {
         let user = format!("--user=root@{}", host.name);
-        let identity = Identity::Program(&[TURNUP, "node", "credential", &user]);
+        let identity = Identity::Program(&[layout::TURNUP, "node", "credential", &user]);
         let config = self.local_kubeconfig("root", &identity, files)?;
         files.yaml(&layout::kubeconfig("admin"), config);
         if user_data::has_node_groups(self.cluster)? {

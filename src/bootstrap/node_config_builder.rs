@@ -242,7 +242,7 @@ impl<'a> NodeConfigBuilder<'a> {
         let control: &[&str] =
             if self.target.role == Role::ControlPlane { &["etcdctl", csr_approver::KUBECTL] } else { &[] };
         let plugins = ["bridge", "host-local", "loopback", "portmap"];
-        let tools = tools.iter().chain(control).map(|name| place(name, "/opt/turnup/bin"));
+        let tools = tools.iter().chain(control).map(|name| place(name, layout::BIN));
         tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
     }
 
@@ -291,7 +291,7 @@ fn machine_directories() -> Vec<Directory> {
 pub(super) fn node_directories() -> Vec<Directory> {
     let directory = |path: &str, mode| Directory { path: path.into(), mode, owner: 0 };
     vec![
-        directory("/etc/kubernetes", 0o755),
+        directory(layout::KUBERNETES, 0o755),
         directory(layout::MANIFESTS, 0o700),
         directory(layout::PKI, 0o755),
         directory("/var/lib/kubelet/pki", 0o750),

@@ -76,7 +76,7 @@ struct CsrApprover {
     #[arg(long, value_name = "FILE", default_value_os_t = layout::kubeconfig("csr-approver").into())]
     kubeconfig: PathBuf,
     /// The program by which it talks
-    #[arg(long, value_name = "FILE", default_value = "/opt/turnup/bin/kubectl")]
+    #[arg(long, value_name = "FILE", default_value_os_t = layout::program("kubectl").into())]
     kubectl: PathBuf,
 }
 

@@ -80,12 +80,10 @@ impl Forecast {
 }
 
 fn manifest_places(file: &str, before: &str, after: &str) -> Vec<(&'static str, String)> {
-    let objects = |text: &str| -> Vec<(Vec<Object>, String)> {
-        text.split("\n---\n").map(|document| (Object::list(document), document.trim().to_owned())).collect()
-    };
+    let objects = |text: &str| Object::read(text).unwrap_or_default();
     let (before, after) = (objects(before), objects(after));
-    let only = |these: &[(Vec<Object>, String)], those: &[(Vec<Object>, String)]| -> Vec<Object> {
-        these.iter().filter(|object| !those.contains(object)).flat_map(|(objects, _)| objects.clone()).collect()
+    let only = |these: &[(Object, Value)], those: &[(Object, Value)]| -> Vec<Object> {
+        these.iter().filter(|object| !those.contains(object)).map(|(object, _)| object.clone()).collect()
     };
     let changed: BTreeSet<Object> = only(&before, &after).into_iter().chain(only(&after, &before)).collect();
     changed.into_iter().map(|object| ("manifest", format!("{file}: {object}"))).collect()

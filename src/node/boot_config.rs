@@ -34,8 +34,6 @@ pub const FETCH_FILE: &str = "/var/lib/turnup/fetch-turnup";
 pub const PACKAGES_FILE: &str = "/var/lib/turnup/install-packages";
 /// The unit that runs all of this at every boot.
 pub const UNIT: &str = "turnup-node.service";
-/// Where turnup lies on a host.
-pub const TURNUP: &str = "/opt/turnup/bin/turnup";
 
 /// What user data does not know, and what stands for it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

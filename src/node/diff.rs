@@ -10,14 +10,13 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::change::{self, Change, Verb};
 use crate::error::Result;
-use crate::exec::Run;
 use crate::input;
 
-use super::layout;
+use super::layout::{self, unit_file};
 use super::node_config::{Binary, Content, Directory, File, NodeConfig, Unit};
-use super::restore_log::{Entry, RestoreLog, unit_file};
+use super::restore_log::{Entry, RestoreLog};
 use super::up::stamp;
-use super::{firewall, join, mounts, task, yaml};
+use super::{firewall, join, mounts, systemd, task, yaml};
 
 /// What differs, in the order in which `turnup node up` would correct it; nothing when there is
 /// nothing to do.
@@ -43,7 +42,10 @@ pub fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
     let touched: BTreeSet<String> = changes.iter().map(|change| change.name.clone()).collect();
     let others = node_config.find_restarts(|path| touched.contains(path));
     changes.extend(
-        others.into_iter().filter(|unit| is_active(unit)).map(|unit| Change::new(Verb::Restart, "service", unit)),
+        others
+            .into_iter()
+            .filter(|unit| systemd::is("is-active", unit))
+            .map(|unit| Change::new(Verb::Restart, "service", unit)),
     );
     for unit in &node_config.units {
         changes.extend(unit_differences(unit, &touched));
@@ -85,10 +87,6 @@ fn superseded(node_config: &NodeConfig) -> Result<Vec<Change>> {
     Ok(gone.collect())
 }
 
-fn is_active(unit: &str) -> bool {
-    Run::new("systemctl").args(["is-active", "--quiet", unit]).dir("/").output().is_ok()
-}
-
 /// The unit's own file, and what becomes of the unit when that or what it depends on changes.
 fn unit_differences(unit: &Unit, touched: &BTreeSet<String>) -> Vec<Change> {
     let path = unit_file(&unit.name);
@@ -102,7 +100,7 @@ fn unit_differences(unit: &Unit, touched: &BTreeSet<String>) -> Vec<Change> {
         Ok(text) => changes.push(Change::new(Verb::Update, "unit", &unit.name).with_lines(line_diff(text, &unit.text))),
         Err(_) => changes.push(Change::new(Verb::Create, "unit", &unit.name)),
     }
-    if text.is_err() || !is_active(&unit.name) {
+    if text.is_err() || !systemd::is("is-active", &unit.name) {
         changes.push(Change::new(Verb::Start, "service", &unit.name));
     } else if !changes.is_empty() || unit.depends_on_any(|file| touched.contains(file)) {
         let verb = if unit.reloads { Verb::Update } else { Verb::Restart };

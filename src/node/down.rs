@@ -11,12 +11,13 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{OnDeath, Run};
 
-use super::boot_config;
+use super::layout::unit_file;
 use super::node_config::CONTAINERD;
-use super::restore::{self, systemctl};
-use super::restore_log::{DIR, Entry, FILE, RestoreLog, SHARED_DIRS, mount_points, names_in, unit_file};
+use super::restore;
+use super::restore_log::{DIR, Entry, FILE, RestoreLog, SHARED_DIRS, mount_points, names_in};
+use super::systemd::{self, systemctl_in_time};
 use super::up::{LOCK, NodeEvent, take_turn};
-use super::{mounts, task, workload};
+use super::{boot_config, layout, mounts, task, workload};
 
 /// Undoes everything, writing one [`NodeEvent`] a line to `out`.
 pub fn run(out: &mut dyn Write) -> Result<()> {
@@ -95,8 +96,8 @@ impl Down<'_> {
             // `ip netns` and the plugins mount it on itself; it holds no namespace any more.
             unmount("/run/netns", UnmountFlags::DETACH).context("cannot unmount /run/netns")?;
         }
-        if Run::new("systemctl").args(["is-active", "--quiet", "kubepods.slice"]).dir("/").output().is_ok() {
-            systemctl(&["stop", "kubepods.slice"])?;
+        if systemd::is("is-active", "kubepods.slice") {
+            systemctl_in_time(&["stop", "kubepods.slice"])?;
         }
         if workload::remove_cgroups()? > 0 {
             self.removed("cgroups of pods")?;
@@ -234,9 +235,9 @@ impl Down<'_> {
         if !Path::new(&file).exists() {
             return Ok(());
         }
-        systemctl(&["disable", "--now", "--quiet", boot_config::UNIT])?;
+        systemctl_in_time(&["disable", "--now", "--quiet", boot_config::UNIT])?;
         fs_err::remove_file(&file)?;
-        systemctl(&["daemon-reload"])?;
+        systemctl_in_time(&["daemon-reload"])?;
         self.removed(file)
     }
 
@@ -252,7 +253,7 @@ impl Down<'_> {
             fs_err::remove_dir_all(DIR)?;
             self.removed(DIR)?;
         }
-        let bin = Path::new(boot_config::TURNUP).parent().unwrap_or(Path::new("/"));
+        let bin = Path::new(layout::BIN);
         for entry in fs_err::read_dir(bin).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if name == "turnup" || name.starts_with("turnup.part.") {

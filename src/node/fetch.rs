@@ -148,13 +148,13 @@ fn fetch_once(url: &str, wanted: &Digest, size: Size, part: &Path, hint: &str) -
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-    use std::io::{BufRead as _, BufReader};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::TcpStream;
     use std::sync::{Arc, Mutex};
 
     use sha2::{Digest as _, Sha256};
 
     use super::*;
+    use crate::http_server::{self, LOOPBACK, send_endless, send_head};
 
     /// What the server does with one request.
     #[derive(Clone, Copy)]
@@ -166,7 +166,7 @@ mod tests {
         /// Sends all of it, whatever was asked for.
         NoRanges,
         /// Says this.
-        Status(u16),
+        Status(&'static str),
         /// Sends other bytes of the same length.
         Wrong,
         /// Sends for ever, and does not say how much.
@@ -178,42 +178,30 @@ mod tests {
     /// Serves these bytes, one turn a request; returns where, and what ranges are asked for. A turn
     /// that is not asked for blocks nothing.
     fn serve(bytes: Vec<u8>, turns: &[Turn]) -> (String, Arc<Mutex<Vec<usize>>>) {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let (turns, asked) = (turns.to_vec(), Arc::<Mutex<Vec<usize>>>::default());
+        let (turns, asked) = (Mutex::new(Vec::from(turns).into_iter()), Arc::<Mutex<Vec<usize>>>::default());
         let told = Arc::clone(&asked);
-        std::thread::spawn(move || {
-            for turn in turns {
-                answer(&listener.accept().unwrap().0, &bytes, turn, &told);
-            }
+        let url = http_server::serve(LOOPBACK, move |request, stream| {
+            let Some(turn) = turns.lock().unwrap().next() else { return Ok(()) };
+            told.lock().unwrap().push(request.first_byte());
+            answer(stream, &bytes, turn, request.first_byte())
         });
         (url, asked)
     }
 
-    fn answer(stream: &TcpStream, bytes: &[u8], turn: Turn, asked: &Mutex<Vec<usize>>) {
-        let head = BufReader::new(stream).lines().map(Result::unwrap).take_while(|line| !line.is_empty());
-        let range = head.filter_map(|line| Some(line.to_lowercase().strip_prefix("range: bytes=")?.to_owned())).last();
-        let from = range.map_or(0, |range| range.trim_end_matches('-').parse().unwrap());
-        asked.lock().unwrap().push(from);
+    fn answer(stream: &mut TcpStream, bytes: &[u8], turn: Turn, from: usize) -> std::io::Result<()> {
         let wrong = vec![b'x'; bytes.len()];
-        if matches!(turn, Turn::Endless) {
-            let mut stream = stream;
-            write!(stream, "HTTP/1.1 200 x\r\nConnection: close\r\n\r\n").unwrap();
-            while stream.write_all(&[b'x'; 1 << 12]).is_ok() {}
-            return;
-        }
+        let part = if from > 0 { "206 x" } else { "200 x" };
         let (status, body, length) = match turn {
-            Turn::Good if from > 0 => (206, &bytes[from..], bytes.len() - from),
-            Turn::Good | Turn::NoRanges => (200, bytes, bytes.len()),
-            Turn::Cut => (if from > 0 { 206 } else { 200 }, &bytes[from..from + 3], bytes.len() - from),
+            Turn::Endless => return send_endless(stream),
+            Turn::Good => (part, &bytes[from..], bytes.len() - from),
+            Turn::NoRanges => ("200 x", bytes, bytes.len()),
+            Turn::Cut => (part, &bytes[from..from + 3], bytes.len() - from),
             Turn::Status(status) => (status, &b""[..], 0),
-            Turn::Longer => (200, bytes, bytes.len() + 1),
-            Turn::Endless => (200, bytes, 0),
-            Turn::Wrong => (if from > 0 { 206 } else { 200 }, &wrong[from..], wrong.len() - from),
+            Turn::Longer => ("200 x", bytes, bytes.len() + 1),
+            Turn::Wrong => (part, &wrong[from..], wrong.len() - from),
         };
-        let mut stream = stream;
-        write!(stream, "HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n").unwrap();
-        stream.write_all(body).unwrap();
+        send_head(stream, status, Some(length as u64))?;
+        stream.write_all(body)
     }
 
     fn fetch(turns: &[Turn], timeout: Duration) -> (Result<()>, Vec<usize>, tempfile::TempDir) {
@@ -241,13 +229,13 @@ mod tests {
     #[test]
     fn what_stopped_is_gone_on_with_and_a_busy_server_waited_for() {
         let minute = Duration::from_mins(1);
-        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Status(503), Turn::Good], minute);
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Status("503 x"), Turn::Good], minute);
         result.unwrap();
         assert_eq!(asked, [0, 3, 3]);
         let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::NoRanges], minute);
         result.unwrap();
         assert_eq!(asked, [0, 3], "a server without ranges sends all of it again");
-        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Status(416), Turn::Good], minute);
+        let (result, asked, _dir) = fetch(&[Turn::Cut, Turn::Status("416 x"), Turn::Good], minute);
         result.unwrap();
         assert_eq!(asked, [0, 3, 0]);
     }
@@ -281,10 +269,10 @@ mod tests {
 
     #[test]
     fn what_will_not_pass_is_not_tried_again_and_the_timeout_ends_the_rest() {
-        let (result, asked, _dir) = fetch(&[Turn::Status(404)], Duration::from_mins(1));
+        let (result, asked, _dir) = fetch(&[Turn::Status("404 x")], Duration::from_mins(1));
         assert_eq!((result.unwrap_err().class(), asked.len()), (Class::Permanent, 1));
         // A second to wait, and then two more, which do not fit: the last turn is never asked for.
-        let (result, asked, _dir) = fetch(&[Turn::Status(503), Turn::Cut, Turn::Good], Duration::from_millis(2900));
+        let (result, asked, _dir) = fetch(&[Turn::Status("503 x"), Turn::Cut, Turn::Good], Duration::from_millis(2900));
         assert_eq!(result.unwrap_err().class(), Class::Transient);
         // One where the first try itself took long.
         assert!((1..=2).contains(&asked.len()), "{asked:?}");

@@ -1,6 +1,21 @@
-//! The paths of Kubernetes' files on a host. They are kubeadm's where kubeadm has one, because
-//! kube-bench, runbooks and people look there. This file reads and writes nothing.
+//! The paths of turnup's and Kubernetes' files on a host, each of them here and nowhere else. They are kubeadm's where
+//! kubeadm has one, because kube-bench, runbooks and people look there. This file reads and writes nothing.
 
+/// What turnup installs on a host, and nothing else.
+pub const INSTALLED: &str = "/opt/turnup";
+/// The programs of turnup and Kubernetes.
+pub const BIN: &str = "/opt/turnup/bin";
+/// turnup itself.
+pub const TURNUP: &str = "/opt/turnup/bin/turnup";
+/// The client of containerd.
+pub const CTR: &str = "/opt/turnup/bin/ctr";
+/// The client of etcd, on the hosts of the control plane.
+pub const ETCDCTL: &str = "/opt/turnup/bin/etcdctl";
+
+/// The systemd units of ours.
+pub const UNITS: &str = "/etc/systemd/system";
+/// The configuration of Kubernetes.
+pub const KUBERNETES: &str = "/etc/kubernetes";
 /// The directory of static pods.
 pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
 /// The certificates and keys of kubelet, and the CA certificate. All of it belongs to root (CIS
@@ -19,6 +34,24 @@ pub const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.
 pub const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 
+/// The file of a systemd unit of ours.
+#[must_use]
+pub fn unit_file(name: &str) -> String {
+    format!("{UNITS}/{name}")
+}
+
+/// The program with this name.
+#[must_use]
+pub fn program(name: &str) -> String {
+    format!("{BIN}/{name}")
+}
+/// What the health check of the API server reads.
+pub const HEALTHCHECK: &str = "/etc/kubernetes/healthcheck";
+/// The certificate that it shows to the API server.
+pub const HEALTHCHECK_CERTIFICATE: &str = "/etc/kubernetes/healthcheck/client.crt";
+/// Its key.
+pub const HEALTHCHECK_KEY: &str = "/etc/kubernetes/healthcheck/client.key";
+
 /// The manifest of a static pod.
 #[must_use]
 pub fn manifest(pod: &str) -> String {
@@ -28,13 +61,13 @@ pub fn manifest(pod: &str) -> String {
 /// The directory of a control-plane component. It holds every file that the component reads.
 #[must_use]
 pub fn component_dir(component: &str) -> String {
-    format!("/etc/kubernetes/{component}")
+    format!("{KUBERNETES}/{component}")
 }
 
 /// A file in the directory of a component.
 #[must_use]
 pub fn component_file(component: &str, file: &str) -> String {
-    format!("/etc/kubernetes/{component}/{file}")
+    format!("{KUBERNETES}/{component}/{file}")
 }
 
 /// The name of the static pod whose manifest has this path.
@@ -46,7 +79,7 @@ pub fn static_pod(path: &str) -> Option<&str> {
 /// The kubeconfig with this name: `scheduler`, `admin`.
 #[must_use]
 pub fn kubeconfig(name: &str) -> String {
-    format!("/etc/kubernetes/{name}.conf")
+    format!("{KUBERNETES}/{name}.conf")
 }
 
 #[cfg(test)]

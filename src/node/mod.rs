@@ -22,6 +22,7 @@ pub mod node_config;
 mod restore;
 mod restore_log;
 mod static_pod;
+mod systemd;
 mod task;
 pub mod up;
 mod volume_attach;
@@ -30,4 +31,3 @@ pub mod yaml;
 
 pub use facts::Facts;
 pub use node_config::NodeConfig;
-pub(crate) use restore_log::unit_file;

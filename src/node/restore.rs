@@ -2,16 +2,13 @@
 //! `turnup node down`, which undoes all, and `turnup node up`, which undoes what a later configuration has no more.
 
 use std::path::Path;
-use std::time::Duration;
 
 use crate::error::Result;
-use crate::exec::Run;
 
-use super::restore_log::{RestoreLog, SavedFile, unit_file};
+use super::layout::unit_file;
+use super::restore_log::{RestoreLog, SavedFile};
+use super::systemd::{self, systemctl_in_time};
 use super::task;
-
-/// How long a unit may take to stop.
-const STOP: Duration = Duration::from_mins(2);
 
 /// Who hears what was done.
 pub(super) type Tell<'a> = &'a mut dyn FnMut(String) -> Result<()>;
@@ -23,25 +20,25 @@ pub(super) fn stop_unit(name: &str, restore_log: &RestoreLog, tell: Tell<'_>) ->
     if !Path::new(&file).exists() || restore_log.kept(&file).is_some_and(|kept| is_put_back(&file, kept)) {
         return Ok(());
     }
-    let stopped = systemctl(&["stop", name]);
+    let stopped = systemctl_in_time(&["stop", name]);
     if stopped.is_err() {
-        systemctl(&["kill", "--signal=KILL", name])?;
+        systemctl_in_time(&["kill", "--signal=KILL", name])?;
     }
-    systemctl(&["disable", "--quiet", name])?;
+    systemctl_in_time(&["disable", "--quiet", name])?;
     tell(format!("removed {name}"))
 }
 
 /// Units whose files were put back are what they were before.
 pub(super) fn revive_units<'u>(units: impl Iterator<Item = (&'u str, bool, bool)>) -> Result<()> {
-    systemctl(&["daemon-reload"])?;
+    systemctl_in_time(&["daemon-reload"])?;
     for (name, enabled, active) in units {
         // What failed on its way down would be shown as failed for ever.
-        drop(Run::new("systemctl").args(["reset-failed", name]).dir("/").output());
+        systemd::reset_failed(name);
         if enabled {
-            systemctl(&["enable", "--quiet", name])?;
+            systemctl_in_time(&["enable", "--quiet", name])?;
         }
         if active {
-            systemctl(&["start", name])?;
+            systemctl_in_time(&["start", name])?;
         }
     }
     Ok(())
@@ -76,8 +73,4 @@ pub(super) fn is_put_back(path: &str, kept: &SavedFile) -> bool {
     }
     let copy = kept.path().and_then(|copy| task::digest_of(&copy).ok());
     copy.is_some() && task::digest_of(Path::new(path)).ok() == copy && !Path::new(path).is_symlink()
-}
-
-pub(super) fn systemctl(args: &[&str]) -> Result<()> {
-    Run::new("systemctl").args(args.iter().copied()).dir("/").timeout(STOP).succeed().map(drop)
 }

@@ -12,14 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic_file::sync_directory;
 use crate::error::{Class, Context as _, Error, Result};
-use crate::exec::Run;
 use crate::input::{self, mounts};
 use crate::inventory::Disk;
 
-use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG};
+use super::layout::{BOOTSTRAP_KUBECONFIG, KUBELET_KUBECONFIG, unit_file};
 use super::network::Network;
 use super::node_config::{HOST_FILE, NodeConfig};
-use super::task;
+use super::{systemd, task};
 
 /// turnup's own directory on a host.
 pub(super) const DIR: &str = "/var/lib/turnup";
@@ -227,9 +226,7 @@ impl RestoreLog {
         self.look_at_parents(Path::new("/etc/systemd/system/multi-user.target.wants/any"))?;
         for unit in &node_config.units {
             self.note(&format!("unit {}", unit.name), || {
-                let is = |question: &str| {
-                    Run::new("systemctl").args([question, "--quiet", &unit.name]).dir("/").output().is_ok()
-                };
+                let is = |question: &str| systemd::is(question, &unit.name);
                 Ok(Some(Entry::Unit { name: unit.name.clone(), enabled: is("is-enabled"), active: is("is-active") }))
             })?;
         }
@@ -347,11 +344,6 @@ impl Entry {
             Self::Disk { path, .. } => format!("disk {path}"),
         }
     }
-}
-
-/// The file of a unit of ours.
-pub(crate) fn unit_file(name: &str) -> String {
-    format!("/etc/systemd/system/{name}")
 }
 
 /// The mount points of this process.

@@ -1,8 +1,7 @@
 //! `turnup node up`: brings this host to its node config, in an order in which nothing starts before what it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read as _, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,9 +14,10 @@ use crate::exec::{Run, signals};
 use crate::failpoint;
 use crate::input;
 
-use super::layout::BOOTSTRAP_KUBECONFIG;
+use super::layout::{BOOTSTRAP_KUBECONFIG, CTR, UNITS, unit_file};
 use super::node_config::{Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Unit, count_early};
-use super::restore_log::{self, Entry, RestoreLog, unit_file};
+use super::restore_log::{self, Entry, RestoreLog};
+use super::systemd::systemctl;
 use super::task::{self, Secrets};
 use super::{fetch, firewall, join, mounts, restore, static_pod};
 
@@ -27,8 +27,6 @@ const HEALTH: Duration = Duration::from_mins(3);
 const ANOTHER_RUN: Duration = Duration::from_mins(5);
 /// Gone with a restart of the host, like its holder.
 pub(super) const LOCK: &str = "/run/turnup-node.lock";
-const UNITS: &str = "/etc/systemd/system";
-const CTR: &str = "/opt/turnup/bin/ctr";
 
 /// What is sent to `turnup node up` on standard input.
 #[derive(Deserialize, Serialize)]
@@ -334,15 +332,6 @@ impl NodeSetup<'_> {
     }
 }
 
-fn systemctl(args: &[&str]) -> Result<()> {
-    let unit = args.last().copied().unwrap_or_default();
-    Run::new("systemctl").args(args.iter().copied()).dir("/").succeed().map(drop).map_err(|error| {
-        let lines = Run::new("journalctl").args(["--unit", unit, "--lines=10", "--output=cat"]).dir("/").output();
-        let lines = lines.map(|output| output.stdout).unwrap_or_default();
-        lines.lines().fold(error, Error::evidence)
-    })
-}
-
 /// The names of the images that are whole; containerd may need a moment to answer after its start.
 fn wait_for_images() -> Result<BTreeSet<String>> {
     let since = Instant::now();
@@ -389,12 +378,8 @@ fn import(node_config: &NodeConfig, image: &Image) -> Result<()> {
 fn wait_for_health(health: &Health) -> Result<()> {
     let since = Instant::now();
     loop {
-        let answer = get(&health.url);
-        if answer.as_deref().is_ok_and(|line| line.contains(" 200 ")) {
-            return Ok(());
-        }
+        let Err(why) = ask(&health.url) else { return Ok(()) };
         if since.elapsed() > HEALTH {
-            let why = answer.unwrap_or_else(|error| error.to_string());
             let error =
                 Error::transient(format!("health check did not pass within {} s: {}", HEALTH.as_secs(), health.name));
             return Err(pod_log(&health.pod).into_iter().fold(error.evidence(why), Error::evidence));
@@ -403,16 +388,16 @@ fn wait_for_health(health: &Health) -> Result<()> {
     }
 }
 
-/// The status line of a plain HTTP GET on this host.
-fn get(url: &str) -> std::io::Result<String> {
-    let rest = url.strip_prefix("http://").unwrap_or(url);
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut stream = TcpStream::connect(authority)?;
-    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    write!(stream, "GET /{path} HTTP/1.0\r\nHost: {authority}\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer.lines().next().unwrap_or_default().to_owned() + " ")
+/// One health check of this host: nothing where it passes, else what is wrong.
+fn ask(url: &str) -> std::result::Result<(), String> {
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(Duration::from_secs(2)))
+        // It is on this host, whatever proxy leads elsewhere.
+        .proxy(None)
+        .max_redirects(0)
+        .http_status_as_error(false);
+    let answer = ureq::Agent::new_with_config(config.build()).get(url).call().map_err(|error| error.to_string())?;
+    if answer.status() == ureq::http::StatusCode::OK { Ok(()) } else { Err(format!("HTTP {}", answer.status())) }
 }
 
 /// The last lines of the newest log of a pod, straight from the disk: no API is needed.
@@ -436,5 +421,24 @@ fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) {
         } else {
             files.push(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ask;
+    use crate::http_server::{LOOPBACK, send, serve};
+
+    #[test]
+    fn only_a_200_is_healthy() {
+        let url = serve(LOOPBACK, |request, stream| match request.path.as_str() {
+            "/good" => send(stream, "200 OK", b"ok"),
+            "/silent" => Ok(()),
+            _ => send(stream, "503 Service Unavailable", b"etcd is not there"),
+        });
+        assert_eq!(ask(&format!("{url}/good")), Ok(()));
+        assert_eq!(ask(&format!("{url}/bad")), Err("HTTP 503 Service Unavailable".to_owned()));
+        assert!(ask(&format!("{url}/silent")).is_err());
+        assert!(ask("http://127.0.0.1:1/").is_err());
     }
 }

@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{Error, Result};
 
-/// Where our programs lie.
-const BIN: &str = "/opt/turnup/bin/";
+use super::layout::program;
+
 /// How long containers may take to end by themselves: they will not be missed.
 const ORDERLY: Duration = Duration::from_secs(8);
 /// And then to vanish.
@@ -61,7 +61,7 @@ fn end(find: fn() -> BTreeSet<i32>, what: &str) -> Result<usize> {
 /// Descendants of our shims, and all processes in kubelet's cgroups.
 fn find_containers() -> BTreeSet<i32> {
     let all = processes();
-    let is_shim = |process: &Process| process.program.starts_with(&format!("{BIN}containerd-shim"));
+    let is_shim = |process: &Process| process.program.starts_with(&program("containerd-shim"));
     let mut found: BTreeSet<i32> =
         all.iter().filter(|(_, process)| process.in_pod && !is_shim(process)).map(|(pid, _)| *pid).collect();
     let shims: BTreeSet<i32> = all.iter().filter(|(_, process)| is_shim(process)).map(|(pid, _)| *pid).collect();
@@ -79,7 +79,8 @@ fn find_containers() -> BTreeSet<i32> {
 
 fn find_programs() -> BTreeSet<i32> {
     let of_ours = |process: &Process| {
-        process.program.starts_with(BIN) && !process.program.trim_end_matches(" (deleted)").ends_with("/turnup")
+        process.program.starts_with(&program(""))
+            && !process.program.trim_end_matches(" (deleted)").ends_with("/turnup")
     };
     processes().into_iter().filter(|(_, process)| of_ours(process)).map(|(pid, _)| pid).collect()
 }

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "a test starts the product from outside")]
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use turnup::Result;
 use turnup::artifacts::{Cache, Digest, Lock, Selection, Watch};
+
+use crate::http_server::{self, LOOPBACK, send, send_endless, send_head};
 
 /// The bytes of the only binary in the small lock file.
 pub(crate) const TOOL: &[u8] = b"#!/bin/true\nthis is what the lock file pins\n";
@@ -189,17 +191,13 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(reply: Reply) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let (hits, paths) = (Arc::new(AtomicUsize::new(0)), Arc::default());
-        let server = Self { url, hits: Arc::clone(&hits), paths: Arc::clone(&paths) };
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (reply, hits, paths) = (reply.clone(), Arc::clone(&hits), Arc::clone(&paths));
-                std::thread::spawn(move || answer(stream.unwrap(), &reply, &hits, &paths));
-            }
+        let (hits, paths) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<Vec<String>>>::default());
+        let (hit, asked) = (Arc::clone(&hits), Arc::clone(&paths));
+        let url = http_server::serve(LOOPBACK, move |request, stream| {
+            asked.lock().unwrap().push(request.path.clone());
+            answer(stream, &reply, &request.path, &hit)
         });
-        server
+        Self { url, hits, paths }
     }
 
     pub(crate) fn hits(&self) -> usize {
@@ -207,21 +205,15 @@ impl Server {
     }
 }
 
-fn answer(stream: TcpStream, reply: &Reply, hits: &AtomicUsize, paths: &Mutex<Vec<String>>) {
-    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-    let request = lines.next().unwrap().unwrap();
-    while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
-    let path = request.split(' ').nth(1).unwrap();
-    paths.lock().unwrap().push(path.to_owned());
-    send(stream, reply, path, hits);
-}
-
-fn send(mut stream: TcpStream, reply: &Reply, path: &str, hits: &AtomicUsize) {
+fn answer(stream: &mut TcpStream, reply: &Reply, path: &str, hits: &AtomicUsize) -> io::Result<()> {
     let (bytes, sent) = match reply {
+        Reply::By(choose) => return answer(stream, &choose(path), path, hits),
+        Reply::Either(is_first, first, second) => {
+            return answer(stream, if is_first(path) { first } else { second }, path, hits);
+        }
         Reply::Status(status) => {
             hits.fetch_add(1, Ordering::SeqCst);
-            write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
-            return;
+            return send(stream, status, b"");
         }
         Reply::Endless => {
             hits.fetch_add(1, Ordering::SeqCst);
@@ -229,32 +221,20 @@ fn send(mut stream: TcpStream, reply: &Reply, path: &str, hits: &AtomicUsize) {
         }
         Reply::Announced(length) => {
             hits.fetch_add(1, Ordering::SeqCst);
-            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n").unwrap();
-            return;
+            return send_head(stream, "200 OK", Some(*length));
         }
         Reply::Bytes(bytes) | Reply::Slow(bytes, _) => (bytes, bytes.len()),
         Reply::Half(bytes) | Reply::Stall(bytes) => (bytes, bytes.len() / 2),
-        Reply::By(choose) => return send(stream, &choose(path), path, hits),
-        Reply::Either(is_first, first, second) => {
-            return send(stream, if is_first(path) { first } else { second }, path, hits);
-        }
     };
-    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len()).unwrap();
-    stream.flush().unwrap();
+    send_head(stream, "200 OK", Some(bytes.len() as u64))?;
+    stream.flush()?;
     hits.fetch_add(1, Ordering::SeqCst);
     if let Reply::Slow(_, pause) = reply {
         std::thread::sleep(*pause);
     }
-    // The client may be gone: it was killed.
-    drop(stream.write_all(&bytes[..sent]));
+    stream.write_all(&bytes[..sent])?;
     if matches!(reply, Reply::Stall(_)) {
         std::thread::sleep(Duration::from_mins(2));
     }
-}
-
-/// Until the client closes the connection.
-fn send_endless(mut stream: TcpStream) {
-    write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").unwrap();
-    let bytes = vec![b'x'; 1 << 16];
-    while stream.write_all(&bytes).is_ok() {}
+    Ok(())
 }

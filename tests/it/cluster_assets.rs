@@ -2,9 +2,6 @@
 //! them left on the host.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
-
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -12,26 +9,13 @@ use turnup::artifacts::Lock;
 
 use crate::cluster_reset::{assert_same, look, on_host, settle};
 use crate::cluster_support::Site;
+use crate::http_server::{send, serve};
 
 const HOST: &str = "it-control-plane-0";
 const SUBNET: &str = "10.123.20.0/24";
 /// This machine, as the host sees it.
 const SERVER: (&str, u16) = ("10.123.20.1", 8099);
 const TOOL: &str = "#!/bin/sh\necho fetched >>/srv/agent\nexec sleep infinity\n";
-
-/// Serves the one file for as long as the test goes on.
-fn serve() {
-    let listener = TcpListener::bind(SERVER).unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let head = BufReader::new(&stream).lines().map_while(Result::ok);
-            assert!(head.take_while(|line| !line.is_empty()).count() > 0);
-            let length = TOOL.len();
-            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{TOOL}").unwrap();
-        }
-    });
-}
 
 /// A unit of the distribution that reads a file of ours.
 const READER: &str = "systemd-journald.service";
@@ -82,7 +66,7 @@ fn files_and_programs_of_ones_own_come_change_and_go() {
     on_host(&site, HOST, "echo before >/etc/motd");
     on_host(&site, HOST, OTHER_RUNC);
     let before = look(&site, HOST);
-    serve();
+    serve(SERVER, |_, stream| send(stream, "200 OK", TOOL.as_bytes()));
     what_turnup_writes_itself_is_refused(&site);
     what_fails_stops_the_host_and_says_so(&site);
     let ran = |script: &str| on_host(&site, HOST, script);

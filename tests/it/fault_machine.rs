@@ -1,7 +1,5 @@
 //! Rows of the fault matrix: this machine, its files, artifacts, tools and signals.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
 use std::path::PathBuf;
 
 use rustix::process::{Signal, kill_process};
@@ -9,6 +7,7 @@ use serde_json::json;
 use turnup::Class;
 
 use crate::fault_matrix::Fault;
+use crate::http_server::{LOOPBACK, send, serve};
 use crate::simulation::{Ended, Simulation};
 
 pub(crate) fn faults() -> Vec<Fault> {
@@ -131,22 +130,6 @@ fn kubelet(simulation: &Simulation) -> PathBuf {
     simulation.path("mirror/sha256").join(digest)
 }
 
-/// Serves every request with this status, for as long as the test lives.
-fn serve(status: &'static str) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string());
-    let Ok(listener) = listener else { return 1 };
-    let port = listener.local_addr().map_or(1, |address| address.port());
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            // Closing with unread input would reset the connection before the reply arrives.
-            let head = BufReader::new(&stream).lines().map_while(Result::ok);
-            head.take_while(|line| !line.is_empty()).for_each(drop);
-            drop(write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
-        }
-    });
-    port
-}
-
 fn mirror_at(url: &'static str) -> impl Fn(&mut Simulation) + Send + Sync + 'static {
     move |simulation| drop(simulation.ok(&["config", "set", &format!("phase2.artifacts.mirror={url}")]))
 }
@@ -186,7 +169,8 @@ fn artifacts() -> Vec<Fault> {
             .fails(Class::Transient, &["bootstrap/artifacts failed", "127.0.0.1:1"]),
         Fault::new("the mirror is overloaded")
             .made(|simulation| {
-                let url = format!("phase2.artifacts.mirror=http://127.0.0.1:{}", serve("503 Service Unavailable"));
+                let url = serve(LOOPBACK, |_, stream| send(stream, "503 Service Unavailable", b""));
+                let url = format!("phase2.artifacts.mirror={url}");
                 drop(simulation.ok(&["config", "set", &url]));
             })
             .healed(mirror_back)

@@ -1,5 +1,8 @@
 //! The one integration crate: one link, shared ways to start things. A file `tests/it/x.rs` is a module here.
 
+#[path = "../../src/http_server.rs"]
+mod http_server;
+
 mod artifacts_build;
 mod artifacts_cache;
 mod artifacts_image;

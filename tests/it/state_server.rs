@@ -2,11 +2,12 @@
 //! test says so.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::Value;
+
+use crate::http_server::{LOOPBACK, Request, send, serve};
 
 /// What the server has and how it behaves.
 #[derive(Default)]
@@ -30,25 +31,11 @@ pub(crate) struct StateServer {
     content: Arc<Mutex<Content>>,
 }
 
-struct Request {
-    method: String,
-    path: String,
-    authorization: String,
-    body: Vec<u8>,
-}
-
 impl StateServer {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
         let content: Arc<Mutex<Content>> = Arc::default();
         let shared = Arc::clone(&content);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&shared);
-                std::thread::spawn(move || serve(&stream, &shared));
-            }
-        });
+        let address = serve(LOOPBACK, move |request, stream| respond(request, stream, &shared));
         Self { address, content }
     }
 
@@ -67,30 +54,25 @@ impl StateServer {
     }
 }
 
-fn serve(stream: &TcpStream, content: &Mutex<Content>) {
-    while let Some(request) = read(stream) {
-        let mut content = content.lock().unwrap();
-        content.requests.push(format!("{} {}", request.method, request.path));
-        let number = content.requests.len();
-        if let Some(mut on_request) = content.on_request.take() {
-            on_request(number);
-            content.on_request = Some(on_request);
-        }
-        if content.broken == Some(request.method.as_str()) {
-            return;
-        }
-        let (status, body) = answer(&mut content, request);
-        drop(content);
-        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
-        let mut to = stream;
-        if to.write_all(head.as_bytes()).and_then(|()| to.write_all(&body)).is_err() {
-            return;
-        }
+fn respond(request: Request, stream: &mut TcpStream, content: &Mutex<Content>) -> std::io::Result<()> {
+    let mut content = content.lock().unwrap();
+    content.requests.push(format!("{} {}", request.method, request.path));
+    let number = content.requests.len();
+    if let Some(mut on_request) = content.on_request.take() {
+        on_request(number);
+        content.on_request = Some(on_request);
     }
+    if content.broken == Some(request.method.as_str()) {
+        return Ok(());
+    }
+    let (status, body) = answer(&mut content, request);
+    drop(content);
+    send(stream, status, &body)
 }
 
 fn answer(content: &mut Content, request: Request) -> (&'static str, Vec<u8>) {
-    if content.authorization.as_ref().is_some_and(|wanted| !request.authorization.ends_with(wanted.as_str())) {
+    let given = request.headers.get("authorization").map(String::as_str).unwrap_or_default();
+    if content.authorization.as_ref().is_some_and(|wanted| !given.ends_with(wanted.as_str())) {
         return ("401 Unauthorized", Vec::new());
     }
     match (request.method.as_str(), request.path.split('?').next().unwrap_or_default()) {
@@ -115,26 +97,4 @@ fn answer(content: &mut Content, request: Request) -> (&'static str, Vec<u8>) {
         }
         _ => ("405 Method Not Allowed", Vec::new()),
     }
-}
-
-fn read(stream: &TcpStream) -> Option<Request> {
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let mut words = line.split_whitespace().map(str::to_owned);
-    let (method, path) = (words.next()?, words.next()?);
-    let (mut length, mut authorization) = (0, String::new());
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let Some((name, value)) = header.trim().split_once(':') else { break };
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.trim().parse().unwrap(),
-            "authorization" => value.trim().clone_into(&mut authorization),
-            _ => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some(Request { method, path, authorization, body })
 }

@@ -269,6 +269,24 @@ fn only_these_of_the_later_phases_ask_for_the_target() {
 }
 
 #[test]
+fn paths_of_hosts_stand_in_one_place() {
+    const KNOWN: [&str; 5] = [
+        // A script for a shell on the host.
+        "src/support_bundle/hosts.rs",
+        // Below `node`, which it cannot name: what a file of the user must not replace.
+        "src/config/assets.rs",
+        // Below `node` as well: where the scripts of own steps lie.
+        "src/phase/custom.rs",
+        // kubeadm's own files.
+        "src/bench/kubeadm.rs",
+        "src/node/layout.rs",
+    ];
+    let names = |path: &String| ["\"/etc/kubernetes", "\"/opt/turnup"].iter().any(|word| code(path).contains(word));
+    let found = files(&["src"], ".rs").into_iter().filter(|path| !is_test(path) && !KNOWN.contains(&path.as_str()));
+    none(&found.filter(names).collect::<Vec<_>>(), "name the path in src/node/layout.rs");
+}
+
+#[test]
 fn only_state_writes_below_the_directory_of_a_cluster() {
     const WAYS: &[&str] = &[
         "fs_err::write",

@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::cluster_identity;
 use crate::cluster_support::{Site, say};
+use crate::http_server::{self, Request, send, send_head};
 
 const HOST: &str = "it-pool-0";
 /// What cloud-init is told that the host is called.
@@ -43,41 +44,30 @@ struct Mirror {
 
 impl Mirror {
     fn serve(dir: PathBuf, address: &str) -> Self {
-        let listener = TcpListener::bind((address, MIRROR_PORT)).unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let mirror = Self { url, seen: Arc::default(), lies: Arc::default(), resumed: Arc::default() };
-        let (seen, lies, resumed) = (mirror.seen.clone(), mirror.lies.clone(), mirror.resumed.clone());
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (dir, seen, lies, resumed) = (dir.clone(), seen.clone(), lies.clone(), resumed.clone());
-                // A host that is deleted while it fetches is no failure of the server.
-                std::thread::spawn(move || drop(answer(&stream, &dir, &seen, &lies, &resumed)));
-            }
+        let (seen, lies, resumed) = (Arc::default(), Arc::default(), Arc::default());
+        let shared = (Arc::clone(&seen), Arc::clone(&lies), Arc::clone(&resumed));
+        let url = http_server::serve((address, MIRROR_PORT), move |request, stream| {
+            answer(&request, stream, &dir, &shared.0, &shared.1, &shared.2)
         });
-        mirror
+        Self { url, seen, lies, resumed }
     }
 }
 
 fn answer(
-    mut stream: &TcpStream,
+    request: &Request,
+    stream: &mut TcpStream,
     dir: &Path,
     seen: &Mutex<BTreeSet<String>>,
     lies: &AtomicBool,
     resumed: &AtomicUsize,
 ) -> std::io::Result<()> {
-    let head: Vec<String> =
-        BufReader::new(stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
-    let path = head[0].split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned();
-    let Ok(mut file) = fs_err::File::open(dir.join(&path)) else {
-        return stream.write_all(b"HTTP/1.1 404 no\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    };
-    let range = head.iter().find_map(|line| Some(line.to_lowercase().strip_prefix("range: bytes=")?.to_owned()));
-    let from: u64 = range.and_then(|range| range.trim_end_matches('-').parse().ok()).unwrap_or(0);
+    let path = request.path.trim_start_matches('/').to_owned();
+    let Ok(mut file) = fs_err::File::open(dir.join(&path)) else { return send(stream, "404 no", b"") };
+    let from = request.first_byte() as u64;
     let size = file.metadata()?.len();
     file.seek(std::io::SeekFrom::Start(from))?;
     resumed.fetch_add(usize::from(from > 0), Ordering::SeqCst);
-    let status = if from > 0 { 206 } else { 200 };
-    write!(stream, "HTTP/1.1 {status} OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", size - from)?;
+    send_head(stream, if from > 0 { "206 OK" } else { "200 OK" }, Some(size - from))?;
     let cut = seen.lock().unwrap().insert(path);
     let mut bytes = Vec::new();
     let wanted = if cut { (size - from) / 2 } else { size - from };

@@ -8,11 +8,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::cluster::user_data::{Part, PartKind};
 use crate::error::{Context as _, Result};
+use crate::node::layout;
 
 use super::write_file::{Kind, Login, UserDataDocument, WriteFile, pack};
-
-/// Where units of an administrator lie.
-const UNITS: &str = "/etc/systemd/system";
 
 /// The whole document: ASCII alone, so that no encoding of a cloud can harm it.
 pub(super) fn render(document: &UserDataDocument) -> Result<String> {
@@ -68,7 +66,7 @@ fn file(file_entry: &WriteFile) -> Result<Value> {
     Ok(match file_entry.kind {
         Kind::Packed(mode) => entry(file_entry.path, mode, Some("gz+b64"), &pack(&file_entry.bytes)?),
         Kind::Plain(mode) => entry(file_entry.path, mode, None, file_entry.text()?),
-        Kind::Unit => entry(&format!("{UNITS}/{}", file_entry.path), 0o644, None, file_entry.text()?),
+        Kind::Unit => entry(&layout::unit_file(file_entry.path), 0o644, None, file_entry.text()?),
     })
 }
 

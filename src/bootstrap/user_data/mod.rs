@@ -26,6 +26,7 @@ use crate::input;
 use crate::inventory::Role;
 use crate::node::Facts;
 use crate::node::boot_config::{self, BootConfig, Expected, Placeholder};
+use crate::node::layout;
 use crate::state::Store;
 
 use super::assets::Assets;
@@ -136,8 +137,8 @@ fn write_files(cluster: &Cluster, boot: &BootConfig, join: JoinParams<'_>) -> Re
         boot_file => boot_config::FILE,
         fetch_file => boot_config::FETCH_FILE,
         packages_file => boot_config::PACKAGES_FILE,
-        turnup => boot_config::TURNUP,
-        place => shell_words::quote(boot_config::TURNUP),
+        turnup => layout::TURNUP,
+        place => shell_words::quote(layout::TURNUP),
         sha256 => cluster.version(),
         size => cluster.size(),
         url => shell_words::quote(&url),

@@ -5,7 +5,7 @@
 #![expect(clippy::case_sensitive_file_extension_comparisons, reason = "the endings are our own")]
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -19,6 +19,7 @@ use super::*;
 use crate::artifacts::Lock;
 use crate::cluster::SSH_KEY;
 use crate::config::{Settings, TreeSource};
+use crate::http_server;
 
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF admin@desk";
 
@@ -326,19 +327,10 @@ proptest! {
 
 /// A server that answers every request with these bytes, once or without end.
 fn serve(bytes: &'static [u8], endless: bool) -> String {
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let url = format!("http://{}/turnup", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut head = [0; 4096];
-            drop(stream.read(&mut head));
-            let length = if endless { String::new() } else { format!("Content-Length: {}\r\n", bytes.len()) };
-            write!(stream, "HTTP/1.1 200 OK\r\n{length}Connection: close\r\n\r\n").unwrap();
-            while stream.write_all(bytes).is_ok() && endless {}
-        }
+    let url = http_server::serve(http_server::LOOPBACK, move |_, stream| {
+        if endless { http_server::send_endless(stream) } else { http_server::send(stream, "200 OK", bytes) }
     });
-    url
+    url + "/turnup"
 }
 
 /// A directory with links to these programs alone; none where one of them is not here.
