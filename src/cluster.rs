@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::artifacts::{ResolvedArtifacts, Sources};
-use crate::cloud::Spec;
+use crate::cloud::{Spec, Target};
 use crate::config::{Network, Settings, TreeSource, refuse};
 use crate::document::{self, Document, Found, Placeholders};
 use crate::error::{Context as _, Error, Result};
@@ -68,7 +68,7 @@ pub struct Cluster {
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the Kconfig tree")]
 pub struct ClusterSettings {
     pub name: String,
-    pub target: String,
+    pub target: Target,
     pub num_nodes: u32,
     pub hosts_file: String,
     /// What leads to all API servers of bare metal; empty where the one control-plane host does.
@@ -174,7 +174,7 @@ impl Cluster {
     #[must_use]
     pub fn doctor_subject(&self) -> crate::doctor::Subject<'_> {
         crate::doctor::Subject {
-            target: &self.settings.target,
+            target: self.settings.target.name(),
             dir: &self.work_dir,
             sources: self.settings.sources.clone(),
             kubernetes: Some(self.settings.kubernetes_version.clone()),
@@ -323,10 +323,10 @@ impl ClusterSettings {
         let network = |name: &str| -> Result<Network> {
             settings.get(name)?.parse().map_err(|why: String| Error::config(format!("{name}: {why}")))
         };
-        let target = settings.get("phase1.cloud_provider")?;
+        let target = Target::of(&settings.get("phase1.cloud_provider")?);
         // A question that is not asked has no value: the subnet of local hosts on bare metal.
         let subnet =
-            if target == "local" { network("phase1.local.subnet")? } else { Network::containing([0; 4].into(), 32) };
+            if target.is_local() { network("phase1.local.subnet")? } else { Network::containing([0; 4].into(), 32) };
         Ok(Self {
             name: settings.get("phase1.cluster_name")?,
             num_nodes: settings.get_number("phase1.num_nodes")?,

@@ -45,7 +45,7 @@
 //! | `artifacts` | binaries and images by digest: lock file, cache, sources |
 //! | `doctor` | what this machine has and lacks |
 //! | `inventory` | the nouns that all phases share: hosts, roles, taints, disks, the API's endpoint |
-//! | `cloud` | what is a cloud's own: names, limits, volumes, machine identity, what its Terraform module is given |
+//! | `cloud` | everything that differs between clouds, a directory each; targets |
 //! | `cluster` | what all phases are given: typed settings, templates, directory, connections |
 //! | `provision` | phase 1: drives Terraform; writes the inventory; hosts on this machine |
 //! | `node` | what runs on a host: brings it to its node config |
@@ -105,9 +105,11 @@
 //! Architecture invariant: to plan changes nothing. The phases work on a shadow of the cluster's directory; what only a run can know is a
 //! placeholder there (`change`), which travels through whatever is made from it, is shown, and is never used.
 //!
-//! Architecture invariant: a later phase reads the inventory file of the earlier one and nothing else of it. `bootstrap` cannot tell a
-//! cloud from a shelf, with three exceptions that ask the target's name: how large user data may be (`bootstrap::user_data`), which
-//! silent nodes are left over (`bootstrap::retire`), and what the cluster itself made in its cloud (`bootstrap::cloud resources`).
+//! Architecture invariant: a later phase reads the inventory file of the earlier one and nothing else of it. Behind `provision` no code
+//! branches on a target: what differs is a method of `cloud::Target`, as how large user data may be.
+//!
+//! Architecture invariant: a cloud is a directory in `cloud` and its line in `cloud::CLOUDS`. Its name stands nowhere else in code;
+//! what its settings mean for others is a structured comment in `phases/`.
 //!
 //! Architecture invariant: the node config is a pure function of settings, inventory, facts and digests. Whatever is
 //! decided is decided in `bootstrap::node_config`; `node` decides nothing and speaks to no other host. What a group's hosts share is one such file

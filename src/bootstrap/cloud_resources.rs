@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::cloud::Target;
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::exec::signals;
@@ -20,8 +21,6 @@ use super::credentials::write_kubeconfig;
 use super::steps::kubectl;
 use super::teardown_policy;
 
-/// Targets without a cloud in which something could be left.
-const WITHOUT_CLOUD: [&str; 2] = ["local", "baremetal"];
 /// For so long nothing may get less: clouds take some minutes for a load balancer, and for a volume that is still attached.
 const TIMEOUT: Duration = Duration::from_mins(10);
 /// So long after its time a pod counts as one that cannot end: its node is gone, or silent.
@@ -96,7 +95,9 @@ pub fn find_cloud_resources(cluster: &Cluster, patience: Duration) -> Result<Clo
     let Some(inventory) = cluster.find_inventory()? else { return Ok(CloudResources::default()) };
     let state = cluster.store.state()?;
     let never_answered = state.has_ended("bootstrap/") && !state.has_ended("bootstrap/rbac");
-    if WITHOUT_CLOUD.contains(&inventory.target.as_str()) || cluster.store.read(KUBECONFIG)?.is_none() || never_answered
+    if !Target::of(&inventory.target).has_cloud_resources()
+        || cluster.store.read(KUBECONFIG)?.is_none()
+        || never_answered
     {
         return Ok(CloudResources::default());
     }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::change::{Change, Preview, Verb};
-use crate::cloud::TARGETS;
+use crate::cloud::Target;
 use crate::error::{Class, Result};
 use crate::inventory::Inventory;
 use crate::phase::{Action, Check, Cx, Inputs};
@@ -58,7 +58,7 @@ impl DeleteNodes {
 
 /// There, hosts that come by themselves are those of the groups and no others.
 fn is_cloud(inventory: &Inventory) -> bool {
-    TARGETS.contains(&inventory.target.as_str())
+    Target::of(&inventory.target).owns_all_groups()
 }
 
 /// Nodes beyond the number of hosts that their group can have, whose kubelets are silent: those first that have been for longest.

@@ -87,7 +87,7 @@ fn find_drift(global: &Global) -> Result<Option<Vec<Change>>> {
     let source = TreeSource::find(&work_dir);
     let settings = global.settings(&source)?;
     let cluster = Cluster::shadow(&settings, source, &global.state_dir)?;
-    if cluster.settings.target == "baremetal" { Ok(None) } else { provision::find_drift(&cluster) }
+    provision::find_drift(&cluster)
 }
 
 fn describe_drift(drift: &[Change]) -> Vec<String> {

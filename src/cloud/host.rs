@@ -5,24 +5,7 @@ use std::env::consts::ARCH;
 
 use crate::error::Result;
 
-use super::{Spec, Target, fit, refused};
-
-/// Amazon names hosts by their addresses: with `ip-255-255-255-255` behind it and a dash, a Node's
-/// name has at most 63 characters.
-const LONGEST_OF_AMAZON: usize = 63 - 19;
-
-impl Spec {
-    /// How the names of a group's Nodes begin, without the dash: as the cloud begins those of its
-    /// hosts, where they say anything of the group.
-    #[must_use]
-    pub fn node_name_prefix(&self, group: &str) -> Option<String> {
-        match &self.target {
-            Target::Aws(_) => self.groups.contains_key(group).then(|| fit(group, LONGEST_OF_AMAZON)),
-            Target::Azure(azure) => azure.host_name_prefix(group).map(str::to_owned),
-            Target::Gce(gce) => gce.host_name_prefix(group).map(str::to_owned),
-        }
-    }
-}
+use super::refused;
 
 /// User data brings the programs of the machine that turnup runs on. `what` says which machine has which processor; an error's message begins
 /// with `key`.

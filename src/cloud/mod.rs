@@ -1,593 +1,135 @@
-//! What a cloud's Terraform module is given: one typed object, made of the configuration, the same for every cloud but for the part that
-//! is the cloud's own.
+//! The clouds: everything that differs between them, one directory each, behind [`Cloud`].
 //!
-//! It decides nothing that the configuration does not say, and refuses before Terraform starts what no cloud would accept. It runs nothing
-//! and writes nothing.
+//! Other modules ask a [`Target`] or a [`Cloud`] and never compare its name. A new cloud is a
+//! directory here and its line in [`CLOUDS`]. Nothing here writes a file; only the volumes' APIs
+//! are asked, by the host that attaches one.
 
 mod aws;
 mod azure;
 mod gce;
 mod host;
+mod http;
+mod known_error;
+mod spec;
+mod target;
+mod volume;
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::fmt;
+use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use crate::config::Settings;
+use crate::error::{Error, Result};
+use crate::inventory::volume::Volume;
 
-use crate::artifacts::Digest;
-use crate::config::{Network, Network6, Settings};
-use crate::error::{Context as _, Error, Result};
+pub use known_error::{KnownError, known, naming};
+pub use spec::{CONTROL_PLANE, Spec, WORKERS};
+pub use target::Target;
+pub use volume::{Endpoints, VolumeApi, VolumeState, require_volume};
 
-use crate::inventory::{HEALTH_PORT, Role};
+use spec::{CloudSettings, Defaults};
 
-/// The variable `cluster` of a module: `templates/provision/<target>/variables.tf` says what each field is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Spec {
-    pub(crate) name: String,
-    pub(crate) kubernetes_version: String,
-    pub(crate) tags: BTreeMap<String, String>,
-    pub(crate) networks: Networks,
-    /// Hosts have IPv6 beside IPv4; pods and Services do not.
-    pub(crate) ipv6: bool,
-    pub(crate) api: Api,
-    pub(crate) ssh: LoginAccess,
-    pub(crate) dns: Dns,
-    pub(crate) etcd: Etcd,
-    pub(crate) deletion_protection: bool,
-    pub(crate) control_plane: BTreeMap<String, ControlPlaneHost>,
-    pub(crate) groups: BTreeMap<String, Group>,
-    #[serde(flatten)]
-    pub(crate) target: Target,
+/// Every cloud that turnup has a Terraform module for.
+#[rustfmt::skip]
+pub static CLOUDS: &[&dyn Cloud] = &[
+    &gce::Gce,
+    &aws::Aws,
+    &azure::Azure,
+];
+
+/// The cloud of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static dyn Cloud> {
+    CLOUDS.iter().copied().find(|cloud| cloud.name() == name)
 }
 
-/// The part that is a cloud's own, under the cloud's name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Target {
-    Aws(Box<aws::Aws>),
-    Azure(Box<azure::Azure>),
-    Gce(Box<gce::Gce>),
-}
+/// What one cloud is like.
+pub trait Cloud: fmt::Debug + Sync {
+    /// Its name as a target and in inventories: also that of its directories in `phases`,
+    /// `templates` and here, and of the variable that its Terraform module has alone.
+    fn name(&self) -> &'static str;
 
-/// Networks of the cluster that are not the hosts'.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Networks {
-    pub(crate) pods: String,
-    pub(crate) services: String,
-}
+    /// What the configuration asks of it: what hosts have that say nothing else, and the rest.
+    #[doc(hidden)]
+    fn read(&self, settings: &Settings) -> Result<(Defaults, Box<dyn CloudSettings>)>;
 
-/// How the API server is reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Api {
-    pub(crate) port: u16,
-    /// Where load balancers ask a control-plane host whether its API server is ready.
-    pub(crate) health_port: u16,
-    pub(crate) exposure: String,
-    pub(crate) host: String,
-    /// The user's own name or address of the API: the cluster needs no record of its own.
-    #[serde(skip)]
-    pub(crate) host_is_given: bool,
-    pub(crate) external: bool,
-    pub(crate) allowed_cidrs: Vec<String>,
-    pub(crate) static_address: String,
-    pub(crate) internal_load_balancer: bool,
-}
+    /// The value of `phase1.dns.provider` whose zones its module writes.
+    fn dns_provider(&self) -> &'static str;
 
-/// How turnup and people log in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct LoginAccess {
-    pub(crate) user: String,
-    pub(crate) port: u16,
-    pub(crate) allowed_cidrs: Vec<String>,
-    pub(crate) authorized_keys: Vec<String>,
-    pub(crate) bastion: bool,
-    pub(crate) bastion_machine_type: String,
-}
-
-/// Where names are kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Dns {
-    pub(crate) provider: String,
-    pub(crate) domain: String,
-    pub(crate) zone: String,
-    pub(crate) private: bool,
-    pub(crate) ttl: u32,
-}
-
-/// The etcd clusters, their members and the members' volumes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Etcd {
-    pub(crate) clusters: Vec<String>,
-    pub(crate) members: Vec<String>,
-    pub(crate) volume: CloudVolume,
-}
-
-/// What each member's volume is like.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct CloudVolume {
-    pub(crate) size_gb: u32,
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) encrypted: bool,
-    pub(crate) kms_key: String,
-}
-
-/// One control-plane host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct ControlPlaneHost {
-    pub(crate) member: String,
-    pub(crate) zone: String,
-    pub(crate) machine_type: String,
-    pub(crate) image: String,
-    pub(crate) disk_gb: u32,
-    pub(crate) disk_type: String,
-}
-
-/// A group of hosts that are made alike.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Group {
-    pub(crate) role: Role,
-    pub(crate) size: u32,
-    pub(crate) min: Option<u32>,
-    pub(crate) max: Option<u32>,
-    pub(crate) machine_type: String,
-    pub(crate) image: String,
-    pub(crate) disk_gb: u32,
-    pub(crate) disk_type: String,
-    pub(crate) zones: Vec<String>,
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) taints: Vec<String>,
-    pub(crate) spot: bool,
-    pub(crate) public_address: bool,
-    pub(crate) tags: BTreeMap<String, String>,
-    pub(crate) max_unavailable: u32,
-    pub(crate) max_surge: u32,
-    pub(crate) volumes: Vec<GroupVolume>,
-}
-
-/// One more disk of each host of a group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct GroupVolume {
-    pub(crate) name: String,
-    pub(crate) size_gb: u32,
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) encrypted: bool,
-}
-
-/// What hosts have that say nothing else.
-pub(super) struct Defaults {
-    pub(super) image: String,
-    pub(super) disk_gb: u32,
-    pub(super) disk_type: String,
-    pub(super) machine_type: String,
-    pub(super) control_plane_machine_type: String,
-    pub(super) zones: Vec<String>,
-    pub(super) control_plane_zones: Vec<String>,
-    pub(super) public_address: bool,
-    pub(super) etcd_volume_type: String,
-}
-
-impl Target {
-    /// Gives everything a name that the cloud takes.
-    fn name_all(
-        &mut self,
-        cluster: &str,
-        control_plane: &BTreeMap<String, ControlPlaneHost>,
-        groups: &BTreeMap<String, Group>,
-    ) {
-        match self {
-            Self::Aws(aws) => aws.name_all(cluster),
-            Self::Azure(azure) => azure.name_all(cluster, groups),
-            Self::Gce(gce) => gce.name_all(cluster, control_plane, groups),
-        }
+    /// Whether the zone that its module makes has the cluster's name, not only the domain's.
+    fn zone_has_cluster_name(&self) -> bool {
+        true
     }
 
-    /// Whose zones its module writes records into.
-    const fn zones(&self) -> &'static str {
-        match self {
-            Self::Aws(_) => "route53",
-            Self::Azure(_) => "azuredns",
-            Self::Gce(_) => "clouddns",
-        }
+    /// The largest user data in bytes, before it is encoded.
+    fn user_data_limit(&self) -> usize;
+
+    /// Where its Terraform provider looks for credentials: names of environment variables, `*` at
+    /// the end for more.
+    fn environment(&self) -> &'static [&'static str];
+
+    /// Terraform's name of the backend that uses the same credentials.
+    fn state_backend(&self) -> &'static str;
+
+    /// What to do about errors that only it gives.
+    fn known_errors(&self) -> &'static [KnownError];
+
+    /// What makes it refuse to delete a resource: pairs of a type and an attribute that is true.
+    /// A type without an attribute is a lock: a resource of its own that protects others.
+    fn protections(&self) -> &'static [(&'static str, Option<&'static str>)] {
+        &[]
     }
+
+    /// The type of a resource that takes all that is in it along when it is deleted, volumes too.
+    fn container(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Terraform's type of the disks that its module makes for etcd.
+    fn etcd_volume_type(&self) -> &'static str;
+
+    /// The settings that attributes of such a disk come from, beside those that clouds share.
+    fn etcd_volume_settings(&self) -> &'static [VolumeSetting];
+
+    /// The form of a volume's id; `*` stands for one or more bytes that are no `/`.
+    fn volume_id_form(&self) -> &'static str;
+
+    /// The devices that a volume can only be once this host has it, without an API call. None
+    /// where only the API knows.
+    fn local_devices(&self, volume: &Volume) -> Vec<PathBuf>;
+
+    /// The API that attaches a volume to this host, with the rights of the host's own identity.
+    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>>;
+
+    /// The command by which an administrator detaches a volume from a dead machine.
+    fn detach_command(&self, volume: &Volume, machine: &str) -> String;
 }
 
-/// The targets that are clouds, each with a module in `templates/provision`.
-pub const TARGETS: [&str; 3] = ["gce", "aws", "azure"];
-/// Whether hosts have IPv6 too.
-pub(super) const IPV6: &str = "phase1.network.ipv6";
-/// The word for names that are in no zone.
-const NO_ZONE: &str = "hosts";
-/// The key of the control plane's user data; no group of workers may have this name.
-pub const CONTROL_PLANE: &str = "control-plane";
-
-impl Spec {
-    /// What the configuration asks of its target; none where that is no cloud. An error names the setting that the cloud would refuse.
-    pub fn find(settings: &Settings) -> Result<Option<Self>> {
-        let target = settings.get("phase1.cloud_provider")?;
-        TARGETS.contains(&target.as_str()).then(|| Self::read(settings)).transpose()
-    }
-
-    /// The variable `cluster` of the target's module, as a file of Terraform's variables has it; `keys` are lines of `authorized_keys`.
-    pub fn variables(&self, keys: Vec<String>) -> Result<serde_json::Value> {
-        let mut spec = self.clone();
-        spec.ssh.authorized_keys = keys;
-        spec.check()?;
-        serde_json::to_value(BTreeMap::from([("cluster", spec)])).context("the variables of the module")
-    }
-
-    /// The keys of the variable `user_data`: the control plane and each group.
-    pub fn hosts_alike(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(CONTROL_PLANE).chain(self.groups.keys().map(String::as_str))
-    }
-
-    fn read(settings: &Settings) -> Result<Self> {
-        let name = settings.get("phase1.cluster_name")?;
-        let (defaults, mut target) = match settings.get("phase1.cloud_provider")?.as_str() {
-            "aws" => aws::read(settings)?,
-            "azure" => azure::read(settings)?,
-            "gce" => gce::read(settings)?,
-            other => return Err(Error::bug(format!("{other} is no cloud"))),
-        };
-        let control_plane = control_plane(settings, &name, &defaults)?;
-        let groups = groups(settings, &defaults)?;
-        target.name_all(&name, &control_plane, &groups);
-        let spec = Self {
-            networks: Networks {
-                pods: settings.get("phase2.pod_cidr")?,
-                services: settings.get("phase2.service_cidr")?,
-            },
-            ipv6: settings.get_bool(IPV6)?,
-            kubernetes_version: settings.get("phase2.kubernetes_version")?,
-            tags: settings.get_map("phase1.tags")?,
-            api: api(settings, &name)?,
-            ssh: access(settings)?,
-            dns: dns(settings)?,
-            etcd: Etcd {
-                clusters: etcd_clusters(settings)?,
-                members: control_plane.values().map(|host| host.member.clone()).collect(),
-                volume: CloudVolume {
-                    size_gb: settings.get_number("phase1.etcd_volume.size_gb")?,
-                    kind: defaults.etcd_volume_type,
-                    encrypted: settings.get_bool("phase1.etcd_volume.encrypted")?,
-                    kms_key: settings.get("phase1.etcd_volume.kms_key")?,
-                },
-            },
-            deletion_protection: settings.get_bool("phase1.deletion_protection")?,
-            target,
-            control_plane,
-            groups,
-            name,
-        };
-        spec.check()?;
-        Ok(spec)
-    }
-
-    /// Hosts without IPv6 get no IPv6 rules.
-    fn check_families(&self) -> Result<()> {
-        let lists = [
-            ("phase1.ssh.allowed_cidrs", &self.ssh.allowed_cidrs),
-            ("phase1.api.allowed_cidrs", &self.api.allowed_cidrs),
-        ];
-        for (key, list) in lists {
-            if let Some(range) = list.iter().find(|range| range.contains(':') && !self.ipv6) {
-                return Err(refused(key, format!("{range} is an IPv6 network, and the hosts have IPv4 alone"))
-                    .hint(format!("turnup config set {IPV6}=y, or leave {range} out")));
-            }
-        }
-        Ok(())
-    }
-
-    /// A zone of another cloud would be left as it is, and the name would lead nowhere.
-    fn check_names(&self) -> Result<()> {
-        const KEY: &str = "phase1.dns.provider";
-        let own = self.target.zones();
-        if [NO_ZONE, own].contains(&self.dns.provider.as_str()) {
-            return Ok(());
-        }
-        let why = format!("{} is another cloud's, and this one makes records in {own} alone", self.dns.provider);
-        Err(refused(KEY, why).hint(format!(
-            "turnup config set {KEY}={own}, or {KEY}={NO_ZONE} and a record of your own for {}",
-            self.api.host
-        )))
-    }
-
-    /// What every cloud refuses.
-    fn check(&self) -> Result<()> {
-        self.check_families()?;
-        self.check_names()?;
-        match &self.target {
-            Target::Aws(aws) => aws.check(self)?,
-            Target::Azure(azure) => azure.check(self)?,
-            Target::Gce(gce) => gce.check(self)?,
-        }
-        self.check_api()
-    }
-
-    /// Whether the module makes a zone of the cluster's own name. Azure's has the domain's, and judges names itself.
-    fn makes_zone(&self) -> bool {
-        let is_own = self.dns.provider == self.target.zones() && self.dns.zone.is_empty() && self.dns.private;
-        is_own && !matches!(self.target, Target::Azure(_))
-    }
-
-    /// Whether the whole internet may connect to the API server.
-    fn is_open(&self) -> bool {
-        self.api.allowed_cidrs.iter().any(|range| range == "0.0.0.0/0")
-    }
-
-    /// Clients and nodes have to find the API server, also when one of several control-plane hosts is gone.
-    fn check_api(&self) -> Result<()> {
-        const EXPOSURE: &str = "phase1.api.exposure";
-        let (several, zones) = (self.control_plane.len() > 1, self.target.zones());
-        // Clients from outside are to find the name in a zone that the module writes.
-        let is_outer = self.api.external && self.dns.provider == zones;
-        match self.api.exposure.as_str() {
-            "static-address" if several => {
-                Err(refused(EXPOSURE, "one address cannot lead to several control-plane hosts")
-                    .hint(format!("turnup config set {EXPOSURE}=load-balancer")))
-            }
-            "dns" if !self.api.host_is_given && self.dns.provider != zones => {
-                let why = format!(
-                    "no zone would have the name {}, because phase1.dns.provider is {}",
-                    self.api.host, self.dns.provider
-                );
-                Err(refused(EXPOSURE, why).hint(format!(
-                    "turnup config set phase1.dns.provider={zones} phase1.dns.domain=… phase1.dns.zone=…; or phase1.api.host=NAME, whose records you keep; or {EXPOSURE}=load-balancer"
-                )))
-            }
-            "dns" if is_outer && self.dns.private => {
-                let why = format!(
-                    "only networks of the zone's own find {}, and phase1.api.external wants clients from outside",
-                    self.api.host
-                );
-                Err(refused("phase1.dns.private_zone", why).hint(format!(
-                    "turnup config set phase1.api.external=n, and run turnup where the name is found; or phase1.dns.private_zone=n; or {EXPOSURE}=load-balancer"
-                )))
-            }
-            "dns" if is_outer && several && !self.is_open() => {
-                let key = "phase1.api.allowed_cidrs";
-                let why = format!(
-                    "{} leads to public addresses, so nodes come to the API server from public ones as well, which are not among {}",
-                    self.api.host,
-                    self.api.allowed_cidrs.join(", ")
-                );
-                Err(refused(key, why).hint(format!(
-                    "turnup config set {EXPOSURE}=load-balancer, which has an inner address for nodes, or {key}=0.0.0.0/0"
-                )))
-            }
-            _ if self.makes_zone() && !self.api.host.ends_with(&format!(".{}.{}", self.name, self.dns.domain)) => {
-                let why = format!(
-                    "{} is no name of the zone that is made for the cluster, {}.{}",
-                    self.api.host, self.name, self.dns.domain
-                );
-                Err(refused("phase1.api.host", why)
-                    .hint("turnup config unset phase1.api.host, or name a zone: turnup config set phase1.dns.zone=…"))
-            }
-            "load-balancer" if several && self.api.external && !self.api.internal_load_balancer => {
-                let key = "phase1.api.internal_load_balancer";
-                Err(refused(key, "without it all nodes depend on one of the several control-plane hosts")
-                    .hint(format!("turnup config unset {key}, or have one control-plane host")))
-            }
-            _ if !self.api.external && !self.api.static_address.is_empty() => {
-                Err(refused("phase1.api.static_address", "it is a public address, and the API server has none")
-                    .hint("turnup config unset phase1.api.static_address, or turnup config set phase1.api.external=y"))
-            }
-            _ => Ok(()),
-        }
-    }
+/// A setting that an attribute of a disk comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct VolumeSetting {
+    /// Terraform's name of the attribute.
+    pub attribute: &'static str,
+    /// The Kconfig symbol.
+    pub setting: &'static str,
+    /// The setting's value is the attribute's, so that a plan tells what it was.
+    pub same_value: bool,
 }
 
-/// The ranges of a setting, each in the one way in which clouds write it.
-fn ranges(settings: &Settings, key: &str) -> Result<Vec<String>> {
-    let one = |text: String| match text.parse::<Network6>() {
-        Ok(network) => network.to_string(),
-        Err(_) => text,
-    };
-    Ok(settings.get_list(key)?.into_iter().map(one).collect())
+impl VolumeSetting {
+    /// A setting whose value is the attribute's.
+    #[must_use]
+    pub const fn same(attribute: &'static str, setting: &'static str) -> Self {
+        Self { attribute, setting, same_value: true }
+    }
+
+    /// A setting of which the attribute is made.
+    #[must_use]
+    pub const fn derived(attribute: &'static str, setting: &'static str) -> Self {
+        Self { attribute, setting, same_value: false }
+    }
 }
 
 /// A value that no module can use; the message begins with its key.
-pub(super) fn refused(key: &str, why: impl std::fmt::Display) -> Error {
+fn refused(key: &str, why: impl fmt::Display) -> Error {
     Error::config(format!("{key}: {why}"))
 }
-
-/// Terraform works in another directory than the user who named the file.
-pub(super) fn absolute(key: &str, file: &str) -> Result<String> {
-    if file.is_empty() {
-        return Ok(String::new());
-    }
-    let path = std::path::absolute(Path::new(file)).context(format!("{key}: {file}"))?;
-    Ok(path.display().to_string())
-}
-
-/// Refuses networks of hosts that share addresses with pods or Services.
-pub(super) fn require_apart(key: &str, hosts: &str, networks: &Networks) -> Result<()> {
-    let parse = |key: &str, text: &str| text.parse::<Network>().map_err(|why| refused(key, why));
-    let own = parse(key, hosts)?;
-    for (other_key, text) in [("phase2.pod_cidr", &networks.pods), ("phase2.service_cidr", &networks.services)] {
-        if own.overlaps(parse(other_key, text)?) {
-            return Err(refused(key, format!("{hosts} overlaps {text} of {other_key}"))
-                .hint(format!("turnup config set {key}=… (or {other_key}) to networks that share no address")));
-        }
-    }
-    Ok(())
-}
-
-/// A name no longer than a cloud takes: one that is too long keeps its beginning and ends in six digits of its digest, so that two that
-/// begin alike stay two.
-pub(super) fn fit(name: &str, longest: usize) -> String {
-    if name.len() <= longest {
-        return name.to_owned();
-    }
-    let digest = Digest::of(name.as_bytes()).to_string();
-    let kept = name.get(..longest.saturating_sub(7)).unwrap_or_default();
-    format!("{}-{}", kept.trim_end_matches('-'), &digest[..6])
-}
-
-/// A group as the configuration has it.
-#[derive(Deserialize)]
-struct Asked {
-    name: String,
-    size: u32,
-    min: Option<u32>,
-    max: Option<u32>,
-    machine_type: Option<String>,
-    image: Option<String>,
-    disk_gb: Option<u32>,
-    disk_type: Option<String>,
-    zones: Option<Vec<String>>,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    taints: Vec<String>,
-    #[serde(default)]
-    spot: bool,
-    public_address: Option<bool>,
-    #[serde(default)]
-    tags: BTreeMap<String, String>,
-    max_unavailable: Option<u32>,
-    max_surge: Option<u32>,
-}
-
-/// A volume as the configuration has it.
-#[derive(Deserialize)]
-struct AskedVolume {
-    name: String,
-    group: String,
-    size_gb: u32,
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    encrypted: Option<bool>,
-}
-
-/// The name of the default group, when the user describes none.
-pub const WORKERS: &str = "workers";
-
-fn control_plane(
-    settings: &Settings,
-    cluster: &str,
-    defaults: &Defaults,
-) -> Result<BTreeMap<String, ControlPlaneHost>> {
-    let count = settings.get_number::<u32>("phase1.control_plane.count")?.max(1);
-    let asked = settings.get_list("phase1.control_plane.zones")?;
-    let zones = if asked.is_empty() { &defaults.control_plane_zones } else { &asked };
-    let machine = |index: u32| {
-        let place = usize::try_from(index).unwrap_or_default();
-        let zone = zones.iter().cycle().nth(place).cloned().unwrap_or_default();
-        let member = ["a", "b", "c", "d", "e"].get(place).copied().unwrap_or("z").to_owned();
-        let machine = ControlPlaneHost {
-            member,
-            zone,
-            machine_type: defaults.control_plane_machine_type.clone(),
-            image: defaults.image.clone(),
-            disk_gb: defaults.disk_gb,
-            disk_type: defaults.disk_type.clone(),
-        };
-        (fit_host(cluster, index), machine)
-    };
-    Ok((0..count).map(machine).collect())
-}
-
-/// A control-plane host's name, which is its Node's: an RFC 1123 label.
-fn fit_host(cluster: &str, index: u32) -> String {
-    let end = format!("-{}-{index}", Role::ControlPlane.name());
-    fit(cluster, 63 - end.len()) + &end
-}
-
-fn groups(settings: &Settings, defaults: &Defaults) -> Result<BTreeMap<String, Group>> {
-    let mut asked: Vec<Asked> = settings.get_records("phase1.node_groups")?;
-    // Clouds find the control plane's machines and give them rights by names that begin so.
-    if let Some(group) = asked.iter().find(|group| group.name.starts_with(CONTROL_PLANE)) {
-        let why =
-            format!("no name of a group of workers can begin with {CONTROL_PLANE}, as that of {} does", group.name);
-        return Err(refused("phase1.node_groups", why).hint("give the group another name"));
-    }
-    let size: u32 = settings.get_number("phase1.num_nodes")?;
-    if asked.is_empty() && size > 0 {
-        asked = vec![
-            serde_json::from_value(serde_json::json!({"name": WORKERS, "size": size}))
-                .context("the group of all workers")?,
-        ];
-    }
-    let volumes: Vec<AskedVolume> = settings.get_records("phase1.data_volumes")?;
-    if let Some(volume) = volumes.iter().find(|volume| !asked.iter().any(|group| group.name == volume.group)) {
-        let names: Vec<&str> = asked.iter().map(|group| group.name.as_str()).collect();
-        let why = format!("{} is for the group {:?}, and there is none of this name", volume.name, volume.group);
-        return Err(refused("phase1.data_volumes", why).hint(format!("the groups are {}", names.join(", "))));
-    }
-    let group = |one: Asked| {
-        let own = volumes.iter().filter(|volume| volume.group == one.name).map(|volume| GroupVolume {
-            name: volume.name.clone(),
-            size_gb: volume.size_gb,
-            kind: volume.kind.clone().unwrap_or_else(|| defaults.disk_type.clone()),
-            encrypted: volume.encrypted.unwrap_or(true),
-        });
-        let group = Group {
-            role: Role::Worker,
-            size: one.size,
-            min: one.min,
-            max: one.max,
-            machine_type: one.machine_type.unwrap_or_else(|| defaults.machine_type.clone()),
-            image: one.image.unwrap_or_else(|| defaults.image.clone()),
-            disk_gb: one.disk_gb.unwrap_or(defaults.disk_gb),
-            disk_type: one.disk_type.unwrap_or_else(|| defaults.disk_type.clone()),
-            zones: one.zones.unwrap_or_else(|| defaults.zones.clone()),
-            labels: one.labels,
-            taints: one.taints,
-            spot: one.spot,
-            public_address: one.public_address.unwrap_or(defaults.public_address),
-            tags: one.tags,
-            max_unavailable: one.max_unavailable.unwrap_or(1),
-            max_surge: one.max_surge.unwrap_or(1),
-            volumes: own.collect(),
-        };
-        (one.name, group)
-    };
-    Ok(asked.into_iter().map(group).collect())
-}
-
-fn etcd_clusters(settings: &Settings) -> Result<Vec<String>> {
-    let events = settings.get_bool("phase2.etcd.events_cluster")?;
-    Ok(std::iter::once("main").chain(events.then_some("events")).map(str::to_owned).collect())
-}
-
-fn api(settings: &Settings, cluster: &str) -> Result<Api> {
-    let domain = settings.get("phase1.dns.domain")?;
-    let given = Some(settings.get("phase1.api.host")?).filter(|host| !host.is_empty());
-    Ok(Api {
-        port: settings.get_number("phase2.api_port")?,
-        health_port: HEALTH_PORT,
-        exposure: settings.get("phase1.api.exposure")?,
-        host_is_given: given.is_some(),
-        host: given.unwrap_or_else(|| format!("api.{cluster}.{domain}")),
-        external: settings.get_bool("phase1.api.external")?,
-        allowed_cidrs: ranges(settings, "phase1.api.allowed_cidrs")?,
-        static_address: settings.get("phase1.api.static_address")?,
-        internal_load_balancer: settings.get_bool("phase1.api.internal_load_balancer")?,
-    })
-}
-
-fn access(settings: &Settings) -> Result<LoginAccess> {
-    Ok(LoginAccess {
-        user: settings.ssh_user()?,
-        port: settings.get_number("phase1.ssh.port")?,
-        allowed_cidrs: ranges(settings, "phase1.ssh.allowed_cidrs")?,
-        authorized_keys: Vec::new(),
-        bastion: settings.get("phase1.ssh.bastion")? == "create",
-        bastion_machine_type: settings.get("phase1.ssh.bastion_machine_type")?,
-    })
-}
-
-fn dns(settings: &Settings) -> Result<Dns> {
-    Ok(Dns {
-        provider: settings.get("phase1.dns.provider")?,
-        domain: settings.get("phase1.dns.domain")?,
-        zone: settings.get("phase1.dns.zone")?,
-        private: settings.get_bool("phase1.dns.private_zone")?,
-        ttl: settings.get_number("phase1.dns.ttl")?,
-    })
-}
-
-#[cfg(test)]
-mod tests;

@@ -367,7 +367,7 @@ pub(super) fn sample() -> serde_json::Value {
         "pod_networks": ["10.0.0.0/16"],
         "mounts": [
             {"disk": {"device": "/dev/sdb"}, "path": "/var/lib/etcd", "mode": 448, "owner": 1, "label": "c", "belongs_to": "c x", "instead_of": "/var/old"},
-            {"disk": {"volume": {"cloud": "aws", "id": "vol-1", "name": "v"}}, "path": "/v", "mode": 448, "owner": 1, "label": "c", "belongs_to": "c x", "instead_of": "/w"},
+            {"disk": {"volume": {"cloud": "any", "id": "vol-1", "name": "v"}}, "path": "/v", "mode": 448, "owner": 1, "label": "c", "belongs_to": "c x", "instead_of": "/w"},
         ],
         "directories": [{"path": "/etc/a", "mode": 448, "owner": 0}],
         "binaries": [{"name": "kubelet", "sha256": "0", "path": "/opt/kubelet"}],

@@ -41,7 +41,7 @@ impl Apply {
     }
 
     fn is_local(&self) -> bool {
-        self.cluster.settings.target == "local"
+        self.cluster.settings.target.is_local()
     }
 
     /// Hosts that are in Terraform's state but do not exist: they were removed by hand.
@@ -207,8 +207,11 @@ fn leaving(hosts: &[Host]) -> Vec<Change> {
 }
 
 /// What was changed outside of turnup since the last apply, as far as Terraform's providers see it;
-/// none when Terraform is not at hand or has made nothing yet. Changes nothing.
+/// none when Terraform is not at hand, has made nothing yet or makes nothing. Changes nothing.
 pub fn find_drift(cluster: &Cluster) -> Result<Option<Vec<Change>>> {
+    if !cluster.settings.target.uses_terraform() {
+        return Ok(None);
+    }
     refresh_aside(cluster).map_err(Error::without_log)
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::cloud::CLOUDS;
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::phase::{Cx, Sink};
@@ -78,11 +79,12 @@ fn volumes_of(resources: &[Resource]) -> impl Iterator<Item = &Resource> {
     resources.iter().filter(|resource| is_volume(&resource.address))
 }
 
-/// What a volume cannot be without: Azure deletes a resource group with all that is in it.
+/// What a volume cannot be without: a container that a cloud deletes with all that is in it.
 fn housing_of(resources: &[Resource]) -> impl Iterator<Item = &Resource> {
     let names: BTreeSet<&str> = volumes_of(resources).filter_map(|volume| volume.text("resource_group_name")).collect();
     let is_housing = move |resource: &&Resource| {
-        resource.kind == "azurerm_resource_group" && resource.text("name").is_some_and(|name| names.contains(name))
+        let is_container = CLOUDS.iter().any(|cloud| cloud.container() == Some(resource.kind.as_str()));
+        is_container && resource.text("name").is_some_and(|name| names.contains(name))
     };
     resources.iter().filter(is_housing)
 }

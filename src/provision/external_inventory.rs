@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cloud::{Target, require_volume};
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Error, Result};
@@ -78,6 +79,8 @@ pub(super) fn take(cluster: &Cluster, inventory: &Inventory, cx: &Cx) -> Result<
 
 /// What a first connection needs: the key, unless the user has one, and the hosts' keys.
 pub(super) fn prepare_access(cluster: &Cluster, inventory: &Inventory, cx: &Cx) -> Result<()> {
+    let volumes = inventory.hosts.iter().filter_map(|host| host.etcd_volume.as_ref());
+    volumes.map(require_volume).collect::<Result<Vec<_>>>()?;
     let store = &cluster.store;
     store.create_dir("ssh")?;
     if cluster.settings.access.key.is_none() {
@@ -91,7 +94,7 @@ pub(super) fn prepare_access(cluster: &Cluster, inventory: &Inventory, cx: &Cx) 
 pub fn find_external_inventory(cluster: &Cluster) -> Result<Option<Origin>> {
     let settings = &cluster.settings;
     let listed = fs_err::canonicalize(cluster.work_dir.join(&settings.hosts_file)).ok();
-    let reads_file = settings.target == "baremetal" && settings.hosts.is_empty();
+    let reads_file = matches!(settings.target, Target::BareMetal) && settings.hosts.is_empty();
     let same = |origin: &Origin| reads_file && listed.as_ref() == Some(&origin.file);
     Ok(find_origin(cluster)?.filter(|origin| !same(origin)))
 }

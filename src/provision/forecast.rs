@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::artifacts::Digest;
 use crate::change;
+use crate::cloud::Target;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::Result;
 use crate::state::Store;
@@ -16,12 +17,14 @@ use crate::inventory::{self, Endpoint, Host, Inventory, SshAccess};
 
 /// Fills the imagined directory of the cluster; what the real one already has of keys is taken over.
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {
-    if cluster.settings.target == "baremetal" {
-        return cluster.write_inventory(&baremetal::read(cluster)?);
+    match cluster.settings.target {
+        Target::BareMetal => cluster.write_inventory(&baremetal::read(cluster)?),
+        Target::Cloud(_) | Target::Custom => forecast_elsewhere(cluster, real),
+        Target::Local => forecast_here(cluster, real),
     }
-    if cluster.settings.target == "custom" || cluster.settings.cloud.is_some() {
-        return forecast_elsewhere(cluster, real);
-    }
+}
+
+fn forecast_here(cluster: &Cluster, real: &Store) -> Result<()> {
     let store = &cluster.store;
     let planned_hosts = planned_hosts(cluster)?;
     for host in &planned_hosts {
@@ -81,7 +84,7 @@ fn write_inventory(cluster: &Cluster, instance: impl Fn(&PlannedHost) -> Result<
     let hosts = planned_hosts(cluster)?;
     let hosts = hosts.iter().map(|host| planned(cluster, host, instance(host)?)).collect::<Result<Vec<Host>>>()?;
     let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port, internal_host: None };
-    let (schema, target) = (inventory::SCHEMA.into(), cluster.settings.target.clone());
+    let (schema, target) = (inventory::SCHEMA.into(), cluster.settings.target.name().into());
     let name = cluster.settings.name.clone();
     cluster.write_inventory(&Inventory {
         schema,

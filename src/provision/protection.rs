@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::change::{Change, Verb};
+use crate::cloud::CLOUDS;
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::phase::Cx;
@@ -15,15 +16,13 @@ use super::render::VARIABLES;
 use super::terraform::Terraform;
 use super::tfstate::Resource;
 
-/// Attributes that make a cloud, or its provider, refuse: of any type, or of this one alone. Elsewhere `disable_api_termination` is
-/// only a part of a template.
-const ATTRIBUTES: [(Option<&str>, &str); 3] = [
-    (None, "deletion_protection"),
-    (None, "enable_deletion_protection"),
-    (Some("aws_instance"), "disable_api_termination"),
-];
-/// Azure's way: a resource of its own, which counts for a while after it has gone.
-const LOCK: &str = "azurerm_management_lock";
+/// Attributes that make clouds, or their providers, refuse, whatever the type.
+const ATTRIBUTES: [&str; 2] = ["deletion_protection", "enable_deletion_protection"];
+
+/// What else makes one of the clouds refuse: a type, and an attribute or none.
+fn of_clouds() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    CLOUDS.iter().flat_map(|cloud| cloud.protections()).copied()
+}
 
 /// Lifts every protection that Terraform's state knows of, and changes nothing else. An error, before anything is destroyed, when the module
 /// does not do that.
@@ -66,15 +65,18 @@ fn switch_off(cluster: &Cluster) -> Result<()> {
 
 fn protected(resources: &[Resource]) -> BTreeSet<String> {
     let protects = |resource: &Resource| {
-        let says =
-            |kind: Option<&str>, attribute| kind.is_none_or(|kind| kind == resource.kind) && resource.is(attribute);
-        resource.kind == LOCK || ATTRIBUTES.iter().any(|(kind, attribute)| says(*kind, attribute))
+        let by_type = |(kind, attribute): (&str, Option<&str>)| {
+            kind == resource.kind && attribute.is_none_or(|attribute| resource.is(attribute))
+        };
+        of_clouds().any(by_type) || ATTRIBUTES.iter().any(|attribute| resource.is(attribute))
     };
     resources.iter().filter(|resource| protects(resource)).map(|resource| resource.address.clone()).collect()
 }
 
+/// A resource of its own that protects others; it counts for a while after it has gone.
 fn is_lock(address: &str) -> bool {
-    address.starts_with(LOCK) || address.contains(&format!(".{LOCK}."))
+    let locks = of_clouds().filter(|(_, attribute)| attribute.is_none()).map(|(kind, _)| kind);
+    locks.into_iter().any(|lock| address.starts_with(lock) || address.contains(&format!(".{lock}.")))
 }
 
 /// What is protected changes where it is, and locks go.

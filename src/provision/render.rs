@@ -10,7 +10,7 @@ use crate::error::{Context as _, Error, Result};
 use super::custom;
 use super::local::{self, HostSpec, NetworkSpec};
 use super::terraform::{self, BackendConfig};
-use crate::cloud::{CONTROL_PLANE, Spec};
+use crate::cloud::{CONTROL_PLANE, Spec, Target};
 use crate::inventory::Role;
 
 /// Terraform's working directory below the cluster's.
@@ -67,12 +67,10 @@ pub(super) fn public_key(cluster: &Cluster, key: &str) -> Result<String> {
 
 /// The module, its variables, the place of its state, and the hosts' descriptions, by their paths below the cluster's directory.
 pub(super) fn files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
-    let mut files = match cluster.settings.target.as_str() {
-        "custom" => custom::files(cluster)?,
-        _ => match &cluster.settings.cloud {
-            Some(spec) => [module_files(cluster)?, cloud_variables(cluster, spec)?].concat(),
-            None => local_files(cluster)?,
-        },
+    let mut files = match &cluster.settings.cloud {
+        _ if cluster.settings.target.is_custom() => custom::files(cluster)?,
+        Some(spec) => [module_files(cluster)?, cloud_variables(cluster, spec)?].concat(),
+        None => local_files(cluster)?,
     };
     if let Some(place) = BackendConfig::of(&cluster.settings.driver.backend, &cluster.settings.name) {
         files.push((format!("{DIR}/{}", terraform::BACKEND), place.render()));
@@ -100,16 +98,16 @@ fn cli_config(cluster: &Cluster, mirror: &str) -> String {
 
 /// What the module is, so that another one is another apply.
 pub(super) fn module_digest(cluster: &Cluster) -> Result<String> {
-    match cluster.settings.target.as_str() {
-        "custom" => custom::digest(cluster),
+    match cluster.settings.target {
+        Target::Custom => custom::digest(cluster),
         target => Ok(cluster.source.digest(&format!("templates/provision/{target}"))),
     }
 }
 
 /// The hashes of providers that come with the module. Terraform adds to the file: it is written with the module, and not compared.
 pub(super) fn locks(cluster: &Cluster) -> Result<Vec<(String, String)>> {
-    let text = match cluster.settings.target.as_str() {
-        "custom" => custom::lock_file(cluster)?,
+    let text = match cluster.settings.target {
+        Target::Custom => custom::lock_file(cluster)?,
         target => {
             let file = format!("templates/provision/{target}/{}", terraform::LOCK_FILE);
             if cluster.source.files(&file).is_empty() { None } else { Some(cluster.source.read_text(&file)?) }
@@ -122,7 +120,7 @@ pub(super) fn locks(cluster: &Cluster) -> Result<Vec<(String, String)>> {
 /// version of a module of one's own had.
 pub(super) fn find_strange(cluster: &Cluster, files: &[(String, String)]) -> Vec<String> {
     let own = [terraform::BACKEND, terraform::CLI_CONFIG].map(|name| format!("{DIR}/{name}"));
-    let is_ours = |path: &String| cluster.settings.target != "local" || own.contains(path);
+    let is_ours = |path: &String| !cluster.settings.target.is_local() || own.contains(path);
     let strange = list_module(cluster).into_iter().filter(is_ours);
     strange.filter(|path| !files.iter().any(|(known, _)| known == path)).collect()
 }

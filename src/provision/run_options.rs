@@ -24,7 +24,7 @@ impl RunOptions {
     /// Refuses what the target cannot do.
     pub(super) fn require_fit(&self, cluster: &Cluster) -> Result<()> {
         let option = if self.refresh { "--refresh" } else { "--allow-volume-loss" };
-        if cluster.settings.target == "baremetal" && (self.refresh || !self.allow_volume_loss.is_empty()) {
+        if !cluster.settings.target.uses_terraform() && (self.refresh || !self.allow_volume_loss.is_empty()) {
             return Err(Error::usage(format!("{option} is for hosts that Terraform makes, and these are not"))
                 .hint(format!("the same command without {option}")));
         }

@@ -24,7 +24,7 @@ use super::local::{self, HostSpec, Status};
 use super::render::{self, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
 use super::run_options::RunOptions;
 use super::terraform;
-use crate::cloud::Spec;
+use crate::cloud::{Spec, Target};
 use crate::inventory::{self, Inventory};
 
 /// The default of phase1.timeout.
@@ -35,14 +35,21 @@ pub fn phase(cluster: &Arc<Cluster>, options: &RunOptions, before_host_removal: 
     external_inventory::refuse_adopted(cluster)?;
     options.require_fit(cluster)?;
     let manifest = limit(cluster.manifest("provision")?, cluster);
-    let shared = || Arc::clone(cluster);
-    match cluster.settings.target.as_str() {
-        "baremetal" => return Ok(baremetal::phase(cluster, manifest)),
-        target if target == "custom" || cluster.settings.cloud.is_some() => {
-            return Ok(made_elsewhere(cluster, manifest, options, before_host_removal));
-        }
-        _ => {}
+    match cluster.settings.target {
+        Target::BareMetal => Ok(baremetal::phase(cluster, manifest)),
+        Target::Cloud(_) | Target::Custom => Ok(made_elsewhere(cluster, manifest, options, before_host_removal)),
+        Target::Local => made_here(cluster, manifest, options, before_host_removal),
     }
+}
+
+/// The phase for hosts on this machine: which they will be is known before Terraform makes them.
+fn made_here(
+    cluster: &Arc<Cluster>,
+    manifest: Manifest,
+    options: &RunOptions,
+    before_host_removal: BeforeHostRemoval,
+) -> Result<Phase> {
+    let shared = || Arc::clone(cluster);
     let hosts = planned_hosts(cluster)?;
     let seen = hosts.iter().map(|host| PhaseHost { name: host.name.clone(), role: host.role.name().into() }).collect();
     Ok(cluster
@@ -238,7 +245,7 @@ impl Action for Render {
         ];
         let blobs = Cache::locate()?.blobs_dir();
         // The clouds protect their resources; hosts on this machine have no protection.
-        let of_module = (cluster.settings.target == "custom").then_some("phase1.deletion_protection");
+        let of_module = cluster.settings.target.is_custom().then_some("phase1.deletion_protection");
         let names: Vec<&str> = names.into_iter().chain(of_module).collect();
         let inputs = cluster.inputs(&names).with("Terraform module", render::module_digest(cluster)?);
         Ok(inputs.with("cache", blobs.as_os_str().as_encoded_bytes()))
@@ -352,19 +359,19 @@ impl Action for Collect {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let cluster = &self.cluster;
-        let (target, is_cloud) = (cluster.settings.target.as_str(), cluster.settings.cloud.is_some());
+        let target = cluster.settings.target;
         let missing = || {
             let message = "the Terraform module has no output named inventory";
             match target {
-                "custom" => Error::config(message).hint("docs/custom-module.md says what it has to give back"),
+                Target::Custom => Error::config(message).hint("docs/custom-module.md says what it has to give back"),
                 _ => Error::bug(message),
             }
         };
         let value = find_program(cluster, cx)?.output("inventory")?.ok_or_else(missing)?;
-        if target == "local" {
+        if target.is_local() {
             return cluster.write_inventory(&Inventory::parse("terraform output inventory", &value.to_string())?);
         }
-        let inventory = if is_cloud {
+        let inventory = if target.cloud().is_some() {
             host_keys::complete(cluster, &value, &self.forget, cx)?
         } else {
             custom::parse_inventory(cluster, &value)?

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::change::Verb;
+use crate::cloud::{CLOUDS, Cloud, VolumeSetting};
 use crate::cluster::Cluster;
 use crate::config::Settings;
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 /// What a module of one's own calls the resources that hold etcd's data, whatever their type.
 const VOLUMES: &str = "etcd_volume";
 /// What turnup's modules call them, of the types that are disks: other things are for etcd as well.
-const DISKS: [&str; 3] = ["google_compute_disk.etcd", "aws_ebs_volume.etcd", "azurerm_managed_disk.etcd"];
+const OUR_VOLUMES: &str = ".etcd";
 /// What providers call the size of a disk.
 const SIZES: [&str; 3] = ["size", "disk_size_gb", "size_gb"];
 /// How the user agrees to the loss: an option of `turnup up` and `turnup provision`.
@@ -29,7 +30,11 @@ pub(super) fn is_volume(address: &str) -> bool {
 fn is_ours(address: &str) -> bool {
     let name = without_key(address);
     let in_module = |module: &str| module.is_empty() || module.ends_with('.');
-    DISKS.iter().any(|disk| name.strip_suffix(disk).is_some_and(in_module))
+    let resource = name.strip_suffix(OUR_VOLUMES);
+    let is_disk = |cloud: &&dyn Cloud| {
+        resource.and_then(|name| name.strip_suffix(cloud.etcd_volume_type())).is_some_and(in_module)
+    };
+    CLOUDS.iter().any(is_disk)
 }
 
 /// A key may have dots and brackets of its own.
@@ -91,8 +96,8 @@ impl DataLoss {
         for attribute in &forcing {
             let (before, after) = (shown(change, "before", attribute), shown(change, "after", attribute));
             loss.because.push(format!("{attribute} {before} -> {after}"));
-            if let Some(name) = setting_behind(kind, attribute).filter(|_| is_ours(address)) {
-                loss.settings.insert(name, value_of(name, &change["before"][attribute]));
+            if let Some(behind) = setting_behind(kind, attribute).filter(|_| is_ours(address)) {
+                loss.settings.insert(behind.setting, value_of(behind, &change["before"][attribute]));
             }
         }
         if loss.because.is_empty() {
@@ -228,30 +233,30 @@ fn shown(change: &Value, of: &str, name: &str) -> String {
     }
 }
 
+/// Settings behind attributes that disks of several clouds have.
+const SHARED_SETTINGS: [VolumeSetting; 8] = [
+    // Zones are of all hosts together.
+    VolumeSetting::derived("zone", "phase1.control_plane.zones"),
+    VolumeSetting::derived("availability_zone", "phase1.control_plane.zones"),
+    VolumeSetting::same("size", "phase1.etcd_volume.size_gb"),
+    VolumeSetting::same("disk_size_gb", "phase1.etcd_volume.size_gb"),
+    VolumeSetting::same("encrypted", "phase1.etcd_volume.encrypted"),
+    VolumeSetting::derived("disk_encryption_key", "phase1.etcd_volume.kms_key"),
+    VolumeSetting::derived("kms_key_id", "phase1.etcd_volume.kms_key"),
+    VolumeSetting::derived("disk_encryption_set_id", "phase1.etcd_volume.kms_key"),
+];
+
 /// The setting that an attribute of one of turnup's own disks comes from.
-fn setting_behind(kind: &str, attribute: &str) -> Option<&'static str> {
-    Some(match (kind, attribute) {
-        (_, "zone" | "availability_zone") => "phase1.control_plane.zones",
-        (_, "size" | "disk_size_gb") => "phase1.etcd_volume.size_gb",
-        (_, "encrypted") => "phase1.etcd_volume.encrypted",
-        (_, "disk_encryption_key" | "kms_key_id" | "disk_encryption_set_id") => "phase1.etcd_volume.kms_key",
-        ("google_compute_disk", "type") => "phase1.gce.etcd_volume_type",
-        ("google_compute_disk", "project") => "phase1.gce.project",
-        ("aws_ebs_volume", "type") => "phase1.aws.etcd_volume_type",
-        ("azurerm_managed_disk", "storage_account_type") => "phase1.azure.etcd_volume_type",
-        ("azurerm_managed_disk", "location") => "phase1.azure.location",
-        ("azurerm_managed_disk", "resource_group_name") => "phase1.azure.resource_group",
-        _ => return None,
-    })
+fn setting_behind(kind: &str, attribute: &str) -> Option<VolumeSetting> {
+    let cloud = CLOUDS.iter().find(|cloud| cloud.etcd_volume_type() == kind);
+    let own = cloud.map_or(&[][..], |cloud| cloud.etcd_volume_settings());
+    SHARED_SETTINGS.iter().chain(own).find(|behind| behind.attribute == attribute).copied()
 }
 
 /// The value that a setting had, where the attribute is just that.
-fn value_of(setting: &str, before: &Value) -> Option<String> {
-    // Zones are of all hosts together, and a group of the cluster's own has no name in the configuration.
-    if ["phase1.control_plane.zones", "phase1.azure.resource_group", "phase1.etcd_volume.kms_key"].contains(&setting) {
-        return None;
-    }
+fn value_of(behind: VolumeSetting, before: &Value) -> Option<String> {
     match before {
+        _ if !behind.same_value => None,
         Value::Bool(value) => Some(if *value { "y" } else { "n" }.to_owned()),
         Value::Number(value) => Some(value.to_string()),
         Value::String(value) => Some(value.clone()),

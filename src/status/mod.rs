@@ -115,7 +115,7 @@ impl Status {
     pub fn look(cluster: &Arc<Cluster>, quick: bool) -> Self {
         let mut status = Self::of_directory(&cluster.store, &cluster.settings.name);
         status.quick = quick;
-        status.target = Some(cluster.settings.target.clone());
+        status.target = Some(cluster.settings.target.name().to_owned());
         status.versions.kubernetes = Some(cluster.settings.kubernetes_version.clone());
         let (hosts, api) = thread::scope(|scope| {
             let hosts = scope.spawn(|| if quick { hosts::Found::default() } else { hosts::ask(cluster) });

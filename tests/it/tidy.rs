@@ -38,13 +38,13 @@ const MODULES: &[(&str, &str)] = &[
     ("artifacts", "atomic_file document exec input phase"),
     ("doctor", "artifacts exec"),
     ("inventory", "config document"),
-    ("cloud", "artifacts config inventory"),
+    ("cloud", "artifacts config exec inventory"),
     ("cluster", "artifacts cloud config doctor document exec input inventory phase state"),
     (
         "provision",
         "artifacts atomic_file change cloud cluster config document exec failpoint format input inventory parallel phase state",
     ),
-    ("node", "artifacts atomic_file change document exec failpoint input inventory parallel"),
+    ("node", "artifacts atomic_file change cloud document exec failpoint input inventory parallel"),
     (
         "bootstrap",
         "artifacts change cloud cluster config document exec input inventory node parallel phase provision state",
@@ -92,6 +92,7 @@ const READERS: &[(&str, &str)] = &[
     ("src/artifacts/", "the cache and the lists of packages of this machine"),
     ("src/support_bundle/secrets.rs", "turnup's own keys, whose size is looked at first"),
     ("src/cli/kconfig/", "files of Linux's tree that the user names"),
+    ("src/cloud/aws/volume.rs", "what the kernel of a host says of its disks"),
     ("src/cli/session.rs", "the recording that the user names"),
     ("src/doctor/", "what the kernel of this machine says"),
     ("src/exec/", "what the kernel says, and turnup's own cache"),
@@ -258,14 +259,76 @@ fn only_these_give_a_script_to_a_shell() {
     assert_eq!(uses, KNOWN, "give arguments to a program, or add the file here and to the invariant in src/lib.rs");
 }
 
+/// Where a cloud's name stands outside of its directory, and why.
+const CLOUD_NAMES: &[(&str, &str)] = &[
+    ("src/cloud/mod.rs", "the registry"),
+    ("src/bootstrap/cloud_resources.rs", "Kubernetes' own names of sources of volumes"),
+    ("src/cli/examples.rs", "examples"),
+    ("src/cluster/firewall.rs", "settings that say networks of hosts"),
+    ("src/config/check.rs", "settings that say networks and zones of hosts"),
+    ("src/cluster/driver.rs", "Terraform's backend azurerm, which every target may use"),
+    ("src/config/import.rs", "names of settings that kubernetes-anywhere had"),
+    ("src/provision/terraform/", "Terraform's backend azurerm, which every target may use"),
+    ("src/redact/patterns.rs", "a scheme of HTTP authentication"),
+];
+
+/// The clouds, by the directories that they have.
+fn clouds() -> Vec<String> {
+    let dirs = files(&["src/cloud"], "/settings.rs").into_iter();
+    dirs.map(|path| path.trim_start_matches("src/cloud/").split('/').next().unwrap().to_owned()).collect()
+}
+
+/// Whether a text has a word that begins so, in any case.
+fn has_word(text: &str, word: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let begins = |at: usize| !text[..at].ends_with(|letter: char| letter.is_ascii_alphabetic());
+    text.match_indices(word).any(|(at, _)| begins(at))
+}
+
 #[test]
-fn only_these_of_the_later_phases_ask_for_the_target() {
-    const KNOWN: [&str; 3] =
-        ["src/bootstrap/cloud_resources.rs", "src/bootstrap/delete_nodes.rs", "src/bootstrap/user_data/mod.rs"];
-    let asks = |path: &String| ["settings.target", "inventory.target"].iter().any(|word| code(path).contains(word));
-    let later = files(&["src/bootstrap", "src/addons", "src/node", "src/validate"], ".rs");
-    let found: Vec<String> = later.into_iter().filter(|path| !is_test(path)).filter(asks).collect();
-    assert_eq!(found, KNOWN, "put what differs into provision, or correct the invariant in src/lib.rs");
+fn a_clouds_name_stands_in_its_directory_and_in_the_registry() {
+    let clouds = clouds();
+    assert_eq!(clouds, ["aws", "azure", "gce"], "each has a directory with settings.rs");
+    let mut strange = Vec::new();
+    let mut used = BTreeSet::new();
+    for path in files(&["src"], ".rs").into_iter().filter(|path| !is_test(path) && !path.contains("/tests/")) {
+        let code = code(&path);
+        let named = clouds.iter().filter(|cloud| !path.starts_with(&format!("src/cloud/{cloud}/")));
+        for cloud in named.filter(|cloud| has_word(&code, cloud)) {
+            match CLOUD_NAMES.iter().find(|(place, _)| path.starts_with(place)) {
+                Some((place, _)) => drop(used.insert(*place)),
+                None => strange.push(format!("{path} names {cloud}")),
+            }
+        }
+    }
+    none(&strange, "put what differs behind `cloud::Cloud`, or into a structured comment of phases/");
+    let idle: Vec<String> = CLOUD_NAMES.iter().map(|(place, _)| (*place).to_owned()).collect();
+    let idle: Vec<String> = idle.into_iter().filter(|place| !used.contains(place.as_str())).collect();
+    none(&idle, "names no cloud any more: take it out of CLOUD_NAMES");
+}
+
+#[test]
+fn the_later_phases_compare_no_target() {
+    // What differs by target is a method of `cloud::Target`.
+    const LATER: [&str; 6] =
+        ["src/bootstrap", "src/node", "src/addons", "src/validate", "src/config/check.rs", "src/cli"];
+    const WAYS: [&str; 9] = [
+        "target ==",
+        "target !=",
+        "target.name()",
+        "target.is_local()",
+        "target.is_custom()",
+        "match target",
+        "settings.target {",
+        "Target::Local",
+        "Target::BareMetal",
+    ];
+    let mut found = Vec::new();
+    for path in files(&["src"], ".rs").into_iter().filter(|path| LATER.iter().any(|place| path.starts_with(place))) {
+        let code = if is_test(&path) { String::new() } else { code(&path) };
+        found.extend(WAYS.iter().filter(|way| code.contains(**way)).map(|way| format!("{path}: {way}")));
+    }
+    none(&found, "ask a method of cloud::Target that says what differs");
 }
 
 #[test]

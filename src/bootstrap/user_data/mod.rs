@@ -17,6 +17,7 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 use crate::artifacts::{ResolvedArtifacts, blob_url};
+use crate::cloud::Target;
 use crate::cluster::assets::is_meant;
 use crate::cluster::user_data::{Part, PartKind, UserDataFormat};
 use crate::cluster::{Cluster, find_document};
@@ -124,7 +125,7 @@ fn render_with(
         UserDataFormat::Ignition => ignition::render(&document)?,
     };
     let text = Zeroizing::new(text);
-    require_size(&cluster.settings.target, group, &document, text.len())?;
+    require_size(cluster.settings.target, group, &document, text.len())?;
     Ok(text)
 }
 
@@ -271,15 +272,13 @@ fn require_kind(part: &Part, bytes: &[u8], form: UserDataFormat) -> Result<()> {
     }
 }
 
-/// How much each cloud takes, before it encodes it: aws "16 KB, in raw form", azure 64 KB, gce 256 KB for one value of the metadata.
-const LIMITS: [(&str, usize); 3] = [("aws", 16 << 10), ("azure", (64 << 10) - 1), ("gce", 256 << 10)];
 /// The longest DNS name, and the length of a token: what may come in the place of [`API_HOST`] and
 /// [`JOIN_TOKEN`].
 const LONGEST_PARAMS: usize = 253 + 23;
 
-fn require_size(target: &str, group: &Group, document: &UserDataDocument, size: usize) -> Result<()> {
-    let Some((_, limit)) = LIMITS.iter().find(|(name, _)| *name == target) else { return Ok(()) };
-    if size + LONGEST_PARAMS <= *limit {
+fn require_size(target: Target, group: &Group, document: &UserDataDocument, size: usize) -> Result<()> {
+    let Some(limit) = target.user_data_limit() else { return Ok(()) };
+    if size + LONGEST_PARAMS <= limit {
         return Ok(());
     }
     let message = format!("the user data of the group {} has {size} bytes, and {target} takes {limit}", group.name);

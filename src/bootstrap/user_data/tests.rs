@@ -36,7 +36,7 @@ fn cluster(dir: &Path, form: UserDataFormat) -> Cluster {
     let source = TreeSource::embedded();
     let settings = Settings::defaults(&source).unwrap();
     let mut cluster = Cluster::open(&settings, source, dir).unwrap();
-    cluster.settings.target = "gce".into();
+    cluster.settings.target = Target::of("gce");
     dir.clone_into(&mut cluster.work_dir);
     let user_data = &mut cluster.settings.user_data;
     user_data.pull = true;
@@ -278,7 +278,7 @@ fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
     add_part(&mut cluster, "installer", PartKind::ShellScript, &format!("#!/bin/sh\n# {}\n", hex::encode(&bytes)));
     let workers = group("pool", Role::Worker);
     for (target, fits) in [("gce", true), ("azure", true), ("aws", false), ("local", true)] {
-        cluster.settings.target = target.into();
+        cluster.settings.target = Target::of(target);
         let result = render_for(&cluster, &workers);
         assert_eq!(result.is_ok(), fits, "{target}");
         let Err(error) = result else { continue };
@@ -286,7 +286,7 @@ fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
         assert!(error.message().ends_with("and aws takes 16384"), "{}", error.message());
     }
     cluster.settings.user_data.parts.clear();
-    cluster.settings.target = "aws".into();
+    cluster.settings.target = Target::of("aws");
     let size = render_for(&cluster, &workers).unwrap().len();
     assert!(size < 12_500, "{size} bytes with no parts leave no room for those of people");
 }

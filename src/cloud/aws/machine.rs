@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-use super::super::{host, refused};
+use crate::cloud::{host, refused};
 
 /// Classes of machine types; a family is a class, its generation and its attributes.
 const CLASSES: [&str; 22] = [

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::error::Result;
 
-use super::super::refused;
+use crate::cloud::refused;
 
 /// Families of sizes.
 const FAMILIES: [&str; 25] = [

@@ -4,25 +4,17 @@
 //! another machine has is waited for: that machine is dead, or its data would not have been
 //! assigned to this one. A volume is never detached from it by force.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::cloud::{self, Endpoints, VolumeApi, VolumeState};
 use crate::error::{Class, Error, Result};
 use crate::exec::signals;
 use crate::failpoint;
-use crate::inventory::volume::{Cloud, Volume};
+use crate::inventory::volume::Volume;
 
 use super::mounts::Tell;
 use super::up::NodeEvent;
-
-mod aws;
-mod azure;
-mod gce;
-mod http;
-mod sigv4;
-
-/// Where every cloud's metadata service answers its machines.
-const METADATA: &str = "http://169.254.169.254";
 
 /// How long what is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +25,7 @@ struct Timeouts {
     attach: Duration,
     /// For another machine to let go.
     elsewhere: Duration,
-    /// For rights of a machine that is as new as they are to count: Google names two to seven minutes, Azure up to ten.
+    /// For rights of a machine that is as new as they are to count: clouds name two to ten minutes.
     rights: Duration,
 }
 
@@ -45,57 +37,24 @@ const TIMEOUTS: Timeouts = Timeouts {
     rights: Duration::from_mins(8),
 };
 
-/// Where a volume is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
-    /// At this host, as one of these devices.
-    Here(Vec<PathBuf>),
-    /// Nowhere.
-    Free,
-    /// On its way.
-    Moving(String),
-    /// At this other machine.
-    AttachedElsewhere(String),
-}
-
-/// One cloud's API, for one volume.
-trait Api {
-    /// Where the volume is now.
-    fn look(&mut self) -> Result<State>;
-    /// Asks for it to be attached to this host. Another machine may have been faster: the next look tells.
-    fn attach(&mut self) -> Result<()>;
-}
-
 /// The devices as one of which the volume appears, attached to this host when it was not.
 pub(super) fn attach(volume: &Volume, tell: Tell<'_>) -> Result<Vec<PathBuf>> {
     let local = find_local(volume);
     if local.iter().any(|path| path.exists()) {
         return Ok(local);
     }
-    if volume.parts().is_none() {
-        let message = format!("the volume's id {:?} is not of the form {}", volume.id, volume.cloud.form());
-        return Err(Error::config(message).hint("correct etcd_volume in the inventory"));
-    }
-    let mut api: Box<dyn Api> = match volume.cloud {
-        Cloud::Gce => Box::new(gce::Compute::new(volume, METADATA, gce::API)?),
-        Cloud::Aws => Box::new(aws::Ec2::new(volume, METADATA, None)?),
-        Cloud::Azure => Box::new(azure::Manager::new(volume, METADATA, None)?),
-    };
+    let mut api = cloud::require_volume(volume)?.volume_api(volume, &Endpoints::default())?;
     settle(api.as_mut(), volume, TIMEOUTS, tell)
 }
 
 /// The devices that the volume can only be once this host has it, without an API call. None where
 /// only the API knows.
 pub(super) fn find_local(volume: &Volume) -> Vec<PathBuf> {
-    match volume.cloud {
-        Cloud::Gce => gce::devices(volume),
-        Cloud::Aws => aws::devices(volume, Path::new("/sys/block")),
-        Cloud::Azure => Vec::new(),
-    }
+    cloud::find(&volume.cloud).map_or_else(Vec::new, |cloud| cloud.local_devices(volume))
 }
 
 /// Looks and asks until the volume is here.
-fn settle(api: &mut dyn Api, volume: &Volume, timeouts: Timeouts, tell: Tell<'_>) -> Result<Vec<PathBuf>> {
+fn settle(api: &mut dyn VolumeApi, volume: &Volume, timeouts: Timeouts, tell: Tell<'_>) -> Result<Vec<PathBuf>> {
     let start = Instant::now();
     let (mut said, mut asked_at, mut held_since, mut freed_at) = (String::new(), None::<Instant>, None, start);
     let may_not_yet = |error: &Error| error.class() == Class::Precondition && start.elapsed() < timeouts.rights;
@@ -103,16 +62,16 @@ fn settle(api: &mut dyn Api, volume: &Volume, timeouts: Timeouts, tell: Tell<'_>
         let state = match api.look() {
             Err(error) if may_not_yet(&error) => {
                 freed_at = Instant::now();
-                State::Moving(without_rights(&error))
+                VolumeState::Moving(without_rights(&error))
             }
             Err(error) if error.class() == Class::Transient && start.elapsed() < timeouts.attach => {
-                State::Moving(format!("is not told of: {}", error.message()))
+                VolumeState::Moving(format!("is not told of: {}", error.message()))
             }
             state => state?,
         };
         let doing = match state {
-            State::Here(devices) => return Ok(devices),
-            State::Free if asked_at.is_none_or(|asked: Instant| asked.elapsed() > timeouts.attach / 2) => {
+            VolumeState::Here(devices) => return Ok(devices),
+            VolumeState::Free if asked_at.is_none_or(|asked: Instant| asked.elapsed() > timeouts.attach / 2) => {
                 match failpoint::around(format_args!("attach {}", volume.name), || api.attach()) {
                     Err(error) if may_not_yet(&error) => {
                         freed_at = Instant::now();
@@ -125,9 +84,9 @@ fn settle(api: &mut dyn Api, volume: &Volume, timeouts: Timeouts, tell: Tell<'_>
                     }
                 }
             }
-            State::Free => "is being attached".to_owned(),
-            State::Moving(what) => what,
-            State::AttachedElsewhere(who) => {
+            VolumeState::Free => "is being attached".to_owned(),
+            VolumeState::Moving(what) => what,
+            VolumeState::AttachedElsewhere(who) => {
                 if held_since.get_or_insert_with(Instant::now).elapsed() > timeouts.elsewhere {
                     return Err(held(volume, &who));
                 }
@@ -152,15 +111,7 @@ fn without_rights(error: &Error) -> String {
 }
 
 fn held(volume: &Volume, who: &str) -> Error {
-    let command = match volume.cloud {
-        Cloud::Gce => {
-            let zone = volume.parts().and_then(|parts| parts.get(1).copied()).unwrap_or("ZONE");
-            let name = who.rsplit('/').next().unwrap_or(who);
-            format!("gcloud compute instances detach-disk {name} --disk={} --zone={zone}", volume.name)
-        }
-        Cloud::Aws => format!("aws ec2 detach-volume --volume-id {}", volume.id),
-        Cloud::Azure => format!("az vm disk detach --ids {who} --name {}", volume.name),
-    };
+    let command = cloud::find(&volume.cloud).map(|cloud| cloud.detach_command(volume, who)).unwrap_or_default();
     Error::precondition(format!(
         "the volume {} is attached to another machine, which does not let go: {who}",
         volume.name

@@ -1,7 +1,9 @@
-//! What to do about errors that clouds give again and again: a table of words of their messages, each with a class and a next step.
+//! What to do about errors that clouds give again and again: words of their messages, each with a class and a next step. Each cloud has
+//! its own in its directory.
 //!
 //! It only reads text. The words are of messages that people have published; the tests have them with the place where each was found.
 
+use crate::cloud::{CLOUDS, KnownError, known};
 use crate::error::Class;
 
 /// What an error is, and what the user can do.
@@ -13,179 +15,31 @@ pub(super) struct Advice {
     pub(super) text: String,
 }
 
-/// One kind of error.
-struct Known {
-    /// Words that the message has, all of one of these lists, in lower case.
-    words: &'static [&'static [&'static str]],
-    class: Class,
-    /// What to do. `{}` is what stands in the message between one of the pairs of `named`.
-    text: &'static str,
-    /// What to say where the message names nothing.
-    otherwise: &'static str,
-    named: &'static [(&'static str, &'static str)],
-}
-
-const fn known(words: &'static [&'static [&'static str]], class: Class, text: &'static str) -> Known {
-    Known { words, class, text, otherwise: text, named: &[] }
-}
-
-const fn naming(
-    words: &'static [&'static [&'static str]],
-    class: Class,
-    text: &'static str,
-    otherwise: &'static str,
-    named: &'static [(&'static str, &'static str)],
-) -> Known {
-    Known { words, class, text, otherwise, named }
-}
-
 /// The first that fits counts: what is said precisely stands before what is said generally.
-const TABLE: &[Known] = &[
-    // Too many requests: before quotas, whose words they use.
-    known(
-        &[
-            &["ratelimitexceeded"],
-            &["requestlimitexceeded"],
-            &["throttling", "rate exceeded"],
-            &["requeststhrottled"],
-            &["429 too many requests"],
-        ],
-        Class::Transient,
-        "the cloud wants fewer requests at a time: turnup config set phase1.terraform.parallelism=4",
-    ),
-    // There are no credentials.
-    known(
-        &[&["could not find default credentials"]],
-        Class::Precondition,
-        "gcloud auth application-default login, or GOOGLE_APPLICATION_CREDENTIALS=<key file of a service account>",
-    ),
-    known(
-        &[&["no valid credential sources"], &["nocredentialproviders"]],
-        Class::Precondition,
-        "AWS_PROFILE=<name>, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment; aws sts get-caller-identity shows who you are",
-    ),
-    // The credentials have expired.
-    known(
-        &[&["expiredtoken"], &["security token included in the request is expired"]],
-        Class::Precondition,
-        "the credentials have expired: aws sso login (or new keys), then the same command again: it goes on where it stopped",
-    ),
-    known(
-        &[&["aadsts700082"], &["refresh token has expired"]],
-        Class::Precondition,
-        "the login has expired: az login, then the same command again: it goes on where it stopped",
-    ),
-    known(
-        &[&["oauth2", "token expired"], &["oauth2: cannot fetch token"]],
-        Class::Precondition,
-        "the login has expired: gcloud auth application-default login, then the same command again",
-    ),
-    known(
-        &[&["az login"], &["azurecli authorizer"]],
-        Class::Precondition,
-        "az login, or ARM_CLIENT_ID, ARM_CLIENT_SECRET, ARM_TENANT_ID and ARM_SUBSCRIPTION_ID in the environment",
-    ),
-    // A service that was never switched on.
-    naming(
-        &[&["accessnotconfigured"], &["has not been used in project", "or it is disabled"]],
-        Class::Precondition,
-        "gcloud services enable {}, wait a minute, then the same command again",
-        "enable the API that the message names, wait a minute, then the same command again",
-        &[("/apis/api/", "/overview")],
-    ),
-    naming(
-        &[&["missingsubscriptionregistration"], &["not registered to use namespace"]],
-        Class::Precondition,
-        "az provider register --namespace {} --wait, then the same command again",
-        "az provider register --namespace <the one in the message> --wait, then the same command again",
-        &[("namespace '", "'")],
-    ),
-    // More than the account may have.
-    naming(
-        &[&["quota '", "exceeded"], &["insufficient regional quota"], &["quota_exceeded"]],
-        Class::Precondition,
-        "the project's quota for {} is used up: ask for more (console: IAM & Admin, Quotas), or fewer or smaller hosts",
-        "a quota of the project is used up: ask for more (console: IAM & Admin, Quotas), or fewer or smaller hosts",
-        &[("quota '", "'"), ("resource: \"", "\""), ("resource \"", "\"")],
-    ),
-    known(
-        &[
-            &["vcpulimitexceeded"],
-            &["addresslimitexceeded"],
-            &["instancelimitexceeded"],
-            &["your current instance limit"],
-        ],
-        Class::Precondition,
-        "a limit of the account is reached: ask for more (console: Service Quotas), or fewer or smaller hosts",
-    ),
-    known(
-        &[&["exceeding approved", "quota"], &["exceeding quota limits"], &["quotaexceeded"]],
-        Class::Precondition,
-        "a quota of the subscription is used up: ask for more (portal: Usage + quotas), or fewer or smaller hosts",
-    ),
-    // Not now, not here.
-    known(
-        &[&["zone_resource_pool_exhausted"], &["does not have enough resources available to fulfill the request"]],
-        Class::Precondition,
-        "the zone has no machines of this type left: another zone or machine type, or the same command again later",
-    ),
-    known(
-        &[&["insufficientinstancecapacity"], &["capacity in the availability zone you requested"]],
-        Class::Precondition,
-        "the zone has no machines of this type left: another zone or instance type, or the same command again later",
-    ),
-    known(
-        &[&["skunotavailable"], &["allocationrequest"], &["allocationfailed"]],
-        Class::Precondition,
-        "Azure has no machines of this size there: another size, zone or region, or the same command again later",
-    ),
-    // The account lacks a permission.
-    naming(
-        &[&["error 403", "required '", "permission"]],
-        Class::Precondition,
-        "the account lacks the permission {}: give it a role that has it (gcloud projects add-iam-policy-binding)",
-        "the account lacks a permission: give it a role that has it (gcloud projects add-iam-policy-binding)",
-        &[("Required '", "'")],
-    ),
-    naming(
-        &[&["is not authorized to perform:"]],
-        Class::Precondition,
-        "the account lacks the permission {}: attach a policy that allows it",
-        "the account lacks a permission: attach a policy that allows it",
-        &[("is not authorized to perform: ", " ")],
-    ),
-    known(
-        &[&["unauthorizedoperation"]],
-        Class::Precondition,
-        "the account lacks a permission; which one: aws sts decode-authorization-message --encoded-message <the long word>",
-    ),
-    naming(
-        &[&["authorizationfailed"], &["does not have authorization to perform action"]],
-        Class::Precondition,
-        "the account lacks the permission {}: give it a role that has it (az role assignment create)",
-        "the account lacks a permission: give it a role that has it (az role assignment create)",
-        &[("perform action '", "'")],
-    ),
-    // What must not be deleted.
-    known(
-        &[&["scopelocked"]],
-        Class::Precondition,
-        "a lock keeps it, which counts for a minute after it has gone: turnup down again; a lock that turnup did not make: az lock list, az lock delete --ids <id>",
-    ),
+fn table() -> impl Iterator<Item = &'static KnownError> {
+    BEFORE.iter().chain(CLOUDS.iter().flat_map(|cloud| cloud.known_errors())).chain(BEHIND)
+}
+
+/// Errors that clouds share, before their own: rates stand before quotas, whose words they use.
+const BEFORE: &[KnownError] = &[known(
+    &[
+        &["ratelimitexceeded"],
+        &["requestlimitexceeded"],
+        &["throttling", "rate exceeded"],
+        &["requeststhrottled"],
+        &["429 too many requests"],
+    ],
+    Class::Transient,
+    "the cloud wants fewer requests at a time: turnup config set phase1.terraform.parallelism=4",
+)];
+
+/// Errors that clouds share, behind their own.
+const BEHIND: &[KnownError] = &[
     known(
         &[&["deletion protection is enabled"]],
         Class::Precondition,
         "it is protected from deletion: turnup config set phase1.deletion_protection=n, turnup provision, then turnup down",
     ),
-    // What is still in use. Terraform deletes a group before it changes the balancer that names it, and Google refuses that.
-    naming(
-        &[&["is already being used by", "/backendservices/"]],
-        Class::Precondition,
-        "the load balancer still leads to a host that goes: gcloud compute backend-services remove-backend {} --region=<region> --instance-group=<group> --instance-group-zone=<zone>, for each balancer of the cluster; then the same command again",
-        "take the group off the load balancer (gcloud compute backend-services remove-backend), then the same command again",
-        &[("/backendServices/", "'")],
-    ),
-    // The resource exists already.
     known(
         &[
             &["alreadyexists"],
@@ -204,8 +58,8 @@ const TABLE: &[Known] = &[
 pub(super) fn find(text: &str) -> Option<Advice> {
     // ASCII only, so that places in one are places in the other.
     let lower = text.to_ascii_lowercase();
-    let fits = |known: &&Known| known.words.iter().any(|words| words.iter().all(|word| lower.contains(word)));
-    let known = TABLE.iter().find(fits)?;
+    let fits = |known: &&KnownError| known.words.iter().any(|words| words.iter().all(|word| lower.contains(word)));
+    let known = table().find(fits)?;
     let name = known.named.iter().find_map(|(start, end)| between(text, &lower, start, end));
     let advice = name.map_or_else(|| known.otherwise.to_owned(), |name| known.text.replace("{}", name));
     Some(Advice { class: known.class, text: advice })
@@ -346,14 +200,14 @@ mod tests {
 
     #[test]
     fn every_row_is_there_for_a_published_message() {
-        let matched = |known: &Known| {
+        let matched = |known: &KnownError| {
             PUBLISHED.iter().any(|(_, message)| {
                 let lower = message.to_ascii_lowercase();
                 known.words.iter().any(|words| words.iter().all(|word| lower.contains(word)))
             })
         };
         // `oauth2 … token expired` is told in kushin77/self-hosted-runner#2302 and terraform-example-foundation#235 without its whole text.
-        let idle: Vec<&str> = TABLE.iter().filter(|known| !matched(known)).map(|known| known.text).collect();
+        let idle: Vec<&str> = table().filter(|known| !matched(known)).map(|known| known.text).collect();
         assert_eq!(idle.len(), 1, "{idle:#?}");
     }
 }

@@ -113,7 +113,7 @@ impl Terraform {
     /// `dir` is the working directory; turnup's own binary is what the local target's module calls.
     #[must_use]
     pub fn new(program: PathBuf, dir: PathBuf, cluster: &Cluster) -> Self {
-        let (driver, target) = (&cluster.settings.driver, &cluster.settings.target);
+        let (driver, target) = (&cluster.settings.driver, cluster.settings.target);
         let cli_config = (!driver.provider_mirror.is_empty()).then(|| dir.join(CLI_CONFIG));
         let options = Options {
             parallelism: driver.parallelism,

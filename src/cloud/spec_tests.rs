@@ -14,7 +14,7 @@ fn spec(target: &str, changes: &[(&str, &str)]) -> Result<Spec> {
         settings.set("phase1.gce.project", "a-project").unwrap();
     }
     settings.set_all(changes).unwrap();
-    Spec::read(&settings)
+    Spec::find(&settings).map(Option::unwrap)
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_way_to_the_api_server_that_leads_nowhere_is_refused() {
     ];
     let told = cases.map(|(target, changes)| spec(target, changes).unwrap_err().render());
     insta::assert_snapshot!(told.join("\n"));
-    for target in TARGETS {
+    for target in crate::cloud::CLOUDS.iter().map(|cloud| cloud.name()) {
         let named = [("phase1.api.exposure", "dns"), ("phase1.api.host", "api.example.com")];
         assert_eq!(spec(target, &named).unwrap().api.host, "api.example.com", "their own record");
         assert!(spec(target, &[SEVERAL, ("phase1.api.internal_load_balancer", "n")]).is_err());

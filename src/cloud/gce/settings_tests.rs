@@ -8,7 +8,7 @@ fn spec(changes: &[(&str, &str)]) -> Result<Spec> {
     let mut settings = Settings::defaults(&TreeSource::embedded()).unwrap();
     let all = [&[("phase1.cloud_provider", "gce"), ("phase1.gce.project", "a-project")], changes].concat();
     settings.set_all(&all).unwrap();
-    Spec::read(&settings)
+    Spec::find(&settings).map(Option::unwrap)
 }
 
 #[test]

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use roxmltree::{Document, Node};
 use zeroize::Zeroizing;
 
-use super::http;
 use super::sigv4::{Credentials, SignedRequest};
-use super::{Api, State};
+use crate::cloud::http;
+use crate::cloud::{Endpoints, VolumeApi, VolumeState};
 use crate::error::{Context as _, Error, Result};
 use crate::inventory::volume::Volume;
 
@@ -41,8 +41,8 @@ pub(super) fn devices(volume: &Volume, blocks: &Path) -> Vec<PathBuf> {
 }
 
 impl<'v> Ec2<'v> {
-    /// `url` is another API than that of the machine's region.
-    pub(super) fn new(volume: &'v Volume, metadata: &str, url: Option<&str>) -> Result<Self> {
+    pub(super) fn new(volume: &'v Volume, endpoints: &Endpoints) -> Result<Self> {
+        let metadata = &endpoints.metadata;
         let session = http::ask_metadata(
             "PUT",
             &format!("{metadata}/latest/api/token"),
@@ -66,8 +66,8 @@ impl<'v> Ec2<'v> {
             secret: Zeroizing::new(text(&lent, "SecretAccessKey")),
             session: Zeroizing::new(text(&lent, "Token")),
         };
-        let url = match url {
-            Some(url) => url.to_owned(),
+        let url = match &endpoints.api {
+            Some(url) => url.clone(),
             None => format!("https://ec2.{region}.{}", ask("meta-data/services/domain")?.trim()),
         };
         Ok(Self { volume, url, region, instance, credentials })
@@ -107,8 +107,8 @@ impl<'v> Ec2<'v> {
     }
 }
 
-impl Api for Ec2<'_> {
-    fn look(&mut self) -> Result<State> {
+impl VolumeApi for Ec2<'_> {
+    fn look(&mut self) -> Result<VolumeState> {
         let text = self.call("DescribeVolumes", &[("VolumeId.1", &self.volume.id)])?;
         let document = read(&text)?;
         let attachments = document.descendants().find(|node| node.has_tag_name_of("attachmentSet"));
@@ -117,23 +117,23 @@ impl Api for Ec2<'_> {
             let volume = document.descendants().find(|node| node.has_tag_name_of("volumeSet"));
             let status = volume.and_then(|set| set.children().find(Node::is_element)).map(|item| child(item, "status"));
             return Ok(match status.unwrap_or_default() {
-                "available" => State::Free,
-                other => State::Moving(format!("is {other}")),
+                "available" => VolumeState::Free,
+                other => VolumeState::Moving(format!("is {other}")),
             });
         };
         let (who, status) = (child(attachment, "instanceId"), child(attachment, "status"));
         if who != self.instance {
-            return Ok(State::AttachedElsewhere(who.to_owned()));
+            return Ok(VolumeState::AttachedElsewhere(who.to_owned()));
         }
         if status != "attached" {
-            return Ok(State::Moving(format!("is {status}")));
+            return Ok(VolumeState::Moving(format!("is {status}")));
         }
         let mut paths = devices(self.volume, Path::new("/sys/block"));
         // Where disks are Xen's, the kernel calls /dev/sdf /dev/xvdf.
         let name = child(attachment, "device").trim_start_matches("/dev/").to_owned();
         let xen = name.strip_prefix("sd").map(|letter| format!("xvd{letter}"));
         paths.extend(xen.into_iter().chain([name]).map(|name| Path::new("/dev").join(name)));
-        Ok(State::Here(paths))
+        Ok(VolumeState::Here(paths))
     }
 
     fn attach(&mut self) -> Result<()> {
@@ -194,4 +194,22 @@ fn escape(text: &str) -> String {
         other => format!("%{other:02X}"),
     };
     text.bytes().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use super::*;
+
+    #[test]
+    fn the_serial_number_of_a_disk_finds_it_without_udev() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, serial) in [("nvme0n1", "vol0123"), ("nvme1n1", "vol0abc ")] {
+            fs_err::create_dir_all(dir.path().join(name).join("device")).unwrap();
+            fs_err::write(dir.path().join(name).join("device/serial"), serial).unwrap();
+        }
+        let volume = Volume { cloud: "aws".into(), id: "vol-0abc".into(), name: "shelf-etcd-main-a".into() };
+        let found = devices(&volume, dir.path());
+        assert_eq!(found[1..], [PathBuf::from("/dev/nvme1n1")]);
+    }
 }

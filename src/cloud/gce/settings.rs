@@ -10,7 +10,10 @@ use serde::Serialize;
 use crate::config::{Network, Settings};
 use crate::error::Result;
 
-use super::{ControlPlaneHost, Defaults, Group, Spec, Target, WORKERS, absolute, fit, host, refused, require_apart};
+use crate::cloud::spec::{
+    CloudSettings, ControlPlaneHost, Defaults, Group, Spec, WORKERS, absolute, fit, require_apart,
+};
+use crate::cloud::{Cloud, host, refused};
 
 /// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or `-control-plane-0` and five characters.
 const PREFIX: usize = 37;
@@ -39,7 +42,7 @@ const SHARED_CORE: [&str; 3] = ["micro", "small", "medium"];
 /// `cluster.gce` of the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the Kconfig tree")]
-pub(crate) struct Gce {
+pub(super) struct GceSettings {
     project: String,
     region: String,
     zone: String,
@@ -74,7 +77,7 @@ struct GceNames {
 }
 
 /// What the settings say, and what hosts have that say nothing else.
-pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
+pub(super) fn read(settings: &Settings) -> Result<(Defaults, GceSettings)> {
     let text = |name: &str| settings.get(&format!("phase1.gce.{name}"));
     let flag = |name: &str| settings.get_bool(&format!("phase1.gce.{name}"));
     let zone = text("zone")?;
@@ -93,7 +96,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         public_address: public,
         etcd_volume_type: text("etcd_volume_type")?,
     };
-    let gce = Gce {
+    let gce = GceSettings {
         project: text("project")?,
         region: text("region")?,
         zone: Some(zone).filter(|zone| !zone.is_empty()).unwrap_or_else(|| defaults.zones[0].clone()),
@@ -114,12 +117,15 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         names: GceNames::default(),
         zones: given,
     };
-    Ok((defaults, Target::Gce(Box::new(gce))))
+    Ok((defaults, gce))
 }
 
-impl Gce {
-    /// Gives everything its name.
-    pub(super) fn name_all(
+impl CloudSettings for GceSettings {
+    fn cloud(&self) -> &'static dyn Cloud {
+        &super::Gce
+    }
+
+    fn name_all(
         &mut self,
         cluster: &str,
         control_plane: &BTreeMap<String, ControlPlaneHost>,
@@ -145,13 +151,7 @@ impl Gce {
         };
     }
 
-    /// How the names of a group's hosts begin, without the dash.
-    pub(super) fn host_name_prefix(&self, group: &str) -> Option<&str> {
-        self.names.groups.get(group).map(String::as_str)
-    }
-
-    /// What Compute Engine would refuse, before it is asked.
-    pub(super) fn check(&self, spec: &Spec) -> Result<()> {
+    fn check(&self, spec: &Spec) -> Result<()> {
         check_region(&self.region)?;
         if self.subnetwork.is_empty() {
             self.check_network(spec)?;
@@ -194,6 +194,16 @@ impl Gce {
         check_labels("phase1.tags", &spec.tags)
     }
 
+    fn node_name_prefix(&self, group: &str) -> Option<String> {
+        self.names.groups.get(group).cloned()
+    }
+
+    fn variable(&self) -> serde_json::Result<serde_json::Value> {
+        serde_json::to_value(self)
+    }
+}
+
+impl GceSettings {
     /// Whether what should be reached from outside can be, and by the name that it has.
     fn check_ways_in(&self, spec: &Spec) -> Result<()> {
         if !self.public_addresses && spec.api.external && spec.api.exposure != "load-balancer" {
@@ -426,5 +436,5 @@ fn check_labels(key: &str, labels: &BTreeMap<String, String>) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "gce_tests.rs"]
+#[path = "settings_tests.rs"]
 mod tests;

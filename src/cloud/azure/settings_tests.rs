@@ -16,7 +16,7 @@ fn settings(changes: &[(&str, &str)]) -> Settings {
 }
 
 fn refusal(changes: &[(&str, &str)], key: &str) -> String {
-    let spec = Spec::read(&settings(changes));
+    let spec = Spec::find(&settings(changes)).map(Option::unwrap);
     let error = spec.and_then(|spec| spec.variables(vec![key.to_owned()])).unwrap_err();
     assert_eq!(error.class(), crate::error::Class::Config, "{error:?}");
     let hint = error.next().unwrap_or_default();
@@ -90,7 +90,7 @@ fn what_azure_would_take_is_taken() {
         &[("phase1.azure.public_addresses", "y"), ("phase1.node_groups", inner)],
     ];
     for changes in taken {
-        let spec = Spec::read(&settings(changes));
+        let spec = Spec::find(&settings(changes)).map(Option::unwrap);
         spec.and_then(|spec| spec.variables(vec![KEY.to_owned(), "ssh-rsa AAAA alice".to_owned()])).unwrap();
     }
 }
@@ -98,9 +98,7 @@ fn what_azure_would_take_is_taken() {
 #[test]
 fn a_cluster_has_an_ipv6_network_of_its_own() {
     let networks = |changes: &[(&str, &str)]| {
-        let Target::Azure(azure) = Spec::read(&settings(changes)).unwrap().target else {
-            unreachable!("the target is azure")
-        };
+        let (_, azure) = read(&settings(changes)).unwrap();
         (azure.ipv6_cidr, azure.subnet_ipv6_cidr)
     };
     let of = |name: &str| networks(&[("phase1.network.ipv6", "y"), ("phase1.cluster_name", name)]);
@@ -125,8 +123,10 @@ fn names_are_within_the_limits_and_stay_apart() {
         group("1"),
         group("2")
     );
-    let spec = Spec::read(&settings(&[("phase1.cluster_name", long), ("phase1.node_groups", &groups)]));
-    let Target::Azure(azure) = spec.unwrap().target else { unreachable!("the target is azure") };
+    let settings = settings(&[("phase1.cluster_name", long), ("phase1.node_groups", &groups)]);
+    let spec = Spec::find(&settings).map(Option::unwrap).unwrap();
+    let (_, mut azure) = read(&settings).unwrap();
+    azure.name_all(&spec.name, &spec.control_plane, &spec.groups);
     let names = &azure.names;
     assert!(names.prefix.len() <= PREFIX && names.prefix.starts_with("a-cluster"), "{names:?}");
     assert!(names.control_plane_identity.len() <= IDENTITY && names.node_identity.len() <= IDENTITY, "{names:?}");

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::http::{self, Answer, Bearer};
-use super::{Api, State};
+use crate::cloud::http::{self, Answer, Bearer};
+use crate::cloud::{Endpoints, VolumeApi, VolumeState};
 use crate::error::{Error, Result};
 use crate::exec::signals;
 use crate::inventory::volume::Volume;
 
 /// The public API.
-pub(super) const API: &str = "https://compute.googleapis.com";
+const API: &str = "https://compute.googleapis.com";
 /// How long an operation is followed; the volume's own state tells the rest.
 const OPERATION: Duration = Duration::from_mins(1);
 
@@ -41,7 +41,8 @@ pub(super) fn devices(volume: &Volume) -> Vec<PathBuf> {
 }
 
 impl<'v> Compute<'v> {
-    pub(super) fn new(volume: &'v Volume, metadata: &str, api: &str) -> Result<Self> {
+    pub(super) fn new(volume: &'v Volume, endpoints: &Endpoints) -> Result<Self> {
+        let metadata = &endpoints.metadata;
         let ask = |what: &str| {
             let url = format!("{metadata}/computeMetadata/v1/{what}");
             http::ask_metadata("GET", &url, &[("Metadata-Flavor", "Google")])
@@ -49,7 +50,8 @@ impl<'v> Compute<'v> {
         let instance = ask("instance/name")?.trim().to_owned();
         let token = Zeroizing::new(ask("instance/service-accounts/default/token")?);
         let zone = volume.id.rsplit_once("/disks/").map(|(zone, _)| zone.to_owned()).unwrap_or_default();
-        Ok(Self { volume, api: api.to_owned(), zone, instance, bearer: Bearer::parse(&token)? })
+        let api = endpoints.api.clone().unwrap_or_else(|| API.to_owned());
+        Ok(Self { volume, api, zone, instance, bearer: Bearer::parse(&token)? })
     }
 
     fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
@@ -67,20 +69,20 @@ impl<'v> Compute<'v> {
     }
 }
 
-impl Api for Compute<'_> {
-    fn look(&mut self) -> Result<State> {
+impl VolumeApi for Compute<'_> {
+    fn look(&mut self) -> Result<VolumeState> {
         let disk = self.call("GET", &self.volume.id, None)?;
         let users = disk["users"].as_array().into_iter().flatten().filter_map(Value::as_str);
         // `https://www.googleapis.com/compute/v1/projects/P/zones/Z/instances/NAME`
         let users: Vec<&str> = users.filter_map(|user| user.rsplit_once("/instances/").map(|(_, name)| name)).collect();
         if users.contains(&self.instance.as_str()) {
-            return Ok(State::Here(devices(self.volume)));
+            return Ok(VolumeState::Here(devices(self.volume)));
         }
         let status = disk["status"].as_str().unwrap_or("READY");
         Ok(match users.first() {
-            Some(user) => State::AttachedElsewhere((*user).to_owned()),
-            None if status == "READY" => State::Free,
-            None => State::Moving(format!("is {}", status.to_lowercase())),
+            Some(user) => VolumeState::AttachedElsewhere((*user).to_owned()),
+            None if status == "READY" => VolumeState::Free,
+            None => VolumeState::Moving(format!("is {}", status.to_lowercase())),
         })
     }
 

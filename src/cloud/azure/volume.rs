@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::http::{self, Answer, Bearer};
-use super::{Api, State};
+use crate::cloud::http::{self, Answer, Bearer};
+use crate::cloud::{Endpoints, VolumeApi, VolumeState};
 use crate::error::{Error, Result};
 use crate::inventory::volume::Volume;
 
@@ -41,8 +41,8 @@ fn find_api(cloud: &str) -> &'static str {
 }
 
 impl<'v> Manager<'v> {
-    /// `api` is another one than that of the machine's cloud.
-    pub(super) fn new(volume: &'v Volume, metadata: &str, api: Option<&str>) -> Result<Self> {
+    pub(super) fn new(volume: &'v Volume, endpoints: &Endpoints) -> Result<Self> {
+        let metadata = &endpoints.metadata;
         let ask =
             |path: &str| http::ask_metadata("GET", &format!("{metadata}/metadata/{path}"), &[("Metadata", "true")]);
         let compute =
@@ -53,7 +53,7 @@ impl<'v> Manager<'v> {
             Zeroizing::new(ask(&format!("identity/oauth2/token?api-version=2018-02-01&resource={resource}%2F"))?);
         Ok(Self {
             volume,
-            api: api.unwrap_or(public).to_owned(),
+            api: endpoints.api.clone().unwrap_or_else(|| public.to_owned()),
             machine: compute["resourceId"].as_str().unwrap_or_default().to_owned(),
             bearer: Bearer::parse(&token)?,
         })
@@ -90,25 +90,25 @@ impl<'v> Manager<'v> {
     }
 }
 
-impl Api for Manager<'_> {
-    fn look(&mut self) -> Result<State> {
+impl VolumeApi for Manager<'_> {
+    fn look(&mut self) -> Result<VolumeState> {
         let is_ours = |disk: &&Value| {
             disk["managedDisk"]["id"].as_str().is_some_and(|id| id.eq_ignore_ascii_case(&self.volume.id))
         };
         let disks = self.disks()?;
         if let Some(disk) = disks.iter().find(is_ours) {
             return Ok(match disk["lun"].as_u64() {
-                Some(lun) if disk["toBeDetached"] != true => State::Here(devices(lun)),
-                _ => State::Moving("is being detached".into()),
+                Some(lun) if disk["toBeDetached"] != true => VolumeState::Here(devices(lun)),
+                _ => VolumeState::Moving("is being detached".into()),
             });
         }
         let disk = self.get(&self.volume.id, DISKS)?;
         let holder = disk["managedBy"].as_str().filter(|holder| !holder.eq_ignore_ascii_case(&self.machine));
         let state = disk["properties"]["diskState"].as_str().unwrap_or_default();
         Ok(match (holder, state) {
-            (Some(holder), _) => State::AttachedElsewhere(holder.to_owned()),
-            (None, "Unattached") => State::Free,
-            (None, other) => State::Moving(format!("is {}", other.to_lowercase())),
+            (Some(holder), _) => VolumeState::AttachedElsewhere(holder.to_owned()),
+            (None, "Unattached") => VolumeState::Free,
+            (None, other) => VolumeState::Moving(format!("is {}", other.to_lowercase())),
         })
     }
 

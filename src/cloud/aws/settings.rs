@@ -3,8 +3,6 @@
 //! Limits are those of Amazon's documentation: load balancers 32 characters (Elastic Load Balancing, `CreateLoadBalancer`), roles 64 (IAM
 //! quotas), queues 80 (`CreateQueue`), event rules 64 (`PutRule`), tags ("Tag restrictions"), volumes ("Amazon EBS volume types").
 
-mod machine;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -12,11 +10,15 @@ use serde::Serialize;
 use crate::config::{Network, Settings};
 use crate::error::Result;
 
-use self::machine::{check_bastion, check_machine, check_processor, is_arm};
-use super::{Defaults, IPV6, Spec, Target, fit, host, refused, require_apart};
+use super::machine::{check_bastion, check_machine, check_processor, is_arm};
+use crate::cloud::spec::{CloudSettings, ControlPlaneHost, Defaults, Group, IPV6, Spec, fit, require_apart};
+use crate::cloud::{Cloud, host, refused};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer wants free.
 const KEPT: u64 = 13;
+/// The longest beginning of a Node's name. Amazon names hosts by their addresses: with
+/// `ip-255-255-255-255` behind it and a dash, a Node's name has at most 63 characters.
+const HOST_NAME_PREFIX: usize = 63 - 19;
 /// Device names for further volumes: `/dev/sdf` to `/dev/sdp`.
 const MOST_VOLUMES: usize = 11;
 /// Tags of one resource are at most 50; turnup's own and the autoscaler's need room.
@@ -24,7 +26,7 @@ const MOST_TAGS: usize = 30;
 
 /// `cluster.aws` of the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Aws {
+pub(super) struct AwsSettings {
     region: String,
     zones: Vec<String>,
     profile: String,
@@ -65,7 +67,7 @@ struct AwsNames {
 }
 
 /// What the settings say, and what hosts have that say nothing else.
-pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
+pub(super) fn read(settings: &Settings) -> Result<(Defaults, AwsSettings)> {
     let text = |name: &str| settings.get(&format!("phase1.aws.{name}"));
     let flag = |name: &str| settings.get_bool(&format!("phase1.aws.{name}"));
     let number = |name: &str| settings.get_number(&format!("phase1.aws.{name}"));
@@ -90,7 +92,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         public_address: topology == "public",
         etcd_volume_type: text("etcd_volume_type")?,
     };
-    let aws = Aws {
+    let aws = AwsSettings {
         region,
         zones,
         profile: text("profile")?,
@@ -116,12 +118,15 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         names: AwsNames::default(),
         own_types: [defaults.machine_type.clone(), defaults.disk_type.clone()],
     };
-    Ok((defaults, Target::Aws(Box::new(aws))))
+    Ok((defaults, aws))
 }
 
-impl Aws {
-    /// Gives everything its name.
-    pub(super) fn name_all(&mut self, cluster: &str) {
+impl CloudSettings for AwsSettings {
+    fn cloud(&self) -> &'static dyn Cloud {
+        &super::Aws
+    }
+
+    fn name_all(&mut self, cluster: &str, _: &BTreeMap<String, ControlPlaneHost>, _: &BTreeMap<String, Group>) {
         // The beginning `internal-` is Amazon's own.
         let balancer = if cluster.starts_with("internal-") { format!("k{cluster}") } else { cluster.to_owned() };
         // Roles belong to the account, not to a region: two clusters of one name may live in two regions.
@@ -137,8 +142,7 @@ impl Aws {
         };
     }
 
-    /// What Amazon would refuse, before it is asked.
-    pub(super) fn check(&self, spec: &Spec) -> Result<()> {
+    fn check(&self, spec: &Spec) -> Result<()> {
         self.check_identifiers(spec)?;
         self.check_zones(spec)?;
         self.check_network(spec)?;
@@ -152,6 +156,16 @@ impl Aws {
         spec.groups.iter().try_for_each(|(name, group)| check_tags(&in_group("tags", name), &group.tags))
     }
 
+    fn node_name_prefix(&self, group: &str) -> Option<String> {
+        Some(fit(group, HOST_NAME_PREFIX))
+    }
+
+    fn variable(&self) -> serde_json::Result<serde_json::Value> {
+        serde_json::to_value(self)
+    }
+}
+
+impl AwsSettings {
     /// Whether what was given can be what it should name; that it exists, only Amazon knows.
     fn check_identifiers(&self, spec: &Spec) -> Result<()> {
         let one = |key: &str, text: &str, prefix: &'static str| (key.to_owned(), text.to_owned(), prefix);
@@ -516,5 +530,5 @@ fn check_tags(key: &str, tags: &BTreeMap<String, String>) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "aws_tests.rs"]
+#[path = "settings_tests.rs"]
 mod tests;

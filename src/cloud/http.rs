@@ -141,3 +141,35 @@ pub(super) fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= 300 { line } else { format!("{}…", line.chars().take(300).collect::<String>()) }
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_without_end_is_not_read_to_its_end() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("http://{}/latest/meta-data/instance-id", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n").unwrap();
+            let (mut sent, bytes) = (0, vec![b'x'; 1 << 16]);
+            while stream.write_all(&bytes).is_ok() {
+                sent += bytes.len();
+            }
+            sent
+        });
+        let error = ask_metadata("GET", &url, &[]).unwrap_err();
+        assert_eq!(error.class(), Class::Permanent, "{}", error.render());
+        assert!(
+            error.message().ends_with("answers with more than 1048576 bytes; the rest was not read"),
+            "{}",
+            error.message()
+        );
+        assert!(server.join().unwrap() < 1 << 27, "what the machine's buffers hold, and no more");
+    }
+}

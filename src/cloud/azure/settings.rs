@@ -3,8 +3,6 @@
 //! Limits of names are those of Azure's documentation "Naming rules and restrictions for Azure resources", and for the beginning of a host's
 //! name those of the provider (58 characters and six that the scale set appends; a Node's name has at most 63).
 
-mod size;
-
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -14,8 +12,9 @@ use crate::artifacts::Digest;
 use crate::config::{Network, Network6, Settings};
 use crate::error::Result;
 
-use self::size::Size;
-use super::{ControlPlaneHost, Defaults, Group, IPV6, Spec, Target, absolute, fit, host, refused, require_apart};
+use super::size::Size;
+use crate::cloud::spec::{CloudSettings, ControlPlaneHost, Defaults, Group, IPV6, Spec, absolute, fit, require_apart};
+use crate::cloud::{Cloud, host, refused};
 
 /// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is `-control-plane-1`.
 const PREFIX: usize = 48;
@@ -72,7 +71,7 @@ const KEPT: u64 = 5;
 /// `cluster.azure` of the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the Kconfig tree")]
-pub(crate) struct Azure {
+pub(super) struct AzureSettings {
     subscription_id: String,
     tenant_id: String,
     client_id: String,
@@ -106,7 +105,7 @@ struct AzureNames {
 }
 
 /// What the settings say, and what hosts have that say nothing else.
-pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
+pub(super) fn read(settings: &Settings) -> Result<(Defaults, AzureSettings)> {
     let text = |name: &str| settings.get(&format!("phase1.azure.{name}"));
     let flag = |name: &str| settings.get_bool(&format!("phase1.azure.{name}"));
     let zones = settings.get_list("phase1.azure.zones")?;
@@ -128,7 +127,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         public_address: public,
         etcd_volume_type: text("etcd_volume_type")?,
     };
-    let azure = Azure {
+    let azure = AzureSettings {
         subscription_id: text("subscription_id")?,
         tenant_id: text("tenant_id")?,
         client_id: text("client_id")?,
@@ -151,7 +150,7 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, Target)> {
         node_identity: text("node_identity")?,
         names: AzureNames::default(),
     };
-    Ok((defaults, Target::Azure(Box::new(azure))))
+    Ok((defaults, azure))
 }
 
 /// The virtual network's IPv6 addresses, or those of the hosts' subnet in one that exists; none without IPv6.
@@ -179,9 +178,12 @@ fn own_network(cluster: &str) -> Network6 {
     Network6::containing(Ipv6Addr::from((0xfd << 120) | (bits << 80)), 48)
 }
 
-impl Azure {
-    /// Gives everything its name.
-    pub(super) fn name_all(&mut self, cluster: &str, groups: &BTreeMap<String, Group>) {
+impl CloudSettings for AzureSettings {
+    fn cloud(&self) -> &'static dyn Cloud {
+        &super::Azure
+    }
+
+    fn name_all(&mut self, cluster: &str, _: &BTreeMap<String, ControlPlaneHost>, groups: &BTreeMap<String, Group>) {
         let prefix = fit(cluster, PREFIX);
         let identity = |end: &str| fit(cluster, IDENTITY - end.len()) + end;
         self.names = AzureNames {
@@ -192,13 +194,7 @@ impl Azure {
         };
     }
 
-    /// How the names of a group's hosts begin, without the dash.
-    pub(super) fn host_name_prefix(&self, group: &str) -> Option<&str> {
-        self.names.groups.get(group).map(String::as_str)
-    }
-
-    /// What Azure would refuse, before it is asked.
-    pub(super) fn check(&self, spec: &Spec) -> Result<()> {
+    fn check(&self, spec: &Spec) -> Result<()> {
         self.check_place()?;
         self.check_network(spec)?;
         self.check_identifiers(spec)?;
@@ -217,6 +213,16 @@ impl Azure {
         check_tags("phase1.tags", &spec.tags)
     }
 
+    fn node_name_prefix(&self, group: &str) -> Option<String> {
+        self.names.groups.get(group).cloned()
+    }
+
+    fn variable(&self) -> serde_json::Result<serde_json::Value> {
+        serde_json::to_value(self)
+    }
+}
+
+impl AzureSettings {
     fn check_place(&self) -> Result<()> {
         let plain =
             !self.location.is_empty() && self.location.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -499,5 +505,5 @@ fn check_tags(key: &str, tags: &BTreeMap<String, String>) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "azure_tests.rs"]
+#[path = "settings_tests.rs"]
 mod tests;

@@ -1,0 +1,125 @@
+//! Amazon EC2: what it is called, what it takes, and what to do about its errors.
+//!
+//! `settings` is the part of its Terraform module, `volume` its API for volumes.
+
+mod machine;
+mod settings;
+mod sigv4;
+mod volume;
+
+use std::path::{Path, PathBuf};
+
+use super::spec::{CloudSettings, Defaults};
+use super::{Cloud, Endpoints, KnownError, VolumeApi, VolumeSetting, known, naming};
+use crate::config::Settings;
+use crate::error::{Class, Result};
+use crate::inventory::volume::Volume;
+
+/// Amazon EC2.
+#[derive(Debug)]
+pub(super) struct Aws;
+
+impl Cloud for Aws {
+    fn name(&self) -> &'static str {
+        "aws"
+    }
+
+    fn read(&self, settings: &Settings) -> Result<(Defaults, Box<dyn CloudSettings>)> {
+        let (defaults, own) = settings::read(settings)?;
+        Ok((defaults, Box::new(own)))
+    }
+
+    fn dns_provider(&self) -> &'static str {
+        "route53"
+    }
+
+    fn user_data_limit(&self) -> usize {
+        // "16 KB, in raw form".
+        16 << 10
+    }
+
+    fn environment(&self) -> &'static [&'static str] {
+        &["AWS_*"]
+    }
+
+    fn state_backend(&self) -> &'static str {
+        "s3"
+    }
+
+    fn known_errors(&self) -> &'static [KnownError] {
+        KNOWN_ERRORS
+    }
+
+    fn protections(&self) -> &'static [(&'static str, Option<&'static str>)] {
+        // Of other types it is only a part of a template.
+        &[("aws_instance", Some("disable_api_termination"))]
+    }
+
+    fn etcd_volume_type(&self) -> &'static str {
+        "aws_ebs_volume"
+    }
+
+    fn etcd_volume_settings(&self) -> &'static [VolumeSetting] {
+        ETCD_VOLUME_SETTINGS
+    }
+
+    fn volume_id_form(&self) -> &'static str {
+        "vol-*"
+    }
+
+    fn local_devices(&self, volume: &Volume) -> Vec<PathBuf> {
+        volume::devices(volume, Path::new("/sys/block"))
+    }
+
+    fn volume_api<'v>(&self, volume: &'v Volume, endpoints: &Endpoints) -> Result<Box<dyn VolumeApi + 'v>> {
+        Ok(Box::new(volume::Ec2::new(volume, endpoints)?))
+    }
+
+    fn detach_command(&self, volume: &Volume, _machine: &str) -> String {
+        format!("aws ec2 detach-volume --volume-id {}", volume.id)
+    }
+}
+
+/// The settings behind attributes of a disk of etcd.
+const ETCD_VOLUME_SETTINGS: &[VolumeSetting] = &[VolumeSetting::same("type", "phase1.aws.etcd_volume_type")];
+
+/// Errors that only it gives; the first that fits counts.
+const KNOWN_ERRORS: &[KnownError] = &[
+    known(
+        &[&["no valid credential sources"], &["nocredentialproviders"]],
+        Class::Precondition,
+        "AWS_PROFILE=<name>, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment; aws sts get-caller-identity shows who you are",
+    ),
+    known(
+        &[&["expiredtoken"], &["security token included in the request is expired"]],
+        Class::Precondition,
+        "the credentials have expired: aws sso login (or new keys), then the same command again: it goes on where it stopped",
+    ),
+    known(
+        &[
+            &["vcpulimitexceeded"],
+            &["addresslimitexceeded"],
+            &["instancelimitexceeded"],
+            &["your current instance limit"],
+        ],
+        Class::Precondition,
+        "a limit of the account is reached: ask for more (console: Service Quotas), or fewer or smaller hosts",
+    ),
+    known(
+        &[&["insufficientinstancecapacity"], &["capacity in the availability zone you requested"]],
+        Class::Precondition,
+        "the zone has no machines of this type left: another zone or instance type, or the same command again later",
+    ),
+    naming(
+        &[&["is not authorized to perform:"]],
+        Class::Precondition,
+        "the account lacks the permission {}: attach a policy that allows it",
+        "the account lacks a permission: attach a policy that allows it",
+        &[("is not authorized to perform: ", " ")],
+    ),
+    known(
+        &[&["unauthorizedoperation"]],
+        Class::Precondition,
+        "the account lacks a permission; which one: aws sts decode-authorization-message --encoded-message <the long word>",
+    ),
+];
