@@ -1,11 +1,15 @@
 //! One thing that a step would change: what `turnup plan` shows and `turnup up --plan` holds a run
-//! to. And the placeholder for values not known until apply.
+//! to.
 //!
 //! Every module speaks of changes in the words of its own field; nothing here finds or makes one, and nothing here may hold a secret.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::step_id::StepId;
+use crate::unknown;
 
 /// What would happen to a thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -67,19 +71,25 @@ pub struct Change {
     /// How it differs, line by line; lines that begin with `-` are so now, those with `+` would be. Never a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
+    /// Which of the lines, by their index, have a value that is not known yet.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unknown: BTreeSet<usize>,
 }
 
 impl Change {
     /// A change without details.
     #[must_use]
     pub fn new(verb: Verb, kind: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { verb, kind: kind.into(), name: name.into(), lines: Vec::new() }
+        Self { verb, kind: kind.into(), name: name.into(), lines: Vec::new(), unknown: BTreeSet::new() }
     }
 
-    /// The same with the lines that differ.
+    /// The same with the lines that differ. Placeholders in them become words, and which lines have some is noted.
     #[must_use]
     pub fn with_lines(mut self, lines: Vec<String>) -> Self {
-        self.lines = lines;
+        let has_unknown = lines.iter().enumerate().filter(|(_, line)| unknown::is_in(line));
+        self.unknown.extend(has_unknown.map(|(at, _)| at));
+        let shown = |line: String| if unknown::is_in(&line) { unknown::shown(&line).into_owned() } else { line };
+        self.lines = lines.into_iter().map(shown).collect();
         self
     }
 
@@ -87,8 +97,8 @@ impl Change {
     #[must_use]
     pub fn fulfils(&self, announced: &Self) -> bool {
         let same = self.verb == announced.verb && self.kind == announced.kind && self.name == announced.name;
-        let mut known = announced.lines.iter().filter(|line| !is_unknown(line));
-        let partly = announced.lines.iter().any(|line| is_unknown(line)) && known.all(|line| self.lines.contains(line));
+        let mut known = announced.lines.iter().enumerate().filter(|(at, _)| !announced.unknown.contains(at));
+        let partly = !announced.unknown.is_empty() && known.all(|(_, line)| self.lines.contains(line));
         same && (partly || self.lines == announced.lines)
     }
 }
@@ -124,7 +134,7 @@ pub struct Preview {
     pub changes: Vec<Change>,
     /// The step that has to run before the rest can be known; none when this is all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub known_after: Option<String>,
+    pub known_after: Option<StepId>,
     /// The whole error that looking ended with. The earlier step may cure it; if it does not, a run will end with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -133,8 +143,18 @@ pub struct Preview {
 impl Preview {
     /// Nothing is known before this step has run.
     #[must_use]
-    pub fn after(step: impl Into<String>) -> Self {
-        Self { known_after: Some(step.into()), ..Self::default() }
+    pub fn after(step: StepId) -> Self {
+        Self { known_after: Some(step), ..Self::default() }
+    }
+
+    /// With words in place of the placeholders, which come back in what hosts and programs say of a
+    /// plan's values.
+    #[must_use]
+    pub fn shown(mut self) -> Self {
+        let shown = |change: Change| Change { lines: Vec::new(), ..change.clone() }.with_lines(change.lines);
+        self.changes = self.changes.into_iter().map(shown).collect();
+        self.failed = self.failed.map(|failed| unknown::shown(&failed).into_owned());
+        self
     }
 
     /// The first change that the plan did not announce; none when all were, or when the
@@ -168,37 +188,11 @@ pub fn shorten(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-const PLACEHOLDER: &str = "(known after ";
-
-/// A placeholder for a value that is not known before this step has run. It is shown and never
-/// used: every value derived from it contains it.
-#[must_use]
-pub fn known_after(step: &str) -> String {
-    format!("{PLACEHOLDER}{step})")
-}
-
-/// Whether a text stands for something unknown, or has such a part.
-#[must_use]
-pub fn is_unknown(text: &str) -> bool {
-    text.contains(PLACEHOLDER)
-}
-
-/// Whether a text is a placeholder of a plan or forecast and nothing else: `(known after STEP)`, `(made by PHASE: FILE)`.
-#[must_use]
-pub fn is_placeholder(text: &str) -> bool {
-    (text.starts_with(PLACEHOLDER) || text.starts_with("(made by ")) && text.ends_with(')')
-}
-
-/// The step after which the first unknown part of a text is known.
-#[must_use]
-pub fn step_of_mark(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once(PLACEHOLDER)?;
-    rest.split_once(')').map(|(step, _)| step)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const KEYS: StepId = StepId::of("provision", "keys");
 
     #[test]
     fn what_was_announced_is_admitted_and_nothing_else() {
@@ -213,20 +207,33 @@ mod tests {
         assert_eq!(announced.find_unannounced(&other), Some(&other[0]));
         let new = [Change::new(Verb::Create, "file", "/etc/b")];
         assert_eq!(announced.find_unannounced(&new), Some(&new[0]));
-        let placeholder = format!("+ key {}", known_after("provision/keys"));
+        let placeholder = format!("+ key {}", unknown::after(&KEYS));
         assert_eq!(Preview::from(vec![file(&[&placeholder])]).find_unannounced(&other), None, "it was not known");
         let partly = Preview::from(vec![file(&[&placeholder, "+ one"])]);
         assert_eq!(partly.find_unannounced(&other), Some(&other[0]), "what was known has to be there");
-        assert_eq!(Preview::after("provision/apply").find_unannounced(&other), None);
+        assert_eq!(Preview::after(KEYS).find_unannounced(&other), None);
     }
 
     #[test]
-    fn a_mark_tells_its_step_through_other_text() {
-        let text = format!("instance {} of a host", known_after("provision/apply"));
-        assert!(is_unknown(&text));
-        assert_eq!(step_of_mark(&text), Some("provision/apply"));
-        assert_eq!(step_of_mark("known"), None);
-        assert!(!is_placeholder(&text) && is_placeholder(&known_after("provision/apply")));
-        assert!(is_placeholder("(made by provision: ssh/id_ed25519.pub)"));
+    fn words_of_a_users_own_are_no_placeholder() {
+        let file = |line: &str| Change::new(Verb::Update, "file", "/etc/motd").with_lines(vec![line.to_owned()]);
+        for words in ["+ (known after x)", "+ (made by provision: y)", "+ (known after provision/keys)"] {
+            let announced = Preview::from(vec![file(words)]);
+            let text = serde_json::to_string(&announced).unwrap_or_default();
+            assert_eq!(serde_json::from_str::<Preview>(&text).ok().as_ref(), Some(&announced));
+            let other = [file("+ something else")];
+            assert_eq!(announced.find_unannounced(&other), Some(&other[0]), "{words}");
+            assert_eq!(announced.find_unannounced(&[file(words)]), None);
+        }
+    }
+
+    #[test]
+    fn what_comes_back_from_a_host_is_shown_in_words() {
+        let line = format!("+ {}", unknown::after(&KEYS));
+        let raw = Change { lines: vec!["+ a".to_owned(), line], ..Change::new(Verb::Update, "file", "/etc/a") };
+        let shown = Preview::from(vec![raw]).shown();
+        assert_eq!(shown.changes[0].lines, ["+ a", "+ (known after provision/keys)"]);
+        assert_eq!(shown.changes[0].unknown, BTreeSet::from([1]));
+        assert_eq!(shown.clone().shown(), shown);
     }
 }

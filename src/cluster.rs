@@ -21,7 +21,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::artifacts::{ResolvedArtifacts, Sources};
 use crate::cloud::{Spec, Target};
 use crate::config::{Network, Settings, TreeSource, refuse};
-use crate::document::{self, Document, Found, Placeholders};
+use crate::document::{self, Document, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{Jump, Ssh};
 use crate::inventory::{self, Host, Inventory, ListedHost, Role};
@@ -198,7 +198,7 @@ impl Cluster {
 
     /// Writes a document below the cluster's directory, checked as its reader will.
     pub fn write_document<D: Document>(&self, rel: &str, document: &D, mode: u32) -> Result<()> {
-        let text = document::render_with(rel, document, placeholders(&self.store))?;
+        let text = document::render(rel, document)?;
         self.store.write_file(rel, text.as_bytes(), mode)
     }
 
@@ -231,7 +231,7 @@ impl Cluster {
         let Some(bytes) = self.store.read(inventory::FILE)? else { return Ok(None) };
         let path = self.store.path(inventory::FILE).display().to_string();
         let text = String::from_utf8_lossy(&bytes);
-        document::parse_with(&path, &text, placeholders(&self.store)).map(Inventory::sorted).map(Some)
+        document::parse(&path, &text).map(Inventory::sorted).map(Some)
     }
 
     /// Writes what provision hands over, for this user's eyes only.
@@ -287,12 +287,7 @@ impl Cluster {
 
 /// A document below a cluster's directory.
 pub fn find_document<D: Document>(store: &Store, rel: &str) -> Result<Found<D>> {
-    document::find_with(&store.path(rel).display().to_string(), store.read(rel)?.as_deref(), placeholders(store))
-}
-
-/// Only what a plan imagines may stand for something unknown.
-fn placeholders(store: &Store) -> Placeholders {
-    if store.is_imagined() { Placeholders::Allowed } else { Placeholders::Refused }
+    document::find(&store.path(rel).display().to_string(), store.read(rel)?.as_deref())
 }
 
 fn take_idle(connections: &mut BTreeMap<String, Ssh>) -> BTreeMap<String, Ssh> {

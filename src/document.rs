@@ -45,23 +45,10 @@ pub enum Found<D> {
     There(D),
 }
 
-/// Whether a text may be a placeholder for what only a run makes (`change::known_after`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placeholders {
-    /// No: everything that is used.
-    Refused,
-    /// Yes: what a plan imagines, and nothing acts on.
-    Allowed,
-}
-
-/// Parses and checks; `path` is only for the messages.
+/// Parses and checks; `path` is only for the messages. In a plan a text may be a placeholder
+/// (`unknown`), which no file of another party can have.
 pub fn parse<D: Document>(path: &str, text: &str) -> Result<D> {
-    parse_with(path, text, Placeholders::Refused)
-}
-
-/// The same for a document that may be imagined.
-pub fn parse_with<D: Document>(path: &str, text: &str, placeholders: Placeholders) -> Result<D> {
-    match find_with(path, Some(text.as_bytes()), placeholders)? {
+    match find(path, Some(text.as_bytes()))? {
         Found::There(document) => Ok(document),
         Found::Older(schema) => Err(older::<D>(path, &schema)),
         Found::Missing => Err(Error::bug(format!("{path} was read and is missing"))),
@@ -86,12 +73,12 @@ pub fn from_incomplete<D: Document>(shown: &str, value: &Value) -> Result<D> {
     let document = D::deserialize(value).map_err(|error| {
         Error::new(D::CLASS, format!("{shown}: {error}")).evidence(format!("it is {}", D::WHAT)).hint(D::REMEDY)
     })?;
-    refuse_mistakes::<D>(shown, None, value, Placeholders::Refused)?;
+    refuse_mistakes::<D>(shown, None, value)?;
     Ok(document)
 }
 
 /// The same for a file that may be missing, or of a version that the caller can recreate.
-pub fn find_with<D: Document>(path: &str, bytes: Option<&[u8]>, placeholders: Placeholders) -> Result<Found<D>> {
+pub fn find<D: Document>(path: &str, bytes: Option<&[u8]>) -> Result<Found<D>> {
     let Some(bytes) = bytes else { return Ok(Found::Missing) };
     let value: Value = serde_json::from_slice(bytes).map_err(|error| mistake::<D>(path, &error))?;
     let schema = value.get("schema").and_then(Value::as_str);
@@ -100,21 +87,16 @@ pub fn find_with<D: Document>(path: &str, bytes: Option<&[u8]>, placeholders: Pl
     }
     // From the text once more: a value knows no places.
     let document: D = serde_json::from_slice(bytes).map_err(|error| mistake::<D>(path, &error))?;
-    refuse_mistakes::<D>(path, std::str::from_utf8(bytes).ok(), &value, placeholders)?;
+    refuse_mistakes::<D>(path, std::str::from_utf8(bytes).ok(), &value)?;
     document.check(path)?;
     Ok(Found::There(document))
 }
 
 /// The file's text; refused when a reader would refuse it.
 pub fn render<D: Document>(path: &str, document: &D) -> Result<String> {
-    render_with(path, document, Placeholders::Refused)
-}
-
-/// The same for a document that may be imagined.
-pub fn render_with<D: Document>(path: &str, document: &D, placeholders: Placeholders) -> Result<String> {
     let text = serde_json::to_string_pretty(document)
         .map_err(|error| Error::bug(format!("{path} cannot be written as JSON")).source(error))?;
-    parse_with::<D>(path, &text, placeholders)?;
+    parse::<D>(path, &text)?;
     Ok(text + "\n")
 }
 
@@ -155,34 +137,23 @@ fn divide(schema: &str) -> Option<(&str, u32)> {
 /// An error unless every text of this JSON has its format, for a file that is no [`Document`]: one without a schema.
 pub fn require_formats(fields: &Fields, shown: &str, text: &str) -> Result<()> {
     let value = serde_json::from_str(text).map_err(|error| Error::precondition(format!("{shown}: {error}")))?;
-    let lines = mistakes(fields, shown, Some(text), &value, Placeholders::Refused)?;
+    let lines = mistakes(fields, shown, Some(text), &value)?;
     let Some((first, others)) = lines.split_first() else { return Ok(()) };
     Err(Error::precondition(first).evidence_of(others).hint(format!("remove {shown}: the next run recreates it")))
 }
 
 /// The texts that have not their format, each in a line with its place.
-fn mistakes(
-    fields: &Fields,
-    shown: &str,
-    text: Option<&str>,
-    value: &Value,
-    placeholders: Placeholders,
-) -> Result<Vec<String>> {
+fn mistakes(fields: &Fields, shown: &str, text: Option<&str>, value: &Value) -> Result<Vec<String>> {
     let line = |Mistake { path, place, why }| {
         let position = text.and_then(|text| json::locate(text, &path)).map(|at| format!(":{at}")).unwrap_or_default();
         format!("{shown}{position}: {place}: {why}")
     };
-    Ok(fields.find_mistakes(value, placeholders)?.into_iter().map(line).collect())
+    Ok(fields.find_mistakes(value)?.into_iter().map(line).collect())
 }
 
 /// An error that names every text that has not its format: with its line and column when it stands in this text of a file.
-fn refuse_mistakes<D: Document>(
-    shown: &str,
-    text: Option<&str>,
-    value: &Value,
-    placeholders: Placeholders,
-) -> Result<()> {
-    let lines = mistakes(&D::fields(), shown, text, value, placeholders)?;
+fn refuse_mistakes<D: Document>(shown: &str, text: Option<&str>, value: &Value) -> Result<()> {
+    let lines = mistakes(&D::fields(), shown, text, value)?;
     let Some((first, others)) = lines.split_first() else { return Ok(()) };
     let error = Error::new(D::CLASS, first).evidence_of(others);
     let error = error.evidence(format!("it is {}; nothing of it was used", D::WHAT));
@@ -338,9 +309,9 @@ mod tests {
 
     #[test]
     fn the_caller_can_recreate_older_ones() {
-        let found = |text: &str| find_with::<Fruit>("f", Some(text.as_bytes()), Placeholders::Refused).unwrap();
+        let found = |text: &str| find::<Fruit>("f", Some(text.as_bytes())).unwrap();
         assert_eq!(found(r#"{"schema": "test.fruit/1"}"#), Found::Older("test.fruit/1".into()));
         assert_eq!(found("{}"), Found::Older("no schema".into()));
-        assert_eq!(find_with::<Fruit>("f", None, Placeholders::Refused).unwrap(), Found::Missing);
+        assert_eq!(find::<Fruit>("f", None).unwrap(), Found::Missing);
     }
 }

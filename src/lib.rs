@@ -27,7 +27,9 @@
 //! | `terminal` | text of other parties made safe for a terminal |
 //! | `error` | the one error that reaches the user: class, evidence, next command |
 //! | `parallel` | runs one function for many items on threads |
-//! | `change` | one thing that a step would change, and placeholders for values not known yet |
+//! | `step_id` | the id of a step: phase, step, host |
+//! | `unknown` | placeholders for values that only a run makes |
+//! | `change` | one thing that a step would change |
 //! | `atomic_file` | files that appear whole or not at all |
 //! | `failpoint` | where the crash tests kill: before and after each effect; nothing in a release |
 //! | `input` | files of other parties: read within a limit, and whose they are |
@@ -103,7 +105,7 @@
 //! there. There is no "done" flag that the user would have to reset.
 //!
 //! Architecture invariant: to plan changes nothing. The phases work on a shadow of the cluster's directory; what only a run can know is a
-//! placeholder there (`change`), which travels through whatever is made from it, is shown, and is never used.
+//! placeholder there (`unknown`), which travels through whatever is made from it, is shown, and is never used.
 //!
 //! Architecture invariant: a later phase reads the inventory file of the earlier one and nothing else of it. Behind `provision` no code
 //! branches on a target: what differs is a method of `cloud::Target`, as how large user data may be.
@@ -195,8 +197,10 @@ pub mod redact;
 pub mod report;
 pub mod state;
 pub mod status;
+pub mod step_id;
 pub mod support_bundle;
 pub mod terminal;
+pub mod unknown;
 pub mod validate;
 pub mod wizard;
 

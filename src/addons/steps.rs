@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::kubectl;
-use crate::change::{self, Change, Preview};
+use crate::bootstrap::step_ids::{API, ARTIFACTS};
+use crate::change::{Change, Preview};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Class, Error, Result};
 use crate::inventory::Inventory;
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
+use crate::unknown;
 
 use super::object::Object;
 use super::observed::{Observed, Pod};
@@ -86,7 +88,7 @@ impl AddonContext {
             Ok(manifests) => manifests
                 .iter()
                 .fold(inputs, |inputs, manifest| inputs.with(format!("manifest of {}", manifest.name), &manifest.hash)),
-            Err(_) => inputs.with("manifests", change::known_after("bootstrap/artifacts")),
+            Err(_) => inputs.with("manifests", unknown::after(&ARTIFACTS)),
         }
     }
 
@@ -250,14 +252,14 @@ impl Action for Apply {
     }
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
-        if self.0.inventory.control_planes().any(|host| change::is_unknown(&host.instance)) {
-            return Ok(Preview::after("bootstrap/api"));
+        if self.0.inventory.control_planes().any(|host| unknown::is_in(&host.instance)) {
+            return Ok(Preview::after(API));
         }
         match self.find_changes() {
             Ok(changes) => Ok(changes.into()),
             Err(error) if error.class() == Class::Interrupted => Err(error),
             // No kubectl, no kubeconfig or no answer yet.
-            Err(_) => Ok(Preview::after("bootstrap/api")),
+            Err(_) => Ok(Preview::after(API)),
         }
     }
 

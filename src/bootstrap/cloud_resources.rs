@@ -18,6 +18,7 @@ use crate::phase::Cx;
 
 use super::api::{KUBECONFIG, Kubectl};
 use super::credentials::write_kubeconfig;
+use super::step_ids::RBAC;
 use super::steps::kubectl;
 use super::teardown_policy;
 
@@ -94,7 +95,7 @@ struct Orphans {
 pub fn find_cloud_resources(cluster: &Cluster, patience: Duration) -> Result<CloudResources> {
     let Some(inventory) = cluster.find_inventory()? else { return Ok(CloudResources::default()) };
     let state = cluster.store.state()?;
-    let never_answered = state.has_ended("bootstrap/") && !state.has_ended("bootstrap/rbac");
+    let never_answered = state.has_ended("bootstrap/") && !state.has_ended(&RBAC.to_string());
     if !Target::of(&inventory.target).has_cloud_resources()
         || cluster.store.read(KUBECONFIG)?.is_none()
         || never_answered

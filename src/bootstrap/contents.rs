@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use crate::change;
 use crate::cluster::ClusterSettings;
 use crate::error::Result;
 use crate::node::node_config::{Content, File};
+use crate::unknown;
 
 use super::control_plane::Component;
 use super::pki::Pki;
@@ -54,8 +53,7 @@ impl<'a> Contents<'a> {
     }
 
     pub(super) fn secret(&mut self, path: &str, name: &str, text: String, owner: u32) {
-        // What is not known yet has no digest.
-        let sha256 = if change::is_unknown(&text) { text.clone() } else { hex::encode(Sha256::digest(&text)) };
+        let sha256 = unknown::digest(&text);
         self.secrets.insert(name.to_owned(), Zeroizing::new(text));
         self.push(path, 0o600, owner, Content::Secret { name: name.to_owned(), sha256 });
     }

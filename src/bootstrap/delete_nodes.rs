@@ -17,6 +17,7 @@ use crate::phase::{Action, Check, Cx, Inputs};
 
 use super::api::Kubectl;
 use super::node_groups::{GROUP, GroupNode, find_nodes};
+use super::step_ids::API;
 use super::steps::{MANAGED, NodeContext, kubectl};
 
 /// Kubernetes, too, leaves pods for so long on a node that says nothing. Then the machine counts as
@@ -104,7 +105,7 @@ impl Action for DeleteNodes {
             Ok(gone) => Ok(gone.into_iter().map(change).collect::<Vec<_>>().into()),
             Err(error) if error.class() == Class::Interrupted => Err(error),
             // No kubectl, no kubeconfig or no answer yet.
-            Err(_) => Ok(Preview::after("bootstrap/api")),
+            Err(_) => Ok(Preview::after(API)),
         }
     }
 

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use crate::change::{self, Change, Preview, Verb};
+use crate::change::{Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
 use crate::inventory::{Host, Inventory};
 use crate::phase::{Action, Check, Cx, Inputs};
 use crate::state::Store;
+use crate::unknown;
 
 use super::control_plane::{ETCD_DIR, ETCD_DISK};
 use super::etcd_members::{FILE, Member, Members, Stage, Start};
@@ -115,7 +116,7 @@ fn came_along(host: &Host) -> bool {
 
 /// The same, asked on the host where it may be there although it is taken for another machine, because of another SSH key.
 fn has_data(connection: &HostConnection<'_>, host: &Host) -> Result<bool> {
-    if came_along(host) || change::is_unknown(&host.instance) {
+    if came_along(host) || unknown::is_in(&host.instance) {
         return Ok(came_along(host));
     }
     holds_data(connection)

@@ -4,17 +4,18 @@
 //! the usual one.
 
 use crate::artifacts::{Cache, Lock, ResolvedArtifacts};
-use crate::change;
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document as _, Found};
 use crate::error::Result;
 use crate::inventory::{self, Inventory};
 use crate::node::Facts;
 use crate::state::Store;
+use crate::unknown;
 
 use super::etcd_step;
 use super::node_config::{NodeConfigs, file_of};
 use super::pki::{Authority, Leaf, Pki};
+use super::step_ids::PKI;
 use super::steps::facts_file;
 
 /// Fills the imagined directory of the cluster, in which the inventory lies already; what is known of real hosts and artifacts is taken over.
@@ -95,7 +96,7 @@ fn write_certificates(store: &Store, cluster: &str, leaves: &[Leaf]) -> Result<(
 /// Placeholders for the certificates and keys that are missing or would be renewed.
 pub(super) fn simulate_certificates(cluster: &Cluster, leaves: &[Leaf]) -> Result<()> {
     let store = &cluster.store;
-    let placeholder = change::known_after("bootstrap/pki");
+    let placeholder = unknown::after(&PKI);
     let write = |file: String| store.write_file(format!("pki/{file}"), placeholder.as_bytes(), 0o600);
     let missing = |file: &str| store.read(format!("pki/{file}")).map(|bytes| bytes.is_none());
     let authorities = Authority::ALL.map(Authority::file).into_iter();

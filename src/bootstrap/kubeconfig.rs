@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::change;
 use crate::node::yaml;
+use crate::unknown;
 
 /// How a user of the API proves who it is.
 pub enum Identity<'a> {
@@ -51,7 +51,7 @@ pub fn config(cluster: &str, server: &str, authority: &str, user: &str, identity
 
 /// Base64; what is not known yet stays what says so.
 fn encode(text: &str) -> String {
-    if change::is_unknown(text) { text.to_owned() } else { STANDARD.encode(text) }
+    if unknown::is_in(text) { text.to_owned() } else { STANDARD.encode(text) }
 }
 
 fn credentials(identity: &Identity<'_>) -> Value {

@@ -36,6 +36,7 @@ pub mod pki;
 mod rbac;
 pub mod reset;
 pub mod seal;
+pub mod step_ids;
 mod steps;
 mod subject;
 mod teardown_policy;

@@ -8,7 +8,6 @@ use std::net::Ipv4Addr;
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::change;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::inventory::{Disk, Host, Role, Taint};
@@ -18,6 +17,7 @@ use crate::node::layout;
 use crate::node::node_config::{
     Binary, Content, Directory, File, HOST_BLOBS, Image, Mount, NodeConfig, SCHEMA, Unit, count_early,
 };
+use crate::unknown;
 
 use super::assets::Assets;
 use super::control_plane::{ETCD, ETCD_DIR, ETCD_DISK};
@@ -218,12 +218,7 @@ impl<'a> NodeConfigBuilder<'a> {
             mode: 0o700,
             owner: ETCD.user(&self.cluster.settings),
             label: label_of(name),
-            // What is not known yet has no digest.
-            belongs_to: if change::is_unknown(authority) {
-                authority.to_owned()
-            } else {
-                format!("{name} {}", hex::encode(Sha256::digest(authority)))
-            },
+            belongs_to: format!("{name} {}", unknown::digest(authority)),
             instead_of: ETCD_DIR.into(),
         };
         self.etcd_disk().map(mount).into_iter().collect()

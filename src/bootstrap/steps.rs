@@ -8,7 +8,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, Lock, ResolvedArtifacts};
-use crate::change::{self, Change, Preview, Verb};
+use crate::change::{Change, Preview, Verb};
 use crate::cluster::{Cluster, find_document};
 use crate::document::{Document, Found};
 use crate::error::{Class, Error, Result};
@@ -17,6 +17,7 @@ use crate::node::layout;
 use crate::node::up::Delivery;
 use crate::node::{Facts, NodeConfig};
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
+use crate::unknown;
 
 use super::api::{KUBECONFIG, Kubectl};
 use super::assets::Assets;
@@ -37,6 +38,7 @@ use super::node_groups::WaitForGroups;
 use super::node_metadata::{self, NodeMetadata, Nodes};
 use super::pki::{Authority, Leaf, Pki};
 use super::rbac::ApplyRbac;
+use super::step_ids::{ARTIFACTS, GATHER_FACTS, NODE_CONFIG};
 
 /// The phase for the hosts of the inventory.
 pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -144,7 +146,7 @@ impl NodeContext {
     fn written_complete(&self, host: &str) -> Result<std::result::Result<NodeConfig, String>> {
         let bytes = self.cluster.store.read(file_of(host))?.unwrap_or_default();
         let node_config = NodeConfig::parse("", &String::from_utf8_lossy(&bytes));
-        Ok(node_config.map_err(|_| change::known_after(&format!("bootstrap/node-config@{host}"))))
+        Ok(node_config.map_err(|_| unknown::after(&NODE_CONFIG.on(host))))
     }
 
     /// Asks the host itself whether it still is what it was made.
@@ -161,10 +163,10 @@ impl NodeContext {
     /// Everything that differs on a host, as far as there is one that can tell.
     pub(super) fn preview_host(&self, host: Option<&str>) -> Result<Preview> {
         let host = self.host(host)?;
-        if let Some(step) = change::step_of_mark(&host.instance) {
+        if let Some(step) = unknown::step_of(&host.instance) {
             return Ok(Preview::after(step));
         }
-        let inspected = Preview::after(format!("bootstrap/gather-facts@{}", host.name));
+        let inspected = Preview::after(GATHER_FACTS.on(&host.name));
         let Ok((node_config, _)) = self.computed(&host.name) else { return Ok(inspected) };
         match HostConnection::for_proof(&self.cluster, host)?.differences(&node_config) {
             Ok(changes) => Ok(changes.into()),
@@ -257,7 +259,7 @@ impl Action for Certificates {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
         let leaves = self.0.leaves();
         let leaves = leaves.map(|leaves| format!("{leaves:?}"));
-        let leaves = leaves.unwrap_or_else(|_| change::known_after("bootstrap/artifacts"));
+        let leaves = leaves.unwrap_or_else(|_| unknown::after(&ARTIFACTS));
         Ok(Inputs::new().with("names and addresses", leaves))
     }
 
@@ -337,9 +339,9 @@ impl Action for WriteNodeConfig {
         let host = self.0.host(host)?;
         let cluster = &self.0.cluster;
         let facts = self.0.facts(&host.name).map(|facts| facts.fingerprint());
-        let facts = facts.unwrap_or_else(|_| change::known_after(&format!("bootstrap/gather-facts@{}", host.name)));
+        let facts = facts.unwrap_or_else(|_| unknown::after(&GATHER_FACTS.on(&host.name)));
         let resolved = cluster.store.read(ResolvedArtifacts::FILE)?;
-        let resolved = resolved.unwrap_or_else(|| change::known_after("bootstrap/artifacts").into_bytes());
+        let resolved = resolved.unwrap_or_else(|| unknown::after(&ARTIFACTS).into_bytes());
         // Of the other hosts only their number matters, whether the control plane is kept free of pods, and to the nftables rules
         // their addresses. Certificates are no input: what they say follows from the rest, and `verify` sees one that was renewed.
         let workers = self.0.inventory.hosts.iter().any(|host| host.role == Role::Worker);

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::error::{Error, Result};
 use crate::exec::signals;
+use crate::phase::split_host;
 use crate::report::Table;
 use crate::state::{Store, Tail};
 
@@ -47,16 +48,13 @@ struct StepLog {
 impl StepLog {
     fn parse(path: PathBuf) -> Option<Self> {
         let name = path.file_name()?.to_str()?.strip_suffix(".log")?;
-        let (step, host) = match name.split_once('@') {
-            Some((step, host)) => (step, Some(host.to_owned())),
-            None => (name, None),
-        };
+        let (step, host) = split_host(name);
         let of_phase = |phase: PhaseName| {
             let rest = step.strip_prefix(phase.name())?.strip_prefix('-')?;
             Some(format!("{}/{rest}", phase.name()))
         };
         let step = PhaseName::ALL.into_iter().find_map(of_phase).unwrap_or_else(|| step.to_owned());
-        Some(Self { step, host, path })
+        Some(Self { step, host: host.map(str::to_owned), path })
     }
 
     fn name(&self) -> String {
@@ -98,8 +96,8 @@ fn find_logs(store: &Store) -> Result<Vec<StepLog>> {
 /// The logs that are meant: of one step, of one host or of all of its hosts.
 fn choose<'l>(logs: &'l [StepLog], step: &str, host: Option<&str>) -> Result<Vec<&'l StepLog>> {
     // As events and errors name it: `bootstrap/join@worker-0`.
-    let (step, host) = match step.split_once('@') {
-        Some((step, named)) if host.is_none() => (step, Some(named)),
+    let (step, host) = match split_host(step) {
+        (step, Some(named)) if host.is_none() => (step, Some(named)),
         _ => (step, host),
     };
     let of_step: Vec<&StepLog> = logs.iter().filter(|log| log.step == step || log.short() == step).collect();

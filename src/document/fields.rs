@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Placeholders;
-use crate::change;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use crate::json::Step;
 use crate::terminal;
+use crate::unknown;
 
 /// The places of a document with their formats.
 #[derive(Clone, Debug, Default)]
@@ -63,13 +62,13 @@ impl Fields {
     }
 
     /// Everything that has not its format. An error is a defect of ours: a text that has none.
-    pub(super) fn find_mistakes(&self, value: &Value, placeholders: Placeholders) -> Result<Vec<Mistake>> {
+    pub(super) fn find_mistakes(&self, value: &Value) -> Result<Vec<Mistake>> {
         let parse = |(place, format): (&String, &&str)| {
             let format = format.parse().map_err(|why| Error::bug(format!("{place}: {why}")))?;
             Ok((place.clone(), format))
         };
         let formats = self.0.iter().map(parse).collect::<Result<_>>()?;
-        let mut walk = Walk { formats, placeholders, path: Vec::new(), names: Vec::new(), mistakes: Vec::new() };
+        let mut walk = Walk { formats, path: Vec::new(), names: Vec::new(), mistakes: Vec::new() };
         walk.judge("", value)?;
         Ok(walk.mistakes)
     }
@@ -77,7 +76,6 @@ impl Fields {
 
 struct Walk<'v> {
     formats: BTreeMap<String, Format>,
-    placeholders: Placeholders,
     path: Vec<Step>,
     /// What the objects around say that they are called.
     names: Vec<&'v str>,
@@ -86,8 +84,7 @@ struct Walk<'v> {
 
 impl<'v> Walk<'v> {
     fn judge(&mut self, place: &str, value: &'v Value) -> Result<()> {
-        let is_imagined = |text: &str| self.placeholders == Placeholders::Allowed && change::is_placeholder(text);
-        if value.is_null() || value.as_str().is_some_and(is_imagined) {
+        if value.is_null() || value.as_str().is_some_and(unknown::is_whole) {
             return Ok(());
         }
         if let Some(format) = self.formats.get(place) {
@@ -173,7 +170,7 @@ mod tests {
             ("hosts[].labels", "map(label-key, label-value)"),
             ("objects.*.said[]", "text"),
         ]);
-        let found = fields.find_mistakes(value, Placeholders::Refused).unwrap();
+        let found = fields.find_mistakes(value).unwrap();
         found.into_iter().map(|mistake| format!("{}: {}", mistake.place, mistake.why)).collect()
     }
 
@@ -197,17 +194,17 @@ mod tests {
         assert!(found[2].len() < 2 * LONGEST + 50, "{}", found[2]);
         assert!(found[3].starts_with("objects.one.said[1]: "), "{found:#?}");
         assert_eq!(found[4], "objects.th\nree: the key holds a control character");
-        let imagined = json!({"hosts": [{"name": "(known after provision/apply)"}]});
-        assert_eq!(mistakes(&imagined).len(), 1, "nothing that is used says this");
+        let words = json!({"hosts": [{"name": "(known after provision/apply)"}]});
+        assert_eq!(mistakes(&words).len(), 1, "these words are no placeholder");
+        let apply = crate::step_id::StepId::of("provision", "apply");
+        let placeholder = json!({"hosts": [{"name": unknown::after(&apply)}]});
+        assert!(mistakes(&placeholder).is_empty(), "only a plan has one");
     }
 
     #[test]
     fn a_text_without_a_format_is_a_defect_of_ours() {
-        let error = Fields::new(&[("a", "text")])
-            .find_mistakes(&json!({"a": "", "b": {"c": ["x"]}}), Placeholders::Refused)
-            .err()
-            .unwrap();
+        let error = Fields::new(&[("a", "text")]).find_mistakes(&json!({"a": "", "b": {"c": ["x"]}})).err().unwrap();
         assert_eq!(error.message(), "the field b.c[] of a document has no format");
-        assert!(Fields::new(&[("a", "txet")]).find_mistakes(&json!({}), Placeholders::Refused).is_err());
+        assert!(Fields::new(&[("a", "txet")]).find_mistakes(&json!({})).is_err());
     }
 }

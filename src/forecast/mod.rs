@@ -20,7 +20,7 @@ use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::inventory::Role;
-use crate::phase::Engine;
+use crate::phase::{Engine, StepId};
 use crate::state::Store;
 use crate::{addons, bootstrap, provision};
 
@@ -43,9 +43,9 @@ pub struct Forecast {
     /// The host that each one is: another one where it would be recreated.
     pub instances: BTreeMap<String, String>,
     /// The names of the steps in their order.
-    steps: Vec<String>,
+    steps: Vec<StepId>,
     /// The tasks by their ids, each with one digest of all its inputs; none where only a run can know them.
-    tasks: BTreeMap<String, Option<String>>,
+    tasks: BTreeMap<StepId, Option<String>>,
     source: TreeSource,
     state_dir: PathBuf,
     /// The cluster as it is.
@@ -81,7 +81,7 @@ impl Forecast {
         let (mut steps, mut tasks) = (Vec::new(), BTreeMap::new());
         for phase in phases {
             tasks.extend(Engine::fingerprints(&cluster.store, &phase)?);
-            steps.extend(phase.manifest.steps.iter().map(|step| format!("{}/{}", phase.name, step.name)));
+            steps.extend(phase.manifest.steps.iter().map(|step| StepId::new(&phase.name, &step.name)));
         }
         let files = cluster.store.imagined_files().into_iter();
         let files =
@@ -116,22 +116,22 @@ impl Forecast {
 
     /// The ids of the tasks whose inputs differ, or that only one of both has.
     #[must_use]
-    pub fn different_tasks(&self, other: &Self) -> BTreeSet<String> {
+    pub fn different_tasks(&self, other: &Self) -> BTreeSet<StepId> {
         let ids = self.tasks.keys().chain(other.tasks.keys());
         ids.filter(|id| self.tasks.get(*id) != other.tasks.get(*id)).cloned().collect()
     }
 
     /// The steps whose inputs differ on any host, in their order.
     #[must_use]
-    pub fn different_steps(&self, other: &Self) -> Vec<String> {
+    pub fn different_steps(&self, other: &Self) -> Vec<StepId> {
         let tasks = self.different_tasks(other);
-        self.in_order(tasks.iter().map(|id| id.split('@').next().unwrap_or(id).to_owned()).collect())
+        self.in_order(tasks.iter().map(StepId::on_any_host).collect())
     }
 
     /// The same steps in the order in which they run.
     #[must_use]
-    pub fn in_order(&self, mut steps: BTreeSet<String>) -> Vec<String> {
-        let mut ordered: Vec<String> = self.steps.iter().filter_map(|name| steps.take(name)).collect();
+    pub fn in_order(&self, mut steps: BTreeSet<StepId>) -> Vec<StepId> {
+        let mut ordered: Vec<StepId> = self.steps.iter().filter_map(|name| steps.take(name)).collect();
         ordered.extend(steps);
         ordered
     }

@@ -268,7 +268,6 @@ impl Document for NodeConfig {
     const CLASS: Class = Class::Permanent;
 
     fn fields() -> Fields {
-        // A digest that only a later step knows is a text (`change::is_unknown`).
         Fields::new(&[
             ("schema", "text"),
             ("node", "dns-label"),

@@ -29,7 +29,7 @@ pub trait Action: Send + Sync {
         Ok(Preview::default())
     }
     /// In a plan, in place of running it: writes to the imagined directory what a run would write to the real one, so that later steps
-    /// can be judged; what only a run makes is a [placeholder](crate::change::known_after). False when nothing of that can be told, so that no
+    /// can be judged; what only a run makes is a [placeholder](crate::unknown). False when nothing of that can be told, so that no
     /// step that comes after it can be judged either.
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         Ok(true)

@@ -233,7 +233,7 @@ impl Action for CustomCommand {
         let kind = there.map_or_else(|| "command".to_owned(), |host| format!("command on {host}"));
         let lines = self.outputs(host).into_iter().map(|path| format!("+ {path}"));
         let change = Change::new(Verb::Run, kind, shell_words::join(&self.step.run));
-        Ok(vec![Change { lines: lines.collect(), ..change }].into())
+        Ok(vec![change.with_lines(lines.collect())].into())
     }
 
     fn run(&self, host: Option<&str>, cx: &Cx) -> Result<()> {

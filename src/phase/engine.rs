@@ -21,6 +21,7 @@ use super::{Action, Cx, HostAccess, Inputs, Manifest, Sink, Step, Tasks, What};
 use crate::exec::signals;
 use crate::failpoint;
 use crate::state::{Entry, Lock, Outcome, State, Store};
+use crate::step_id::StepId;
 use crate::{Class, Error, Result};
 
 /// The longest wait between two tries.
@@ -190,12 +191,12 @@ impl<'a> Engine<'a> {
     }
 
     /// What `run` would do, and why, of a phase that works on a shadow of the cluster's directory. Needs no engine and no lock.
-    pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<PhasePlan> {
+    pub fn plan(store: &Store, phase: &Phase, before: Option<&StepId>) -> Result<PhasePlan> {
         plan::plan(store, phase, before)
     }
 
     /// One digest of all inputs of each task, by its id; none where they are not known yet.
-    pub fn fingerprints(store: &Store, phase: &Phase) -> Result<Vec<(String, Option<String>)>> {
+    pub fn fingerprints(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Option<String>)>> {
         plan::fingerprints(store, phase)
     }
 
@@ -243,7 +244,7 @@ impl<'a> Engine<'a> {
     /// only by its own record, so the state need not be read again while the phase runs.
     fn forget_gone(&self, phase: &Phase) -> Result<State> {
         let state = self.store.state()?;
-        for step in plan::gone(&state, phase) {
+        for step in plan::gone(&state, phase).iter().map(ToString::to_string) {
             self.store.record(self.lock, Entry::Forgotten { step: step.clone() })?;
             self.sink.emit(What::StepForgotten { step });
         }
@@ -253,7 +254,7 @@ impl<'a> Engine<'a> {
     /// Hands out tasks to threads until nothing is ready and nothing runs.
     fn work_off(&self, phase: &Phase, actions: &[StepRunner<'_>], state: &State, board: &mut Scheduler<'_>) {
         let (sender, receiver) = mpsc::channel();
-        let mut running: Vec<&str> = Vec::new();
+        let mut running: Vec<String> = Vec::new();
         let mut told = false;
         thread::scope(|scope| {
             loop {
@@ -271,7 +272,7 @@ impl<'a> Engine<'a> {
                         follows: board.follows(at),
                     };
                     let sender = sender.clone();
-                    running.push(&task.id);
+                    running.push(task.id.to_string());
                     scope.spawn(move || drop(sender.send((at, self.perform(&work)))));
                 }
                 if running.is_empty() {
@@ -279,7 +280,8 @@ impl<'a> Engine<'a> {
                 }
                 match receiver.recv_timeout(TICK) {
                     Ok((at, result)) => {
-                        running.retain(|id| *id != board.tasks[at].id);
+                        let ended = board.tasks[at].id.to_string();
+                        running.retain(|id| *id != ended);
                         for (step, because) in board.settle(at, result) {
                             self.sink.emit(What::StepBlocked { step, because });
                         }
@@ -298,32 +300,32 @@ impl<'a> Engine<'a> {
 
     /// One task from judgement to outcome. A panic of an action is a failure of that step alone.
     fn perform(&self, work: &Work<'_>) -> Result<Ended, Box<Failed>> {
-        let (task, step) = (work.task, work.step);
-        let log = self.store.log_path(&task.id);
+        let task = work.task;
+        let log = self.store.log_path(&task.id.to_string());
         let performed = catch_unwind(AssertUnwindSafe(|| self.judge_and_run(work, &log)));
         let result = performed.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
         result.map_err(|error| {
             let log = log.is_file().then_some(log);
             self.sink.emit(What::StepFailed {
-                step: task.id.clone(),
+                step: task.id.to_string(),
                 class: error.class(),
                 message: failure::one_line(&error),
                 evidence: error.evidence_lines().to_vec(),
                 log: log.as_ref().map(|log| log.display().to_string()),
             });
-            Box::new(Failed { id: task.id.clone(), step: step.name.clone(), host: task.host.clone(), error, log })
+            Box::new(Failed { id: task.id.clone(), error, log })
         })
     }
 
     fn judge_and_run(&self, work: &Work<'_>, log: &Path) -> Result<Ended> {
         let Work { task, step, action, state, follows, .. } = *work;
-        let host = task.host.as_deref();
-        let _inside = failpoint::within(format_args!("{}", task.id));
+        let (host, id) = (task.id.host(), task.id.to_string());
+        let _inside = failpoint::within(format_args!("{id}"));
         let look = Instant::now();
         let plan::Judgement { why, inputs, .. } = judge(state, &task.id, action, host)?;
         let (needs, look_seconds) = (work.needs.clone(), look.elapsed().as_secs_f64());
         let Some(why) = why else {
-            self.sink.emit(What::StepSkipped { step: task.id.clone(), needs, look_seconds });
+            self.sink.emit(What::StepSkipped { step: id, needs, look_seconds });
             return Ok(Ended::Skipped);
         };
         let announced = match &self.approved {
@@ -332,23 +334,23 @@ impl<'a> Engine<'a> {
         };
         let start = Instant::now();
         let digest = inputs.digest();
-        self.store.record(self.lock, Entry::Intent { step: task.id.clone(), digest: digest.clone() })?;
+        self.store.record(self.lock, Entry::Intent { step: id.clone(), digest: digest.clone() })?;
         let summary = step.summary.clone();
-        self.sink.emit(What::StepStarted { step: task.id.clone(), summary, why, needs, look_seconds });
-        let cx = Cx { announced, ..Cx::detached(&task.id, self.sink.clone(), log, step.timeout) };
+        self.sink.emit(What::StepStarted { step: id.clone(), summary, why, needs, look_seconds });
+        let cx = Cx { announced, ..Cx::detached(&id, self.sink.clone(), log, step.timeout) };
         let tried = catch_unwind(AssertUnwindSafe(|| self.try_until(step, action, host, &cx)));
         let result = tried.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
         if let Err(error) = result {
             // Without an outcome the intent stays open, and the next run says "interrupted last time".
             if error.class() != Class::Interrupted {
-                self.conclude(&task.id, Outcome::Failed { message: failure::one_line(&error) })?;
+                self.conclude(&id, Outcome::Failed { message: failure::one_line(&error) })?;
             }
             return Err(error);
         }
         let elapsed = start.elapsed();
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        self.conclude(&task.id, Outcome::Done { digest, inputs: inputs.fingerprints().clone(), elapsed_ms })?;
-        self.sink.emit(What::StepDone { step: task.id.clone(), elapsed_seconds: elapsed.as_secs_f64() });
+        self.conclude(&id, Outcome::Done { digest, inputs: inputs.fingerprints().clone(), elapsed_ms })?;
+        self.sink.emit(What::StepDone { step: id, elapsed_seconds: elapsed.as_secs_f64() });
         Ok(Ended::Ran)
     }
 
@@ -414,7 +416,7 @@ fn count_tasks(phase: &Phase, tasks: &[Task]) -> Vec<Tasks> {
         counts[task.step] += 1;
     }
     let named = phase.manifest.steps.iter().zip(counts);
-    named.map(|(step, count)| Tasks { step: format!("{}/{}", phase.name, step.name), count }).collect()
+    named.map(|(step, count)| Tasks { step: StepId::new(&phase.name, &step.name).to_string(), count }).collect()
 }
 
 /// What is ready, what has ended and what never will begin.
@@ -464,7 +466,7 @@ impl<'t> Scheduler<'t> {
     }
 
     fn names_of(&self, tasks: &[usize]) -> Vec<String> {
-        tasks.iter().map(|at| self.tasks[*at].id.clone()).collect()
+        tasks.iter().map(|at| self.tasks[*at].id.to_string()).collect()
     }
 
     /// Whether so many hosts have failed that no step may begin on any host.
@@ -496,11 +498,11 @@ impl<'t> Scheduler<'t> {
             }
             Err(failed) => {
                 // A stop is no failure: the steps after it simply have not begun.
-                let blamed = (failed.error.class() != Class::Interrupted).then(|| failed.id.clone());
+                let blamed = (failed.error.class() != Class::Interrupted).then(|| failed.id.to_string());
                 self.failures.push(*failed);
                 let Some(because) = blamed else { return Vec::new() };
                 let mut blocked = self.block(at, &because);
-                self.failed_hosts.extend(self.tasks[at].host.as_deref());
+                self.failed_hosts.extend(self.tasks[at].id.host());
                 if self.is_full() {
                     blocked.extend(self.close_hosts());
                 }
@@ -514,15 +516,16 @@ impl<'t> Scheduler<'t> {
         let because = "--max-failures";
         let mut blocked = Vec::new();
         let tasks = self.tasks;
-        for (at, task) in tasks.iter().enumerate().filter(|(_, task)| task.host.is_some()) {
+        for (at, task) in tasks.iter().enumerate().filter(|(_, task)| task.id.host().is_some()) {
             let is_ready = self.ready.iter().position(|ready| *ready == at);
-            if is_ready.is_none() && (self.waiting[at] == 0 || self.blocked.contains(&task.id)) {
+            let id = task.id.to_string();
+            if is_ready.is_none() && (self.waiting[at] == 0 || self.blocked.contains(&id)) {
                 continue;
             }
             is_ready.and_then(|place| self.ready.remove(place));
-            self.blocked.push(task.id.clone());
+            self.blocked.push(id.clone());
             self.left -= 1;
-            blocked.push((task.id.clone(), because.to_owned()));
+            blocked.push((id, because.to_owned()));
             blocked.extend(self.block(at, because));
         }
         blocked
@@ -534,10 +537,10 @@ impl<'t> Scheduler<'t> {
         while let Some(root) = roots.pop() {
             for next in &self.dependents[root] {
                 if !std::mem::replace(&mut self.is_blocked[*next], true) {
-                    let id = &self.tasks[*next].id;
+                    let id = self.tasks[*next].id.to_string();
                     self.blocked.push(id.clone());
                     self.left -= 1;
-                    blocked.push((id.clone(), because.to_owned()));
+                    blocked.push((id, because.to_owned()));
                     roots.push(*next);
                 }
             }

@@ -6,6 +6,7 @@ use std::error::Error as _;
 use std::path::PathBuf;
 
 use crate::exec::signals;
+use crate::step_id::StepId;
 use crate::{Class, Error};
 
 /// How many ids an error lists before it only counts.
@@ -14,9 +15,7 @@ const LISTED: usize = 5;
 /// A step that failed.
 #[derive(Debug)]
 pub(super) struct Failed {
-    pub(super) id: String,
-    pub(super) step: String,
-    pub(super) host: Option<String>,
+    pub(super) id: StepId,
     pub(super) error: Error,
     pub(super) log: Option<PathBuf>,
 }
@@ -36,10 +35,10 @@ pub(super) fn into_error(
     if failed.is_empty() {
         return interrupted(phase, &stopped, left, next);
     }
-    let hosts: BTreeSet<String> = failed.iter().filter_map(|failed| failed.host.clone()).collect();
+    let hosts: BTreeSet<String> = failed.iter().filter_map(|failed| failed.id.host().map(str::to_owned)).collect();
     let first = failed.remove(0);
-    let place = first.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
-    let mut error = Error::new(first.error.class(), format!("step {phase}/{} failed{place}", first.step));
+    let place = first.id.host().map_or_else(String::new, |host| format!(" on {host}"));
+    let mut error = Error::new(first.error.class(), format!("step {phase}/{} failed{place}", first.id.step()));
     for line in first.error.evidence_lines() {
         error = error.evidence(line);
     }
@@ -74,7 +73,7 @@ pub(super) fn into_error(
 
 fn interrupted(phase: &str, stopped: &[Failed], left: usize, next: &str) -> Error {
     let why = signals::check().err().map_or_else(|| "stopped".to_owned(), |error| error.message().to_owned());
-    let ids: Vec<String> = stopped.iter().map(|failed| failed.id.clone()).collect();
+    let ids: Vec<String> = stopped.iter().map(|failed| failed.id.to_string()).collect();
     let mut error = Error::interrupted(format!("{why} in phase {phase}"));
     if !ids.is_empty() {
         error = error.evidence(format!("stopped in the middle, will run again: {}", list(&ids)));

@@ -5,15 +5,14 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
 use super::{Host, Phase, Scope, Step};
+use crate::step_id::StepId;
 
 /// One step, for one host if it is a host step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Task {
-    /// `<phase>/<step>` or `<phase>/<step>@<host>`.
-    pub(super) id: String,
+    pub(super) id: StepId,
     /// Index of the step in the manifest.
     pub(super) step: usize,
-    pub(super) host: Option<String>,
     /// Indices of the tasks that must have ended well before.
     pub(super) needs: Vec<usize>,
 }
@@ -47,10 +46,10 @@ pub(super) fn expand(phase: &Phase) -> Vec<Task> {
     for task in &mut tasks {
         let mut needs = Vec::new();
         for name in &steps[task.step].after {
-            collect(steps, &of_step, name, task.host.as_deref(), &mut needs);
+            collect(steps, &of_step, name, task.id.host(), &mut needs);
         }
         for hook in hooks_of(steps, task.step) {
-            needs.extend(held_up_by(&of_step[hook], &of_step[task.step], task.host.as_deref()));
+            needs.extend(held_up_by(&of_step[hook], &of_step[task.step], task.id.host()));
         }
         needs.sort_unstable();
         needs.dedup();
@@ -77,10 +76,9 @@ pub(super) fn dependents(tasks: &[Task]) -> Vec<Vec<usize>> {
 }
 
 fn task(phase: &Phase, step: usize, host: Option<&Host>) -> Task {
-    let name = &phase.manifest.steps[step].name;
-    let id =
-        host.map_or_else(|| format!("{}/{name}", phase.name), |host| format!("{}/{name}@{}", phase.name, host.name));
-    Task { id, step, host: host.map(|host| host.name.clone()), needs: Vec::new() }
+    let id = StepId::new(&phase.name, &phase.manifest.steps[step].name);
+    let id = host.map_or_else(|| id.clone(), |host| id.on(&host.name));
+    Task { id, step, needs: Vec::new() }
 }
 
 fn hosts_of<'h>(step: &Step, hosts: &'h [Host]) -> impl Iterator<Item = &'h Host> {
@@ -147,7 +145,7 @@ mod tests {
         let hosts = hosts.iter().map(|(name, role)| Host { name: (*name).into(), role: (*role).into() }).collect();
         let phase = Phase::new("p", Manifest::parse("x", text).unwrap(), hosts);
         let tasks = expand(&phase);
-        let ids = |needs: &[usize]| needs.iter().map(|need| tasks[*need].id.as_str()).collect::<Vec<_>>().join(" ");
+        let ids = |needs: &[usize]| needs.iter().map(|need| tasks[*need].id.to_string()).collect::<Vec<_>>().join(" ");
         tasks.iter().map(|task| format!("{} <- {}", task.id, ids(&task.needs))).collect()
     }
 
@@ -252,7 +250,7 @@ before = ["push"]
         let text =
             "[[step]]\nname = \"last\"\nafter = [\"first\"]\n[[step]]\nname = \"own\"\n[[step]]\nname = \"first\"\n";
         let tasks = expand(&Phase::new("p", Manifest::parse("x", text).unwrap(), Vec::new()));
-        let ids: Vec<&str> = in_order(&tasks).into_iter().map(|at| tasks[at].id.as_str()).collect();
+        let ids: Vec<String> = in_order(&tasks).into_iter().map(|at| tasks[at].id.to_string()).collect();
         assert_eq!(ids, ["p/own", "p/first", "p/last"]);
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::change;
+use crate::unknown;
 
 /// Names with values or digests. Only digests of the values are ever stored, so a value may be a secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,10 +28,10 @@ impl Inputs {
     /// Adds one input.
     pub fn insert(&mut self, name: impl Into<String>, value: impl AsRef<[u8]>) {
         let (name, value) = (name.into(), value.as_ref());
-        if change::is_unknown(&String::from_utf8_lossy(value)) {
+        if unknown::is_in(value) {
             self.unknown.insert(name.clone());
         }
-        self.digests.insert(name, hex::encode(Sha256::digest(value)));
+        self.digests.insert(name, hex::encode(Sha256::digest(unknown::shown_bytes(value))));
     }
     /// Adds many inputs.
     pub fn extend<N: Into<String>, V: AsRef<[u8]>>(&mut self, items: impl IntoIterator<Item = (N, V)>) {

@@ -25,3 +25,5 @@ pub use manifest::{Manifest, RunsOn, Scope, Step};
 pub use plan::{Decision, PhasePlan, Planned, plan};
 pub use plan_guard::ApprovedPlan;
 pub use review::{Condition, StepStatus, review};
+
+pub use crate::step_id::{StepId, split_host};

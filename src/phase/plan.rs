@@ -12,6 +12,7 @@ use crate::change::Preview;
 use crate::error::{Class, Error};
 use crate::parallel;
 use crate::state::{State, Store};
+use crate::step_id::{StepId, split_host};
 
 /// How many hosts are looked at at once.
 const LOOKERS: usize = 16;
@@ -34,8 +35,8 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Planned {
-    /// The step's id: `<phase>/<step>` or `<phase>/<step>@<host>`.
-    pub id: String,
+    /// The step's id.
+    pub id: StepId,
     /// The step's name.
     pub step: String,
     /// The host, for a host step.
@@ -45,7 +46,7 @@ pub struct Planned {
     /// Why.
     pub why: String,
     /// The ids of the steps that it waits for.
-    pub needs: Vec<String>,
+    pub needs: Vec<StepId>,
     /// What would change.
     pub preview: Preview,
     /// Digest of each input, by its name.
@@ -62,7 +63,7 @@ pub struct PhasePlan {
     /// Every step, in an order in which it could happen.
     pub steps: Vec<Planned>,
     /// The first step after which nothing can be told, neither of this phase nor of later ones.
-    pub unknown_after: Option<String>,
+    pub unknown_after: Option<StepId>,
 }
 
 /// What is known of a step before it runs.
@@ -76,9 +77,9 @@ pub(super) struct Judgement {
 }
 
 /// Judges a step by its record and by what it made.
-pub(super) fn judge(state: &State, id: &str, action: &dyn Action, host: Option<&str>) -> Result<Judgement> {
+pub(super) fn judge(state: &State, id: &StepId, action: &dyn Action, host: Option<&str>) -> Result<Judgement> {
     let inputs = action.inputs(host)?;
-    if let Some(why) = reason_without_looking(state, id, &inputs) {
+    if let Some(why) = reason_without_looking(state, &id.to_string(), &inputs) {
         return Ok(Judgement { why: Some(why), gone: false, inputs });
     }
     Ok(match action.verify(host)? {
@@ -110,33 +111,29 @@ fn reason_of_record(state: &State, id: &str) -> Option<String> {
 }
 
 /// Records of this phase whose step or host is no longer there.
-pub(super) fn gone(state: &State, phase: &Phase) -> Vec<String> {
+pub(super) fn gone(state: &State, phase: &Phase) -> Vec<StepId> {
     let tasks = expand(phase);
-    let there: HashSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
-    let start = format!("{}/", phase.name);
-    let mut gone: Vec<String> = state.steps.keys().chain(state.open.keys()).cloned().collect();
-    gone.retain(|id| id.starts_with(&start) && !there.contains(id.as_str()));
-    gone.sort();
-    gone.dedup();
-    gone
+    let there: HashSet<String> = tasks.iter().map(|task| task.id.to_string()).collect();
+    let recorded: BTreeSet<&String> = state.steps.keys().chain(state.open.keys()).collect();
+    let gone = recorded.into_iter().filter(|id| !there.contains(*id)).filter_map(|id| id.parse().ok());
+    gone.filter(|id: &StepId| id.phase() == phase.name).collect()
 }
 
 /// One digest of all inputs of each task, by its id; none where they are not known before an earlier step has run.
-pub(super) fn fingerprints(store: &Store, phase: &Phase) -> Result<Vec<(String, Option<String>)>> {
+pub(super) fn fingerprints(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Option<String>)>> {
     let actions = phase.all_actions(store)?;
-    let digest =
-        |task: &Task| actions[task.step].as_ref().inputs(task.host.as_deref()).ok().map(|inputs| inputs.digest());
+    let digest = |task: &Task| actions[task.step].as_ref().inputs(task.id.host()).ok().map(|inputs| inputs.digest());
     Ok(expand(phase).into_iter().map(|task| (task.id.clone(), digest(&task))).collect())
 }
 
 /// What a run would do with each step. Changes nothing and needs no lock, provided that the phase works on a directory that is a
 /// [shadow](Store::shadow) or imagined: what earlier steps would write there is what later ones are judged by. `before` is the first step of
 /// an earlier phase that will or may run.
-pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<PhasePlan> {
+pub fn plan(store: &Store, phase: &Phase, before: Option<&StepId>) -> Result<PhasePlan> {
     let state = store.state()?;
     let actions = phase.all_actions(store)?;
     let tasks = expand(phase);
-    let planner = Planner { phase, state: &state, actions: &actions, tasks: &tasks, before };
+    let planner = Planner { state: &state, actions: &actions, tasks: &tasks, before };
     let order = in_order(&tasks);
     let mut told: Vec<Option<PlannedTask>> = tasks.iter().map(|_| None).collect();
     for level in levels(&tasks, &order) {
@@ -157,10 +154,10 @@ pub fn plan(store: &Store, phase: &Phase, before: Option<&str>) -> Result<PhaseP
     Ok(phase_plan)
 }
 
-fn forgotten(id: String) -> Planned {
+fn forgotten(id: StepId) -> Planned {
     Planned {
-        step: id.split(['/', '@']).nth(1).unwrap_or_default().to_owned(),
-        host: id.split_once('@').map(|(_, host)| host.to_owned()),
+        step: id.step().to_owned(),
+        host: id.host().map(str::to_owned),
         decision: Decision::Forget,
         why: "no longer part of the cluster".into(),
         needs: Vec::new(),
@@ -176,18 +173,17 @@ fn forgotten(id: String) -> Planned {
 struct PlannedTask {
     planned: Planned,
     /// The first step in front of it, or itself, that will or may run.
-    moving: Option<String>,
+    moving: Option<StepId>,
     /// Nothing behind it can be told.
     blind: bool,
 }
 
 /// Makes the plan of one step after another.
 struct Planner<'p> {
-    phase: &'p Phase,
     state: &'p State,
     actions: &'p [StepRunner<'p>],
     tasks: &'p [Task],
-    before: Option<&'p str>,
+    before: Option<&'p StepId>,
 }
 
 impl Planner<'_> {
@@ -195,13 +191,13 @@ impl Planner<'_> {
         let task = &self.tasks[at];
         let earlier: Vec<&PlannedTask> = task.needs.iter().filter_map(|need| told[*need].as_ref()).collect();
         let moving = earlier.iter().find_map(|earlier| earlier.moving.clone());
-        let moving = moving.or_else(|| self.before.map(str::to_owned));
+        let moving = moving.or_else(|| self.before.cloned());
         if let Some(blind) = earlier.iter().find(|earlier| earlier.blind) {
             let planned = self.plan_blindly(task, &blind.planned.id);
             return Ok(PlannedTask { moving: Some(planned.id.clone()), planned, blind: true });
         }
         let action = self.actions[task.step].as_ref();
-        let host = task.host.as_deref();
+        let host = task.id.host();
         let judgement = match judge(self.state, &task.id, action, host) {
             Ok(judgement) => judgement,
             // What a step finds now may be different once an earlier one has run.
@@ -227,51 +223,50 @@ impl Planner<'_> {
         planned.unknown_inputs.clone_from(judgement.inputs.unknown());
         let mut blind = false;
         if decision == Decision::Run {
-            planned.preview = or_later(action.preview(host), moving.as_deref(), |earlier, error| Preview {
-                failed: Some(error.render()),
-                ..Preview::after(earlier)
+            planned.preview = or_later(action.preview(host).map(Preview::shown), moving.as_ref(), |earlier, error| {
+                Preview { failed: Some(error.render()), ..Preview::after(earlier.clone()) }
             })?;
-            blind = !or_later(action.simulate(host), moving.as_deref(), |_, _| true)?;
+            blind = !or_later(action.simulate(host), moving.as_ref(), |_, _| true)?;
         } else if let (Decision::Unknown, Some(earlier)) = (decision, &moving) {
-            planned.preview = Preview::after(earlier);
+            planned.preview = Preview::after(earlier.clone());
         }
         let moving = if decision == Decision::Skip { moving } else { moving.or_else(|| Some(planned.id.clone())) };
         Ok(PlannedTask { planned, moving, blind })
     }
 
     /// By its record alone.
-    fn plan_blindly(&self, task: &Task, earlier: &str) -> Planned {
-        let (decision, why) = match reason_of_record(self.state, &task.id) {
+    fn plan_blindly(&self, task: &Task, earlier: &StepId) -> Planned {
+        let (decision, why) = match reason_of_record(self.state, &task.id.to_string()) {
             Some(why) => (Decision::Run, why),
             None => (Decision::Unknown, known_once(earlier)),
         };
         let mut planned = self.start(task, decision, why);
-        planned.preview = Preview::after(earlier);
+        planned.preview = Preview::after(earlier.clone());
         planned
     }
 
     fn start(&self, task: &Task, decision: Decision, why: String) -> Planned {
         Planned {
             id: task.id.clone(),
-            step: self.phase.manifest.steps[task.step].name.clone(),
-            host: task.host.clone(),
+            step: task.id.step().to_owned(),
+            host: task.id.host().map(str::to_owned),
             decision,
             why,
             needs: task.needs.iter().map(|need| self.tasks[*need].id.clone()).collect(),
             preview: Preview::default(),
             inputs: BTreeMap::new(),
             unknown_inputs: BTreeSet::new(),
-            seconds: last_time(self.state, &task.id),
+            seconds: last_time(self.state, &task.id.to_string()),
         }
     }
 }
 
-fn known_once(earlier: &str) -> String {
+fn known_once(earlier: &StepId) -> String {
     format!("known once {earlier} has run")
 }
 
 /// An error that an earlier step may cure is no error of the plan.
-fn or_later<T>(result: Result<T>, moving: Option<&str>, later: impl FnOnce(&str, Error) -> T) -> Result<T> {
+fn or_later<T>(result: Result<T>, moving: Option<&StepId>, later: impl FnOnce(&StepId, Error) -> T) -> Result<T> {
     match (result, moving) {
         (Err(error), Some(earlier)) => Ok(later(earlier, error)),
         (result, _) => result,
@@ -285,7 +280,7 @@ fn last_time(state: &State, id: &str) -> Option<f64> {
     if let Some(record) = state.steps.get(id) {
         return Some(seconds(record.elapsed_ms));
     }
-    let (step, _) = id.split_once('@')?;
+    let (step, Some(_)) = split_host(id) else { return None };
     let others =
         state.steps.range(format!("{step}@")..).take_while(|(other, _)| other.starts_with(&format!("{step}@")));
     others.map(|(_, record)| seconds(record.elapsed_ms)).reduce(f64::max)

@@ -6,11 +6,12 @@ use super::action::{not_in_plan, require_announced};
 use super::{Decision, Inputs, Planned};
 use crate::Result;
 use crate::change::Preview;
+use crate::step_id::StepId;
 
 /// The steps of a plan by their ids.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovedPlan {
-    steps: BTreeMap<String, Planned>,
+    steps: BTreeMap<StepId, Planned>,
     /// Phases of which the plan says that it does not know them.
     unknown_phases: Vec<String>,
 }
@@ -23,15 +24,15 @@ impl ApprovedPlan {
         Self { steps, unknown_phases: unknown_phases.to_vec() }
     }
 
-    fn is_free(&self, id: &str) -> bool {
-        self.unknown_phases.iter().any(|phase| id.split('/').next() == Some(phase))
+    fn is_free(&self, id: &StepId) -> bool {
+        self.unknown_phases.iter().any(|phase| id.phase() == phase)
     }
 
     /// Whether a step may run now; what it may change. `follows` says that something in front of it ran in this run: then a step that was
     /// proven done when the plan was made may mend what that did.
-    pub(super) fn admit(&self, id: &str, why: &str, inputs: &Inputs, follows: bool) -> Result<Preview> {
+    pub(super) fn admit(&self, id: &StepId, why: &str, inputs: &Inputs, follows: bool) -> Result<Preview> {
         if self.is_free(id) {
-            return Ok(Preview::after(id));
+            return Ok(Preview::after(id.clone()));
         }
         let Some(planned) = self.steps.get(id) else { return Err(not_in_plan(&format!("step {id} ({why})"))) };
         // A step that could only be told by its record has no inputs in the plan.
@@ -41,8 +42,8 @@ impl ApprovedPlan {
         }
         match planned.decision {
             Decision::Run => Ok(planned.preview.clone()),
-            Decision::Unknown => Ok(Preview::after(id)),
-            Decision::Skip | Decision::Forget if follows => Ok(Preview::after(id)),
+            Decision::Unknown => Ok(Preview::after(id.clone())),
+            Decision::Skip | Decision::Forget if follows => Ok(Preview::after(id.clone())),
             Decision::Skip | Decision::Forget => Err(not_in_plan(&format!("{id} ({why})"))),
         }
     }
@@ -56,8 +57,8 @@ impl ApprovedPlan {
             };
             check_step(planned, step, going_on)?;
         }
-        let there: BTreeSet<&str> = now.iter().map(|step| step.id.as_str()).collect();
-        let is_gone = |planned: &&Planned| !there.contains(planned.id.as_str());
+        let there: BTreeSet<&StepId> = now.iter().map(|step| &step.id).collect();
+        let is_gone = |planned: &&Planned| !there.contains(&planned.id);
         match self.steps.values().find(is_gone).filter(|planned| !going_on || planned.decision != Decision::Forget) {
             Some(planned) => Err(not_in_plan(&format!("step {} is no longer there", planned.id))),
             None => Ok(()),
@@ -78,7 +79,7 @@ fn check_step(planned: &Planned, now: &Planned, going_on: bool) -> Result<()> {
     use Decision::{Run, Skip, Unknown};
     let went_on = going_on && (now.decision == Skip || planned.decision != Skip && now.decision == Unknown);
     match (planned.decision, now.decision) {
-        (Run, Run) => require_announced(&planned.preview, &now.id, &now.preview.changes),
+        (Run, Run) => require_announced(&planned.preview, &now.id.to_string(), &now.preview.changes),
         _ if planned.decision == now.decision || went_on => Ok(()),
         (Unknown, Run) if going_on => Ok(()),
         (_, Skip) => Err(not_in_plan(&format!("{} has nothing to do any more", now.id))),

@@ -8,6 +8,7 @@ use super::{Action, Check, Phase, failure};
 use crate::Result;
 use crate::parallel;
 use crate::state::{State, Store};
+use crate::step_id::StepId;
 
 /// How many looks go on at once: most of them wait for a host.
 const LOOKS: usize = 16;
@@ -34,7 +35,7 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepStatus {
     /// Its id.
-    pub id: String,
+    pub id: StepId,
     /// How it stands.
     pub condition: Condition,
     /// When it last ended well.
@@ -53,7 +54,7 @@ pub fn review(store: &Store, phase: &Phase, look: impl Fn(&str) -> bool + Sync) 
         condition(&state, task, actions[task.step].as_ref(), looked)
     });
     let standing = |(task, condition): (&Task, Condition)| {
-        let record = state.steps.get(&task.id);
+        let record = state.steps.get(&task.id.to_string());
         let (finished, elapsed_ms) = (record.map(|record| record.finished), record.map(|record| record.elapsed_ms));
         StepStatus { id: task.id.clone(), condition, finished, elapsed_ms }
     };
@@ -61,11 +62,12 @@ pub fn review(store: &Store, phase: &Phase, look: impl Fn(&str) -> bool + Sync) 
 }
 
 fn condition(state: &State, task: &Task, action: &dyn Action, look: bool) -> Condition {
-    if let Some(open) = state.open.get(&task.id) {
+    let id = task.id.to_string();
+    if let Some(open) = state.open.get(&id) {
         return open.failure.clone().map_or(Condition::Interrupted, Condition::Failed);
     }
-    let Some(record) = state.steps.get(&task.id) else { return Condition::Never };
-    let host = task.host.as_deref();
+    let Some(record) = state.steps.get(&id) else { return Condition::Never };
+    let host = task.id.host();
     match action.inputs(host) {
         Err(error) => return Condition::Unknown(failure::one_line(&error)),
         Ok(inputs) if inputs.digest() != record.digest => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::phase::Planned;
+use crate::phase::{Planned, StepId};
 
 /// An estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,16 +20,16 @@ impl Estimate {
     /// For those of the steps that are chosen; the others take no time. The steps are in an order in which they could run.
     #[must_use]
     pub fn of(steps: &[Planned], chosen: impl Fn(&Planned) -> bool) -> Self {
-        let mut ends: BTreeMap<&str, f64> = BTreeMap::new();
+        let mut ends: BTreeMap<&StepId, f64> = BTreeMap::new();
         let mut phases: BTreeMap<&str, f64> = BTreeMap::new();
         let mut never_ran = 0;
         for step in steps {
-            let begin = step.needs.iter().filter_map(|need| ends.get(need.as_str())).fold(0.0_f64, |a, b| a.max(*b));
+            let begin = step.needs.iter().filter_map(|need| ends.get(need)).fold(0.0_f64, |a, b| a.max(*b));
             let runs = chosen(step);
             never_ran += usize::from(runs && step.seconds.is_none());
             let end = begin + if runs { step.seconds.unwrap_or_default() } else { 0.0 };
             ends.insert(&step.id, end);
-            let phase = phases.entry(step.id.split('/').next().unwrap_or_default()).or_default();
+            let phase = phases.entry(step.id.phase()).or_default();
             *phase = phase.max(end);
         }
         Self { seconds: phases.values().sum(), never_ran }
@@ -50,6 +50,7 @@ impl Estimate {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
     use std::collections::BTreeSet;
 
     use super::*;
@@ -58,12 +59,12 @@ mod tests {
 
     fn step(id: &str, needs: &[&str], seconds: Option<f64>) -> Planned {
         Planned {
-            id: id.into(),
+            id: id.parse().unwrap(),
             step: String::new(),
             host: None,
             decision: Decision::Run,
             why: String::new(),
-            needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+            needs: needs.iter().map(|need| need.parse().unwrap()).collect(),
             preview: Preview::default(),
             inputs: BTreeMap::new(),
             unknown_inputs: BTreeSet::new(),

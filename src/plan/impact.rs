@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::forecast::Forecast;
 use crate::node::NodeConfig;
 use crate::node::diff::simulate_restarts;
-use crate::phase::Planned;
+use crate::phase::{Planned, StepId};
 
 /// What one setting's change does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Impact {
     /// Its value now; none when it no longer applies.
     pub after: Option<String>,
     /// The ids of the steps that will run because of it.
-    pub steps: Vec<String>,
+    pub steps: Vec<StepId>,
     /// The hosts on which something is done.
     pub hosts: BTreeSet<String>,
     /// The services and static pods that stop and start, by host.
@@ -77,7 +77,7 @@ impl Impact {
     fn measure(change: crate::config::Change, before: &Forecast, after: &Forecast, steps: &[Planned]) -> Self {
         let tasks = before.different_tasks(after);
         let moved = |step: &&Planned| is_moving(step) && tasks.contains(&step.id);
-        let names: Vec<String> = steps.iter().filter(moved).map(|step| step.id.clone()).collect();
+        let names: Vec<StepId> = steps.iter().filter(moved).map(|step| step.id.clone()).collect();
         let estimate = Estimate::of(steps, |step| moved(&step));
         let hosts = steps.iter().filter(moved).filter_map(|step| step.host.clone()).collect();
         Self {

@@ -110,7 +110,7 @@ impl Plan {
                 continue;
             }
             let before = steps.iter().find(|step| is_moving(step)).map(|step| step.id.clone());
-            let phase_plan = Engine::plan(&cluster.store, &load(&cluster)?, before.as_deref())?;
+            let phase_plan = Engine::plan(&cluster.store, &load(&cluster)?, before.as_ref())?;
             blind = phase_plan.unknown_after.is_some();
             steps.extend(phase_plan.steps);
         }
@@ -129,7 +129,7 @@ impl Plan {
     /// The steps of one phase alone, with the time that they take. No run can be held to it.
     #[must_use]
     pub fn only(mut self, phase: &str) -> Self {
-        self.steps.retain(|step| step.id.starts_with(&format!("{phase}/")));
+        self.steps.retain(|step| step.id.phase() == phase);
         self.unknown_phases.retain(|unknown| unknown == phase);
         self.changed.clear();
         self.estimate = Estimate::of(&self.steps, is_moving);

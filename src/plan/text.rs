@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Impact, Plan};
 use crate::change::Verb;
-use crate::phase::{Decision, Planned};
+use crate::phase::{Decision, Planned, StepId};
 use crate::terminal;
 
 /// More hosts than these are counted and not named.
@@ -77,17 +77,17 @@ impl Impact {
 }
 
 /// `bootstrap/node-config (3 hosts), addons/apply`.
-fn name_steps(ids: &[String]) -> String {
-    let mut steps: Vec<(&str, usize)> = Vec::new();
+fn name_steps(ids: &[StepId]) -> String {
+    let mut steps: Vec<(StepId, usize)> = Vec::new();
     for id in ids {
-        let (step, hosts) = id.split_once('@').map_or((id.as_str(), 0), |(step, _)| (step, 1));
+        let (step, hosts) = (id.on_any_host(), usize::from(id.host().is_some()));
         match steps.iter_mut().find(|(known, _)| *known == step) {
             Some((_, count)) => *count += hosts,
             None => steps.push((step, hosts)),
         }
     }
     let shown = steps.into_iter().map(|(step, hosts)| match hosts {
-        0 => step.to_owned(),
+        0 => step.to_string(),
         1 => format!("{step} (1 host)"),
         count => format!("{step} ({count} hosts)"),
     });

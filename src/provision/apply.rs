@@ -18,6 +18,7 @@ use super::forecast;
 use super::local::{self, HostSpec, Status};
 use super::render::{self, DIR, VARIABLES, planned_hosts, spec_file};
 use super::run_options::RunOptions;
+use super::step_ids::APPLY;
 use super::terraform::{self, Mode, Terraform};
 use super::tfplan::Planned;
 use super::volume_guard::{self, is_volume};
@@ -143,7 +144,7 @@ impl Action for Apply {
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
         let moved = terraform::planned_move(&self.cluster)?;
-        let Some(planned) = self.foretell()? else { return Ok(Preview::after("provision/apply")) };
+        let Some(planned) = self.foretell()? else { return Ok(Preview::after(APPLY)) };
         let left = leaving(&self.leavers()?);
         Ok(moved.into_iter().chain(left).chain(planned.changes.clone()).collect::<Vec<_>>().into())
     }
@@ -236,7 +237,12 @@ impl ScratchDir {
     fn make(cluster: &Cluster, as_configured: bool) -> Result<Option<Self>> {
         let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
         let Some(terraform) = program_at_hand(cluster, scratch.path()) else { return Ok(None) };
-        let aside = Store::at(scratch.path());
+        // Placeholders included, which `state` would refuse: nothing of this directory is ever applied.
+        let put = |name: &str, bytes: &[u8]| -> Result<()> {
+            let path = scratch.path().join(name);
+            fs_err::create_dir_all(path.parent().unwrap_or(scratch.path()))?;
+            Ok(fs_err::write(path, bytes)?)
+        };
         let lock = format!("{DIR}/{}", terraform::LOCK_FILE);
         let files: Vec<String> = if as_configured {
             render::files(cluster)?.into_iter().map(|(path, _)| path).collect()
@@ -248,14 +254,14 @@ impl ScratchDir {
             // The state is a copy beside it, wherever the real one is.
             let needed = !name.starts_with("hosts/") && name != terraform::BACKEND;
             if let Some(bytes) = cluster.store.read(&path)?.filter(|_| needed) {
-                aside.write_file(name, &bytes, 0o600)?;
+                put(&name, &bytes)?;
             }
         }
         lend_providers(&cluster.store.path(DIR), scratch.path())?;
         let log = scratch.path().join("plan.log");
-        let cx = Cx::detached("provision/apply", Sink::null(), &log, Duration::from_mins(10));
+        let cx = Cx::detached(APPLY, Sink::null(), &log, Duration::from_mins(10));
         if let Some(state) = terraform::copy_state(cluster, &terraform, &cx)? {
-            aside.write_file("terraform.tfstate", &state, 0o600)?;
+            put("terraform.tfstate", &state)?;
         }
         terraform.require_version()?;
         terraform.init(&cx)?;

@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::artifacts::Digest;
-use crate::change;
 use crate::cloud::Target;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::Result;
 use crate::state::Store;
+use crate::unknown;
 
 use super::render::{self, DIR, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
+use super::step_ids::APPLY;
 use super::{baremetal, local};
 use crate::inventory::{self, Endpoint, Host, Inventory, SshAccess};
 
@@ -71,7 +72,7 @@ pub(super) fn simulate_inventory(cluster: &Cluster, changed: &BTreeSet<String>) 
     write_inventory(cluster, |host| {
         let untouched = known.iter().flat_map(|known| &known.hosts).find(|known| known.name == host.name);
         let untouched = untouched.filter(|_| !changed.contains(&address_of(&host.name)));
-        Ok(untouched.map_or_else(|| change::known_after("provision/apply"), |host| host.instance.clone()))
+        Ok(untouched.map_or_else(|| unknown::after(&APPLY), |host| host.instance.clone()))
     })
 }
 

@@ -15,6 +15,7 @@ pub mod local;
 mod protection;
 mod render;
 mod run_options;
+pub mod step_ids;
 mod steps;
 pub mod terraform;
 mod tfplan;

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use crate::artifacts::{Cache, Digest};
-use crate::change;
 use crate::cluster::{Cluster, SSH_KEY};
 use crate::error::{Context as _, Error, Result};
+use crate::unknown;
 
 use super::custom;
 use super::local::{self, HostSpec, NetworkSpec};
@@ -59,7 +59,7 @@ pub(super) fn public_key(cluster: &Cluster, key: &str) -> Result<String> {
     let bytes = cluster.store.read(format!("{key}.pub"))?;
     let bytes = bytes.ok_or_else(|| Error::permanent(format!("{key}.pub is missing")).hint("turnup provision"))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    if change::is_placeholder(&text) {
+    if unknown::is_in(&text) {
         return Ok(text);
     }
     Ok(text.split_whitespace().take(2).collect::<Vec<_>>().join(" "))

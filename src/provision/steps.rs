@@ -8,12 +8,12 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, host_root_digest};
-use crate::change;
 use crate::cluster::{Cluster, KNOWN_HOSTS, SSH_KEY};
 use crate::error::{Error, Result};
 use crate::exec::{Failure, Run};
 use crate::phase::{Action, Check, Cx, Host as PhaseHost, Inputs, Manifest, Phase};
 use crate::state::Store;
+use crate::unknown;
 
 use super::apply::{Apply, BeforeHostRemoval, find_program};
 use super::baremetal;
@@ -23,6 +23,7 @@ use super::host_keys;
 use super::local::{self, HostSpec, Status};
 use super::render::{self, PlannedHost, VARIABLES, host_key, planned_hosts, public_key, spec_file};
 use super::run_options::RunOptions;
+use super::step_ids::KEYS;
 use super::terraform;
 use crate::cloud::{Spec, Target};
 use crate::inventory::{self, Inventory};
@@ -127,7 +128,7 @@ fn prove_keys(store: &Store, keys: &[String]) -> Result<Check> {
 fn simulate_keys(store: &Store, keys: &[String]) -> Result<bool> {
     for file in keys.iter().map(|key| format!("{key}.pub")) {
         if store.read(&file)?.is_none() {
-            store.write_file(&file, change::known_after("provision/keys").as_bytes(), 0o600)?;
+            store.write_file(&file, unknown::after(&KEYS).as_bytes(), 0o600)?;
         }
     }
     Ok(true)

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::volume_guard::DataLoss;
 use crate::change::{self, Change, Verb};
+use crate::unknown;
 
 /// What a plan of Terraform would change.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,7 +82,7 @@ fn attribute_lines(verb: Verb, planned: &Value) -> Vec<String> {
     let mut after = leaves(&planned["after"], &planned["after_sensitive"]);
     for (path, text) in leaves(&planned["after_unknown"], &Value::Null) {
         if text == "true" {
-            after.insert(path, "(known after apply)".into());
+            after.insert(path, unknown::after_apply());
         }
     }
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();

@@ -10,9 +10,9 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::lines::line;
 use super::summary::name_hosts;
-use super::timeline::{host_of, step_of, without_hosts};
+use super::timeline::without_hosts;
 use super::{Show, duration};
-use crate::phase::{Event, What};
+use crate::phase::{Event, What, split_host};
 
 /// Of a step with more hosts than this no line is printed for each that ends well.
 const MANY: usize = 8;
@@ -124,7 +124,7 @@ impl Bars {
 
     /// The line of a task's step, drawn once one of its tasks begins.
     fn step(&mut self, id: &str) -> Option<&mut StepBar> {
-        self.steps.get_mut(step_of(id))
+        self.steps.get_mut(split_host(id).0)
     }
 
     /// What every step of a phase needs before anything of it begins.
@@ -146,7 +146,7 @@ impl Bars {
     }
 
     fn begin_step(&mut self, id: &str, why: &str, now: f64) {
-        self.hosts.extend(host_of(id).map(str::to_owned));
+        self.hosts.extend(split_host(id).1.map(str::to_owned));
         let screen = self.screen.clone();
         let Some(step) = self.step(id) else { return };
         if step.bar.is_hidden() && step.running.is_empty() && step.began == 0.0 {
@@ -155,7 +155,7 @@ impl Bars {
             let one = "  {spinner} {prefix} {elapsed:.dim} {wide_msg}";
             let many = "  {spinner} {prefix} {elapsed:.dim} [{bar:10}] {pos}/{len} {wide_msg}";
             step.bar.set_style(style(if step.total == 1 { one } else { many }, step.total == 1));
-            step.bar.set_prefix(step_of(id).to_owned());
+            step.bar.set_prefix(split_host(id).0.to_owned());
             step.bar.enable_steady_tick(SPIN);
         }
         step.running.insert(id.to_owned());
@@ -165,7 +165,7 @@ impl Bars {
 
     fn say(&mut self, id: &str, message: &str) {
         let Some(step) = self.step(id) else { return };
-        step.said = match host_of(id).filter(|_| step.total > 1) {
+        step.said = match split_host(id).1.filter(|_| step.total > 1) {
             Some(host) => format!("{host}: {message}"),
             None => message.to_owned(),
         };
@@ -200,7 +200,7 @@ impl Bars {
         step.running.remove(id);
         step.well += usize::from(matches!(event.event, What::StepDone { .. } | What::StepSkipped { .. }));
         if let What::StepFailed { .. } = event.event {
-            step.failed.push(host_of(id).unwrap_or(id).to_owned());
+            step.failed.push(split_host(id).1.unwrap_or(id).to_owned());
         }
         let quiet = match &event.event {
             What::StepFailed { .. } => step.failed.len() > PRINTED,
@@ -210,7 +210,7 @@ impl Bars {
         step.refresh();
         let is_last = step.ended >= step.total;
         step.end_parts(&screen);
-        let verdict = if is_last && step.began > 0.0 { step.verdict(step_of(id), event.seconds) } else { None };
+        let verdict = if is_last && step.began > 0.0 { step.verdict(split_host(id).0, event.seconds) } else { None };
         if is_last {
             step.bar.finish_and_clear();
             screen.remove(&step.bar);

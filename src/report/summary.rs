@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::timeline::{PhaseTimeline, StepTimeline, Timeline, host_of, without_hosts};
+use super::timeline::{PhaseTimeline, StepTimeline, Timeline, without_hosts};
 use super::{Table, duration};
-use crate::phase::{PartKind, PathPart};
+use crate::phase::{PartKind, PathPart, split_host};
 
 /// How many names of hosts are listed before the rest is only counted.
 const NAMED: usize = 5;
@@ -124,7 +124,7 @@ fn milestones(timeline: &Timeline) -> String {
     if timeline.milestones.is_empty() {
         return String::new();
     }
-    let hosts: BTreeSet<&str> = timeline.tasks().filter_map(|task| host_of(&task.id)).collect();
+    let hosts: BTreeSet<&str> = timeline.tasks().filter_map(|task| split_host(&task.id).1).collect();
     let kind = |name: &str| without_hosts(name, |word| hosts.contains(word));
     let kinds: Vec<String> = timeline.milestones.iter().map(|(name, _)| kind(name)).collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

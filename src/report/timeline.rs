@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::phase::{Event, Tasks, What};
+use crate::phase::{Event, Tasks, What, split_host};
 
 /// What happened in one run.
 #[derive(Debug, Default)]
@@ -64,16 +64,6 @@ pub(super) struct StepTimeline<'c> {
     pub(super) failed_hosts: Vec<&'c str>,
     /// From the begin of the first to the end of the last that ran.
     pub(super) seconds: f64,
-}
-
-/// `<phase>/<step>` of a task's id.
-pub(super) fn step_of(id: &str) -> &str {
-    id.split_once('@').map_or(id, |(step, _)| step)
-}
-
-/// The host of a task's id, if it is one of a host.
-pub(super) fn host_of(id: &str) -> Option<&str> {
-    id.split_once('@').map(|(_, host)| host)
 }
 
 /// The text with a star for every host that it names: texts that are alike but for the host become one.
@@ -175,7 +165,7 @@ impl PhaseTimeline {
         let mut order: Vec<&str> = self.counts.iter().map(|tasks| tasks.step.as_str()).collect();
         let mut groups: HashMap<&str, Vec<&TaskTimeline>> = HashMap::new();
         for task in &self.tasks {
-            let step = step_of(&task.id);
+            let (step, _) = split_host(&task.id);
             groups.entry(step).or_default().push(task);
             // Events of an older turnup do not say which steps there are.
             if self.counts.is_empty() && !order.contains(&step) {
@@ -211,7 +201,7 @@ impl<'c> StepTimeline<'c> {
             skipped: count(TaskState::Skipped),
             blocked: count(TaskState::Blocked),
             failed: count(TaskState::Failed),
-            failed_hosts: failed.filter_map(|task| host_of(&task.id)).collect(),
+            failed_hosts: failed.filter_map(|task| split_host(&task.id).1).collect(),
             seconds: (ended - began).max(0.0),
         }
     }

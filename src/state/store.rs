@@ -16,7 +16,7 @@ use super::journal::{self, Content, Entry, Journal};
 use super::snapshot::{self, State};
 use super::{Holder, Lock, Owner, errors, lock};
 use crate::atomic_file::{self, AtomicFile, Mode};
-use crate::{Class, Error, Result, failpoint, input, terminal};
+use crate::{Class, Error, Result, failpoint, input, terminal, unknown};
 
 const STATE: &str = "state.json";
 const JOURNAL: &str = "journal.jsonl";
@@ -98,12 +98,6 @@ impl Store {
         let files = self.memory();
         let all = files.iter().flat_map(|files| files.iter());
         all.filter_map(|(path, bytes)| Some((path.clone(), bytes.clone()?))).collect()
-    }
-
-    /// Whether nothing that is written here reaches the disk.
-    #[must_use]
-    pub const fn is_imagined(&self) -> bool {
-        self.memory.is_some()
     }
 
     fn memory(&self) -> Option<MutexGuard<'_, Files>> {
@@ -253,6 +247,9 @@ impl Store {
         if let Some(mut files) = self.memory() {
             files.insert(rel.as_ref().to_owned(), Some(bytes.to_vec()));
             return Ok(());
+        }
+        if unknown::is_in(bytes) {
+            return Err(Error::bug(format!("{} would hold a value that is not known yet", path.display())));
         }
         let dir = path.parent().unwrap_or(&self.dir);
         Self::make_dirs(dir)?;

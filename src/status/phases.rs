@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cluster::Cluster;
 use crate::error::Result;
-use crate::phase::{Condition, Phase, StepStatus, review};
+use crate::phase::{Condition, Phase, StepId, StepStatus, review};
 use crate::state::{State, Store};
 use crate::{addons, bootstrap, provision};
 
@@ -99,8 +99,7 @@ fn judge_one(cluster: &Cluster, phase: &Phase, quick: bool, away: bool, busy: bo
     };
     let mut steps = review(&cluster.store, phase, |step| !(quick || away && asks_the_api(step)))?;
     for step in steps.iter_mut().filter(|step| away && step.condition == Condition::Done) {
-        let name = step.id.split(['/', '@']).nth(1).unwrap_or_default();
-        if asks_the_api(name) {
+        if asks_the_api(step.id.step()) {
             step.condition = Condition::Unknown("the API does not answer".to_owned());
         }
     }
@@ -114,16 +113,16 @@ pub(super) fn recorded(store: &Store, busy: bool) -> Result<Vec<PhaseStatus>> {
 }
 
 fn standings(state: &State, phase: &str) -> Vec<StepStatus> {
-    let start = format!("{phase}/");
+    let of_phase = |id: &String| id.parse().ok().filter(|id: &StepId| id.phase() == phase);
     let mut steps = BTreeMap::new();
-    for (id, record) in state.steps.iter().filter(|(id, _)| id.starts_with(&start)) {
+    for (id, record) in state.steps.iter().filter_map(|(id, record)| Some((of_phase(id)?, record))) {
         let (finished, elapsed_ms) = (Some(record.finished), Some(record.elapsed_ms));
-        steps.insert(id, StepStatus { id: id.clone(), condition: Condition::Done, finished, elapsed_ms });
+        steps.insert(id.clone(), StepStatus { id, condition: Condition::Done, finished, elapsed_ms });
     }
-    for (id, open) in state.open.iter().filter(|(id, _)| id.starts_with(&start)) {
+    for (id, open) in state.open.iter().filter_map(|(id, open)| Some((of_phase(id)?, open))) {
         let condition = open.failure.clone().map_or(Condition::Interrupted, Condition::Failed);
-        let fresh = || StepStatus { id: id.clone(), condition: Condition::Never, finished: None, elapsed_ms: None };
-        steps.entry(id).or_insert_with(fresh).condition = condition;
+        let fresh = StepStatus { id: id.clone(), condition: Condition::Never, finished: None, elapsed_ms: None };
+        steps.entry(id).or_insert(fresh).condition = condition;
     }
     steps.into_values().collect()
 }
@@ -174,7 +173,7 @@ mod tests {
 
     fn step(condition: Condition, end: i64, length: u64) -> StepStatus {
         let finished = Some(Timestamp::from_millisecond(end).unwrap());
-        StepStatus { id: "p/s".into(), condition, finished, elapsed_ms: Some(length) }
+        StepStatus { id: StepId::of("p", "s"), condition, finished, elapsed_ms: Some(length) }
     }
 
     #[test]

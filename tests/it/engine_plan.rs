@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use turnup::change::{Change, Preview, Verb, known_after};
+use turnup::change::{Change, Preview, Verb};
+use turnup::phase::StepId;
 use turnup::phase::{Action, ApprovedPlan, Check, Cx, Decision, Engine, Host, Inputs, Manifest, Phase, Planned, Sink};
 use turnup::state::Store;
-use turnup::{Class, Error, Result};
+use turnup::{Class, Error, Result, unknown};
 
 /// What a step finds, and what it would change. Shared, so that the test turns it between plan and run.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +53,7 @@ impl Action for Step {
     }
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         if self.world().leaves.is_some() {
-            self.store.write_file("left", known_after("p/first").as_bytes(), 0o600)?;
+            self.store.write_file("left", unknown::after(&StepId::of("p", "first")).as_bytes(), 0o600)?;
         }
         Ok(!self.world().blind)
     }
@@ -107,7 +108,7 @@ impl Stage {
     }
 
     fn decisions(&self) -> Vec<(String, Decision)> {
-        self.plan().into_iter().map(|step| (step.id, step.decision)).collect()
+        self.plan().into_iter().map(|step| (step.id.to_string(), step.decision)).collect()
     }
 }
 
@@ -142,9 +143,8 @@ fn a_plan_is_what_the_run_then_does_and_looking_changes_nothing() {
     // Only the second step's setting changes: that step runs on both hosts, and nothing else.
     stage.turn(1, |world| world.input = "other".into());
     let plan = stage.plan();
-    let moving: Vec<&str> =
-        plan.iter().filter(|step| step.decision != Decision::Skip).map(|step| step.id.as_str()).collect();
-    assert_eq!(moving, ["p/second@h0", "p/second@h1"]);
+    let moving = plan.iter().filter(|step| step.decision != Decision::Skip).map(|step| step.id.to_string());
+    assert_eq!(moving.collect::<Vec<_>>(), ["p/second@h0", "p/second@h1"]);
     assert_eq!(stage.run(Some(&plan)).unwrap(), 2);
 }
 
@@ -223,10 +223,10 @@ fn a_step_behind_an_unpredictable_one_is_known_after_it() {
     stage.run(None).unwrap();
     stage.turn(0, |world| (world.input, world.blind) = ("x".into(), true));
     let plan = stage.plan();
-    let told: Vec<(Decision, Option<&str>)> =
-        plan.iter().map(|step| (step.decision, step.preview.known_after.as_deref())).collect();
-    let unknown = (Decision::Unknown, Some("p/first"));
-    assert_eq!(told[..3], [(Decision::Run, None), unknown, unknown]);
+    let told: Vec<(Decision, Option<StepId>)> =
+        plan.iter().map(|step| (step.decision, step.preview.known_after.clone())).collect();
+    let unknown = (Decision::Unknown, Some(StepId::of("p", "first")));
+    assert_eq!(told[..3], [(Decision::Run, None), unknown.clone(), unknown]);
     assert_eq!(told[3].0, Decision::Unknown);
     assert_eq!(stage.run(Some(&plan)).unwrap(), 1, "the others turn out to have nothing to do");
 }

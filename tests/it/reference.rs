@@ -240,7 +240,12 @@ fn reaches(bases: &[Base], schema: &Schema, name: &str) -> String {
                 return format!("{}{rest}", first.join(", "));
             }
             steps.extend(
-                before.different_steps(&after).into_iter().filter(|step| !steps.contains(step)).collect::<Vec<_>>(),
+                before
+                    .different_steps(&after)
+                    .iter()
+                    .map(ToString::to_string)
+                    .filter(|step| !steps.contains(step))
+                    .collect::<Vec<_>>(),
             );
         }
     }

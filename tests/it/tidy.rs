@@ -19,7 +19,9 @@ const LONGEST: usize = 600;
 const MODULES: &[(&str, &str)] = &[
     ("terminal", ""),
     ("error", "terminal"),
-    ("change", ""),
+    ("step_id", ""),
+    ("unknown", "step_id"),
+    ("change", "step_id unknown"),
     ("parallel", ""),
     ("failpoint", ""),
     ("atomic_file", ""),
@@ -28,12 +30,12 @@ const MODULES: &[(&str, &str)] = &[
     ("network", ""),
     ("json", ""),
     ("format", "network terminal"),
-    ("document", "change format json terminal"),
+    ("document", "format json terminal unknown"),
     ("config", "atomic_file format input json network"),
-    ("state", "atomic_file failpoint input terminal"),
+    ("state", "atomic_file failpoint input terminal unknown"),
     ("exec", "atomic_file failpoint redact"),
     ("wizard", "config terminal"),
-    ("phase", "change exec failpoint format input parallel state"),
+    ("phase", "change exec failpoint format input parallel state step_id unknown"),
     ("report", "phase state terminal"),
     ("artifacts", "atomic_file document exec input phase"),
     ("doctor", "artifacts exec"),
@@ -42,14 +44,14 @@ const MODULES: &[(&str, &str)] = &[
     ("cluster", "artifacts cloud config doctor document exec input inventory phase state"),
     (
         "provision",
-        "artifacts atomic_file change cloud cluster config document exec failpoint format input inventory parallel phase state",
+        "artifacts atomic_file change cloud cluster config document exec failpoint format input inventory parallel phase state unknown",
     ),
     ("node", "artifacts atomic_file change cloud document exec failpoint input inventory parallel"),
     (
         "bootstrap",
-        "artifacts change cloud cluster config document exec input inventory node parallel phase provision state",
+        "artifacts change cloud cluster config document exec input inventory node parallel phase provision state unknown",
     ),
-    ("addons", "artifacts bootstrap change cluster config document exec inventory phase"),
+    ("addons", "artifacts bootstrap change cluster config document exec inventory phase unknown"),
     ("forecast", "addons bootstrap cluster config inventory node phase provision state"),
     ("plan", "addons artifacts bootstrap change cluster config document forecast node phase state terminal"),
     ("validate", "addons bootstrap cluster inventory phase report"),
@@ -83,7 +85,10 @@ const WRITERS: &[(&str, &str)] = &[
     ("src/provision/local/", "makes and removes local hosts"),
     ("src/wizard/files.rs", "the draft beside the configuration file"),
     ("src/wizard/recording.rs", "the recording that the user names"),
-    ("src/provision/apply.rs", "replaces the link to OpenTofu from the artifacts"),
+    (
+        "src/provision/apply.rs",
+        "replaces the link to OpenTofu from the artifacts; the directory in which Terraform only plans",
+    ),
 ];
 
 /// Modules that read whole files without `input`, which limits the size of files from other

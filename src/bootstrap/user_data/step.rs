@@ -13,14 +13,16 @@ use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::artifacts::{Cache, Lock, ResolvedArtifacts};
-use crate::change::{self, Change, Preview, Verb};
+use crate::change::{Change, Preview, Verb};
 use crate::cluster::{Cluster, find_document};
 use crate::document::Found;
 use crate::error::Result;
 use crate::inventory::Role;
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
+use crate::provision::step_ids::USER_DATA;
 use crate::provision::{self, RunOptions};
 use crate::state::Store;
+use crate::unknown;
 
 use super::super::api::KUBECONFIG;
 use super::super::credentials::write_kubeconfig;
@@ -93,7 +95,7 @@ fn render_blank(cluster: &Cluster, group: &Group) -> Result<Zeroizing<String>> {
 
 /// With what is there; none where something is missing that only a run makes.
 fn render_known(cluster: &Cluster, group: &Group) -> Result<Option<Zeroizing<String>>> {
-    let is_unknown = cluster.authorized_keys()?.iter().any(|key| change::is_unknown(key));
+    let is_unknown = cluster.authorized_keys()?.iter().any(unknown::is_in);
     let Some(authority) = find_authority(&cluster.store)?.filter(|_| !is_unknown) else { return Ok(None) };
     let (artifacts, facts) = (pinned(cluster)?, image_facts());
     render_with(cluster, &artifacts, &facts, group, JoinParams::PLACEHOLDERS, &authority).map(Some)
@@ -139,7 +141,7 @@ impl Action for UserData {
         let mut inputs = Inputs::new();
         for group in groups(&self.0)? {
             let name = format!("user data of the group {}", group.name);
-            match self.0.authorized_keys()?.iter().find(|key| change::is_unknown(key)) {
+            match self.0.authorized_keys()?.iter().find(|key| unknown::is_in(key)) {
                 Some(unknown) => inputs.insert(name, unknown),
                 None => inputs.insert(name, render_blank(&self.0, &group)?.as_bytes()),
             }
@@ -201,7 +203,7 @@ impl Action for UserData {
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
-        let placeholder = || change::known_after("provision/user-data");
+        let placeholder = || unknown::after(&USER_DATA);
         for group in groups(&self.0)? {
             let text = render_known(&self.0, &group)?.unwrap_or_else(|| Zeroizing::new(placeholder()));
             self.0.store.write_file(file_of(&self.0, &group), text.as_bytes(), 0o600)?;

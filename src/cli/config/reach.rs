@@ -9,6 +9,7 @@ use super::view::find_store;
 use crate::config::{Setting, Settings};
 use crate::error::{Error, Result};
 use crate::forecast::{Affected, Forecast, NodeValue};
+use crate::phase::StepId;
 
 /// What differs when the setting has another value.
 pub(super) fn find_dependents(context: &ConfigContext<'_>, name: &str) -> Result<()> {
@@ -49,7 +50,7 @@ struct Reach {
     tried: Vec<String>,
     places: BTreeSet<Affected>,
     files: BTreeSet<String>,
-    steps: Vec<String>,
+    steps: Vec<StepId>,
 }
 
 impl Reach {

@@ -13,14 +13,16 @@ use zeroize::Zeroizing;
 
 use super::backend::{BackendConfig, Saved};
 use super::{BACKEND, Init, Terraform, environment};
-use crate::change::{self, Change, Verb};
+use crate::change::{Change, Verb};
 use crate::cluster::{Backend, Cluster, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::phase::Cx;
 use crate::provision::render::DIR;
+use crate::provision::step_ids::APPLY;
 use crate::state::Store;
+use crate::unknown;
 
 /// Below the cluster's directory: where the state is, unless it is in the working directory.
 const REMEMBERED: &str = "provision/place.json";
@@ -115,7 +117,7 @@ pub(in crate::provision) fn remote(cluster: &Cluster) -> Result<Option<BackendCo
 /// What the inventory is made from: the state, or which version of it an apply left at its place.
 pub(in crate::provision) fn identity(cluster: &Cluster) -> Result<Vec<u8>> {
     let local = cluster.store.read(format!("{DIR}/{STATE}"))?.unwrap_or_default();
-    if change::is_unknown(&String::from_utf8_lossy(&local)) {
+    if unknown::is_in(&local) {
         return Ok(local);
     }
     let known = find(cluster)?;
@@ -124,7 +126,7 @@ pub(in crate::provision) fn identity(cluster: &Cluster) -> Result<Vec<u8>> {
 
 /// In a plan: the state will be another one.
 pub(in crate::provision) fn simulate_state(cluster: &Cluster) -> Result<()> {
-    cluster.store.write_file(format!("{DIR}/{STATE}"), change::known_after("provision/apply").as_bytes(), 0o600)
+    cluster.store.write_file(format!("{DIR}/{STATE}"), unknown::after(&APPLY).as_bytes(), 0o600)
 }
 
 /// The move that the next apply begins with, as a plan shows it.
