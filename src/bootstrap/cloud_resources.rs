@@ -15,9 +15,8 @@ use crate::exec::signals;
 use crate::inventory::Inventory;
 use crate::phase::Cx;
 
-use super::api::{KUBECONFIG, Kubectl};
+use super::api::{KUBECONFIG, Kubectl, kubectl};
 use super::credentials::write_kubeconfig;
-use super::steps::kubectl;
 use super::teardown_policy;
 
 /// Targets without a cloud in which something could be left.

@@ -12,7 +12,7 @@ use crate::cluster::ClusterSettings;
 use crate::error::Result;
 use crate::node::node_config::{Content, File};
 
-use super::control_plane::Component;
+use super::component::Component;
 use super::pki::Pki;
 
 /// Secrets of a node by name.

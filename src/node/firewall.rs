@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::exec::Run;
 
-use super::diff::line_diff;
+use super::line_diff::line_diff;
 use super::node_config::{FIREWALL_UNIT, Unit};
 
 /// Where the unit keeps what nft lists after it has loaded the rules. Gone with a restart of the host, like the rules.

@@ -1,6 +1,8 @@
 //! The paths of turnup's and Kubernetes' files on a host, each of them here and nowhere else. They are kubeadm's where
 //! kubeadm has one, because kube-bench, runbooks and people look there. This file reads and writes nothing.
 
+use std::path::{Path, PathBuf};
+
 /// What turnup installs on a host, and nothing else.
 pub const INSTALLED: &str = "/opt/turnup";
 /// The programs of turnup and Kubernetes.
@@ -38,6 +40,12 @@ pub const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 #[must_use]
 pub fn unit_file(name: &str) -> String {
     format!("{UNITS}/{name}")
+}
+
+/// The mark that an image with this digest is imported whole. It lies in containerd's own directory, so that it is gone with it.
+#[must_use]
+pub fn import_stamp(sha256: &str) -> PathBuf {
+    Path::new("/var/lib/containerd/turnup").join(sha256)
 }
 
 /// The program with this name.

@@ -235,6 +235,11 @@ pub struct Unit {
     pub reloads: bool,
 }
 
+impl Unit {
+    /// The mode of unit files (CIS 4.1.1).
+    pub const MODE: u32 = 0o600;
+}
+
 /// A health check on the host itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

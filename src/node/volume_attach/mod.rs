@@ -12,8 +12,7 @@ use crate::exec::signals;
 use crate::failpoint;
 use crate::inventory::volume::{Cloud, Volume};
 
-use super::mounts::Tell;
-use super::up::NodeEvent;
+use super::event::{NodeEvent, Tell};
 
 mod aws;
 mod azure;
