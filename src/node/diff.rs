@@ -18,7 +18,7 @@ use super::{firewall, join, mounts, systemd, task, yaml};
 
 /// What differs, in the order in which `turnup node up` would correct it; nothing when there is
 /// nothing to do.
-pub fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
+pub(crate) fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
     let mut changes = mounts::find_differences(&node_config.mounts)?;
     for (name, value) in &node_config.sysctls {
         let found = task::read_sysctl(name)?;
@@ -58,7 +58,7 @@ pub fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
 
 /// The services and static pods that would stop and start if a host of the first configuration got the second one.
 #[must_use]
-pub fn simulate_restarts(before: &NodeConfig, after: &NodeConfig) -> Vec<String> {
+pub(crate) fn simulate_restarts(before: &NodeConfig, after: &NodeConfig) -> Vec<String> {
     let changed = before.find_changed(after);
     let is_changed = |path: &str| changed.contains(path);
     let services = after.units.iter().filter_map(|unit| {

@@ -21,7 +21,7 @@ use super::up::{LOCK, take_turn};
 use super::{boot_config, layout, mounts, task, workload};
 
 /// Undoes everything, writing one [`NodeEvent`] a line to `out`.
-pub fn run(out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     let _alone = take_turn()?;
     let mut down = Down { out, count: 0 };
     if let Some(restore_log) = RestoreLog::read()? {

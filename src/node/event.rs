@@ -7,7 +7,7 @@ use crate::error::Result;
 /// One line of progress, as JSON on standard output.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum NodeEvent {
+pub(crate) enum NodeEvent {
     /// This was changed.
     Changed(String),
     /// This is waited for.

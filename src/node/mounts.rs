@@ -56,7 +56,7 @@ pub(super) fn ensure(mounts: &[Mount], tell: Tell<'_>) -> Result<()> {
 }
 
 /// `turnup node mount`, which a unit runs at every boot: what was mounted last. Formats nothing; one [`NodeEvent`] a line goes to `out`.
-pub fn run(out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     let mut tell = |report: NodeEvent| {
         let line = serde_json::to_string(&report).context("cannot write a report")?;
         Ok(writeln!(out, "{line}")?)

@@ -33,7 +33,7 @@ pub(super) const LOCK: &str = "/run/turnup-node.lock";
 /// What is sent to `turnup node up` on standard input.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Delivery {
+pub(crate) struct Delivery {
     /// The node config.
     pub node_config: NodeConfig,
     /// Secrets by name, base64.
@@ -44,7 +44,7 @@ pub struct Delivery {
 }
 
 /// Applies the delivery, writing one [`NodeEvent`] a line to `out`.
-pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
     let _turn = take_turn()?;
     run_alone(delivery, Past::Supersede, out)
 }
