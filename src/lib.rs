@@ -159,15 +159,17 @@
 //! - No client library for Kubernetes, Terraform or ssh: the real programs are run, so that the
 //!   user can repeat every call by hand.
 //! - No kubeadm: what it would decide is decided in one place here, and can be read as a file before it is applied.
-//! - No YAML and no HCL library: Terraform and kubectl read JSON; files of these forms are templates
-//!   and stay text. `node::yaml` writes YAML for hosts and reads none.
+//! - No library that writes YAML or HCL: Terraform and kubectl read JSON; files of these forms are templates
+//!   and stay text. `node::yaml` writes YAML for hosts; what others write in YAML (templates of addons,
+//!   kubeconfigs on hosts) is read by `serde-saphyr`.
 //! - No daemon and no database: a cluster is a directory, and the only lock is the operating system's.
 //! - No `unsafe`, and no C library but the one that ring brings for cryptography.
 
+// Public is what src/main.rs, benches and tests/it name; rustc finds dead code in the rest.
 pub mod addons;
 pub mod artifacts;
 mod atomic_file;
-pub mod bench;
+mod bench;
 pub mod bootstrap;
 pub mod change;
 pub mod cli;
@@ -176,32 +178,32 @@ pub mod cluster;
 pub mod config;
 pub mod doctor;
 pub mod document;
-pub mod error;
+mod error;
 pub mod exec;
 pub mod failpoint;
 pub mod forecast;
-pub mod format;
+mod format;
 #[cfg(test)]
 #[expect(dead_code, reason = "tests/it, which has the same file, uses the rest")]
 mod http_server;
-pub mod input;
+mod input;
 pub mod inventory;
-pub mod json;
-pub mod network;
-pub mod node;
+mod json;
+mod network;
+mod node;
 pub mod parallel;
 pub mod phase;
-pub mod plan;
+mod plan;
 pub mod provision;
-pub mod redact;
+mod redact;
 pub mod report;
 pub mod state;
-pub mod status;
+mod status;
 pub mod step_id;
-pub mod support_bundle;
-pub mod terminal;
+mod support_bundle;
+mod terminal;
 pub mod unknown;
-pub mod validate;
-pub mod wizard;
+mod validate;
+mod wizard;
 
 pub use error::{Class, Context, Error, Result};

@@ -36,16 +36,6 @@ impl Network {
         (u64::from(index) < self.size()).then(|| self.0.network().saturating_add(index))
     }
 
-    /// The subnet with this index when the network is cut into networks of a longer prefix; none past the end.
-    #[must_use]
-    pub fn subnet(self, prefix: u8, index: u32) -> Option<Self> {
-        if !(self.prefix()..=32).contains(&prefix) {
-            return None;
-        }
-        let first = u32::try_from(u64::from(index) << (32 - prefix)).ok()?;
-        self.address(first).map(|first| Self::containing(first, prefix))
-    }
-
     /// Whether the address lies in the network.
     #[must_use]
     pub fn contains(self, address: Ipv4Addr) -> bool {
@@ -193,12 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn counts_addresses_and_subnets() {
+    fn counts_addresses() {
         let pods = network("10.244.0.0/16");
-        assert_eq!(pods.subnet(24, 255).unwrap().to_string(), "10.244.255.0/24");
-        assert_eq!(pods.subnet(24, 256), None);
-        assert_eq!(pods.subnet(8, 0), None);
-        assert_eq!(network("0.0.0.0/0").subnet(32, u32::MAX).unwrap().to_string(), "255.255.255.255/32");
         assert_eq!(network("10.0.0.0/30").address(3).unwrap().to_string(), "10.0.0.3");
         assert_eq!(network("10.0.0.0/30").address(4), None);
         assert!(pods.contains(Ipv4Addr::new(10, 244, 9, 9)) && !pods.contains(Ipv4Addr::new(10, 245, 0, 0)));

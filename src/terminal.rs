@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// Whether a terminal acts on this character, or shows the text around it in another order: the C0 and C1 controls, DEL, the separators
 /// of lines and paragraphs, and the bidirectional controls of Unicode (UAX #9, the characters of CVE-2021-42574). A tab is no danger.
 #[must_use]
-pub const fn is_control(letter: char) -> bool {
+pub(crate) const fn is_control(letter: char) -> bool {
     matches!(letter,
         '\0'..='\x08' | '\x0a'..='\x1f' | '\x7f'..='\u{9f}'
         | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -17,19 +17,19 @@ pub const fn is_control(letter: char) -> bool {
 
 /// One line: a newline in it is escaped as well.
 #[must_use]
-pub fn line(text: &str) -> Cow<'_, str> {
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
     escape(text, is_control)
 }
 
 /// Text of several lines: a newline stays, everything else is as in [`line`](line()).
 #[must_use]
-pub fn lines(text: &str) -> Cow<'_, str> {
+pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     escape(text, |letter| letter != '\n' && is_control(letter))
 }
 
 /// JSON with the same value and without control characters: those that JSON allows as they are become `\uXXXX`.
 #[must_use]
-pub fn json(text: &str) -> Cow<'_, str> {
+pub(crate) fn json(text: &str) -> Cow<'_, str> {
     let is_raw = |letter: char| letter != '\n' && is_control(letter);
     if !text.contains(is_raw) {
         return Cow::Borrowed(text);
@@ -48,7 +48,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
 
 /// Text of several lines from a renderer of our own that has escaped what it quotes: of escape sequences only colours (SGR) stay.
 #[must_use]
-pub fn coloured(text: &str) -> Cow<'_, str> {
+pub(crate) fn coloured(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len());
     let mut parts = text.split('\x1b');
     shown.push_str(&lines(parts.next().unwrap_or_default()));

@@ -30,7 +30,7 @@ pub(super) fn find_changes(
             changes.extend(diff(kubectl, manifest)?.into_iter().filter(|change| known.contains(&change.name)));
         }
     }
-    let superfluous = prune::superfluous(&there.addon_objects, manifests);
+    let superfluous = prune::superfluous(&there.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects));
     changes.extend(superfluous.iter().map(|object| Change::new(Verb::Delete, "object", object.to_string())));
     Ok(changes)
 }

@@ -9,7 +9,6 @@ use crate::error::Result;
 
 use super::object::{ADDON, Object};
 use super::observed::Observed;
-use super::render::Rendered;
 
 /// Every kind of which an addon may have objects, in the order of removal: what runs goes before what it needs.
 const KINDS: &str = "deployments.apps,daemonsets.apps,services,configmaps,serviceaccounts,\
@@ -39,8 +38,11 @@ pub(super) fn find_objects(kubectl: &Kubectl) -> Result<Observed> {
 }
 
 /// What is there and should not be.
-pub(super) fn superfluous(there: &BTreeMap<Object, String>, manifests: &[Rendered]) -> Vec<Object> {
-    let wanted: BTreeSet<&Object> = manifests.iter().flat_map(|manifest| &manifest.objects).collect();
+pub(super) fn superfluous<'o>(
+    there: &BTreeMap<Object, String>,
+    wanted: impl IntoIterator<Item = &'o Object>,
+) -> Vec<Object> {
+    let wanted: BTreeSet<&Object> = wanted.into_iter().collect();
     let mut found: Vec<Object> = there.keys().filter(|object| !wanted.contains(object)).cloned().collect();
     let position = |object: &Object| KINDS.find(&object.kind.to_lowercase()).unwrap_or(usize::MAX);
     found.sort_by_key(position);

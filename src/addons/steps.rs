@@ -245,7 +245,8 @@ impl Action for Apply {
                 manifest.name, manifest.version
             )));
         }
-        let superfluous = prune::superfluous(&there.addon_objects, &manifests);
+        let superfluous =
+            prune::superfluous(&there.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects));
         Ok(superfluous
             .first()
             .map_or(Check::Ok, |object| Check::Drifted(format!("{object} belongs to no addon that is on"))))
@@ -273,7 +274,8 @@ impl Action for Apply {
         let manifests = self.0.manifests()?;
         let there = prune::find_objects(&kubectl)?;
         // First, so that no two things claim the same address or port.
-        let superfluous = prune::superfluous(&there.addon_objects, &manifests);
+        let superfluous =
+            prune::superfluous(&there.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects));
         if !superfluous.is_empty() {
             cx.progress(format!("removing {} objects", superfluous.len()));
             prune::remove(&logged, &superfluous)?;

@@ -142,10 +142,16 @@ fn a_template_of_the_user_that_could_not_be_pruned_is_refused() {
 fn what_the_cluster_has_of_an_addon_is_what_its_manifest_says() {
     let observed = observe(HEALTHY);
     let manifests = applied();
-    assert_eq!(prune::superfluous(&observed.addon_objects, &manifests), []);
+    assert_eq!(
+        prune::superfluous(&observed.addon_objects, manifests.iter().flat_map(|manifest| &manifest.objects)),
+        []
+    );
     let without_dns = &manifests[..2];
     let gone: Vec<String> =
-        prune::superfluous(&observed.addon_objects, without_dns).iter().map(Object::argument).collect();
+        prune::superfluous(&observed.addon_objects, without_dns.iter().flat_map(|manifest| &manifest.objects))
+            .iter()
+            .map(Object::argument)
+            .collect();
     assert_eq!(gone, ["deployment.apps/coredns", "service/kube-dns", "configmap/coredns"]);
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::digest::{Digest, Hasher};
 use super::lock::Pin;
 use super::progress::{Pace, Watch};
+use super::size::Size;
 use super::sources::{Location, blob_url, without_credentials};
 use crate::{Class, Error, Result};
 
@@ -28,39 +29,6 @@ static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
         .build()
         .into()
 });
-
-/// How many bytes a file may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// This many, as a lock file says.
-    Exactly(u64),
-    /// Up to this many, where only a digest is known, or nothing at all.
-    AtMost(u64),
-}
-
-impl Size {
-    /// The most bytes that are read.
-    #[must_use]
-    pub const fn most(self) -> u64 {
-        match self {
-            Self::Exactly(bytes) | Self::AtMost(bytes) => bytes,
-        }
-    }
-
-    /// An error when a source announces a file that cannot be the right one.
-    fn require(self, place: &str, announced: u64) -> Result<()> {
-        let message = match self {
-            Self::Exactly(bytes) if announced != bytes => {
-                format!("{place} has {announced} bytes and not the {bytes} that it must have; it was not read")
-            }
-            Self::AtMost(bytes) if announced > bytes => {
-                format!("{place} has {announced} bytes, and at most {bytes} are taken; it was not read")
-            }
-            _ => return Ok(()),
-        };
-        Err(Error::permanent(message))
-    }
-}
 
 /// Writes the blob of this pin, as the location has it, to a new file.
 pub(super) fn fetch_blob(location: &Location, pin: &Pin, to: &Path, watch: &dyn Watch) -> Result<Digest> {

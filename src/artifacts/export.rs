@@ -10,8 +10,9 @@ use serde::Serialize;
 use super::cache::Cache;
 use super::digest::Digest;
 use super::fetch::Blob;
+use super::platform::Platform;
 use super::progress::Watch;
-use super::selection::{Artifact, Platform};
+use super::selection::Artifact;
 use crate::atomic_file::{AtomicFile, Mode};
 use crate::{Context, Result};
 

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::lock::Cgo;
+use super::platform::Platform;
 use super::progress::{Pace, Watch};
-use super::selection::{Binary, Platform};
+use super::selection::Binary;
 use super::tree;
 use crate::exec::{Failure, OnDeath, Run, tools};
 use crate::{Class, Context, Error, Result};

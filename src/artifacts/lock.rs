@@ -10,10 +10,9 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
-use super::download::Size;
-use super::selection::resolve_set;
+use super::platform::Platform;
+use super::size::Size;
 use super::unique::Unique;
-use super::{Platform, Selection};
 use crate::{Error, Result, input};
 
 /// The file's name, in the working directory and in the repository's root.
@@ -247,16 +246,6 @@ impl Lock {
             Some(close) => error.hint(format!("did you mean {close}?")),
             None => error.hint(format!("choose one of {}", versions.join(", "))),
         })
-    }
-
-    /// Every artifact of a Kubernetes version for the platform that this program runs on.
-    pub fn select(&self, version: &str) -> Result<Selection> {
-        self.select_for(version, &Platform::host())
-    }
-
-    /// Every artifact of a Kubernetes version for one platform.
-    pub fn select_for(&self, version: &str, platform: &Platform) -> Result<Selection> {
-        resolve_set(self, self.find_version(version)?, platform)
     }
 
     fn check_references(&self, name: &str) -> Result<()> {

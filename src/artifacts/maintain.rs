@@ -11,13 +11,15 @@ use serde::Serialize;
 
 use super::cache::Cache;
 use super::digest::{Digest, Hasher};
-use super::download::{self, Size};
+use super::download;
 use super::gobuild::{Order, executable_name};
 use super::image::image_tar;
 use super::keylock::KeyLock;
 use super::lock::{LARGEST, LOCK_FILE, Lock, Origin, Pin, Pins};
+use super::platform::Platform;
 use super::progress::Watch;
-use super::selection::{Artifact, Kind, Platform, Variant, make_binary, make_image};
+use super::selection::{Artifact, Kind, Variant, make_binary, make_image};
+use super::size::Size;
 use crate::atomic_file::{self, Mode};
 use crate::exec::tools;
 use crate::{Context, Error, Result};

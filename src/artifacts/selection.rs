@@ -4,65 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Serialize;
 
 use super::lock::{BinarySpec, Cgo, ImageSpec, LOCK_FILE, Lock, Module, Pin, Pins};
+use super::platform::Platform;
 use crate::{Error, Result};
-
-/// An operating system and a processor as Go names them: `linux/amd64`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Platform {
-    /// `linux`.
-    pub os: String,
-    /// `amd64`, `arm64`.
-    pub arch: String,
-}
-
-impl Platform {
-    /// Linux on the processor that this program was compiled for.
-    #[must_use]
-    pub fn host() -> Self {
-        let arch = match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        };
-        Self { os: "linux".into(), arch: arch.into() }
-    }
-}
-
-impl fmt::Display for Platform {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.os, self.arch)
-    }
-}
-
-impl FromStr for Platform {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('/') {
-            Some((os, arch)) if !os.is_empty() && !arch.is_empty() && !arch.contains('/') => {
-                Ok(Self { os: os.into(), arch: arch.into() })
-            }
-            _ => Err(format!("`{text}` is not a platform such as linux/amd64")),
-        }
-    }
-}
-
-impl Serialize for Platform {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Platform {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
 
 /// Who compiled the bytes; each has its own digests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -236,16 +183,25 @@ impl Selection {
     }
 }
 
-pub(super) fn resolve_set(lock: &Lock, version: &str, platform: &Platform) -> Result<Selection> {
-    let mut artifacts = Vec::new();
-    for name in &lock.sets[version] {
-        let module = Resolving { lock, name, module: &lock.modules[name], platform, kubernetes: version };
-        let binaries = module.resolve_binaries()?;
-        let images = module.resolve_images(&binaries)?;
-        artifacts.extend(binaries);
-        artifacts.extend(images);
+impl Lock {
+    /// Every artifact of a Kubernetes version for the platform that this program runs on.
+    pub fn select(&self, version: &str) -> Result<Selection> {
+        self.select_for(version, &Platform::host())
     }
-    Ok(Selection { kubernetes: version.into(), platform: platform.clone(), artifacts })
+
+    /// Every artifact of a Kubernetes version for one platform.
+    pub fn select_for(&self, version: &str, platform: &Platform) -> Result<Selection> {
+        let version = self.find_version(version)?;
+        let mut artifacts = Vec::new();
+        for name in &self.sets[version] {
+            let module = Resolving { lock: self, name, module: &self.modules[name], platform, kubernetes: version };
+            let binaries = module.resolve_binaries()?;
+            let images = module.resolve_images(&binaries)?;
+            artifacts.extend(binaries);
+            artifacts.extend(images);
+        }
+        Ok(Selection { kubernetes: version.into(), platform: platform.clone(), artifacts })
+    }
 }
 
 struct Resolving<'a> {

@@ -6,7 +6,7 @@ use crate::phase::{Event, What};
 
 /// The milestones of a turn-up, in the order in which they are reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Milestone {
+pub(crate) enum Milestone {
     /// All certificates and keys are there.
     Certificates,
     /// etcd answers on its health URL.
@@ -25,12 +25,12 @@ pub enum Milestone {
 
 impl Milestone {
     /// All, in their order.
-    pub const ALL: [Self; 7] =
+    pub(crate) const ALL: [Self; 7] =
         [Self::Certificates, Self::Etcd, Self::Api, Self::Registered, Self::Ready, Self::Dns, Self::Answer];
 
     /// Its name in tables, events and JSON.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Certificates => "certificates",
             Self::Etcd => "etcd healthy",
@@ -44,7 +44,7 @@ impl Milestone {
 
     /// The milestone that an event names; those of nodes carry the node's name.
     #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         if let Some(node) = name.strip_prefix("node ") {
             return match node.rsplit_once(' ') {
                 Some((_, "registered")) => Some(Self::Registered),
@@ -58,12 +58,12 @@ impl Milestone {
 
 /// Seconds to each milestone.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Times(BTreeMap<Milestone, f64>);
+pub(crate) struct Times(BTreeMap<Milestone, f64>);
 
 impl Times {
     /// The milestones among these events, counted from `zero`. What happens once a node has happened when the last node is there.
     #[must_use]
-    pub fn read<'e>(events: impl IntoIterator<Item = &'e Event>, zero: f64) -> Self {
+    pub(crate) fn read<'e>(events: impl IntoIterator<Item = &'e Event>, zero: f64) -> Self {
         let mut times = BTreeMap::new();
         for event in events {
             if let What::Milestone { name, .. } = &event.event
@@ -78,7 +78,7 @@ impl Times {
 
     /// Seconds to one milestone, when it was passed.
     #[must_use]
-    pub fn get(&self, milestone: Milestone) -> Option<f64> {
+    pub(crate) fn get(&self, milestone: Milestone) -> Option<f64> {
         self.0.get(&milestone).copied()
     }
 }

@@ -20,15 +20,14 @@ use crate::config::{Settings, TreeSource};
 use crate::error::{Class, Result};
 use crate::exec::signals;
 
-pub use milestone::{Milestone, Times};
-pub use report::BenchReport;
-pub use statistics::Spread;
+pub(crate) use milestone::{Milestone, Times};
+pub(crate) use report::BenchReport;
 
 use workspace::Workspace;
 
 /// What is measured.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// How many clusters of each kind.
     pub runs: usize,
     /// How many workers beside the one control-plane host.
@@ -47,7 +46,7 @@ pub struct Plan {
 
 /// From where the clock runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub(crate) enum Start {
     /// Binaries are in place, containerd runs, images are imported.
     Preloaded,
     /// The host has nothing but the files of the artifact cache.
@@ -57,7 +56,7 @@ pub enum Start {
 impl Start {
     /// The name in options and in JSON.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Preloaded => "preloaded",
             Self::Scratch => "scratch",
@@ -66,7 +65,7 @@ impl Start {
 
     /// The same as a sentence.
     #[must_use]
-    pub const fn describe(self) -> &'static str {
+    pub(crate) const fn describe(self) -> &'static str {
         match self {
             Self::Preloaded => "everything preloaded: binaries in place, containerd running, images imported",
             Self::Scratch => "from scratch: binaries are copied and images imported while the clock runs",
@@ -76,7 +75,7 @@ impl Start {
 
 /// The two that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub(crate) enum Side {
     /// `turnup up`.
     Turnup,
     /// `kubeadm init` and `kubeadm join`.
@@ -86,7 +85,7 @@ pub enum Side {
 impl Side {
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Turnup => "turnup",
             Self::Kubeadm => "kubeadm",
@@ -96,7 +95,7 @@ impl Side {
 
 /// What one run gave.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// How long the hosts took; the clock of the milestones starts after that.
     pub hosts: f64,
     /// Seconds to each milestone.
@@ -105,7 +104,7 @@ pub struct Sample {
 
 /// Both samples of one round; a ratio is taken within a round, because the machine's speed drifts between them.
 #[derive(Clone, Debug)]
-pub struct Round {
+pub(crate) struct Round {
     /// `turnup up`.
     pub turnup: Sample,
     /// The peer, when it is measured.
@@ -113,7 +112,7 @@ pub struct Round {
 }
 
 /// Runs everything; `tell` hears in a line what is being done.
-pub fn run(plan: &Plan, settings: &Settings, source: &TreeSource, tell: &dyn Fn(&str)) -> Result<BenchReport> {
+pub(crate) fn run(plan: &Plan, settings: &Settings, source: &TreeSource, tell: &dyn Fn(&str)) -> Result<BenchReport> {
     signals::install()?;
     fs_err::create_dir_all(&plan.dir)?;
     let measured = run_tables(plan, settings, source, tell);

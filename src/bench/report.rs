@@ -17,7 +17,7 @@ const SCHEMA: &str = "turnup.bench/1";
 
 /// All tables of one measurement.
 #[derive(Clone, Debug)]
-pub struct BenchReport {
+pub(crate) struct BenchReport {
     kubernetes: String,
     runs: usize,
     workers: u32,
@@ -68,7 +68,7 @@ impl BenchReport {
 
     /// The tables for people.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let hosts = match self.workers {
             0 => "1 host".to_owned(),
             1 => "1 control-plane host and 1 worker".to_owned(),
@@ -87,7 +87,7 @@ impl BenchReport {
 
     /// The same for programs.
     #[must_use]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let table = |(start, rows): &(Start, Vec<Row>)| json!({"start": start.name(), "rows": rows});
         json!({
             "schema": SCHEMA,
@@ -101,7 +101,7 @@ impl BenchReport {
     }
 
     /// An error unless turnup was ahead of kubeadm at the last milestone of every table.
-    pub fn assert_ahead(&self) -> Result<()> {
+    pub(crate) fn assert_ahead(&self) -> Result<()> {
         for (start, rows) in &self.tables {
             let last = Milestone::Answer.name();
             let ratio = rows.iter().find(|row| row.name == last).and_then(|row| row.ratio);

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A few samples in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub(super) struct Spread {
     /// The smallest.
     pub min: f64,
     /// The middle one, or the mean of the two in the middle.
@@ -18,7 +18,7 @@ pub struct Spread {
 impl Spread {
     /// The spread of these samples; none of nothing.
     #[must_use]
-    pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(super) fn of(samples: impl IntoIterator<Item = f64>) -> Option<Self> {
         let samples: Vec<f64> = samples.into_iter().collect();
         let mut sorted = samples.clone();
         sorted.sort_by(f64::total_cmp);
@@ -30,7 +30,7 @@ impl Spread {
 
     /// The median of the ratios of pairs that were taken one right after the other: the machine's speed drifts from pair to pair.
     #[must_use]
-    pub fn paired_ratio(ours: &Self, theirs: &Self) -> Option<f64> {
+    pub(super) fn paired_ratio(ours: &Self, theirs: &Self) -> Option<f64> {
         if ours.samples.len() != theirs.samples.len() {
             return None;
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::{MemoryFile, Run};
 use crate::phase::Cx;
@@ -21,6 +22,12 @@ pub struct Kubectl {
     _held: Option<MemoryFile>,
     log: Option<PathBuf>,
     deadline: Option<Instant>,
+}
+
+/// The client of the cluster's API: kubectl of the cluster's own version with the administrator's kubeconfig.
+pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
+    let program = cluster.resolved()?.path("kubectl")?;
+    Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
 }
 
 /// The longest that one call may take. It asks the server to answer within 20 s; a kubectl that hangs for another reason must not hang us.

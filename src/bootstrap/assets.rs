@@ -20,8 +20,7 @@ use crate::inventory::Role;
 use crate::node::layout::unit_file;
 use crate::node::node_config::{Content, File, NodeConfig, Unit};
 
-use super::kubelet::UNIT_MODE;
-use super::node_config_builder::NodeTarget;
+use super::node_target::NodeTarget;
 use super::template;
 
 const FILES: &str = "phase2.host.file_assets";
@@ -160,7 +159,7 @@ fn unit_of(cluster: &Cluster, hook: &Hook) -> Result<Unit> {
         None => render_unit(cluster, hook)?,
     };
     let name = format!("turnup-hook-{}.service", hook.name);
-    Ok(Unit { name, text, mode: UNIT_MODE, restart_on: Vec::new(), reloads: false })
+    Ok(Unit { name, text, mode: Unit::MODE, restart_on: Vec::new(), reloads: false })
 }
 
 fn render_unit(cluster: &Cluster, hook: &Hook) -> Result<String> {
@@ -244,7 +243,7 @@ mod tests {
     }
 
     fn unit(name: &str, text: &str) -> Unit {
-        Unit { name: name.into(), text: text.into(), mode: UNIT_MODE, restart_on: Vec::new(), reloads: false }
+        Unit { name: name.into(), text: text.into(), mode: Unit::MODE, restart_on: Vec::new(), reloads: false }
     }
 
     /// turnup's own as they name each other.

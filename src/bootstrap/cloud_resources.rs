@@ -16,10 +16,9 @@ use crate::exec::signals;
 use crate::inventory::Inventory;
 use crate::phase::Cx;
 
-use super::api::{KUBECONFIG, Kubectl};
+use super::api::{KUBECONFIG, Kubectl, kubectl};
 use super::credentials::write_kubeconfig;
 use super::step_ids::RBAC;
-use super::steps::kubectl;
 use super::teardown_policy;
 
 /// For so long nothing may get less: clouds take some minutes for a load balancer, and for a volume that is still attached.

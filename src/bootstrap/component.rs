@@ -1,8 +1,47 @@
-//! Flags of a component as data, and the one way they become a command line: sorted, one value a flag, the same bytes every time.
+//! The components of the control plane, and flags of components as data with the one way they become a command line: sorted, one
+//! value a flag, the same bytes every time.
 
 use std::collections::BTreeMap;
 
-use super::control_plane::Component;
+use crate::cluster::ClusterSettings;
+use crate::node::layout;
+
+/// Ports below it need `CAP_NET_BIND_SERVICE`.
+const FIRST_FREE_PORT: u16 = 1024;
+
+/// A component of the control plane: a static pod with its own system user and directory.
+pub(super) struct Component {
+    /// The name of its pod, user and directory.
+    pub(super) name: &'static str,
+    /// The uid and gid of its user: the number of its default port.
+    id: u32,
+}
+
+pub(super) const ETCD: Component = Component { name: "etcd", id: 2379 };
+pub(super) const API_SERVER: Component = Component { name: "kube-apiserver", id: 6443 };
+pub(super) const CONTROLLER_MANAGER: Component = Component { name: "kube-controller-manager", id: 10257 };
+pub(super) const SCHEDULER: Component = Component { name: "kube-scheduler", id: 10259 };
+/// All of them.
+pub(super) const COMPONENTS: [Component; 4] = [ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER];
+
+impl Component {
+    /// The uid and gid of its process. An API server on a port below 1024 is root: a container
+    /// process of another user loses `NET_BIND_SERVICE` when it starts its program.
+    pub(super) fn user(&self, settings: &ClusterSettings) -> u32 {
+        let needs_root = self.name == API_SERVER.name && settings.api_port < FIRST_FREE_PORT;
+        if needs_root { 0 } else { self.id }
+    }
+
+    /// Its directory on the host and in its container.
+    pub(super) fn dir(&self) -> String {
+        layout::component_dir(self.name)
+    }
+
+    /// A file in its directory.
+    pub(super) fn file(&self, name: &str) -> String {
+        layout::component_file(self.name, name)
+    }
+}
 
 /// The flags of one component, by name without dashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

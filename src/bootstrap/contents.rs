@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::node::node_config::{Content, File};
 use crate::unknown;
 
-use super::control_plane::Component;
+use super::component::Component;
 use super::pki::Pki;
 
 /// Secrets of a node by name.

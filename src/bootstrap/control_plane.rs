@@ -5,50 +5,12 @@ use serde_json::{Value, json};
 use crate::cluster::ClusterSettings;
 use crate::inventory::Host;
 use crate::inventory::{Endpoint, HEALTH_PORT};
-use crate::node::layout;
 use crate::node::node_config::{Directory, User};
 
-use super::component::Flags;
+use super::component::{API_SERVER, COMPONENTS, CONTROLLER_MANAGER, Component, ETCD, Flags, SCHEDULER};
 use super::etcd_members::Member;
 use super::healthcheck;
 use super::manifest::{Probe, StaticPod};
-
-/// Ports below it need `CAP_NET_BIND_SERVICE`.
-const FIRST_FREE_PORT: u16 = 1024;
-
-/// A component of the control plane: a static pod with its own system user and directory.
-pub(super) struct Component {
-    /// The name of its pod, user and directory.
-    pub(super) name: &'static str,
-    /// The uid and gid of its user: the number of its default port.
-    id: u32,
-}
-
-pub(super) const ETCD: Component = Component { name: "etcd", id: 2379 };
-pub(super) const API_SERVER: Component = Component { name: "kube-apiserver", id: 6443 };
-pub(super) const CONTROLLER_MANAGER: Component = Component { name: "kube-controller-manager", id: 10257 };
-pub(super) const SCHEDULER: Component = Component { name: "kube-scheduler", id: 10259 };
-/// All of them.
-pub(super) const COMPONENTS: [Component; 4] = [ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER];
-
-impl Component {
-    /// The uid and gid of its process. An API server on a port below 1024 is root: a container
-    /// process of another user loses `NET_BIND_SERVICE` when it starts its program.
-    pub(super) fn user(&self, settings: &ClusterSettings) -> u32 {
-        let needs_root = self.name == API_SERVER.name && settings.api_port < FIRST_FREE_PORT;
-        if needs_root { 0 } else { self.id }
-    }
-
-    /// Its directory on the host and in its container.
-    pub(super) fn dir(&self) -> String {
-        layout::component_dir(self.name)
-    }
-
-    /// A file in its directory.
-    pub(super) fn file(&self, name: &str) -> String {
-        layout::component_file(self.name, name)
-    }
-}
 
 /// Where etcd has its data on the host's own disk.
 pub(super) const ETCD_DIR: &str = "/var/lib/etcd";

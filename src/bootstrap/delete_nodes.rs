@@ -15,10 +15,10 @@ use crate::error::{Class, Result};
 use crate::inventory::Inventory;
 use crate::phase::{Action, Check, Cx, Inputs};
 
-use super::api::Kubectl;
+use super::api::{Kubectl, kubectl};
 use super::node_groups::{GROUP, GroupNode, find_nodes};
 use super::step_ids::API;
-use super::steps::{MANAGED, NodeContext, kubectl};
+use super::steps::{MANAGED, NodeContext};
 
 /// Kubernetes, too, leaves pods for so long on a node that says nothing. Then the machine counts as
 /// gone everywhere in turnup: its Node may be deleted, its name and its addresses may be another

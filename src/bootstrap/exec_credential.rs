@@ -14,7 +14,7 @@ use crate::config::people::ADMINISTRATORS;
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 
-use super::control_plane::CONTROLLER_MANAGER;
+use super::component::CONTROLLER_MANAGER;
 use super::pki::{Authority, Leaf, sign};
 
 /// The life of the certificate.

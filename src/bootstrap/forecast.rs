@@ -13,10 +13,9 @@ use crate::state::Store;
 use crate::unknown;
 
 use super::etcd_step;
-use super::node_config::{NodeConfigs, file_of};
+use super::node_config::{NodeConfigs, facts_file, file_of};
 use super::pki::{Authority, Leaf, Pki};
 use super::step_ids::PKI;
-use super::steps::facts_file;
 
 /// Fills the imagined directory of the cluster, in which the inventory lies already; what is known of real hosts and artifacts is taken over.
 pub fn forecast(cluster: &Cluster, real: &Store) -> Result<()> {

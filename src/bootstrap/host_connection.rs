@@ -13,8 +13,8 @@ use crate::exec::{Ssh, Stream};
 use crate::inventory::Host;
 use crate::node::layout::TURNUP;
 use crate::node::node_config::FIREWALL_UNIT;
-use crate::node::up::{Delivery, NodeEvent};
-use crate::node::{Facts, NodeConfig};
+use crate::node::up::Delivery;
+use crate::node::{Facts, NodeConfig, NodeEvent};
 use crate::phase::Cx;
 
 /// One host, reachable.

@@ -14,14 +14,14 @@ use crate::change::Preview;
 use crate::error::{Class, Error, Result};
 use crate::phase::{Action, Check, Cx, Inputs};
 
-use super::api::Kubectl;
+use super::api::{Kubectl, kubectl};
 use super::csr_approver::{self, CLIENT, check_host, find_node, is_approved, is_decided, is_from_token};
 use super::host_connection::HostConnection;
 use super::kubeconfig::{self, Identity};
 use super::latest::Latest;
 use super::node_metadata;
 use super::pki::Pki;
-use super::steps::{NodeContext, kubectl};
+use super::steps::NodeContext;
 use super::token::{self, Token};
 
 /// Between two looks for a host's request.

@@ -17,12 +17,9 @@ use crate::node::node_config::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, HEALT
 use super::component::Flags;
 use super::firewall::FILE as FIREWALL_FILE;
 use super::healthcheck;
-use super::node_config_builder::NodeTarget;
 use super::node_groups::GROUP;
+use super::node_target::NodeTarget;
 use super::template;
-
-/// The mode of unit files (CIS 4.1.1).
-pub(super) const UNIT_MODE: u32 = 0o600;
 
 /// What a node's agents are made from.
 pub(super) struct Agents<'a> {
@@ -162,7 +159,7 @@ impl Agents<'_> {
         let unit = |name: &str, restart_on: &[&str]| -> Result<Unit> {
             let text = template::render(self.source, &format!("templates/bootstrap/{name}"), &context)?;
             let restart_on = restart_on.iter().map(|path| (*path).to_owned()).collect();
-            Ok(Unit { name: name.to_owned(), text, mode: UNIT_MODE, restart_on, reloads: name == FIREWALL_UNIT })
+            Ok(Unit { name: name.to_owned(), text, mode: Unit::MODE, restart_on, reloads: name == FIREWALL_UNIT })
         };
         let kubelet = [
             layout::KUBELET_CONFIG,

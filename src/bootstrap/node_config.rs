@@ -16,15 +16,17 @@ use crate::node::node_config::{Content, Health, NodeConfig};
 use crate::node::{layout, yaml};
 
 use super::assets::Assets;
+use super::component::{API_SERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER};
 use super::contents::{ComponentFiles, Contents, Secrets};
-use super::control_plane::{self, API_SERVER, CONTROLLER_MANAGER, ControlPlane, ETCD, SCHEDULER};
+use super::control_plane::{self, ControlPlane};
 use super::csr_approver::{self, Policy};
 use super::etcd_members::Members;
 use super::firewall::Neighbors;
 use super::healthcheck;
 use super::kubeconfig::{self, Identity};
 use super::kubelet::Agents;
-use super::node_config_builder::{Group, NodeConfigBuilder, NodeTarget, node_directories};
+use super::node_config_builder::{NodeConfigBuilder, node_directories};
+use super::node_target::{Group, NodeTarget};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
 use super::user_data;
 
@@ -32,6 +34,11 @@ use super::user_data;
 #[must_use]
 pub fn file_of(node: &str) -> String {
     format!("node-config/{node}.json")
+}
+
+/// Where the facts of a host lie below the cluster's directory.
+pub(super) fn facts_file(host: &str) -> String {
+    format!("outputs/facts/{host}.json")
 }
 
 /// Everything that the computation reads.

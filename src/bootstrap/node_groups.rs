@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::inventory::HostGroup;
 use crate::phase::{Action, Check, Cx, Inputs};
 
-use super::api::Kubectl;
+use super::api::{Kubectl, kubectl};
 use super::csr_approver::{self, PendingCsr, Policy};
-use super::steps::{NodeContext, kubectl};
+use super::steps::NodeContext;
 
 /// The label of Nodes that joined by themselves, with the name of their group.
 pub(super) const GROUP: &str = "turnup.dev/group";

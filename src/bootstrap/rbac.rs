@@ -9,9 +9,9 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::phase::{Action, Check, Cx, Inputs};
 
-use super::api::Kubectl;
+use super::api::{Kubectl, kubectl};
 use super::credentials::kubectl_above_rbac;
-use super::steps::{NodeContext, kubectl};
+use super::steps::NodeContext;
 use super::{cloud_resources, teardown_policy, user_data};
 
 /// Four that stand for all of the manifest: of administrators, of hosts that join, of the CSR

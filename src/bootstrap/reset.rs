@@ -6,9 +6,9 @@ use crate::inventory::{Host, Role};
 use crate::parallel;
 use crate::phase::Cx;
 
+use super::api::kubectl;
 use super::etcd_step;
 use super::host_connection::HostConnection;
-use super::steps::kubectl;
 
 /// What became of one host.
 #[derive(Debug)]

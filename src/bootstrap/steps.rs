@@ -19,7 +19,7 @@ use crate::node::{Facts, NodeConfig};
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
 use crate::unknown;
 
-use super::api::{KUBECONFIG, Kubectl};
+use super::api::{Kubectl, kubectl};
 use super::assets::Assets;
 use super::base_config;
 use super::contents::Secrets;
@@ -32,10 +32,10 @@ use super::firewall;
 use super::forecast::simulate_certificates;
 use super::host_connection::HostConnection;
 use super::join::{HostCsrs, Join};
-use super::node_config::{NodeConfigs, file_of};
-use super::node_config_builder::NodeTarget;
+use super::node_config::{NodeConfigs, facts_file, file_of};
 use super::node_groups::WaitForGroups;
 use super::node_metadata::{self, NodeMetadata, Nodes};
+use super::node_target::NodeTarget;
 use super::pki::{Authority, Leaf, Pki};
 use super::rbac::ApplyRbac;
 use super::step_ids::{ARTIFACTS, GATHER_FACTS, NODE_CONFIG};
@@ -70,12 +70,6 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("join", Join { node: step(), csrs })
         .with("label-nodes", LabelNodes(step()))
         .with("delete-nodes", DeleteNodes(step())))
-}
-
-/// The client of the cluster's API: kubectl of the cluster's own version with the administrator's kubeconfig.
-pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
-    let program = cluster.resolved()?.path("kubectl")?;
-    Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
 }
 
 /// The label of nodes that turnup made, and may delete when their host is gone.
@@ -198,10 +192,6 @@ impl NodeContext {
         let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
         base_config::deliver(connection, &Delivery { node_config, secrets, bootstrap_kubeconfig }, cx)
     }
-}
-
-pub(super) fn facts_file(host: &str) -> String {
-    format!("outputs/facts/{host}.json")
 }
 
 /// A document that a step of ours wrote; what is missing or of an older turnup is recreated, what

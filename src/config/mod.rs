@@ -28,7 +28,8 @@ mod source;
 mod typed_settings;
 mod warnings;
 
-pub use crate::format::{self, parse_duration};
+pub(crate) use crate::format;
+pub use crate::format::parse_duration;
 pub use crate::json::Position;
 pub use crate::network::{Network, Network6};
 use crate::{json, network};

@@ -101,9 +101,7 @@ fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result
         Problem::error(message).about(&name).at(entry.value_at)
     };
     let text = match &schema.rule(symbol).format {
-        Some(format) if format.is_structured() => {
-            format.from_json(&entry.value).map_err(|expected| wrong(&expected))?
-        }
+        Some(format) if format.is_structured() => format.to_text(&entry.value).map_err(|expected| wrong(&expected))?,
         _ => value_text(kind, &entry.value).map_err(wrong)?,
     };
     config.assign(symbol, &text).map_err(|error| Problem::error(error.to_string()).about(&name).at(entry.value_at))?;

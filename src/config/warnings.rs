@@ -78,7 +78,7 @@ fn files(format: &Format, text: &str) -> Vec<String> {
             let values = records
                 .iter()
                 .flat_map(|record| fields.iter().filter_map(|field| Some((&field.format, record.get(&field.name)?))));
-            values.flat_map(|(format, value)| files(format, &format.from_json(value).unwrap_or_default())).collect()
+            values.flat_map(|(format, value)| files(format, &format.to_text(value).unwrap_or_default())).collect()
         }
         _ => Vec::new(),
     }

@@ -93,8 +93,6 @@ pub struct Output {
     pub stdout: String,
     /// The last lines of standard error.
     pub stderr: String,
-    /// How long it took.
-    pub elapsed: Duration,
 }
 
 impl Run {
@@ -293,7 +291,7 @@ impl Run {
             End::Status(status) => status,
         };
         if status.success() {
-            return Ok(Output { stdout, stderr, elapsed: start.elapsed() });
+            return Ok(Output { stdout, stderr });
         }
         let ended = self.ended(start, &stdout, stderr);
         if !self.cleanup && signals::interrupted() {

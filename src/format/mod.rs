@@ -17,8 +17,8 @@ mod text;
 
 use std::fmt;
 
-pub use machine::HOST_KEYS;
-pub use shape::Field;
+pub(crate) use machine::HOST_KEYS;
+pub(crate) use shape::Field;
 use text::expect;
 pub use text::parse_duration;
 

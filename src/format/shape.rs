@@ -45,16 +45,14 @@ impl Format {
     }
 
     /// The text of a JSON value, or what was expected instead. Whether the text is valid is another question.
-    pub fn from_json(&self, value: &Value) -> Result<String, String> {
+    pub fn to_text(&self, value: &Value) -> Result<String, String> {
         match (self, value) {
-            (Self::List(element), Value::Array(items)) => items
-                .iter()
-                .map(|item| element.part_from_json(item))
-                .collect::<Result<Vec<_>, _>>()
-                .map(|v| v.join(",")),
+            (Self::List(element), Value::Array(items)) => {
+                items.iter().map(|item| element.part_to_text(item)).collect::<Result<Vec<_>, _>>().map(|v| v.join(","))
+            }
             (Self::List(_), _) => Err("a list in brackets, such as [\"a\", \"b\"]".to_owned()),
             (Self::Map(_, content), Value::Object(pairs)) => {
-                let pair = |(key, item): (&String, &Value)| Ok(format!("{key}={}", content.part_from_json(item)?));
+                let pair = |(key, item): (&String, &Value)| Ok(format!("{key}={}", content.part_to_text(item)?));
                 pairs.iter().map(pair).collect::<Result<Vec<_>, String>>().map(|pairs| pairs.join(","))
             }
             (Self::Map(..), _) => Err("an object in braces, such as {\"key\": \"value\"}".to_owned()),
@@ -70,8 +68,8 @@ impl Format {
     }
 
     /// The same for a member of a list or map, which in text ends at a comma.
-    fn part_from_json(&self, value: &Value) -> Result<String, String> {
-        let text = self.from_json(value).map_err(|expected| format!("a list or map in which each is {expected}"))?;
+    fn part_to_text(&self, value: &Value) -> Result<String, String> {
+        let text = self.to_text(value).map_err(|expected| format!("a list or map in which each is {expected}"))?;
         if text.contains(',') { Err("a list or map without commas in its values".to_owned()) } else { Ok(text) }
     }
 
@@ -86,7 +84,7 @@ impl Format {
                 content.validate_json(item).map_err(|why| format!("value of `{name}`: {why}"))
             }),
             _ => {
-                let text = self.from_json(value).map_err(|expected| format!("must be {expected}"))?;
+                let text = self.to_text(value).map_err(|expected| format!("must be {expected}"))?;
                 self.validate(&text)
             }
         }

@@ -11,23 +11,23 @@ use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-pub use mounts::{Mount, mounts};
-pub use owner::{require_own_dir, require_trusted};
+pub(crate) use mounts::{Mount, mounts};
+pub(crate) use owner::{require_own_dir, require_trusted};
 
 /// The largest file that a user writes for turnup, or another program's output: 16 MiB. A thousand
 /// hosts take half of it.
-pub const DOCUMENT: u64 = 16 << 20;
+pub(crate) const DOCUMENT: u64 = 16 << 20;
 /// The largest file of keys, a password or known hosts: 1 MiB.
-pub const KEYS: u64 = 1 << 20;
+pub(crate) const KEYS: u64 = 1 << 20;
 /// The largest file that turnup or Terraform keeps below a cluster's directory: 512 MiB, ten times the journal of a thousand hosts.
-pub const STATE: u64 = 512 << 20;
+pub(crate) const STATE: u64 = 512 << 20;
 
 /// The bytes of a regular file that has no more than `most` of them.
 ///
 /// What kind of file it is and how large is asked of the open file before the first byte is read,
 /// and no more than `most` is read: a device such as `/dev/zero`, a FIFO without a writer or a
 /// growing file neither exhausts memory nor blocks.
-pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut options = fs_err::OpenOptions::new();
     // A FIFO is opened without a wait for its writer, and a terminal does not become ours.
     let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
@@ -54,7 +54,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The same for a file of UTF-8 text.
-pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         io::Error::new(io::ErrorKind::InvalidData, format!("{}: no UTF-8 text at byte {at}", path.display()))

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mount {
+pub(crate) struct Mount {
     /// The number of the device, `8:1`.
     pub device: String,
     /// Where it is seen.
@@ -15,7 +15,7 @@ pub struct Mount {
 }
 
 /// Every mount that this process sees, in the order in which they were made.
-pub fn mounts() -> io::Result<Vec<Mount>> {
+pub(crate) fn mounts() -> io::Result<Vec<Mount>> {
     super::read_text(Path::new("/proc/self/mountinfo"), super::DOCUMENT).map(|text| parse(&text))
 }
 

@@ -13,7 +13,7 @@ const OTHER_WRITES: u32 = 0o002;
 
 /// Refuses a directory of turnup's own that another user owns, or that other users may write to; one that is not there is fine. A
 /// symbolic link must be ours as well: another user's could lead to a directory of ours that is not meant.
-pub fn require_own_dir(dir: &Path) -> Result<()> {
+pub(crate) fn require_own_dir(dir: &Path) -> Result<()> {
     let own = rustix::process::geteuid().as_raw();
     for metadata in [fs_err::symlink_metadata(dir), fs_err::metadata(dir)] {
         let metadata = match metadata {
@@ -54,7 +54,7 @@ const DEEPEST: usize = 16;
 
 /// Refuses a file, or a directory with all that is in it, unless it is this user's, root's, or of the user who called sudo; for files that
 /// decide what turnup runs. One that is not there is fine.
-pub fn require_trusted(path: &Path) -> Result<()> {
+pub(crate) fn require_trusted(path: &Path) -> Result<()> {
     let own = rustix::process::geteuid().as_raw();
     let caller = (own == 0).then(|| std::env::var("SUDO_UID").ok()?.parse::<u32>().ok()).flatten();
     require_owners(path, &[Some(own), Some(0), caller], DEEPEST)

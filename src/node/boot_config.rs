@@ -23,21 +23,21 @@ use super::up::{self, Delivery};
 use super::{Facts, fetch, join};
 
 /// What user data leaves on the host.
-pub const FILE: &str = "/var/lib/turnup/boot-config.json";
+pub(crate) const FILE: &str = "/var/lib/turnup/boot-config.json";
 /// The host of the API server, where user data was made before it was known.
-pub const API_FILE: &str = "/var/lib/turnup/api-host";
+pub(crate) const API_FILE: &str = "/var/lib/turnup/api-host";
 /// The join token of the host's group, in a file of its own: Terraform fills it into user data.
-pub const TOKEN_FILE: &str = "/var/lib/turnup/join-token";
+pub(crate) const TOKEN_FILE: &str = "/var/lib/turnup/join-token";
 /// Puts turnup itself on the host.
-pub const FETCH_FILE: &str = "/var/lib/turnup/fetch-turnup";
+pub(crate) const FETCH_FILE: &str = "/var/lib/turnup/fetch-turnup";
 /// Installs what a node needs of its distribution and the image lacks.
-pub const PACKAGES_FILE: &str = "/var/lib/turnup/install-packages";
+pub(crate) const PACKAGES_FILE: &str = "/var/lib/turnup/install-packages";
 /// The unit that runs all of this at every boot.
-pub const UNIT: &str = "turnup-node.service";
+pub(crate) const UNIT: &str = "turnup-node.service";
 
 /// What user data does not know, and what stands for it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Placeholder {
+pub(crate) enum Placeholder {
     /// The Node's name: the first label of the host's own name, with the group's prefix.
     Name,
     /// The address from which the host reaches others: that of its default route.
@@ -52,11 +52,11 @@ pub enum Placeholder {
 
 impl Placeholder {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Name, Self::Address, Self::ResolvConf, Self::Api, Self::Token];
+    pub(crate) const ALL: [Self; 5] = [Self::Name, Self::Address, Self::ResolvConf, Self::Api, Self::Token];
 
     /// The text that stands for it.
     #[must_use]
-    pub const fn text(self) -> &'static str {
+    pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Name => "@turnup:name@",
             Self::Address => "@turnup:address@",
@@ -70,7 +70,7 @@ impl Placeholder {
 /// The content of [`FILE`].
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct BootConfig {
+pub(crate) struct BootConfig {
     /// Always [`BootConfig::SCHEMA`](Document::SCHEMA).
     pub schema: String,
     /// The group of the host, for messages.
@@ -93,7 +93,7 @@ pub struct BootConfig {
 /// The facts of a host on which its node config depends and that are the same for all hosts of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Expected {
+pub(crate) struct Expected {
     /// `x86_64`, `aarch64`.
     pub arch: String,
     /// 1 or 2.
@@ -131,7 +131,7 @@ impl From<&Facts> for Expected {
 
 /// Makes this host what its user data says, or, when something newer was applied to it since, what that says. One
 /// [`NodeEvent`](up::NodeEvent) a line goes to `out`.
-pub fn run(out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     let boot: BootConfig = document::parse(FILE, &input::read_text(Path::new(FILE), input::DOCUMENT)?)?;
     fetch::fetch_missing(&find_delivery(&boot)?.node_config, &boot.artifacts_url, out)?;
     {

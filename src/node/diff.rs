@@ -6,21 +6,19 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use similar::{ChangeTag, TextDiff};
-
-use crate::change::{self, Change, Verb};
+use crate::change::{Change, Verb};
 use crate::error::Result;
 use crate::input;
 
 use super::layout::{self, unit_file};
+use super::line_diff::line_diff;
 use super::node_config::{Binary, Content, Directory, File, NodeConfig, Unit};
 use super::restore_log::{Entry, RestoreLog};
-use super::up::stamp;
 use super::{firewall, join, mounts, systemd, task, yaml};
 
 /// What differs, in the order in which `turnup node up` would correct it; nothing when there is
 /// nothing to do.
-pub fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
+pub(crate) fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
     let mut changes = mounts::find_differences(&node_config.mounts)?;
     for (name, value) in &node_config.sysctls {
         let found = task::read_sysctl(name)?;
@@ -53,14 +51,14 @@ pub fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> {
     if join::is_token_left() {
         changes.push(Change::new(Verb::Delete, "file", layout::BOOTSTRAP_KUBECONFIG));
     }
-    let missing = node_config.images.iter().filter(|image| !stamp(image).exists());
+    let missing = node_config.images.iter().filter(|image| !layout::import_stamp(&image.sha256).exists());
     changes.extend(missing.map(|image| Change::new(Verb::Create, "image", &image.reference)));
     Ok(changes)
 }
 
 /// The services and static pods that would stop and start if a host of the first configuration got the second one.
 #[must_use]
-pub fn simulate_restarts(before: &NodeConfig, after: &NodeConfig) -> Vec<String> {
+pub(crate) fn simulate_restarts(before: &NodeConfig, after: &NodeConfig) -> Vec<String> {
     let changed = before.find_changed(after);
     let is_changed = |path: &str| changed.contains(path);
     let services = after.units.iter().filter_map(|unit| {
@@ -154,20 +152,6 @@ fn file_difference(file: &File) -> Result<Option<Change>> {
     Ok(Some(Change::new(Verb::Update, kind, name).with_lines(lines)))
 }
 
-/// The lines that differ: `- as it is`, `+ as it would be`.
-pub(super) fn line_diff(before: &str, after: &str) -> Vec<String> {
-    let diff = TextDiff::from_lines(before, after);
-    let changed = diff.iter_all_changes().filter_map(|change| {
-        let sign = match change.tag() {
-            ChangeTag::Delete => '-',
-            ChangeTag::Insert => '+',
-            ChangeTag::Equal => return None,
-        };
-        Some(format!("{sign} {}", change.value().trim_end_matches('\n')))
-    });
-    change::shorten(changed.collect())
-}
-
 fn directory_difference(directory: &Directory) -> Option<Change> {
     if !Path::new(&directory.path).exists() {
         return Some(Change::new(Verb::Create, "directory", &directory.path));
@@ -182,17 +166,4 @@ fn attributes(path: &str, mode: u32, owner: (u32, u32)) -> Option<Vec<String>> {
     let (has, user) = (found.mode() & 0o7777, found.uid());
     let differs = has != mode || (user, found.gid()) != owner;
     differs.then(|| vec![format!("- mode {has:o} of user {user}"), format!("+ mode {mode:o} of user {}", owner.0)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_compared_by_lines_and_long_differences_are_cut() {
-        assert_eq!(line_diff("a\nb\nc\n", "a\nB\nc\n"), ["- b", "+ B"]);
-        let long = "line\n".repeat(100);
-        let lines = line_diff("", &long);
-        assert_eq!((lines.len(), lines.last().map(String::as_str)), (61, Some("… and 40 more lines")));
-    }
 }

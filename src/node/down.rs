@@ -11,16 +11,17 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::error::{Context as _, Error, Result};
 use crate::exec::{OnDeath, Run};
 
+use super::event::NodeEvent;
 use super::layout::unit_file;
 use super::node_config::CONTAINERD;
 use super::restore;
-use super::restore_log::{DIR, Entry, FILE, RestoreLog, SHARED_DIRS, mount_points, names_in};
+use super::restore_log::{DIR, Entry, FILE, RestoreLog, SHARED_DIRS, mount_points};
 use super::systemd::{self, systemctl_in_time};
-use super::up::{LOCK, NodeEvent, take_turn};
+use super::up::{LOCK, take_turn};
 use super::{boot_config, layout, mounts, task, workload};
 
 /// Undoes everything, writing one [`NodeEvent`] a line to `out`.
-pub fn run(out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     let _alone = take_turn()?;
     let mut down = Down { out, count: 0 };
     if let Some(restore_log) = RestoreLog::read()? {
@@ -91,7 +92,7 @@ impl Down<'_> {
         restore_log.network().restore(&restore_log.pod_networks(), &mut |what| self.removed(what))?;
         if !before.contains("/run/netns")
             && mount_points()?.contains("/run/netns")
-            && names_in("/run/netns")?.is_some_and(|names| names.is_empty())
+            && task::names_in("/run/netns")?.is_some_and(|names| names.is_empty())
         {
             // `ip netns` and the plugins mount it on itself; it holds no namespace any more.
             unmount("/run/netns", UnmountFlags::DETACH).context("cannot unmount /run/netns")?;

@@ -66,7 +66,7 @@ const CAP_SYS_RESOURCE: u64 = 24;
 /// Where systemd-resolved keeps the real name servers.
 const RESOLVED: &str = "/run/systemd/resolve/resolv.conf";
 /// Where kubelet keeps its current client certificate.
-pub const CLIENT_CERTIFICATE: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+pub(crate) const CLIENT_CERTIFICATE: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 
 impl Facts {
     /// Reads this host's facts.

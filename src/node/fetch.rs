@@ -11,9 +11,9 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::exec::signals;
 use crate::parallel;
 
+use super::event::NodeEvent;
 use super::node_config::{Content, File, HOST_BLOBS, NodeConfig};
 use super::task;
-use super::up::NodeEvent;
 
 /// At a time: the servers of a whole group that boots share one place.
 const AT_ONCE: usize = 4;

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use crate::exec::Run;
 
-use super::diff::line_diff;
+use super::line_diff::line_diff;
 use super::node_config::{FIREWALL_UNIT, Unit};
 
 /// Where the unit keeps what nft lists after it has loaded the rules. Gone with a restart of the host, like the rules.
-pub const LOADED: &str = "/run/turnup-firewall";
+pub(crate) const LOADED: &str = "/run/turnup-firewall";
 
 /// The lines that are other ones in the kernel than when this unit loaded them: `- as it is`, `+ as it was loaded`; none for a unit that
 /// loads no rules.

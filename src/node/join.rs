@@ -27,7 +27,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 
 /// Waits until kubelet has a client certificate that is valid, and removes the kubeconfig with the
 /// token.
-pub fn finish(limit: Duration) -> Result<()> {
+pub(crate) fn finish(limit: Duration) -> Result<()> {
     finish_at(Path::new(facts::CLIENT_CERTIFICATE), Path::new(BOOTSTRAP_KUBECONFIG), limit)
 }
 

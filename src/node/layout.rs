@@ -1,84 +1,92 @@
 //! The paths of turnup's and Kubernetes' files on a host, each of them here and nowhere else. They are kubeadm's where
 //! kubeadm has one, because kube-bench, runbooks and people look there. This file reads and writes nothing.
 
+use std::path::{Path, PathBuf};
+
 /// What turnup installs on a host, and nothing else.
-pub const INSTALLED: &str = "/opt/turnup";
+pub(crate) const INSTALLED: &str = "/opt/turnup";
 /// The programs of turnup and Kubernetes.
-pub const BIN: &str = "/opt/turnup/bin";
+pub(crate) const BIN: &str = "/opt/turnup/bin";
 /// turnup itself.
-pub const TURNUP: &str = "/opt/turnup/bin/turnup";
+pub(crate) const TURNUP: &str = "/opt/turnup/bin/turnup";
 /// The client of containerd.
-pub const CTR: &str = "/opt/turnup/bin/ctr";
+pub(crate) const CTR: &str = "/opt/turnup/bin/ctr";
 /// The client of etcd, on the hosts of the control plane.
-pub const ETCDCTL: &str = "/opt/turnup/bin/etcdctl";
+pub(crate) const ETCDCTL: &str = "/opt/turnup/bin/etcdctl";
 
 /// The systemd units of ours.
-pub const UNITS: &str = "/etc/systemd/system";
+pub(crate) const UNITS: &str = "/etc/systemd/system";
 /// The configuration of Kubernetes.
-pub const KUBERNETES: &str = "/etc/kubernetes";
+pub(crate) const KUBERNETES: &str = "/etc/kubernetes";
 /// The directory of static pods.
-pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
+pub(crate) const MANIFESTS: &str = "/etc/kubernetes/manifests";
 /// The certificates and keys of kubelet, and the CA certificate. All of it belongs to root (CIS
 /// 1.1.19).
-pub const PKI: &str = "/etc/kubernetes/pki";
+pub(crate) const PKI: &str = "/etc/kubernetes/pki";
 /// The certificate of the cluster's CA.
-pub const CA: &str = "/etc/kubernetes/pki/ca.crt";
+pub(crate) const CA: &str = "/etc/kubernetes/pki/ca.crt";
 /// The certificate with which kubelet serves.
-pub const KUBELET_CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
+pub(crate) const KUBELET_CERTIFICATE: &str = "/etc/kubernetes/pki/kubelet.crt";
 /// Its key.
-pub const KUBELET_KEY: &str = "/etc/kubernetes/pki/kubelet.key";
+pub(crate) const KUBELET_KEY: &str = "/etc/kubernetes/pki/kubelet.key";
 /// The configuration of kubelet.
-pub const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
+pub(crate) const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
 /// The kubeconfig of kubelet.
-pub const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
+pub(crate) const KUBELET_KUBECONFIG: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubeconfig with the join token, which a worker's first start uses.
-pub const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
+pub(crate) const BOOTSTRAP_KUBECONFIG: &str = "/etc/kubernetes/bootstrap-kubelet.conf";
 
 /// The file of a systemd unit of ours.
 #[must_use]
-pub fn unit_file(name: &str) -> String {
+pub(crate) fn unit_file(name: &str) -> String {
     format!("{UNITS}/{name}")
+}
+
+/// The mark that an image with this digest is imported whole. It lies in containerd's own directory, so that it is gone with it.
+#[must_use]
+pub(crate) fn import_stamp(sha256: &str) -> PathBuf {
+    Path::new("/var/lib/containerd/turnup").join(sha256)
 }
 
 /// The program with this name.
 #[must_use]
-pub fn program(name: &str) -> String {
+pub(crate) fn program(name: &str) -> String {
     format!("{BIN}/{name}")
 }
 /// What the health check of the API server reads.
-pub const HEALTHCHECK: &str = "/etc/kubernetes/healthcheck";
+pub(crate) const HEALTHCHECK: &str = "/etc/kubernetes/healthcheck";
 /// The certificate that it shows to the API server.
-pub const HEALTHCHECK_CERTIFICATE: &str = "/etc/kubernetes/healthcheck/client.crt";
+pub(crate) const HEALTHCHECK_CERTIFICATE: &str = "/etc/kubernetes/healthcheck/client.crt";
 /// Its key.
-pub const HEALTHCHECK_KEY: &str = "/etc/kubernetes/healthcheck/client.key";
+pub(crate) const HEALTHCHECK_KEY: &str = "/etc/kubernetes/healthcheck/client.key";
 
 /// The manifest of a static pod.
 #[must_use]
-pub fn manifest(pod: &str) -> String {
+pub(crate) fn manifest(pod: &str) -> String {
     format!("{MANIFESTS}/{pod}.yaml")
 }
 
 /// The directory of a control-plane component. It holds every file that the component reads.
 #[must_use]
-pub fn component_dir(component: &str) -> String {
+pub(crate) fn component_dir(component: &str) -> String {
     format!("{KUBERNETES}/{component}")
 }
 
 /// A file in the directory of a component.
 #[must_use]
-pub fn component_file(component: &str, file: &str) -> String {
+pub(crate) fn component_file(component: &str, file: &str) -> String {
     format!("{KUBERNETES}/{component}/{file}")
 }
 
 /// The name of the static pod whose manifest has this path.
 #[must_use]
-pub fn static_pod(path: &str) -> Option<&str> {
+pub(crate) fn static_pod(path: &str) -> Option<&str> {
     path.strip_prefix(MANIFESTS)?.strip_prefix('/')?.strip_suffix(".yaml")
 }
 
 /// The kubeconfig with this name: `scheduler`, `admin`.
 #[must_use]
-pub fn kubeconfig(name: &str) -> String {
+pub(crate) fn kubeconfig(name: &str) -> String {
     format!("{KUBERNETES}/{name}.conf")
 }
 

@@ -6,28 +6,31 @@
 //! artifacts and to the API server that it joins, and it needs nothing on the host but Linux and
 //! systemd.
 
-pub mod boot_config;
-pub mod diff;
+pub(crate) mod boot_config;
+pub(crate) mod diff;
 mod disk;
-pub mod down;
-pub mod facts;
+pub(crate) mod down;
+mod event;
+pub(crate) mod facts;
 mod fetch;
-pub mod firewall;
-pub mod healthcheck;
-pub mod join;
-pub mod layout;
-pub mod mounts;
+pub(crate) mod firewall;
+pub(crate) mod healthcheck;
+pub(crate) mod join;
+pub(crate) mod layout;
+mod line_diff;
+pub(crate) mod mounts;
 mod network;
-pub mod node_config;
+pub(crate) mod node_config;
 mod restore;
 mod restore_log;
 mod static_pod;
 mod systemd;
 mod task;
-pub mod up;
+pub(crate) mod up;
 mod volume_attach;
 mod workload;
-pub mod yaml;
+pub(crate) mod yaml;
 
-pub use facts::Facts;
-pub use node_config::NodeConfig;
+pub(crate) use event::NodeEvent;
+pub(crate) use facts::Facts;
+pub(crate) use node_config::NodeConfig;

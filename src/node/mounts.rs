@@ -16,8 +16,8 @@ use crate::input;
 use crate::inventory::Disk;
 
 use super::disk::{Device, Judged, forget_begun, mounted_at, names_in, refuse};
+use super::event::{NodeEvent, Tell};
 use super::node_config::{Directory, Mount};
-use super::up::NodeEvent;
 use super::{task, volume_attach};
 
 /// What was mounted last, for the next boot; below turnup's own directory.
@@ -28,9 +28,6 @@ const APPEARS: Duration = Duration::from_mins(1);
 const OWNER: &str = ".turnup-owner";
 /// How the names begin that are in the root of a disk without data: what an ext4 has, and ours, also half written.
 const NO_DATA: [&str; 3] = ["lost+found", OWNER, atomic_file::PREFIX];
-
-/// Who hears what is done.
-pub(super) type Tell<'a> = &'a mut dyn FnMut(NodeEvent) -> Result<()>;
 
 /// What happens to a blank disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +56,7 @@ pub(super) fn ensure(mounts: &[Mount], tell: Tell<'_>) -> Result<()> {
 }
 
 /// `turnup node mount`, which a unit runs at every boot: what was mounted last. Formats nothing; one [`NodeEvent`] a line goes to `out`.
-pub fn run(out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     let mut tell = |report: NodeEvent| {
         let line = serde_json::to_string(&report).context("cannot write a report")?;
         Ok(writeln!(out, "{line}")?)

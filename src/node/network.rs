@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::exec::Run;
 
-use super::restore_log::names_in;
+use super::task::names_in;
 
 /// Tables of kube-proxy, flannel and the CNI plugins, and turnup's own where its unit was lost; each may be there once a family.
 const TABLES: [&str; 6] =

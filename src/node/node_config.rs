@@ -13,24 +13,24 @@ use crate::inventory::volume::Volume;
 use crate::inventory::{Disk, Role};
 
 /// The schema that this version writes and reads.
-pub const SCHEMA: &str = "turnup.node-config/1";
+pub(crate) const SCHEMA: &str = "turnup.node-config/1";
 /// Where the host keeps the configuration that was applied last.
-pub const HOST_FILE: &str = "/var/lib/turnup/node-config.json";
+pub(crate) const HOST_FILE: &str = "/var/lib/turnup/node-config.json";
 /// The unit that mounts [`NodeConfig::mounts`] at every boot.
-pub const MOUNTS_UNIT: &str = "turnup-mounts.service";
+pub(crate) const MOUNTS_UNIT: &str = "turnup-mounts.service";
 /// The unit with which one of several control-plane hosts reaches its own API server at the address of all of them.
-pub const API_UNIT: &str = "turnup-api.service";
+pub(crate) const API_UNIT: &str = "turnup-api.service";
 /// The unit with which a control-plane host approves requests of kubelets whose hosts join by
 /// themselves.
-pub const CSR_APPROVER_UNIT: &str = "turnup-csr-approver.service";
+pub(crate) const CSR_APPROVER_UNIT: &str = "turnup-csr-approver.service";
 /// The unit that answers probes of the API server: kubelet's and those of load balancers.
-pub const HEALTHCHECK_UNIT: &str = "turnup-healthcheck.service";
+pub(crate) const HEALTHCHECK_UNIT: &str = "turnup-healthcheck.service";
 /// The unit that loads the host's nftables rules.
-pub const FIREWALL_UNIT: &str = "turnup-firewall.service";
+pub(crate) const FIREWALL_UNIT: &str = "turnup-firewall.service";
 /// The container runtime: the one unit of turnup's that needs nothing of the cluster.
-pub const CONTAINERD: &str = "containerd.service";
+pub(crate) const CONTAINERD: &str = "containerd.service";
 /// Where artifacts lie on a host that has none of its own; each file is named by its sha256.
-pub const HOST_BLOBS: &str = "/var/lib/turnup/blobs";
+pub(crate) const HOST_BLOBS: &str = "/var/lib/turnup/blobs";
 
 /// Everything about one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,6 +235,11 @@ pub struct Unit {
     pub reloads: bool,
 }
 
+impl Unit {
+    /// The mode of unit files (CIS 4.1.1).
+    pub const MODE: u32 = 0o600;
+}
+
 /// A health check on the host itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -257,7 +262,7 @@ impl Unit {
 
 /// How many of these units need nothing of the cluster: containerd, and what it waits for.
 #[must_use]
-pub fn count_early(units: &[Unit]) -> usize {
+pub(crate) fn count_early(units: &[Unit]) -> usize {
     units.iter().position(|unit| unit.name == CONTAINERD).map_or(0, |at| at + 1)
 }
 

@@ -211,7 +211,7 @@ impl RestoreLog {
                 self.look_at_directory(Path::new(path))?;
             }
             self.note(&format!("grown {path}"), || {
-                Ok(Some(Entry::SharedDir { path: path.into(), before: names_in(path)? }))
+                Ok(Some(Entry::SharedDir { path: path.into(), before: task::names_in(path)? }))
             })?;
         }
         for directory in &node_config.directories {
@@ -349,18 +349,6 @@ impl Entry {
 /// The mount points of this process.
 pub(super) fn mount_points() -> Result<BTreeSet<String>> {
     Ok(mounts()?.into_iter().map(|mount| mount.point).collect())
-}
-
-/// The names in a directory; none when it is not there.
-pub(super) fn names_in(path: &str) -> Result<Option<BTreeSet<String>>> {
-    if !Path::new(path).is_dir() {
-        return Ok(None);
-    }
-    let mut names = BTreeSet::new();
-    for entry in fs_err::read_dir(path)? {
-        names.insert(entry?.file_name().to_string_lossy().into_owned());
-    }
-    Ok(Some(names))
 }
 
 /// Keeps what has this name, synced, before anything may take its place.

@@ -221,6 +221,18 @@ pub(super) fn ensure_sysctl(name: &str, value: &str) -> Result<bool> {
     Ok(true)
 }
 
+/// The names in a directory; none when it is not there.
+pub(super) fn names_in(path: &str) -> Result<Option<BTreeSet<String>>> {
+    if !Path::new(path).is_dir() {
+        return Ok(None);
+    }
+    let mut names = BTreeSet::new();
+    for entry in fs_err::read_dir(path)? {
+        names.insert(entry?.file_name().to_string_lossy().into_owned());
+    }
+    Ok(Some(names))
+}
+
 /// One kernel setting as it is.
 pub(super) fn read_sysctl(name: &str) -> Result<String> {
     Ok(fs_err::read_to_string(sysctl_path(name))?.trim().to_owned())

@@ -14,12 +14,14 @@ use crate::exec::{Run, signals};
 use crate::failpoint;
 use crate::input;
 
-use super::layout::{BOOTSTRAP_KUBECONFIG, CTR, UNITS, unit_file};
+use super::event::NodeEvent;
+use super::layout::{self, BOOTSTRAP_KUBECONFIG, CTR, UNITS, unit_file};
 use super::node_config::{Content, File, HEALTHCHECK_UNIT, HOST_FILE, Health, Image, NodeConfig, Unit, count_early};
 use super::restore_log::{self, Entry, RestoreLog};
+use super::static_pod::{self, pod_log};
 use super::systemd::systemctl;
 use super::task::{self, Secrets};
-use super::{fetch, firewall, join, mounts, restore, static_pod};
+use super::{fetch, firewall, join, mounts, restore};
 
 /// How long a health check of the host may take: etcd on a slow disk.
 const HEALTH: Duration = Duration::from_mins(3);
@@ -31,7 +33,7 @@ pub(super) const LOCK: &str = "/run/turnup-node.lock";
 /// What is sent to `turnup node up` on standard input.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Delivery {
+pub(crate) struct Delivery {
     /// The node config.
     pub node_config: NodeConfig,
     /// Secrets by name, base64.
@@ -41,22 +43,8 @@ pub struct Delivery {
     pub bootstrap_kubeconfig: Option<Zeroizing<String>>,
 }
 
-/// One line of progress, as JSON on standard output.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NodeEvent {
-    /// This was changed.
-    Changed(String),
-    /// This is waited for.
-    Waiting(String),
-    /// A milestone of the cluster was reached.
-    Milestone(String),
-    /// All is as it should be; so many things were changed.
-    Done(usize),
-}
-
 /// Applies the delivery, writing one [`NodeEvent`] a line to `out`.
-pub fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
+pub(crate) fn run(delivery: Delivery, out: &mut dyn Write) -> Result<()> {
     let _turn = take_turn()?;
     run_alone(delivery, Past::Supersede, out)
 }
@@ -144,7 +132,7 @@ impl NodeSetup<'_> {
         let node_config = self.node_config;
         let files = node_config.files.iter().map(|file| file.path.as_str());
         let files = files.chain(node_config.binaries.iter().map(|binary| binary.path.as_str()));
-        let stamps: Vec<PathBuf> = node_config.images.iter().map(stamp).collect();
+        let stamps: Vec<PathBuf> = node_config.images.iter().map(|image| layout::import_stamp(&image.sha256)).collect();
         let others = [HOST_FILE, BOOTSTRAP_KUBECONFIG].map(Path::new);
         let dirs = [task::USERS, UNITS, restore_log::SAVED].map(|dir| Path::new(dir).join("any"));
         let paths = files.map(Path::new).chain(others).chain(dirs.iter().chain(&stamps).map(PathBuf::as_path));
@@ -350,13 +338,8 @@ fn find_unimported<'i>(images: &[&'i Image]) -> Result<Vec<&'i Image>> {
         return Ok(Vec::new());
     }
     let present = wait_for_images()?;
-    let is_whole = |image: &Image| present.contains(&image.reference) && stamp(image).exists();
+    let is_whole = |image: &Image| present.contains(&image.reference) && layout::import_stamp(&image.sha256).exists();
     Ok(images.iter().filter(|image| !is_whole(image)).copied().collect())
-}
-
-/// A file that is written only once an archive is imported whole. It lies in containerd's own directory, so that it is gone with it.
-pub(super) fn stamp(image: &Image) -> PathBuf {
-    Path::new("/var/lib/containerd/turnup").join(&image.sha256)
 }
 
 fn import(node_config: &NodeConfig, image: &Image) -> Result<()> {
@@ -372,7 +355,7 @@ fn import(node_config: &NodeConfig, image: &Image) -> Result<()> {
     ctr(&["images", "import", "--local", &blob.display().to_string()])?;
     // kubelet removes unused images when the disk fills; nothing could bring these back.
     ctr(&["images", "label", &image.reference, "io.cri-containerd.pinned=pinned"])?;
-    task::write_atomic(&stamp(image), b"", 0o644, 0)
+    task::write_atomic(&layout::import_stamp(&image.sha256), b"", 0o644, 0)
 }
 
 fn wait_for_health(health: &Health) -> Result<()> {
@@ -398,30 +381,6 @@ fn ask(url: &str) -> std::result::Result<(), String> {
         .http_status_as_error(false);
     let answer = ureq::Agent::new_with_config(config.build()).get(url).call().map_err(|error| error.to_string())?;
     if answer.status() == ureq::http::StatusCode::OK { Ok(()) } else { Err(format!("HTTP {}", answer.status())) }
-}
-
-/// The last lines of the newest log of a pod, straight from the disk: no API is needed.
-pub(super) fn pod_log(prefix: &str) -> Vec<String> {
-    let mut files = Vec::new();
-    for pod in fs_err::read_dir("/var/log/pods").into_iter().flatten().flatten() {
-        if pod.file_name().to_string_lossy().starts_with(prefix) {
-            collect_files(&pod.path(), &mut files);
-        }
-    }
-    files.sort_by_key(|path| fs_err::metadata(path).and_then(|data| data.modified()).ok());
-    let text = files.last().and_then(|path| fs_err::read_to_string(path).ok()).unwrap_or_default();
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    lines[lines.len().saturating_sub(8)..].to_vec()
-}
-
-fn collect_files(dir: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.path().is_dir() {
-            collect_files(&entry.path(), files);
-        } else {
-            files.push(entry.path());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ const RESERVED: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", 
 
 /// The document of this value, with a newline at its end.
 #[must_use]
-pub fn render(value: &Value) -> String {
+pub(crate) fn render(value: &Value) -> String {
     let lines = inline(value).map_or_else(|| block(value), |line| vec![line]);
     lines.join("\n") + "\n"
 }

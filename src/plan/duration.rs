@@ -9,7 +9,7 @@ use crate::phase::{Planned, StepId};
 /// An estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     /// Seconds of the longest chain of steps of each phase, one phase after another.
     pub seconds: f64,
     /// How many of the steps never ran, so that their duration is unknown.
@@ -19,7 +19,7 @@ pub struct Estimate {
 impl Estimate {
     /// For those of the steps that are chosen; the others take no time. The steps are in an order in which they could run.
     #[must_use]
-    pub fn of(steps: &[Planned], chosen: impl Fn(&Planned) -> bool) -> Self {
+    pub(crate) fn of(steps: &[Planned], chosen: impl Fn(&Planned) -> bool) -> Self {
         let mut ends: BTreeMap<&StepId, f64> = BTreeMap::new();
         let mut phases: BTreeMap<&str, f64> = BTreeMap::new();
         let mut never_ran = 0;
@@ -37,7 +37,7 @@ impl Estimate {
 
     /// `about 14 s`, as far as it is known.
     #[must_use]
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let seconds = self.seconds.ceil();
         match (seconds > 0.0, self.never_ran) {
             (true, 0) => format!("about {seconds:.0} s"),

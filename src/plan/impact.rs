@@ -19,7 +19,7 @@ use crate::phase::{Planned, StepId};
 /// What one setting's change does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Impact {
+pub(crate) struct Impact {
     /// The setting.
     pub name: String,
     /// Its value when `turnup up` last came to its end; none when it did not count.
@@ -94,7 +94,7 @@ impl Impact {
 
     /// Whether nothing runs because of it.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 }

@@ -23,7 +23,7 @@ const STEPS: usize = 8;
 /// The inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlanInputs {
+pub(crate) struct PlanInputs {
     /// The sha256 of turnup's own binary.
     pub turnup: String,
     /// The value of every setting; of a secret its digest.

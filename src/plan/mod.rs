@@ -15,9 +15,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use duration::Estimate;
-pub use impact::Impact;
-pub use inputs::PlanInputs;
+pub(crate) use duration::Estimate;
+pub(crate) use impact::Impact;
+pub(crate) use inputs::PlanInputs;
 
 use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
@@ -28,7 +28,7 @@ use crate::state::State;
 use crate::{addons, bootstrap};
 
 /// Name and version of the file's format. A file of another version is refused.
-pub const SCHEMA: &str = "turnup.plan/2";
+pub(crate) const SCHEMA: &str = "turnup.plan/2";
 
 /// How a phase is made from a cluster.
 type Load = fn(&Arc<Cluster>) -> Result<Phase>;
@@ -38,7 +38,8 @@ const PHASES: [(&str, Load); 3] =
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+#[expect(clippy::struct_field_names, reason = "the names stand in the file")]
+pub(crate) struct Plan {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// When it was made.
@@ -99,7 +100,7 @@ impl Document for Plan {
 
 impl Plan {
     /// Makes the plan for these settings.
-    pub fn make(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
+    pub(crate) fn make(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
         let cluster = Arc::new(Cluster::shadow(settings, source.clone(), state_dir)?);
         let plan_inputs = PlanInputs::look(&cluster, settings)?;
         let (mut steps, mut unknown_phases) = (Vec::<Planned>::new(), Vec::new());
@@ -122,13 +123,13 @@ impl Plan {
     }
 
     /// Reads a plan's file; `path` is for messages.
-    pub fn parse(path: &Path, text: &str) -> Result<Self> {
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self> {
         document::parse(&path.display().to_string(), text)
     }
 
     /// The steps of one phase alone, with the time that they take. No run can be held to it.
     #[must_use]
-    pub fn only(mut self, phase: &str) -> Self {
+    pub(crate) fn only(mut self, phase: &str) -> Self {
         self.steps.retain(|step| step.id.phase() == phase);
         self.unknown_phases.retain(|unknown| unknown == phase);
         self.changed.clear();
@@ -137,25 +138,25 @@ impl Plan {
     }
 
     /// The steps that will run, may run, or are forgotten: all but those that are proven done.
-    pub fn moving(&self) -> impl Iterator<Item = &Planned> {
+    pub(crate) fn moving(&self) -> impl Iterator<Item = &Planned> {
         self.steps.iter().filter(|step| step.decision != Decision::Skip)
     }
 
     /// Whether a run would do nothing at all.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.moving().next().is_none() && self.unknown_phases.is_empty()
     }
 
     /// What a run is held to.
     #[must_use]
-    pub fn bind(&self) -> ApprovedPlan {
+    pub(crate) fn bind(&self) -> ApprovedPlan {
         ApprovedPlan::new(self.steps.iter().cloned(), &self.unknown_phases)
     }
 
     /// Refuses when the inputs are not those that this plan was made for, and names what is different. `going_on` says that a run with this
     /// very plan was begun before: what it has done since is no difference.
-    pub fn require_same_world(&self, now: &Self, going_on: bool, state: &State) -> Result<()> {
+    pub(crate) fn require_same_world(&self, now: &Self, going_on: bool, state: &State) -> Result<()> {
         if self.cluster != now.cluster {
             let message =
                 format!("the plan is for the cluster {}, and the configuration is for {}", self.cluster, now.cluster);

@@ -14,7 +14,7 @@ const NAMED: usize = 4;
 impl Plan {
     /// The plan as lines, without colour.
     #[must_use]
-    pub fn describe(&self) -> Vec<String> {
+    pub(crate) fn describe(&self) -> Vec<String> {
         if self.is_empty() {
             return vec!["nothing to do".to_owned()];
         }

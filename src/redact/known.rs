@@ -28,7 +28,7 @@ static LINE_END: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:\r\n|\n|\\r\\n|\\n)(?:\d\d:\d\d:\d\d\.\d{3} [|!] )?[ \t]*"));
 
 /// One secret.
-pub struct Secret {
+pub(crate) struct Secret {
     /// Where it is from: a file or a setting.
     pub name: String,
     /// The secret.
@@ -39,7 +39,7 @@ pub struct Secret {
 
 /// All secrets, and all that is public.
 #[derive(Default)]
-pub struct Known {
+pub(crate) struct Known {
     /// What must not be seen.
     pub secrets: Vec<Secret>,
     /// What may: certificates, public keys.
@@ -49,7 +49,7 @@ pub struct Known {
 impl Known {
     /// One more secret, unless it is known already. Of a bootstrap token the second half is one by
     /// itself.
-    pub fn add(&mut self, name: &str, bytes: Vec<u8>, is_key: bool) {
+    pub(crate) fn add(&mut self, name: &str, bytes: Vec<u8>, is_key: bool) {
         let bytes = Zeroizing::new(bytes);
         if bytes.is_empty() || self.secrets.iter().any(|known| known.bytes == bytes) {
             return;

@@ -16,8 +16,8 @@ use std::ops::Range;
 
 use crate::error::Result;
 
-pub use known::{Known, Secret};
-pub use pairs::is_sensitive;
+pub(crate) use known::Known;
+pub(crate) use pairs::is_sensitive;
 
 use known::Needles;
 
@@ -30,7 +30,7 @@ const BATCH: usize = 1 << 20;
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Match {
+pub(crate) struct Match {
     /// Where.
     pub range: Range<usize>,
     /// Which one, without a byte of it: the name of a known one, or what it looks like.
@@ -44,25 +44,25 @@ impl Match {
 }
 
 /// Knows what must not be seen.
-pub struct Redactor {
+pub(crate) struct Redactor {
     needles: Needles,
 }
 
 impl Redactor {
     /// For these secrets; what is public as well is none.
-    pub fn new(known: &Known) -> Result<Self> {
+    pub(crate) fn new(known: &Known) -> Result<Self> {
         Ok(Self { needles: Needles::new(known)? })
     }
 
     /// How many secrets are too short to be searched for.
     #[must_use]
-    pub const fn unsearchable(&self) -> usize {
+    pub(crate) const fn unsearchable(&self) -> usize {
         self.needles.unsearchable
     }
 
     /// Every secret in a text, in order and without overlap.
     #[must_use]
-    pub fn find(&self, bytes: &[u8]) -> Vec<Match> {
+    pub(crate) fn find(&self, bytes: &[u8]) -> Vec<Match> {
         let mut hits = self.look(bytes);
         hits.extend(self.look_inside(bytes, DEPTH));
         merge(bytes, hits)
@@ -70,7 +70,7 @@ impl Redactor {
 
     /// The text without its secrets, and how many there were.
     #[must_use]
-    pub fn clean(&self, mut bytes: Vec<u8>) -> (Vec<u8>, usize) {
+    pub(crate) fn clean(&self, mut bytes: Vec<u8>) -> (Vec<u8>, usize) {
         let mut removed = 0;
         // Again: what moved together may be a secret again.
         for _ in 0..5 {
@@ -86,7 +86,7 @@ impl Redactor {
 
     /// The same for a text.
     #[must_use]
-    pub fn clean_text(&self, text: &str) -> String {
+    pub(crate) fn clean_text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.clean(text.as_bytes().to_vec()).0).into_owned()
     }
 
@@ -127,7 +127,7 @@ impl Redactor {
 /// One line of a log without what looks like a secret. Nothing is known here, and base64 is not
 /// read: this is for every line that a program says while it runs.
 #[must_use]
-pub fn clean_line(line: &str) -> Cow<'_, str> {
+pub(crate) fn clean_line(line: &str) -> Cow<'_, str> {
     let hits = merge(line.as_bytes(), look_like_secrets(line.as_bytes()));
     if hits.is_empty() {
         return Cow::Borrowed(line);

@@ -55,7 +55,7 @@ enum Bond {
 
 /// Whether values of this name are secrets.
 #[must_use]
-pub fn is_sensitive(name: &str) -> bool {
+pub(crate) fn is_sensitive(name: &str) -> bool {
     let bytes = name.as_bytes();
     NAME_END.find_iter(bytes).any(|end| end.end() == bytes.len() && kind_of(bytes, &end.range()).is_some())
 }

@@ -2,7 +2,7 @@
 //! since. Reads only.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::errors;
 use crate::Result;
@@ -19,12 +19,6 @@ impl Tail {
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), read: 0 }
-    }
-
-    /// The file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The whole lines that have not been read yet; a line that is still being written is none. Of a file that became shorter all lines.

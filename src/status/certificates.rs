@@ -14,7 +14,7 @@ const HERE: &str = "here";
 /// How much of its life a certificate has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub(crate) enum Level {
     /// A third or more.
     Ok,
     /// Less than a third.
@@ -25,7 +25,7 @@ pub enum Level {
 
 /// A certificate.
 #[derive(Clone, Debug, Serialize)]
-pub struct Certificate {
+pub(crate) struct Certificate {
     /// `here`, or the host that has it.
     pub place: String,
     /// Its file, below the cluster's directory or on the host.
@@ -45,13 +45,13 @@ pub struct Certificate {
 impl Certificate {
     /// Whether it is the administrator's.
     #[must_use]
-    pub fn is_administrators(&self) -> bool {
+    pub(crate) fn is_administrators(&self) -> bool {
         self.is_here() && self.file == "pki/admin.crt"
     }
 
     /// Whether it lies in the cluster's own directory.
     #[must_use]
-    pub fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         self.place == HERE
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 
 /// A node.
 #[derive(Clone, Debug, Serialize)]
-pub struct NodeStatus {
+pub(crate) struct NodeStatus {
     /// Its name.
     pub name: String,
     /// `Ready`, or `NotReady:` and why.
@@ -25,7 +25,7 @@ pub struct NodeStatus {
 
 /// A workload of an addon.
 #[derive(Clone, Debug, Serialize)]
-pub struct Addon {
+pub(crate) struct Addon {
     /// Its name.
     pub name: String,
     /// `DaemonSet` or `Deployment`.
@@ -36,7 +36,7 @@ pub struct Addon {
 
 /// What the API says about a cluster.
 #[derive(Debug)]
-pub struct Live {
+pub(crate) struct Live {
     /// The nodes.
     pub nodes: Vec<NodeStatus>,
     /// Requests of kubelets that are pending or denied, or why they cannot be listed.
@@ -47,7 +47,7 @@ pub struct Live {
 
 impl Live {
     /// Asks an API that must be there.
-    pub fn read(cluster: &Cluster) -> Result<Self> {
+    pub(crate) fn read(cluster: &Cluster) -> Result<Self> {
         let kubectl = kubectl(cluster)?;
         let nodes = kubectl.get(&["nodes"])?;
         let selector = "--selector=turnup.dev/addon";

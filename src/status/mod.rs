@@ -23,18 +23,18 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::state::{Credential, Holder, Store};
 
-pub use certificates::{Certificate, Level};
-pub use live::{Addon, Live, NodeStatus};
-pub use phases::{PhaseState, PhaseStatus};
-pub use text::{render, render_live};
-pub use tokens::Token;
+pub(crate) use certificates::{Certificate, Level};
+pub(crate) use live::{Addon, Live, NodeStatus};
+pub(crate) use phases::{PhaseState, PhaseStatus};
+pub(crate) use text::{render, render_live};
+pub(crate) use tokens::Token;
 
 /// The name and version of its JSON; it grows only by new fields.
-pub const SCHEMA: &str = "turnup.status/1";
+pub(crate) const SCHEMA: &str = "turnup.status/1";
 
 /// How a cluster stands.
 #[derive(Debug, Serialize)]
-pub struct Status {
+pub(crate) struct Status {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// When it was looked at.
@@ -75,7 +75,7 @@ pub struct Status {
 
 /// Versions, wanted and found.
 #[derive(Debug, Default, Serialize)]
-pub struct Versions {
+pub(crate) struct Versions {
     /// This turnup.
     pub turnup: &'static str,
     /// The Kubernetes that the configuration wants.
@@ -88,7 +88,7 @@ pub struct Versions {
 
 /// Something that could not be asked.
 #[derive(Debug, Serialize)]
-pub struct Gap {
+pub(crate) struct Gap {
     /// What: "the API", a host, a file.
     pub what: String,
     /// The reason in one line.
@@ -112,7 +112,7 @@ impl Gap {
 impl Status {
     /// Looks at a cluster; `quick` asks nothing over the network.
     #[must_use]
-    pub fn look(cluster: &Arc<Cluster>, quick: bool) -> Self {
+    pub(crate) fn look(cluster: &Arc<Cluster>, quick: bool) -> Self {
         let mut status = Self::of_directory(&cluster.store, &cluster.settings.name);
         status.quick = quick;
         status.target = Some(cluster.settings.target.name().to_owned());
@@ -148,7 +148,7 @@ impl Status {
 
     /// What the directory alone tells, without a configuration.
     #[must_use]
-    pub fn of_directory(store: &Store, name: &str) -> Self {
+    pub(crate) fn of_directory(store: &Store, name: &str) -> Self {
         let mut gaps = Vec::new();
         let mut keep = |what: &str, error: Error| gaps.push(Gap::new(what, error));
         let lock = store.holder().unwrap_or_else(|error| {
@@ -199,7 +199,7 @@ impl Status {
     /// The same with what the journal says of each phase; whether it still holds is unknown without
     /// a configuration.
     #[must_use]
-    pub fn without_configuration(state_dir: &Path, name: &str) -> Self {
+    pub(crate) fn without_configuration(state_dir: &Path, name: &str) -> Self {
         let store = Store::at(state_dir.join(name));
         let mut status = Self::of_directory(&store, name);
         match phases::recorded(&store, status.is_busy()) {
@@ -214,7 +214,7 @@ impl Status {
     }
 
     /// The error of the first gap, which decides how the command ends.
-    pub fn into_result(self) -> Result<()> {
+    pub(crate) fn into_result(self) -> Result<()> {
         self.gaps.into_iter().next().map_or(Ok(()), |gap| Err(gap.error))
     }
 }

@@ -20,7 +20,7 @@ const ASK_THE_API: [&str; 5] = ["api", "rbac", "wait-groups", "label-nodes", "de
 /// How a phase stands, the worst of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PhaseState {
+pub(crate) enum PhaseState {
     /// All steps are done.
     Done,
     /// Some step was not run yet, all others are done.
@@ -41,7 +41,7 @@ pub enum PhaseState {
 
 /// A phase.
 #[derive(Clone, Debug, Serialize)]
-pub struct PhaseStatus {
+pub(crate) struct PhaseStatus {
     /// Its name.
     pub name: String,
     /// How it stands.

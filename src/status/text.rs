@@ -19,7 +19,7 @@ const LISTED: usize = 5;
 
 /// The whole status, every line with its newline.
 #[must_use]
-pub fn render(status: &Status) -> String {
+pub(crate) fn render(status: &Status) -> String {
     let mut parts = vec![heading(status), phases(&status.phases)];
     if let Some(nodes) = &status.nodes {
         parts.push(self::nodes(nodes));
@@ -44,7 +44,7 @@ pub fn render(status: &Status) -> String {
 
 /// What the API says alone.
 #[must_use]
-pub fn render_live(live: &Live) -> String {
+pub(crate) fn render_live(live: &Live) -> String {
     let mut parts = vec![nodes(&live.nodes)];
     if let Ok(csrs) = &live.csrs {
         parts.extend([unjoined(&csrs.joining), unserved(&csrs.serving)]);

@@ -11,7 +11,7 @@ use super::Level;
 
 /// The token with which new hosts of a group join.
 #[derive(Clone, Debug, Serialize)]
-pub struct Token {
+pub(crate) struct Token {
     /// The node group.
     pub group: String,
     /// When it ends.

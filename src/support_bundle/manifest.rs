@@ -22,7 +22,7 @@ const NEVER: [&str; 7] = [
 
 /// What is in an archive.
 #[derive(Clone, Debug, Serialize)]
-pub struct BundleManifest {
+pub(crate) struct BundleManifest {
     /// `turnup.support-bundle/1`; it grows only by new fields.
     pub schema: &'static str,
     /// The turnup that made it.
@@ -43,7 +43,7 @@ pub struct BundleManifest {
 
 /// A file in the archive.
 #[derive(Clone, Debug, Serialize)]
-pub struct BundleEntry {
+pub(crate) struct BundleEntry {
     /// Its path.
     pub path: String,
     /// Its length.
@@ -82,7 +82,7 @@ impl BundleManifest {
 
     /// How many secrets were taken out of all files.
     #[must_use]
-    pub fn removed(&self) -> usize {
+    pub(crate) fn removed(&self) -> usize {
         self.files.iter().map(|file| file.removed).sum()
     }
 

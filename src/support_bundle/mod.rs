@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::redact::Redactor;
 use crate::state::Store;
 
-pub use manifest::{BundleEntry, BundleManifest};
+pub(crate) use manifest::BundleManifest;
 
 /// What one file may hold; of a longer one the end is taken.
 const FILE: usize = 1 << 20;
@@ -27,7 +27,7 @@ const FILE: usize = 1 << 20;
 const ALL: usize = 64 << 20;
 
 /// What the archive is about.
-pub struct Subject {
+pub(crate) struct Subject {
     /// The cluster's name.
     pub name: String,
     /// Its directory.
@@ -73,7 +73,7 @@ impl Gathered {
 }
 
 /// Gathers everything and writes the archive (0600); returns what is in it.
-pub fn write(subject: &Subject, to: &Path) -> Result<BundleManifest> {
+pub(crate) fn write(subject: &Subject, to: &Path) -> Result<BundleManifest> {
     let redactor = Redactor::new(&secrets::gather(&subject.store, subject.settings.as_ref())?)?;
     let mut gathered = Gathered::default();
     local::gather(subject, &mut gathered);

@@ -18,7 +18,7 @@ use crate::error::{Class, Error, Result};
 use crate::inventory::Inventory;
 use crate::phase::Cx;
 
-pub use report::{CheckResult, ValidationReport};
+pub(crate) use report::{CheckResult, ValidationReport};
 
 use probes::Probes;
 
@@ -28,7 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(150);
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Validates the cluster; `deep` starts probe pods on every node. What is not good yet is waited for as long as `cx` has time.
-pub fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<ValidationReport> {
+pub(crate) fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<ValidationReport> {
     let inventory = cluster.inventory()?;
     let kubectl = kubectl(cluster)?;
     // Without a network of turnup's own, pods can run only where the user's own plugin has made the

@@ -11,7 +11,7 @@ const SCHEMA: &str = "turnup.validation/1";
 
 /// The result.
 #[derive(Clone, Debug, Serialize)]
-pub struct ValidationReport {
+pub(crate) struct ValidationReport {
     schema: &'static str,
     /// The cluster's name.
     pub cluster: String,
@@ -25,7 +25,7 @@ pub struct ValidationReport {
 
 /// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CheckResult {
+pub(crate) struct CheckResult {
     /// What was checked: `node`, `static pod`, `pod to pod`, …
     pub check: &'static str,
     /// On what: a node, a pod.
@@ -62,7 +62,7 @@ impl ValidationReport {
 
     /// The checks as a table for people.
     #[must_use]
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let mut table = Table::new(&["CHECK", "ON", "RESULT", "SEEN"]);
         for check in &self.checks {
             table.row([check.check, &*check.subject, if check.ok { "ok" } else { "FAILED" }, &*check.seen]);
@@ -71,7 +71,7 @@ impl ValidationReport {
     }
 
     /// An error that names every failed check and the command that shows more about the first.
-    pub fn into_result(self) -> Result<()> {
+    pub(crate) fn into_result(self) -> Result<()> {
         let failed: Vec<&CheckResult> = self.checks.iter().filter(|check| !check.ok).collect();
         let Some(first) = failed.first() else { return Ok(()) };
         let message =

@@ -198,7 +198,7 @@ fn read_records(fields: &[Field], text: &str) -> Option<Vec<Vec<String>>> {
     }
     let text = |record: &Map<String, Value>, field: &Field| match record.get(&field.name) {
         None => Some(String::new()),
-        Some(value) => field.format.from_json(value).ok(),
+        Some(value) => field.format.to_text(value).ok(),
     };
     list.iter().map(|record| fields.iter().map(|field| text(record, field)).collect()).collect()
 }

@@ -40,14 +40,14 @@ use self::accessible::Conversation;
 use self::dialog::Dialog;
 use self::files::Files;
 use self::model::{Form, Model, Saved};
-pub use self::recording::Moment;
+pub(crate) use self::recording::Moment;
 use self::recording::Recorder;
 use crate::config::{Level, Profile, Schema, Settings, TreeSource};
 use crate::error::Result;
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// The file was written and has the last answers.
     Saved,
     /// There was nothing to write.
@@ -59,7 +59,7 @@ pub enum End {
 impl End {
     /// One line for the terminal that is back.
     #[must_use]
-    pub fn describe(self, path: &Path) -> String {
+    pub(crate) fn describe(self, path: &Path) -> String {
         let file = path.display();
         match self {
             Self::Saved => format!("wrote {file}"),
@@ -71,7 +71,7 @@ impl End {
 
 /// How a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartMode {
+pub(crate) enum StartMode {
     /// With the menus; without a file, with the question how.
     Menus,
     /// With the questions of the guide.
@@ -81,14 +81,14 @@ pub enum StartMode {
 }
 
 /// A session that can begin: the answers of a file, and the file.
-pub struct Wizard {
+pub(crate) struct Wizard {
     model: Model,
     files: Box<dyn Files>,
 }
 
 impl Wizard {
     /// Over our configuration; `settings` is the file, if there is one, `applied` what runs.
-    pub fn over_settings(
+    pub(crate) fn over_settings(
         path: &Path,
         source: &TreeSource,
         settings: Option<Settings>,
@@ -122,7 +122,7 @@ impl Wizard {
 
     /// Over any Kconfig tree and its `.config`; `text` is what the file has, if there is one.
     #[must_use]
-    pub fn over_tree(path: &Path, schema: &Arc<Schema>, prefix: &str, text: Option<String>) -> Self {
+    pub(crate) fn over_tree(path: &Path, schema: &Arc<Schema>, prefix: &str, text: Option<String>) -> Self {
         let mut config = schema.config();
         let found = text.as_ref().map(|text| dotconfig::read(&mut config, text, prefix));
         let saved = text.as_ref().map(|_| Saved::Said(Box::new(config.said())));
@@ -141,7 +141,7 @@ impl Wizard {
     }
 
     /// Runs on this process's terminal; the user's input is written into `record`.
-    pub fn run(mut self, record: Option<&Path>) -> Result<End> {
+    pub(crate) fn run(mut self, record: Option<&Path>) -> Result<End> {
         self.look_around();
         if let Some(lines) = self.files.draft(&self.model) {
             self.model.dialogs.push(Dialog::Recover { lines, scroll: 0 });
@@ -155,7 +155,7 @@ impl Wizard {
     }
 
     /// Asks line by line on standard input and output.
-    pub fn run_in_lines(mut self) -> Result<End> {
+    pub(crate) fn run_in_lines(mut self) -> Result<End> {
         let (interactive, mut output) = (std::io::stdin().is_terminal(), std::io::stdout());
         let mut input = std::io::stdin().lock();
         let conversation = Conversation { input: &mut input, output: &mut output, interactive };
@@ -163,7 +163,7 @@ impl Wizard {
     }
 
     /// Plays a recorded session again on a screen of this width and height. Needs no terminal and writes nothing.
-    pub fn play(mut self, recording: &str, size: (u16, u16)) -> Result<Vec<Moment>> {
+    pub(crate) fn play(mut self, recording: &str, size: (u16, u16)) -> Result<Vec<Moment>> {
         recording::play(&mut self.model, recording, Rect::new(0, 0, size.0, size.1))
     }
 

@@ -46,7 +46,7 @@ impl Recorder {
 
 /// One moment of a session that is played again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub(crate) struct Moment {
     /// What was done, as it was written down; `start` at first.
     pub input: String,
     /// The screen after it.

@@ -213,6 +213,19 @@ fn modules_name_only_modules_below_them() {
 }
 
 #[test]
+fn only_what_is_named_outside_is_public() {
+    let lib = read("src/lib.rs");
+    let outside: String = ["src/main.rs"]
+        .into_iter()
+        .map(read)
+        .chain(files(&["benches", "tests"], ".rs").iter().map(|path| read(path)))
+        .collect();
+    let public = lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    let idle = public.filter(|module| !outside.contains(&format!("turnup::{module}")));
+    none(&idle.map(str::to_owned).collect::<Vec<_>>(), "write `mod` in place of `pub mod` in src/lib.rs");
+}
+
+#[test]
 fn the_modules_are_listed_from_the_lowest_to_the_highest() {
     for (at, (module, _)) in MODULES.iter().enumerate() {
         let below: Vec<&str> = MODULES[..at].iter().map(|(name, _)| *name).collect();

@@ -12,12 +12,11 @@ use crate::inventory::{Inventory, Role};
 use crate::node::NodeConfig;
 use crate::node::node_config::{CSR_APPROVER_UNIT, Unit};
 
-use super::super::api::Kubectl;
+use super::super::api::{Kubectl, kubectl};
 use super::super::csr_approver;
 use super::super::group_tokens;
 use super::super::node_config::file_of;
-use super::super::node_config_builder::Group;
-use super::super::steps::kubectl;
+use super::super::node_target::Group;
 
 /// Every group whose hosts get user data, the control plane first; none where hosts are logged in to.
 pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {

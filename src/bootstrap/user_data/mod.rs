@@ -35,9 +35,10 @@ use super::csr_approver::Policy;
 use super::firewall::Neighbors;
 use super::forecast::usual_facts;
 use super::kubeconfig::{self, Identity};
-use super::node_config_builder::{Group, NodeConfigBuilder, NodeTarget, with_placeholders};
+use super::node_config::facts_file;
+use super::node_config_builder::{NodeConfigBuilder, with_placeholders};
+use super::node_target::{Group, NodeTarget};
 use super::pki::{Authority, Pki};
-use super::steps::facts_file;
 use super::template;
 
 pub use groups::{admit, groups, is_approved_by, name_prefix, require_own_labels};

@@ -25,11 +25,11 @@ use crate::state::Store;
 use crate::unknown;
 
 use super::super::api::KUBECONFIG;
+use super::super::api::kubectl;
 use super::super::credentials::write_kubeconfig;
 use super::super::etcd_step;
 use super::super::group_tokens::{self, GroupTokens};
-use super::super::node_config_builder::Group;
-use super::super::steps::kubectl;
+use super::super::node_target::Group;
 use super::{JoinParams, NO_AUTHORITY, find_authority, groups, image_facts, render, render_with, source};
 
 /// The provision phase with nothing ordered beside the configuration.

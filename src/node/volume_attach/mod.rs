@@ -13,8 +13,7 @@ use crate::exec::signals;
 use crate::failpoint;
 use crate::inventory::volume::Volume;
 
-use super::mounts::Tell;
-use super::up::NodeEvent;
+use super::event::{NodeEvent, Tell};
 
 /// How long what is waited for.
 #[derive(Clone, Copy, Debug)]

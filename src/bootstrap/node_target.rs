@@ -1,0 +1,64 @@
+//! Whose node config is computed: one host's, or that of all hosts of a group.
+
+use std::collections::BTreeMap;
+
+use crate::inventory::{Host, Role, Taint};
+use crate::node::boot_config::Placeholder;
+
+/// Hosts that are made alike and become nodes by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name: an RFC 1123 label.
+    pub name: String,
+    /// What its hosts are for.
+    pub role: Role,
+    /// How the names of its Nodes begin: `pool-`. Empty for the control plane, whose hosts are
+    /// named one by one.
+    pub name_prefix: String,
+    /// Labels of its Nodes, beside those that only the control plane may set.
+    pub labels: BTreeMap<String, String>,
+    /// Taints of its Nodes: `KEY=VALUE:EFFECT`.
+    pub taints: Vec<String>,
+    /// Another limit of pods than the cluster's.
+    pub max_pods: Option<u32>,
+    /// What kubelet keeps for itself and the container runtime, as Kubernetes' quantities by resource.
+    pub kube_reserved: BTreeMap<String, String>,
+}
+
+/// Whose configuration it is: one host's, or that of any host of a group, with placeholders for what only the host knows.
+#[derive(Clone, Copy)]
+pub(super) struct NodeTarget<'a> {
+    pub(super) name: &'a str,
+    /// An address, or the placeholder of one.
+    pub(super) address: &'a str,
+    pub(super) role: Role,
+    /// A folder on the host in which artifacts lie already; empty when there is none.
+    pub(super) blobs: &'a str,
+    /// The group, of a host that comes by itself.
+    pub(super) group: Option<&'a Group>,
+    /// Taints of this one host.
+    pub(super) taints: &'a [Taint],
+    /// The one host, of which more is known.
+    pub(super) host: Option<&'a Host>,
+}
+
+impl<'a> NodeTarget<'a> {
+    /// One host; `address` is its own as text.
+    pub(super) fn of_host(host: &'a Host, address: &'a str) -> Self {
+        Self {
+            name: &host.name,
+            address,
+            role: host.role,
+            blobs: &host.blobs,
+            group: None,
+            taints: &host.taints,
+            host: Some(host),
+        }
+    }
+
+    /// Any host of a group.
+    pub(super) const fn of_group(group: &'a Group) -> Self {
+        let (name, address) = (Placeholder::Name.text(), Placeholder::Address.text());
+        Self { name, address, role: group.role, blobs: "", group: Some(group), taints: &[], host: None }
+    }
+}
