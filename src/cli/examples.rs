@@ -23,7 +23,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("config why", "turnup config why phase2.kube_context_name"),
     (
         "config why-not",
-        "turnup config why-not phase1.gce.zone\nturnup config why-not phase1.cloud_provider=aws --apply",
+        "turnup config why-not phase1.baremetal.hosts\nturnup config why-not phase1.cloud_provider=baremetal --apply",
     ),
     ("config where", "turnup config where phase2.max_pods"),
     ("config migrate", "turnup config migrate"),

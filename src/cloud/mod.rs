@@ -24,7 +24,7 @@ use crate::inventory::volume::Volume;
 pub use known_error::{KnownError, known, naming};
 pub use spec::{CONTROL_PLANE, Spec, WORKERS};
 pub use target::Target;
-pub use volume::{Endpoints, VolumeApi, VolumeState, require_volume};
+pub use volume::{Endpoints, VolumeApi, VolumeState, require_cloud, require_volume};
 
 use spec::{CloudSettings, Defaults};
 

@@ -46,14 +46,18 @@ impl Default for Endpoints {
     }
 }
 
-/// The cloud that a volume is in. An error unless turnup knows it, and the volume's id is one of its.
-pub fn require_volume(volume: &Volume) -> Result<&'static dyn Cloud> {
-    let Some(cloud) = find(&volume.cloud) else {
+/// The cloud that a volume is in; an error unless turnup knows it.
+pub fn require_cloud(volume: &Volume) -> Result<&'static dyn Cloud> {
+    find(&volume.cloud).ok_or_else(|| {
         let names: Vec<&str> = CLOUDS.iter().map(|cloud| cloud.name()).collect();
-        let message =
-            format!("the volume {} is in the cloud {:?}, which turnup does not know", volume.name, volume.cloud);
-        return Err(Error::config(message).hint(format!("correct etcd_volume in the inventory: {}", names.join(", "))));
-    };
+        let message = format!("the volume {} is in an unknown cloud, {:?}", volume.name, volume.cloud);
+        Error::config(message).hint(format!("correct etcd_volume in the inventory: {}", names.join(", ")))
+    })
+}
+
+/// The same; an error also unless the volume's id is one of its.
+pub fn require_volume(volume: &Volume) -> Result<&'static dyn Cloud> {
+    let cloud = require_cloud(volume)?;
     if parts(cloud.volume_id_form(), &volume.id).is_none() {
         let message = format!("the volume's id {:?} is not of the form {}", volume.id, cloud.volume_id_form());
         return Err(Error::config(message).hint("correct etcd_volume in the inventory"));
@@ -119,7 +123,7 @@ mod tests {
     #[test]
     fn a_volume_of_an_unknown_cloud_is_refused() {
         let volume = |cloud: &str, id: &str| Volume { cloud: cloud.into(), id: id.into(), name: "v".into() };
-        let error = require_volume(&volume("openstack", "vol-1")).unwrap_err();
+        let error = require_cloud(&volume("openstack", "vol-1")).unwrap_err();
         assert_eq!(error.next(), Some("correct etcd_volume in the inventory: gce, aws, azure"));
         assert!(require_volume(&volume("aws", "snap-1")).is_err());
         assert_eq!(require_volume(&volume("aws", "vol-1")).unwrap().name(), "aws");

@@ -1,6 +1,6 @@
 //! The settings of the hosts' firewall as typed values. Only read here; `bootstrap::firewall` acts on them.
 
-use crate::config::Settings;
+use crate::config::{Addresses, Settings};
 use crate::error::Result;
 
 /// `phase2.host.firewall` and what goes with it. Networks are in CIDR form, of either family.
@@ -18,15 +18,11 @@ pub struct FirewallSettings {
     pub host_networks: Vec<String>,
 }
 
-/// The settings with the networks of hosts, of targets that have one.
-const HOST_NETWORKS: [&str; 4] =
-    ["phase1.local.subnet", "phase1.gce.subnet_cidr", "phase1.aws.vpc_cidr", "phase1.azure.subnet_cidr"];
-
 impl FirewallSettings {
     /// What the settings say.
     pub(super) fn read(settings: &Settings) -> Result<Self> {
         let mut host_networks = Vec::new();
-        for name in HOST_NETWORKS {
+        for name in settings.schema().networks(Addresses::Hosts) {
             // A question that is not asked has no value.
             let network = settings.get(name)?;
             host_networks.extend((!network.is_empty()).then_some(network));

@@ -8,7 +8,8 @@ use super::format::parse_duration;
 use super::network::Network;
 use super::people;
 use super::problem::Problem;
-use super::schema::{Schema, suggestion};
+use super::relations::{Only, Private, Zones};
+use super::schema::{Schema, TARGET, suggestion};
 use super::{assets, hosts};
 
 /// Ports of a control-plane host that its own components use.
@@ -36,7 +37,7 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems.extend(check_port(&facts));
     problems.extend(check_quorum(&facts));
     problems.extend(check_exposure(&facts));
-    problems.extend(check_backend(&facts));
+    problems.extend(check_target(&facts));
     problems.extend(check_issuer(&facts));
     problems.extend(check_orders(&facts));
     problems.extend(check_people(&facts));
@@ -123,22 +124,17 @@ impl Values<'_, '_> {
 }
 
 const GROUPS: &str = "phase1.node_groups";
-const NETWORKS: [(&str, &str); 6] = [
-    ("phase1.local.subnet", "the hosts' addresses"),
-    ("phase1.gce.subnet_cidr", "the hosts' addresses"),
-    ("phase1.aws.vpc_cidr", "the hosts' addresses"),
-    ("phase1.azure.subnet_cidr", "the hosts' addresses"),
-    ("phase2.pod_cidr", "the pods' addresses"),
-    ("phase2.service_cidr", "the Services' addresses"),
-];
 
+/// Networks of hosts, pods and Services share no address.
 fn check_overlaps(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let networks = facts.schema.related(|relations| relations.network);
+    let networks: Vec<_> =
+        networks.filter_map(|(name, addresses)| Some((name, addresses, facts.network(name)?))).collect();
     let mut problems = Vec::new();
-    for (index, (name, _)) in NETWORKS.iter().enumerate() {
-        let Some(network) = facts.network(name) else { continue };
-        for (other_name, what) in &NETWORKS[..index] {
-            let Some(other) = facts.network(other_name) else { continue };
-            if network.overlaps(other) {
+    for (index, (name, _, network)) in networks.iter().enumerate() {
+        for (other_name, addresses, other) in &networks[..index] {
+            if network.overlaps(*other) {
+                let what = addresses.describe();
                 let message =
                     format!("{name}: {network} overlaps {what} {other} ({other_name}); choose separate networks");
                 problems.push(Problem::error(message).about(name));
@@ -240,13 +236,16 @@ fn check_exposure(facts: &Values<'_, '_>) -> Option<Problem> {
     Some(Problem::error(message).about(name))
 }
 
-/// A cloud's network drops packets whose addresses are pods'.
-fn check_backend(facts: &Values<'_, '_>) -> Option<Problem> {
-    let name = "phase2.network.flannel_backend";
-    facts.text(name).filter(|backend| *backend == "host-gw")?;
-    let target = facts.text("phase1.cloud_provider").filter(|target| ["gce", "aws", "azure"].contains(target))?;
-    let message = format!("{name}: with host-gw no pod on {target} reaches one of another host; choose vxlan");
-    Some(Problem::error(message).about(name))
+/// Values that the target cannot have, such as routes to pods where the network drops their packets.
+fn check_target(facts: &Values<'_, '_>) -> Vec<Problem> {
+    let Some(target) = facts.text(TARGET) else { return Vec::new() };
+    let judge = |(name, only): (&str, &Only)| {
+        let refused = facts.text(name)? == only.value && !only.targets.iter().any(|known| known == target);
+        let message = format!("{name}: {}", only.why.replace("TARGET", target));
+        refused.then(|| Problem::error(message).about(name))
+    };
+    let all = facts.schema.related(|relations| Some(&relations.only));
+    all.flat_map(|(name, only)| only.iter().map(move |only| (name, only))).filter_map(judge).collect()
 }
 
 /// The API server takes no other issuer (its flag --oidc-issuer-url).
@@ -302,25 +301,19 @@ fn check_people(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems
 }
 
-/// Settings that name zones, the region that these lie in, and what stands between its name and the zone's own letter.
-const ZONES: [(&str, &str, &str); 3] = [
-    ("phase1.gce.zone", "phase1.gce.region", "-"),
-    ("phase1.gce.zones", "phase1.gce.region", "-"),
-    ("phase1.aws.zones", "phase1.aws.region", ""),
-];
-
+/// Zones lie in the region that the configuration names.
 fn check_zones(facts: &Values<'_, '_>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (name, of, between) in ZONES {
+    for (name, Zones { region: of, separator }) in facts.schema.related(|relations| relations.zones.as_ref()) {
         let (Some(zones), Some(region)) = (facts.text(name), facts.text(of)) else { continue };
         let lies_there = |zone: &str| {
-            let letter = zone.strip_prefix(region).and_then(|rest| rest.strip_prefix(between));
+            let letter = zone.strip_prefix(region).and_then(|rest| rest.strip_prefix(separator.as_str()));
             letter.is_some_and(|letter| letter.len() == 1)
         };
         let elsewhere = zones.split(',').map(str::trim).find(|zone| !zone.is_empty() && !lies_there(zone));
         if let Some(zone) = elsewhere {
             let message =
-                format!("{name}: {zone} is no zone of {region} ({of}); expected {region}{between}a or the like");
+                format!("{name}: {zone} is no zone of {region} ({of}); expected {region}{separator}a or the like");
             problems.push(Problem::error(message).about(name));
         }
     }
@@ -352,17 +345,12 @@ fn check_way_in(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase1.ssh.bastion";
     facts.text(name).filter(|bastion| *bastion == "none")?;
     let is = |name: &str, value: &str| facts.text(name) == Some(value);
-    // Azure gives them one all the same where clients from outside are to find them.
-    let shown = is("phase1.api.external", "y") && !is("phase1.api.exposure", "load-balancer");
-    let why = if is("phase1.gce.public_addresses", "n") {
-        "phase1.gce.public_addresses is n"
-    } else if is("phase1.azure.public_addresses", "n") && !shown {
-        "phase1.azure.public_addresses is n"
-    } else if is("phase1.aws.topology", "private") {
-        "phase1.aws.topology is private"
-    } else {
-        return None;
-    };
+    let is_exposed = is("phase1.api.external", "y") && !is("phase1.api.exposure", "load-balancer");
+    let is_private =
+        |(setting, private): &(&str, &Private)| is(setting, &private.value) && !(private.unless_exposed && is_exposed);
+    let mut settings = facts.schema.related(|relations| relations.private.as_ref());
+    let (setting, private) = settings.find(is_private)?;
+    let why = format!("{setting} is {}", private.value);
     let message = format!(
         "{name}: it is none, and {why}: turnup reaches the control plane only when it runs inside of the hosts' network (otherwise: create)"
     );

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kconfig::{Annotation, Config, Env, NodeId, SymbolId, Tree};
 
 use super::format::{Field, Format};
+use super::relations::{Addresses, Relations};
 use super::source::TreeSource;
 use super::typed_settings::words;
 use crate::error::{Error, Result};
@@ -53,6 +54,8 @@ pub struct Rule {
     pub guided: bool,
     /// What it was called before.
     pub was: Vec<String>,
+    /// What it means for other settings.
+    pub relations: Relations,
 }
 
 /// The symbol whose value is the target.
@@ -95,6 +98,8 @@ impl Unused {
 pub struct Schema {
     tree: Arc<Tree>,
     rules: Vec<Rule>,
+    /// Settings that mean something for others, in the order of the menus.
+    related: Vec<SymbolId>,
     foreign: bool,
 }
 
@@ -127,7 +132,10 @@ impl Schema {
         }
         spread_secrecy(&tree, &mut rules);
         if mistakes.is_empty() {
-            return Ok(Arc::new(Self { tree: Arc::new(tree), rules, foreign: false }));
+            let mut schema = Self { tree: Arc::new(tree), rules, related: Vec::new(), foreign: false };
+            let is_related = |symbol: &SymbolId| schema.rule(*symbol).relations != Relations::NONE;
+            schema.related = schema.ordered().into_iter().filter(is_related).collect();
+            return Ok(Arc::new(schema));
         }
         let error = Error::config("the Kconfig tree cannot be used");
         Err(mistakes.into_iter().fold(error, Error::evidence))
@@ -156,6 +164,7 @@ impl Schema {
             unused: None,
             guided: false,
             was: Vec::new(),
+            relations: Relations::NONE,
         };
         self.rules.get(symbol.index()).unwrap_or(&NONE)
     }
@@ -163,7 +172,7 @@ impl Schema {
     /// A tree of other people, whose comments are nothing but comments.
     #[must_use]
     pub fn without_rules(tree: Tree) -> Arc<Self> {
-        Arc::new(Self { tree: Arc::new(tree), rules: Vec::new(), foreign: true })
+        Arc::new(Self { tree: Arc::new(tree), rules: Vec::new(), related: Vec::new(), foreign: true })
     }
 
     /// Whether the tree is one of other people, written as `.config`, where numbers may be larger than JSON's.
@@ -197,6 +206,20 @@ impl Schema {
     pub fn ordered(&self) -> Vec<SymbolId> {
         let mut seen = HashSet::new();
         self.tree.nodes().filter_map(|(_, node)| node.symbol).filter(|symbol| seen.insert(*symbol)).collect()
+    }
+
+    /// Every setting that has such a relation to others, in the order of the menus.
+    pub(super) fn related<'s, T>(
+        &'s self,
+        of: impl Fn(&'s Relations) -> Option<T> + 's,
+    ) -> impl Iterator<Item = (&'s str, T)> {
+        let related = self.related.iter();
+        related.filter_map(move |symbol| Some((self.name(*symbol), of(&self.rule(*symbol).relations)?)))
+    }
+
+    /// The settings whose networks have these addresses.
+    pub fn networks(&self, addresses: Addresses) -> impl Iterator<Item = &str> {
+        self.related(|relations| relations.network).filter(move |(_, own)| *own == addresses).map(|(name, _)| name)
     }
 
     /// The name of a symbol.
@@ -286,9 +309,10 @@ fn read_annotation(rule: &mut Rule, annotation: &Annotation) -> Result<(), Strin
             });
         }
         other if other.starts_with("field ") => return add_field(rule, other, value),
+        other if rule.relations.read(other, value)? => {}
         other => {
             let known = ["format", "field", "secret", "example", "changes", "unused", "guided", "was"];
-            let advice = suggestion(other, known.into_iter());
+            let advice = suggestion(other, known.into_iter().chain(Relations::KEYS));
             return Err(format!("`{other}` is no structured comment{advice}"));
         }
     }

@@ -281,9 +281,6 @@ fn only_these_give_a_script_to_a_shell() {
 const CLOUD_NAMES: &[(&str, &str)] = &[
     ("src/cloud/mod.rs", "the registry"),
     ("src/bootstrap/cloud_resources.rs", "Kubernetes' own names of sources of volumes"),
-    ("src/cli/examples.rs", "examples"),
-    ("src/cluster/firewall.rs", "settings that say networks of hosts"),
-    ("src/config/check.rs", "settings that say networks and zones of hosts"),
     ("src/cluster/driver.rs", "Terraform's backend azurerm, which every target may use"),
     ("src/config/import.rs", "names of settings that kubernetes-anywhere had"),
     ("src/provision/terraform/", "Terraform's backend azurerm, which every target may use"),
