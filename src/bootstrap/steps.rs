@@ -29,7 +29,6 @@ use super::delete_nodes::DeleteNodes;
 use super::etcd_members::{Member, Members};
 use super::etcd_step::{self, EtcdMembers, RollingLock};
 use super::firewall;
-use super::forecast::simulate_certificates;
 use super::host_connection::HostConnection;
 use super::join::{HostCsrs, Join};
 use super::node_config::{NodeConfigs, file_of};
@@ -100,10 +99,8 @@ impl NodeContext {
     }
 
     fn facts(&self, host: &str) -> Result<Facts> {
-        match find_document(&self.cluster.store, &facts_file(host))? {
-            Found::There(facts) => Ok(facts),
-            _ => Err(Error::permanent(format!("{} is missing", facts_file(host))).hint("turnup bootstrap")),
-        }
+        let missing = || Error::permanent(format!("{} is missing", facts_file(host))).hint("turnup bootstrap");
+        find_facts(&self.cluster, host)?.ok_or_else(missing)
     }
 
     fn computed(&self, host: &str) -> Result<(NodeConfig, Secrets)> {
@@ -200,6 +197,26 @@ impl NodeContext {
     }
 }
 
+/// What is known of a host; none where it was not inspected by a turnup of this version.
+pub(super) fn find_facts(cluster: &Cluster, host: &str) -> Result<Option<Facts>> {
+    match find_document(&cluster.store, &facts_file(host))? {
+        Found::There(facts) => Ok(Some(facts)),
+        _ => Ok(None),
+    }
+}
+
+/// What will be obtained: of what the lock file accepts what was obtained before, is in the cache, or would be built. Nothing needs
+/// to be here for that.
+pub(super) fn expected_artifacts(cluster: &Cluster) -> Result<ResolvedArtifacts> {
+    let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+    let known = match find_document::<ResolvedArtifacts>(&cluster.store, ResolvedArtifacts::FILE)? {
+        Found::There(known) => Some(known),
+        _ => None,
+    };
+    let cache = Cache::locate().ok();
+    Ok(ResolvedArtifacts::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref()))
+}
+
 pub(super) fn facts_file(host: &str) -> String {
     format!("outputs/facts/{host}.json")
 }
@@ -244,11 +261,8 @@ impl Action for Artifacts {
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
-        let cluster = &self.0.cluster;
-        let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-        let cache = Cache::locate().ok();
-        let expected = ResolvedArtifacts::expected(&selection, &cluster.settings.sources, None, cache.as_ref());
-        cluster.write_document(ResolvedArtifacts::FILE, &expected, 0o600).map(|()| true)
+        let expected = expected_artifacts(&self.0.cluster)?;
+        self.0.cluster.write_document(ResolvedArtifacts::FILE, &expected, 0o600).map(|()| true)
     }
 }
 
@@ -302,7 +316,7 @@ impl Action for Certificates {
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
-        simulate_certificates(&self.0.cluster, &self.0.leaves()?).map(|()| true)
+        Pki::new(&self.0.cluster.store).simulate(&self.0.leaves()?).map(|()| true)
     }
 }
 
