@@ -112,10 +112,15 @@ impl Cluster {
         Self::with_store(settings, source, state_dir, Store::at)
     }
 
-    /// The cluster as it would be with nothing done yet: its directory is only imagined.
-    pub fn imagined(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
+    /// The cluster as it would be with nothing done yet: `imagine` makes its directory.
+    pub fn imagined(
+        settings: &Settings,
+        source: TreeSource,
+        state_dir: &Path,
+        imagine: impl FnOnce(PathBuf) -> Store,
+    ) -> Result<Self> {
         require_acted_on(settings)?;
-        Self::with_store(settings, source, state_dir, Store::imagined)
+        Self::with_store(settings, source, state_dir, imagine)
     }
 
     /// The cluster as it would become: its directory is read, and what is written stays in memory.

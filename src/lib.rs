@@ -104,8 +104,10 @@
 //! Architecture invariant: a step is skipped by proof, never by belief: its inputs have the recorded digest *and* what it made is still
 //! there. There is no "done" flag that the user would have to reset.
 //!
-//! Architecture invariant: to plan changes nothing. The phases work on a shadow of the cluster's directory; what only a run can know is a
-//! placeholder there (`unknown`), which travels through whatever is made from it, is shown, and is never used.
+//! Architecture invariant: to plan changes nothing. The steps are simulated over a directory in memory,
+//! with the cluster's real one behind it or with nothing; what only a run can know is a placeholder
+//! there (`unknown`), which travels through whatever is made from it, is shown, and is never used. No
+//! text of a user, a file or a host is taken for one, and `state` refuses to write one to a disk.
 //!
 //! Architecture invariant: a later phase reads the inventory file of the earlier one and nothing else of it. Behind `provision` no code
 //! branches on a target: what differs is a method of `cloud::Target`, as how large user data may be.

@@ -17,5 +17,4 @@ mod tests;
 
 pub(crate) use evidence::collect as collect_evidence;
 pub use object::Object;
-pub use render::forecast;
 pub use steps::phase;

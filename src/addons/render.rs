@@ -67,14 +67,6 @@ pub(super) fn render_cluster(cluster: &Cluster, inventory: &Inventory) -> Result
     Values { source: &cluster.source, settings: &cluster.settings, api: &inventory.api, image: &image }.render()
 }
 
-/// Writes the manifests, as the phase would, into the imagined directory of the cluster, in which inventory and artifacts lie already.
-pub fn forecast(cluster: &Cluster) -> Result<()> {
-    for manifest in render_cluster(cluster, &cluster.inventory()?)? {
-        cluster.store.write_file(manifest.file(), manifest.text.as_bytes(), 0o600)?;
-    }
-    Ok(())
-}
-
 fn find_image(resolved: &ResolvedArtifacts, name: &str) -> Result<(String, String)> {
     Ok((resolved.reference(name)?, resolved.version(&format!("image/{name}"))?.to_owned()))
 }

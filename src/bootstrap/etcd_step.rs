@@ -10,9 +10,8 @@ use std::time::Duration;
 use crate::change::{Change, Preview, Verb};
 use crate::cluster::Cluster;
 use crate::error::{Class, Error, Result};
-use crate::inventory::{Host, Inventory};
+use crate::inventory::Host;
 use crate::phase::{Action, Check, Cx, Inputs};
-use crate::state::Store;
 use crate::unknown;
 
 use super::control_plane::{ETCD_DIR, ETCD_DISK};
@@ -101,12 +100,6 @@ impl Action for EtcdMembers {
         let (next, _) = self.plan(self.known()?, &|host| Ok(came_along(host)))?;
         write(&self.0.cluster, &next).map(|()| true)
     }
-}
-
-/// The file in an imagined directory, from what is known and what is wanted.
-pub(super) fn forecast(cluster: &Cluster, real: &Store, inventory: &Inventory) -> Result<()> {
-    let known = Members::find(real)?.unwrap_or_else(|| Members::all_at_once(inventory));
-    write(cluster, &known.plan(inventory, &|host| Ok(came_along(host)))?.0)
 }
 
 /// Whether the data of a member is on a disk of its own, which is where its host is.

@@ -7,7 +7,8 @@ use std::net::Ipv4Addr;
 use serde_json::Value;
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, find_document};
+use crate::document::Found;
 use crate::error::Result;
 use crate::inventory::{Host, Inventory, Role};
 use crate::node::Facts;
@@ -39,6 +40,14 @@ pub fn file_of(node: &str) -> String {
 /// Where the facts of a host lie below the cluster's directory.
 pub(super) fn facts_file(host: &str) -> String {
     format!("outputs/facts/{host}.json")
+}
+
+/// What is known of a host; none where it was not inspected by a turnup of this version.
+pub(super) fn find_facts(cluster: &Cluster, host: &str) -> Result<Option<Facts>> {
+    match find_document(&cluster.store, &facts_file(host))? {
+        Found::There(facts) => Ok(Some(facts)),
+        _ => Ok(None),
+    }
 }
 
 /// Everything that the computation reads.

@@ -19,7 +19,9 @@ use zeroize::Zeroizing;
 
 use crate::error::{Context as _, Error, Result};
 use crate::state::Store;
+use crate::unknown;
 
+use super::step_ids::PKI;
 use super::subject;
 
 /// Lifetimes from the security defaults: authorities ten years, leaves one year.
@@ -194,6 +196,35 @@ impl<'a> Pki<'a> {
         getrandom::fill(bytes.as_mut()).map_err(|error| Error::permanent(format!("no random numbers: {error}")))?;
         let text = Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(bytes.as_ref()));
         self.store.write_file("pki/encryption.key", text.as_bytes(), 0o600)
+    }
+
+    /// In a plan, writes placeholders for what is missing or would be renewed, each with what it is for.
+    pub fn simulate(&self, leaves: &[Leaf]) -> Result<()> {
+        let write = |file: &str, what: &str| {
+            self.store.write_file(format!("pki/{file}"), unknown::after_with(&PKI, what).as_bytes(), 0o600)
+        };
+        let write_missing = |file: &str, what: &str| {
+            if self.store.read(format!("pki/{file}"))?.is_some() { Ok(()) } else { write(file, what) }
+        };
+        for authority in Authority::ALL.map(Authority::file) {
+            write_missing(&format!("{authority}.crt"), &format!("authority {authority}"))?;
+            write_missing(&format!("{authority}.key"), &format!("key of the authority {authority}"))?;
+        }
+        write_missing("sa.pub", "public key of service accounts")?;
+        write_missing("sa.key", "key of service accounts")?;
+        write_missing("encryption.key", "key for Secrets in etcd")?;
+        for leaf in leaves {
+            // Without its authority nothing can be said about it.
+            if self.is_good(leaf).unwrap_or(false) {
+                continue;
+            }
+            let (group, hosts) = (leaf.group.as_deref().unwrap_or("no group"), leaf.hosts.join(", "));
+            let signer = leaf.authority.file();
+            let what = format!("certificate of {} ({group}), signed by {signer}, for: {hosts}", leaf.name);
+            write(&format!("{}.crt", leaf.file), &what)?;
+            write_missing(&format!("{}.key", leaf.file), &format!("key of {}", leaf.file))?;
+        }
+        Ok(())
     }
 
     /// A file's text, which must be there.

@@ -29,10 +29,9 @@ use super::delete_nodes::DeleteNodes;
 use super::etcd_members::{Member, Members};
 use super::etcd_step::{self, EtcdMembers, RollingLock};
 use super::firewall;
-use super::forecast::simulate_certificates;
 use super::host_connection::HostConnection;
 use super::join::{HostCsrs, Join};
-use super::node_config::{NodeConfigs, facts_file, file_of};
+use super::node_config::{NodeConfigs, facts_file, file_of, find_facts};
 use super::node_groups::WaitForGroups;
 use super::node_metadata::{self, NodeMetadata, Nodes};
 use super::node_target::NodeTarget;
@@ -94,10 +93,8 @@ impl NodeContext {
     }
 
     fn facts(&self, host: &str) -> Result<Facts> {
-        match find_document(&self.cluster.store, &facts_file(host))? {
-            Found::There(facts) => Ok(facts),
-            _ => Err(Error::permanent(format!("{} is missing", facts_file(host))).hint("turnup bootstrap")),
-        }
+        let missing = || Error::permanent(format!("{} is missing", facts_file(host))).hint("turnup bootstrap");
+        find_facts(&self.cluster, host)?.ok_or_else(missing)
     }
 
     fn computed(&self, host: &str) -> Result<(NodeConfig, Secrets)> {
@@ -194,6 +191,18 @@ impl NodeContext {
     }
 }
 
+/// What will be obtained: of what the lock file accepts what was obtained before, is in the cache, or would be built. Nothing needs
+/// to be here for that.
+pub(super) fn expected_artifacts(cluster: &Cluster) -> Result<ResolvedArtifacts> {
+    let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
+    let known = match find_document::<ResolvedArtifacts>(&cluster.store, ResolvedArtifacts::FILE)? {
+        Found::There(known) => Some(known),
+        _ => None,
+    };
+    let cache = Cache::locate().ok();
+    Ok(ResolvedArtifacts::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref()))
+}
+
 /// A document that a step of ours wrote; what is missing or of an older turnup is recreated, what
 /// is damaged or newer is an error.
 fn prove_document<D: Document>(cluster: &Cluster, file: &str) -> Result<std::result::Result<D, Check>> {
@@ -234,11 +243,8 @@ impl Action for Artifacts {
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
-        let cluster = &self.0.cluster;
-        let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-        let cache = Cache::locate().ok();
-        let expected = ResolvedArtifacts::expected(&selection, &cluster.settings.sources, None, cache.as_ref());
-        cluster.write_document(ResolvedArtifacts::FILE, &expected, 0o600).map(|()| true)
+        let expected = expected_artifacts(&self.0.cluster)?;
+        self.0.cluster.write_document(ResolvedArtifacts::FILE, &expected, 0o600).map(|()| true)
     }
 }
 
@@ -292,7 +298,7 @@ impl Action for Certificates {
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
-        simulate_certificates(&self.0.cluster, &self.0.leaves()?).map(|()| true)
+        Pki::new(&self.0.cluster.store).simulate(&self.0.leaves()?).map(|()| true)
     }
 }
 

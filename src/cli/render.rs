@@ -14,9 +14,9 @@ use super::{Global, Printer};
 
 /// Below the options.
 const NOTES: &str = "\
-Nothing is asked of any host or cloud. What only a run makes has a placeholder, \"(made by provision: …)\"
-or \"(made by bootstrap: …)\": keys, certificates, tokens. Which files hold any is said. Of hosts that turnup
-has not seen yet it is assumed that they are virtual machines with systemd and cgroup v2.";
+Nothing is asked of any host or cloud. What only a run makes (keys, certificates, tokens) has a placeholder,
+as in a plan: \"(known after provision/keys)\". Which files hold any is said. Of hosts that turnup has not
+seen yet it is assumed that they are virtual machines with systemd and cgroup v2.";
 
 /// What is rendered, and where to.
 #[derive(Clone, Debug, clap::Args)]

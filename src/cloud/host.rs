@@ -4,6 +4,7 @@
 use std::env::consts::ARCH;
 
 use crate::error::Result;
+use crate::unknown;
 
 use super::refused;
 
@@ -19,7 +20,7 @@ pub(super) fn check_processor(key: &str, is_arm: bool, what: &str, hint: impl In
 
 /// The kind of a public key that is neither Ed25519 nor RSA, the two that all clouds take.
 pub(super) fn foreign_kind(key: &str) -> Option<&str> {
-    // A bracket begins the placeholder of a key that is not made yet.
-    let taken = ["ssh-ed25519 ", "ssh-rsa ", "("].iter().any(|start| key.starts_with(start));
-    (!taken).then(|| key.split_whitespace().next().unwrap_or_default())
+    let taken = ["ssh-ed25519 ", "ssh-rsa "].iter().any(|start| key.starts_with(start));
+    // One that is not made yet will be Ed25519.
+    (!taken && !unknown::is_in(key)).then(|| key.split_whitespace().next().unwrap_or_default())
 }

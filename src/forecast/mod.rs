@@ -1,7 +1,9 @@
 //! What a configuration would become, computed before anything exists: every rendered file, and the inputs of every step.
 //!
-//! A pure function of settings, templates and what is already known of real hosts; nothing is written and nothing is asked. What only a
-//! real run makes (keys, certificates, instances) is a text that says so.
+//! The phases are simulated over an imagined directory, as `plan` simulates them over the real one. A
+//! pure function of settings, templates and what is already known of real hosts; nothing is written
+//! and nothing is asked. What only a real run makes (keys, certificates, instances) is a placeholder
+//! (`unknown`).
 
 mod affected;
 mod check;
@@ -20,17 +22,27 @@ use crate::cluster::Cluster;
 use crate::config::{Settings, TreeSource};
 use crate::error::{Error, Result};
 use crate::inventory::Role;
-use crate::phase::{Engine, StepId};
+use crate::phase::{Engine, Phase, StepId};
 use crate::state::Store;
-use crate::{addons, bootstrap, provision};
+use crate::{addons, bootstrap, unknown};
 
 /// The folders of a cluster's directory that a phase renders for Terraform, for the nodes and for the API server.
 const RENDERED: [(&str, &str); 3] = [("provision", "provision"), ("bootstrap", "node-config"), ("addons", "addons")];
 /// What the provision phase leaves there that is not rendered.
 const STATE: &str = "provision/terraform.tfstate";
 
-/// How a text begins that stands for what only a run makes.
-const PLACEHOLDERS: [&str; 2] = ["(made by provision: ", "(made by bootstrap: "];
+/// What a forecast takes over of the directory as it is, where it is there: what follows from no
+/// setting, but from machines and from chance.
+fn is_taken_over(path: &Path) -> bool {
+    let path = path.to_string_lossy();
+    let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+    match folder {
+        "ssh" | "ssh/hosts" | "outputs/facts" => true,
+        "pki" => name == "ca.crt" || name.starts_with("token-"),
+        "outputs" => ["provision.json", "artifacts.json", "etcd.json"].contains(&name),
+        _ => false,
+    }
+}
 
 /// One forecast.
 pub struct Forecast {
@@ -48,59 +60,55 @@ pub struct Forecast {
     tasks: BTreeMap<StepId, Option<String>>,
     source: TreeSource,
     state_dir: PathBuf,
-    /// The cluster as it is.
-    real: Store,
+    /// The directory of the cluster as it is.
+    real: PathBuf,
 }
 
 impl Forecast {
     /// The forecast for these settings. An error where they cannot be turned up.
     pub fn of(settings: &Settings, source: &TreeSource, state_dir: &Path) -> Result<Self> {
-        let cluster = Cluster::imagined(settings, source.clone(), state_dir)?;
-        let real = Store::at(cluster.store.dir());
-        Self::simulate(cluster, source, state_dir, real)
+        Self::simulate(settings, source, state_dir, None)
     }
 
     /// What the same cluster would become with other settings, its name included.
     pub fn with(&self, settings: &Settings) -> Result<Self> {
-        let cluster = Cluster::imagined(settings, self.source.clone(), &self.state_dir)?;
-        Self::simulate(cluster, &self.source, &self.state_dir, self.real.clone())
+        Self::simulate(settings, &self.source, &self.state_dir, Some(&self.real))
     }
 
-    fn simulate(cluster: Cluster, source: &TreeSource, state_dir: &Path, real: Store) -> Result<Self> {
-        let cluster = Arc::new(cluster);
-        let has_blanks = bootstrap::user_data::forecast(&cluster, &real)?;
-        provision::forecast(&cluster, &real)?;
-        let mut phases = vec![bootstrap::provision_phase(&cluster)?];
-        // A user's own module tells its hosts only after it has made them.
+    fn simulate(settings: &Settings, source: &TreeSource, state_dir: &Path, real: Option<&Path>) -> Result<Self> {
+        let imagine = |dir: PathBuf| Store::imagined(dir.clone(), real.map_or(dir, Path::to_owned), is_taken_over);
+        let cluster = Arc::new(Cluster::imagined(settings, source.clone(), state_dir, imagine)?);
+        let (mut steps, mut tasks) = (Vec::new(), BTreeMap::new());
+        let mut simulate = |phase: Phase| -> Result<()> {
+            tasks.extend(Engine::simulate(&cluster.store, &phase)?);
+            steps.extend(phase.manifest.steps.iter().map(|step| StepId::new(&phase.name, &step.name)));
+            Ok(())
+        };
+        simulate(bootstrap::provision_phase(&cluster)?)?;
+        // A cloud's module, or one of the user's own, tells its hosts only after it has made them.
         let inventory = cluster.find_inventory()?;
         if inventory.is_some() {
-            bootstrap::forecast(&cluster, &real)?;
-            addons::forecast(&cluster)?;
-            phases.extend([bootstrap::phase(&cluster)?, addons::phase(&cluster)?]);
-        }
-        let (mut steps, mut tasks) = (Vec::new(), BTreeMap::new());
-        for phase in phases {
-            tasks.extend(Engine::fingerprints(&cluster.store, &phase)?);
-            steps.extend(phase.manifest.steps.iter().map(|step| StepId::new(&phase.name, &step.name)));
+            bootstrap::assume_facts(&cluster)?;
+            simulate(bootstrap::phase(&cluster)?)?;
+            simulate(addons::phase(&cluster)?)?;
         }
         let files = cluster.store.imagined_files().into_iter();
         let files =
             files.map(|(path, bytes)| (path.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
         let files: BTreeMap<String, String> = files.filter(|(path, _)| phase_of(path).is_some()).collect();
-        let is_blank = |(path, text): &(&String, &String)| {
-            has_blanks && *path == provision::USER_DATA || PLACEHOLDERS.iter().any(|mark| text.contains(mark))
-        };
+        let placeholders = files.iter().filter(|(_, text)| unknown::is_in(text)).map(|(path, _)| path.clone());
+        let shown = |text: &str| unknown::shown(text).into_owned();
         let hosts = inventory.map(|inventory| inventory.hosts).unwrap_or_default();
         Ok(Self {
-            placeholders: files.iter().filter(is_blank).map(|(path, _)| path.clone()).collect(),
-            files,
+            placeholders: placeholders.collect(),
+            files: files.iter().map(|(path, text)| (path.clone(), shown(text))).collect(),
             hosts: hosts.iter().map(|host| (host.name.clone(), host.role)).collect(),
-            instances: hosts.into_iter().map(|host| (host.name, host.instance)).collect(),
+            instances: hosts.into_iter().map(|host| (host.name, shown(&host.instance))).collect(),
             steps,
             tasks,
             source: source.clone(),
             state_dir: state_dir.to_owned(),
-            real,
+            real: real.unwrap_or(cluster.store.dir()).to_owned(),
         })
     }
 

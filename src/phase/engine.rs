@@ -195,9 +195,10 @@ impl<'a> Engine<'a> {
         plan::plan(store, phase, before)
     }
 
-    /// One digest of all inputs of each task, by its id; none where they are not known yet.
-    pub fn fingerprints(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Option<String>)>> {
-        plan::fingerprints(store, phase)
+    /// What `run` would leave in a directory with nothing in it: every step is simulated. Returns one digest of all inputs of each
+    /// task; none where they are not known yet.
+    pub fn simulate(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Option<String>)>> {
+        plan::simulate(store, phase)
     }
 
     /// Runs what is not proven done.

@@ -119,11 +119,19 @@ pub(super) fn gone(state: &State, phase: &Phase) -> Vec<StepId> {
     gone.filter(|id: &StepId| id.phase() == phase.name).collect()
 }
 
-/// One digest of all inputs of each task, by its id; none where they are not known before an earlier step has run.
-pub(super) fn fingerprints(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Option<String>)>> {
+/// Simulates every step, whether or not it would run: what the phase makes of a directory with
+/// nothing in it. Returns one digest of all inputs of each task; none where they are not known
+/// before an earlier step has run.
+pub(super) fn simulate(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Option<String>)>> {
     let actions = phase.all_actions(store)?;
-    let digest = |task: &Task| actions[task.step].as_ref().inputs(task.id.host()).ok().map(|inputs| inputs.digest());
-    Ok(expand(phase).into_iter().map(|task| (task.id.clone(), digest(&task))).collect())
+    let tasks = expand(phase);
+    let simulate = |at: usize| {
+        let (task, action) = (&tasks[at], actions[tasks[at].step].as_ref());
+        let digest = action.inputs(task.id.host()).ok().map(|inputs| inputs.digest());
+        action.simulate(task.id.host())?;
+        Ok((task.id.clone(), digest))
+    };
+    in_order(&tasks).into_iter().map(simulate).collect()
 }
 
 /// What a run would do with each step. Changes nothing and needs no lock, provided that the phase works on a directory that is a

@@ -14,8 +14,8 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::phase::{Action, Check, Cx, Inputs, Sink};
 use crate::state::Store;
 
-use super::forecast;
 use super::local::{self, HostSpec, Status};
+use super::planned_inventory;
 use super::render::{self, DIR, VARIABLES, planned_hosts, spec_file};
 use super::run_options::RunOptions;
 use super::step_ids::APPLY;
@@ -56,7 +56,7 @@ impl Apply {
         for host in planned_hosts(&self.cluster)? {
             let path = self.cluster.store.path(spec_file(&host.name));
             if path.exists() && local::status_of(&HostSpec::read(&path)?)? == Status::Absent {
-                addresses.insert(forecast::address_of(&host.name));
+                addresses.insert(planned_inventory::address_of(&host.name));
             }
         }
         Ok(addresses)
@@ -73,7 +73,7 @@ impl Apply {
     }
 
     /// Terraform's plan for what the directory would have, made in a directory of its own.
-    fn foretell(&self) -> Result<Option<&Planned>> {
+    fn planned(&self) -> Result<Option<&Planned>> {
         if let Some(planned) = self.planned.get() {
             return Ok(planned.as_ref());
         }
@@ -144,23 +144,29 @@ impl Action for Apply {
 
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
         let moved = terraform::planned_move(&self.cluster)?;
-        let Some(planned) = self.foretell()? else { return Ok(Preview::after(APPLY)) };
+        let Some(planned) = self.planned()? else { return Ok(Preview::after(APPLY)) };
         let left = leaving(&self.leavers()?);
         Ok(moved.into_iter().chain(left).chain(planned.changes.clone()).collect::<Vec<_>>().into())
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
-        // Why it cannot be told is the preview's to say.
-        let Ok(Some(planned)) = self.foretell() else { return Ok(false) };
-        if planned.changes_nothing() {
-            return Ok(true);
-        }
+        // Where nothing is there all is made, and Terraform need not be asked.
+        let changed = if self.cluster.store.is_shadow() {
+            // Why it cannot be told is the preview's to say.
+            let Ok(Some(planned)) = self.planned() else { return Ok(false) };
+            if planned.changes_nothing() {
+                return Ok(true);
+            }
+            Some(planned.changed_addresses())
+        } else {
+            None
+        };
         terraform::simulate_state(&self.cluster)?;
         if !self.is_local() {
             // Which hosts there will be is the module's to say.
             return Ok(false);
         }
-        forecast::simulate_inventory(&self.cluster, &planned.changed_addresses())?;
+        planned_inventory::write(&self.cluster, changed.as_ref())?;
         Ok(true)
     }
 

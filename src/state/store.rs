@@ -41,8 +41,10 @@ pub struct Store {
 #[derive(Clone, Debug)]
 struct Memory {
     files: Arc<Mutex<Files>>,
-    /// Whether what was not written here is read from the disk.
-    shadows: bool,
+    /// The directory on the disk from which is read what was not written here.
+    behind: PathBuf,
+    /// Which of its files are read; all where it is none.
+    is_read: Option<fn(&Path) -> bool>,
 }
 
 /// Files by their relative paths; none for one that was removed.
@@ -80,16 +82,26 @@ impl Store {
         Self { dir: dir.into(), writer: Arc::default(), memory: None }
     }
 
-    /// A directory that is only imagined: empty at first, whatever is on the disk, and what is written to it stays in memory.
-    #[must_use]
-    pub fn imagined(dir: impl Into<PathBuf>) -> Self {
-        Self { memory: Some(Memory { files: Arc::default(), shadows: false }), ..Self::at(dir) }
-    }
-
     /// The directory as it would become: what is there is read from the disk, what is written stays in memory.
     #[must_use]
     pub fn shadow(dir: impl Into<PathBuf>) -> Self {
-        Self { memory: Some(Memory { files: Arc::default(), shadows: true }), ..Self::at(dir) }
+        let dir = dir.into();
+        let memory = Memory { files: Arc::default(), behind: dir.clone(), is_read: None };
+        Self { memory: Some(memory), ..Self::at(dir) }
+    }
+
+    /// A directory that is only imagined: at first it has nothing but those files of the one
+    /// `behind` that `is_read` chooses, and what is written to it stays in memory.
+    #[must_use]
+    pub fn imagined(dir: impl Into<PathBuf>, behind: impl Into<PathBuf>, is_read: fn(&Path) -> bool) -> Self {
+        let memory = Memory { files: Arc::default(), behind: behind.into(), is_read: Some(is_read) };
+        Self { memory: Some(memory), ..Self::at(dir) }
+    }
+
+    /// Whether this is the directory as it would become.
+    #[must_use]
+    pub fn is_shadow(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.is_read.is_none())
     }
 
     /// The files of an imagined directory with their relative paths.
@@ -278,15 +290,16 @@ impl Store {
 
     /// The bytes of a file; nothing when it is not there.
     pub fn read(&self, rel: impl AsRef<Path>) -> Result<Option<Vec<u8>>> {
-        let path = self.inside(rel.as_ref())?;
-        if let Some(files) = self.memory() {
+        let mut path = self.inside(rel.as_ref())?;
+        if let (Some(memory), Some(files)) = (&self.memory, self.memory()) {
             let removed = || rel.as_ref().ancestors().any(|dir| files.get(dir) == Some(&None));
             if let Some(known) = files.get(rel.as_ref()) {
                 return Ok(known.clone());
             }
-            if removed() || self.memory.as_ref().is_none_or(|memory| !memory.shadows) {
+            if removed() || memory.is_read.is_some_and(|is_read| !is_read(rel.as_ref())) {
                 return Ok(None);
             }
+            path = memory.behind.join(rel);
         }
         match input::read(&path, input::STATE) {
             Ok(bytes) => Ok(Some(bytes)),

@@ -169,6 +169,22 @@ fn what_the_plan_does_not_announce_is_refused() {
 }
 
 #[test]
+fn words_that_say_unknown_are_compared_like_any_other() {
+    let words = "(known after p/first)";
+    let stage = Stage::new();
+    let line = |text: &str| Change::new(Verb::Update, "file", "/etc/a").with_lines(vec![format!("+ {text}")]);
+    stage.turn(1, |world| (world.input, world.changes) = (words.into(), vec![line(words)]));
+    let plan = stage.plan();
+    assert!(plan[1].unknown_inputs.is_empty() && plan[1].preview.changes[0].unknown.is_empty(), "{plan:?}");
+    stage.turn(1, |world| world.changes = vec![line("other")]);
+    refused(stage.run(Some(&plan)), "change file /etc/a");
+    stage.turn(1, |world| (world.input, world.changes) = ("(known after p/second)".into(), vec![line(words)]));
+    refused(stage.run(Some(&plan)), "setting is not what it was");
+    stage.turn(1, |world| world.input = words.into());
+    assert_eq!(stage.run(Some(&plan)).unwrap(), 3);
+}
+
+#[test]
 fn a_step_may_mend_what_an_earlier_one_of_the_same_run_did() {
     let stage = Stage::new();
     stage.run(None).unwrap();

@@ -252,7 +252,7 @@ fn what_replaces_a_part_of_turnup_is_named_and_another_users_is_refused() {
     test_env.ok(&["config", "list"]);
 }
 
-fn copy_tree(from: &Path, to: &Path, names: &[&str]) {
+pub(crate) fn copy_tree(from: &Path, to: &Path, names: &[&str]) {
     for name in names {
         let (from, to) = (from.join(name), to.join(name));
         if from.is_dir() {

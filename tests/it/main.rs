@@ -95,6 +95,7 @@ mod kconfig_cli;
 mod kubeconfig_cli;
 #[cfg(feature = "test-fakes")]
 mod modes;
+mod plan_unknown;
 mod redaction;
 mod reference;
 #[cfg(all(feature = "test-fakes", feature = "failpoints"))]

@@ -40,7 +40,7 @@ const MODULES: &[(&str, &str)] = &[
     ("artifacts", "atomic_file document exec input phase"),
     ("doctor", "artifacts exec"),
     ("inventory", "config document"),
-    ("cloud", "artifacts config exec inventory"),
+    ("cloud", "artifacts config exec inventory unknown"),
     ("cluster", "artifacts cloud config doctor document exec input inventory phase state"),
     (
         "provision",
@@ -52,7 +52,7 @@ const MODULES: &[(&str, &str)] = &[
         "artifacts change cloud cluster config document exec input inventory node parallel phase provision state unknown",
     ),
     ("addons", "artifacts bootstrap change cluster config document exec inventory phase unknown"),
-    ("forecast", "addons bootstrap cluster config inventory node phase provision state"),
+    ("forecast", "addons bootstrap cluster config inventory node phase state unknown"),
     ("plan", "addons artifacts bootstrap change cluster config document forecast node phase state terminal"),
     ("validate", "addons bootstrap cluster inventory phase report"),
     ("status", "addons artifacts bootstrap cluster inventory parallel phase provision report state terminal"),

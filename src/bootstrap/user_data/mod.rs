@@ -18,10 +18,10 @@ use zeroize::Zeroizing;
 
 use crate::artifacts::{ResolvedArtifacts, blob_url};
 use crate::cloud::Target;
+use crate::cluster::Cluster;
 use crate::cluster::assets::is_meant;
 use crate::cluster::user_data::{Part, PartKind, UserDataFormat};
-use crate::cluster::{Cluster, find_document};
-use crate::document::{Document as _, Found};
+use crate::document::Document as _;
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::inventory::Role;
@@ -33,17 +33,17 @@ use crate::state::Store;
 use super::assets::Assets;
 use super::csr_approver::Policy;
 use super::firewall::Neighbors;
-use super::forecast::usual_facts;
 use super::kubeconfig::{self, Identity};
-use super::node_config::facts_file;
+use super::node_config::find_facts;
 use super::node_config_builder::{NodeConfigBuilder, with_placeholders};
 use super::node_target::{Group, NodeTarget};
 use super::pki::{Authority, Pki};
 use super::template;
+use super::usual_facts::usual_facts;
 
 pub use groups::{admit, groups, is_approved_by, name_prefix, require_own_labels};
 pub(super) use groups::{find_unregistered, has_node_groups, name_prefixes, register_tokens, token_ids};
-pub use step::{forecast, provision_phase, provision_phase_with};
+pub use step::{provision_phase, provision_phase_with};
 use write_file::{Login, UserDataDocument, WriteFile};
 
 /// What the images of clouds are: virtual machines with systemd and the unified hierarchy of cgroups. A host that is something else
@@ -55,10 +55,8 @@ pub fn image_facts() -> Facts {
 
 /// What is known of a node that is there: for machines like it.
 pub fn facts_of(cluster: &Cluster, node: &str) -> Result<Facts> {
-    match find_document(&cluster.store, &facts_file(node))? {
-        Found::There(facts) => Ok(facts),
-        _ => Err(Error::usage(format!("nothing is known of a node {node}")).hint("turnup status (names the nodes)")),
-    }
+    let unknown = || Error::usage(format!("nothing is known of a node {node}")).hint("turnup status (names the nodes)");
+    find_facts(cluster, node)?.ok_or_else(unknown)
 }
 
 /// The host of the API server in user data whose address is not known yet: what creates the address
@@ -97,9 +95,6 @@ pub fn render(
     pki.ensure_authority(Authority::Cluster, &cluster.settings.name)?;
     render_with(cluster, artifacts, facts, group, join, &pki.text("ca", "crt")?)
 }
-
-/// In the place of an authority that is not there yet.
-const NO_AUTHORITY: &str = "(made by provision: authority)";
 
 /// The authority by which workers know the API server, if it is there.
 fn find_authority(store: &Store) -> Result<Option<String>> {

@@ -12,16 +12,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use zeroize::Zeroizing;
 
-use crate::artifacts::{Cache, Lock, ResolvedArtifacts};
+use crate::artifacts::ResolvedArtifacts;
 use crate::change::{Change, Preview, Verb};
-use crate::cluster::{Cluster, find_document};
-use crate::document::Found;
+use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::inventory::Role;
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
 use crate::provision::step_ids::USER_DATA;
 use crate::provision::{self, RunOptions};
-use crate::state::Store;
 use crate::unknown;
 
 use super::super::api::KUBECONFIG;
@@ -30,7 +28,8 @@ use super::super::credentials::write_kubeconfig;
 use super::super::etcd_step;
 use super::super::group_tokens::{self, GroupTokens};
 use super::super::node_target::Group;
-use super::{JoinParams, NO_AUTHORITY, find_authority, groups, image_facts, render, render_with, source};
+use super::super::steps::expected_artifacts;
+use super::{JoinParams, find_authority, groups, image_facts, render, render_with, source};
 
 /// The provision phase with nothing ordered beside the configuration.
 pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
@@ -44,61 +43,14 @@ pub fn provision_phase_with(cluster: &Arc<Cluster>, options: &RunOptions) -> Res
     Ok(if is_cloud { phase.with("user-data", UserData(Arc::clone(cluster))) } else { phase })
 }
 
-/// In the place of a token that is not there yet.
-const NO_TOKEN: &str = "(made by provision: token)";
-
-/// The files in a simulated directory; what is known of the authority and the tokens is taken over.
-/// Returns whether a placeholder stands in for any of these, because it does not show in packed
-/// user data.
-pub fn forecast(cluster: &Cluster, real: &Store) -> Result<bool> {
-    if cluster.settings.cloud.is_none() {
-        return Ok(false);
-    }
-    let authority = find_authority(real)?;
-    let mut has_blanks = authority.is_none();
-    provision::forecast_key(cluster, real)?;
-    for group in groups(cluster)? {
-        let known = authority.as_deref().unwrap_or(NO_AUTHORITY);
-        let text = render_with(cluster, &pinned(cluster)?, &image_facts(), &group, JoinParams::PLACEHOLDERS, known)?;
-        cluster.store.write_file(file_of(cluster, &group), text.as_bytes(), 0o600)?;
-        if group.role == Role::Worker {
-            let tokens = group_tokens::find(real, &group.name)?;
-            has_blanks |= tokens.is_none();
-            let token = tokens.as_ref().map_or(NO_TOKEN, GroupTokens::current);
-            cluster.store.write_file(provision::token_file(&group.name), token.as_bytes(), 0o600)?;
-        }
-    }
-    Ok(has_blanks)
-}
-
 fn file_of(cluster: &Cluster, group: &Group) -> String {
     cluster.settings.user_data.form.file_of(&group.name)
 }
 
-/// What hosts are told to fetch: of what the lock file accepts what was obtained before, is in the cache, or would be built. Nothing
-/// needs to be here for that.
-fn pinned(cluster: &Cluster) -> Result<ResolvedArtifacts> {
-    let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
-    let known = match find_document::<ResolvedArtifacts>(&cluster.store, ResolvedArtifacts::FILE)? {
-        Found::There(known) => Some(known),
-        _ => None,
-    };
-    let cache = Cache::locate().ok();
-    Ok(ResolvedArtifacts::expected(&selection, &cluster.settings.sources, known.as_ref(), cache.as_ref()))
-}
-
-/// With nothing in it that only a run makes.
-fn render_blank(cluster: &Cluster, group: &Group) -> Result<Zeroizing<String>> {
-    let (artifacts, facts) = (pinned(cluster)?, image_facts());
-    render_with(cluster, &artifacts, &facts, group, JoinParams::PLACEHOLDERS, NO_AUTHORITY)
-}
-
-/// With what is there; none where something is missing that only a run makes.
-fn render_known(cluster: &Cluster, group: &Group) -> Result<Option<Zeroizing<String>>> {
-    let is_unknown = cluster.authorized_keys()?.iter().any(unknown::is_in);
-    let Some(authority) = find_authority(&cluster.store)?.filter(|_| !is_unknown) else { return Ok(None) };
-    let (artifacts, facts) = (pinned(cluster)?, image_facts());
-    render_with(cluster, &artifacts, &facts, group, JoinParams::PLACEHOLDERS, &authority).map(Some)
+/// With this authority, from what is there or expected of everything else.
+fn render_expected(cluster: &Cluster, group: &Group, authority: &str) -> Result<Zeroizing<String>> {
+    let artifacts = expected_artifacts(cluster)?;
+    render_with(cluster, &artifacts, &image_facts(), group, JoinParams::PLACEHOLDERS, authority)
 }
 
 /// The tokens of a group of workers; none where the next one is due, or there is none at all.
@@ -141,10 +93,8 @@ impl Action for UserData {
         let mut inputs = Inputs::new();
         for group in groups(&self.0)? {
             let name = format!("user data of the group {}", group.name);
-            match self.0.authorized_keys()?.iter().find(|key| unknown::is_in(key)) {
-                Some(unknown) => inputs.insert(name, unknown),
-                None => inputs.insert(name, render_blank(&self.0, &group)?.as_bytes()),
-            }
+            // Without the authority, which only a run makes.
+            inputs.insert(name, render_expected(&self.0, &group, "")?.as_bytes());
         }
         Ok(inputs)
     }
@@ -152,7 +102,8 @@ impl Action for UserData {
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
         for group in groups(&self.0)? {
             let file = file_of(&self.0, &group);
-            let expected = render_known(&self.0, &group)?;
+            let authority = find_authority(&self.0.store)?;
+            let expected = authority.map(|authority| render_expected(&self.0, &group, &authority)).transpose()?;
             if expected.is_none() || self.0.store.read(&file)?.as_deref() != expected.as_deref().map(String::as_bytes) {
                 return Ok(Check::Drifted(format!("{file} is missing, or was changed")));
             }
@@ -190,7 +141,7 @@ impl Action for UserData {
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
         let cluster = &self.0;
-        let artifacts = pinned(cluster)?;
+        let artifacts = expected_artifacts(cluster)?;
         for group in groups(cluster)? {
             let text = render(cluster, &artifacts, &image_facts(), &group, JoinParams::PLACEHOLDERS)?;
             cluster.store.write_file(file_of(cluster, &group), text.as_bytes(), 0o600)?;
@@ -205,7 +156,8 @@ impl Action for UserData {
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         let placeholder = || unknown::after(&USER_DATA);
         for group in groups(&self.0)? {
-            let text = render_known(&self.0, &group)?.unwrap_or_else(|| Zeroizing::new(placeholder()));
+            let authority = find_authority(&self.0.store)?.unwrap_or_else(placeholder);
+            let text = render_expected(&self.0, &group, &authority)?;
             self.0.store.write_file(file_of(&self.0, &group), text.as_bytes(), 0o600)?;
             if group.role == Role::Worker {
                 let token = find_fresh(&self.0, &group)?.map_or_else(placeholder, |tokens| tokens.current().to_owned());

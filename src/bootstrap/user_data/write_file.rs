@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::cluster::user_data::Part;
 use crate::error::{Context as _, Result};
+use crate::unknown;
 
 /// Everything that one host is told.
 pub(super) struct UserDataDocument {
@@ -85,9 +86,12 @@ impl WriteFile {
     }
 }
 
-/// gzip without a time or name, so that the same bytes give the same text, in base64.
+/// gzip without a time or name, so that the same bytes give the same text, in base64. What is not
+/// known yet cannot be found in it, so it stands before it.
 pub(super) fn pack(bytes: &[u8]) -> Result<String> {
     let mut encoder = GzBuilder::new().write(Vec::new(), Compression::best());
-    encoder.write_all(bytes)?;
-    Ok(STANDARD.encode(encoder.finish()?))
+    encoder.write_all(&unknown::shown_bytes(bytes))?;
+    let packed = STANDARD.encode(encoder.finish()?);
+    let step = unknown::step_of(&String::from_utf8_lossy(bytes));
+    Ok(step.map_or_else(|| packed.clone(), |step| unknown::after(&step) + &packed))
 }

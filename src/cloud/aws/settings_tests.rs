@@ -94,7 +94,8 @@ fn only_a_key_that_amazon_imports_becomes_a_key_pair() {
     let error = with(&[], &[bad, good]).unwrap_err();
     assert!(error.message().starts_with("phase1.ssh.private_key_file: "), "{error:?}");
     assert!(error.message().contains("ecdsa-sha2-nistp256"), "{error:?}");
-    for keys in [&[good, bad][..], &[own], &[], &["(made by turnup provision)"]] {
+    let unknown = crate::unknown::after_apply();
+    for keys in [&[good, bad][..], &[own], &[], &[&unknown]] {
         with(&[], keys).unwrap();
     }
     with(&[("phase1.aws.key_pair", "ops")], &[bad]).unwrap();

@@ -13,13 +13,14 @@ use zeroize::Zeroizing;
 
 use super::backend::{BackendConfig, Saved};
 use super::{BACKEND, Init, Terraform, environment};
+use crate::artifacts::Digest;
 use crate::change::{Change, Verb};
 use crate::cluster::{Backend, Cluster, find_document};
 use crate::document::{Document, Fields, Found};
 use crate::error::{Context as _, Error, Result};
 use crate::input;
 use crate::phase::Cx;
-use crate::provision::render::DIR;
+use crate::provision::render::{DIR, VARIABLES};
 use crate::provision::step_ids::APPLY;
 use crate::state::Store;
 use crate::unknown;
@@ -126,7 +127,10 @@ pub(in crate::provision) fn identity(cluster: &Cluster) -> Result<Vec<u8>> {
 
 /// In a plan: the state will be another one.
 pub(in crate::provision) fn simulate_state(cluster: &Cluster) -> Result<()> {
-    cluster.store.write_file(format!("{DIR}/{STATE}"), unknown::after(&APPLY).as_bytes(), 0o600)
+    // It follows from what Terraform is given.
+    let variables = cluster.store.read(VARIABLES)?.unwrap_or_default();
+    let state = unknown::after_with(&APPLY, Digest::of(unknown::shown_bytes(&variables).as_ref()));
+    cluster.store.write_file(format!("{DIR}/{STATE}"), state.as_bytes(), 0o600)
 }
 
 /// The move that the next apply begins with, as a plan shows it.

@@ -1,0 +1,64 @@
+//! The inventory of local hosts as Terraform will hand it over, before it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::artifacts::Digest;
+use crate::cluster::Cluster;
+use crate::error::Result;
+use crate::unknown;
+
+use super::local;
+use super::render::{PlannedHost, host_key, planned_hosts, public_key, spec_file};
+use super::step_ids::APPLY;
+use crate::inventory::{self, Endpoint, Host, Inventory, SshAccess};
+
+/// Writes it. `changed` has the addresses of the resources that Terraform changes, all where it is
+/// none: an untouched host stays the host that it is.
+pub(super) fn write(cluster: &Cluster, changed: Option<&BTreeSet<String>>) -> Result<()> {
+    let known = if changed.is_some() { cluster.find_inventory()? } else { None };
+    let instance = |host: &PlannedHost| -> Result<String> {
+        let untouched = known.iter().flat_map(|known| &known.hosts).find(|known| known.name == host.name);
+        let is_untouched = |_: &&Host| changed.is_some_and(|changed| !changed.contains(&address_of(&host.name)));
+        if let Some(host) = untouched.filter(is_untouched) {
+            return Ok(host.instance.clone());
+        }
+        // A host is recreated when its description changes.
+        let spec = cluster.store.read(spec_file(&host.name))?.unwrap_or_default();
+        Ok(unknown::after_with(&APPLY, Digest::of(&spec)))
+    };
+    let hosts = planned_hosts(cluster)?;
+    let hosts = hosts.iter().map(|host| planned(cluster, host, instance(host)?)).collect::<Result<Vec<Host>>>()?;
+    let api = Endpoint { host: hosts[0].address.to_string(), port: cluster.settings.api_port, internal_host: None };
+    cluster.write_inventory(&Inventory {
+        schema: inventory::SCHEMA.into(),
+        cluster: cluster.settings.name.clone(),
+        target: cluster.settings.target.to_string(),
+        api,
+        hosts,
+        groups: Vec::new(),
+        volumes: Vec::new(),
+    })
+}
+
+/// The address of a host's resource in the module of the local target.
+pub(super) fn address_of(host: &str) -> String {
+    format!("terraform_data.host[\"{host}\"]")
+}
+
+fn planned(cluster: &Cluster, host: &PlannedHost, instance: String) -> Result<Host> {
+    let host_key = public_key(cluster, &host_key(&host.name))?;
+    Ok(Host {
+        name: host.name.clone(),
+        role: host.role,
+        address: host.address.into(),
+        instance,
+        ssh: SshAccess { user: "root".into(), port: 22, host_key, jump: None },
+        blobs: local::BLOBS.into(),
+        external_address: None,
+        zone: String::new(),
+        labels: BTreeMap::new(),
+        taints: Vec::new(),
+        etcd_device: String::new(),
+        etcd_volume: None,
+    })
+}
