@@ -20,6 +20,7 @@ mod etcdctl;
 mod exec_credential;
 mod firewall;
 mod forecast;
+mod group_node;
 mod group_tokens;
 mod healthcheck;
 mod host_connection;
