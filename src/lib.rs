@@ -186,7 +186,8 @@ pub mod failpoint;
 pub mod forecast;
 mod format;
 #[cfg(test)]
-#[expect(dead_code, reason = "tests/it, which has the same file, uses the rest")]
+#[path = "../tests/it/http_server.rs"]
+#[expect(dead_code, reason = "tests/it uses the rest")]
 mod http_server;
 mod input;
 pub mod inventory;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::change::{Change, Preview, Verb};
@@ -16,14 +16,10 @@ use crate::inventory::Inventory;
 use crate::phase::{Action, Check, Cx, Inputs};
 
 use super::api::{Kubectl, kubectl};
-use super::node_groups::{GROUP, GroupNode, find_nodes};
+use super::group_node::{GONE_AFTER, GROUP, GroupNode, find_nodes};
+use super::node_metadata::MANAGED;
 use super::step_ids::API;
-use super::steps::{MANAGED, NodeContext};
-
-/// Kubernetes, too, leaves pods for so long on a node that says nothing. Then the machine counts as
-/// gone everywhere in turnup: its Node may be deleted, its name and its addresses may be another
-/// machine's.
-pub(super) const GONE_AFTER: SignedDuration = SignedDuration::from_mins(5);
+use super::steps::NodeContext;
 
 /// Node objects without a machine.
 pub(super) struct DeleteNodes(pub(super) NodeContext);

@@ -19,7 +19,7 @@ use crate::error::{Class, Context as _, Error, Result};
 use crate::state::Store;
 
 use super::api::Kubectl;
-use super::node_groups::GROUP;
+use super::group_node::GROUP;
 use super::token::{BOOTSTRAPPERS, Token, object_name, rfc3339};
 
 /// The tokens of one group, the current one first. It has no `Debug`: it holds secrets.

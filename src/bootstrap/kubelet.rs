@@ -16,8 +16,8 @@ use crate::node::node_config::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, HEALT
 
 use super::component::Flags;
 use super::firewall::FILE as FIREWALL_FILE;
+use super::group_node::GROUP;
 use super::healthcheck;
-use super::node_groups::GROUP;
 use super::node_target::NodeTarget;
 use super::template;
 

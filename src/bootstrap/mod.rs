@@ -19,6 +19,7 @@ mod etcd_step;
 mod etcdctl;
 mod exec_credential;
 mod firewall;
+mod group_node;
 mod group_tokens;
 mod healthcheck;
 mod host_connection;

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -14,10 +13,9 @@ use crate::phase::{Action, Check, Cx, Inputs};
 
 use super::api::{Kubectl, kubectl};
 use super::csr_approver::{self, PendingCsr, Policy};
+use super::group_node::{GROUP, GroupNode, find_nodes};
 use super::steps::NodeContext;
 
-/// The label of Nodes that joined by themselves, with the name of their group.
-pub(super) const GROUP: &str = "turnup.dev/group";
 /// Between two looks.
 const RETRY_INTERVAL: Duration = Duration::from_secs(3);
 
@@ -31,34 +29,6 @@ const fn wanted(group: &HostGroup) -> u32 {
         (Some(_), Some(min)) => min,
         (Some(_), None) => 0,
     }
-}
-
-/// A Node that joined by itself.
-pub(super) struct GroupNode<'n> {
-    pub(super) name: &'n str,
-    pub(super) group: &'n str,
-    /// Since when its kubelet is silent; none while it reports. A node that lacks the
-    /// network of its pods is not ready, but reports.
-    pub(super) silent_since: Option<Timestamp>,
-}
-
-/// All Nodes of a list that joined by themselves.
-pub(super) fn find_nodes<'n>(nodes: &'n Value) -> Vec<GroupNode<'n>> {
-    let read = |node: &'n Value| {
-        let group = node["metadata"]["labels"][GROUP].as_str()?;
-        let name = node["metadata"]["name"].as_str().unwrap_or_default();
-        Some(GroupNode { name, group, silent_since: silent_since(node) })
-    };
-    nodes["items"].as_array().into_iter().flatten().filter_map(read).collect()
-}
-
-/// Since when the kubelet of this Node is silent.
-pub(super) fn silent_since(node: &Value) -> Option<Timestamp> {
-    let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-    let ready = conditions.find(|condition| condition["type"] == "Ready")?;
-    let since = ready["lastTransitionTime"].as_str().and_then(|time| time.parse().ok());
-    // Without a time it is silent, but for an unknown time.
-    (ready["status"] == "Unknown").then(|| since.unwrap_or(Timestamp::MAX))
 }
 
 /// A line for each group that is not complete. A machine that died leaves its Node behind: only

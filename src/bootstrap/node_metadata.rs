@@ -20,6 +20,8 @@ const CACHE_LIFETIME: Duration = Duration::from_secs(2);
 /// The interval between two polls while a step waits for a node.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
+/// The label of nodes that turnup made, and may delete when their host is gone.
+pub(super) const MANAGED: &str = "turnup.dev/managed";
 /// The annotation that says which taints are from us: others may have put theirs beside them.
 const TAINTS: &str = "turnup.dev/taints";
 /// Who says so to the API server, which takes away what this one does not say any more.

@@ -33,7 +33,7 @@ use super::host_connection::HostConnection;
 use super::join::{HostCsrs, Join};
 use super::node_config::{NodeConfigs, facts_file, file_of, find_facts};
 use super::node_groups::WaitForGroups;
-use super::node_metadata::{self, NodeMetadata, Nodes};
+use super::node_metadata::{self, MANAGED, NodeMetadata, Nodes};
 use super::node_target::NodeTarget;
 use super::pki::{Authority, Leaf, Pki};
 use super::rbac::ApplyRbac;
@@ -70,9 +70,6 @@ pub fn phase(cluster: &Arc<Cluster>) -> Result<Phase> {
         .with("label-nodes", LabelNodes(step()))
         .with("delete-nodes", DeleteNodes(step())))
 }
-
-/// The label of nodes that turnup made, and may delete when their host is gone.
-pub(super) const MANAGED: &str = "turnup.dev/managed";
 
 /// What all steps of this phase know.
 pub(super) struct NodeContext {

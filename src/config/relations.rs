@@ -3,7 +3,7 @@
 //!
 //! Only read here; `check` holds a configuration to it.
 
-use super::typed_settings::words;
+use super::schema::words;
 
 /// The relations of one symbol.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

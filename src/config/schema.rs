@@ -10,7 +10,6 @@ use kconfig::{Annotation, Config, Env, NodeId, SymbolId, Tree};
 use super::format::{Field, Format};
 use super::relations::{Addresses, Relations};
 use super::source::TreeSource;
-use super::typed_settings::words;
 use crate::error::{Error, Result};
 
 /// What altering a setting does to a cluster that runs.
@@ -60,6 +59,11 @@ pub struct Rule {
 
 /// The symbol whose value is the target.
 pub const TARGET: &str = "phase1.cloud_provider";
+
+/// The words of a list, `a, b`.
+pub(super) fn words(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
 
 /// Values that are not implemented in this version: `unused = VALUE, … on TARGET, …`, where either
 /// part may be left out.

@@ -10,13 +10,9 @@ use serde::de::DeserializeOwned;
 
 use super::format::parse_duration;
 use super::people::own_user;
+use super::schema::words;
 use super::settings::Settings;
 use crate::error::{Context as _, Error, Result};
-
-/// The words of a list, `a, b`.
-pub(super) fn words(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
 
 impl Settings {
     /// The user of hosts; who runs turnup where none is named.

@@ -130,7 +130,7 @@ impl From<&Facts> for Expected {
 }
 
 /// Makes this host what its user data says, or, when something newer was applied to it since, what that says. One
-/// [`NodeEvent`](up::NodeEvent) a line goes to `out`.
+/// [`NodeEvent`](super::NodeEvent) a line goes to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     let boot: BootConfig = document::parse(FILE, &input::read_text(Path::new(FILE), input::DOCUMENT)?)?;
     fetch::fetch_missing(&find_delivery(&boot)?.node_config, &boot.artifacts_url, out)?;

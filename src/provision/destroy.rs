@@ -46,7 +46,7 @@ pub fn list_made(cluster: &Cluster) -> Result<Made> {
             let log = cluster.store.create_dir("logs")?.join("down.log");
             let cx = Cx::detached("down", Sink::null(), log, cluster.settings.driver.timeout);
             let terraform = find_program(cluster, &cx)?.for_any_cloud();
-            let found = list_state(&terraform::ready_to_destroy(cluster, terraform, &cx)?)?;
+            let found = terraform::ready_to_destroy(cluster, terraform, &cx)?.list_state()?;
             if found.is_empty() {
                 made.things.push(format!("nothing in the state at {}", place.describe()));
             }
@@ -68,11 +68,6 @@ pub fn list_made(cluster: &Cluster) -> Result<Made> {
 /// What is in a state that is a file here.
 fn list_local_state(cluster: &Cluster) -> Result<Vec<Resource>> {
     Ok(Resource::parse_all(&cluster.store.read(format!("{DIR}/terraform.tfstate"))?.unwrap_or_default()))
-}
-
-/// What is in the state, wherever that is.
-pub(super) fn list_state(terraform: &Terraform) -> Result<Vec<Resource>> {
-    Ok(Resource::parse_all(terraform.pull()?.unwrap_or_default().as_bytes()))
 }
 
 fn volumes_of(resources: &[Resource]) -> impl Iterator<Item = &Resource> {
@@ -116,7 +111,7 @@ const KEPT: &str = "provision/kept.json";
 
 fn keep_volumes(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<BTreeSet<String>> {
     let mut kept: BTreeSet<String> = cluster.store.read_json(KEPT)?.unwrap_or_default();
-    let resources = list_state(terraform)?;
+    let resources = terraform.list_state()?;
     let staying: Vec<&Resource> = volumes_of(&resources).chain(housing_of(&resources)).collect();
     kept.extend(staying.iter().map(|resource| resource.describe()));
     // Named before they are forgotten.

@@ -11,7 +11,6 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::phase::Cx;
 
-use super::destroy::list_state;
 use super::render::VARIABLES;
 use super::terraform::Terraform;
 use super::tfstate::Resource;
@@ -27,7 +26,7 @@ fn of_clouds() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
 /// Lifts every protection that Terraform's state knows of, and changes nothing else. An error, before anything is destroyed, when the module
 /// does not do that.
 pub(super) fn lift(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<()> {
-    let found = protected(&list_state(terraform)?);
+    let found = protected(&terraform.list_state()?);
     if found.is_empty() {
         return Ok(());
     }
@@ -42,7 +41,7 @@ pub(super) fn lift(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<
         return Err(error.evidence(format!("it would also {more}")).hint("turnup provision, then turnup down"));
     }
     terraform.apply(count, cx)?;
-    let left = protected(&list_state(terraform)?).into_iter().filter(|address| !is_lock(address));
+    let left = protected(&terraform.list_state()?).into_iter().filter(|address| !is_lock(address));
     let left: Vec<String> = left.collect();
     if left.is_empty() {
         return Ok(());

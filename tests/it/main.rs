@@ -1,8 +1,5 @@
 //! The one integration crate: one link, shared ways to start things. A file `tests/it/x.rs` is a module here.
 
-#[path = "../../src/http_server.rs"]
-mod http_server;
-
 mod artifacts_build;
 mod artifacts_cache;
 mod artifacts_image;
@@ -88,6 +85,7 @@ mod healthcheck;
 mod hostile_inputs;
 #[cfg(feature = "test-fakes")]
 mod hostile_output;
+mod http_server;
 mod input_owners;
 mod inventory_cli;
 mod kconfig_cli;

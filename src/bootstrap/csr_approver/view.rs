@@ -6,8 +6,7 @@ use std::net::IpAddr;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::super::delete_nodes::GONE_AFTER;
-use super::super::node_groups::{GROUP, silent_since};
+use super::super::group_node::{GONE_AFTER, GROUP, silent_since};
 use super::request::Der;
 use super::{CLIENT, is_from_token, name_of};
 

@@ -251,6 +251,11 @@ impl Terraform {
         run.log(cx.log_path()).output().map(drop).map_err(|failure| self.explain(failure))
     }
 
+    /// What is in the state, wherever that is.
+    pub(super) fn list_state(&self) -> Result<Vec<Resource>> {
+        Ok(Resource::parse_all(self.pull()?.unwrap_or_default().as_bytes()))
+    }
+
     /// The state as it is; none when there is none yet. It holds secrets.
     pub(super) fn pull(&self) -> Result<Option<String>> {
         let output = self.command("state").arg("pull").output().map_err(|failure| self.explain(failure))?;
