@@ -199,7 +199,7 @@ impl<'a> Pki<'a> {
     }
 
     /// In a plan, writes placeholders for what is missing or would be renewed, each with what it is for.
-    pub fn simulate(&self, leaves: &[Leaf]) -> Result<()> {
+    pub fn simulate(&self, cluster: &str, leaves: &[Leaf]) -> Result<()> {
         let write = |file: &str, what: &str| {
             self.store.write_file(format!("pki/{file}"), unknown::after_with(&PKI, what).as_bytes(), 0o600)
         };
@@ -207,7 +207,7 @@ impl<'a> Pki<'a> {
             if self.store.read(format!("pki/{file}"))?.is_some() { Ok(()) } else { write(file, what) }
         };
         for authority in Authority::ALL.map(Authority::file) {
-            write_missing(&format!("{authority}.crt"), &format!("authority {authority}"))?;
+            write_missing(&format!("{authority}.crt"), &format!("authority {authority} of {cluster}"))?;
             write_missing(&format!("{authority}.key"), &format!("key of the authority {authority}"))?;
         }
         write_missing("sa.pub", "public key of service accounts")?;

@@ -295,7 +295,8 @@ impl Action for Certificates {
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
-        Pki::new(&self.0.cluster.store).simulate(&self.0.leaves()?).map(|()| true)
+        let cluster = &self.0.cluster;
+        Pki::new(&cluster.store).simulate(&cluster.settings.name, &self.0.leaves()?).map(|()| true)
     }
 }
 
