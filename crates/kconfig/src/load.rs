@@ -125,8 +125,8 @@ impl<'a> Loader<'a> {
         file: FileId,
         tokens: &mut Tokens,
     ) -> Result<(), Diagnostic> {
-        let path = self.sources.path(file);
-        let split = split_line(line, &mut self.names, &mut self.macros, path, self.detected.dialect, tokens);
+        let (path, whole) = (self.sources.path(file), self.sources.whole(file));
+        let split = split_line(line, whole, &mut self.names, &mut self.macros, path, self.detected.dialect, tokens);
         self.pending |= tokens.pending;
         if let Some(span) = tokens.open_text {
             let finding = Diagnostic::warning("K003", span, "this text is not closed: it ends with the line");

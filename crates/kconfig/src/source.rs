@@ -162,6 +162,11 @@ impl Sources {
         self.files.iter().map(|source| &*source.path)
     }
 
+    /// The text of a file for taking pieces of it.
+    pub(crate) fn whole(&self, file: FileId) -> Option<&Arc<String>> {
+        self.files.get(file.index()).map(|source| &source.text)
+    }
+
     pub(crate) fn text(&self, file: FileId) -> &str {
         self.files.get(file.index()).map_or("", |source| source.text.as_str())
     }

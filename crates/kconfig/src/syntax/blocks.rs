@@ -49,6 +49,9 @@ pub(crate) struct Blocks<'l, 'a, 's> {
     annotations: ThinVec<Annotation>,
 }
 
+/// An entry with its help is about as long, in bytes.
+const LENGTH_OF_ENTRY: usize = 256;
+
 /// The items of one file, its sources included.
 pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &str) -> Vec<Item> {
     let reader = Reader::new(file, text, loader.dialect());
@@ -57,7 +60,7 @@ pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &str) -> V
         file,
         reader,
         frames: Vec::new(),
-        items: Vec::new(),
+        items: Vec::with_capacity(text.len() / LENGTH_OF_ENTRY),
         target: Target::None,
         annotations: ThinVec::new(),
     };
@@ -107,6 +110,11 @@ impl Blocks<'_, '_, '_> {
     /// Takes a line; whether it says anything and no help text follows it.
     fn take_statement(&mut self, line: &LogicalLine<'_>, tokens: &mut Tokens) -> bool {
         let behind = self.reader.offset();
+        // Every sixth line is this one.
+        if let Some(span) = line.find_only(Keyword::Help.as_str()) {
+            self.take_help(span, Keyword::Help).unwrap_or_else(|finding| self.report(finding));
+            return self.reader.offset() == behind;
+        }
         match self.loader.split(line, self.file, tokens) {
             Ok(()) => self.take_tokens(line, tokens),
             Err(finding) => {
@@ -202,7 +210,10 @@ impl Blocks<'_, '_, '_> {
             | Keyword::GlobRelativeSource => self.take_source(line, rest, keyword),
             Keyword::Menu | Keyword::Choice | Keyword::If => self.open_block(line, rest, keyword),
             Keyword::EndMenu | Keyword::EndChoice | Keyword::EndIf => self.close_block(line, rest, keyword, first.span),
-            Keyword::Help | Keyword::OldHelp => self.take_help(line, rest, keyword, first.span),
+            Keyword::Help | Keyword::OldHelp => {
+                self.parts(Shape::bare_line, rest, line)?;
+                self.take_help(first.span, keyword)
+            }
             _ => self.take_attribute(line, rest, keyword, first),
         }
     }
@@ -378,14 +389,8 @@ impl Blocks<'_, '_, '_> {
         }
     }
 
-    fn take_help(
-        &mut self,
-        line: &LogicalLine<'_>,
-        rest: &[Token],
-        keyword: Keyword,
-        span: Span,
-    ) -> Result<(), Diagnostic> {
-        self.parts(Shape::bare_line, rest, line)?;
+    /// The text behind a `help` line.
+    fn take_help(&mut self, span: Span, keyword: Keyword) -> Result<(), Diagnostic> {
         let place = HelpPlace { file: self.file, offset: narrow(self.reader.offset()) };
         if !self.reader.skip_help() {
             let finding = Diagnostic::warning("K013", span, "this help has no text");

@@ -9,7 +9,7 @@ use pest::error::{Error, ErrorVariant, InputLocation};
 use pest::iterators::{Pair, Pairs};
 
 use super::ast::{Located, Word};
-use super::reader::LogicalLine;
+use super::reader::{LogicalLine, narrow};
 use super::token::{Token, kind};
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Compare, ExprId, Exprs};
@@ -65,18 +65,28 @@ struct Mismatch {
 }
 
 /// The shapes seen so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shapes {
     templates: Vec<Result<Template, Mismatch>>,
     /// The numbers of templates by the rule and the shape.
     numbers: HashMap<Vec<u8>, usize, FastHash>,
-    /// The same for shapes of so few tokens that they are a number.
-    short: HashMap<u64, usize, FastHash>,
+    /// Shapes of so few tokens that they are a number, those that were looked up last.
+    short: Vec<(u64, u32)>,
     stack: Vec<ExprId>,
 }
 
 /// How many letters fit into a number beside that of the rule.
 const SHORT: usize = 7;
+/// How many short shapes are remembered; a power of two.
+const SLOTS: usize = 1 << 8;
+
+impl Default for Shapes {
+    fn default() -> Self {
+        // No rule has the number of these keys.
+        let short = vec![(u64::MAX, 0); SLOTS];
+        Self { templates: Vec::new(), numbers: HashMap::default(), short, stack: Vec::new() }
+    }
+}
 
 /// The parts of one line that fits its rule.
 pub(crate) struct Parts<'x> {
@@ -112,11 +122,13 @@ impl Shapes {
             return self.number_of_long(rule, tokens);
         }
         let key = tokens.iter().fold(rule as u64, |key, token| key << 8 | u64::from(token.kind));
-        if let Some(number) = self.short.get(&key) {
-            return *number;
+        let slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % SLOTS;
+        let (known, number) = self.short[slot];
+        if known == key {
+            return number as usize;
         }
         let number = self.number_of_long(rule, tokens);
-        self.short.insert(key, number);
+        self.short[slot] = (key, narrow(number));
         number
     }
 
