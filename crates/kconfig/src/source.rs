@@ -35,7 +35,7 @@ impl<'f> SearchPath<'f> {
     }
 
     fn below_srctree(&self, path: &str) -> Option<String> {
-        self.srctree.as_ref().filter(|_| !path.starts_with('/')).map(|srctree| format!("{srctree}/{path}"))
+        self.srctree.as_ref().filter(|_| !path.starts_with('/')).map(|srctree| [srctree, "/", path].concat())
     }
 }
 
