@@ -64,7 +64,7 @@ impl Short {
 impl Default for Names {
     fn default() -> Self {
         // Room for a kernel: growing a table means moving it.
-        let ids = HashTable::with_capacity(1 << 15);
+        let ids = HashTable::with_capacity(28_000);
         let short = vec![(Short::NONE, TextId::new(0)); SHORT];
         Self { texts: Vec::new(), ids, bare: Vec::new(), symbols: Vec::new(), short }
     }
