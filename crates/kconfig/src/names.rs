@@ -118,13 +118,11 @@ impl Names {
 
     /// What a word in quotes means: a constant, even where it is spelt like a symbol.
     pub(crate) fn quoted(&mut self, id: TextId) -> Atom {
-        match tri_of(self.text(id)) {
-            Some(tri) => Atom::Tri(tri),
-            None => {
-                let text = self.shared(id);
-                Atom::Text(self.find_or_add(text.as_bytes(), || text.clone()))
-            }
+        if let Some(tri) = tri_of(self.text(id)) {
+            return Atom::Tri(tri);
         }
+        let text = self.shared(id);
+        Atom::Text(self.find_or_add(text.as_bytes(), || text.clone()))
     }
 
     /// What a word without quotes means: `y`, `m` and `n`, numbers and what a macro made of other characters than names have are

@@ -168,8 +168,9 @@ impl Writer<'_> {
         } else if let Some(prompt) =
             node.prompt.as_ref().filter(|_| node.choice.is_none() && self.config.node_visible(id))
         {
-            // Writing to a String cannot fail.
-            ["\n#\n# ", &*prompt.text, "\n#\n"].into_iter().for_each(|part| self.text.push_str(part));
+            for part in ["\n#\n# ", &*prompt.text, "\n#\n"] {
+                self.text.push_str(part);
+            }
             self.needs_newline = false;
         }
     }

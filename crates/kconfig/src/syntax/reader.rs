@@ -280,7 +280,7 @@ fn find_line_end(bytes: &[u8]) -> usize {
     let (pieces, rest) = bytes.as_chunks::<16>();
     let mut at = 0;
     for piece in pieces {
-        if piece.iter().fold(false, |found, byte| found | (*byte == b'\n')) {
+        if piece.iter().fold(0, |found, byte| found | u8::from(*byte == b'\n')) != 0 {
             return at + find_in_piece(u128::from_le_bytes(*piece));
         }
         at += piece.len();

@@ -117,7 +117,7 @@ fn count_word_bytes(bytes: u64) -> usize {
         let above = bytes + ONES * u64::from(0x7f - last);
         not_below & !above
     };
-    let letters = between(low | ONES * 0x20, b'a', b'z');
+    let letters = between(low | (ONES * 0x20), b'a', b'z');
     let digits = between(low, b'-', b'9');
     let lines = between(low, b'_', b'_');
     let others = !(letters | digits | lines) | bytes;

@@ -3,10 +3,9 @@
 //! Proves contradictions and consequences, each only as far as it is certain; what it cannot decide it calls possible and not
 //! implied. Reports nothing.
 
+mod ask;
 mod compare;
 mod refute;
-
-use std::cell::Cell;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -15,6 +14,7 @@ use crate::expr::{Atom, Expr, ExprId};
 use crate::tree::{Symbol, SymbolId, Tree};
 use crate::value::{SymbolType, Tri};
 
+use self::ask::{Clause, Witnesses};
 use self::compare::Verdict;
 use super::elsewhere::Elsewhere;
 
@@ -52,36 +52,6 @@ pub(super) enum Trust {
     Nothing,
     /// They hold: a symbol that breaks them is reported by itself.
     Dependencies,
-}
-
-/// Ways of which at least one holds.
-struct Clause {
-    ways: Ways,
-    /// Two of them that were open when the clause was looked at last; one twice when that is not known.
-    open: Cell<(usize, usize)>,
-}
-
-impl Clause {
-    /// The number of the first literal, if each way is a single one and all have the same sign.
-    fn head(&self) -> Option<usize> {
-        let (_, sign) = *self.ways.first()?.first()?;
-        let is_such = |way: &Way| matches!(&**way, [(_, other)] if *other == sign);
-        self.ways.iter().all(is_such).then(|| number_of(self.ways[0][0]))
-    }
-}
-
-/// A number that no other literal has.
-fn number_of((expr, sign): Literal) -> usize {
-    2 * expr.index() + usize::from(sign)
-}
-
-/// For each of the questions of [`Facts::any_term`] and each expression a term that was the answer last, or `y`.
-struct Witnesses([Vec<Cell<ExprId>>; 4]);
-
-impl Witnesses {
-    fn new(tree: &Tree) -> Self {
-        Self(std::array::from_fn(|_| vec![Cell::new(ExprId::YES); tree.exprs.len()]))
-    }
 }
 
 /// How far the assumptions had come; see [`Facts::undo`].
@@ -190,7 +160,9 @@ impl<'t> Facts<'t> {
         let mut known = usize::MAX;
         while known != self.trail.len() {
             known = self.trail.len();
-            hidden.iter().for_each(|id| self.derive(*id));
+            for id in &hidden {
+                self.derive(*id);
+            }
             self.settle();
         }
         // What is decided needs no second look; the rest of these clauses would be looked at for every single question.
@@ -366,7 +338,7 @@ impl<'t> Facts<'t> {
     }
 
     fn push_clause(&mut self, ways: Ways) {
-        let clause = Clause { ways, open: Cell::new((0, 0)) };
+        let clause = Clause::new(ways);
         if let Some(head) = clause.head() {
             self.heads[head] += 1;
         }
@@ -577,120 +549,6 @@ impl<'t> Facts<'t> {
         let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
         causes.extend(prompts.map(|prompt| smallvec![(written(prompt.condition), true)]));
         self.push_open(causes);
-    }
-
-    /// Whether a condition may still hold, looking at each symbol alone.
-    pub(super) fn possible(&self, expr: ExprId, positive: bool) -> bool {
-        match self.tree.expr(expr) {
-            Expr::Not(inner) => self.possible(inner, !positive),
-            Expr::And(..) if positive => !self.any_term(expr, 0, &|term| !self.possible(term, true)),
-            Expr::Or(..) if !positive => !self.any_term(expr, 0, &|term| !self.possible(term, false)),
-            Expr::And(..) | Expr::Or(..) => self.any_term(expr, 1, &|term| self.possible(term, positive)),
-            Expr::Atom(Atom::Tri(tri)) => tri != if positive { Tri::N } else { Tri::Y },
-            Expr::Atom(Atom::Text(_)) => !positive,
-            Expr::Atom(Atom::Choice(_)) => true,
-            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { M | Y } else { N | M } != 0,
-            Expr::Compare(operator, left, right) => {
-                match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {
-                    Verdict::Symbol(symbol, set) | Verdict::Within(symbol, set) => self.domain(symbol) & set != 0,
-                    Verdict::Never => false,
-                    Verdict::Maybe => true,
-                }
-            }
-        }
-    }
-
-    /// Whether a condition is certain to hold.
-    pub(super) fn implied(&self, expr: ExprId, positive: bool) -> bool {
-        match self.tree.expr(expr) {
-            Expr::Not(inner) => self.implied(inner, !positive),
-            Expr::And(..) if positive => !self.any_term(expr, 2, &|term| !self.implied(term, true)),
-            Expr::Or(..) if !positive => !self.any_term(expr, 2, &|term| !self.implied(term, false)),
-            Expr::And(..) | Expr::Or(..) => {
-                self.any_term(expr, 3, &|term| self.implied(term, positive)) || self.is_clause(expr, positive)
-            }
-            Expr::Atom(Atom::Choice(_)) => self.given.contains(&(expr, positive)),
-            // What is not `n` in every case is certain.
-            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { N } else { Y } == 0,
-            Expr::Atom(atom) => atom == Atom::Tri(Tri::M) || (atom == Atom::Tri(Tri::Y)) == positive,
-            Expr::Compare(operator, left, right) => {
-                match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {
-                    Verdict::Symbol(symbol, set) => self.domain(symbol) & !set == 0,
-                    Verdict::Maybe | Verdict::Within(..) => self.given.contains(&(expr, positive)),
-                    Verdict::Never => false,
-                }
-            }
-        }
-    }
-
-    /// Whether the term that kept a conjunction from being certain the last time is a symbol that still does: a short answer for most.
-    fn is_held_back(&self, expr: ExprId) -> bool {
-        match self.tree.expr(self.witnesses.0[2][expr.index()].get()) {
-            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & N != 0,
-            _ => false,
-        }
-    }
-
-    fn is_possible_way(&self, way: &[Literal]) -> bool {
-        way.iter().all(|(expr, positive)| self.possible(*expr, *positive))
-    }
-
-    fn is_implied_way(&self, way: &[Literal]) -> bool {
-        way.iter().all(|(expr, positive)| self.implied(*expr, *positive))
-    }
-
-    /// Whether any term of a conjunction or disjunction is such: this is asked more often than all else. The term that was such the
-    /// last time that the same was asked is looked at first; `question` is the number of the question.
-    fn any_term(&self, expr: ExprId, question: usize, is_such: &dyn Fn(ExprId) -> bool) -> bool {
-        let witness = &self.witnesses.0[question][expr.index()];
-        let of_and = matches!(self.tree.expr(expr), Expr::And(..));
-        if witness.get() != ExprId::YES && is_such(witness.get()) {
-            return true;
-        }
-        let found = self.find_term(expr, of_and, is_such);
-        found.inspect(|term| witness.set(*term)).is_some()
-    }
-
-    /// Chains lean to the left and are walked in a loop.
-    fn find_term(&self, mut expr: ExprId, of_and: bool, is_such: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
-        loop {
-            let right = match self.tree.expr(expr) {
-                Expr::And(left, right) if of_and => {
-                    expr = left;
-                    right
-                }
-                Expr::Or(left, right) if !of_and => {
-                    expr = left;
-                    right
-                }
-                _ => return is_such(expr).then_some(expr),
-            };
-            if let Some(found) = self.find_term(right, of_and, is_such) {
-                return Some(found);
-            }
-        }
-    }
-
-    /// Whether a disjunction has more terms than clauses may have.
-    fn has_many_terms(&self, expr: ExprId) -> bool {
-        let count = Cell::new(0);
-        let is_last = |_| {
-            count.set(count.get() + 1);
-            count.get() > MAX_ALTERNATIVES
-        };
-        self.find_term(expr, false, &is_last).is_some()
-    }
-
-    /// Whether one of the known clauses says that a term holds.
-    fn is_clause(&self, expr: ExprId, positive: bool) -> bool {
-        // Nearly always there is none: this is asked of every disjunction.
-        let begins = |term| self.heads[number_of((term, positive))] > 0;
-        if self.find_term(expr, !positive, &begins).is_none() {
-            return false;
-        }
-        let terms = if positive { self.tree.disjuncts(expr) } else { self.tree.conjuncts(expr) };
-        let listed = |way: &Way| matches!(&**way, [(expr, sign)] if *sign == positive && terms.contains(expr));
-        self.clauses.iter().any(|clause| clause.ways.iter().all(listed))
     }
 }
 
