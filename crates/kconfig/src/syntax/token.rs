@@ -288,6 +288,25 @@ impl Lexer<'_, '_, '_> {
         }
     }
 
+    /// Appends the variable that `$NAME` or `${NAME}` at `at` stands for; gives the position behind it.
+    fn expand_name(&self, at: usize, into: &mut String) -> usize {
+        let behind = &self.text[at + 1..];
+        let inside = behind.strip_prefix('{').unwrap_or(behind);
+        let length = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
+        let braces = behind.len() - inside.len();
+        let is_whole = length > 0 && (braces == 0 || inside[length..].starts_with('}'));
+        match self.macros.read_variable(&inside[..length]).filter(|_| is_whole) {
+            Some(value) => {
+                into.push_str(&value);
+                at + 1 + length + 2 * braces
+            }
+            None => {
+                into.push('$');
+                at + 1
+            }
+        }
+    }
+
     fn take_text(&mut self, quote: u8) -> Result<(), Diagnostic> {
         let start = self.at + 1;
         let rest = &self.text[start..];
@@ -321,6 +340,9 @@ impl Lexer<'_, '_, '_> {
         let mut value = text[self.at + 1..end].to_owned();
         while let Some(c) = text[end..].chars().next() {
             match c {
+                '$' if self.dialect.has(Rule::DollarTexts) && !text[end..].starts_with("$(") => {
+                    end = self.expand_name(end, &mut value);
+                }
                 '$' => end = self.expand(end, &mut value)?,
                 '\\' => {
                     end += 1;
