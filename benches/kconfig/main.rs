@@ -105,10 +105,12 @@ fn without_shell_6_1(options: &Options, goals: &mut Goals) -> Result<(), Missing
         let subjects = [work.c(), work.ours(), work.kconfiglib(&python)];
         let rows = measure(&format!("{mode}, {} without a shell", tree.key()), options, true, &subjects);
         if matches!(mode, "listnewconfig" | "olddefconfig") {
-            goals.instructions(&format!("6.1 {mode}"), &rows, 0.4);
+            // The shorter the mode, the more the start of the whole program counts.
+            let most = if mode == "olddefconfig" { 0.36 } else { 0.38 };
+            goals.instructions(&format!("6.1 {mode}"), &rows, most);
             goals.cpu(&format!("6.1 {mode}"), &rows, 0.5);
         }
-        goals.memory(&format!("6.1 {mode}"), &rows, 0.75);
+        goals.memory(&format!("6.1 {mode}"), &rows, 0.74);
     }
     Ok(())
 }

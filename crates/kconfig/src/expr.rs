@@ -189,7 +189,7 @@ const fn bits_of(atom: Atom) -> u8 {
 impl Default for Exprs {
     fn default() -> Self {
         // Room for a kernel: growing a table means moving it.
-        let ids = HashTable::with_capacity(1 << 16);
+        let ids = HashTable::with_capacity(57_000);
         let mut exprs = Self { list: Vec::new(), ids, named: Vec::new(), of_symbols: Vec::new() };
         exprs.intern(Expr::Atom(Atom::Tri(Tri::Y)));
         exprs.intern(Expr::Atom(Atom::Tri(Tri::N)));

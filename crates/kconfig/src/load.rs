@@ -125,8 +125,8 @@ impl<'a> Loader<'a> {
         file: FileId,
         tokens: &mut Tokens,
     ) -> Result<(), Diagnostic> {
-        let path = self.sources.path(file);
-        let split = split_line(line, &mut self.names, &mut self.macros, path, self.detected.dialect, tokens);
+        let (path, whole) = (self.sources.path(file), self.sources.whole(file));
+        let split = split_line(line, whole, &mut self.names, &mut self.macros, path, self.detected.dialect, tokens);
         self.pending |= tokens.pending;
         if let Some(span) = tokens.open_text {
             let finding = Diagnostic::warning("K003", span, "this text is not closed: it ends with the line");
@@ -384,6 +384,11 @@ fn parent_of(path: &str) -> &str {
 
 /// Appends a path to a directory and resolves `.` and `..`.
 fn join(directory: &str, path: &str) -> String {
+    // Nearly all paths are whole and plain.
+    let is_plain = |path: &str| !path.as_bytes().windows(2).any(|pair| matches!(pair, b"//" | b"/."));
+    if directory.is_empty() && !path.starts_with(['/', '.']) && is_plain(path) {
+        return path.trim_end_matches('/').to_owned();
+    }
     let mut parts: Vec<&str> = Vec::new();
     let base = if path.starts_with('/') { "" } else { directory };
     for part in base.split('/').chain(path.split('/')) {

@@ -2,10 +2,9 @@
 //!
 //! Knows which words are constants and which name symbols; nothing of what symbols are.
 
-use std::sync::Arc;
-
 use hashbrown::HashTable;
 
+use crate::excerpt::Excerpt;
 use crate::expr::{Atom, TextId};
 use crate::source::{Span, hash_of};
 use crate::tree::SymbolId;
@@ -14,8 +13,8 @@ use crate::value::{SymbolType, Tri};
 /// Words and texts by number, and the symbols that bare words name.
 #[derive(Debug)]
 pub(crate) struct Names {
-    texts: Vec<Arc<str>>,
-    /// The numbers of texts by what they say.
+    texts: Vec<Excerpt>,
+    /// The numbers of texts by what they say; prompts, which nothing refers to, are not among them.
     ids: HashTable<TextId>,
     /// What each text means without quotes, once that was asked.
     bare: Vec<Option<Atom>>,
@@ -65,35 +64,47 @@ impl Short {
 impl Default for Names {
     fn default() -> Self {
         // Room for a kernel: growing a table means moving it.
-        let ids = HashTable::with_capacity(1 << 15);
+        let ids = HashTable::with_capacity(28_000);
         let short = vec![(Short::NONE, TextId::new(0)); SHORT];
         Self { texts: Vec::new(), ids, bare: Vec::new(), symbols: Vec::new(), short }
     }
 }
 
 impl Names {
-    /// The number of a text.
-    #[inline]
+    /// The number of a text that is no piece of a file.
     pub(crate) fn intern(&mut self, text: &str) -> TextId {
-        let Some(word) = Short::of(text.as_bytes()) else { return self.find_or_add(text) };
+        self.intern_piece(text.as_bytes(), || text.into())
+    }
+
+    /// The number of a word or text; `hold` gives it for keeping when it is new.
+    #[inline]
+    pub(crate) fn intern_piece(&mut self, text: &[u8], hold: impl FnOnce() -> Excerpt) -> TextId {
+        let Some(word) = Short::of(text) else { return self.find_or_add(text, hold) };
         let slot = word.slot();
         if self.short[slot].0 == word {
             return self.short[slot].1;
         }
-        let id = self.find_or_add(text);
+        let id = self.find_or_add(text, hold);
         self.short[slot] = (word, id);
         id
     }
 
-    fn find_or_add(&mut self, text: &str) -> TextId {
+    fn find_or_add(&mut self, text: &[u8], hold: impl FnOnce() -> Excerpt) -> TextId {
         let hash = hash_of(text);
-        if let Some(id) = self.ids.find(hash, |id| *self.texts[id.index()] == *text) {
+        if let Some(id) = self.ids.find(hash, |id| self.texts[id.index()].as_bytes() == text) {
             return *id;
         }
+        let id = self.add(hold());
+        self.ids.insert_unique(hash, id, |id| hash_of(self.texts[id.index()].as_bytes()));
+        id
+    }
+
+    /// A number for a text that may have one already: most texts in quotes are prompts, which nothing refers to. See
+    /// [`Names::quoted`].
+    pub(crate) fn add(&mut self, text: Excerpt) -> TextId {
         let id = TextId::new(self.texts.len());
-        self.texts.push(text.into());
+        self.texts.push(text);
         self.bare.push(None);
-        self.ids.insert_unique(hash, id, |id| hash_of(&self.texts[id.index()]));
         id
     }
 
@@ -101,13 +112,17 @@ impl Names {
         &self.texts[id.index()]
     }
 
-    pub(crate) fn shared(&self, id: TextId) -> Arc<str> {
-        Arc::clone(&self.texts[id.index()])
+    pub(crate) fn shared(&self, id: TextId) -> Excerpt {
+        self.texts[id.index()].clone()
     }
 
     /// What a word in quotes means: a constant, even where it is spelt like a symbol.
-    pub(crate) fn quoted(&self, id: TextId) -> Atom {
-        tri_of(self.text(id)).map_or(Atom::Text(id), Atom::Tri)
+    pub(crate) fn quoted(&mut self, id: TextId) -> Atom {
+        if let Some(tri) = tri_of(self.text(id)) {
+            return Atom::Tri(tri);
+        }
+        let text = self.shared(id);
+        Atom::Text(self.find_or_add(text.as_bytes(), || text.clone()))
     }
 
     /// What a word without quotes means: `y`, `m` and `n`, numbers and what a macro made of other characters than names have are
@@ -154,7 +169,7 @@ impl Names {
 
     /// The symbol of this name, if any line names it.
     pub(crate) fn find_symbol(&self, name: &str) -> Option<SymbolId> {
-        let id = self.ids.find(hash_of(name), |id| *self.texts[id.index()] == *name)?;
+        let id = self.ids.find(hash_of(name.as_bytes()), |id| self.texts[id.index()].as_bytes() == name.as_bytes())?;
         match self.bare[id.index()] {
             Some(Atom::Symbol(symbol)) => Some(symbol),
             _ => None,
@@ -162,7 +177,7 @@ impl Names {
     }
 
     /// The names of all symbols, with the places where they were first named, by number; they are given once, when no more can come.
-    pub(crate) fn take_symbols(&mut self) -> impl Iterator<Item = (Arc<str>, Span)> {
+    pub(crate) fn take_symbols(&mut self) -> impl Iterator<Item = (Excerpt, Span)> {
         std::mem::take(&mut self.symbols).into_iter().map(|(text, span)| (self.shared(text), span))
     }
 }

@@ -35,7 +35,7 @@ impl<'f> SearchPath<'f> {
     }
 
     fn below_srctree(&self, path: &str) -> Option<String> {
-        self.srctree.as_ref().filter(|_| !path.starts_with('/')).map(|srctree| format!("{srctree}/{path}"))
+        self.srctree.as_ref().filter(|_| !path.starts_with('/')).map(|srctree| [srctree, "/", path].concat())
     }
 }
 
@@ -160,6 +160,11 @@ impl Sources {
 
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|source| &*source.path)
+    }
+
+    /// The text of a file for taking pieces of it.
+    pub(crate) fn whole(&self, file: FileId) -> Option<&Arc<String>> {
+        self.files.get(file.index()).map(|source| &source.text)
     }
 
     pub(crate) fn text(&self, file: FileId) -> &str {

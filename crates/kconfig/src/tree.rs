@@ -4,12 +4,14 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
 use thin_vec::ThinVec;
 
 use crate::build::Graph;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::{Detected, Dialect, Rule};
 use crate::env::Env;
+use crate::excerpt::Excerpt;
 use crate::expr::{Atom, Expr, ExprId, Exprs, TextId};
 use crate::names::Names;
 use crate::source::{FileId, Files, Sources, Span};
@@ -89,7 +91,7 @@ pub(crate) struct HelpPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// The text.
-    pub text: Arc<str>,
+    pub text: Excerpt,
     /// Its own condition together with all it inherits.
     pub condition: ExprId,
     /// The quoted text in the source.
@@ -182,11 +184,11 @@ pub struct RangeLimit {
 #[derive(Clone, Debug)]
 pub struct Symbol {
     /// The name.
-    pub name: Arc<str>,
+    pub name: Excerpt,
     /// The type.
     pub kind: SymbolType,
     /// All definitions, in order.
-    pub nodes: ThinVec<NodeId>,
+    pub nodes: SmallVec<[NodeId; 4]>,
     /// All defaults, in order; the first whose condition holds counts.
     pub defaults: ThinVec<DefaultValue>,
     /// What it forces.
@@ -221,11 +223,11 @@ pub struct Symbol {
 
 impl Symbol {
     /// A name that nothing is known about yet.
-    pub(crate) fn named(name: Arc<str>, span: Span) -> Self {
+    pub(crate) fn named(name: Excerpt, span: Span) -> Self {
         Self {
             name,
             kind: SymbolType::Unknown,
-            nodes: ThinVec::new(),
+            nodes: SmallVec::new(),
             defaults: ThinVec::new(),
             selects: ThinVec::new(),
             implies: ThinVec::new(),
@@ -249,7 +251,7 @@ impl Symbol {
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The name, which few have.
-    pub name: Option<Arc<str>>,
+    pub name: Option<Excerpt>,
     /// Bool, or tristate in old trees.
     pub kind: SymbolType,
     /// All definitions, in order.

@@ -1,7 +1,5 @@
 //! One entry of the files: its node, and what its attributes say about its symbol or choice.
 
-use std::sync::Arc;
-
 use thin_vec::ThinVec;
 
 use super::Builder;
@@ -29,7 +27,6 @@ impl Builder<'_> {
                 let symbol = *symbol;
                 self.nodes[node.index()].symbol = Some(symbol);
                 let definition = &mut self.symbols[symbol.index()];
-                definition.nodes.reserve_exact(1);
                 definition.nodes.push(node);
                 definition.annotations.extend_from_slice(&item.annotations);
             }
@@ -166,7 +163,7 @@ impl Builder<'_> {
         }
         let written = self.names.shared(text.text);
         // Blanks at the end are kept, as in the C tools.
-        let mut shown = Arc::clone(&written);
+        let mut shown = written.clone();
         if written.starts_with(char::is_whitespace) {
             self.findings.push(Diagnostic::warning("K029", text.span, "this prompt begins with blanks"));
             shown = written.trim_start().into();

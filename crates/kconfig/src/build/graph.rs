@@ -178,9 +178,11 @@ impl Search<'_> {
     /// An expression that names a choice means something else to that choice: it is taken apart for each vertex.
     fn push_expression(&mut self, expr: ExprId, vertex: usize) {
         if self.graph.exprs.names_choice(expr) {
-            self.take_apart(self.graph.exprs.get(expr), vertex);
-        } else {
-            self.push(narrow(self.graph.vertices() + expr.index()));
+            return self.take_apart(self.graph.exprs.get(expr), vertex);
+        }
+        match self.graph.exprs.get(expr) {
+            Expr::Atom(atom) => self.push_atom(atom, vertex),
+            _ => self.push(narrow(self.graph.vertices() + expr.index())),
         }
     }
 

@@ -139,7 +139,7 @@ impl<'e> Builder<'e> {
 
     /// As in C, all names in the title are known when all files are read.
     fn expand_mainmenu(&mut self) {
-        let Some(title) = self.nodes[0].prompt.as_ref().map(|prompt| Arc::clone(&prompt.text)) else { return };
+        let Some(title) = self.nodes[0].prompt.as_ref().map(|prompt| prompt.text.clone()) else { return };
         let text = expand_dollars(&title, |name| {
             let of_symbol =
                 self.symbols.iter().find(|symbol| *symbol.name == *name).and_then(|symbol| symbol.env.clone());

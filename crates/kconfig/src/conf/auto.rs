@@ -7,7 +7,7 @@ use std::io;
 use super::order::Vertex;
 use super::session::Session;
 use crate::dialect::Rule;
-use crate::dotconfig::{Line, Strictness, push_escaped};
+use crate::dotconfig::{Line, Strictness, lines, push_escaped};
 use crate::text;
 use crate::tree::SymbolId;
 use crate::value::{SymbolType, Tri};
@@ -154,7 +154,7 @@ impl Session<'_, '_> {
 
     fn touch(&mut self, directory: &str, name: &str) -> io::Result<()> {
         if !self.tree.dialect().has(Rule::LowerCaseFiles) {
-            return self.console.outside.write(&format!("{directory}{name}"), b"");
+            return self.console.outside.write(&[directory, name].concat(), b"");
         }
         let path = format!("{directory}{}.h", name.to_ascii_lowercase().replace('_', "/"));
         self.make_parents(&path)?;
@@ -168,7 +168,7 @@ impl Session<'_, '_> {
             self.report_unmet();
             self.config.forget();
         }
-        for (number, line) in text.lines().enumerate() {
+        for (number, line) in lines(text).enumerate() {
             // What is not set has no line here.
             let (symbol, value) = match Line::read(line, &self.prefix, Strictness::Whole) {
                 Line::Value(symbol, value) => (symbol, value),

@@ -103,7 +103,7 @@ impl Session<'_, '_> {
             self.tree.dialect().has(Rule::UnknownSymbolsWarning) && self.has_variable("KCONFIG_WARN_UNKNOWN_SYMBOLS");
         let strictness = if self.tree.dialect().has(Rule::WholeLines) { Strictness::Whole } else { Strictness::Start };
         let prefix = self.prefix.clone();
-        for (line, number) in text.split_inclusive('\n').zip(1..) {
+        for (line, number) in dotconfig::lines(&text).zip(1..) {
             let line = Line::read(line, &prefix, strictness);
             if let Line::Unexpected(data) = line {
                 self.warn(&name, number, &format!("unexpected data: {data}"));

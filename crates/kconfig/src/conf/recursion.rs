@@ -157,9 +157,9 @@ impl<'t> Check<'t> {
                 needs.push((How::Selected, symbol.selected_by));
                 needs.push((How::Implied, symbol.implied_by));
                 places.extend(symbol.ranges.iter().map(|range| (range.span, "range", range.condition, None)));
-                (&symbol.nodes, &symbol.defaults)
+                (symbol.nodes.as_slice(), &symbol.defaults)
             }
-            Vertex::Choice(id) => (&self.tree.choice(id).nodes, &self.tree.choice(id).defaults),
+            Vertex::Choice(id) => (self.tree.choice(id).nodes.as_slice(), &self.tree.choice(id).defaults),
         };
         for id in nodes {
             let node = self.tree.node(*id);
@@ -242,8 +242,8 @@ impl<'t> Check<'t> {
 
     fn place(&self, vertex: Vertex) -> String {
         let nodes = match vertex {
-            Vertex::Symbol(symbol) => &self.tree.get(symbol).nodes,
-            Vertex::Choice(choice) => &self.tree.choice(choice).nodes,
+            Vertex::Symbol(symbol) => self.tree.get(symbol).nodes.as_slice(),
+            Vertex::Choice(choice) => self.tree.choice(choice).nodes.as_slice(),
         };
         nodes.first().map_or(String::new(), |node| self.line(self.tree.node(*node).span))
     }

@@ -110,6 +110,8 @@ rules! {
     Macros = since(4, 18);
     /// `$NAME` stands for a symbol or variable in the paths of `source` and in `mainmenu`.
     DollarNames = until(4, 18);
+    /// `$NAME` and `${NAME}` stand for a variable of the environment in every text in quotes; one that is not set stays as it is.
+    DollarTexts = NEVER;
     /// `$(shell)` gives up to 4,095 bytes; it was 255.
     LongShellOutput = since(6, 1);
     /// Texts of one word may stand without quotes: `source a/Kconfig`.
@@ -274,6 +276,7 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Coreboot, Rule::SourcesInChoicesRefused, false),
     (Family::Coreboot, Rule::OverridesNoticed, true),
     (Family::Kconfiglib, Rule::DollarNames, true),
+    (Family::Kconfiglib, Rule::DollarTexts, true),
     (Family::Kconfiglib, Rule::Globs, true),
     (Family::Kconfiglib, Rule::RelativeSource, true),
     (Family::Kconfiglib, Rule::DefinedTypes, true),
@@ -290,6 +293,7 @@ const EXCEPTIONS: &[(Family, Rule, bool)] = &[
     (Family::Kconfiglib, Rule::MenuconfigsInChoicesRefused, false),
     (Family::Kconfiglib, Rule::SourcesInChoicesRefused, false),
     (Family::EspIdf, Rule::DollarNames, true),
+    (Family::EspIdf, Rule::DollarTexts, true),
     (Family::EspIdf, Rule::Globs, true),
     (Family::EspIdf, Rule::RelativeSource, true),
     (Family::EspIdf, Rule::EnvOption, true),

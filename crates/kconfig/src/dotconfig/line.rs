@@ -46,8 +46,8 @@ impl<'l> Line<'l> {
             let shown = if strictness == Strictness::Start { line.split('\r').next().unwrap_or(line) } else { line };
             return Self::Unexpected(shown);
         };
-        match rest.split_once('=') {
-            Some((name, value)) => Self::Value(name, value),
+        match memchr::memchr(b'=', rest.as_bytes()) {
+            Some(at) => Self::Value(&rest[..at], &rest[at + 1..]),
             None if strictness == Strictness::Start => Self::Nothing,
             None => Self::Unexpected(line),
         }
@@ -61,6 +61,17 @@ impl<'l> Line<'l> {
             Self::Nothing | Self::Unexpected(_) => None,
         }
     }
+}
+
+/// The lines of a text, each with its end.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |at| at + 1);
+        let (line, after) = rest.split_at(end);
+        rest = after;
+        (!line.is_empty()).then_some(line)
+    })
 }
 
 /// The line up to its end; in C a text ends at the first zero byte, before the end of the line is looked for.

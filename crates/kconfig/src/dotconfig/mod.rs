@@ -12,7 +12,7 @@ use crate::suggest::suggest;
 use crate::tree::{NodeId, NodeKind, SymbolId};
 use crate::value::{SymbolType, Tri};
 
-pub(crate) use line::{Line, Strictness, unquote};
+pub(crate) use line::{Line, Strictness, lines, unquote};
 
 /// What one reading found besides values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,8 +168,9 @@ impl Writer<'_> {
         } else if let Some(prompt) =
             node.prompt.as_ref().filter(|_| node.choice.is_none() && self.config.node_visible(id))
         {
-            // Writing to a String cannot fail.
-            let _ = write!(self.text, "\n#\n# {}\n#\n", prompt.text);
+            for part in ["\n#\n# ", &*prompt.text, "\n#\n"] {
+                self.text.push_str(part);
+            }
             self.needs_newline = false;
         }
     }

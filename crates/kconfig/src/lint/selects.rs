@@ -35,8 +35,12 @@ impl Linter<'_> {
                 continue;
             }
             let mark = facts.mark();
-            if facts.assume_on(id) {
+            let needed: Vec<ExprId> = doubtful.iter().map(|selection| self.needed(selection)).collect();
+            if facts.assume_on(id, &needed) {
                 for selection in doubtful {
+                    if facts.implied(self.needed(selection), true) {
+                        continue;
+                    }
                     let inner = facts.mark();
                     if facts.assume(selection.condition) {
                         self.check_select(id, selection, &mut facts);
@@ -46,6 +50,11 @@ impl Linter<'_> {
             }
             facts.undo(mark);
         }
+    }
+
+    /// What the target of a select depends on.
+    fn needed(&self, selection: &Selection) -> ExprId {
+        self.tree.get(selection.target).direct_dependency
     }
 
     /// Whether the condition of a select says word for word what its target depends on: most do.

@@ -128,7 +128,8 @@ impl Attributes {
     }
 
     /// Takes a line that has not been taken.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call would cost more than what it does, seventy thousand times a tree")]
+    #[inline(always)]
     pub(crate) fn take(&mut self, number: u32) -> Attribute {
         let number = number as usize;
         let Some((lines, taken)) = self.full.get_mut(number / PIECE) else {

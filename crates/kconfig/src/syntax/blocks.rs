@@ -49,6 +49,9 @@ pub(crate) struct Blocks<'l, 'a, 's> {
     annotations: ThinVec<Annotation>,
 }
 
+/// An entry with its help is about as long, in bytes.
+const LENGTH_OF_ENTRY: usize = 256;
+
 /// The items of one file, its sources included.
 pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &str) -> Vec<Item> {
     let reader = Reader::new(file, text, loader.dialect());
@@ -57,7 +60,7 @@ pub(crate) fn parse_file(loader: &mut Loader<'_>, file: FileId, text: &str) -> V
         file,
         reader,
         frames: Vec::new(),
-        items: Vec::new(),
+        items: Vec::with_capacity(text.len() / LENGTH_OF_ENTRY),
         target: Target::None,
         annotations: ThinVec::new(),
     };
@@ -107,6 +110,11 @@ impl Blocks<'_, '_, '_> {
     /// Takes a line; whether it says anything and no help text follows it.
     fn take_statement(&mut self, line: &LogicalLine<'_>, tokens: &mut Tokens) -> bool {
         let behind = self.reader.offset();
+        // Every sixth line is this one.
+        if let Some(span) = line.find_only(Keyword::Help.as_str()) {
+            self.take_help(span, Keyword::Help).unwrap_or_else(|finding| self.report(finding));
+            return self.reader.offset() == behind;
+        }
         match self.loader.split(line, self.file, tokens) {
             Ok(()) => self.take_tokens(line, tokens),
             Err(finding) => {
@@ -135,7 +143,7 @@ impl Blocks<'_, '_, '_> {
             self.name_symbols(&tokens.list[1..]);
             if let Some(keyword) = keyword.filter(|keyword| rule_of(*keyword).is_some() && self.takes_attributes()) {
                 let line = PendingLine { keyword, tokens: tokens.list[1..].to_vec(), line: line.to_owned_line() };
-                let attached = self.attach(Attribute::Pending(Box::new(line)), first.span, keyword.as_str());
+                let attached = self.attach(Attribute::Pending(Box::new(line)), first.span, keyword);
                 return attached.unwrap_or_else(|finding| self.report(finding));
             }
             if let Err(finding) = self.loader.resolve_tokens(&mut tokens.list) {
@@ -202,7 +210,10 @@ impl Blocks<'_, '_, '_> {
             | Keyword::GlobRelativeSource => self.take_source(line, rest, keyword),
             Keyword::Menu | Keyword::Choice | Keyword::If => self.open_block(line, rest, keyword),
             Keyword::EndMenu | Keyword::EndChoice | Keyword::EndIf => self.close_block(line, rest, keyword, first.span),
-            Keyword::Help | Keyword::OldHelp => self.take_help(line, rest, keyword, first.span),
+            Keyword::Help | Keyword::OldHelp => {
+                self.parts(Shape::bare_line, rest, line)?;
+                self.take_help(first.span, keyword)
+            }
             _ => self.take_attribute(line, rest, keyword, first),
         }
     }
@@ -210,9 +221,8 @@ impl Blocks<'_, '_, '_> {
     /// Refuses what other dialects have, and what this one does not allow inside a choice.
     fn refuse_foreign(&self, keyword: Keyword, span: Span) -> Result<(), Diagnostic> {
         let dialect = self.loader.dialect();
-        let word = keyword.as_str();
         if let Some(rule) = keyword.rule().filter(|rule| !dialect.has(*rule)) {
-            return Err(explain_foreign(word, rule, dialect, span));
+            return Err(explain_foreign(keyword.as_str(), rule, dialect, span));
         }
         let refused = match keyword {
             Keyword::Menu | Keyword::Choice => Rule::MenusInChoicesRefused,
@@ -224,6 +234,7 @@ impl Blocks<'_, '_, '_> {
         let Some(choice) = around.filter(|frame| frame.closing == Keyword::EndChoice && dialect.has(refused)) else {
             return Ok(());
         };
+        let word = keyword.as_str();
         let finding =
             Diagnostic::error("K006", span, format!("`{word}` is not allowed in a choice by the rules of {dialect}"));
         Err(finding.with_label(choice.item.span, "this choice"))
@@ -378,20 +389,14 @@ impl Blocks<'_, '_, '_> {
         }
     }
 
-    fn take_help(
-        &mut self,
-        line: &LogicalLine<'_>,
-        rest: &[Token],
-        keyword: Keyword,
-        span: Span,
-    ) -> Result<(), Diagnostic> {
-        self.parts(Shape::bare_line, rest, line)?;
+    /// The text behind a `help` line.
+    fn take_help(&mut self, span: Span, keyword: Keyword) -> Result<(), Diagnostic> {
         let place = HelpPlace { file: self.file, offset: narrow(self.reader.offset()) };
         if !self.reader.skip_help() {
             let finding = Diagnostic::warning("K013", span, "this help has no text");
             self.report(finding.with_help("indent the text below `help`"));
         }
-        self.attach(Attribute::Help(place), span, keyword.as_str())
+        self.attach(Attribute::Help(place), span, keyword)
     }
 
     fn take_attribute(
@@ -404,14 +409,14 @@ impl Blocks<'_, '_, '_> {
         let Some(rule) = rule_of(keyword) else { return Err(self.explain_unknown(line, first)) };
         let dialect = self.loader.dialect();
         let [one, two] = lower_attribute(keyword, first.span, self.parts(rule, rest, line)?, line, dialect)?;
-        for attribute in one.into_iter().chain(two) {
-            self.attach(attribute, first.span, keyword.as_str())?;
+        if let Some(attribute) = one {
+            self.attach(attribute, first.span, keyword)?;
         }
-        Ok(())
+        two.map_or(Ok(()), |attribute| self.attach(attribute, first.span, keyword))
     }
 
     /// Gives an attribute to the entry or block that it stands in.
-    fn attach(&mut self, attribute: Attribute, span: Span, keyword: &str) -> Result<(), Diagnostic> {
+    fn attach(&mut self, attribute: Attribute, span: Span, keyword: Keyword) -> Result<(), Diagnostic> {
         self.drop_annotations();
         let item = match &mut self.target {
             Target::Broken => return Ok(()),
@@ -420,7 +425,7 @@ impl Blocks<'_, '_, '_> {
             Target::Block => self.frames.last_mut().map(|frame| &mut frame.item),
         };
         let Some(item) = item else {
-            let finding = Diagnostic::error("K006", span, format!("`{keyword}` stands in no entry"));
+            let finding = Diagnostic::error("K006", span, format!("`{}` stands in no entry", keyword.as_str()));
             return Err(finding.with_help("attributes follow the config, choice, menu or comment that they belong to"));
         };
         refuse_in(item, &attribute, span, keyword, self.loader.dialect())?;

@@ -70,7 +70,7 @@ pub(crate) fn lower_pending(
     let parts = loader.parts(rule, &tokens, &pending.line)?;
     let kinds = lower_attribute(pending.keyword, pending.line.keyword(), parts, &pending.line, dialect)?;
     for kind in kinds.iter().flatten() {
-        refuse_in(entry, kind, pending.line.whole(), pending.keyword.as_str(), dialect)?;
+        refuse_in(entry, kind, pending.line.whole(), pending.keyword, dialect)?;
     }
     Ok(kinds)
 }
@@ -155,7 +155,7 @@ pub(super) fn refuse_in(
     item: &Item,
     attribute: &Attribute,
     span: Span,
-    keyword: &str,
+    keyword: Keyword,
     dialect: Dialect,
 ) -> Result<(), Diagnostic> {
     match refuse(&item.kind, attribute) {
@@ -170,8 +170,8 @@ fn is_menu_help(item: &Item, attribute: &Attribute, dialect: Dialect) -> bool {
 }
 
 #[cold]
-fn explain_place(item: &Item, place: &str, span: Span, keyword: &str) -> Diagnostic {
-    let finding = Diagnostic::error("K006", span, format!("`{keyword}` is not allowed in {place}"));
+fn explain_place(item: &Item, place: &str, span: Span, keyword: Keyword) -> Diagnostic {
+    let finding = Diagnostic::error("K006", span, format!("`{}` is not allowed in {place}", keyword.as_str()));
     finding.with_label(item.span, "this entry")
 }
 

@@ -104,6 +104,11 @@ impl<'e> Macros<'e> {
         self.output_limit = if dialect.has(Rule::LongShellOutput) { LONG_OUTPUT } else { SHORT_OUTPUT };
     }
 
+    /// A variable of the environment.
+    pub(crate) fn read_variable(&self, name: &str) -> Option<String> {
+        self.env.read(name)
+    }
+
     /// Whether a text waits for the output of a command.
     pub(crate) fn is_pending(text: &str) -> bool {
         is_pending(text)

@@ -3,8 +3,13 @@
 //! Knows nothing of keywords; every position of a logical line can be traced back to the file.
 
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use thin_vec::ThinVec;
 
 use crate::dialect::{Dialect, Rule};
+use crate::excerpt::Excerpt;
 use crate::names::is_name_byte;
 use crate::source::{FileId, Span};
 
@@ -22,12 +27,22 @@ pub(crate) struct LogicalLine<'s> {
     pub text: Cow<'s, str>,
     file: FileId,
     line: u32,
-    pieces: Vec<Piece>,
+    /// Where it starts in the text of the file.
+    offset: usize,
+    pieces: ThinVec<Piece>,
 }
 
 impl<'s> LogicalLine<'s> {
-    fn new(file: FileId, text: &'s str, line: u32) -> Self {
-        Self { text: Cow::Borrowed(text), file, line, pieces: Vec::new() }
+    fn new(file: FileId, text: &'s str, line: u32, offset: usize) -> Self {
+        Self { text: Cow::Borrowed(text), file, line, offset, pieces: ThinVec::new() }
+    }
+
+    /// A piece of the line for keeping; `whole` is the text of the file.
+    pub(crate) fn keep(&self, whole: Option<&Arc<String>>, piece: Range<usize>) -> Excerpt {
+        match (&self.text, whole) {
+            (Cow::Borrowed(_), Some(whole)) => Excerpt::new(whole, self.offset + piece.start..self.offset + piece.end),
+            (text, _) => text[piece].into(),
+        }
     }
 
     /// Where bytes `start..end` of the text are in the file; a range over several lines is cut at the first one's end.
@@ -55,6 +70,14 @@ impl<'s> LogicalLine<'s> {
         self.span(start, end)
     }
 
+    /// Where a word is that stands alone on the line.
+    #[inline]
+    pub(crate) fn find_only(&self, word: &str) -> Option<Span> {
+        let before = self.text.strip_suffix(word)?;
+        let is_alone = before.bytes().all(|byte| matches!(byte, b' ' | b'\t'));
+        is_alone.then(|| self.span(before.len(), self.text.len()))
+    }
+
     /// The first word.
     pub(crate) fn keyword(&self) -> Span {
         let start = self.text.bytes().position(|byte| !is_blank(byte)).unwrap_or(0);
@@ -77,7 +100,7 @@ impl<'s> LogicalLine<'s> {
     /// The same for keeping after the file is parsed.
     pub(crate) fn to_owned_line(&self) -> LogicalLine<'static> {
         let text = Cow::Owned(self.text.clone().into_owned());
-        LogicalLine { text, file: self.file, line: self.line, pieces: self.pieces.clone() }
+        LogicalLine { text, file: self.file, line: self.line, offset: self.offset, pieces: self.pieces.clone() }
     }
 
     fn append(&mut self, text: &str, line: u32) {
@@ -99,24 +122,26 @@ pub(crate) enum Raw<'s> {
     Statement(LogicalLine<'s>),
 }
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Reads one file line by line.
 #[derive(Debug)]
 pub(crate) struct Reader<'s> {
     file: FileId,
     /// The carriage return and the byte order mark are characters like others, and a text ends with its line.
     strict: bool,
-    rest: &'s str,
+    text: &'s str,
+    /// Where the next line starts in it.
+    at: usize,
     /// The number of the next line.
     line: u32,
-    /// The length of the file.
-    length: usize,
 }
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(file: FileId, text: &'s str, dialect: Dialect) -> Self {
         let strict = !dialect.has(Rule::AnyLineEnds);
-        let rest = if strict { text } else { text.strip_prefix('\u{feff}').unwrap_or(text) };
-        Self { file, strict, rest, line: 1, length: text.len() }
+        let at = if !strict && text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
+        Self { file, strict, text, at, line: 1 }
     }
 
     /// The place of a last line that has no end.
@@ -136,7 +161,7 @@ impl<'s> Reader<'s> {
 
     /// The next line, whatever it is.
     pub(crate) fn next(&mut self) -> Option<Raw<'s>> {
-        let number = self.line;
+        let (number, offset) = (self.line, self.at);
         let physical = self.take_line()?;
         let strict = self.strict;
         let is_skipped = |byte| if strict { matches!(byte, b' ' | b'\t') } else { is_blank(byte) };
@@ -151,7 +176,7 @@ impl<'s> Reader<'s> {
             let span = Span { file: self.file, line: number, col, len: length(trimmed.trim_end().len()) };
             return Some(Raw::Annotation { text, span });
         }
-        let mut line = LogicalLine::new(self.file, physical, number);
+        let mut line = LogicalLine::new(self.file, physical, number, offset);
         while line.text.ends_with('\\') && joins_next(&line.text, self.strict) {
             let joined = line.text.len() - 1;
             cut(&mut line.text, joined);
@@ -162,11 +187,22 @@ impl<'s> Reader<'s> {
         Some(Raw::Statement(line))
     }
 
-    /// Passes over the help text that follows a `help` line; whether there is any.
+    /// Passes over the help text that follows a `help` line, as [`Reader::help`] has it; whether there is any. Half of the lines of
+    /// a tree are help, so this looks at their beginnings only.
     pub(crate) fn skip_help(&mut self) -> bool {
-        let mut any = false;
-        self.walk_help(|_, text| any |= !text.is_empty());
-        any
+        let bytes = self.text.as_bytes();
+        let mut base = None;
+        while self.at < bytes.len() {
+            let (width, start) = measure_indentation(bytes, self.at);
+            let end = start + find_line_end(&bytes[start..]);
+            let is_blank = start == end || !self.strict && bytes[start..end] == *b"\r";
+            if !is_blank && (width == 0 || width < *base.get_or_insert(width)) {
+                break;
+            }
+            self.at = bytes.len().min(end + 1);
+            self.line += 1;
+        }
+        base.is_some_and(|base| base > 0)
     }
 
     /// The help text that follows a `help` line, as the C tools have it: up to the first line that is indented less than the first
@@ -190,7 +226,8 @@ impl<'s> Reader<'s> {
     fn walk_help(&mut self, mut take: impl FnMut(usize, &str)) -> bool {
         let mut first = None;
         while let Some((physical, taken)) = self.peek_line() {
-            let (width, text) = split_indentation(physical);
+            let (width, start) = measure_indentation(physical.as_bytes(), 0);
+            let text = &physical[start..];
             let mut more = 0;
             if !text.is_empty() {
                 let base = *first.get_or_insert(width);
@@ -201,7 +238,7 @@ impl<'s> Reader<'s> {
             }
             take(more, text);
             self.skip(taken);
-            if self.rest.bytes().next().is_some_and(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
+            if self.text.as_bytes().get(self.at).is_some_and(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
                 return true;
             }
         }
@@ -210,47 +247,73 @@ impl<'s> Reader<'s> {
 
     /// Where the next line starts in the file's text.
     pub(crate) fn offset(&self) -> usize {
-        self.length - self.rest.len()
+        self.at
     }
 
+    /// The next line, and where the one behind it starts.
     fn peek_line(&self) -> Option<(&'s str, usize)> {
-        if self.rest.is_empty() {
+        let bytes = self.text.as_bytes();
+        if self.at >= bytes.len() {
             return None;
         }
-        let (line, taken) = match memchr::memchr(b'\n', self.rest.as_bytes()) {
-            Some(end) => (&self.rest[..end], end + 1),
-            None => (self.rest, self.rest.len()),
-        };
-        Some((if self.strict { line } else { line.strip_suffix('\r').unwrap_or(line) }, taken))
+        let end = self.at + find_line_end(&bytes[self.at..]);
+        let line = &self.text[self.at..end];
+        Some((if self.strict { line } else { line.strip_suffix('\r').unwrap_or(line) }, bytes.len().min(end + 1)))
     }
 
     fn take_line(&mut self) -> Option<&'s str> {
-        let (line, taken) = self.peek_line()?;
-        self.skip(taken);
+        let (line, next) = self.peek_line()?;
+        self.skip(next);
         Some(line)
     }
 
-    fn skip(&mut self, taken: usize) {
-        self.rest = &self.rest[taken..];
+    fn skip(&mut self, next: usize) {
+        self.at = next;
         self.line += 1;
+    }
+}
+
+/// The length of the line that these bytes begin with. Lines are too short for a search that has to be prepared: sixteen bytes at a
+/// time, which the compiler compares at once.
+#[inline]
+fn find_line_end(bytes: &[u8]) -> usize {
+    let (pieces, rest) = bytes.as_chunks::<16>();
+    let mut at = 0;
+    for piece in pieces {
+        if piece.iter().fold(0, |found, byte| found | u8::from(*byte == b'\n')) != 0 {
+            return at + find_in_piece(u128::from_le_bytes(*piece));
+        }
+        at += piece.len();
+    }
+    at + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len())
+}
+
+/// Which of sixteen bytes ends the line.
+#[inline]
+fn find_in_piece(piece: u128) -> usize {
+    const ONES: u128 = u128::MAX / 0xff;
+    // A byte of zero is where the line ends; the lowest bit that is set belongs to the first of them.
+    let zeros = piece ^ (ONES * 0x0a);
+    let found = zeros.wrapping_sub(ONES) & !zeros & (ONES << 7);
+    found.trailing_zeros() as usize / 8
+}
+
+/// The width of the blanks from `at` on, tabs going to the next multiple of eight, and where they end.
+#[inline]
+fn measure_indentation(bytes: &[u8], mut at: usize) -> (usize, usize) {
+    let mut width = 0;
+    loop {
+        match bytes.get(at) {
+            Some(b' ') => width += 1,
+            Some(b'\t') => width = (width & !7) + 8,
+            _ => return (width, at),
+        }
+        at += 1;
     }
 }
 
 pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\x0c' | b'\r')
-}
-
-/// The width of the blanks at the start, tabs going to the next multiple of eight, and what is behind them.
-fn split_indentation(line: &str) -> (usize, &str) {
-    let mut width = 0;
-    for (at, byte) in line.bytes().enumerate() {
-        match byte {
-            b' ' => width += 1,
-            b'\t' => width = (width & !7) + 8,
-            _ => return (width, &line[at..]),
-        }
-    }
-    (width, "")
 }
 
 fn trim_end(text: &str) -> &str {

@@ -9,7 +9,7 @@ use pest::error::{Error, ErrorVariant, InputLocation};
 use pest::iterators::{Pair, Pairs};
 
 use super::ast::{Located, Word};
-use super::reader::LogicalLine;
+use super::reader::{LogicalLine, narrow};
 use super::token::{Token, kind};
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Atom, Compare, ExprId, Exprs};
@@ -65,18 +65,30 @@ struct Mismatch {
 }
 
 /// The shapes seen so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shapes {
     templates: Vec<Result<Template, Mismatch>>,
     /// The numbers of templates by the rule and the shape.
     numbers: HashMap<Vec<u8>, usize, FastHash>,
-    /// The same for shapes of so few tokens that they are a number.
-    short: HashMap<u64, usize, FastHash>,
+    /// The rule and shape of one line, as they are looked up.
+    key: Vec<u8>,
+    /// Shapes of so few tokens that they are a number, those that were looked up last.
+    short: Vec<(u64, u32)>,
     stack: Vec<ExprId>,
 }
 
 /// How many letters fit into a number beside that of the rule.
 const SHORT: usize = 7;
+/// How many short shapes are remembered; a power of two.
+const SLOTS: usize = 1 << 10;
+
+impl Default for Shapes {
+    fn default() -> Self {
+        // No rule has the number of these keys.
+        let short = vec![(u64::MAX, 0); SLOTS];
+        Self { templates: Vec::new(), numbers: HashMap::default(), key: Vec::new(), short, stack: Vec::new() }
+    }
+}
 
 /// The parts of one line that fits its rule.
 pub(crate) struct Parts<'x> {
@@ -112,23 +124,26 @@ impl Shapes {
             return self.number_of_long(rule, tokens);
         }
         let key = tokens.iter().fold(rule as u64, |key, token| key << 8 | u64::from(token.kind));
-        if let Some(number) = self.short.get(&key) {
-            return *number;
+        let slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize % SLOTS;
+        let (known, number) = self.short[slot];
+        if known == key {
+            return number as usize;
         }
         let number = self.number_of_long(rule, tokens);
-        self.short.insert(key, number);
+        self.short[slot] = (key, narrow(number));
         number
     }
 
     fn number_of_long(&mut self, rule: Rule, tokens: &[Token]) -> usize {
-        let letters = tokens.iter().map(|token| token.kind);
-        let key: Vec<u8> = [rule as u8, b'k'].into_iter().chain(letters).collect();
-        if let Some(number) = self.numbers.get(&key) {
+        self.key.clear();
+        self.key.extend([rule as u8, b'k']);
+        self.key.extend(tokens.iter().map(|token| token.kind));
+        if let Some(number) = self.numbers.get(&self.key) {
             return *number;
         }
         let number = self.templates.len();
-        self.templates.push(parse_shape(rule, &key[1..]));
-        self.numbers.insert(key, number);
+        self.templates.push(parse_shape(rule, &self.key[1..]));
+        self.numbers.insert(self.key.clone(), number);
         number
     }
 }
@@ -292,7 +307,7 @@ fn lower_expression(pair: Pair<'_, Rule>, ops: &mut Vec<Op>) {
         Rule::comparison => {
             let mut inner = pair.into_inner();
             let Some(left) = inner.next().map(|atom| position(&atom)) else { return };
-            match (inner.next().and_then(|operator| operator_of(operator.as_rule())), inner.next()) {
+            match (inner.next().and_then(|operator| operator_of(operator.as_str())), inner.next()) {
                 (Some(operator), Some(right)) => ops.push(Op::Compare(operator, left, position(&right))),
                 _ => ops.push(Op::Atom(left)),
             }
@@ -315,14 +330,15 @@ fn lower_chain(pair: Pair<'_, Rule>, ops: &mut Vec<Op>, join: fn(u32) -> Op) {
     }
 }
 
-fn operator_of(rule: Rule) -> Option<Compare> {
-    Some(match rule {
-        Rule::equal => Compare::Equal,
-        Rule::unequal => Compare::Unequal,
-        Rule::less => Compare::Less,
-        Rule::less_equal => Compare::LessEqual,
-        Rule::greater => Compare::Greater,
-        Rule::greater_equal => Compare::GreaterEqual,
+/// The operator that a letter of a shape stands for.
+fn operator_of(letter: &str) -> Option<Compare> {
+    Some(match letter {
+        "=" => Compare::Equal,
+        "~" => Compare::Unequal,
+        "<" => Compare::Less,
+        "[" => Compare::LessEqual,
+        ">" => Compare::Greater,
+        "]" => Compare::GreaterEqual,
         _ => return None,
     })
 }
@@ -391,9 +407,7 @@ fn describe_rule(rule: Rule) -> &'static str {
     match rule {
         Rule::word => "a name",
         Rule::text => "a text in quotes",
-        Rule::equal | Rule::unequal | Rule::less | Rule::less_equal | Rule::greater | Rule::greater_equal => {
-            "a comparison (=, !=, <, <=, >, >=)"
-        }
+        Rule::operator | Rule::equal => "a comparison (=, !=, <, <=, >, >=)",
         Rule::and => "`&&`",
         Rule::or => "`||`",
         Rule::negation | Rule::comparison | Rule::conjunction | Rule::expression => "an expression",

@@ -2,6 +2,8 @@
 //!
 //! Splits and expands; what may follow what is the grammar's business.
 
+use std::sync::Arc;
+
 use super::macros::{Failure, Macros};
 use super::reader::{LogicalLine, is_blank};
 use crate::diagnostic::Diagnostic;
@@ -84,9 +86,48 @@ fn class(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]
 }
 
+/// How many bytes of a word follow from `at` on. Eight at a time, because names are what most of a tree consists of.
+#[inline]
+fn length_of_word(bytes: &[u8], at: usize) -> usize {
+    let mut rest = &bytes[at..];
+    while let Some((piece, more)) = rest.split_first_chunk::<8>() {
+        let length = count_word_bytes(u64::from_le_bytes(*piece));
+        if length < 8 {
+            return bytes.len() - at - rest.len() + length;
+        }
+        rest = more;
+    }
+    // The last bytes of the line behind none; a byte of zero ends a word.
+    let last = match bytes.last_chunk::<8>() {
+        Some(piece) if !rest.is_empty() => u64::from_le_bytes(*piece) >> (64 - 8 * rest.len()),
+        _ => rest.iter().rev().fold(0, |last, byte| last << 8 | u64::from(*byte)),
+    };
+    bytes.len() - at - rest.len() + count_word_bytes(last)
+}
+
+/// How many of eight bytes, from the lowest on, belong to a word: those that [`is_name_byte`] says.
+#[inline]
+fn count_word_bytes(bytes: u64) -> usize {
+    const ONES: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = ONES << 7;
+    // The high bit of each byte says what holds of it; with that bit out of the way no sum reaches the next byte.
+    let low = bytes & !HIGH;
+    let between = |bytes: u64, first: u8, last: u8| {
+        let not_below = bytes + ONES * u64::from(0x80 - first);
+        let above = bytes + ONES * u64::from(0x7f - last);
+        not_below & !above
+    };
+    let letters = between(low | (ONES * 0x20), b'a', b'z');
+    let digits = between(low, b'-', b'9');
+    let lines = between(low, b'_', b'_');
+    let others = !(letters | digits | lines) | bytes;
+    (others & HIGH).trailing_zeros() as usize / 8
+}
+
 /// Reads the tokens of a line into `tokens`; the first of them may turn out to be a keyword, see [`Keyword`].
 pub(crate) fn split_line(
     line: &LogicalLine<'_>,
+    whole: Option<&Arc<String>>,
     names: &mut Names,
     macros: &mut Macros<'_>,
     path: &str,
@@ -98,13 +139,15 @@ pub(crate) fn split_line(
     tokens.pending = false;
     tokens.open_text = None;
     let text = &*line.text;
-    let mut lexer = Lexer { line, text, names, macros, path, dialect, tokens, at: 0 };
+    let mut lexer = Lexer { line, whole, text, names, macros, path, dialect, tokens, at: 0 };
     while lexer.take_token()? {}
     Ok(())
 }
 
 struct Lexer<'x, 'l, 'e> {
     line: &'x LogicalLine<'l>,
+    /// The text of the line's file.
+    whole: Option<&'x Arc<String>>,
     /// What the line says.
     text: &'x str,
     names: &'x mut Names,
@@ -187,12 +230,12 @@ impl Lexer<'_, '_, '_> {
     fn take_word(&mut self) -> Result<(), Diagnostic> {
         let text = self.text;
         let bytes = text.as_bytes();
-        let length = bytes[self.at..].iter().position(|byte| class(*byte) != WORD);
-        let end = length.map_or(bytes.len(), |length| self.at + length);
+        let end = self.at + length_of_word(bytes, self.at);
         if bytes.get(end) == Some(&b'$') && self.dialect.has(Rule::Macros) {
             return self.take_expanded_word(end);
         }
-        let id = self.names.intern(&text[self.at..end]);
+        let (line, whole, start) = (self.line, self.whole, self.at);
+        let id = self.names.intern_piece(&bytes[start..end], || line.keep(whole, start..end));
         let kind = match Keyword::of(id) {
             Some(Keyword::If) if !self.tokens.list.is_empty() => kind::IF,
             Some(Keyword::On) if !self.tokens.list.is_empty() => kind::ON,
@@ -245,6 +288,25 @@ impl Lexer<'_, '_, '_> {
         }
     }
 
+    /// Appends the variable that `$NAME` or `${NAME}` at `at` stands for; gives the position behind it.
+    fn expand_name(&self, at: usize, into: &mut String) -> usize {
+        let behind = &self.text[at + 1..];
+        let inside = behind.strip_prefix('{').unwrap_or(behind);
+        let length = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
+        let braces = behind.len() - inside.len();
+        let is_whole = length > 0 && (braces == 0 || inside[length..].starts_with('}'));
+        match self.macros.read_variable(&inside[..length]).filter(|_| is_whole) {
+            Some(value) => {
+                into.push_str(&value);
+                at + 1 + length + 2 * braces
+            }
+            None => {
+                into.push('$');
+                at + 1
+            }
+        }
+    }
+
     fn take_text(&mut self, quote: u8) -> Result<(), Diagnostic> {
         let start = self.at + 1;
         let rest = &self.text[start..];
@@ -252,7 +314,7 @@ impl Lexer<'_, '_, '_> {
             None => self.take_open_text(rest, self.text.len()),
             Some(length) if rest.as_bytes()[length] != quote => self.take_escaped_text(quote, start + length),
             Some(length) => {
-                let id = self.names.intern(&rest[..length]);
+                let id = self.names.add(self.line.keep(self.whole, start..start + length));
                 self.push(kind::TEXT, id, start + length + 1);
                 Ok(())
             }
@@ -278,6 +340,9 @@ impl Lexer<'_, '_, '_> {
         let mut value = text[self.at + 1..end].to_owned();
         while let Some(c) = text[end..].chars().next() {
             match c {
+                '$' if self.dialect.has(Rule::DollarTexts) && !text[end..].starts_with("$(") => {
+                    end = self.expand_name(end, &mut value);
+                }
                 '$' => end = self.expand(end, &mut value)?,
                 '\\' => {
                     end += 1;
@@ -440,5 +505,22 @@ impl Keyword {
     pub(crate) fn suggest(word: &str) -> Option<Self> {
         let near = crate::suggest::suggest(word, Self::words())?;
         Self::ALL.iter().find(|(_, word)| *word == near).map(|(keyword, _)| *keyword)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_end_where_the_bytes_of_names_end() {
+        for byte in 0..=u8::MAX {
+            for before in 0..20 {
+                let text = [&b"x".repeat(before)[..], &[byte], b"yyy"].concat();
+                let length = if is_name_byte(byte) { text.len() } else { before };
+                assert_eq!(length_of_word(&text, 0), length, "{byte:#x} behind {before}");
+                assert_eq!(length_of_word(&[b" = ", &text[..]].concat(), 3), length, "{byte:#x} behind {before}");
+            }
+        }
     }
 }

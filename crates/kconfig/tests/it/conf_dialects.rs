@@ -187,3 +187,14 @@ fn esp_idf_explains_its_menus() {
         said_and_code(Machine::new("menu \"M\"\n\thelp\n\t  x\nendmenu\n").rules("6.1"), "--alldefconfig");
     assert!(code == 1 && said.contains("`help` is not allowed in a menu"), "{said}");
 }
+
+#[test]
+fn kconfiglib_and_esp_idf_read_variables_in_texts() {
+    let tree = "config S\n\tstring \"s\"\n\tdefault \"$TARGET-${TARGET}$GONE\"\n";
+    for rules in ["kconfiglib", "esp-idf"] {
+        let mut machine = Machine::new(tree).rules(rules).set("TARGET", "esp32");
+        assert_eq!(values(&mut machine, "--alldefconfig"), ["CONFIG_S=\"esp32-esp32$GONE\""], "{rules}");
+    }
+    let mut machine = Machine::new(tree).rules("linux-6.1").set("TARGET", "esp32");
+    assert_eq!(values(&mut machine, "--alldefconfig"), ["CONFIG_S=\"$TARGET-${TARGET}$GONE\""]);
+}

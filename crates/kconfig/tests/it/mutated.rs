@@ -1,8 +1,9 @@
-//! The files of a real tree, damaged one at a time: loading ends soon and with little memory, nothing panics, what loads is written,
-//! and what can be formatted is formatted once.
+//! The files of a real tree, damaged one at a time: loading ends soon and with little memory, nothing panics, what loads is written
+//! and checked, and what can be formatted is formatted once.
 //!
 //! By hand, because the tree is not ours: `KCONFIG_TREE=DIR cargo test -p kconfig --test it -- --ignored mutated`; `KCONFIG_TOP` names
-//! its top file where that is not `Kconfig`. The damage is the same in each run.
+//! its top file where that is not `Kconfig`. Variables that its files name, as `SRCARCH`, are those of the environment. The damage is
+//! the same in each run.
 
 #![expect(
     clippy::disallowed_methods,
@@ -14,9 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kconfig::lint::{self, Elsewhere, Policy};
 use kconfig::{Config, Env, Files, Output, Shell, Tree, dotconfig, format, json};
 
 const MUTATIONS: usize = 500;
+/// One of so many is checked, which takes as long as all else together.
+const CHECKED: usize = 10;
 /// A whole tree takes a tenth of a second on a machine with nothing else to do.
 const LIMIT: Duration = Duration::from_mins(1);
 /// In KiB, as the kernel counts.
@@ -40,12 +44,12 @@ impl Files for Overlay {
     }
 }
 
-/// Commands that print nothing: the tree's toolchain is not the matter.
-struct Silent;
+/// Commands that print a number, which may stand nearly everywhere: the tree's toolchain is not the matter.
+struct Zero;
 
-impl Shell for Silent {
+impl Shell for Zero {
     fn run(&self, _command: &str, _limit: usize) -> io::Result<Output> {
-        Ok(Output { stdout: Vec::new(), stderr: Vec::new() })
+        Ok(Output { stdout: b"0\n".to_vec(), stderr: Vec::new() })
     }
 }
 
@@ -100,19 +104,13 @@ fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
     }
 }
 
-/// All files with a name like that of the top file, sorted.
-fn files_of(root: &Path, stem: &str) -> Vec<String> {
-    let (mut open, mut found) = (vec![root.to_owned()], Vec::new());
-    while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
-            if entry.file_type().unwrap().is_dir() {
-                open.push(entry.path());
-            } else if entry.file_name().to_string_lossy().starts_with(stem) {
-                found.push(entry.path().strip_prefix(root).unwrap().to_str().unwrap().to_owned());
-            }
-        }
-    }
+/// The files that the tree reads, sorted.
+fn files_of(root: &Path, top: &str, env: &Env<'_>) -> Vec<String> {
+    let whole = Overlay { root: root.to_owned(), path: String::new(), bytes: Vec::new() };
+    let tree = Tree::load(top, &whole, env).unwrap_or_else(|found| panic!("{}", found.render(true)));
+    let mut found: Vec<String> = tree.files().map(ToOwned::to_owned).collect();
     found.sort();
+    found.dedup();
     found
 }
 
@@ -123,8 +121,8 @@ fn peak() -> u64 {
     line.trim().trim_end_matches("kB").trim().parse().unwrap()
 }
 
-/// Whether it loads.
-fn survive(top: &str, files: &Overlay, env: &Env<'_>) -> bool {
+/// Whether it loads; what does is looked at as far as `is_checked` says.
+fn survive(top: &str, files: &Overlay, env: &Env<'_>, is_checked: bool) -> bool {
     if let Ok(formatted) = format::format(&files.path, &files.bytes) {
         assert_eq!(format::format(&files.path, &formatted).ok(), Some(formatted), "{}: formatted twice", files.path);
     }
@@ -137,6 +135,9 @@ fn survive(top: &str, files: &Overlay, env: &Env<'_>) -> bool {
             let config = Config::new(&tree);
             assert!(dotconfig::write(&config, "CONFIG_").starts_with("#\n"));
             json::write(&config, &mut io::sink()).unwrap();
+            if is_checked {
+                let _findings = lint::check(&tree, &Policy::default(), &Elsewhere::default());
+            }
             true
         }
     }
@@ -147,17 +148,16 @@ fn survive(top: &str, files: &Overlay, env: &Env<'_>) -> bool {
 fn mutated_files_of_a_tree_do_no_harm() {
     let root = PathBuf::from(std::env::var_os("KCONFIG_TREE").unwrap_or_else(|| panic!("KCONFIG_TREE names no tree")));
     let top = std::env::var("KCONFIG_TOP").unwrap_or_else(|_| "Kconfig".to_owned());
-    let env = Env::new(|name| std::env::var(name).ok()).with_detection().with_shell(Arc::new(Silent));
-    let paths = files_of(&root, &top);
-    assert!(!paths.is_empty(), "no {top} is in {}", root.display());
+    let env = Env::new(|name| std::env::var(name).ok()).with_detection().with_shell(Arc::new(Zero));
+    let paths = files_of(&root, &top, &env);
     let (mut numbers, mut loaded) = (Numbers(0x9e37_79b9_7f4a_7c15), 0);
-    for _ in 0..MUTATIONS {
+    for number in 0..MUTATIONS {
         let path = paths[numbers.below(paths.len())].clone();
         let mut bytes = std::fs::read(root.join(&path)).unwrap();
         damage(&mut bytes, &mut numbers);
         let files = Overlay { root: root.clone(), path, bytes };
         let start = Instant::now();
-        loaded += usize::from(survive(&top, &files, &env));
+        loaded += usize::from(survive(&top, &files, &env, number % CHECKED == 0));
         assert!(start.elapsed() < LIMIT, "{}: took {:?}", files.path, start.elapsed());
     }
     // Damage that nothing survives would prove little.

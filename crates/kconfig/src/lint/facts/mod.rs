@@ -3,14 +3,18 @@
 //! Proves contradictions and consequences, each only as far as it is certain; what it cannot decide it calls possible and not
 //! implied. Reports nothing.
 
+mod ask;
 mod compare;
 mod refute;
+
+use smallvec::{SmallVec, smallvec};
 
 use crate::config::Config;
 use crate::expr::{Atom, Expr, ExprId};
 use crate::tree::{Symbol, SymbolId, Tree};
 use crate::value::{SymbolType, Tri};
 
+use self::ask::{Clause, Witnesses};
 use self::compare::Verdict;
 use super::elsewhere::Elsewhere;
 
@@ -34,8 +38,10 @@ const MAX_ALTERNATIVES: usize = 12;
 
 /// An expression that is assumed to be not `n`, or, negated, not `y`.
 type Literal = (ExprId, bool);
-/// At least one of these holds; each is a conjunction.
-type Clause = Vec<Vec<Literal>>;
+/// What holds all together; most are one or two.
+type Way = SmallVec<[Literal; 2]>;
+/// At least one of these holds.
+type Ways = SmallVec<[Way; 4]>;
 /// Values that a user or a default gives.
 pub(super) type Assignment = Vec<(SymbolId, Set)>;
 
@@ -69,6 +75,9 @@ pub(super) struct Facts<'t> {
     /// What each domain was before it shrank.
     trail: Vec<(SymbolId, Set)>,
     clauses: Vec<Clause>,
+    /// How many clauses of single literals of one sign begin with each literal; see [`Facts::is_clause`].
+    heads: Vec<u32>,
+    witnesses: Witnesses,
     /// Comparisons and choices that are assumed and say nothing about a single symbol.
     given: Vec<Literal>,
     /// Selects of symbols that are on, by symbol and position: their conditions may come to hold.
@@ -83,6 +92,9 @@ pub(super) struct Facts<'t> {
     fresh_off: Vec<SymbolId>,
     /// For each symbol those without a prompt whose defaults mention it.
     derived: Vec<Vec<SymbolId>>,
+    /// Those of them that are to be looked at, and which they are.
+    noted: Vec<SymbolId>,
+    is_noted: Vec<bool>,
     consequences: usize,
     consistent: bool,
     /// One configuration for all that are tried out, with what was said in it last.
@@ -107,6 +119,8 @@ impl<'t> Facts<'t> {
             domains,
             trail: Vec::new(),
             clauses: Vec::new(),
+            heads: vec![0; 2 * tree.exprs.len()],
+            witnesses: Witnesses::new(tree),
             given: Vec::new(),
             waiting: Vec::new(),
             forced: Vec::new(),
@@ -114,6 +128,8 @@ impl<'t> Facts<'t> {
             fresh: Vec::new(),
             fresh_off: Vec::new(),
             derived: vec![Vec::new(); if trust == Trust::Dependencies { tree.symbols.len() } else { 0 }],
+            noted: Vec::new(),
+            is_noted: vec![false; tree.symbols.len()],
             consequences: 0,
             consistent: true,
             trial: None,
@@ -132,22 +148,25 @@ impl<'t> Facts<'t> {
         for id in &hidden {
             for default in &tree.get(*id).defaults {
                 for symbol in tree.symbols_in(default.condition).into_iter().chain(tree.symbols_in(default.value)) {
-                    self.derived[symbol.index()].push(*id);
+                    let of_symbol = &mut self.derived[symbol.index()];
+                    // One symbol after another: what is there already is last.
+                    if of_symbol.last() != Some(id) {
+                        of_symbol.push(*id);
+                    }
                 }
             }
         }
-        for id in hidden {
-            self.derive(id);
-            self.settle();
-        }
-        // One more look: a default may rest on a symbol that came later.
-        let open: Vec<SymbolId> = tree.symbols().map(|(id, _)| id).filter(|id| self.is_derived(*id)).collect();
-        for id in open {
-            self.derive(id);
+        // More than one look: a default may rest on a symbol that comes later.
+        let mut known = usize::MAX;
+        while known != self.trail.len() {
+            known = self.trail.len();
+            for id in &hidden {
+                self.derive(*id);
+            }
             self.settle();
         }
         // What is decided needs no second look; the rest of these clauses would be looked at for every single question.
-        self.clauses.clear();
+        self.truncate_clauses(0);
         let open =
             |(by, index): &(SymbolId, usize)| self.domains[tree.get(*by).selects[*index].target.index()] & N != 0;
         self.waiting.retain(open);
@@ -169,7 +188,7 @@ impl<'t> Facts<'t> {
             return;
         }
         for default in &self.tree.get(id).defaults {
-            if self.implied(default.condition, true) {
+            if !self.is_held_back(default.condition) && self.implied(default.condition, true) {
                 if self.implied(default.value, true) {
                     self.restrict(id, M | Y);
                 }
@@ -204,7 +223,7 @@ impl<'t> Facts<'t> {
                 self.domains[symbol.index()] = before;
             }
         }
-        self.clauses.truncate(mark.clauses);
+        self.truncate_clauses(mark.clauses);
         self.given.truncate(mark.given);
         self.waiting.truncate(mark.waiting);
         self.forced.truncate(mark.forced);
@@ -222,11 +241,10 @@ impl<'t> Facts<'t> {
         self.consistent
     }
 
-    /// Assumes that a symbol is on.
-    pub(super) fn assume_on(&mut self, symbol: SymbolId) -> bool {
+    /// Assumes that a symbol is on; false when that is impossible, or when it proves all goals: no more is concluded then.
+    pub(super) fn assume_on(&mut self, symbol: SymbolId, goals: &[ExprId]) -> bool {
         self.restrict(symbol, M | Y);
-        self.settle();
-        self.consistent
+        !self.settle_until(&|facts| goals.iter().all(|goal| facts.implied(*goal, true))) && self.consistent
     }
 
     /// Assumes values.
@@ -313,16 +331,31 @@ impl<'t> Facts<'t> {
     }
 
     /// Keeps a clause that may teach something: not one that holds already, or that is too wide.
-    fn push_open(&mut self, clause: Clause) {
-        let known = clause.iter().any(|way| self.is_implied_way(way));
-        if (1..=MAX_ALTERNATIVES).contains(&clause.len()) && !known {
-            self.clauses.push(clause);
+    fn push_open(&mut self, ways: Ways) {
+        if (1..=MAX_ALTERNATIVES).contains(&ways.len()) && !ways.iter().any(|way| self.is_implied_way(way)) {
+            self.push_clause(ways);
+        }
+    }
+
+    fn push_clause(&mut self, ways: Ways) {
+        let clause = Clause::new(ways);
+        if let Some(head) = clause.head() {
+            self.heads[head] += 1;
+        }
+        self.clauses.push(clause);
+    }
+
+    fn truncate_clauses(&mut self, length: usize) {
+        for clause in self.clauses.drain(length..) {
+            if let Some(head) = clause.head() {
+                self.heads[head] -= 1;
+            }
         }
     }
 
     fn add_clause(&mut self, terms: Vec<ExprId>, positive: bool) {
         if terms.len() <= MAX_ALTERNATIVES {
-            self.clauses.push(terms.into_iter().map(|term| vec![(term, positive)]).collect());
+            self.push_clause(terms.into_iter().map(|term| smallvec![(term, positive)]).collect());
         } else if !terms.iter().any(|term| self.possible(*term, positive)) {
             self.consistent = false;
         }
@@ -330,6 +363,11 @@ impl<'t> Facts<'t> {
 
     /// Draws conclusions until there are no more.
     fn settle(&mut self) {
+        self.settle_until(&|_| false);
+    }
+
+    /// The same, but stops as soon as enough is known; whether it is.
+    fn settle_until(&mut self, is_enough: &dyn Fn(&Self) -> bool) -> bool {
         for _ in 0..MAX_ROUNDS {
             while self.consistent
                 && let Some(symbol) = self.fresh.pop()
@@ -339,6 +377,9 @@ impl<'t> Facts<'t> {
                     self.follow(symbol);
                 }
             }
+            if is_enough(self) {
+                break;
+            }
             while self.consistent
                 && let Some(symbol) = self.fresh_off.pop()
             {
@@ -347,12 +388,17 @@ impl<'t> Facts<'t> {
                     self.follow_off(symbol);
                 }
             }
+            self.derive_noted();
             if !self.consistent || !(!self.fresh.is_empty() | self.follow_selects() | self.decide_clauses()) {
                 break;
             }
         }
         self.fresh.clear();
         self.fresh_off.clear();
+        while let Some(id) = self.noted.pop() {
+            self.is_noted[id.index()] = false;
+        }
+        is_enough(self)
     }
 
     /// What is off because a symbol is: it is not selected and, without a prompt, its first default
@@ -367,20 +413,31 @@ impl<'t> Facts<'t> {
         // a symbol that is always `y` here may not exist.
         let first = symbol.defaults.first().filter(|_| symbol.env.is_none() && self.trust == Trust::Dependencies);
         if let Some(default) = first {
-            let mut ways: Clause = vec![vec![(default.condition, false)], vec![(default.value, false)]];
+            let mut ways: Ways = smallvec![smallvec![(default.condition, false)], smallvec![(default.value, false)]];
             let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
-            ways.extend(prompts.map(|prompt| vec![(prompt.condition, true)]));
+            ways.extend(prompts.map(|prompt| smallvec![(prompt.condition, true)]));
             self.push_open(ways);
         }
-        self.derive_from(id);
+        self.note_derived(id);
     }
 
-    /// Looks at the symbols whose defaults mention one that has become known.
-    fn derive_from(&mut self, id: SymbolId) {
+    /// Remembers to look at the symbols whose defaults mention one that has become known.
+    fn note_derived(&mut self, id: SymbolId) {
         if self.trust == Trust::Dependencies {
-            for at in 0..self.derived[id.index()].len() {
-                let other = self.derived[id.index()][at];
-                self.derive(other);
+            for other in &self.derived[id.index()] {
+                if !std::mem::replace(&mut self.is_noted[other.index()], true) {
+                    self.noted.push(*other);
+                }
+            }
+        }
+    }
+
+    /// Looks at them, each once, however many of the symbols that it mentions have become known.
+    fn derive_noted(&mut self) {
+        while let Some(id) = self.noted.pop() {
+            self.is_noted[id.index()] = false;
+            if self.consistent {
+                self.derive(id);
             }
         }
     }
@@ -389,14 +446,23 @@ impl<'t> Facts<'t> {
     fn decide_clauses(&mut self) -> bool {
         let before = self.trail.len();
         for index in 0..self.clauses.len() {
-            let open = |facts: &Self, alternative: &[Literal]| {
-                alternative.iter().all(|(expr, positive)| facts.possible(*expr, *positive))
-            };
-            let mut ways = self.clauses[index].iter().filter(|alternative| open(self, alternative));
-            match (ways.next().cloned(), ways.next()) {
+            let clause = &self.clauses[index];
+            // Two ways that are open decide nothing; those that were are looked at first.
+            let (first, second) = clause.open.get();
+            if first != second
+                && self.is_possible_way(&clause.ways[first])
+                && self.is_possible_way(&clause.ways[second])
+            {
+                continue;
+            }
+            let mut open = (0..clause.ways.len()).filter(|way| self.is_possible_way(&clause.ways[*way]));
+            match (open.next(), open.next()) {
                 (None, _) => self.consistent = false,
-                (Some(only), None) => only.into_iter().for_each(|(expr, positive)| self.take(expr, positive)),
-                _ => {}
+                (Some(only), None) => {
+                    let way = clause.ways[only].clone();
+                    way.into_iter().for_each(|(expr, positive)| self.take(expr, positive));
+                }
+                (Some(first), Some(second)) => clause.open.set((first, second)),
             }
             if !self.consistent {
                 return false;
@@ -424,7 +490,7 @@ impl<'t> Facts<'t> {
         {
             choice.members.iter().filter(|member| **member != id).for_each(|member| self.restrict(*member, N));
         }
-        self.derive_from(id);
+        self.note_derived(id);
         if symbol.choice.is_none() && symbol.env.is_none() {
             self.take_causes(symbol);
         }
@@ -447,7 +513,8 @@ impl<'t> Facts<'t> {
         for at in 0..self.waiting.len() {
             let (by, index) = self.waiting[at];
             let selection = &self.tree.get(by).selects[index];
-            if self.domain(selection.target) & N != 0 && self.implied(selection.condition, true) {
+            let is_open = self.domain(selection.target) & N != 0 && !self.is_held_back(selection.condition);
+            if is_open && self.implied(selection.condition, true) {
                 self.forced.push(selection.target);
                 self.restrict(selection.target, M | Y);
             }
@@ -460,108 +527,28 @@ impl<'t> Facts<'t> {
         if self.elsewhere.sets(&symbol.name) {
             return;
         }
-        let by_others = [symbol.selected_by, symbol.implied_by].into_iter().flat_map(|expr| self.tree.disjuncts(expr));
-        let mut causes: Clause = by_others.filter(|expr| *expr != ExprId::NO).map(|expr| vec![(expr, true)]).collect();
+        let by_others = [symbol.selected_by, symbol.implied_by].into_iter().filter(|expr| *expr != ExprId::NO);
+        // Of what many select nothing follows.
+        if by_others.clone().any(|expr| self.has_many_terms(expr)) {
+            return;
+        }
+        let by_others = by_others.flat_map(|expr| self.tree.disjuncts(expr));
+        let mut causes: Ways = by_others.map(|expr| smallvec![(expr, true)]).collect();
         // A constant `n` is from a macro on this machine, or a switch to edit: it may change.
         let written = |expr: ExprId| if expr == ExprId::NO { ExprId::YES } else { expr };
         for default in &symbol.defaults {
-            causes.push(vec![(written(default.condition), true), (written(default.value), true)]);
+            causes.push(smallvec![(written(default.condition), true), (written(default.value), true)]);
+            if causes.len() > MAX_ALTERNATIVES {
+                return;
+            }
             // Behind a default that always applies there is none.
-            if self.implied(default.condition, true) {
+            if !self.is_held_back(default.condition) && self.implied(default.condition, true) {
                 break;
             }
         }
         let prompts = symbol.nodes.iter().filter_map(|node| self.tree.node(*node).prompt.as_ref());
-        causes.extend(prompts.map(|prompt| vec![(written(prompt.condition), true)]));
+        causes.extend(prompts.map(|prompt| smallvec![(written(prompt.condition), true)]));
         self.push_open(causes);
-    }
-
-    /// Whether a condition may still hold, looking at each symbol alone.
-    pub(super) fn possible(&self, expr: ExprId, positive: bool) -> bool {
-        match self.tree.expr(expr) {
-            Expr::Not(inner) => self.possible(inner, !positive),
-            Expr::And(..) if positive => !self.any_term(expr, &|term| !self.possible(term, true)),
-            Expr::Or(..) if !positive => !self.any_term(expr, &|term| !self.possible(term, false)),
-            Expr::And(..) | Expr::Or(..) => self.any_term(expr, &|term| self.possible(term, positive)),
-            Expr::Atom(Atom::Tri(tri)) => tri != if positive { Tri::N } else { Tri::Y },
-            Expr::Atom(Atom::Text(_)) => !positive,
-            Expr::Atom(Atom::Choice(_)) => true,
-            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { M | Y } else { N | M } != 0,
-            Expr::Compare(operator, left, right) => {
-                match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {
-                    Verdict::Symbol(symbol, set) | Verdict::Within(symbol, set) => self.domain(symbol) & set != 0,
-                    Verdict::Never => false,
-                    Verdict::Maybe => true,
-                }
-            }
-        }
-    }
-
-    /// Whether a condition is certain to hold.
-    pub(super) fn implied(&self, expr: ExprId, positive: bool) -> bool {
-        match self.tree.expr(expr) {
-            Expr::Not(inner) => self.implied(inner, !positive),
-            Expr::And(..) if positive => !self.any_term(expr, &|term| !self.implied(term, true)),
-            Expr::Or(..) if !positive => !self.any_term(expr, &|term| !self.implied(term, false)),
-            Expr::And(..) | Expr::Or(..) => {
-                self.any_term(expr, &|term| self.implied(term, positive)) || self.is_clause(expr, positive)
-            }
-            Expr::Atom(Atom::Choice(_)) => self.given.contains(&(expr, positive)),
-            // What is not `n` in every case is certain.
-            Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & if positive { N } else { Y } == 0,
-            Expr::Atom(atom) => atom == Atom::Tri(Tri::M) || (atom == Atom::Tri(Tri::Y)) == positive,
-            Expr::Compare(operator, left, right) => {
-                match self.comparison(if positive { operator } else { operator.inverse() }, left, right) {
-                    Verdict::Symbol(symbol, set) => self.domain(symbol) & !set == 0,
-                    Verdict::Maybe | Verdict::Within(..) => self.given.contains(&(expr, positive)),
-                    Verdict::Never => false,
-                }
-            }
-        }
-    }
-
-    fn is_implied_way(&self, way: &[Literal]) -> bool {
-        way.iter().all(|(expr, positive)| self.implied(*expr, *positive))
-    }
-
-    /// Whether any term of a conjunction or disjunction is such. Nothing is copied: this is asked more often than all else.
-    fn any_term(&self, mut expr: ExprId, is_such: &dyn Fn(ExprId) -> bool) -> bool {
-        let of_and = matches!(self.tree.expr(expr), Expr::And(..));
-        loop {
-            match self.tree.expr(expr) {
-                Expr::And(left, right) if of_and => {
-                    if self.any_term_of(right, of_and, is_such) {
-                        return true;
-                    }
-                    expr = left;
-                }
-                Expr::Or(left, right) if !of_and => {
-                    if self.any_term_of(right, of_and, is_such) {
-                        return true;
-                    }
-                    expr = left;
-                }
-                _ => return is_such(expr),
-            }
-        }
-    }
-
-    fn any_term_of(&self, expr: ExprId, of_and: bool, is_such: &dyn Fn(ExprId) -> bool) -> bool {
-        match self.tree.expr(expr) {
-            Expr::And(..) if of_and => self.any_term(expr, is_such),
-            Expr::Or(..) if !of_and => self.any_term(expr, is_such),
-            _ => is_such(expr),
-        }
-    }
-
-    /// Whether one of the known clauses says that a term holds.
-    fn is_clause(&self, expr: ExprId, positive: bool) -> bool {
-        if self.clauses.is_empty() {
-            return false;
-        }
-        let terms = if positive { self.tree.disjuncts(expr) } else { self.tree.conjuncts(expr) };
-        let listed = |alternative: &Vec<Literal>| matches!(&**alternative, [(expr, sign)] if *sign == positive && terms.contains(expr));
-        self.clauses.iter().any(|clause| clause.iter().all(listed))
     }
 }
 

@@ -42,9 +42,9 @@ impl<'t> Facts<'t> {
     /// Whether a configuration in which one way of each clause from a position on holds, also of the clauses that these ways
     /// bring, shows what it should. What takes too long to find is not certain.
     fn find_configuration(&mut self, from: usize, tries: &mut usize, shows: &dyn Fn(&Config<'_>) -> bool) -> bool {
-        let is_open = |index: &usize| !self.clauses[*index].iter().any(|way| self.is_implied_way(way));
+        let is_open = |index: &usize| !self.clauses[*index].ways.iter().any(|way| self.is_implied_way(way));
         let Some(index) = (from..self.clauses.len()).find(is_open) else { return self.shows(shows) };
-        let ways = self.clauses[index].clone();
+        let ways = self.clauses[index].ways.clone();
         ways.into_iter().any(|way| {
             if *tries == 0 || self.work == 0 {
                 return false;
