@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use serde::Deserialize;
+
 use crate::artifacts::{ResolvedArtifacts, Sources};
 use crate::cloud::{Spec, Target};
 use crate::config::{Network, Settings, TreeSource, refuse};
@@ -94,7 +96,7 @@ pub struct ClusterSettings {
     pub pod_security: bool,
     pub kube_proxy: bool,
     pub cni: bool,
-    pub flannel_backend: String,
+    pub flannel_backend: Option<FlannelBackend>,
     pub dns: bool,
     pub dns_replicas: u32,
     pub sources: Sources,
@@ -103,6 +105,27 @@ pub struct ClusterSettings {
     pub assets: AssetSettings,
     pub firewall: FirewallSettings,
     pub cloud: Option<Spec>,
+}
+
+/// How flannel carries packets between pods of different hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlannelBackend {
+    /// As they are, by routes: the hosts' network must let them through.
+    HostGw,
+    /// Wrapped in packets of the hosts'.
+    Vxlan,
+}
+
+impl FlannelBackend {
+    /// flannel's name of it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HostGw => "host-gw",
+            Self::Vxlan => "vxlan",
+        }
+    }
 }
 
 impl Cluster {
@@ -319,6 +342,12 @@ fn require_acted_on(settings: &Settings) -> Result<()> {
 }
 
 impl ClusterSettings {
+    /// Whether packets between pods of different hosts are wrapped.
+    #[must_use]
+    pub fn has_vxlan(&self) -> bool {
+        self.flannel_backend == Some(FlannelBackend::Vxlan)
+    }
+
     pub(crate) fn read(settings: &Settings, work_dir: &Path) -> Result<Self> {
         let network = |name: &str| -> Result<Network> {
             settings.get(name)?.parse().map_err(|why: String| Error::config(format!("{name}: {why}")))
@@ -355,7 +384,7 @@ impl ClusterSettings {
             pod_security: settings.get_bool("phase2.security.pod_security")?,
             kube_proxy: settings.get_bool("phase3.kube_proxy")?,
             cni: settings.get_bool("phase3.cni")?,
-            flannel_backend: settings.get("phase2.network.flannel_backend")?,
+            flannel_backend: settings.get_word("phase2.network.flannel_backend")?,
             dns: settings.get_bool("phase3.dns")?,
             dns_replicas: settings.get_number("phase3.dns_replicas")?,
             sources: artifact_sources(settings)?,

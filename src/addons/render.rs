@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::template;
-use crate::cluster::{Cluster, ClusterSettings};
+use crate::cluster::{Cluster, ClusterSettings, FlannelBackend};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
 use crate::inventory::Endpoint;
@@ -105,7 +105,7 @@ impl Values<'_> {
             replicas => settings.dns_replicas,
             api_host => self.api.host_for_nodes(),
             api_port => self.api.port,
-            flannel_backend => &settings.flannel_backend,
+            flannel_backend => settings.flannel_backend.map_or("", FlannelBackend::name),
         };
         let files = self.source.files(&format!("templates/addons/{}/", addon.name)).into_iter();
         files

@@ -104,12 +104,12 @@ impl Agents<'_> {
     /// From the first moment on; later changes are told to the API server, which a kubelet asks for nothing of this kind.
     fn taints(&self) -> Vec<Value> {
         let control_plane = json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"});
-        let of_group = self.target.group.into_iter().flat_map(|group| &group.taints).map(|text| taint(text));
-        let listed = self.target.taints.iter().map(|taint| match taint.value.as_str() {
+        let of_group = self.target.group.into_iter().flat_map(|group| &group.taints);
+        let own = of_group.chain(self.target.taints).map(|taint| match taint.value.as_str() {
             "" => json!({"key": taint.key, "effect": taint.effect}),
             value => json!({"key": taint.key, "value": value, "effect": taint.effect}),
         });
-        self.tainted.then_some(control_plane).into_iter().chain(of_group).chain(listed).collect()
+        self.tainted.then_some(control_plane).into_iter().chain(own).collect()
     }
 
     /// Labels that a kubelet may give its own Node.
@@ -194,13 +194,6 @@ impl Agents<'_> {
     const fn uses_systemd_cgroups(&self) -> bool {
         self.facts.cgroup == 2
     }
-}
-
-/// `KEY=VALUE:EFFECT` as the object that kubelet reads; the format of the setting has been checked.
-fn taint(text: &str) -> Value {
-    let (pair, effect) = text.rsplit_once(':').unwrap_or((text, ""));
-    let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-    json!({"key": key, "value": value, "effect": effect})
 }
 
 /// When kubelet of a host that is a container evicts pods: at absolute limits. The disk is the machine's around it, which others fill

@@ -107,7 +107,7 @@ impl<'a> NodeConfigBuilder<'a> {
     }
 
     fn modules(&self) -> Vec<String> {
-        let wraps = self.cluster.settings.flannel_backend == "vxlan";
+        let wraps = self.cluster.settings.has_vxlan();
         ["overlay", "nf_tables"].into_iter().chain(wraps.then_some("vxlan")).map(Into::into).collect()
     }
 

@@ -17,8 +17,8 @@ pub struct Group {
     pub name_prefix: String,
     /// Labels of its Nodes, beside those that only the control plane may set.
     pub labels: BTreeMap<String, String>,
-    /// Taints of its Nodes: `KEY=VALUE:EFFECT`.
-    pub taints: Vec<String>,
+    /// Taints of its Nodes.
+    pub taints: Vec<Taint>,
     /// Another limit of pods than the cluster's.
     pub max_pods: Option<u32>,
     /// What kubelet keeps for itself and the container runtime, as Kubernetes' quantities by resource.

@@ -6,6 +6,7 @@
 
 mod aws;
 mod azure;
+mod check;
 mod gce;
 mod host;
 mod http;

@@ -16,7 +16,7 @@ use super::{Cloud, Target, refused};
 use crate::artifacts::Digest;
 use crate::config::{Network, Network6, Settings};
 use crate::error::{Context as _, Result};
-use crate::inventory::{HEALTH_PORT, Role};
+use crate::inventory::{HEALTH_PORT, Role, Taint};
 
 /// The variable `cluster` of a module: `templates/provision/<target>/variables.tf` says what each field is.
 #[derive(Clone, Debug, Serialize)]
@@ -36,7 +36,7 @@ pub struct Spec {
     pub(crate) groups: BTreeMap<String, Group>,
     /// The part that is the cloud's own, under the cloud's name.
     #[serde(flatten, serialize_with = "serialize_own")]
-    own: Arc<dyn CloudSettings>,
+    pub(super) own: Arc<dyn CloudSettings>,
 }
 
 /// Networks of the cluster that are not the hosts'.
@@ -52,7 +52,7 @@ pub(crate) struct Api {
     pub(crate) port: u16,
     /// Where load balancers ask a control-plane host whether its API server is ready.
     pub(crate) health_port: u16,
-    pub(crate) exposure: String,
+    pub(crate) exposure: Exposure,
     pub(crate) host: String,
     /// The user's own name or address of the API: the cluster needs no record of its own.
     #[serde(skip)]
@@ -61,6 +61,28 @@ pub(crate) struct Api {
     pub(crate) allowed_cidrs: Vec<String>,
     pub(crate) static_address: String,
     pub(crate) internal_load_balancer: bool,
+}
+
+/// What clients connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Exposure {
+    /// The address of the one control-plane host.
+    StaticAddress,
+    /// A load balancer in front of all of them.
+    LoadBalancer,
+    /// A name that resolves to all of them.
+    Dns,
+}
+
+impl fmt::Display for Exposure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StaticAddress => "static-address",
+            Self::LoadBalancer => "load-balancer",
+            Self::Dns => "dns",
+        })
+    }
 }
 
 /// How turnup and people log in.
@@ -126,7 +148,7 @@ pub struct Group {
     pub(crate) disk_type: String,
     pub(crate) zones: Vec<String>,
     pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) taints: Vec<String>,
+    pub(crate) taints: Vec<Taint>,
     pub(crate) spot: bool,
     pub(crate) public_address: bool,
     pub(crate) tags: BTreeMap<String, String>,
@@ -189,8 +211,6 @@ fn serialize_own<S: Serializer>(own: &Arc<dyn CloudSettings>, serializer: S) -> 
 
 /// Whether hosts have IPv6 too.
 pub(super) const IPV6: &str = "phase1.network.ipv6";
-/// The word for names that are in no zone.
-const NO_ZONE: &str = "hosts";
 /// The key of the control plane's user data; no group of workers may have this name.
 pub const CONTROL_PLANE: &str = "control-plane";
 
@@ -209,7 +229,7 @@ impl Spec {
         serde_json::to_value(BTreeMap::from([("cluster", spec)])).context("the variables of the module")
     }
 
-    fn cloud(&self) -> &'static dyn Cloud {
+    pub(super) fn cloud(&self) -> &'static dyn Cloud {
         self.own.cloud()
     }
 
@@ -260,115 +280,6 @@ impl Spec {
         };
         spec.check()?;
         Ok(spec)
-    }
-
-    /// Hosts without IPv6 get no IPv6 rules.
-    fn check_families(&self) -> Result<()> {
-        let lists = [
-            ("phase1.ssh.allowed_cidrs", &self.ssh.allowed_cidrs),
-            ("phase1.api.allowed_cidrs", &self.api.allowed_cidrs),
-        ];
-        for (key, list) in lists {
-            if let Some(range) = list.iter().find(|range| range.contains(':') && !self.ipv6) {
-                return Err(refused(key, format!("{range} is an IPv6 network, and the hosts have IPv4 alone"))
-                    .hint(format!("turnup config set {IPV6}=y, or leave {range} out")));
-            }
-        }
-        Ok(())
-    }
-
-    /// A zone of another cloud would be left as it is, and the name would lead nowhere.
-    fn check_names(&self) -> Result<()> {
-        const KEY: &str = "phase1.dns.provider";
-        let own = self.cloud().dns_provider();
-        if [NO_ZONE, own].contains(&self.dns.provider.as_str()) {
-            return Ok(());
-        }
-        let why = format!("{} is another cloud's, and this one makes records in {own} alone", self.dns.provider);
-        Err(refused(KEY, why).hint(format!(
-            "turnup config set {KEY}={own}, or {KEY}={NO_ZONE} and a record of your own for {}",
-            self.api.host
-        )))
-    }
-
-    /// What every cloud refuses.
-    fn check(&self) -> Result<()> {
-        self.check_families()?;
-        self.check_names()?;
-        self.own.check(self)?;
-        self.check_api()
-    }
-
-    /// Whether the module makes a zone of the cluster's own name.
-    fn makes_zone(&self) -> bool {
-        let is_own = self.dns.provider == self.cloud().dns_provider() && self.dns.zone.is_empty() && self.dns.private;
-        is_own && self.cloud().zone_has_cluster_name()
-    }
-
-    /// Whether the whole internet may connect to the API server.
-    fn is_open(&self) -> bool {
-        self.api.allowed_cidrs.iter().any(|range| range == "0.0.0.0/0")
-    }
-
-    /// Clients and nodes have to find the API server, also when one of several control-plane hosts is gone.
-    fn check_api(&self) -> Result<()> {
-        const EXPOSURE: &str = "phase1.api.exposure";
-        let (several, zones) = (self.control_plane.len() > 1, self.cloud().dns_provider());
-        // Clients from outside are to find the name in a zone that the module writes.
-        let is_outer = self.api.external && self.dns.provider == zones;
-        match self.api.exposure.as_str() {
-            "static-address" if several => {
-                Err(refused(EXPOSURE, "one address cannot lead to several control-plane hosts")
-                    .hint(format!("turnup config set {EXPOSURE}=load-balancer")))
-            }
-            "dns" if !self.api.host_is_given && self.dns.provider != zones => {
-                let why = format!(
-                    "no zone would have the name {}, because phase1.dns.provider is {}",
-                    self.api.host, self.dns.provider
-                );
-                Err(refused(EXPOSURE, why).hint(format!(
-                    "turnup config set phase1.dns.provider={zones} phase1.dns.domain=… phase1.dns.zone=…; or phase1.api.host=NAME, whose records you keep; or {EXPOSURE}=load-balancer"
-                )))
-            }
-            "dns" if is_outer && self.dns.private => {
-                let why = format!(
-                    "only networks of the zone's own find {}, and phase1.api.external wants clients from outside",
-                    self.api.host
-                );
-                Err(refused("phase1.dns.private_zone", why).hint(format!(
-                    "turnup config set phase1.api.external=n, and run turnup where the name is found; or phase1.dns.private_zone=n; or {EXPOSURE}=load-balancer"
-                )))
-            }
-            "dns" if is_outer && several && !self.is_open() => {
-                let key = "phase1.api.allowed_cidrs";
-                let why = format!(
-                    "{} leads to public addresses, so nodes come to the API server from public ones as well, which are not among {}",
-                    self.api.host,
-                    self.api.allowed_cidrs.join(", ")
-                );
-                Err(refused(key, why).hint(format!(
-                    "turnup config set {EXPOSURE}=load-balancer, which has an inner address for nodes, or {key}=0.0.0.0/0"
-                )))
-            }
-            _ if self.makes_zone() && !self.api.host.ends_with(&format!(".{}.{}", self.name, self.dns.domain)) => {
-                let why = format!(
-                    "{} is no name of the zone that is made for the cluster, {}.{}",
-                    self.api.host, self.name, self.dns.domain
-                );
-                Err(refused("phase1.api.host", why)
-                    .hint("turnup config unset phase1.api.host, or name a zone: turnup config set phase1.dns.zone=…"))
-            }
-            "load-balancer" if several && self.api.external && !self.api.internal_load_balancer => {
-                let key = "phase1.api.internal_load_balancer";
-                Err(refused(key, "without it all nodes depend on one of the several control-plane hosts")
-                    .hint(format!("turnup config unset {key}, or have one control-plane host")))
-            }
-            _ if !self.api.external && !self.api.static_address.is_empty() => {
-                Err(refused("phase1.api.static_address", "it is a public address, and the API server has none")
-                    .hint("turnup config unset phase1.api.static_address, or turnup config set phase1.api.external=y"))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -429,7 +340,7 @@ struct Asked {
     #[serde(default)]
     labels: BTreeMap<String, String>,
     #[serde(default)]
-    taints: Vec<String>,
+    taints: Vec<Taint>,
     #[serde(default)]
     spot: bool,
     public_address: Option<bool>,
@@ -547,7 +458,7 @@ fn api(settings: &Settings, cluster: &str) -> Result<Api> {
     Ok(Api {
         port: settings.get_number("phase2.api_port")?,
         health_port: HEALTH_PORT,
-        exposure: settings.get("phase1.api.exposure")?,
+        exposure: settings.get_word("phase1.api.exposure")?.unwrap_or(Exposure::StaticAddress),
         host_is_given: given.is_some(),
         host: given.unwrap_or_else(|| format!("api.{cluster}.{domain}")),
         external: settings.get_bool("phase1.api.external")?,

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::config::Settings;
 use crate::error::{Error, Result};
+use crate::inventory::Taint;
 
 /// `phase1.user_data` and what of `phase1.ssh` and `phase1.node_groups` goes with it.
 #[derive(Clone, Debug, Default)]
@@ -89,7 +90,7 @@ pub struct GroupRecord {
     pub labels: BTreeMap<String, String>,
     /// Taints of its Nodes.
     #[serde(default)]
-    pub taints: Vec<String>,
+    pub taints: Vec<Taint>,
     /// Its own limit of pods.
     #[serde(default)]
     pub max_pods: Option<u32>,

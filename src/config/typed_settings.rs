@@ -29,6 +29,16 @@ impl Settings {
         N::try_from(self.get_int(name)?).context(format!("{name} is out of range"))
     }
 
+    /// The value as one of the words of a type; none for one that does not count now.
+    pub fn get_word<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        let text = self.get(name)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let word = serde_json::from_value(serde_json::Value::String(text));
+        word.map(Some).map_err(|error| Error::config(format!("{name}: {error}")).hint("turnup config check"))
+    }
+
     /// The words of a list, `a,b`; none for one that does not count now.
     pub fn get_list(&self, name: &str) -> Result<Vec<String>> {
         Ok(words(&self.get(name)?))

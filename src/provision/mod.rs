@@ -27,5 +27,5 @@ pub use destroy::{Made, Volumes, destroy, list_made};
 pub use external_inventory::{Origin, adopt, find_external_inventory};
 pub use render::{USER_DATA, token_file};
 pub use run_options::RunOptions;
-pub use steps::{has_made, phase};
+pub use steps::{Hooks, has_made, phase};
 pub use volume_guard::hold_data;

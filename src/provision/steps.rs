@@ -31,15 +31,28 @@ use crate::inventory::{self, Inventory};
 /// The default of phase1.timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// The phase for this cluster's target. `before_host_removal` is called before Terraform takes hosts of the control plane away.
-pub fn phase(cluster: &Arc<Cluster>, options: &RunOptions, before_host_removal: BeforeHostRemoval) -> Result<Phase> {
+/// What the second phase does during this one. It stands above, and hands it in.
+#[derive(Clone, Copy)]
+pub struct Hooks {
+    /// Adds the step `user-data`, for hosts that join by themselves.
+    pub add_user_data: fn(Phase, &Arc<Cluster>) -> Phase,
+    /// Takes hosts of the control plane out of the cluster, before Terraform takes them away.
+    pub before_host_removal: BeforeHostRemoval,
+}
+
+/// The phase for this cluster's target.
+pub fn phase(cluster: &Arc<Cluster>, options: &RunOptions, hooks: Hooks) -> Result<Phase> {
     external_inventory::refuse_adopted(cluster)?;
     options.require_fit(cluster)?;
     let manifest = limit(cluster.manifest("provision")?, cluster);
     match cluster.settings.target {
         Target::BareMetal => Ok(baremetal::phase(cluster, manifest)),
-        Target::Cloud(_) | Target::Custom => Ok(made_elsewhere(cluster, manifest, options, before_host_removal)),
-        Target::Local => made_here(cluster, manifest, options, before_host_removal),
+        Target::Cloud(_) => {
+            let phase = made_elsewhere(cluster, manifest, options, hooks.before_host_removal);
+            Ok((hooks.add_user_data)(phase, cluster))
+        }
+        Target::Custom => Ok(made_elsewhere(cluster, manifest, options, hooks.before_host_removal)),
+        Target::Local => made_here(cluster, manifest, options, hooks.before_host_removal),
     }
 }
 
@@ -64,7 +77,7 @@ fn made_here(
 }
 
 /// The phase for a cloud, and for a module of one's own: what the hosts will be, only Terraform's
-/// output says. The code that makes user data adds the step for it.
+/// output says.
 fn made_elsewhere(
     cluster: &Arc<Cluster>,
     manifest: Manifest,

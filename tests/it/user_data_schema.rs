@@ -71,7 +71,7 @@ fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
         cluster.settings.user_data.parts = if with_parts { parts.clone() } else { Vec::new() };
         let labels = BTreeMap::from([("example.com/disk".to_owned(), "fast".to_owned())]);
         let name = format!("{}-{user}-{with_parts}", role.name());
-        let taints = vec!["gpu=yes:NoSchedule".into()];
+        let taints = vec!["gpu=yes:NoSchedule".parse().unwrap()];
         let name_prefix = format!("{name}-");
         let kube_reserved = BTreeMap::new();
         let group = Group { name, role, name_prefix, labels, taints, max_pods: Some(30), kube_reserved };

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::inventory::Role;
 use crate::phase::{Action, Check, Cx, Inputs, Phase};
 use crate::provision::step_ids::USER_DATA;
-use crate::provision::{self, RunOptions};
+use crate::provision::{self, Hooks, RunOptions};
 use crate::unknown;
 
 use super::super::api::KUBECONFIG;
@@ -36,11 +36,13 @@ pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {
     provision_phase_with(cluster, &RunOptions::default())
 }
 
-/// The provision phase; with this step where hosts get user data. Hosts that it takes away leave etcd first.
+/// The provision phase. Hosts that it takes away leave etcd first.
 pub fn provision_phase_with(cluster: &Arc<Cluster>, options: &RunOptions) -> Result<Phase> {
-    let phase = provision::phase(cluster, options, etcd_step::before_host_removal)?;
-    let is_cloud = cluster.settings.cloud.is_some();
-    Ok(if is_cloud { phase.with("user-data", UserData(Arc::clone(cluster))) } else { phase })
+    let hooks = Hooks {
+        add_user_data: |phase, cluster| phase.with("user-data", UserData(Arc::clone(cluster))),
+        before_host_removal: etcd_step::before_host_removal,
+    };
+    provision::phase(cluster, options, hooks)
 }
 
 fn file_of(cluster: &Cluster, group: &Group) -> String {

@@ -26,7 +26,7 @@ const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwx
 fn group(name: &str, role: Role) -> Group {
     let labels = BTreeMap::from([("disk".to_owned(), "fast".to_owned()), ("team".to_owned(), "a".to_owned())]);
     let kube_reserved = BTreeMap::from([("memory".to_owned(), "300Mi".to_owned())]);
-    let taints = vec!["gpu=yes:NoSchedule".into()];
+    let taints = vec!["gpu=yes:NoSchedule".parse().unwrap()];
     let name_prefix = if role == Role::Worker { format!("{name}-") } else { String::new() };
     Group { name: name.into(), role, name_prefix, labels, taints, max_pods: Some(50), kube_reserved }
 }

@@ -11,7 +11,7 @@ use crate::config::{Network, Settings};
 use crate::error::Result;
 
 use super::machine::{check_bastion, check_machine, check_processor, is_arm};
-use crate::cloud::spec::{CloudSettings, ControlPlaneHost, Defaults, Group, IPV6, Spec, fit, require_apart};
+use crate::cloud::spec::{CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, IPV6, Spec, fit, require_apart};
 use crate::cloud::{Cloud, host, refused};
 
 /// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer wants free.
@@ -291,7 +291,7 @@ impl AwsSettings {
     /// Whether what should be reached from outside can be.
     fn check_ways_in(&self, spec: &Spec) -> Result<()> {
         let public = self.topology == "public";
-        if !public && spec.api.external && spec.api.exposure != "load-balancer" {
+        if !public && spec.api.external && spec.api.exposure != Exposure::LoadBalancer {
             let why =
                 format!("{} leads to hosts, and those of private subnets have no public address", spec.api.exposure);
             return Err(refused("phase1.api.exposure", why).hint(
@@ -305,7 +305,7 @@ impl AwsSettings {
             )
             .hint("leave it out, or turnup config set phase1.aws.topology=public"));
         }
-        let outer = spec.api.exposure == "load-balancer" && spec.api.external;
+        let outer = spec.api.exposure == Exposure::LoadBalancer && spec.api.external;
         if self.vpc_id.is_empty() || public || !(outer || spec.ssh.bastion) {
             return Ok(());
         }

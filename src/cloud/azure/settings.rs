@@ -13,7 +13,9 @@ use crate::config::{Network, Network6, Settings};
 use crate::error::Result;
 
 use super::size::Size;
-use crate::cloud::spec::{CloudSettings, ControlPlaneHost, Defaults, Group, IPV6, Spec, absolute, fit, require_apart};
+use crate::cloud::spec::{
+    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, IPV6, Spec, absolute, fit, require_apart,
+};
 use crate::cloud::{Cloud, host, refused};
 
 /// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is `-control-plane-1`.
@@ -267,7 +269,7 @@ impl AzureSettings {
         // While hosts are replaced there are more.
         let workers =
             spec.groups.values().map(|group| u64::from(group.max.unwrap_or(0).max(group.size) + group.max_surge));
-        let balancer = u64::from(spec.api.exposure == "load-balancer");
+        let balancer = u64::from(spec.api.exposure == Exposure::LoadBalancer);
         let needed = workers.sum::<u64>()
             + u64::try_from(spec.control_plane.len()).unwrap_or_default()
             + u64::from(spec.ssh.bastion)
@@ -304,7 +306,7 @@ impl AzureSettings {
         }
         // The module counts them from the end.
         let of_hosts = u64::try_from(spec.control_plane.len()).unwrap_or_default() + 1;
-        if spec.api.exposure == "load-balancer" && index >= subnet.size() - of_hosts {
+        if spec.api.exposure == Exposure::LoadBalancer && index >= subnet.size() - of_hosts {
             let why = format!("{address} is the address of a control-plane host: they have the last ones of {subnet}");
             return Err(refused(KEY, why).hint(good));
         }

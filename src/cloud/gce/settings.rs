@@ -11,7 +11,7 @@ use crate::config::{Network, Settings};
 use crate::error::Result;
 
 use crate::cloud::spec::{
-    CloudSettings, ControlPlaneHost, Defaults, Group, Spec, WORKERS, absolute, fit, require_apart,
+    CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, Spec, WORKERS, absolute, fit, require_apart,
 };
 use crate::cloud::{Cloud, host, refused};
 
@@ -206,7 +206,7 @@ impl CloudSettings for GceSettings {
 impl GceSettings {
     /// Whether what should be reached from outside can be, and by the name that it has.
     fn check_ways_in(&self, spec: &Spec) -> Result<()> {
-        if !self.public_addresses && spec.api.external && spec.api.exposure != "load-balancer" {
+        if !self.public_addresses && spec.api.external && spec.api.exposure != Exposure::LoadBalancer {
             let why = format!("{} leads to hosts, and they have no public address", spec.api.exposure);
             return Err(refused("phase1.api.exposure", why).hint(
                 "turnup config set phase1.api.exposure=load-balancer, phase1.gce.public_addresses=y, or phase1.api.external=n for inside the network only",
@@ -217,7 +217,7 @@ impl GceSettings {
                 "turnup config set phase1.dns.zone=… (gcloud dns managed-zones list: NAME, not DNS_NAME), or phase1.dns.private_zone=y for one of the cluster's own",
             ));
         }
-        let asked = spec.dns.provider == "clouddns" && spec.api.exposure == "dns";
+        let asked = spec.dns.provider == "clouddns" && spec.api.exposure == Exposure::Dns;
         if asked && spec.dns.private && !spec.dns.zone.is_empty() && self.network.is_empty() {
             let why = format!(
                 "{} is found in networks that are named in it, and that of the cluster is yet to be made",
@@ -248,7 +248,7 @@ impl GceSettings {
         let needed = workers.sum::<u64>()
             + u64::try_from(spec.control_plane.len()).unwrap_or_default()
             + u64::from(spec.ssh.bastion)
-            + u64::from(spec.api.exposure == "load-balancer");
+            + u64::from(spec.api.exposure == Exposure::LoadBalancer);
         let room = network.size().saturating_sub(KEPT);
         if needed > room {
             let why = format!("{network} has room for {room} addresses, and up to {needed} are needed");

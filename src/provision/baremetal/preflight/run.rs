@@ -65,7 +65,7 @@ impl Action for Preflight {
             arch: std::env::consts::ARCH,
             kube_proxy: settings.kube_proxy,
             pods: &settings.pod_cidr.to_string(),
-            has_vxlan: settings.flannel_backend == "vxlan",
+            has_vxlan: settings.has_vxlan(),
             runc: &selection.binary("runc")?.version,
             advisories: &Advisories::embedded()?,
         };

@@ -1,0 +1,120 @@
+//! What every cloud refuses of a [`Spec`], before Terraform starts: how clients and nodes find the API server, and networks that are not
+//! the hosts'. What only one of them refuses is in its directory.
+
+use super::refused;
+use super::spec::{Exposure, IPV6, Spec};
+use crate::error::Result;
+
+/// The word for names that are in no zone.
+const NO_ZONE: &str = "hosts";
+
+impl Spec {
+    /// Hosts without IPv6 get no IPv6 rules.
+    fn check_families(&self) -> Result<()> {
+        let lists = [
+            ("phase1.ssh.allowed_cidrs", &self.ssh.allowed_cidrs),
+            ("phase1.api.allowed_cidrs", &self.api.allowed_cidrs),
+        ];
+        for (key, list) in lists {
+            if let Some(range) = list.iter().find(|range| range.contains(':') && !self.ipv6) {
+                return Err(refused(key, format!("{range} is an IPv6 network, and the hosts have IPv4 alone"))
+                    .hint(format!("turnup config set {IPV6}=y, or leave {range} out")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A zone of another cloud would be left as it is, and the name would lead nowhere.
+    fn check_names(&self) -> Result<()> {
+        const KEY: &str = "phase1.dns.provider";
+        let own = self.cloud().dns_provider();
+        if [NO_ZONE, own].contains(&self.dns.provider.as_str()) {
+            return Ok(());
+        }
+        let why = format!("{} is another cloud's, and this one makes records in {own} alone", self.dns.provider);
+        Err(refused(KEY, why).hint(format!(
+            "turnup config set {KEY}={own}, or {KEY}={NO_ZONE} and a record of your own for {}",
+            self.api.host
+        )))
+    }
+
+    /// What every cloud refuses.
+    pub(super) fn check(&self) -> Result<()> {
+        self.check_families()?;
+        self.check_names()?;
+        self.own.check(self)?;
+        self.check_api()
+    }
+
+    /// Whether the module makes a zone of the cluster's own name.
+    fn makes_zone(&self) -> bool {
+        let is_own = self.dns.provider == self.cloud().dns_provider() && self.dns.zone.is_empty() && self.dns.private;
+        is_own && self.cloud().zone_has_cluster_name()
+    }
+
+    /// Whether the whole internet may connect to the API server.
+    fn is_open(&self) -> bool {
+        self.api.allowed_cidrs.iter().any(|range| range == "0.0.0.0/0")
+    }
+
+    /// Clients and nodes have to find the API server, also when one of several control-plane hosts is gone.
+    fn check_api(&self) -> Result<()> {
+        const EXPOSURE: &str = "phase1.api.exposure";
+        let (several, zones) = (self.control_plane.len() > 1, self.cloud().dns_provider());
+        // Clients from outside are to find the name in a zone that the module writes.
+        let is_outer = self.api.external && self.dns.provider == zones;
+        match self.api.exposure {
+            Exposure::StaticAddress if several => {
+                Err(refused(EXPOSURE, "one address cannot lead to several control-plane hosts")
+                    .hint(format!("turnup config set {EXPOSURE}=load-balancer")))
+            }
+            Exposure::Dns if !self.api.host_is_given && self.dns.provider != zones => {
+                let why = format!(
+                    "no zone would have the name {}, because phase1.dns.provider is {}",
+                    self.api.host, self.dns.provider
+                );
+                Err(refused(EXPOSURE, why).hint(format!(
+                    "turnup config set phase1.dns.provider={zones} phase1.dns.domain=… phase1.dns.zone=…; or phase1.api.host=NAME, whose records you keep; or {EXPOSURE}=load-balancer"
+                )))
+            }
+            Exposure::Dns if is_outer && self.dns.private => {
+                let why = format!(
+                    "only networks of the zone's own find {}, and phase1.api.external wants clients from outside",
+                    self.api.host
+                );
+                Err(refused("phase1.dns.private_zone", why).hint(format!(
+                    "turnup config set phase1.api.external=n, and run turnup where the name is found; or phase1.dns.private_zone=n; or {EXPOSURE}=load-balancer"
+                )))
+            }
+            Exposure::Dns if is_outer && several && !self.is_open() => {
+                let key = "phase1.api.allowed_cidrs";
+                let why = format!(
+                    "{} leads to public addresses, so nodes come to the API server from public ones as well, which are not among {}",
+                    self.api.host,
+                    self.api.allowed_cidrs.join(", ")
+                );
+                Err(refused(key, why).hint(format!(
+                    "turnup config set {EXPOSURE}=load-balancer, which has an inner address for nodes, or {key}=0.0.0.0/0"
+                )))
+            }
+            _ if self.makes_zone() && !self.api.host.ends_with(&format!(".{}.{}", self.name, self.dns.domain)) => {
+                let why = format!(
+                    "{} is no name of the zone that is made for the cluster, {}.{}",
+                    self.api.host, self.name, self.dns.domain
+                );
+                Err(refused("phase1.api.host", why)
+                    .hint("turnup config unset phase1.api.host, or name a zone: turnup config set phase1.dns.zone=…"))
+            }
+            Exposure::LoadBalancer if several && self.api.external && !self.api.internal_load_balancer => {
+                let key = "phase1.api.internal_load_balancer";
+                Err(refused(key, "without it all nodes depend on one of the several control-plane hosts")
+                    .hint(format!("turnup config unset {key}, or have one control-plane host")))
+            }
+            _ if !self.api.external && !self.api.static_address.is_empty() => {
+                Err(refused("phase1.api.static_address", "it is a public address, and the API server has none")
+                    .hint("turnup config unset phase1.api.static_address, or turnup config set phase1.api.external=y"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
