@@ -1,5 +1,5 @@
-//! Files that appear whole or not at all: written beside their place, synced, renamed. It knows nothing of what is
-//! in a file, and does not judge who may write where.
+//! Files that appear whole or not at all: written beside their place, synced, renamed. It knows
+//! nothing of what is in a file, and does not judge who may write where.
 
 use std::fs::Permissions;
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
 //! One thing that a step would change: what `turnup plan` shows and `turnup up --plan` holds a run
 //! to.
 //!
-//! Every module speaks of changes in the words of its own field; nothing here finds or makes one, and nothing here may hold a secret.
+//! Every module speaks of changes in the words of its own field; nothing here finds or makes one,
+//! and nothing here may hold a secret.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -64,11 +65,13 @@ impl Verb {
 pub struct Change {
     /// What would happen.
     pub verb: Verb,
-    /// What kind of thing: `resource` (Terraform's), `file`, `static pod`, `unit`, `binary`, `image`, `kernel setting`, `object`, …
+    /// What kind of thing: `resource` (Terraform's), `file`, `static pod`, `unit`, `binary`,
+    /// `image`, `kernel setting`, `object`, …
     pub kind: String,
     /// Its name: an address, a path, `Deployment coredns`.
     pub name: String,
-    /// How it differs, line by line; lines that begin with `-` are so now, those with `+` would be. Never a secret.
+    /// How it differs, line by line; lines that begin with `-` are so now, those with `+` would be.
+    /// Never a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
     /// Which of the lines, by their index, have a value that is not known yet.
@@ -83,7 +86,8 @@ impl Change {
         Self { verb, kind: kind.into(), name: name.into(), lines: Vec::new(), unknown: BTreeSet::new() }
     }
 
-    /// The same with the lines that differ. Placeholders in them become words, and which lines have some is noted.
+    /// The same with the lines that differ. Placeholders in them become words, and which lines have
+    /// some is noted.
     #[must_use]
     pub fn with_lines(mut self, lines: Vec<String>) -> Self {
         let has_unknown = lines.iter().enumerate().filter(|(_, line)| unknown::is_in(line));
@@ -135,7 +139,8 @@ pub struct Preview {
     /// The step that has to run before the rest can be known; none when this is all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_after: Option<StepId>,
-    /// The whole error that looking ended with. The earlier step may cure it; if it does not, a run will end with it.
+    /// The whole error that looking ended with. The earlier step may cure it; if it does not, a run
+    /// will end with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }

@@ -1,6 +1,8 @@
-//! One cluster: its settings as typed values, its directory, its templates. What every phase is given.
+//! One cluster: its settings as typed values, its directory, its templates. What every phase is
+//! given.
 //!
-//! The settings are read once; nothing here decides anything about a node (that is `bootstrap::node_config`).
+//! The settings are read once; nothing here decides anything about a node (that is
+//! `bootstrap::node_config`).
 
 mod access;
 pub mod assets;
@@ -129,8 +131,8 @@ impl FlannelBackend {
 }
 
 impl Cluster {
-    /// The cluster that the configuration describes; its state lies below `state_dir`, and nothing is made there before something is
-    /// written.
+    /// The cluster that the configuration describes; its state lies below `state_dir`, and nothing
+    /// is made there before something is written.
     pub fn open(settings: &Settings, source: TreeSource, state_dir: &Path) -> Result<Self> {
         Self::with_store(settings, source, state_dir, Store::at)
     }
@@ -178,7 +180,8 @@ impl Cluster {
         })
     }
 
-    /// Remembers that all phases have worked with this configuration, for `turnup config diff applied`.
+    /// Remembers that all phases have worked with this configuration, for `turnup config diff
+    /// applied`.
     pub fn remember_applied(&self) -> Result<()> {
         if self.store.read_json(Settings::APPLIED)?.as_ref() == Some(&self.configuration) {
             return Ok(());
@@ -293,7 +296,8 @@ impl Cluster {
         Ok(ssh)
     }
 
-    /// A connection of its own, which believes a host whose key is not in this file yet, and writes it there.
+    /// A connection of its own, which believes a host whose key is not in this file yet, and writes
+    /// it there.
     #[must_use]
     pub fn first_ssh(&self, host: &Host, known_hosts: &Path) -> Ssh {
         self.ssh_with(host, known_hosts).learns().single()
@@ -334,7 +338,8 @@ fn own_version(exe: &Path) -> Result<(String, u64)> {
     Ok(VERSION.get_or_init(|| version).clone())
 }
 
-/// What this version asks for and cannot do yet is refused: doing less than the file says would be worse.
+/// What this version asks for and cannot do yet is refused: doing less than the file says would be
+/// worse.
 fn require_acted_on(settings: &Settings) -> Result<()> {
     let unused = settings.unused();
     let remedy = || format!("turnup config unset {}", unused.join(" "));

@@ -1,8 +1,9 @@
 //! Typed files with a schema and its version: what one phase hands to the next, and facts of a
 //! host.
 //!
-//! Checked when written and when read, by the same rules, also where another party wrote the file: every text in it has a format
-//! ([`Fields`]), and each mistake has its place. This module judges text: it reads and writes nothing.
+//! Checked when written and when read, by the same rules, also where another party wrote the file:
+//! every text in it has a format ([`Fields`]), and each mistake has its place. This module judges
+//! text: it reads and writes nothing.
 
 mod fields;
 
@@ -26,7 +27,8 @@ pub trait Document: Serialize + DeserializeOwned {
     const REMEDY: &'static str;
     /// The class of a mistake in it: [`Class::Config`] where users write such files.
     const CLASS: Class = Class::Precondition;
-    /// The format of every text in it. A text without one is refused, so that a new field cannot do without.
+    /// The format of every text in it. A text without one is refused, so that a new field cannot do
+    /// without.
     fn fields() -> Fields;
     /// What types and formats cannot say.
     fn check(&self, _path: &str) -> Result<()> {
@@ -55,14 +57,16 @@ pub fn parse<D: Document>(path: &str, text: &str) -> Result<D> {
     }
 }
 
-/// Takes over what is no file: what a program printed, or what a setting lists. `shown` names it in messages.
+/// Takes over what is no file: what a program printed, or what a setting lists. `shown` names it in
+/// messages.
 pub fn from_value<D: Document>(shown: &str, value: &Value) -> Result<D> {
     let document = from_incomplete(shown, value)?;
     D::check(&document, shown)?;
     Ok(document)
 }
 
-/// The same where something is still to be added before [`Document::check`] holds: nothing but the formats is checked.
+/// The same where something is still to be added before [`Document::check`] holds: nothing but the
+/// formats is checked.
 pub fn from_incomplete<D: Document>(shown: &str, value: &Value) -> Result<D> {
     let schema = value.get("schema").and_then(Value::as_str);
     if schema != Some(D::SCHEMA)
@@ -134,7 +138,8 @@ fn divide(schema: &str) -> Option<(&str, u32)> {
     Some((name, version.parse().ok()?))
 }
 
-/// An error unless every text of this JSON has its format, for a file that is no [`Document`]: one without a schema.
+/// An error unless every text of this JSON has its format, for a file that is no [`Document`]: one
+/// without a schema.
 pub fn require_formats(fields: &Fields, shown: &str, text: &str) -> Result<()> {
     let value = serde_json::from_str(text).map_err(|error| Error::precondition(format!("{shown}: {error}")))?;
     let lines = mistakes(fields, shown, Some(text), &value)?;
@@ -151,7 +156,8 @@ fn mistakes(fields: &Fields, shown: &str, text: Option<&str>, value: &Value) -> 
     Ok(fields.find_mistakes(value)?.into_iter().map(line).collect())
 }
 
-/// An error that names every text that has not its format: with its line and column when it stands in this text of a file.
+/// An error that names every text that has not its format: with its line and column when it stands
+/// in this text of a file.
 fn refuse_mistakes<D: Document>(shown: &str, text: Option<&str>, value: &Value) -> Result<()> {
     let lines = mistakes(&D::fields(), shown, text, value)?;
     let Some((first, others)) = lines.split_first() else { return Ok(()) };
@@ -194,8 +200,9 @@ pub(crate) mod hostile {
     const TEXTS: [&str; 9] =
         ["-oProxyCommand=id", "a\nb", "a\r", "\u{1b}[2J", "\u{9b}2J", "\u{202e}a", "a\0b", "\u{7f}", "a\tb"];
 
-    /// Fails unless the sample has a text at every place of the document, is taken as it is, and each text with a control character is
-    /// refused by its place, but at those places whose format is `content`.
+    /// Fails unless the sample has a text at every place of the document, is taken as it is, and
+    /// each text with a control character is refused by its place, but at those places whose format
+    /// is `content`.
     pub(crate) fn try_every_text<D: Document>(sample: &Value) {
         from_incomplete::<D>("sample", sample).unwrap();
         let mut seen = std::collections::BTreeSet::new();
@@ -238,7 +245,8 @@ pub(crate) mod hostile {
         assert!(missing.is_empty(), "not in the sample: {missing:?}");
     }
 
-    /// Whether a place with `*` for the keys of maps is this one, or that of a list or map that this one is in.
+    /// Whether a place with `*` for the keys of maps is this one, or that of a list or map that
+    /// this one is in.
     fn is_at(known: &str, place: &str) -> bool {
         let (known, place) = (known.replace("[]", ".[]"), place.replace("[]", ".[]"));
         let (mut known, mut place) = (known.split('.'), place.split('.'));

@@ -1,14 +1,16 @@
 //! The one error type that reaches the user: what happened, the evidence, the cause, and the next
 //! command.
 //!
-//! Every module returns it. It never prints: `main` renders the last one. It never holds a secret: modules mask before they report.
+//! Every module returns it. It never prints: `main` renders the last one. It never holds a secret:
+//! modules mask before they report.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use crate::terminal;
 
-/// What kind of failure this is; it decides whether a step is tried again and how the process exits.
+/// What kind of failure this is; it decides whether a step is tried again and how the process
+/// exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -123,7 +125,8 @@ impl Error {
         self
     }
 
-    /// A line of evidence for each of these things, the first 20 of them, and how many more there are.
+    /// A line of evidence for each of these things, the first 20 of them, and how many more there
+    /// are.
     #[must_use]
     pub fn evidence_of(self, things: impl IntoIterator<Item = impl fmt::Display>) -> Self {
         const LISTED: usize = 20;
@@ -135,7 +138,8 @@ impl Error {
         }
     }
 
-    /// The same without the log's name: for work in a directory that is gone when the error is read.
+    /// The same without the log's name: for work in a directory that is gone when the error is
+    /// read.
     #[must_use]
     pub fn without_log(mut self) -> Self {
         self.evidence.retain(|line| !line.starts_with("log: "));
@@ -173,10 +177,11 @@ impl Error {
         self.hint.as_deref()
     }
 
-    /// The whole report: `error:`, `caused by:` lines, evidence, `next:`. No colour, ends without a newline.
+    /// The whole report: `error:`, `caused by:` lines, evidence, `next:`. No colour, ends without a
+    /// newline.
     ///
-    /// Much of it is what hosts and other programs said: control characters are escaped, and further lines of a part are indented, so that
-    /// none of them looks like another part.
+    /// Much of it is what hosts and other programs said: control characters are escaped, and
+    /// further lines of a part are indented, so that none of them looks like another part.
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = String::new();
@@ -195,7 +200,8 @@ impl Error {
         text
     }
 
-    /// The error that another turnup, on a host or below Terraform, ended with: the reverse of [`Error::render`], causes as evidence.
+    /// The error that another turnup, on a host or below Terraform, ended with: the reverse of
+    /// [`Error::render`], causes as evidence.
     #[must_use]
     pub fn from_rendered(code: i32, text: &str) -> Option<Self> {
         let class = Class::from_exit_code(code)?;

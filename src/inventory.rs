@@ -1,6 +1,8 @@
-//! What provision hands to bootstrap: the hosts and the API's endpoint, as `outputs/provision.json`.
+//! What provision hands to bootstrap: the hosts and the API's endpoint, as
+//! `outputs/provision.json`.
 //!
-//! The same file written by hand is the bare metal target. It is checked when written and when read; nothing here makes a decision.
+//! The same file written by hand is the bare metal target. It is checked when written and when
+//! read; nothing here makes a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -93,7 +95,8 @@ pub struct Endpoint {
     pub host: String,
     /// The TCP port.
     pub port: u16,
-    /// Where nodes reach it, when that is not where clients do: an address or name inside of a cloud's network.
+    /// Where nodes reach it, when that is not where clients do: an address or name inside of a
+    /// cloud's network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub internal_host: Option<String>,
 }
@@ -121,13 +124,16 @@ pub struct Host {
     pub instance: String,
     /// How to log in.
     pub ssh: SshAccess,
-    /// A folder on the host in which artifacts already lie, named by their sha256; empty when there is none.
+    /// A folder on the host in which artifacts already lie, named by their sha256; empty when there
+    /// is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub blobs: String,
-    /// Where turnup reaches it, when that is not the address at which other hosts do: a cloud's public address.
+    /// Where turnup reaches it, when that is not the address at which other hosts do: a cloud's
+    /// public address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_address: Option<IpAddr>,
-    /// Its failure domain, which becomes the Node's label `topology.kubernetes.io/zone`; empty when there is none.
+    /// Its failure domain, which becomes the Node's label `topology.kubernetes.io/zone`; empty when
+    /// there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub zone: String,
     /// Further labels of the Node.
@@ -136,7 +142,8 @@ pub struct Host {
     /// Taints of the Node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
-    /// A disk for etcd alone, as a path below `/dev` on the host; empty when etcd shares the host's.
+    /// A disk for etcd alone, as a path below `/dev` on the host; empty when etcd shares the
+    /// host's.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub etcd_device: String,
     /// The same as a volume that the host attaches by its cloud's API; never both.
@@ -144,7 +151,8 @@ pub struct Host {
     pub etcd_volume: Option<volume::Volume>,
 }
 
-/// What keeps pods off a node that do not tolerate it; in JSON a text: `KEY=VALUE:EFFECT` or `KEY:EFFECT`.
+/// What keeps pods off a node that do not tolerate it; in JSON a text: `KEY=VALUE:EFFECT` or
+/// `KEY:EFFECT`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Taint {
@@ -200,7 +208,8 @@ pub struct SshAccess {
     pub user: String,
     /// The TCP port.
     pub port: u16,
-    /// The host's public key as in `known_hosts`: `ssh-ed25519 AAAA…`. A host that shows another one is refused.
+    /// The host's public key as in `known_hosts`: `ssh-ed25519 AAAA…`. A host that shows another
+    /// one is refused.
     pub host_key: String,
     /// A host that passes connections on, where there is no direct way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -299,7 +308,8 @@ impl Inventory {
         document::parse(path, text).map(Self::sorted)
     }
 
-    /// The same of a value that a program printed or a setting lists; `shown` is only for the messages.
+    /// The same of a value that a program printed or a setting lists; `shown` is only for the
+    /// messages.
     pub fn from_value(shown: &str, value: &serde_json::Value) -> Result<Self> {
         document::from_value(shown, value).map(Self::sorted)
     }
@@ -316,7 +326,8 @@ impl Inventory {
         document::render(FILE, self)
     }
 
-    /// An error unless this is the inventory of the cluster with this name and this port of the API server.
+    /// An error unless this is the inventory of the cluster with this name and this port of the API
+    /// server.
     pub fn require_cluster(&self, path: &str, name: &str, api_port: u16) -> Result<()> {
         if self.cluster != name {
             let message =

@@ -1,6 +1,8 @@
-//! The places of things in JSON text, so that a mistake can be pointed at. Knows nothing of settings and documents.
+//! The places of things in JSON text, so that a mistake can be pointed at. Knows nothing of
+//! settings and documents.
 //!
-//! `serde_json` decides what is JSON; the scan after it only finds places in text that is known to be well formed.
+//! `serde_json` decides what is JSON; the scan after it only finds places in text that is known to
+//! be well formed.
 
 use std::fmt;
 
@@ -86,7 +88,8 @@ pub(crate) enum Step {
     Index(usize),
 }
 
-/// Where the value stands to which these steps lead; nothing when they lead nowhere. The text must be JSON.
+/// Where the value stands to which these steps lead; nothing when they lead nowhere. The text must
+/// be JSON.
 pub(crate) fn locate(text: &str, path: &[Step]) -> Option<Position> {
     let mut scanner = Scanner { text, at: 0, document: Document::default() };
     scanner.skip_blanks();

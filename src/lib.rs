@@ -1,4 +1,5 @@
-//! turnup turns up Kubernetes clusters: one static binary, one configuration file, three phases that can be repeated at will.
+//! turnup turns up Kubernetes clusters: one static binary, one configuration file, three phases
+//! that can be repeated at will.
 //!
 //! # The way of the data
 //!
@@ -13,13 +14,15 @@
 //!                    on each host: node ◀── ssh ── the same binary, artifacts by digest
 //! ```
 //!
-//! Each phase is a list of steps in `phases/<phase>/phase.toml`. The engine in `phase` runs those that are not proven done, writes what it
-//! begins and ends to the journal in `state`, and tells `report` by events. What a step does is an [`Action`](phase::Action) of the module
-//! that owns the phase.
+//! Each phase is a list of steps in `phases/<phase>/phase.toml`. The engine in `phase` runs those
+//! that are not proven done, writes what it begins and ends to the journal in `state`, and tells
+//! `report` by events. What a step does is an [`Action`](phase::Action) of the module that owns the
+//! phase.
 //!
 //! # The modules
 //!
-//! A module names only modules that stand above it in this list; a test holds them to it (`tests/it/tidy.rs` has the exact table).
+//! A module names only modules that stand above it in this list; a test holds them to it
+//! (`tests/it/tidy.rs` has the exact table).
 //!
 //! | module | what it is for |
 //! |---|---|
@@ -63,8 +66,9 @@
 //!
 //! # The directory of a cluster
 //!
-//! Nothing is hidden: what goes to Terraform, to a host or to the API server is a file here first. Files are 0600 and directories 0700,
-//! whatever the umask; below `hosts/<name>` files have the modes of that host.
+//! Nothing is hidden: what goes to Terraform, to a host or to the API server is a file here first.
+//! Files are 0600 and directories 0700, whatever the umask; below `hosts/<name>` files have the
+//! modes of that host.
 //!
 //! | path in `.turnup/<cluster>/` | what |
 //! |---|---|
@@ -88,83 +92,102 @@
 //!
 //! # Invariants
 //!
-//! Architecture invariant: only `exec` starts a process. On this machine nothing goes through a shell
-//! but `$(shell,…)` of a Kconfig tree (`exec::shell`); on hosts a shell runs fixed scripts, and what
-//! differs reaches them as arguments or is a constant. Every child has an explicit working directory,
-//! an environment from an allow-list and a process group of its own; it gets one signal when we get
-//! one, and does not outlive us. The machines of the local target alone are meant to
+//! Architecture invariant: only `exec` starts a process. On this machine nothing goes through a
+//! shell but `$(shell,…)` of a Kconfig tree (`exec::shell`); on hosts a shell runs fixed scripts,
+//! and what differs reaches them as arguments or is a constant. Every child has an explicit working
+//! directory, an environment from an allow-list and a process group of its own; it gets one signal
+//! when we get one, and does not outlive us. The machines of the local target alone are meant to
 //! (`exec::detach`).
 //!
-//! Architecture invariant: only `state` writes below a cluster's directory, and each file is written whole or not at all. The exceptions
-//! are Terraform in its own working directory, the logs of `exec` and the descriptions of local hosts.
+//! Architecture invariant: only `state` writes below a cluster's directory, and each file is
+//! written whole or not at all. The exceptions are Terraform in its own working directory, the logs
+//! of `exec` and the descriptions of local hosts.
 //!
-//! Architecture invariant: the journal is written before and after each effect, and synced. `state.json` can be thrown away; the journal
-//! cannot. After `kill -9` at any instant the next run ends in the same cluster.
+//! Architecture invariant: the journal is written before and after each effect, and synced.
+//! `state.json` can be thrown away; the journal cannot. After `kill -9` at any instant the next run
+//! ends in the same cluster.
 //!
-//! Architecture invariant: a step is skipped by proof, never by belief: its inputs have the recorded digest *and* what it made is still
-//! there. There is no "done" flag that the user would have to reset.
+//! Architecture invariant: a step is skipped by proof, never by belief: its inputs have the
+//! recorded digest *and* what it made is still there. There is no "done" flag that the user would
+//! have to reset.
 //!
-//! Architecture invariant: to plan changes nothing. The steps are simulated over a directory in memory,
-//! with the cluster's real one behind it or with nothing; what only a run can know is a placeholder
-//! there (`unknown`), which travels through whatever is made from it, is shown, and is never used. No
-//! text of a user, a file or a host is taken for one, and `state` refuses to write one to a disk.
+//! Architecture invariant: to plan changes nothing. The steps are simulated over a directory in
+//! memory, with the cluster's real one behind it or with nothing; what only a run can know is a
+//! placeholder there (`unknown`), which travels through whatever is made from it, is shown, and is
+//! never used. No text of a user, a file or a host is taken for one, and `state` refuses to write
+//! one to a disk.
 //!
-//! Architecture invariant: a later phase reads the inventory file of the earlier one and nothing else of it. Behind `provision` no code
-//! branches on a target: what differs is a method of `cloud::Target`, as how large user data may be.
+//! Architecture invariant: a later phase reads the inventory file of the earlier one and nothing
+//! else of it. Behind `provision` no code branches on a target: what differs is a method of
+//! `cloud::Target`, as how large user data may be.
 //!
-//! Architecture invariant: a cloud is a directory in `cloud` and its line in `cloud::CLOUDS`. Its name stands nowhere else in code;
-//! what its settings mean for others is a structured comment in `phases/`.
+//! Architecture invariant: a cloud is a directory in `cloud` and its line in `cloud::CLOUDS`. Its
+//! name stands nowhere else in code; what its settings mean for others is a structured comment in
+//! `phases/`.
 //!
-//! Architecture invariant: the node config is a pure function of settings, inventory, facts and digests. Whatever is
-//! decided is decided in `bootstrap::node_config`; `node` decides nothing and speaks to no other host. What a group's hosts share is one such file
-//! with placeholders for the five things that only a host knows (`node::boot_config`).
+//! Architecture invariant: the node config is a pure function of settings, inventory, facts and
+//! digests. Whatever is decided is decided in `bootstrap::node_config`; `node` decides nothing and
+//! speaks to no other host. What a group's hosts share is one such file with placeholders for the
+//! five things that only a host knows (`node::boot_config`).
 //!
-//! Architecture invariant: no artifact reaches a host whose bytes do not have the digest in `cluster.lock.json`. Where it came from does
-//! not matter and is not trusted.
+//! Architecture invariant: no artifact reaches a host whose bytes do not have the digest in
+//! `cluster.lock.json`. Where it came from does not matter and is not trusted.
 //!
-//! Architecture invariant: authorities' keys are on the operator's machine and on the control plane, never on a worker. A secret is never
-//! an argument, a variable of an environment, an event or a line of a log. What stands above RBAC (`system:masters`) exists in memory for
-//! the step that applies role bindings, and else only where the operator ordered it, recorded.
+//! Architecture invariant: authorities' keys are on the operator's machine and on the control
+//! plane, never on a worker. A secret is never an argument, a variable of an environment, an event
+//! or a line of a log. What stands above RBAC (`system:masters`) exists in memory for the step that
+//! applies role bindings, and else only where the operator ordered it, recorded.
 //!
 //! Architecture invariant: a join token is one host's, or one node group's, and nothing approves a
 //! certificate for its bearer but `bootstrap::join` and `bootstrap::csr_approver`, byte for byte
 //! what a kubelet asks, for a name that is free. The name of a Node that is alive, of the control
 //! plane or of a Service is never given.
 //!
-//! Architecture invariant: a file of another party is read within a limit (`input`), and every text of a document has a format (`document`)
-//! before it is used; a text without one is refused. Whatever such a file says is no option, no line and no command anywhere.
+//! Architecture invariant: a file of another party is read within a limit (`input`), and every text
+//! of a document has a format (`document`) before it is used; a text without one is refused.
+//! Whatever such a file says is no option, no line and no command anywhere.
 //!
-//! Architecture invariant: what hosts and programs say never reaches a terminal raw (`terminal`): `report`, the last error and everything
-//! that `cli` prints escape control characters. Files of logs keep what was said.
+//! Architecture invariant: what hosts and programs say never reaches a terminal raw (`terminal`):
+//! `report`, the last error and everything that `cli` prints escape control characters. Files of
+//! logs keep what was said.
 //!
-//! Architecture invariant: modules return errors and emit events; only `cli` and `report` write to a terminal. Every error has a class,
-//! the class is the exit code, and the code that knows the next command adds it.
+//! Architecture invariant: modules return errors and emit events; only `cli` and `report` write to
+//! a terminal. Every error has a class, the class is the exit code, and the code that knows the
+//! next command adds it.
 //!
-//! Architecture invariant: a host is left as it was found. What `node` is about to make, and what was there before, is in the host's own
-//! restore log and synced before the first effect; the way back reads nothing else.
+//! Architecture invariant: a host is left as it was found. What `node` is about to make, and what
+//! was there before, is in the host's own restore log and synced before the first effect; the way
+//! back reads nothing else.
 //!
-//! Architecture invariant: turnup changes only nftables tables of its own, each whole and in one transaction. They close ports and never open
-//! one: other firewalls of a host stay in force. Rules that would lock turnup out are refused before the host is changed.
+//! Architecture invariant: turnup changes only nftables tables of its own, each whole and in one
+//! transaction. They close ports and never open one: other firewalls of a host stay in force. Rules
+//! that would lock turnup out are refused before the host is changed.
 //!
-//! Architecture invariant: nothing asks a question but the wizard, `turnup down`, `turnup reset` and `turnup kubeconfig --break-glass`, and
-//! these only on a terminal. All that the wizard can do, `turnup config set` can do.
+//! Architecture invariant: nothing asks a question but the wizard, `turnup down`, `turnup reset`
+//! and `turnup kubeconfig --break-glass`, and these only on a terminal. All that the wizard can do,
+//! `turnup config set` can do.
 //!
-//! Architecture invariant: the wizard's model, update and view are pure. One loop reads keys, writes the file and owns the terminal.
+//! Architecture invariant: the wizard's model, update and view are pure. One loop reads keys,
+//! writes the file and owns the terminal.
 //!
-//! Architecture invariant: what a phase asks, which steps it has and what it renders are files (`phases/`, `templates/`), the same inside
-//! the binary and in a working directory that has its own copy. To change a default, a help text or a manifest, or to add a step of
-//! one's own, needs no change of Rust.
+//! Architecture invariant: what a phase asks, which steps it has and what it renders are files
+//! (`phases/`, `templates/`), the same inside the binary and in a working directory that has its
+//! own copy. To change a default, a help text or a manifest, or to add a step of one's own, needs
+//! no change of Rust.
 //!
 //! # What is not here, on purpose
 //!
-//! - No async runtime: some dozens of threads and channels are enough for a thousand hosts, and a backtrace says what waits for what.
+//! - No async runtime: some dozens of threads and channels are enough for a thousand hosts, and a
+//!   backtrace says what waits for what.
 //! - No client library for Kubernetes, Terraform or ssh: the real programs are run, so that the
 //!   user can repeat every call by hand.
-//! - No kubeadm: what it would decide is decided in one place here, and can be read as a file before it is applied.
-//! - No library that writes YAML or HCL: Terraform and kubectl read JSON; files of these forms are templates
-//!   and stay text. `node::yaml` writes YAML for hosts; what others write in YAML (templates of addons,
-//!   kubeconfigs on hosts) is read by `serde-saphyr`.
-//! - No daemon and no database: a cluster is a directory, and the only lock is the operating system's.
+//! - No kubeadm: what it would decide is decided in one place here, and can be read as a file
+//!   before it is applied.
+//! - No library that writes YAML or HCL: Terraform and kubectl read JSON; files of these forms are
+//!   templates and stay text. `node::yaml` writes YAML for hosts; what others write in YAML
+//!   (templates of addons, kubeconfigs on hosts) is read by `serde-saphyr`.
+//! - No daemon and no database: a cluster is a directory, and the only lock is the operating
+//!   system's.
 //! - No `unsafe`, and no C library but the one that ring brings for cryptography.
 
 // Public is what src/main.rs, benches and tests/it name; rustc finds dead code in the rest.

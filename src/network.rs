@@ -1,5 +1,5 @@
-//! Networks of IPv4 and of IPv6 whose host bits are zero: `ipnet`, parsed with advice. It must not look at this machine's
-//! interfaces.
+//! Networks of IPv4 and of IPv6 whose host bits are zero: `ipnet`, parsed with advice. It must not
+//! look at this machine's interfaces.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};

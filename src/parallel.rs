@@ -1,10 +1,12 @@
-//! Something done for many at once, most of which wait for a host: so many threads, and the results in the order of the list.
+//! Something done for many at once, most of which wait for a host: so many threads, and the results
+//! in the order of the list.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// What `act` gives for each item, in their order. At most `at_once` run at a time; a panic of one goes on in the caller.
+/// What `act` gives for each item, in their order. At most `at_once` run at a time; a panic of one
+/// goes on in the caller.
 pub fn map<T: Sync, R: Send>(items: &[T], at_once: usize, act: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();

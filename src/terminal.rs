@@ -1,13 +1,16 @@
-//! Text of other parties made safe for a terminal: output of hosts, of Terraform, of kubectl, names from files.
+//! Text of other parties made safe for a terminal: output of hosts, of Terraform, of kubectl, names
+//! from files.
 //!
-//! A control character never reaches a terminal as it is: it is shown as an escape (`\x1b`, `\u{202e}`), in pipes as well, so that a log
-//! reads the same everywhere. Pure. Colours of our own are put around text that is escaped already.
+//! A control character never reaches a terminal as it is: it is shown as an escape (`\x1b`,
+//! `\u{202e}`), in pipes as well, so that a log reads the same everywhere. Pure. Colours of our own
+//! are put around text that is escaped already.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Whether a terminal acts on this character, or shows the text around it in another order: the C0 and C1 controls, DEL, the separators
-/// of lines and paragraphs, and the bidirectional controls of Unicode (UAX #9, the characters of CVE-2021-42574). A tab is no danger.
+/// Whether a terminal acts on this character, or shows the text around it in another order: the C0
+/// and C1 controls, DEL, the separators of lines and paragraphs, and the bidirectional controls of
+/// Unicode (UAX #9, the characters of CVE-2021-42574). A tab is no danger.
 #[must_use]
 pub(crate) const fn is_control(letter: char) -> bool {
     matches!(letter,
@@ -27,7 +30,8 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     escape(text, |letter| letter != '\n' && is_control(letter))
 }
 
-/// JSON with the same value and without control characters: those that JSON allows as they are become `\uXXXX`.
+/// JSON with the same value and without control characters: those that JSON allows as they are
+/// become `\uXXXX`.
 #[must_use]
 pub(crate) fn json(text: &str) -> Cow<'_, str> {
     let is_raw = |letter: char| letter != '\n' && is_control(letter);
@@ -46,7 +50,8 @@ pub(crate) fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Text of several lines from a renderer of our own that has escaped what it quotes: of escape sequences only colours (SGR) stay.
+/// Text of several lines from a renderer of our own that has escaped what it quotes: of escape
+/// sequences only colours (SGR) stay.
 #[must_use]
 pub(crate) fn coloured(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len());

@@ -1,4 +1,5 @@
-//! What the numbers should be, next to what they are. With `--assert` a goal that is missed, or was not measured, is a failure.
+//! What the numbers should be, next to what they are. With `--assert` a goal that is missed, or was
+//! not measured, is a failure.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use reference::Missing;
 
 use crate::table::{Row, ratio};
 
-/// Cost that grows with the size and a little more: caches of the processor are smaller than the larger trees.
+/// Cost that grows with the size and a little more: caches of the processor are smaller than the
+/// larger trees.
 const LINEAR: f64 = 1.25;
 
 /// All goals so far.
@@ -41,7 +43,8 @@ impl Goals {
         self.judge(&format!("{what}: peak memory"), measured, most);
     }
 
-    /// Sixteen times the size costs sixteen times the instructions, and so between; the second rows are ours.
+    /// Sixteen times the size costs sixteen times the instructions, and so between; the second rows
+    /// are ours.
     pub(crate) fn linear(&mut self, what: &str, cost: &[(u64, Vec<Row>)]) {
         for pair in cost.windows(2) {
             let [(small, before), (large, after)] = pair else { continue };
@@ -52,7 +55,8 @@ impl Goals {
         }
     }
 
-    /// What a symbol costs in one long file next to a tree of as many: both have 4,000, and the same C tool tells the size.
+    /// What a symbol costs in one long file next to a tree of as many: both have 4,000, and the
+    /// same C tool tells the size.
     pub(crate) fn same_cost_for_a_symbol(&mut self, what: &str, tree: &[Row], flat: &[Row]) {
         let of = |rows: &[Row]| ratio(rows[1].instructions, rows[0].instructions);
         let measured = of(flat).zip(of(tree)).map(|(flat, tree)| flat / tree);

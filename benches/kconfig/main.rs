@@ -1,7 +1,9 @@
-//! Our `conf` next to the kernel's own and to kconfiglib: whole runs from process start to exit, as a user pays for them. Time, CPU,
-//! peak memory, and instructions, which no noise touches; minimum and median, and how many times less than the C tool's.
+//! Our `conf` next to the kernel's own and to kconfiglib: whole runs from process start to exit, as
+//! a user pays for them. Time, CPU, peak memory, and instructions, which no noise touches; minimum
+//! and median, and how many times less than the C tool's.
 //!
-//! `make bench-kconfig`; `ARGS=--assert` turns the goals into failures. This measures; that the results are equal is for the tests.
+//! `make bench-kconfig`; `ARGS=--assert` turns the goals into failures. This measures; that the
+//! results are equal is for the tests.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made has to end")]
 
 mod goals;

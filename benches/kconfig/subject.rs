@@ -60,7 +60,8 @@ impl Work {
         self.subject("turnup, warm cache", &ours(), &[(SHELL_CACHE, cache.to_str().unwrap())])
     }
 
-    /// kconfiglib 14.1.0 cannot read `modules`, which Linux has since 5.13: it gets a copy of the tree with the older words.
+    /// kconfiglib 14.1.0 cannot read `modules`, which Linux has since 5.13: it gets a copy of the
+    /// tree with the older words.
     pub(crate) fn kconfiglib(&self, python: &Python) -> Subject {
         let copy = tempfile::tempdir().unwrap();
         duct::cmd!("cp", "-r", self.root.join("."), copy.path()).run().unwrap();

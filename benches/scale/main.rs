@@ -1,5 +1,6 @@
-//! The real program against 100 and 1,000 simulated hosts: first run, a run with nothing to do, a plan; time, processor and memory, and
-//! what ten times the hosts cost. The ratio of times is that of the processor: other work on the machine does not change it.
+//! The real program against 100 and 1,000 simulated hosts: first run, a run with nothing to do, a
+//! plan; time, processor and memory, and what ten times the hosts cost. The ratio of times is that
+//! of the processor: other work on the machine does not change it.
 //!
 //! `make bench-scale`; `ARGS=--assert` turns the goals into failures, and numbers in `ARGS` are
 //! other counts of hosts. The tools are fakes that answer at once (`tests/fakes`), so this is the
@@ -20,7 +21,8 @@ const WORK: [(&str, &str); 3] = [("first run", "up"), ("nothing to do", "up"), (
 const REPEATS: usize = 3;
 /// Seconds that a run with nothing to do may take for 100 hosts.
 const GOAL: f64 = 1.0;
-/// How much more than the number of hosts times and memory may grow: caches of the machine get worse, and noise is noise.
+/// How much more than the number of hosts times and memory may grow: caches of the machine get
+/// worse, and noise is noise.
 const SLACK: f64 = 1.5;
 
 /// Seconds, seconds of the processor (all processes) and MiB of one kind of work.

@@ -1,6 +1,7 @@
-//! The wizard on Linux's own tree: the processor's time from a key to the drawn screen, for the first screen, each letter of a search and
-//! switches that thousands of symbols depend on. The goal is one frame of a 60 Hz screen. Beside it kconfiglib's menuconfig, both as whole
-//! processes on a terminal. Linux's mconf is not here: it searches only when the word is complete.
+//! The wizard on Linux's own tree: the processor's time from a key to the drawn screen, for the
+//! first screen, each letter of a search and switches that thousands of symbols depend on. The goal
+//! is one frame of a 60 Hz screen. Beside it kconfiglib's menuconfig, both as whole processes on a
+//! terminal. Linux's mconf is not here: it searches only when the word is complete.
 //!
 //! `make bench-wizard`; `ARGS=--assert` turns the goal into a failure.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made has to end")]
@@ -29,7 +30,8 @@ const WORK: [(&str, &[&str]); 4] = [
     ("a switch, undo, redo", &["key Space", "key u", "key U", "key y"]),
 ];
 
-/// Searches letter by letter, goes to switches on which much depends, turns them over and takes that back.
+/// Searches letter by letter, goes to switches on which much depends, turns them over and takes
+/// that back.
 fn session() -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in ["netfilter", "pcie", "compile", "nfnetlink"] {
@@ -114,7 +116,8 @@ fn measure(series: Series) -> Result<bool, Missing> {
 fn compare() -> Result<(), Missing> {
     let (tree, python) = (Tree::get(Series::V6_1)?, Python::get()?);
     let mut env = tree.env(Arch::X86, Variant::NoShell);
-    // kconfiglib 14.1.0 cannot read `modules`, which Linux has since 5.13: it gets a copy of the tree with the older words.
+    // kconfiglib 14.1.0 cannot read `modules`, which Linux has since 5.13: it gets a copy of the
+    // tree with the older words.
     let copy = tempfile::tempdir().unwrap();
     duct::cmd!("cp", "-r", tree.root(Variant::NoShell).join("."), copy.path()).run().unwrap();
     let file = copy.path().join("kernel/module/Kconfig");

@@ -32,7 +32,8 @@ pub(crate) struct Keys {
     pub(crate) pci: &'static str,
 }
 
-/// Milliseconds of processor time: from the start to the first screen, for a letter of a search, for a switch that much depends on.
+/// Milliseconds of processor time: from the start to the first screen, for a letter of a search,
+/// for a switch that much depends on.
 pub(crate) struct Times {
     pub(crate) start: f64,
     pub(crate) letter: f64,
@@ -114,7 +115,8 @@ impl Peer {
         }
     }
 
-    /// User and system time of the process so far, in milliseconds; the kernel counts hundredths of a second.
+    /// User and system time of the process so far, in milliseconds; the kernel counts hundredths of
+    /// a second.
     fn cpu(&self) -> f64 {
         let stat = fs_err::read_to_string(format!("/proc/{}/stat", self.child.process_id().unwrap())).unwrap();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();

@@ -11,7 +11,8 @@ const PODS: usize = 3;
 const LOG_LINES: &str = "--tail=5";
 const EVENTS: usize = 6;
 
-/// Adds everything that helps to an error. What cannot be found out is left away: the error itself counts.
+/// Adds everything that helps to an error. What cannot be found out is left away: the error itself
+/// counts.
 pub(crate) fn collect(mut error: Error, kubectl: &Kubectl, namespace: &str, pods: &[Pod]) -> Error {
     let troubled: Vec<&Pod> = pods.iter().filter(|pod| !pod.ready && pod.phase != "Succeeded").collect();
     for pod in troubled.iter().take(PODS) {

@@ -1,8 +1,10 @@
-//! The addons phase: manifests are rendered, applied with kubectl, waited for, and removed when they are switched off.
+//! The addons phase: manifests are rendered, applied with kubectl, waited for, and removed when
+//! they are switched off.
 //!
-//! A manifest is a file of its own below `templates/addons/<addon>/`; this module fills in the few values that it asks for. What an addon
-//! consists of is known from labels: every object says `app.kubernetes.io/managed-by: turnup` and `turnup.dev/addon: <addon>`, and the
-//! main object of each records version and hash. Nothing here knows how a host became a node.
+//! A manifest is a file of its own below `templates/addons/<addon>/`; this module fills in the few
+//! values that it asks for. What an addon consists of is known from labels: every object says
+//! `app.kubernetes.io/managed-by: turnup` and `turnup.dev/addon: <addon>`, and the main object of
+//! each records version and hash. Nothing here knows how a host became a node.
 
 mod evidence;
 mod object;

@@ -25,12 +25,13 @@ impl Object {
         Self::new(&text(&value["apiVersion"]), text(&value["kind"]), text(&value["metadata"]["name"]))
     }
 
-    /// The objects of a manifest in YAML or JSON, each with all that is said of it; lists are opened.
+    /// The objects of a manifest in YAML or JSON, each with all that is said of it; lists are
+    /// opened.
     ///
     /// # Errors
     ///
-    /// A text that is no YAML, and a document without an identity: it could be neither awaited nor pruned. The message
-    /// counts documents as kubectl does, without the empty ones.
+    /// A text that is no YAML, and a document without an identity: it could be neither awaited nor
+    /// pruned. The message counts documents as kubectl does, without the empty ones.
     pub fn read(manifest: &str) -> Result<Vec<(Self, Value)>, String> {
         let documents: Vec<Value> =
             serde_saphyr::from_multiple(manifest).map_err(|error| error.without_snippet().to_string())?;

@@ -1,4 +1,5 @@
-//! What the API server says about nodes, workloads and pods, reduced to what decides whether they work. Pure.
+//! What the API server says about nodes, workloads and pods, reduced to what decides whether they
+//! work. Pure.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,8 @@ pub(crate) struct ObservedNode {
     pub(crate) ready: bool,
     /// What the kubelet, or the control plane in its place, says about it.
     pub(crate) says: String,
-    /// What it runs out of: `DiskPressure: kubelet has disk pressure`. Such a node refuses and evicts pods.
+    /// What it runs out of: `DiskPressure: kubelet has disk pressure`. Such a node refuses and
+    /// evicts pods.
     pub(crate) pressure: Vec<String>,
     /// It came by itself, from the user data of a group: no inventory names it.
     pub(crate) is_of_group: bool,

@@ -13,7 +13,8 @@ use super::render::Rendered;
 /// Lines of the server's diff of one object that are shown; the files themselves are there to read.
 const LINES: usize = 120;
 
-/// The objects that would be made, changed and removed; of those that are there already with the server's own diff.
+/// The objects that would be made, changed and removed; of those that are there already with the
+/// server's own diff.
 pub(super) fn find_changes(
     kubectl: &Kubectl,
     there: &Observed,
@@ -35,7 +36,8 @@ pub(super) fn find_changes(
     Ok(changes)
 }
 
-/// With all of each object around what differs, so that [`parse_diff`] sees which part of it a line belongs to.
+/// With all of each object around what differs, so that [`parse_diff`] sees which part of it a line
+/// belongs to.
 const DIFF: &str = "diff --unified=1000000 --new-file";
 
 /// What the server would make of a manifest, as `kubectl diff` tells it.
@@ -50,13 +52,15 @@ fn diff(kubectl: &Kubectl, manifest: &Rendered) -> Result<Vec<Change>> {
     Ok(parse_diff(&text))
 }
 
-/// One change for each object that differs in what a manifest can say. A file's headline names its object:
-/// `+++ DIR/apps.v1.Deployment.kube-system.coredns`.
+/// One change for each object that differs in what a manifest can say. A file's headline names its
+/// object: `+++ DIR/apps.v1.Deployment.kube-system.coredns`.
 ///
-/// kubectl reads an object and asks the server for the changed one after each other; what the cluster itself writes in between differs as well.
+/// kubectl reads an object and asks the server for the changed one after each other; what the
+/// cluster itself writes in between differs as well.
 fn parse_diff(text: &str) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
-    // The field that a line belongs to, before and after: diff tells all that goes before all that comes.
+    // The field that a line belongs to, before and after: diff tells all that goes before all that
+    // comes.
     let (mut old, mut new) = ("", "");
     for line in text.lines() {
         if let Some(file) = line.strip_prefix("+++ ") {
@@ -87,7 +91,8 @@ fn is_of_the_server(field: &str, line: &str) -> bool {
     field == "status" || field == "metadata" && counters.iter().any(|counter| line.starts_with(counter))
 }
 
-/// `Deployment coredns` of `apps.v1.Deployment.kube-system.coredns`; the group and the name may have dots of their own.
+/// `Deployment coredns` of `apps.v1.Deployment.kube-system.coredns`; the group and the name may
+/// have dots of their own.
 fn object_name(file: &str) -> String {
     let parts: Vec<&str> = file.split('.').collect();
     let kind = parts.iter().position(|part| part.starts_with(|c: char| c.is_ascii_uppercase()));
@@ -101,7 +106,8 @@ fn object_name(file: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What `kubectl diff` printed of objects that were written to in the middle of it, cut to the lines that matter here.
+    /// What `kubectl diff` printed of objects that were written to in the middle of it, cut to the
+    /// lines that matter here.
     const DIFFERENT: &str = "\
 diff --unified=1000000 --new-file /tmp/LIVE-1/apps.v1.Deployment.kube-system.coredns /tmp/MERGED-2/apps.v1.Deployment.kube-system.coredns
 --- /tmp/LIVE-1/apps.v1.Deployment.kube-system.coredns\t2026-01-01 00:00:00.000000000 +0000

@@ -1,4 +1,5 @@
-//! What is in the cluster with an addon's label, but in no manifest: addons that were switched off, and objects of older versions.
+//! What is in the cluster with an addon's label, but in no manifest: addons that were switched off,
+//! and objects of older versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,8 @@ use crate::error::Result;
 use super::object::{ADDON, Object};
 use super::observed::Observed;
 
-/// Every kind of which an addon may have objects, in the order of removal: what runs goes before what it needs.
+/// Every kind of which an addon may have objects, in the order of removal: what runs goes before
+/// what it needs.
 const KINDS: &str = "deployments.apps,daemonsets.apps,services,configmaps,serviceaccounts,\
     clusterrolebindings.rbac.authorization.k8s.io,clusterroles.rbac.authorization.k8s.io";
 

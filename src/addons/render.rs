@@ -1,4 +1,5 @@
-//! From settings and inventory to the manifests of the addons that are switched on. Pure: the same values give the same bytes.
+//! From settings and inventory to the manifests of the addons that are switched on. Pure: the same
+//! values give the same bytes.
 
 use minijinja::context;
 use sha2::{Digest as _, Sha256};
@@ -92,7 +93,8 @@ impl Values<'_> {
         Ok(Rendered { name: addon.name, version, hash, text: join(&files), objects, main })
     }
 
-    /// The addon's templates by their paths, each with the values that it names; a name without a value is an error.
+    /// The addon's templates by their paths, each with the values that it names; a name without a
+    /// value is an error.
     fn fill(&self, addon: &Addon, image: &str, version: &str, hash: &str) -> Result<Vec<(String, String)>> {
         let settings = self.settings;
         let dns_address =
@@ -123,7 +125,8 @@ fn join(files: &[(String, String)]) -> String {
     texts.join("\n---\n") + "\n"
 }
 
-/// The objects of one template, which may be the user's own: each must be found again when its addon is switched off.
+/// The objects of one template, which may be the user's own: each must be found again when its
+/// addon is switched off.
 fn read_objects(addon: &str, file: &str, text: &str) -> Result<Vec<Object>> {
     let objects = Object::read(text).map_err(|why| Error::config(format!("{file}: {why}")))?;
     objects

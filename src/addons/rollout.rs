@@ -45,7 +45,8 @@ impl Expected<'_> {
             if missing.is_empty() {
                 outlook.ready_addons.push(addon.name);
             } else if self.network || addon.main.kind == "DaemonSet" {
-                // Without a network of ours, only pods on the hosts' own network can be expected to start.
+                // Without a network of ours, only pods on the hosts' own network can be expected to
+                // start.
                 outlook.missing.extend(missing);
             }
         }
@@ -76,7 +77,8 @@ impl Expected<'_> {
         }
     }
 
-    /// A `DaemonSet` counts nodes that no host stands behind any more, so its pods are looked at and not its numbers.
+    /// A `DaemonSet` counts nodes that no host stands behind any more, so its pods are looked at
+    /// and not its numbers.
     fn missing_pods(&self, addon: &Rendered, observed: &Observed) -> Vec<String> {
         let of_addon = |pod: &&Pod| pod.owner.as_deref() == Some(addon.name) && !pod.terminating;
         let mut on_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();

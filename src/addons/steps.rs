@@ -50,7 +50,8 @@ impl Document for Applied {
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long one look serves the proofs of several steps.
 const CACHE_LIFETIME: Duration = Duration::from_secs(2);
-/// How long a pod may show a reason that no waiting cures: images can still be on their way into a new node.
+/// How long a pod may show a reason that no waiting cures: images can still be on their way into a
+/// new node.
 const STUCK: Duration = Duration::from_secs(45);
 /// How long the API server may be away while we wait.
 const AWAY: Duration = Duration::from_mins(1);
@@ -192,7 +193,8 @@ impl Action for Render {
 struct Apply(Arc<AddonContext>);
 
 impl Apply {
-    /// The manifests that the cluster does not have whole in exactly this form, untouched since they were applied.
+    /// The manifests that the cluster does not have whole in exactly this form, untouched since
+    /// they were applied.
     fn changed<'m>(&self, there: &Observed, manifests: &'m [Rendered]) -> Vec<&'m Rendered> {
         // What is missing, damaged or of an older turnup is applied once more.
         let applied = match find_document::<Applied>(&self.0.cluster.store, APPLIED) {
@@ -232,7 +234,8 @@ impl Action for Apply {
     }
 
     fn verify(&self, _host: Option<&str>) -> Result<Check> {
-        // RBAC is left to the run itself: what is looked at here costs one call together with the nodes and pods.
+        // RBAC is left to the run itself: what is looked at here costs one call together with the
+        // nodes and pods.
         const SEEN: [&str; 4] = ["DaemonSet", "Deployment", "Service", "ConfigMap"];
         let there = self.0.look_once()?;
         let mut manifests = self.0.manifests()?;
@@ -287,7 +290,8 @@ impl Action for Apply {
         let names: Vec<String> =
             changed.iter().map(|manifest| format!("{} {}", manifest.name, manifest.version)).collect();
         cx.progress(format!("applying {}", names.join(", ")));
-        // The server refuses unknown fields anyway; kubectl's own look at them takes longer than all the rest.
+        // The server refuses unknown fields anyway; kubectl's own look at them takes longer than
+        // all the rest.
         let options = ["apply", "--server-side", "--field-manager=turnup", "--force-conflicts", "--validate=ignore"];
         let mut args: Vec<String> = options.map(Into::into).into();
         let path =
@@ -394,7 +398,8 @@ impl Waiting<'_> {
         }
     }
 
-    /// Gives pods of addons that were stuck before we came a fresh start, once: their cause may be repaired, but their back-off is long.
+    /// Gives pods of addons that were stuck before we came a fresh start, once: their cause may be
+    /// repaired, but their back-off is long.
     fn renew(&mut self, observed: &Observed) -> Result<()> {
         if std::mem::replace(&mut self.renewed, true) {
             return Ok(());

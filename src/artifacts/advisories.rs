@@ -1,5 +1,5 @@
-//! Versions with known holes, as data (`advisories.toml`): what `turnup doctor` holds the lock file against, and the look at bare metal
-//! the programs that a host has already.
+//! Versions with known holes, as data (`advisories.toml`): what `turnup doctor` holds the lock file
+//! against, and the look at bare metal the programs that a host has already.
 //!
 //! It is as old as its date says, and no replacement for a scanner. It asks no network.
 
@@ -28,7 +28,8 @@ pub struct Advisory {
     pub program: String,
     /// CVE numbers.
     pub ids: Vec<String>,
-    /// The first good version of each minor version, `1.2.8`; older minor versions are all bad, newer ones all good.
+    /// The first good version of each minor version, `1.2.8`; older minor versions are all bad,
+    /// newer ones all good.
     pub fixed: Vec<Version>,
     /// What it lets happen, in half a sentence.
     pub what: String,
@@ -60,7 +61,8 @@ impl Advisories {
         self.advisories.iter().filter(|one| one.program == program && one.concerns(&version)).collect()
     }
 
-    /// What is known about the artifacts of a selection: `etcd 3.6.8: CVE-2026-44283 (fixed in 3.6.11)`.
+    /// What is known about the artifacts of a selection: `etcd 3.6.8: CVE-2026-44283 (fixed in
+    /// 3.6.11)`.
     #[must_use]
     pub fn inspect(&self, selection: &Selection) -> Vec<String> {
         let binaries = selection.artifacts.iter().filter(|artifact| artifact.binary().is_some());

@@ -1,4 +1,5 @@
-//! Where this machine's apt gets Debian from: the mirror of a release, and the place of its security updates.
+//! Where this machine's apt gets Debian from: the mirror of a release, and the place of its
+//! security updates.
 //!
 //! This file names no place of its own. It reads apt's files and asks no network.
 

@@ -1,8 +1,9 @@
 //! The bytes under their digest: `blobs/sha256/<hex>`.
 //!
-//! A blob is whole or not there: it is written elsewhere on the same file system, synced and renamed. A blob whose bytes have
-//! been checked gets a stamp (size, times, inode); while the file still looks like its stamp it is not read again. Before bytes
-//! leave this machine they are read whatever the stamp says. This file does not know where bytes come from.
+//! A blob is whole or not there: it is written elsewhere on the same file system, synced and
+//! renamed. A blob whose bytes have been checked gets a stamp (size, times, inode); while the file
+//! still looks like its stamp it is not read again. Before bytes leave this machine they are read
+//! whatever the stamp says. This file does not know where bytes come from.
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -55,7 +56,8 @@ impl Stamp {
 }
 
 impl Cache {
-    /// The cache of this user: `$TURNUP_CACHE`, else `$XDG_CACHE_HOME/turnup`, else `~/.cache/turnup`.
+    /// The cache of this user: `$TURNUP_CACHE`, else `$XDG_CACHE_HOME/turnup`, else
+    /// `~/.cache/turnup`.
     pub fn open() -> Result<Self> {
         Self::locate()?.make()
     }
@@ -118,8 +120,8 @@ impl Cache {
         self.root.join("stamps").join(digest.to_string())
     }
 
-    /// The blob's path when it is there and good. A corrupt one is moved to quarantine and counts as absent; its new place is
-    /// handed to `on_corrupt`.
+    /// The blob's path when it is there and good. A corrupt one is moved to quarantine and counts
+    /// as absent; its new place is handed to `on_corrupt`.
     pub fn find(&self, digest: &Digest, on_corrupt: &mut dyn FnMut(&Path)) -> Result<Option<PathBuf>> {
         let path = self.blob_path(digest);
         let stamp = match Stamp::of(&path) {
@@ -142,7 +144,8 @@ impl Cache {
         }
     }
 
-    /// Reads the blob's bytes, whatever its stamp says. A corrupt one is moved to quarantine; the path says where.
+    /// Reads the blob's bytes, whatever its stamp says. A corrupt one is moved to quarantine; the
+    /// path says where.
     pub fn check(&self, digest: &Digest) -> Result<(Health, PathBuf)> {
         let path = self.blob_path(digest);
         // Taken before the bytes are read: a change in between must not get a stamp.
@@ -164,7 +167,8 @@ impl Cache {
         Ok(place)
     }
 
-    /// Writes a blob's bytes and checks them on the way: when this succeeds, what was written is what the digest says.
+    /// Writes a blob's bytes and checks them on the way: when this succeeds, what was written is
+    /// what the digest says.
     pub fn copy_to(&self, digest: &Digest, to: &mut dyn Write) -> Result<u64> {
         let mut from = fs_err::File::open(self.blob_path(digest))?;
         let mut hasher = Hasher::new(to);
@@ -198,7 +202,8 @@ impl Cache {
         Ok(digests)
     }
 
-    /// Makes a finished file of the work directory a blob. Its bytes must have been hashed by the caller.
+    /// Makes a finished file of the work directory a blob. Its bytes must have been hashed by the
+    /// caller.
     pub(super) fn adopt(&self, file: &Path, digest: &Digest, mode: u32) -> Result<PathBuf> {
         let path = self.blob_path(digest);
         fs_err::set_permissions(file, std::fs::Permissions::from_mode(mode))?;

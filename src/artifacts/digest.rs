@@ -1,6 +1,7 @@
 //! A sha256 as a value: parsed strictly, printed as lower-case hex, computed while bytes pass by.
 //!
-//! It knows nothing of caches and sources; whether a digest is the right one is decided by its callers.
+//! It knows nothing of caches and sources; whether a digest is the right one is decided by its
+//! callers.
 
 use std::fmt;
 use std::io::{self, Read, Write};

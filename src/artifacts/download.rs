@@ -1,8 +1,9 @@
 //! Gets one file from an address or a directory into a file, hashing what comes.
 //!
-//! Whether the digest is the right one is for the caller to say. No source can fill the disk: what a server announces, and what it
-//! sends, is held against the size that the file may have. A connection that fails or stalls, and an answer that a server gives when it
-//! is busy, are transient; everything else is not.
+//! Whether the digest is the right one is for the caller to say. No source can fill the disk: what
+//! a server announces, and what it sends, is held against the size that the file may have. A
+//! connection that fails or stalls, and an answer that a server gives when it is busy, are
+//! transient; everything else is not.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -58,8 +59,9 @@ pub(super) fn fetch_url(url: &str, size: Size, to: &Path, watch: &dyn Watch) -> 
     pour(&mut body, hasher, &flow, |error| interrupted(url, error))
 }
 
-/// Goes on with what an earlier call left of this file, or begins it; a server that cannot go on sends all of it again. The digest is
-/// that of the whole file, and the count how many bytes of it were there already.
+/// Goes on with what an earlier call left of this file, or begins it; a server that cannot go on
+/// sends all of it again. The digest is that of the whole file, and the count how many bytes of it
+/// were there already.
 pub fn resume_url(url: &str, size: Size, to: &Path, watch: &dyn Watch) -> Result<(Digest, u64)> {
     // A part that is larger than the whole cannot be a part of it.
     let there = fs_err::metadata(to).map_or(0, |data| data.len());
@@ -93,8 +95,9 @@ pub enum Presence {
     Denied,
 }
 
-/// Whether a server has the blob with this digest (hexadecimal), below the address of a mirror. One byte is asked for, in the way in which
-/// hosts fetch: not every server knows how to answer without sending.
+/// Whether a server has the blob with this digest (hexadecimal), below the address of a mirror. One
+/// byte is asked for, in the way in which hosts fetch: not every server knows how to answer without
+/// sending.
 ///
 /// # Errors
 /// The server does not answer, or answers neither with the file nor with a refusal.
@@ -118,7 +121,8 @@ fn ask(url: &str, from: u64) -> Result<ureq::http::Response<ureq::Body>> {
     let response = call(url, (from > 0).then(|| format!("bytes={from}-")))?;
     let status = response.status();
     if status.as_u16() == 416 {
-        // All of it is there already, or another file has this address now: without the range the answer tells.
+        // All of it is there already, or another file has this address now: without the range the
+        // answer tells.
         return ask(url, 0);
     }
     if status.is_success() { Ok(response) } else { Err(refusal(url, status)) }

@@ -1,6 +1,8 @@
-//! Writes a mirror: a directory that any web server can serve and that can be carried to where there is no network.
+//! Writes a mirror: a directory that any web server can serve and that can be carried to where
+//! there is no network.
 //!
-//! `sha256/<hex>` are the files; `index.json` says to people what they are. Readers need only the files.
+//! `sha256/<hex>` are the files; `index.json` says to people what they are. Readers need only the
+//! files.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -31,7 +33,8 @@ struct Entry {
     size: u64,
 }
 
-/// Copies these artifacts, and turnup itself, into a mirror; what is already there and good is kept.
+/// Copies these artifacts, and turnup itself, into a mirror; what is already there and good is
+/// kept.
 pub fn export_mirror(
     cache: &Cache,
     items: &[(&Artifact, Blob)],

@@ -1,7 +1,9 @@
-//! Gets artifacts: from the cache, else from the sources in their order, checked against the lock file in every case.
+//! Gets artifacts: from the cache, else from the sources in their order, checked against the lock
+//! file in every case.
 //!
-//! What several artifacts have in common is done once: the commands of one Go module are built by one call. A source that fails
-//! is remembered and the next one is tried; the failures are reported only when no source is left.
+//! What several artifacts have in common is done once: the commands of one Go module are built by
+//! one call. A source that fails is remembered and the next one is tried; the failures are reported
+//! only when no source is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,7 +38,8 @@ impl Cache {
         blobs.pop().map(|blob| blob.path).ok_or_else(|| Error::bug(format!("nothing was obtained for {artifact}")))
     }
 
-    /// Several artifacts, in the order asked for. Much faster than one by one: what is built together is built at once.
+    /// Several artifacts, in the order asked for. Much faster than one by one: what is built
+    /// together is built at once.
     pub fn ensure_all<'a>(
         &self,
         wanted: impl IntoIterator<Item = &'a Artifact>,
@@ -361,7 +364,8 @@ fn any<T>(items: &[T], is: impl Fn(&T) -> Result<bool>) -> Result<bool> {
     Ok(false)
 }
 
-/// What a build must be, what it is, and everything that has a say in that. With a C compiler, that is the machine's own part.
+/// What a build must be, what it is, and everything that has a say in that. With a C compiler, that
+/// is the machine's own part.
 fn not_reproduced(artifact: &Artifact, binary: &Binary, got: &Digest, log: &Path) -> Error {
     let mut error =
         Error::permanent(format!("the build of {artifact} is not the one that the lock file pins; it was refused"));

@@ -1,8 +1,9 @@
 //! Builds the commands of one Go module, so that the same bytes come out on every machine.
 //!
-//! Everything that reaches the bytes is set here: toolchain, flags, target. What only says where Go keeps and gets its files (proxy,
-//! checksum database, caches) is the operator's own. A module with a C part is the exception: compiler, linker and static libraries
-//! are the machine's, no directory or variable of it reaches the bytes, but versions of these packages do. Whether the bytes are
+//! Everything that reaches the bytes is set here: toolchain, flags, target. What only says where Go
+//! keeps and gets its files (proxy, checksum database, caches) is the operator's own. A module with
+//! a C part is the exception: compiler, linker and static libraries are the machine's, no directory
+//! or variable of it reaches the bytes, but versions of these packages do. Whether the bytes are
 //! right is for the caller to say.
 
 use std::collections::BTreeMap;
@@ -42,7 +43,8 @@ pub(super) struct Order<'a> {
     pub(super) packages: Vec<&'a str>,
 }
 
-/// The file that `go build -o <dir>/` makes of a package: its last element that is not a major version.
+/// The file that `go build -o <dir>/` makes of a package: its last element that is not a major
+/// version.
 pub(super) fn executable_name(package: &str) -> &str {
     let is_major = |element: &str| {
         element.strip_prefix('v').is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
@@ -87,7 +89,8 @@ impl Order<'_> {
         }
         let (mut packages, mut pace) = (0, Pace::new(Duration::from_secs(2)));
         let built = run.stream(|_, line| {
-            // Comments are the headings of compiler messages; every other line names a package that is being compiled.
+            // Comments are the headings of compiler messages; every other line names a package that
+            // is being compiled.
             packages += u32::from(!line.starts_with('#'));
             if pace.is_due() {
                 watch.progress(&format!("building {}: {packages} packages, now {line}", self.binary.module));
@@ -138,7 +141,8 @@ impl Order<'_> {
         fixed
     }
 
-    /// Where Go's files come from and go to on this machine; also finds out whether the toolchain can be had.
+    /// Where Go's files come from and go to on this machine; also finds out whether the toolchain
+    /// can be had.
     fn ask_personal(&self, go: &Path, dir: &Path) -> Result<BTreeMap<String, String>> {
         let toolchain = &self.binary.toolchain;
         let mut run = Run::new(go).args(["env", "-json", "GOVERSION"]).args(PERSONAL).dir(dir);

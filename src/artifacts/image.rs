@@ -1,16 +1,19 @@
-//! Assembles an image from static binaries, without a registry and without any tool: the same binaries give the same bytes.
+//! Assembles an image from static binaries, without a registry and without any tool: the same
+//! binaries give the same bytes.
 //!
-//! The result is a docker-archive (`manifest.json`, a configuration, one layer), which `ctr images import` loads. Times are 0,
-//! owners are root, entries are sorted.
+//! The result is a docker-archive (`manifest.json`, a configuration, one layer), which `ctr images
+//! import` loads. Times are 0, owners are root, entries are sorted.
 //!
-//! The layer's name contains its digest, because containerd goes on with an import that was interrupted by the name of the file alone
-//! (`onUntarBlob` in its core/images/archive/importer.go): under a name that another image has as well it would go on with that one's
-//! bytes, and fail at every attempt until it collects its garbage, a day later.
+//! The layer's name contains its digest, because containerd goes on with an import that was
+//! interrupted by the name of the file alone (`onUntarBlob` in its
+//! core/images/archive/importer.go): under a name that another image has as well it would go on
+//! with that one's bytes, and fail at every attempt until it collects its garbage, a day later.
 //!
-//! kube-proxy is the one image that cannot live on its binary alone: it calls `nft`, with the libraries and the loader that nft
-//! needs. Its image has links where a distribution has them (`bin` to `usr/bin` and so on) and an empty `usr`, and its pod mounts
-//! the host's /usr there, read-only, so that it uses the host's own nft. kube-proxy itself lies in the root, because the mount
-//! hides whatever the image has below usr.
+//! kube-proxy is the one image that cannot live on its binary alone: it calls `nft`, with the
+//! libraries and the loader that nft needs. Its image has links where a distribution has them
+//! (`bin` to `usr/bin` and so on) and an empty `usr`, and its pod mounts the host's /usr there,
+//! read-only, so that it uses the host's own nft. kube-proxy itself lies in the root, because the
+//! mount hides whatever the image has below usr.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -69,7 +72,8 @@ struct ImageManifest<'a> {
 pub fn image_tar(artifact: &Artifact, binaries: &BTreeMap<String, PathBuf>, out: &mut dyn Write) -> Result<()> {
     let image = artifact.image().ok_or_else(|| Error::bug(format!("{artifact} is not an image")))?;
     let entries = list_entries(image, binaries)?;
-    // The layer is read twice rather than kept: its digest goes into the configuration, its size in front of it.
+    // The layer is read twice rather than kept: its digest goes into the configuration, its size in
+    // front of it.
     let mut hasher = Hasher::new(io::sink());
     write_layer(&entries, &mut hasher)?;
     let size = hasher.count();

@@ -1,7 +1,8 @@
-//! One lock a key, held by the operating system, so that two runs never make the same thing and a dead owner needs no cleaning up.
+//! One lock a key, held by the operating system, so that two runs never make the same thing and a
+//! dead owner needs no cleaning up.
 //!
-//! The owner of a key is also the only one that works in the directories of that key. What is found there when the lock has been
-//! taken was left by a process that was killed, and is removed.
+//! The owner of a key is also the only one that works in the directories of that key. What is found
+//! there when the lock has been taken was left by a process that was killed, and is removed.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -21,7 +22,8 @@ pub(super) struct KeyLock {
 }
 
 impl KeyLock {
-    /// Takes the lock of this key below the cache's root; waits, and says so, while another process has it.
+    /// Takes the lock of this key below the cache's root; waits, and says so, while another process
+    /// has it.
     pub(super) fn acquire(root: &Path, key: &str, what: &str, watch: &dyn Watch) -> Result<Self> {
         let (locks, works) = (root.join("locks"), root.join("work"));
         fs_err::create_dir_all(&locks)?;
@@ -35,7 +37,8 @@ impl KeyLock {
         file.rewind()?;
         write!(file, "{}", std::process::id())?;
         remove_leftovers(&works, key)?;
-        // Another name each time: a compiler that outlived its killed parent must not write into our directory.
+        // Another name each time: a compiler that outlived its killed parent must not write into
+        // our directory.
         let work = works.join(format!("{key}+{}", std::process::id()));
         fs_err::create_dir(&work)?;
         Ok(Self { _file: file, work })

@@ -1,7 +1,9 @@
-//! `cluster.lock.json`: which artifacts exist for which Kubernetes version, and what the bytes of each must be.
+//! `cluster.lock.json`: which artifacts exist for which Kubernetes version, and what the bytes of
+//! each must be.
 //!
-//! The file is parsed strictly: an unknown key, a duplicate, a digest that is none, or a reference to something that is not
-//! there is an error with its place. This file does not know where artifacts come from.
+//! The file is parsed strictly: an unknown key, a duplicate, a digest that is none, or a reference
+//! to something that is not there is an error with its place. This file does not know where
+//! artifacts come from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,11 +19,13 @@ use crate::{Error, Result, input};
 
 /// The file's name, in the working directory and in the repository's root.
 pub const LOCK_FILE: &str = "cluster.lock.json";
-/// More than any artifact has: the limit where its size is not known. The largest one, kube-apiserver's image, has a tenth of it.
+/// More than any artifact has: the limit where its size is not known. The largest one,
+/// kube-apiserver's image, has a tenth of it.
 pub const LARGEST: u64 = 1 << 30;
 const SCHEMA: &str = "turnup.lock/1";
 
-/// The accepted files by platform, the preferred one first. An empty list says that none is recorded yet.
+/// The accepted files by platform, the preferred one first. An empty list says that none is
+/// recorded yet.
 pub type Pins = Unique<Platform, Vec<Pin>>;
 
 /// One accepted file.
@@ -30,7 +34,8 @@ pub type Pins = Unique<Platform, Vec<Pin>>;
 pub struct Pin {
     /// What its bytes must be.
     pub sha256: Digest,
-    /// How many bytes it has: no source may send another number. None where the file itself was never here.
+    /// How many bytes it has: no source may send another number. None where the file itself was
+    /// never here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// How digest and size became known.
@@ -51,7 +56,8 @@ impl Pin {
 pub enum Origin {
     /// A build from the Go module, which is reproducible.
     SourceBuild {
-        /// The C compiler, linker and libraries that have a say in the bytes: `cpp-12 12.2.0-14+deb12u1, libc6-dev 2.36-9`.
+        /// The C compiler, linker and libraries that have a say in the bytes: `cpp-12
+        /// 12.2.0-14+deb12u1, libc6-dev 2.36-9`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         c_toolchain: Option<String>,
     },
@@ -118,7 +124,8 @@ pub struct Module {
     pub images: Unique<String, ImageSpec>,
 }
 
-/// What a build needs of C. Compiler, linker and libraries are the machine's own, so another distribution builds other bytes.
+/// What a build needs of C. Compiler, linker and libraries are the machine's own, so another
+/// distribution builds other bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cgo {
@@ -159,7 +166,8 @@ pub struct BinarySpec {
 pub struct UpstreamSpec {
     /// `{version}`, `{os}` and `{arch}` are replaced.
     pub url: String,
-    /// The checksum file that the project publishes for it, in the form of sha256sum or one digest alone.
+    /// The checksum file that the project publishes for it, in the form of sha256sum or one digest
+    /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksums: Option<String>,
     /// That file; refused until it is pinned.

@@ -1,7 +1,8 @@
-//! Records digests in the lock file: how a maintainer adds a version, and how a user pins what upstream publishes.
+//! Records digests in the lock file: how a maintainer adds a version, and how a user pins what
+//! upstream publishes.
 //!
-//! This is the one place that takes bytes without knowing their digest, and therefore never part of turning up a cluster. Each pin
-//! says how its digest became known.
+//! This is the one place that takes bytes without knowing their digest, and therefore never part of
+//! turning up a cluster. Each pin says how its digest became known.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -58,8 +59,8 @@ pub fn rewrite_lock(
     Ok(changes)
 }
 
-/// Downloads what upstream publishes of a Kubernetes version and records what came: checked against the project's checksum file
-/// where it has one, else on trust, which is said and recorded.
+/// Downloads what upstream publishes of a Kubernetes version and records what came: checked against
+/// the project's checksum file where it has one, else on trust, which is said and recorded.
 pub fn pin_upstream(
     lock: &mut Lock,
     kubernetes: &str,
@@ -133,7 +134,8 @@ pub fn write_lock(lock: &Lock, dir: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The set of this version; a new one is a copy of the newest, with a Kubernetes module of its own and nothing recorded.
+/// The set of this version; a new one is a copy of the newest, with a Kubernetes module of its own
+/// and nothing recorded.
 fn add_version(lock: &mut Lock, kubernetes: &str) -> Result<String> {
     if let Ok(known) = lock.find_version(kubernetes) {
         return Ok(known.to_owned());
@@ -212,7 +214,8 @@ impl Recording<'_> {
         let mut note = |artifact: String, pins: &mut Pins, new: &Pin| {
             let pins = pins.entry(self.platform.clone()).or_default();
             let old = pins.first().map(|pin| pin.sha256);
-            // Another C compiler's build stands beside those of others; everything else has one right form.
+            // Another C compiler's build stands beside those of others; everything else has one
+            // right form.
             if !(has_c && self.variant == Variant::Source) {
                 pins.retain(|pin| pin.sha256 == new.sha256);
             }

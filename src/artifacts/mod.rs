@@ -1,12 +1,13 @@
 //! What binaries and images a node gets, and how we know that they are the right ones.
 //!
-//! [`Lock`] is `cluster.lock.json`: every artifact of every supported Kubernetes version with its sha256. [`Cache`] holds
-//! the bytes under their digest and gets what is missing from [`Sources`], in the order the configuration gives: a bundle or
-//! mirror, the upstream release sites, or the Go toolchain, whose builds are reproducible and therefore have a digest to be
-//! checked against. Images are assembled from the same binaries ([`image_tar`]), so that no registry is needed.
+//! [`Lock`] is `cluster.lock.json`: every artifact of every supported Kubernetes version with its
+//! sha256. [`Cache`] holds the bytes under their digest and gets what is missing from [`Sources`],
+//! in the order the configuration gives: a bundle or mirror, the upstream release sites, or the Go
+//! toolchain, whose builds are reproducible and therefore have a digest to be checked against.
+//! Images are assembled from the same binaries ([`image_tar`]), so that no registry is needed.
 //!
-//! Architecture invariant: nothing leaves this module whose bytes do not have the digest in the lock file. A file in the cache
-//! is whole or not there at all, whenever the process was killed.
+//! Architecture invariant: nothing leaves this module whose bytes do not have the digest in the
+//! lock file. A file in the cache is whole or not there at all, whenever the process was killed.
 //!
 //! This module knows nothing of clusters, hosts and phases.
 

@@ -1,4 +1,5 @@
-//! What was obtained for one cluster: which bytes every artifact really has. What the artifacts step gives to all that follow.
+//! What was obtained for one cluster: which bytes every artifact really has. What the artifacts
+//! step gives to all that follow.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -68,8 +69,8 @@ impl ResolvedArtifacts {
         Ok(Self { schema: Self::SCHEMA.into(), kubernetes: selection.kubernetes.clone(), artifacts })
     }
 
-    /// What will be obtained, as far as that can be known before: of the files that the lock file accepts the one that an earlier run
-    /// obtained, else the one in the cache, else our own build.
+    /// What will be obtained, as far as that can be known before: of the files that the lock file
+    /// accepts the one that an earlier run obtained, else the one in the cache, else our own build.
     #[must_use]
     pub fn expected(selection: &Selection, sources: &Sources, known: Option<&Self>, cache: Option<&Cache>) -> Self {
         let items = selection.required().map(|artifact| {

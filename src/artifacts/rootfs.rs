@@ -1,8 +1,10 @@
-//! The Debian root that local hosts boot from: made once by debootstrap, shared read-only below an overlay a host.
+//! The Debian root that local hosts boot from: made once by debootstrap, shared read-only below an
+//! overlay a host.
 //!
-//! Its key is a digest of what it is made of, so another package list is another root. It is whole or not there at all. Archive and
-//! security updates come from where the machine's own apt gets them; the archive's signature is required. Security updates are
-//! those of the day on which it was made: [`RootFs`] knows which one.
+//! Its key is a digest of what it is made of, so another package list is another root. It is whole
+//! or not there at all. Archive and security updates come from where the machine's own apt gets
+//! them; the archive's signature is required. Security updates are those of the day on which it was
+//! made: [`RootFs`] knows which one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -48,7 +50,8 @@ const PACKAGES: [&str; 16] = [
     "util-linux",
     "ethtool",
 ];
-/// Units that a host in a namespace cannot or must not run: they would touch what belongs to the machine around it.
+/// Units that a host in a namespace cannot or must not run: they would touch what belongs to the
+/// machine around it.
 const MASKED: [&str; 12] = [
     "systemd-udevd.service",
     "systemd-udevd-control.socket",
@@ -65,7 +68,8 @@ const MASKED: [&str; 12] = [
 ];
 const LIMIT: Duration = Duration::from_mins(30);
 
-/// The digest of what a root is made of; it is part of the inputs of every step that makes a local host.
+/// The digest of what a root is made of; it is part of the inputs of every step that makes a local
+/// host.
 #[must_use]
 pub fn host_root_digest(suite: &str) -> Digest {
     digest_with(suite, &[])
@@ -88,7 +92,8 @@ fn packages(further: &[String]) -> String {
 pub struct RootFs {
     /// When it was made.
     pub made: Timestamp,
-    /// Where its security updates came from, up to that moment; none where this machine's apt has no such place.
+    /// Where its security updates came from, up to that moment; none where this machine's apt has
+    /// no such place.
     pub security: Option<String>,
 }
 
@@ -121,20 +126,22 @@ impl Cache {
         self.root().join("roots").join(digest_with(suite, further).to_string())
     }
 
-    /// What is known about the root of this release with these further packages; none when there is none.
+    /// What is known about the root of this release with these further packages; none when there is
+    /// none.
     #[must_use]
     pub fn find_host_root(&self, suite: &str, further: &[String]) -> Option<RootFs> {
         let root = self.path_with(suite, further);
         serde_json::from_slice(&fs_err::read(root.join(RECORD)).ok()?).ok()
     }
 
-    /// The root directory for local hosts of this Debian release; made when it is not there, which takes some minutes.
+    /// The root directory for local hosts of this Debian release; made when it is not there, which
+    /// takes some minutes.
     pub fn rootfs(&self, suite: &str, watch: &dyn Watch) -> Result<PathBuf> {
         self.rootfs_with(suite, &[], false, watch)
     }
 
-    /// The same with further packages: a root of its own, beside the one of local clusters. With `renew` it is made even where it is
-    /// there, and takes the place of the old one.
+    /// The same with further packages: a root of its own, beside the one of local clusters. With
+    /// `renew` it is made even where it is there, and takes the place of the old one.
     pub fn rootfs_with(&self, suite: &str, further: &[String], renew: bool, watch: &dyn Watch) -> Result<PathBuf> {
         let roots = self.root().join("roots");
         let root = self.path_with(suite, further);
@@ -180,7 +187,8 @@ impl Cache {
             );
         }
         watch.progress("making the Debian root of local hosts; this is done once");
-        // What debootstrap mounts goes with it, also when it is killed; the next one could not remove a directory with the kernel's files in it.
+        // What debootstrap mounts goes with it, also when it is killed; the next one could not
+        // remove a directory with the kernel's files in it.
         let run = Run::new(unshare)
             .arg("--mount")
             .arg(debootstrap)

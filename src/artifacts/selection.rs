@@ -1,4 +1,5 @@
-//! The artifacts of one Kubernetes version on one platform, every reference resolved and every template filled in.
+//! The artifacts of one Kubernetes version on one platform, every reference resolved and every
+//! template filled in.
 //!
 //! This is what the other modules see of the lock file. It reads no file and gets no byte.
 

@@ -1,4 +1,5 @@
-//! Where artifacts may come from, in which order. Parsing only; getting the bytes is done elsewhere.
+//! Where artifacts may come from, in which order. Parsing only; getting the bytes is done
+//! elsewhere.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -102,8 +103,9 @@ impl Sources {
         Self(sources)
     }
 
-    /// What a configuration says: `cache mirror upstream source`, separated by spaces or commas, and where mirrors are, in the
-    /// same way. Every mirror is tried where the list says `mirror` or `bundle`.
+    /// What a configuration says: `cache mirror upstream source`, separated by spaces or commas,
+    /// and where mirrors are, in the same way. Every mirror is tried where the list says `mirror`
+    /// or `bundle`.
     pub fn parse(order: &str, mirrors: &str) -> Result<Self> {
         let words = |text: &str| -> Vec<String> {
             text.split([',', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect()

@@ -1,4 +1,5 @@
-//! The files of this module that are part of the program: Go modules and the lock file. The one place that embeds them.
+//! The files of this module that are part of the program: Go modules and the lock file. The one
+//! place that embeds them.
 
 use std::path::Path;
 
@@ -10,8 +11,8 @@ pub(super) static LOCK: &str = include_str!("../../cluster.lock.json");
 static MODULES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/artifacts");
 const HERE: &str = "templates/artifacts";
 
-/// Writes the Go module of this name into an empty directory; a copy in the working directory wins over the embedded one, so
-/// that a new version needs no new program.
+/// Writes the Go module of this name into an empty directory; a copy in the working directory wins
+/// over the embedded one, so that a new version needs no new program.
 pub(super) fn write_module(name: &str, into: &Path) -> Result<()> {
     let local = Path::new(HERE).join(name);
     if local.join("go.mod").is_file() {

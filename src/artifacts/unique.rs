@@ -1,4 +1,5 @@
-//! A sorted map that refuses a key which is there twice: in a file that pins digests, the second one must not win silently.
+//! A sorted map that refuses a key which is there twice: in a file that pins digests, the second
+//! one must not win silently.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,9 +1,12 @@
-//! kubeadm's side: the same hosts, kubeadm's own way from there to nodes, then the same addons and the same probes.
+//! kubeadm's side: the same hosts, kubeadm's own way from there to nodes, then the same addons and
+//! the same probes.
 //!
-//! Where both cannot be treated alike, kubeadm has the advantage: its host gets binaries and images by `cp` and `ctr` without any
-//! verification, all at once; its configuration, units and turnup's own binary (which only watches) are there before the clock starts;
-//! its preflight checks, many of which cannot pass in a container, are skipped; its own word counts for the API server. Its two addons
-//! are replaced by the manifests that turnup applies, because they would need images of another layout.
+//! Where both cannot be treated alike, kubeadm has the advantage: its host gets binaries and images
+//! by `cp` and `ctr` without any verification, all at once; its configuration, units and turnup's
+//! own binary (which only watches) are there before the clock starts; its preflight checks, many of
+//! which cannot pass in a container, are skipped; its own word counts for the API server. Its two
+//! addons are replaced by the manifests that turnup applies, because they would need images of
+//! another layout.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -122,7 +125,8 @@ fn watch_etcd(cluster: &Cluster, host: &Host, config: NodeConfig, cx: &Cx) -> Re
     base_config::apply(cluster, host, NodeConfig { health, ..config }, cx)
 }
 
-/// Workers one after another, as kubeadm's documentation has it; their discovery trusts the address, which saves them a hash.
+/// Workers one after another, as kubeadm's documentation has it; their discovery trusts the
+/// address, which saves them a hash.
 fn join(cluster: &Cluster, inventory: &Inventory) -> Result<()> {
     for host in inventory.hosts.iter().filter(|host| host.role == Role::Worker) {
         let argv = ["env", PATH, "kubeadm", "join", "--config", CONFIG];

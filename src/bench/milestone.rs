@@ -61,7 +61,8 @@ impl Milestone {
 pub(crate) struct Times(BTreeMap<Milestone, f64>);
 
 impl Times {
-    /// The milestones among these events, counted from `zero`. What happens once a node has happened when the last node is there.
+    /// The milestones among these events, counted from `zero`. What happens once a node has
+    /// happened when the last node is there.
     #[must_use]
     pub(crate) fn read<'e>(events: impl IntoIterator<Item = &'e Event>, zero: f64) -> Self {
         let mut times = BTreeMap::new();
@@ -89,8 +90,9 @@ pub(super) fn end_of_phase(events: &[Event], wanted: &str) -> Option<f64> {
     events.iter().find(|event| is_end(&event.event)).map(|event| event.seconds)
 }
 
-/// The milestone that a line of `kubeadm init` stands for. kubeadm says what it begins, so the end of the certificates is the first
-/// line about kubeconfigs, and the node has its role when the next thing after the labels begins.
+/// The milestone that a line of `kubeadm init` stands for. kubeadm says what it begins, so the end
+/// of the certificates is the first line about kubeconfigs, and the node has its role when the next
+/// thing after the labels begins.
 pub(super) fn of_kubeadm(line: &str) -> Option<Milestone> {
     if line.starts_with("[kubeconfig]") {
         return Some(Milestone::Certificates);

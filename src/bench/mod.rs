@@ -1,4 +1,5 @@
-//! Times turnup next to kubeadm on this machine: the same kind of host, the same binaries and images, the same addons and probes.
+//! Times turnup next to kubeadm on this machine: the same kind of host, the same binaries and
+//! images, the same addons and probes.
 //!
 //! Each run makes a cluster of its own and removes it, however the run ends. turnup is measured as
 //! a user runs it (`turnup up`, from its own events); kubeadm gets its hosts from the same
@@ -102,7 +103,8 @@ pub(crate) struct Sample {
     pub times: Times,
 }
 
-/// Both samples of one round; a ratio is taken within a round, because the machine's speed drifts between them.
+/// Both samples of one round; a ratio is taken within a round, because the machine's speed drifts
+/// between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     /// `turnup up`.

@@ -28,7 +28,8 @@ impl Spread {
         Some(Self { min: sorted[0], median, max: sorted[sorted.len() - 1], samples })
     }
 
-    /// The median of the ratios of pairs that were taken one right after the other: the machine's speed drifts from pair to pair.
+    /// The median of the ratios of pairs that were taken one right after the other: the machine's
+    /// speed drifts from pair to pair.
     #[must_use]
     pub(super) fn paired_ratio(ours: &Self, theirs: &Self) -> Option<f64> {
         if ours.samples.len() != theirs.samples.len() {

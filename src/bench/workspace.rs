@@ -1,4 +1,5 @@
-//! A cluster for one measurement, in a directory of its own, that is removed however the measurement ends.
+//! A cluster for one measurement, in a directory of its own, that is removed however the
+//! measurement ends.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -24,13 +24,15 @@ pub struct Kubectl {
     deadline: Option<Instant>,
 }
 
-/// The client of the cluster's API: kubectl of the cluster's own version with the administrator's kubeconfig.
+/// The client of the cluster's API: kubectl of the cluster's own version with the administrator's
+/// kubeconfig.
 pub fn kubectl(cluster: &Cluster) -> Result<Kubectl> {
     let program = cluster.resolved()?.path("kubectl")?;
     Ok(Kubectl::new(program, cluster.store.path(KUBECONFIG)))
 }
 
-/// The longest that one call may take. It asks the server to answer within 20 s; a kubectl that hangs for another reason must not hang us.
+/// The longest that one call may take. It asks the server to answer within 20 s; a kubectl that
+/// hangs for another reason must not hang us.
 const LIMIT: Duration = Duration::from_mins(2);
 
 impl Kubectl {
@@ -46,7 +48,8 @@ impl Kubectl {
         Self { _held: Some(kubeconfig), ..Self::new(program, path) }
     }
 
-    /// For a step: appends every call and its output to the step's log, and ends with the step's time.
+    /// For a step: appends every call and its output to the step's log, and ends with the step's
+    /// time.
     #[must_use]
     pub fn within(mut self, cx: &Cx) -> Self {
         self.log = Some(cx.log_path().to_owned());
@@ -74,7 +77,8 @@ impl Kubectl {
         self.command(args).succeed().map(|output| output.stdout).map_err(|error| classify(error, &self.kubeconfig))
     }
 
-    /// Runs with these bytes as standard input; used for objects that hold secrets and for everything that is not a file.
+    /// Runs with these bytes as standard input; used for objects that hold secrets and for
+    /// everything that is not a file.
     pub fn run_with<S: AsRef<str>>(&self, args: &[S], stdin: String) -> Result<String> {
         self.command(args)
             .stdin(stdin)
@@ -131,7 +135,8 @@ impl Kubectl {
     }
 }
 
-/// What kubectl says about a kubeconfig that it cannot use; without one it asks this machine's port 8080.
+/// What kubectl says about a kubeconfig that it cannot use; without one it asks this machine's port
+/// 8080.
 const UNUSABLE: [&str; 5] =
     ["localhost:8080", "error loading config file", "invalid configuration", "unknown authority", "must be logged in"];
 /// What it says about a server that is starting, restarting, busy or away.
@@ -156,7 +161,8 @@ const PASSING: [&str; 18] = [
     "not yet ready",
 ];
 
-/// What it says when certificates are of another time: those of turnup are new, so a clock is wrong.
+/// What it says when certificates are of another time: those of turnup are new, so a clock is
+/// wrong.
 const CLOCK: [&str; 2] = ["certificate has expired or is not yet valid", "certificate is not valid yet"];
 
 /// Whether RBAC refused the user; admission control has other words.

@@ -66,7 +66,8 @@ impl Assets {
         order(units)
     }
 
-    /// The files, with those units to be restarted that are not turnup's own: it knows when to restart these.
+    /// The files, with those units to be restarted that are not turnup's own: it knows when to
+    /// restart these.
     pub(super) fn files_beside(&self, units: &[Unit]) -> Vec<File> {
         let mut files = self.files.clone();
         for file in &mut files {
@@ -91,12 +92,14 @@ impl Assets {
     }
 }
 
-/// The name by which entries mean the host: its group's, or on targets without groups that of all hosts of its role.
+/// The name by which entries mean the host: its group's, or on targets without groups that of all
+/// hosts of its role.
 fn group_of<'s>(target: &NodeTarget<'s>) -> &'s str {
     target.group.map_or(if target.role == Role::ControlPlane { CONTROL_PLANE } else { WORKERS }, |group| &group.name)
 }
 
-/// Of those with one path the one that says most exactly for whom it is: for groups, for roles, for all.
+/// Of those with one path the one that says most exactly for whom it is: for groups, for roles, for
+/// all.
 fn choose<'f>(files: &[&'f FileAsset]) -> Result<Vec<&'f FileAsset>> {
     let exactness = |file: &FileAsset| (!file.groups.is_empty(), !file.roles.is_empty());
     let mut chosen = Vec::new();
@@ -179,13 +182,15 @@ fn render_unit(cluster: &Cluster, hook: &Hook) -> Result<String> {
     template::render(&cluster.source, "templates/bootstrap/hook.service", &context)
 }
 
-/// One word of a command line of systemd, which has its own quotes, variables and specifiers (systemd.service(5), "Command lines").
+/// One word of a command line of systemd, which has its own quotes, variables and specifiers
+/// (systemd.service(5), "Command lines").
 fn quote(text: &str) -> String {
     let escaped = text.replace('\\', r"\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
     format!("\"{escaped}\"")
 }
 
-/// Each unit after those that it names in `After=` and `Requires=`, and that name it in `Before=`; else as they are.
+/// Each unit after those that it names in `After=` and `Requires=`, and that name it in `Before=`;
+/// else as they are.
 fn order(mut units: Vec<Unit>) -> Result<Vec<Unit>> {
     let mut ordered: Vec<Unit> = Vec::new();
     while !units.is_empty() {

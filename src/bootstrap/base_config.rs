@@ -1,6 +1,8 @@
-//! What a host gets before anything of its cluster is known: binaries, containerd and images. And the way to a host for all the rest.
+//! What a host gets before anything of its cluster is known: binaries, containerd and images. And
+//! the way to a host for all the rest.
 //!
-//! No certificate and no secret is in it, so it can be done before, or beside, all that the cluster's PKI and API are waited for.
+//! No certificate and no secret is in it, so it can be done before, or beside, all that the
+//! cluster's PKI and API are waited for.
 
 use crate::artifacts::Cache;
 use crate::cluster::Cluster;
@@ -34,7 +36,8 @@ pub fn apply(cluster: &Cluster, host: &Host, node_config: NodeConfig, cx: &Cx) -
     deliver(&connection, &delivery, cx)
 }
 
-/// Sends the artifacts that the host lacks, and then the delivery. The host has this turnup already.
+/// Sends the artifacts that the host lacks, and then the delivery. The host has this turnup
+/// already.
 pub(super) fn deliver(connection: &HostConnection<'_>, delivery: &Delivery, cx: &Cx) -> Result<()> {
     for sha256 in connection.missing(&delivery.node_config)? {
         cx.progress(format!("sending {}", &sha256[..12]));

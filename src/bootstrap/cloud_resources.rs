@@ -1,5 +1,6 @@
-//! What the cluster itself made in its cloud: load balancers of Services, Ingresses and Gateways, volumes of claims. Terraform knows none of
-//! it, so it goes before the machines do, while the controllers that made it still run; nothing here talks to a cloud.
+//! What the cluster itself made in its cloud: load balancers of Services, Ingresses and Gateways,
+//! volumes of claims. Terraform knows none of it, so it goes before the machines do, while the
+//! controllers that made it still run; nothing here talks to a cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,7 +22,8 @@ use super::credentials::write_kubeconfig;
 use super::step_ids::RBAC;
 use super::teardown_policy;
 
-/// For so long nothing may get less: clouds take some minutes for a load balancer, and for a volume that is still attached.
+/// For so long nothing may get less: clouds take some minutes for a load balancer, and for a volume
+/// that is still attached.
 const TIMEOUT: Duration = Duration::from_mins(10);
 /// So long after its time a pod counts as one that cannot end: its node is gone, or silent.
 const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
@@ -29,7 +31,8 @@ const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
 const CHUNK: usize = 200;
 /// The list of orphans, below the cluster's directory: when it is needed, the API may be gone.
 const LEFT: &str = "outputs/left-in-cloud.json";
-/// What the cloud's own controller puts on a Service; while it is there, so is the load balancer, whatever the type has become.
+/// What the cloud's own controller puts on a Service; while it is there, so is the load balancer,
+/// whatever the type has become.
 const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// On a claim for which a provisioner is making a volume.
 const AWAITED: &str = "volume.kubernetes.io/storage-provisioner";
@@ -56,7 +59,8 @@ pub struct CloudResource {
     what: String,
     /// Whether it holds data.
     pub is_volume: bool,
-    /// Namespace and kubectl's word for the object that it goes with; none where that is gone already.
+    /// Namespace and kubectl's word for the object that it goes with; none where that is gone
+    /// already.
     object: Option<(String, String)>,
     /// Whether the object is being deleted already.
     is_asked: bool,
@@ -215,8 +219,8 @@ fn awaited_volume(claim: &Value) -> Option<CloudResource> {
     })
 }
 
-/// A load balancer. A Service has one as soon as it asks for it, although its controller may not have come to it yet; for other
-/// objects controllers leave a finalizer where they made one.
+/// A load balancer. A Service has one as soon as it asks for it, although its controller may not
+/// have come to it yet; for other objects controllers leave a finalizer where they made one.
 fn balancer(kind: &str, item: &Value) -> Option<CloudResource> {
     let metadata = &item["metadata"];
     let finalizers = metadata["finalizers"].as_array().map_or(&[][..], Vec::as_slice);

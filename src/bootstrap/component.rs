@@ -1,5 +1,5 @@
-//! The components of the control plane, and flags of components as data with the one way they become a command line: sorted, one
-//! value a flag, the same bytes every time.
+//! The components of the control plane, and flags of components as data with the one way they
+//! become a command line: sorted, one value a flag, the same bytes every time.
 
 use std::collections::BTreeMap;
 

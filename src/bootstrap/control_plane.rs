@@ -1,4 +1,5 @@
-//! The control plane's static pods and the files that they read. Every flag that turnup sets is in this file.
+//! The control plane's static pods and the files that they read. Every flag that turnup sets is in
+//! this file.
 
 use serde_json::{Value, json};
 
@@ -14,13 +15,15 @@ use super::manifest::{Probe, StaticPod};
 
 /// Where etcd has its data on the host's own disk.
 pub(super) const ETCD_DIR: &str = "/var/lib/etcd";
-/// Where etcd's own disk is mounted. Another place than without one, so that data there is not hidden by the mount, nor taken for the disk's.
+/// Where etcd's own disk is mounted. Another place than without one, so that data there is not
+/// hidden by the mount, nor taken for the disk's.
 pub(super) const ETCD_DISK: &str = "/var/lib/etcd-disk";
 /// Where the API server writes the audit log.
 pub(super) const LOG_DIR: &str = "/var/log/kubernetes";
 /// The kubeconfig of a component, in its directory.
 pub(super) const KUBECONFIG: &str = "kubeconfig";
-/// How often the leader renews its lease and the others, or the first one before its rights are there, try to get it.
+/// How often the leader renews its lease and the others, or the first one before its rights are
+/// there, try to get it.
 const RETRY: &str = "1s";
 
 /// The system users that the host needs for the components.
@@ -157,8 +160,9 @@ impl ControlPlane<'_> {
                 // One year, as our own leaves; kubelets renew theirs by themselves.
                 ("cluster-signing-duration", "8760h"),
                 ("controllers", "*,token-cleaner-controller"),
-                // Its own limit of 20 requests a second holds up the start of its controllers, each of which gets an account and a
-                // token first, for four seconds. The API server guards itself (priority and fairness).
+                // Its own limit of 20 requests a second holds up the start of its controllers, each
+                // of which gets an account and a token first, for four seconds. The API server
+                // guards itself (priority and fairness).
                 ("kube-api-burst", "150"),
                 ("kube-api-qps", "100"),
                 ("leader-elect", "true"),
@@ -271,7 +275,8 @@ pub(super) fn api_names(settings: &ClusterSettings, api: &Endpoint, host: &Host)
     Ok(names)
 }
 
-/// What the API server writes down of every request, and how much of it is kept: 30 days, 10 files of 100 MB.
+/// What the API server writes down of every request, and how much of it is kept: 30 days, 10 files
+/// of 100 MB.
 fn audited(flags: Flags) -> Flags {
     flags.set_all([
         ("audit-log-maxage", "30"),

@@ -1,4 +1,5 @@
-//! The step `delete-nodes`: Node objects whose hosts are gone are deleted; left alone they would stay, not ready, for ever.
+//! The step `delete-nodes`: Node objects whose hosts are gone are deleted; left alone they would
+//! stay, not ready, for ever.
 //!
 //! The inventory says whether a host that turnup made a node is gone. It does not list hosts that
 //! join by themselves: there, a Node is left over when its group has more Nodes than hosts and its
@@ -58,7 +59,8 @@ fn is_cloud(inventory: &Inventory) -> bool {
     Target::of(&inventory.target).owns_all_groups()
 }
 
-/// Nodes beyond the number of hosts that their group can have, whose kubelets are silent: those first that have been for longest.
+/// Nodes beyond the number of hosts that their group can have, whose kubelets are silent: those
+/// first that have been for longest.
 fn find_silent(inventory: &Inventory, nodes: &Value, now: Timestamp) -> Vec<Gone> {
     let mut groups: BTreeMap<&str, Vec<GroupNode<'_>>> = BTreeMap::new();
     for node in find_nodes(nodes) {

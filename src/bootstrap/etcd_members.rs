@@ -1,7 +1,9 @@
-//! Who the members of etcd are, and how each of them starts for the first time: with all others at once, or as one more of those who run.
+//! Who the members of etcd are, and how each of them starts for the first time: with all others at
+//! once, or as one more of those who run.
 //!
-//! etcd believes what it is told only at its first start, so what each member was told is written down and never changes after it. A plan
-//! of members is a pure function of the file and the inventory; asking and telling etcd is `etcd_step`'s and `etcdctl`'s part.
+//! etcd believes what it is told only at its first start, so what each member was told is written
+//! down and never changes after it. A plan of members is a pure function of the file and the
+//! inventory; asking and telling etcd is `etcd_step`'s and `etcdctl`'s part.
 
 use std::net::IpAddr;
 
@@ -128,7 +130,8 @@ impl Members {
         Ok(Self::find(&cluster.store)?.unwrap_or_else(|| Self::all_at_once(inventory)))
     }
 
-    /// How many members have to start side by side: as long as they were no majority once, none is ready before more than half of them are.
+    /// How many members have to start side by side: as long as they were no majority once, none is
+    /// ready before more than half of them are.
     pub(super) fn count_at_once(store: &Store, inventory: &Inventory) -> Result<usize> {
         let is_established = Self::find(store)?.is_some_and(|known| known.stage == Stage::Established);
         Ok(if is_established { 1 } else { inventory.control_planes().count() / 2 + 1 })
@@ -142,7 +145,8 @@ impl Members {
         Self { schema: Self::SCHEMA.into(), stage: Stage::Planned, all }
     }
 
-    /// Those of the inventory that have data of etcd, where the file was lost; a first start where none has.
+    /// Those of the inventory that have data of etcd, where the file was lost; a first start where
+    /// none has.
     pub(super) fn recover(inventory: &Inventory, with_data: &[&str]) -> Self {
         let mut members = Self::all_at_once(inventory);
         if !with_data.is_empty() {
@@ -167,8 +171,9 @@ impl Members {
         Self { schema: self.schema.clone(), stage: self.stage, all }
     }
 
-    /// The members that the inventory wants, and those of now whom etcd has to forget first. `has_data` says of a host which is another
-    /// machine than it was whether the member's data came along.
+    /// The members that the inventory wants, and those of now whom etcd has to forget first.
+    /// `has_data` says of a host which is another machine than it was whether the member's data
+    /// came along.
     pub(super) fn plan(
         self,
         inventory: &Inventory,

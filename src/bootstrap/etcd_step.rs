@@ -1,4 +1,5 @@
-//! The step `etcd-members`, which decides who the members of etcd are, and what starting one of their hosts means for etcd.
+//! The step `etcd-members`, which decides who the members of etcd are, and what starting one of
+//! their hosts means for etcd.
 //!
 //! At first all start at once, because none is ready before a majority is. Later they restart one
 //! at a time: while one restarts, the others go on.
@@ -107,7 +108,8 @@ fn came_along(host: &Host) -> bool {
     host.etcd_disk().is_some()
 }
 
-/// The same, asked on the host where it may be there although it is taken for another machine, because of another SSH key.
+/// The same, asked on the host where it may be there although it is taken for another machine,
+/// because of another SSH key.
 fn has_data(connection: &HostConnection<'_>, host: &Host) -> Result<bool> {
     if came_along(host) || unknown::is_in(&host.instance) {
         return Ok(came_along(host));
@@ -154,7 +156,8 @@ pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()
     if left.is_empty() { Ok(()) } else { write(cluster, &members) }
 }
 
-/// The same before Terraform takes these hosts away for ever. Refused where all data would go with them, or where etcd cannot be told.
+/// The same before Terraform takes these hosts away for ever. Refused where all data would go with
+/// them, or where etcd cannot be told.
 pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
     let inventory = cluster.inventory()?;
     let goes = |name: &str| hosts.iter().any(|host| host.name == name);
@@ -183,7 +186,8 @@ pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -
     })
 }
 
-/// The turns that hosts of the control plane take, and the file in which they write what became of them.
+/// The turns that hosts of the control plane take, and the file in which they write what became of
+/// them.
 #[derive(Default)]
 pub(super) struct RollingLock {
     turn: Mutex<()>,
@@ -271,8 +275,9 @@ pub(super) fn start(
     })
 }
 
-/// Admits this host's address in the nftables rules of the other members before its etcd connects to them: their own turns may come
-/// later, and wait for this one. A host that cannot be reached does not stop the run: etcd does without a minority.
+/// Admits this host's address in the nftables rules of the other members before its etcd connects
+/// to them: their own turns may come later, and wait for this one. A host that cannot be reached
+/// does not stop the run: etcd does without a minority.
 fn admit_address(node: &NodeContext, host: &Host, cx: &Cx) {
     let load = |other: &Host| match firewall::rules_of(&node.cluster, &node.inventory, other)? {
         Some(rules) => HostConnection::new(&node.cluster, other, cx)?.replace_firewall(firewall::FILE, &rules),
@@ -290,7 +295,8 @@ fn admit_address(node: &NodeContext, host: &Host, cx: &Cx) {
     }
 }
 
-/// One more member. It is healthy only when it counts, and counts only when it runs and has all data: both go on side by side.
+/// One more member. It is healthy only when it counts, and counts only when it runs and has all
+/// data: both go on side by side.
 fn join(
     etcd: &Etcdctl<'_>,
     member: &Member,

@@ -1,4 +1,5 @@
-//! What etcd is asked and told about its members: by etcdctl on a control-plane host, with that host's own certificate.
+//! What etcd is asked and told about its members: by etcdctl on a control-plane host, with that
+//! host's own certificate.
 
 use std::time::{Duration, Instant};
 
@@ -57,7 +58,8 @@ pub(super) struct Etcdctl<'a> {
 }
 
 impl<'a> Etcdctl<'a> {
-    /// On the first host of these members whose etcd answers, which it does only as part of a majority.
+    /// On the first host of these members whose etcd answers, which it does only as part of a
+    /// majority.
     pub(super) fn find(cluster: &Cluster, inventory: &'a Inventory, members: &Members, cx: &'a Cx) -> Result<Self> {
         let mut error = Error::transient("no member of etcd answers, so none can come or go");
         let counts = |host: &&Host| members.get(&host.name).is_ok_and(|member| member.start != Start::Joining);
@@ -84,8 +86,9 @@ impl<'a> Etcdctl<'a> {
         self.connection.run(&[&[layout::ETCDCTL, "--endpoints", url], &FLAGS[..], words].concat())
     }
 
-    /// Changes who is a member. etcd refuses that until all who count have been together for some seconds, which they are soon after the
-    /// change before (`ErrUnhealthy`, `ErrNotEnoughStartedMembers` of its `api/v3rpc/rpctypes`).
+    /// Changes who is a member. etcd refuses that until all who count have been together for some
+    /// seconds, which they are soon after the change before (`ErrUnhealthy`,
+    /// `ErrNotEnoughStartedMembers` of its `api/v3rpc/rpctypes`).
     fn change(&self, words: &[&str]) -> Result<()> {
         let since = Instant::now();
         loop {
@@ -133,7 +136,8 @@ impl<'a> Etcdctl<'a> {
         Ok(())
     }
 
-    /// A leader that is removed may be gone before the last one that is left has heard of it, which then waits for it for ever.
+    /// A leader that is removed may be gone before the last one that is left has heard of it, which
+    /// then waits for it for ever.
     fn take_lead_from(&self, gone: &[Listed]) -> Result<()> {
         let status: Value =
             serde_json::from_str(&self.run(&["endpoint", "status"])?).context("etcdctl does not answer with JSON")?;
@@ -173,7 +177,8 @@ impl<'a> Etcdctl<'a> {
     pub(super) fn promote(&self, id: u64) -> Result<bool> {
         match self.run(&["member", "promote", &format!("{id:x}")]) {
             Ok(_) => Ok(true),
-            // etcd's words (api/v3rpc/rpctypes): ErrLearnerNotReady, and ErrMemberNotLearner, which is said of one that was promoted.
+            // etcd's words (api/v3rpc/rpctypes): ErrLearnerNotReady, and ErrMemberNotLearner, which
+            // is said of one that was promoted.
             Err(error) if says(&error, "in sync with leader") => Ok(false),
             Err(error) if says(&error, "can only promote a learner member") => Ok(true),
             Err(error) => Err(error),

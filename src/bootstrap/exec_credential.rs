@@ -1,6 +1,6 @@
-//! The exec credential plugin behind `/etc/kubernetes/admin.conf`: signs a client certificate for an
-//! hour with the CA key of the host, so that no long-lived administrator's key lies there. It writes
-//! no file.
+//! The exec credential plugin behind `/etc/kubernetes/admin.conf`: signs a client certificate for
+//! an hour with the CA key of the host, so that no long-lived administrator's key lies there. It
+//! writes no file.
 
 use std::path::Path;
 use std::time::Duration;

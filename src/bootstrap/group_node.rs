@@ -1,5 +1,5 @@
-//! Nodes that joined by themselves: their group, and since when their kubelets are silent. It asks nothing; what the API server
-//! said is handed in.
+//! Nodes that joined by themselves: their group, and since when their kubelets are silent. It asks
+//! nothing; what the API server said is handed in.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;

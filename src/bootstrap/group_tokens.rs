@@ -152,8 +152,9 @@ pub fn find_summaries(store: &Store) -> Result<Vec<JoinToken>> {
     Ok(find_all(store)?.iter().filter_map(GroupTokens::summary).collect())
 }
 
-/// Gives the group a token that has more than a third of `life` before it. `publish` makes them known to the API before they are written. When it fails, a token that is still
-/// valid stays the current one; the failure is returned.
+/// Gives the group a token that has more than a third of `life` before it. `publish` makes them
+/// known to the API before they are written. When it fails, a token that is still valid stays the
+/// current one; the failure is returned.
 pub(super) fn ensure(
     store: &Store,
     (group, name_prefix): (&str, &str),

@@ -1,4 +1,5 @@
-//! How turnup reaches a host: ssh with the cluster's key and pinned host keys, and turnup's own binary over there.
+//! How turnup reaches a host: ssh with the cluster's key and pinned host keys, and turnup's own
+//! binary over there.
 
 use std::time::Duration;
 
@@ -29,8 +30,8 @@ impl<'a> HostConnection<'a> {
         Ok(Self { host, ssh })
     }
 
-    /// Only to look: nothing is logged, and a host that does not answer soon is one that does not answer. One question needs no
-    /// connection that stays.
+    /// Only to look: nothing is logged, and a host that does not answer soon is one that does not
+    /// answer. One question needs no connection that stays.
     pub(super) fn for_proof(cluster: &Cluster, host: &'a Host) -> Result<Self> {
         Ok(Self { host, ssh: cluster.ssh(host)?.timeout(Duration::from_secs(20)).single() })
     }
@@ -117,7 +118,8 @@ impl<'a> HostConnection<'a> {
         Ok(self.ssh.run(words)?.stdout)
     }
 
-    /// Loads these nftables rules on a host that has loaded others from this file; a host without the file has no rules.
+    /// Loads these nftables rules on a host that has loaded others from this file; a host without
+    /// the file has no rules.
     pub(super) fn replace_firewall(&self, file: &str, rules: &str) -> Result<()> {
         let Ok(found) = self.ssh.try_run(&["sha256sum", file])? else { return Ok(()) };
         if found.stdout.split_whitespace().next() == Some(hex::encode(Sha256::digest(rules)).as_str()) {
@@ -148,7 +150,8 @@ impl<'a> HostConnection<'a> {
     }
 }
 
-/// An answer of turnup on the host; what is none is shown, because a login shell that greets is the usual cause.
+/// An answer of turnup on the host; what is none is shown, because a login shell that greets is the
+/// usual cause.
 fn understand<T: DeserializeOwned>(answer: &str, message: String) -> Result<T> {
     serde_json::from_str(answer).map_err(|error| {
         let shown = answer.lines().take(3).fold(Error::permanent(message).source(error), Error::evidence);

@@ -74,7 +74,8 @@ impl Agents<'_> {
             "seccompDefault": true,
             "staticPodPath": layout::MANIFESTS,
             "streamingConnectionIdleTimeout": "5m",
-            // The default of a minute is how long a static pod would be shown as pending that began before the API server did.
+            // The default of a minute is how long a static pod would be shown as pending that began
+            // before the API server did.
             "syncFrequency": if self.target.role == Role::ControlPlane { "10s" } else { "1m" },
         });
         let reserved = self.target.group.map(|group| &group.kube_reserved).filter(|reserved| !reserved.is_empty());
@@ -91,7 +92,8 @@ impl Agents<'_> {
         Ok(config)
     }
 
-    /// With what kubelet serves: a certificate that was made for this host, or one that it asks the API for.
+    /// With what kubelet serves: a certificate that was made for this host, or one that it asks the
+    /// API for.
     fn serving(&self) -> Value {
         let version = if self.settings.tls13 { "VersionTLS13" } else { "VersionTLS12" };
         if self.target.group.is_some() {
@@ -101,7 +103,8 @@ impl Agents<'_> {
         json!({"tlsCertFile": certificate, "tlsPrivateKeyFile": key, "tlsMinVersion": version})
     }
 
-    /// From the first moment on; later changes are told to the API server, which a kubelet asks for nothing of this kind.
+    /// From the first moment on; later changes are told to the API server, which a kubelet asks for
+    /// nothing of this kind.
     fn taints(&self) -> Vec<Value> {
         let control_plane = json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"});
         let of_group = self.target.group.into_iter().flat_map(|group| &group.taints);
@@ -190,14 +193,16 @@ impl Agents<'_> {
         Ok(units)
     }
 
-    /// systemd manages the cgroups of a real host with the unified hierarchy; in all other cases kubelet does it alone.
+    /// systemd manages the cgroups of a real host with the unified hierarchy; in all other cases
+    /// kubelet does it alone.
     const fn uses_systemd_cgroups(&self) -> bool {
         self.facts.cgroup == 2
     }
 }
 
-/// When kubelet of a host that is a container evicts pods: at absolute limits. The disk is the machine's around it, which others fill
-/// as well; kubelet's own limit of 15 % would keep every pod away from a machine with a large disk and dozens of gigabytes free.
+/// When kubelet of a host that is a container evicts pods: at absolute limits. The disk is the
+/// machine's around it, which others fill as well; kubelet's own limit of 15 % would keep every pod
+/// away from a machine with a large disk and dozens of gigabytes free.
 pub(crate) fn shared_disk_thresholds() -> Value {
     json!({
         "evictionHard": {

@@ -15,8 +15,8 @@ impl<T> Default for Latest<T> {
 }
 
 impl<T> Latest<T> {
-    /// The last answer when the question is younger than this, else a new one. A caller that comes while another one is asking waits for that
-    /// answer and takes it.
+    /// The last answer when the question is younger than this, else a new one. A caller that comes
+    /// while another one is asking waits for that answer and takes it.
     pub(super) fn get(&self, fresh: Duration, ask: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         let came = Instant::now();
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! The bootstrap phase: hosts become nodes. One way for every target; its only input is the inventory of the provision phase.
+//! The bootstrap phase: hosts become nodes. One way for every target; its only input is the
+//! inventory of the provision phase.
 //!
 //! `pki` makes the certificates, `node_config` decides everything about each node, the steps copy
 //! turnup to the hosts and run it there (`node`); hosts without a login get the same by

@@ -1,6 +1,7 @@
 //! Computes the node config of each host from the settings, the inventory and the host's facts.
 //!
-//! The result is a pure function of its inputs: the same inputs give the same bytes. It writes nothing and asks no host.
+//! The result is a pure function of its inputs: the same inputs give the same bytes. It writes
+//! nothing and asks no host.
 
 use std::net::Ipv4Addr;
 
@@ -149,8 +150,9 @@ impl NodeConfigs<'_> {
         Ok(NodeConfigBuilder { cluster, artifacts, target, facts, has_workers, api_here, assets, neighbors, approver })
     }
 
-    /// Where one of several control-plane hosts is to find its own API server: at the address before all of them. A name may stand for
-    /// other addresses tomorrow, and clouds that give one lead a host back to itself.
+    /// Where one of several control-plane hosts is to find its own API server: at the address
+    /// before all of them. A name may stand for other addresses tomorrow, and clouds that give one
+    /// lead a host back to itself.
     fn find_api_here(&self, role: Role) -> Option<Ipv4Addr> {
         let is_one_of_several = role == Role::ControlPlane && self.inventory.control_planes().count() > 1;
         self.inventory.api.host_for_nodes().parse().ok().filter(|_| is_one_of_several)
@@ -263,7 +265,8 @@ impl NodeConfigs<'_> {
     }
 }
 
-/// What lies in etcd: Secrets under secretbox (`XSalsa20` and `Poly1305`); what was written before stays readable.
+/// What lies in etcd: Secrets under secretbox (`XSalsa20` and `Poly1305`); what was written before
+/// stays readable.
 fn encryption_configuration(key: &str) -> String {
     let config = serde_json::json!({
         "apiVersion": "apiserver.config.k8s.io/v1",

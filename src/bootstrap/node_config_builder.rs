@@ -1,6 +1,8 @@
-//! What a host gets before anything of its cluster is known, and what every worker of a group gets: binaries, images, containerd, kubelet.
+//! What a host gets before anything of its cluster is known, and what every worker of a group gets:
+//! binaries, images, containerd, kubelet.
 //!
-//! No certificate of a host's own and no secret is in it. A pure function, as `node_config` is; it writes nothing and asks no host.
+//! No certificate of a host's own and no secret is in it. A pure function, as `node_config` is; it
+//! writes nothing and asks no host.
 
 use std::net::Ipv4Addr;
 
@@ -111,7 +113,8 @@ impl<'a> NodeConfigBuilder<'a> {
         ["overlay", "nf_tables"].into_iter().chain(wraps.then_some("vxlan")).map(Into::into).collect()
     }
 
-    /// All of a worker that asks for its certificates itself: the machine, the cluster's authority and kubelet. `authority` is in PEM.
+    /// All of a worker that asks for its certificates itself: the machine, the cluster's authority
+    /// and kubelet. `authority` is in PEM.
     pub(super) fn worker(&self, authority: &str) -> Result<NodeConfig> {
         let machine = self.machine()?;
         let agents = self.agents()?;
@@ -184,7 +187,8 @@ impl<'a> NodeConfigBuilder<'a> {
         tools.chain(plugins.into_iter().map(|name| place(name, "/opt/cni/bin"))).collect()
     }
 
-    /// Static pods wait for their images; the images of addons can follow while the control plane starts.
+    /// Static pods wait for their images; the images of addons can follow while the control plane
+    /// starts.
     fn images(&self) -> Result<Vec<Image>> {
         let role = self.target.role;
         let control: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
@@ -206,7 +210,8 @@ pub(super) fn with_placeholders(facts: &Facts) -> Facts {
     Facts { resolv_conf: Placeholder::ResolvConf.text().into(), ..facts.clone() }
 }
 
-/// A label that no other cluster's disk has, within ext4's 16 bytes: the name, or its beginning and a digest of all of it.
+/// A label that no other cluster's disk has, within ext4's 16 bytes: the name, or its beginning and
+/// a digest of all of it.
 fn label_of(cluster: &str) -> String {
     const LONGEST: usize = 16;
     if cluster.len() <= LONGEST {

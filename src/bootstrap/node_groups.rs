@@ -1,7 +1,7 @@
-//! Node groups, whose hosts join by themselves; and the step `wait-groups`, which waits until each group
-//! has as many Nodes as it has hosts, and until their kubelets have a certificate to serve with.
-//! turnup does not log in to these hosts. It knows their Nodes, whether their kubelets are alive, and
-//! their CSRs. Where an autoscaler decides, its lower bound is enough.
+//! Node groups, whose hosts join by themselves; and the step `wait-groups`, which waits until each
+//! group has as many Nodes as it has hosts, and until their kubelets have a certificate to serve
+//! with. turnup does not log in to these hosts. It knows their Nodes, whether their kubelets are
+//! alive, and their CSRs. Where an autoscaler decides, its lower bound is enough.
 
 use std::time::Duration;
 
@@ -48,8 +48,8 @@ fn find_missing(groups: &[HostGroup], nodes: &Value) -> Vec<String> {
     groups.iter().filter_map(describe).collect()
 }
 
-/// What is still missing: hosts, and serving certificates of their kubelets. And the requests to join
-/// that are not approved.
+/// What is still missing: hosts, and serving certificates of their kubelets. And the requests to
+/// join that are not approved.
 fn look(kubectl: &Kubectl, groups: &[HostGroup], policy: &Policy) -> Result<(Vec<String>, Vec<String>)> {
     let mut missing = find_missing(groups, &kubectl.get(&["nodes", "--selector", GROUP])?);
     let pending = csr_approver::look(kubectl, policy)?;

@@ -1,7 +1,8 @@
 //! What the API server knows of nodes, and the labels and taints that it is told: proofs share one
 //! call when they ask at about the same time.
 //!
-//! A thousand hosts that each start a kubectl of their own, to ask about their own node, are a thousand processes; one list says it all.
+//! A thousand hosts that each start a kubectl of their own, to ask about their own node, are a
+//! thousand processes; one list says it all.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -67,14 +68,16 @@ impl NodeMetadata {
         Self { labels: pairs(&metadata["labels"]), taints: taints.map(taint).collect(), noted }
     }
 
-    /// Whether a node that carries this needs nothing of what is wanted, and has nothing of ours that is not wanted any more.
+    /// Whether a node that carries this needs nothing of what is wanted, and has nothing of ours
+    /// that is not wanted any more.
     fn has(&self, wanted: &Self) -> bool {
         wanted.labels.iter().all(|(key, value)| self.labels.get(key) == Some(value))
             && wanted.taints.iter().all(|taint| self.taints.contains(taint))
             && self.noted == wanted.noted
     }
 
-    /// What `kubectl taint` is to be told, so that a node that carries this has the taints that are wanted.
+    /// What `kubectl taint` is to be told, so that a node that carries this has the taints that are
+    /// wanted.
     fn taint_arguments(&self, wanted: &Self) -> Vec<String> {
         let same = |one: &Taint, other: &Taint| one.key == other.key && one.effect == other.effect;
         let ours = self.noted.split(',').filter_map(|text| text.parse::<Taint>().ok());
@@ -100,10 +103,11 @@ impl Nodes {
     }
 }
 
-/// Waits until one node is there, and returns what it carries. An API server that is away for a moment is waited for as well; any other
-/// error ends the wait.
+/// Waits until one node is there, and returns what it carries. An API server that is away for a
+/// moment is waited for as well; any other error ends the wait.
 ///
-/// It asks for this node alone: hosts join one after another, and a list of all for each of them would grow with the square.
+/// It asks for this node alone: hosts join one after another, and a list of all for each of them
+/// would grow with the square.
 pub(super) fn wait_for(kubectl: &Kubectl, node: &str, cx: &Cx) -> Result<NodeMetadata> {
     loop {
         let why = match kubectl.run(&["get", "node", node, "--output=json", "--ignore-not-found"]) {
@@ -129,7 +133,8 @@ pub(super) fn wait_for(kubectl: &Kubectl, node: &str, cx: &Cx) -> Result<NodeMet
 /// Puts labels and taints on a node that carries `now`, and takes away those that an earlier run
 /// put there and that are no longer configured.
 pub(super) fn mark(kubectl: &Kubectl, node: &str, now: &NodeMetadata, wanted: &NodeMetadata) -> Result<()> {
-    // The note comes last: of a run that was killed before it, the next one finds the old note and what is left to do.
+    // The note comes last: of a run that was killed before it, the next one finds the old note and
+    // what is left to do.
     let taints = now.taint_arguments(wanted);
     if !taints.is_empty() {
         let words = ["taint", "node", node].into_iter().chain(taints.iter().map(String::as_str));

@@ -21,11 +21,13 @@ pub struct Group {
     pub taints: Vec<Taint>,
     /// Another limit of pods than the cluster's.
     pub max_pods: Option<u32>,
-    /// What kubelet keeps for itself and the container runtime, as Kubernetes' quantities by resource.
+    /// What kubelet keeps for itself and the container runtime, as Kubernetes' quantities by
+    /// resource.
     pub kube_reserved: BTreeMap<String, String>,
 }
 
-/// Whose configuration it is: one host's, or that of any host of a group, with placeholders for what only the host knows.
+/// Whose configuration it is: one host's, or that of any host of a group, with placeholders for
+/// what only the host knows.
 #[derive(Clone, Copy)]
 pub(super) struct NodeTarget<'a> {
     pub(super) name: &'a str,

@@ -1,9 +1,12 @@
-//! The cluster's own certificates: three authorities and what they sign, below `pki/` of the cluster's directory.
+//! The cluster's own certificates: three authorities and what they sign, below `pki/` of the
+//! cluster's directory.
 //!
-//! ECDSA P-256; authorities live ten years, leaves one, the administrator's as long as `phase2.kubeconfig.lifetime` says. What is there,
-//! fits and is not about to expire is kept, so that a repeated run changes nothing; a key is written before its certificate, so that a crash
-//! between the two only repeats the signature. Authorities' keys stay here and on the control plane, never on a worker. Certificates of
-//! people ([`Pki::issue`]) are not kept here, and their keys are never written by this module.
+//! ECDSA P-256; authorities live ten years, leaves one, the administrator's as long as
+//! `phase2.kubeconfig.lifetime` says. What is there, fits and is not about to expire is kept, so
+//! that a repeated run changes nothing; a key is written before its certificate, so that a crash
+//! between the two only repeats the signature. Authorities' keys stay here and on the control
+//! plane, never on a worker. Certificates of people ([`Pki::issue`]) are not kept here, and their
+//! keys are never written by this module.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
@@ -107,7 +110,8 @@ pub struct Issued {
     pub key: Zeroizing<String>,
     /// The serial number, 16 bytes in hexadecimal.
     pub serial: String,
-    /// The SHA-256 of the certificate in DER, in hexadecimal: the API server's audit log names a client by it.
+    /// The SHA-256 of the certificate in DER, in hexadecimal: the API server's audit log names a
+    /// client by it.
     pub sha256: String,
     /// When it ends.
     pub expires: Timestamp,
@@ -125,8 +129,9 @@ impl<'a> Pki<'a> {
         Self { store }
     }
 
-    /// Makes the authority, or keeps it. An authority is never replaced while its key or its certificate is there; without its key
-    /// nothing can be signed, and the first signature says so.
+    /// Makes the authority, or keeps it. An authority is never replaced while its key or its
+    /// certificate is there; without its key nothing can be signed, and the first signature says
+    /// so.
     pub fn ensure_authority(&self, authority: Authority, cluster: &str) -> Result<()> {
         if self.certificate(authority.file())?.is_some() {
             return Ok(());
@@ -140,7 +145,8 @@ impl<'a> Pki<'a> {
         self.write_certificate(authority.file(), &certificate.pem())
     }
 
-    /// Makes the certificate, or keeps it when it fits and less than two thirds of its life are over. Returns whether it is new.
+    /// Makes the certificate, or keeps it when it fits and less than two thirds of its life are
+    /// over. Returns whether it is new.
     pub fn ensure_leaf(&self, leaf: &Leaf) -> Result<bool> {
         if self.is_good(leaf)? {
             return Ok(false);
@@ -152,7 +158,8 @@ impl<'a> Pki<'a> {
         Ok(true)
     }
 
-    /// A certificate of the cluster's authority for a user of the API in these groups, with a new key. Nothing is written.
+    /// A certificate of the cluster's authority for a user of the API in these groups, with a new
+    /// key. Nothing is written.
     pub fn issue(&self, user: &str, groups: &[String], life: Duration) -> Result<Issued> {
         let key = KeyPair::generate().context("cannot make a key")?;
         let mut params = params(user, groups.first().map(String::as_str), life)?;
@@ -198,7 +205,8 @@ impl<'a> Pki<'a> {
         self.store.write_file("pki/encryption.key", text.as_bytes(), 0o600)
     }
 
-    /// In a plan, writes placeholders for what is missing or would be renewed, each with what it is for.
+    /// In a plan, writes placeholders for what is missing or would be renewed, each with what it is
+    /// for.
     pub fn simulate(&self, cluster: &str, leaves: &[Leaf]) -> Result<()> {
         let write = |file: &str, what: &str| {
             self.store.write_file(format!("pki/{file}"), unknown::after_with(&PKI, what).as_bytes(), 0o600)

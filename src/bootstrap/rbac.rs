@@ -32,8 +32,8 @@ const RETIRED: [&str; 3] = [
 /// Between two looks whether a new role binding counts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Administrators, joining, renewal, and calls to kubelets; the tokens of node groups, and the rights of what runs
-/// on control-plane hosts.
+/// Administrators, joining, renewal, and calls to kubelets; the tokens of node groups, and the
+/// rights of what runs on control-plane hosts.
 pub(super) struct ApplyRbac(pub(super) NodeContext);
 
 /// Whether an object is among these, one a line. kubectl names it with all of its kind.

@@ -1,4 +1,5 @@
-//! The way back: hosts that are nodes become what they were. Their own restore logs decide what that is; nothing here knows it.
+//! The way back: hosts that are nodes become what they were. Their own restore logs decide what
+//! that is; nothing here knows it.
 
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
@@ -21,8 +22,8 @@ pub enum Outcome {
     Failed(Error),
 }
 
-/// Undoes on these hosts what turnup made, at most `parallel` at once. One that fails stops no other; the outcomes are in the order of the
-/// hosts. `cx` gives each host a context of its own.
+/// Undoes on these hosts what turnup made, at most `parallel` at once. One that fails stops no
+/// other; the outcomes are in the order of the hosts. `cx` gives each host a context of its own.
 pub fn reset(
     cluster: &Cluster,
     hosts: &[&Host],
@@ -45,8 +46,9 @@ fn reset_host(cluster: &Cluster, host: &Host, cx: &Cx) -> Result<Outcome> {
     connection.node_down(cx).map(Outcome::Clean)
 }
 
-/// Tells the cluster that these hosts leave it: their Node objects go, so that their pods go elsewhere, and etcd forgets its members on
-/// them. An etcd that cannot be told is an error: what it still counts on must not lose its data.
+/// Tells the cluster that these hosts leave it: their Node objects go, so that their pods go
+/// elsewhere, and etcd forgets its members on them. An etcd that cannot be told is an error: what
+/// it still counts on must not lose its data.
 pub fn leave(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()> {
     let inventory = cluster.inventory()?;
     let stays = inventory.control_planes().any(|host| hosts.iter().all(|gone| gone.name != host.name));

@@ -101,7 +101,8 @@ impl NodeContext {
         configs.node_config(self.inventory.host(host)?, &facts)
     }
 
-    /// What the work on one host depends on: which machine it is, and its node config, secrets included by digest.
+    /// What the work on one host depends on: which machine it is, and its node config, secrets
+    /// included by digest.
     pub(super) fn node_inputs(&self, host: Option<&str>) -> Result<Inputs> {
         let host = self.host(host)?;
         let mut inputs = Inputs::new().with("host instance", &host.instance).with("turnup", self.cluster.version());
@@ -130,7 +131,8 @@ impl NodeContext {
         ))
     }
 
-    /// The node config that the step before has written; the placeholder that stands for it as long as it has not.
+    /// The node config that the step before has written; the placeholder that stands for it as long
+    /// as it has not.
     fn written_complete(&self, host: &str) -> Result<std::result::Result<NodeConfig, String>> {
         let bytes = self.cluster.store.read(file_of(host))?.unwrap_or_default();
         let node_config = NodeConfig::parse("", &String::from_utf8_lossy(&bytes));
@@ -188,8 +190,8 @@ impl NodeContext {
     }
 }
 
-/// What will be obtained: of what the lock file accepts what was obtained before, is in the cache, or would be built. Nothing needs
-/// to be here for that.
+/// What will be obtained: of what the lock file accepts what was obtained before, is in the cache,
+/// or would be built. Nothing needs to be here for that.
 pub(super) fn expected_artifacts(cluster: &Cluster) -> Result<ResolvedArtifacts> {
     let selection = Lock::load(&cluster.work_dir)?.select(&cluster.settings.kubernetes_version)?;
     let known = match find_document::<ResolvedArtifacts>(&cluster.store, ResolvedArtifacts::FILE)? {
@@ -336,8 +338,9 @@ impl Action for WriteNodeConfig {
         let facts = facts.unwrap_or_else(|_| unknown::after(&GATHER_FACTS.on(&host.name)));
         let resolved = cluster.store.read(ResolvedArtifacts::FILE)?;
         let resolved = resolved.unwrap_or_else(|| unknown::after(&ARTIFACTS).into_bytes());
-        // Of the other hosts only their number matters, whether the control plane is kept free of pods, and to the nftables rules
-        // their addresses. Certificates are no input: what they say follows from the rest, and `verify` sees one that was renewed.
+        // Of the other hosts only their number matters, whether the control plane is kept free of
+        // pods, and to the nftables rules their addresses. Certificates are no input: what they say
+        // follows from the rest, and `verify` sees one that was renewed.
         let workers = self.0.inventory.hosts.iter().any(|host| host.role == Role::Worker);
         let this = if host.role == Role::ControlPlane {
             let members = Members::read(cluster, &self.0.inventory)?;
@@ -380,7 +383,8 @@ impl Action for WriteNodeConfig {
     }
 }
 
-/// The control-plane host becomes a node: etcd, API server, controller manager and scheduler run as static pods.
+/// The control-plane host becomes a node: etcd, API server, controller manager and scheduler run as
+/// static pods.
 struct Up(NodeContext);
 
 impl Action for Up {
@@ -435,8 +439,9 @@ impl Action for Api {
         let waited = wait_until_ready(&kubectl, cx)?;
         cx.milestone("API server ready");
         if waited {
-            // While there was no API server to talk to, kubelet's tries to register and to show its static pods have backed off to
-            // seven seconds and a minute; a new start tries at once. The static pods run on.
+            // While there was no API server to talk to, kubelet's tries to register and to show its
+            // static pods have backed off to seven seconds and a minute; a new start tries at once.
+            // The static pods run on.
             for host in self.0.inventory.control_planes() {
                 HostConnection::new(&self.0.cluster, host, cx)?.restart_kubelet()?;
             }

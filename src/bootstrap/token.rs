@@ -112,7 +112,8 @@ fn random(length: usize) -> Result<Zeroizing<String>> {
     while text.len() < length {
         let mut byte = [0_u8; 1];
         getrandom::fill(&mut byte).map_err(|error| Error::permanent(format!("no random numbers: {error}")))?;
-        // 252 is the largest multiple of 36 in a byte; what is above would make the first letters likelier.
+        // 252 is the largest multiple of 36 in a byte; what is above would make the first letters
+        // likelier.
         if byte[0] < 252 {
             text.push(char::from(ALPHABET[usize::from(byte[0]) % 36]));
         }

@@ -25,8 +25,8 @@ pub(super) fn usual_facts() -> Facts {
     }
 }
 
-/// Writes facts of those hosts of the inventory that have none, for a forecast: they are taken to be
-/// like the first one that was inspected, or else the usual ones.
+/// Writes facts of those hosts of the inventory that have none, for a forecast: they are taken to
+/// be like the first one that was inspected, or else the usual ones.
 pub fn assume_facts(cluster: &Cluster) -> Result<()> {
     let hosts = cluster.inventory()?.hosts;
     let known = hosts.iter().map(|host| find_facts(cluster, &host.name)).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,5 @@
-//! `turnup artifacts`: what is pinned, what is here, get it, check it, carry it elsewhere, record it.
+//! `turnup artifacts`: what is pinned, what is here, get it, check it, carry it elsewhere, record
+//! it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,8 @@ enum Command {
         /// A name as `list` shows it.
         name: String,
     },
-    /// Writes a mirror that any web server can serve, or that can be carried to where there is no network.
+    /// Writes a mirror that any web server can serve, or that can be carried to where there is no
+    /// network.
     Export {
         /// The directory of the mirror.
         dir: PathBuf,
@@ -68,14 +70,15 @@ enum Command {
         #[arg(long)]
         renew: bool,
     },
-    /// Builds everything from source and compares it with the lock file; `--write` records the digests.
+    /// Builds everything from source and compares it with the lock file; `--write` records the
+    /// digests.
     Lock {
         /// Write ./cluster.lock.json.
         #[arg(long)]
         write: bool,
     },
-    /// Downloads what upstream publishes, once, and records the digests in ./cluster.lock.json. A file without a checksum file of its
-    /// project is taken on trust, and recorded as such.
+    /// Downloads what upstream publishes, once, and records the digests in ./cluster.lock.json. A
+    /// file without a checksum file of its project is taken on trust, and recorded as such.
     Pin {
         /// Whose files are recorded.
         #[arg(long, value_enum)]
@@ -206,7 +209,8 @@ impl<'a> ArtifactsContext<'a> {
     fn verify(&self, out: &mut dyn Write) -> Result<()> {
         let mut names = std::collections::BTreeMap::new();
         for version in self.lock.versions() {
-            // A version that is not recorded for this platform has no names to offer, and nothing in the cache.
+            // A version that is not recorded for this platform has no names to offer, and nothing
+            // in the cache.
             for artifact in self.lock.select(version).into_iter().flat_map(|selection| selection.artifacts) {
                 for pin in artifact.pins.iter().chain(&artifact.upstream_pins) {
                     names.insert(pin.sha256, artifact.to_string());

@@ -1,4 +1,5 @@
-//! `turnup bench`: how long a cluster takes, milestone by milestone, next to kubeadm on the same machine.
+//! `turnup bench`: how long a cluster takes, milestone by milestone, next to kubeadm on the same
+//! machine.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,8 @@ use crate::error::{Context as _, Error, Result};
 
 use super::{Global, Printer};
 
-/// What to measure. Clusters of its own are made on this machine, one after another, and removed again.
+/// What to measure. Clusters of its own are made on this machine, one after another, and removed
+/// again.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// How many clusters of each kind

@@ -21,7 +21,8 @@ pub struct Args {
     /// What every run takes
     #[command(flatten)]
     run: RunArgs,
-    /// Take the hosts from this inventory; phase 1 is not needed, and refuses from then on to make others
+    /// Take the hosts from this inventory; phase 1 is not needed, and refuses from then on to make
+    /// others
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
 }

@@ -12,10 +12,12 @@ use crate::report::Table;
 
 use super::{Global, Printer};
 
-/// Shows every tool and every fact of this machine that matters; exits with 4 when something required is missing.
+/// Shows every tool and every fact of this machine that matters; exits with 4 when something
+/// required is missing.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// What to look for: local, baremetal, development; the configuration's target, else local, when not given
+    /// What to look for: local, baremetal, development; the configuration's target, else local,
+    /// when not given
     #[arg(long)]
     target: Option<String>,
     /// Install the missing packages first (as root, with the system's package manager)

@@ -1,5 +1,6 @@
-//! `turnup down`: has the cluster remove what it made in its cloud, removes what provision made, or makes hosts that existed before what they
-//! were; and then what turnup remembers of the cluster. The artifact cache stays.
+//! `turnup down`: has the cluster remove what it made in its cloud, removes what provision made, or
+//! makes hosts that existed before what they were; and then what turnup remembers of the cluster.
+//! The artifact cache stays.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub struct Args {
     /// Do not ask; required when stdin is not a terminal
     #[arg(long)]
     yes: bool,
-    /// The cluster of this name below the state directory, whatever the configuration says, or when it is damaged or gone
+    /// The cluster of this name below the state directory, whatever the configuration says, or when
+    /// it is damaged or gone
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
     /// Forget hosts that ssh does not reach; what is on them stays there
@@ -45,7 +47,8 @@ pub struct Args {
     /// until you delete them
     #[arg(long)]
     keep_cloud_resources: bool,
-    /// Also delete the volumes of etcd, and those that the cluster made for claims, with the data on them, whatever the configuration says
+    /// Also delete the volumes of etcd, and those that the cluster made for claims, with the data
+    /// on them, whatever the configuration says
     #[arg(long)]
     destroy_volumes: bool,
     /// How many hosts are worked on at once
@@ -115,7 +118,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     Ok(())
 }
 
-/// An error when the cluster is protected: by the configuration, or where that is gone, by the one that it was turned up with.
+/// An error when the cluster is protected: by the configuration, or where that is gone, by the one
+/// that it was turned up with.
 fn refuse_protected(cluster: &Cluster, named: bool) -> Result<()> {
     let applied: Option<serde_json::Value> = if named { cluster.store.read_json(Settings::APPLIED)? } else { None };
     let of_applied = applied.is_some_and(|applied| applied["phase1"]["deletion_protection"] == true);
@@ -146,7 +150,8 @@ fn look_into(session: &Session, printer: &Printer, forget: bool) -> Result<Cloud
     }
 }
 
-/// An error when load balancers would stay with the volumes that are kept: the network would stay with them, half taken down.
+/// An error when load balancers would stay with the volumes that are kept: the network would stay
+/// with them, half taken down.
 fn refuse_balancers(cloud_resources: &CloudResources) -> Result<()> {
     let balancers: Vec<&CloudResource> = cloud_resources.going.iter().filter(|resource| !resource.is_volume).collect();
     if balancers.is_empty() {
@@ -178,8 +183,8 @@ fn choose_volumes(cluster: &Cluster, made: &Made, of_claims: &[&CloudResource], 
         .hint("turnup down --destroy-volumes, or keep them: turnup config set phase1.etcd_volume.keep=y"))
 }
 
-/// The cluster of the configuration, or the one that is named. What has to be removed stands in its directory and not in the settings,
-/// so that defaults do where the file cannot be read.
+/// The cluster of the configuration, or the one that is named. What has to be removed stands in its
+/// directory and not in the settings, so that defaults do where the file cannot be read.
 fn open(args: &Args, global: &Global) -> Result<Arc<Cluster>> {
     let Some(name) = &args.cluster else { return open_cluster(global).map_err(|error| name_others(error, global)) };
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
@@ -201,7 +206,8 @@ fn open(args: &Args, global: &Global) -> Result<Arc<Cluster>> {
     {
         return Ok(Arc::new(cluster));
     }
-    // What it was turned up with says more than defaults: where Terraform's state is, and whose credentials it needs.
+    // What it was turned up with says more than defaults: where Terraform's state is, and whose
+    // credentials it needs.
     let applied = work_dir.join(&global.state_dir).join(name).join(Settings::APPLIED);
     if let Ok(settings) = Settings::load(&applied, &source)
         && settings.get("phase1.cluster_name").is_ok_and(|found| found == *name)
@@ -214,7 +220,8 @@ fn open(args: &Args, global: &Global) -> Result<Arc<Cluster>> {
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
 }
 
-/// A cluster that does not exist is down already; the ones that do exist are named, in case one of them was meant.
+/// A cluster that does not exist is down already; the ones that do exist are named, in case one of
+/// them was meant.
 fn tell_absence(name: &str, global: &Global, printer: &Printer) {
     let others = clusters(global);
     let others = if others.is_empty() {
@@ -280,8 +287,8 @@ pub(super) fn tell(session: &Session, printer: &Printer, lines: &[String]) {
     }
 }
 
-/// Resets all these hosts and names those that failed. `forget` is the command that goes on without those that ssh does not reach; none
-/// when they are to be forgotten already.
+/// Resets all these hosts and names those that failed. `forget` is the command that goes on without
+/// those that ssh does not reach; none when they are to be forgotten already.
 pub(super) fn reset_hosts(session: &Session, hosts: &[&Host], parallel: usize, forget: Option<&str>) -> Result<()> {
     let context = |host: &Host| session.context(&format!("{}@{}", session.command(), host.name), HOST);
     let (mut failed, mut class) = (Vec::new(), Class::Transient);

@@ -1,5 +1,6 @@
 //! `turnup local`: which local hosts this machine has, and the end of those that no cluster's
-//! directory knows any more. Its hidden part is what Terraform calls to make and remove local hosts.
+//! directory knows any more. Its hidden part is what Terraform calls to make and remove local
+//! hosts.
 
 use std::path::PathBuf;
 
@@ -104,7 +105,8 @@ pub(super) fn run(args: &Args, printer: &Printer) -> Result<()> {
                 }
                 HostVerb::Start => local::start_host(&host),
                 HostVerb::Status => printer.line(&format!("{:?}", local::status_of(&host)?).to_lowercase()),
-                // The description stays: a host that is replaced is deleted and made again from the same file.
+                // The description stays: a host that is replaced is deleted and made again from the
+                // same file.
                 HostVerb::Delete => local::delete_host(&host),
             }
         }

@@ -1,4 +1,5 @@
-//! `turnup logs`: what the programs of a step said, from the log files of a cluster; also while they say it. Reads only.
+//! `turnup logs`: what the programs of a step said, from the log files of a cluster; also while
+//! they say it. Reads only.
 
 use std::path::PathBuf;
 use std::thread;

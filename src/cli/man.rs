@@ -56,7 +56,8 @@ fn write_pages(command: &clap::Command, dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(written)
 }
 
-/// The pages of a command and of all below it that help shows, by the names of their files. The command has to be built.
+/// The pages of a command and of all below it that help shows, by the names of their files. The
+/// command has to be built.
 fn pages(command: &clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let mut page = Vec::new();

@@ -78,7 +78,8 @@ pub struct Global {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE", env = "TURNUP_CONFIG", default_value = ".config.json")]
     pub config: PathBuf,
-    /// Whether the command line itself names that file: tools that have another default of their own ask.
+    /// Whether the command line itself names that file: tools that have another default of their
+    /// own ask.
     #[arg(skip)]
     pub config_is_named: bool,
     /// The directory of everything that turnup remembers
@@ -104,7 +105,8 @@ impl Global {
         )
     }
 
-    /// The file's settings with the values for this run; an error when there is no file or anything is wrong.
+    /// The file's settings with the values for this run; an error when there is no file or anything
+    /// is wrong.
     pub(crate) fn settings(&self, source: &TreeSource) -> Result<Settings> {
         Settings::load(&self.config, source)?.with_overrides(&self.overrides())
     }
@@ -139,7 +141,8 @@ pub enum Command {
     Config(config::Args),
     /// Show what `up` would do now, and why; changes nothing
     Plan(plan::Args),
-    /// Write all that would be sent to Terraform, to the hosts and to the API server, as files to read, and stop
+    /// Write all that would be sent to Terraform, to the hosts and to the API server, as files to
+    /// read, and stop
     Render(render::Args),
     /// Turn the cluster up: provision, bootstrap, addons, validate; goes on where it stopped
     Up(up::Args),

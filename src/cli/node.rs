@@ -1,5 +1,5 @@
-//! `turnup node`: what `turnup bootstrap` and the unit of user data run on a host. Hidden; everything comes over standard input or lies on
-//! the host, nothing is asked.
+//! `turnup node`: what `turnup bootstrap` and the unit of user data run on a host. Hidden;
+//! everything comes over standard input or lies on the host, nothing is asked.
 
 use std::io::Read as _;
 use std::net::SocketAddr;

@@ -1,6 +1,8 @@
-//! The only way to standard output and standard error: results, remarks, the last error. Colours obey pipes and `NO_COLOR`.
+//! The only way to standard output and standard error: results, remarks, the last error. Colours
+//! obey pipes and `NO_COLOR`.
 //!
-//! Whatever is printed may be the words of a host or another program: its control characters are escaped here.
+//! Whatever is printed may be the words of a host or another program: its control characters are
+//! escaped here.
 
 use std::io::{ErrorKind, IsTerminal as _, Write};
 

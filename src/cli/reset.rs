@@ -1,4 +1,5 @@
-//! `turnup reset HOST…`: single hosts become what they were before turnup. The cluster stays, and `turnup up` makes nodes of them again.
+//! `turnup reset HOST…`: single hosts become what they were before turnup. The cluster stays, and
+//! `turnup up` makes nodes of them again.
 
 use std::time::Duration;
 
@@ -40,7 +41,8 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     session.finish(|session| {
         let _lock = session.lock()?;
         let cx = session.context("reset", TIMEOUT)?;
-        // Before they are reset: pods go elsewhere, and a kubelet that still runs does not make its Node again.
+        // Before they are reset: pods go elsewhere, and a kubelet that still runs does not make its
+        // Node again.
         reset::leave(&session.cluster, &hosts, &cx)?;
         reset_hosts(
             session,

@@ -1,4 +1,5 @@
-//! What the commands that work on a cluster share: which cluster, its lock, its events, and the phases one after another.
+//! What the commands that work on a cluster share: which cluster, its lock, its events, and the
+//! phases one after another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use super::state::only_cluster;
 use super::trust;
 use super::{Global, Output};
 
-/// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may go on after a crash.
+/// Below a cluster's directory: the digest of the plan that is being carried out. The same plan may
+/// go on after a crash.
 const BEGUN: &str = "outputs/plan.sha256";
 
 /// The phases in their order.
@@ -61,7 +63,8 @@ pub struct RunArgs {
     /// How many hosts are worked on at once
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub parallel: usize,
-    /// Begin no step on any host once so many have failed; those that run go to their end [default: no limit]
+    /// Begin no step on any host once so many have failed; those that run go to their end [default:
+    /// no limit]
     #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     pub max_failures: Option<usize>,
     /// Fail when the whole took longer, after it has gone to its end: 90s, 5m, 1h30m
@@ -81,7 +84,8 @@ fn parse_count(text: &str) -> Result<usize, String> {
 /// Options of a run that makes hosts.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct RunOptionArgs {
-    /// Let Terraform delete or replace this volume of etcd, with the data on it; once for each, by its address in Terraform
+    /// Let Terraform delete or replace this volume of etcd, with the data on it; once for each, by
+    /// its address in Terraform
     #[arg(long, value_name = "ADDRESS")]
     allow_volume_loss: Vec<String>,
     /// Ask Terraform although nothing in the configuration has changed: resources removed or
@@ -98,7 +102,8 @@ pub(super) fn open_cluster(global: &Global) -> Result<Arc<Cluster>> {
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
 }
 
-/// The same for a run that makes or changes what the configuration says, which has to be fit for that.
+/// The same for a run that makes or changes what the configuration says, which has to be fit for
+/// that.
 fn open_checked(global: &Global, purpose: Purpose) -> Result<Arc<Cluster>> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);
@@ -107,7 +112,8 @@ fn open_checked(global: &Global, purpose: Purpose) -> Result<Arc<Cluster>> {
     Cluster::open(&settings, source, &global.state_dir).map(Arc::new)
 }
 
-/// What turnup remembers of the cluster, for looking only: of the one that the configuration names, else of the only one there is.
+/// What turnup remembers of the cluster, for looking only: of the one that the configuration names,
+/// else of the only one there is.
 pub(super) fn look_at_store(global: &Global) -> Result<Store> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let state_dir = work_dir.join(&global.state_dir);
@@ -176,7 +182,8 @@ impl Session {
         self.command
     }
 
-    /// Takes the cluster's lock, and says so when its last owner died holding it; from here on the run's events are kept.
+    /// Takes the cluster's lock, and says so when its last owner died holding it; from here on the
+    /// run's events are kept.
     pub(super) fn lock(&self) -> Result<Lock> {
         let store = &self.cluster.store;
         let lock = store.lock(&format!("turnup {}", self.command))?;
@@ -187,7 +194,8 @@ impl Session {
         Ok(lock)
     }
 
-    /// Runs the work and then shows the tables of times, whether it failed or not. A run that took too long fails after all.
+    /// Runs the work and then shows the tables of times, whether it failed or not. A run that took
+    /// too long fails after all.
     pub(super) fn finish<T>(self, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         let result = work(&self);
         let finished = self.reporter.finish(result.is_ok(), self.max_duration);
@@ -196,7 +204,8 @@ impl Session {
         Ok(value)
     }
 
-    /// Runs these phases under the cluster's lock. What they are bound to is asked under that lock, too.
+    /// Runs these phases under the cluster's lock. What they are bound to is asked under that lock,
+    /// too.
     pub(super) fn run_phases(
         &self,
         args: &RunArgs,
@@ -229,7 +238,8 @@ impl Session {
         Ok(total)
     }
 
-    /// What this run is held to: the plan, provided that the inputs are still those for which it was made.
+    /// What this run is held to: the plan, provided that the inputs are still those for which it
+    /// was made.
     pub(super) fn bind(&self, global: &Global, file: &Path) -> Result<Binding> {
         let store = &self.cluster.store;
         let (plan, text) = super::plan::read(file)?;

@@ -15,7 +15,8 @@ pub(super) struct SessionArgs {
     /// Write down every key, to play the session again
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Play a recorded session and print its screens, with the processor's time of each; writes nothing else
+    /// Play a recorded session and print its screens, with the processor's time of each; writes
+    /// nothing else
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     replay: Option<PathBuf>,
     /// The size of the screen on which a session is played

@@ -49,7 +49,8 @@ fn describe(manifest: &BundleManifest, printer: &Printer) {
     ));
 }
 
-/// The configuration's cluster; where there is no usable configuration, the only cluster that there is something of.
+/// The configuration's cluster; where there is no usable configuration, the only cluster that there
+/// is something of.
 fn subject(global: &Global) -> Result<Subject> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     let source = TreeSource::find(&work_dir);

@@ -1,5 +1,5 @@
-//! Whose the files of the working directory are that decide what turnup does: a directory of another user is refused, and what replaces
-//! a part of turnup is named.
+//! Whose the files of the working directory are that decide what turnup does: a directory of
+//! another user is refused, and what replaces a part of turnup is named.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use crate::input;
 
 use super::{Global, Printer};
 
-/// Refuses what another user could have written, and says what of this directory replaces what is built in.
+/// Refuses what another user could have written, and says what of this directory replaces what is
+/// built in.
 pub(super) fn look_around(global: &Global, printer: &Printer) -> Result<()> {
     let work_dir = std::env::current_dir().context("the working directory is gone")?;
     require_own_state(&global.state_dir)?;
@@ -30,7 +31,8 @@ pub(super) fn replaced(work_dir: &Path) -> Vec<&'static str> {
     TreeSource::find(work_dir).replaced().into_iter().chain(lock).collect()
 }
 
-/// Refuses a directory of clusters that another user owns or may write to, and a cluster's own in it.
+/// Refuses a directory of clusters that another user owns or may write to, and a cluster's own in
+/// it.
 pub(super) fn require_own_state(state_dir: &Path) -> Result<()> {
     input::require_own_dir(state_dir)?;
     for entry in fs_err::read_dir(state_dir).into_iter().flatten() {

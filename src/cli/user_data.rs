@@ -30,7 +30,8 @@ pub struct Args {
     /// A name for the machines that will share this token: an RFC 1123 label
     #[arg(value_name = "GROUP", value_parser = parse_label)]
     group: String,
-    /// Where the directory of `turnup artifacts export` is served [default: `phase1.user_data.artifacts_url`]
+    /// Where the directory of `turnup artifacts export` is served [default:
+    /// `phase1.user_data.artifacts_url`]
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     artifacts_url: Option<String>,
     /// What the image understands

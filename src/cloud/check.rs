@@ -1,5 +1,6 @@
-//! What every cloud refuses of a [`Spec`], before Terraform starts: how clients and nodes find the API server, and networks that are not
-//! the hosts'. What only one of them refuses is in its directory.
+//! What every cloud refuses of a [`Spec`], before Terraform starts: how clients and nodes find the
+//! API server, and networks that are not the hosts'. What only one of them refuses is in its
+//! directory.
 
 use super::refused;
 use super::spec::{Exposure, IPV6, Spec};
@@ -57,7 +58,8 @@ impl Spec {
         self.api.allowed_cidrs.iter().any(|range| range == "0.0.0.0/0")
     }
 
-    /// Clients and nodes have to find the API server, also when one of several control-plane hosts is gone.
+    /// Clients and nodes have to find the API server, also when one of several control-plane hosts
+    /// is gone.
     fn check_api(&self) -> Result<()> {
         const EXPOSURE: &str = "phase1.api.exposure";
         let (several, zones) = (self.control_plane.len() > 1, self.cloud().dns_provider());

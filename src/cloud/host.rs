@@ -8,8 +8,8 @@ use crate::unknown;
 
 use super::refused;
 
-/// User data brings the programs of the machine that turnup runs on. `what` says which machine has which processor; an error's message begins
-/// with `key`.
+/// User data brings the programs of the machine that turnup runs on. `what` says which machine has
+/// which processor; an error's message begins with `key`.
 pub(super) fn check_processor(key: &str, is_arm: bool, what: &str, hint: impl Into<String>) -> Result<()> {
     if ARCH != "x86_64" || !is_arm {
         return Ok(());

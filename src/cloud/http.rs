@@ -1,4 +1,5 @@
-//! One request and its answer, for APIs of clouds. Knows no cloud; what it sends of secrets it never shows.
+//! One request and its answer, for APIs of clouds. Knows no cloud; what it sends of secrets it
+//! never shows.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use zeroize::Zeroizing;
 
 use crate::error::{Class, Context as _, Error, Result};
 
-/// The longest answer that is read, in bytes: what these APIs say of one machine and its volumes has some kilobytes.
+/// The longest answer that is read, in bytes: what these APIs say of one machine and its volumes
+/// has some kilobytes.
 const LONGEST: u64 = 1 << 20;
 /// Long enough for an API on a bad day; the caller polls again.
 const ANSWER: Duration = Duration::from_secs(30);

@@ -1,8 +1,8 @@
-//! What a cloud's Terraform module is given: one typed object, made of the configuration, the same for every cloud but for the part that
-//! is the cloud's own.
+//! What a cloud's Terraform module is given: one typed object, made of the configuration, the same
+//! for every cloud but for the part that is the cloud's own.
 //!
-//! It decides nothing that the configuration does not say, and refuses before Terraform starts what no cloud would accept. It runs nothing
-//! and writes nothing.
+//! It decides nothing that the configuration does not say, and refuses before Terraform starts what
+//! no cloud would accept. It runs nothing and writes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,8 @@ use crate::config::{Network, Network6, Settings};
 use crate::error::{Context as _, Result};
 use crate::inventory::{HEALTH_PORT, Role, Taint};
 
-/// The variable `cluster` of a module: `templates/provision/<target>/variables.tf` says what each field is.
+/// The variable `cluster` of a module: `templates/provision/<target>/variables.tf` says what each
+/// field is.
 #[derive(Clone, Debug, Serialize)]
 pub struct Spec {
     pub(crate) name: String,
@@ -215,13 +216,15 @@ pub(super) const IPV6: &str = "phase1.network.ipv6";
 pub const CONTROL_PLANE: &str = "control-plane";
 
 impl Spec {
-    /// What the configuration asks of its target; none where that is no cloud. An error names the setting that the cloud would refuse.
+    /// What the configuration asks of its target; none where that is no cloud. An error names the
+    /// setting that the cloud would refuse.
     pub fn find(settings: &Settings) -> Result<Option<Self>> {
         let target = Target::of(&settings.get("phase1.cloud_provider")?);
         target.cloud().map(|cloud| Self::read(cloud, settings)).transpose()
     }
 
-    /// The variable `cluster` of the target's module, as a file of Terraform's variables has it; `keys` are lines of `authorized_keys`.
+    /// The variable `cluster` of the target's module, as a file of Terraform's variables has it;
+    /// `keys` are lines of `authorized_keys`.
     pub fn variables(&self, keys: Vec<String>) -> Result<serde_json::Value> {
         let mut spec = self.clone();
         spec.ssh.authorized_keys = keys;
@@ -314,8 +317,8 @@ pub(super) fn require_apart(key: &str, hosts: &str, networks: &Networks) -> Resu
     Ok(())
 }
 
-/// A name no longer than a cloud takes: one that is too long keeps its beginning and ends in six digits of its digest, so that two that
-/// begin alike stay two.
+/// A name no longer than a cloud takes: one that is too long keeps its beginning and ends in six
+/// digits of its digest, so that two that begin alike stay two.
 pub(super) fn fit(name: &str, longest: usize) -> String {
     if name.len() <= longest {
         return name.to_owned();

@@ -26,7 +26,8 @@ pub enum VolumeState {
 pub trait VolumeApi {
     /// Where the volume is now.
     fn look(&mut self) -> Result<VolumeState>;
-    /// Asks for it to be attached to this host. Another machine may have been faster: the next look tells.
+    /// Asks for it to be attached to this host. Another machine may have been faster: the next look
+    /// tells.
     fn attach(&mut self) -> Result<()>;
 }
 

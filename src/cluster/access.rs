@@ -1,5 +1,5 @@
-//! How this machine, and people, log in to hosts: the settings `phase1.ssh.*` as typed values, and the public keys that they name. It
-//! connects to nothing.
+//! How this machine, and people, log in to hosts: the settings `phase1.ssh.*` as typed values, and
+//! the public keys that they name. It connects to nothing.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,8 +84,9 @@ fn port(settings: &Settings, name: &str) -> Result<u16> {
 }
 
 impl Cluster {
-    /// The public keys that may log in to hosts that are made for this cluster, as lines of `authorized_keys`: the one that turnup itself
-    /// uses, and those of people. The first is missing as long as the provision phase has not made it.
+    /// The public keys that may log in to hosts that are made for this cluster, as lines of
+    /// `authorized_keys`: the one that turnup itself uses, and those of people. The first is
+    /// missing as long as the provision phase has not made it.
     pub fn authorized_keys(&self) -> Result<Vec<String>> {
         let access = &self.settings.access;
         let mut keys = match &access.key {

@@ -1,6 +1,8 @@
-//! How Terraform is driven, as typed settings: the program, the place of its state, its limits, and what must not be deleted.
+//! How Terraform is driven, as typed settings: the program, the place of its state, its limits, and
+//! what must not be deleted.
 //!
-//! It reads settings and no file. A setting that is not asked for the target has no value and counts as its default.
+//! It reads settings and no file. A setting that is not asked for the target has no value and
+//! counts as its default.
 
 use std::time::Duration;
 
@@ -32,7 +34,8 @@ pub enum Backend {
     S3 { bucket: String, prefix: String, region: String, endpoint: String, kms_key: String },
     /// An Azure storage account.
     Azurerm { resource_group: String, storage_account: String, container: String },
-    /// A server that speaks Terraform's protocol. `gitlab_lock` says which requests lock and unlock.
+    /// A server that speaks Terraform's protocol. `gitlab_lock` says which requests lock and
+    /// unlock.
     Http { address: String, lock_address: String, gitlab_lock: bool, username: String, password_file: String },
 }
 

@@ -1,4 +1,5 @@
-//! The settings of the hosts' firewall as typed values. Only read here; `bootstrap::firewall` acts on them.
+//! The settings of the hosts' firewall as typed values. Only read here; `bootstrap::firewall` acts
+//! on them.
 
 use crate::config::{Addresses, Settings};
 use crate::error::Result;

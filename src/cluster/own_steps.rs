@@ -1,4 +1,5 @@
-//! What a cluster lends to the steps that its user added to `phase.toml`: the settings, the inventory, the connections. It decides nothing.
+//! What a cluster lends to the steps that its user added to `phase.toml`: the settings, the
+//! inventory, the connections. It decides nothing.
 
 use std::ffi::OsString;
 use std::path::Path;

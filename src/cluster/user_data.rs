@@ -1,4 +1,5 @@
-//! The settings of user data and of logging in by it, as typed values. Only read here; `bootstrap::user_data` acts on them.
+//! The settings of user data and of logging in by it, as typed values. Only read here;
+//! `bootstrap::user_data` acts on them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -120,8 +121,8 @@ impl UserDataSettings {
         })
     }
 
-    /// An error when hosts are to fetch what they need from nowhere. No default could be right, so an answer that is not given yet is no
-    /// mistake of a configuration before it is used.
+    /// An error when hosts are to fetch what they need from nowhere. No default could be right, so
+    /// an answer that is not given yet is no mistake of a configuration before it is used.
     pub fn require_source(&self) -> Result<()> {
         if !self.pull || !self.artifacts_url.is_empty() {
             return Ok(());

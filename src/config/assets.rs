@@ -1,7 +1,8 @@
 //! Checks of the user's own files and programs on hosts that no single field of their records
 //! allows.
 //!
-//! Pure: it judges the texts of `phase2.host.file_assets` and `phase2.host.hooks`, whose single values are right already.
+//! Pure: it judges the texts of `phase2.host.file_assets` and `phase2.host.hooks`, whose single
+//! values are right already.
 
 use serde_json::Value;
 
@@ -13,7 +14,8 @@ const NO_FILES: [&str; 4] = ["/proc/", "/sys/", "/dev/", "/run/"];
 const ACCOUNTS: [&str; 4] = ["/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow"];
 /// Who may log in or become root, and what is loaded into every program.
 const PRIVILEGED: [&str; 5] = ["/etc/sudoers.d/", "/etc/ssh/", "/etc/pam.d/", "/etc/security/", "/etc/ld.so.preload"];
-/// Bits of a mode with which a program runs as its owner or group, and with which every user may write.
+/// Bits of a mode with which a program runs as its owner or group, and with which every user may
+/// write.
 const PRIVILEGED_BITS: u32 = 0o6002;
 /// Fields of a hook that a unit file says itself.
 const SAID_BY_UNIT: [&str; 5] = ["before", "after", "requires", "run", "timeout"];
@@ -137,7 +139,8 @@ fn judge_mode(file: &Value) -> Option<String> {
     (!is_octal).then(|| format!("the mode {mode} is not three or four octal digits, such as 0644"))
 }
 
-/// Their names are said in full: systemd would take one without an ending for a service here and for an error there.
+/// Their names are said in full: systemd would take one without an ending for a service here and
+/// for an error there.
 fn judge_units(entry: &Value, fields: &[&str]) -> Option<String> {
     const ENDINGS: [&str; 6] = [".service", ".socket", ".timer", ".mount", ".target", ".path"];
     let units = fields.iter().flat_map(|field| list_of(entry, field).into_iter().map(move |unit| (field, unit)));

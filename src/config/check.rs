@@ -1,4 +1,5 @@
-//! Is a configuration right? Formats of single values, and what only several settings together can tell.
+//! Is a configuration right? Formats of single values, and what only several settings together can
+//! tell.
 //!
 //! Pure: it judges values. It must not look at the machine, the network or a running cluster.
 
@@ -52,7 +53,8 @@ pub fn check(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong with this text as a value of a symbol: type, range, format. Nothing when it may be set.
+/// What is wrong with this text as a value of a symbol: type, range, format. Nothing when it may be
+/// set.
 #[must_use]
 pub fn judge(schema: &Schema, config: &Config<'_>, symbol: kconfig::SymbolId, text: &str) -> Option<String> {
     let kind = schema.tree().get(symbol).kind;
@@ -79,7 +81,8 @@ fn check_formats(schema: &Schema, config: &Config<'_>) -> Vec<Problem> {
         if schema.tree().get(symbol).kind.is_logical() {
             continue;
         }
-        // What is not written is not in force; an answer that is wrong in itself will be as wrong when it is.
+        // What is not written is not in force; an answer that is wrong in itself will be as wrong
+        // when it is.
         let text = if config.is_written(symbol) { Some(config.value(symbol)) } else { config.user_value(symbol) };
         let Some(text) = text else { continue };
         if let Some(why) = judge(schema, config, symbol, text) {
@@ -144,7 +147,8 @@ fn check_overlaps(facts: &Values<'_, '_>) -> Vec<Problem> {
     problems
 }
 
-/// How many hosts there will be at most, of the control plane and others; nothing where the configuration does not say.
+/// How many hosts there will be at most, of the control plane and others; nothing where the
+/// configuration does not say.
 fn count_hosts(facts: &Values<'_, '_>) -> Option<(u64, u64)> {
     let hosts = facts.records("phase1.baremetal.hosts");
     if !hosts.is_empty() {
@@ -213,7 +217,8 @@ fn check_port(facts: &Values<'_, '_>) -> Option<Problem> {
     Some(Problem::error(message).about(name))
 }
 
-/// etcd needs more than half of its members: an even number survives no more losses than the odd one below it.
+/// etcd needs more than half of its members: an even number survives no more losses than the odd
+/// one below it.
 fn check_quorum(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase1.control_plane.count";
     let count = facts.number(name).filter(|count| count % 2 == 0)?;
@@ -236,7 +241,8 @@ fn check_exposure(facts: &Values<'_, '_>) -> Option<Problem> {
     Some(Problem::error(message).about(name))
 }
 
-/// Values that the target cannot have, such as routes to pods where the network drops their packets.
+/// Values that the target cannot have, such as routes to pods where the network drops their
+/// packets.
 fn check_target(facts: &Values<'_, '_>) -> Vec<Problem> {
     let Some(target) = facts.text(TARGET) else { return Vec::new() };
     let judge = |(name, only): (&str, &Only)| {
@@ -340,7 +346,8 @@ fn check_bastion(facts: &Values<'_, '_>) -> Option<Problem> {
     Some(Problem::error(format!("{name}: phase1.ssh.bastion is existing; name the host")).about(name))
 }
 
-/// Control-plane hosts of a cloud with inner addresses alone: who runs turnup elsewhere makes them, and then finds no way to them.
+/// Control-plane hosts of a cloud with inner addresses alone: who runs turnup elsewhere makes them,
+/// and then finds no way to them.
 fn check_way_in(facts: &Values<'_, '_>) -> Option<Problem> {
     let name = "phase1.ssh.bastion";
     facts.text(name).filter(|bastion| *bastion == "none")?;

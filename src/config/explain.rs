@@ -1,4 +1,5 @@
-//! Why a setting has its value, and what would have to change for another one. Secrets stay secret in every answer.
+//! Why a setting has its value, and what would have to change for another one. Secrets stay secret
+//! in every answer.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,8 @@ pub struct Way {
     pub open: bool,
     /// What is in the way now.
     pub blocked: Vec<String>,
-    /// Answers after which it works, in an order in which each is possible; none when no way was found.
+    /// Answers after which it works, in an order in which each is possible; none when no way was
+    /// found.
     pub steps: Option<Vec<(String, String)>>,
 }
 
@@ -90,8 +92,8 @@ impl Settings {
         self.check().iter().filter(|problem| problem.level == Level::Error).count()
     }
 
-    /// Values that a setting could have instead: all of switches and words, the bounds of numbers, of texts those that the tree names, and some of their
-    /// format.
+    /// Values that a setting could have instead: all of switches and words, the bounds of numbers,
+    /// of texts those that the tree names, and some of their format.
     fn other_values(&self, symbol: kconfig::SymbolId) -> Vec<String> {
         let (config, rule) = (self.config(), self.schema().rule(symbol));
         let mut values: Vec<String> = match self.schema().tree().get(symbol).kind {

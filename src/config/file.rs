@@ -1,4 +1,5 @@
-//! The configuration file as bytes: read it, replace it as a whole or not at all. Knows nothing of what is inside.
+//! The configuration file as bytes: read it, replace it as a whole or not at all. Knows nothing of
+//! what is inside.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
@@ -55,7 +56,8 @@ pub(crate) fn replace(path: &Path, content: &str, privacy: Privacy) -> Result<()
     })
 }
 
-/// The file behind symbolic links, so that replacing it keeps the link. The file itself need not exist.
+/// The file behind symbolic links, so that replacing it keeps the link. The file itself need not
+/// exist.
 fn follow_links(path: &Path) -> Result<PathBuf> {
     let mut target = path.to_owned();
     // As many as Linux follows.

@@ -1,4 +1,5 @@
-//! Can a cluster be made of this list of hosts at all? What no single field tells: twins, roles, ways that lead nowhere.
+//! Can a cluster be made of this list of hosts at all? What no single field tells: twins, roles,
+//! ways that lead nowhere.
 //!
 //! Pure: it judges the text of `phase1.baremetal.hosts`, whose single values are right already.
 
@@ -82,7 +83,8 @@ fn judge_roles(hosts: &[Value], around: HostChecks) -> Option<String> {
 /// More members of etcd only make it slower (etcd's FAQ, "What is maximum cluster size?").
 pub const MOST_CONTROL_PLANES: usize = 7;
 
-/// What is to be said of a list that is right: an even number of control-plane hosts is what is left when one of them has died.
+/// What is to be said of a list that is right: an even number of control-plane hosts is what is
+/// left when one of them has died.
 pub(super) fn find_doubt(text: &str) -> Option<String> {
     let hosts: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
     let count = count_control_planes(&hosts);

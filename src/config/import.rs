@@ -1,7 +1,8 @@
-//! Configurations of kubernetes-anywhere, taken over value by value; what cannot be is said one by one.
+//! Configurations of kubernetes-anywhere, taken over value by value; what cannot be is said one by
+//! one.
 //!
-//! Reads both of its files: `.config`, whose lines are `.phase1.num_nodes=3`, and `.config.json`. Its symbols are those of its last
-//! revision and of the targets it had before (azure, phase1b).
+//! Reads both of its files: `.config`, whose lines are `.phase1.num_nodes=3`, and `.config.json`.
+//! Its symbols are those of its last revision and of the targets it had before (azure, phase1b).
 
 use std::fmt;
 use std::sync::Arc;

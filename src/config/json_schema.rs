@@ -1,6 +1,8 @@
-//! The JSON Schema (2020-12) of `.config.json`: with it editors complete the file, and other programs check it.
+//! The JSON Schema (2020-12) of `.config.json`: with it editors complete the file, and other
+//! programs check it.
 //!
-//! Says what `check` says about single values. What only several settings together can tell, a schema cannot: see `BEYOND`.
+//! Says what `check` says about single values. What only several settings together can tell, a
+//! schema cannot: see `BEYOND`.
 
 use kconfig::{Atom, Expr, SymbolId, SymbolType};
 use serde_json::{Map, Value, json};

@@ -3,9 +3,11 @@
 //! - `source`: where the tree, phases and templates come from.
 //! - `schema`: the tree and its structured comments, whose formats are those of `crate::format`.
 //! - `object`: between a configuration and the JSON object, every mistake with its place.
-//! - `check`, `named`: is it right, and are the files there that it names? `problem`: what is found.
+//! - `check`, `named`: is it right, and are the files there that it names? `problem`: what is
+//!   found.
 //! - `people`: names and lives of what people use the API with.
-//! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their types; `file`: replacing it as a whole.
+//! - `settings`: a loaded file, as all other modules use it; `typed_settings`: its values by their
+//!   types; `file`: replacing it as a whole.
 //!
 //! Nothing here prints or asks. The one file that is ever written is the one that the caller names.
 

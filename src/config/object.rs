@@ -1,7 +1,9 @@
-//! Between a configuration and its JSON object: reading with every mistake placed, writing in the order of the tree.
+//! Between a configuration and its JSON object: reading with every mistake placed, writing in the
+//! order of the tree.
 //!
-//! Pure: text in, text out. The object is nested by the dots of the names. An absent key means the default, whatever the type; so a
-//! bool that is n is absent when n is its default, and `false` when it is not.
+//! Pure: text in, text out. The object is nested by the dots of the names. An absent key means the
+//! default, whatever the type; so a bool that is n is absent when n is its default, and `false`
+//! when it is not.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +47,9 @@ pub(super) fn read(schema: &Schema, config: &mut Config<'_>, document: &Document
     reading
 }
 
-/// An answer that the default gives anyway is none: when what it derives from changes, it follows. The file names every value, so
-/// otherwise a cluster's new name would leave all that is named after it behind.
+/// An answer that the default gives anyway is none: when what it derives from changes, it follows.
+/// The file names every value, so otherwise a cluster's new name would leave all that is named
+/// after it behind.
 fn forget_defaults(schema: &Schema, config: &mut Config<'_>) {
     let mut without = config.clone();
     for symbol in &schema.ordered() {
@@ -111,8 +114,8 @@ fn take_entry(schema: &Schema, config: &mut Config<'_>, entry: &Entry) -> Result
 /// What was done to which setting.
 pub(super) type Migrated = Vec<(String, String)>;
 
-/// The same object by the present rules: names that changed are the new ones, and texts of lists, maps and records have their shape.
-/// With what was done, by name.
+/// The same object by the present rules: names that changed are the new ones, and texts of lists,
+/// maps and records have their shape. With what was done, by name.
 pub(super) fn migrate(schema: &Schema, document: &Document) -> (Document, Migrated) {
     let mut done = Vec::new();
     let mut entries: Vec<Entry> = document.entries.clone();
@@ -178,7 +181,8 @@ fn value_text(kind: SymbolType, value: &Value) -> Result<String, &'static str> {
 /// More settings than this that a file leaves out are counted, not named.
 const MAX_ABSENT: usize = 5;
 
-/// Questions that the file does not answer. A bool whose default is n is none of them: the object leaves those out.
+/// Questions that the file does not answer. A bool whose default is n is none of them: the object
+/// leaves those out.
 fn find_absent(schema: &Schema, config: &Config<'_>, known: &[Problem]) -> Vec<Problem> {
     let is_answered = |symbol: SymbolId| {
         let definition = schema.tree().get(symbol);
@@ -220,7 +224,8 @@ fn judge_effect(schema: &Schema, config: &Config<'_>, symbol: SymbolId, given: &
     if let Some((low, high)) = out_of_range(config, symbol, given) {
         return Some(Problem::error(format!("{name} is {given}, but must lie between {low} and {high}")));
     }
-    // A setting that cannot be changed now is written too when it has a value: reading it back is no contradiction.
+    // A setting that cannot be changed now is written too when it has a value: reading it back is
+    // no contradiction.
     if given == value || (value.is_empty() && given == "n") {
         return None;
     }

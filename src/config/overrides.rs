@@ -1,4 +1,5 @@
-//! Values for one run: from `--set NAME=VALUE` and from variables `TURNUP_SET_…` of the environment.
+//! Values for one run: from `--set NAME=VALUE` and from variables `TURNUP_SET_…` of the
+//! environment.
 //!
 //! They count more than the file and are never written into it. A flag counts more than a variable.
 

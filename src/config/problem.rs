@@ -1,4 +1,5 @@
-//! What is wrong with, or worth knowing about, a configuration: data, so that each front-end shows it in its own way.
+//! What is wrong with, or worth knowing about, a configuration: data, so that each front-end shows
+//! it in its own way.
 
 use std::path::Path;
 
@@ -69,7 +70,8 @@ impl Problem {
     }
 }
 
-/// One error that lists all problems that make a configuration unusable; nothing when none does. `path` is its file.
+/// One error that lists all problems that make a configuration unusable; nothing when none does.
+/// `path` is its file.
 pub fn refuse(path: &Path, problems: &[Problem]) -> Result<()> {
     let errors: Vec<&Problem> = problems.iter().filter(|problem| problem.level == Level::Error).collect();
     let error = match errors.as_slice() {

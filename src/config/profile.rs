@@ -1,4 +1,5 @@
-//! Profiles: answers for common kinds of clusters, to start from. Files `phases/profiles/<name>.defconfig` of the tree.
+//! Profiles: answers for common kinds of clusters, to start from. Files
+//! `phases/profiles/<name>.defconfig` of the tree.
 //!
 //! A profile says only what differs from the defaults. Its first comment lines say what it is for.
 

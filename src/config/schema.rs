@@ -1,6 +1,8 @@
-//! The Kconfig tree together with what its structured comments say: formats, secrets, examples, effects of a change.
+//! The Kconfig tree together with what its structured comments say: formats, secrets, examples,
+//! effects of a change.
 //!
-//! Immutable once loaded. A mistake in a structured comment is found here, at load time, with its place in the Kconfig file.
+//! Immutable once loaded. A mistake in a structured comment is found here, at load time, with its
+//! place in the Kconfig file.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -117,7 +119,8 @@ impl Schema {
         Self::new(tree)
     }
 
-    /// The rules of a tree; refuses one with wrong structured comments or with names that exclude each other in JSON.
+    /// The rules of a tree; refuses one with wrong structured comments or with names that exclude
+    /// each other in JSON.
     pub fn new(tree: Tree) -> Result<Arc<Self>> {
         let mut mistakes = find_name_clashes(&tree);
         let count = tree.symbols().map(|(id, _)| id.index() + 1).max().unwrap_or(0);
@@ -179,7 +182,8 @@ impl Schema {
         Arc::new(Self { tree: Arc::new(tree), rules: Vec::new(), related: Vec::new(), foreign: true })
     }
 
-    /// Whether the tree is one of other people, written as `.config`, where numbers may be larger than JSON's.
+    /// Whether the tree is one of other people, written as `.config`, where numbers may be larger
+    /// than JSON's.
     #[must_use]
     pub const fn is_foreign(&self) -> bool {
         self.foreign
@@ -192,7 +196,8 @@ impl Schema {
         self.tree.symbol(name).is_some_and(|symbol| !unused(symbol).is_some_and(|unused| unused.is_all_on(target)))
     }
 
-    /// Why `turnup up` refuses a value that is not the default, on this target; nothing where this version acts on it.
+    /// Why `turnup up` refuses a value that is not the default, on this target; nothing where this
+    /// version acts on it.
     #[must_use]
     pub fn why_unused(&self, symbol: SymbolId, value: &str, target: &str) -> Option<String> {
         let unused = self.rule(symbol).unused.as_ref()?;

@@ -1,6 +1,8 @@
-//! A configuration file as all other modules use it: loaded, asked by name, changed all or nothing, saved as a whole.
+//! A configuration file as all other modules use it: loaded, asked by name, changed all or nothing,
+//! saved as a whole.
 //!
-//! Plain data that can be shared between threads: evaluation happens when something changes, not when something is asked.
+//! Plain data that can be shared between threads: evaluation happens when something changes, not
+//! when something is asked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -77,7 +79,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Below a cluster's directory: the configuration that the last complete `turnup up` worked with.
+    /// Below a cluster's directory: the configuration that the last complete `turnup up` worked
+    /// with.
     pub const APPLIED: &'static str = "applied.json";
 
     /// The file's settings; an error when there is no file or anything in it is wrong.
@@ -116,7 +119,8 @@ impl Settings {
         Ok(Some(Self::read(path, schema, text, &document, find_exposed_secrets)))
     }
 
-    /// The file read by the rules of earlier versions, with what that changed; nothing when there is no file.
+    /// The file read by the rules of earlier versions, with what that changed; nothing when there
+    /// is no file.
     pub fn migrate(path: &Path, schema: Arc<Schema>) -> Result<Option<(Self, object::Migrated)>> {
         let Some(text) = file::read(path)? else { return Ok(None) };
         let (document, done) = object::migrate(&schema, &parse(path, &text)?);
@@ -178,7 +182,8 @@ impl Settings {
         config
     }
 
-    /// The file that they were read from; the one of the command line's default where they were not.
+    /// The file that they were read from; the one of the command line's default where they were
+    /// not.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.original.as_ref().map_or(Path::new(".config.json"), |original| &original.path)
@@ -190,7 +195,8 @@ impl Settings {
         &self.schema
     }
 
-    /// The value of a setting: `y` or `n` of bools, text of others, empty for what does not count now.
+    /// The value of a setting: `y` or `n` of bools, text of others, empty for what does not count
+    /// now.
     pub fn get(&self, name: &str) -> Result<String> {
         self.setting(name).map(|setting| setting.value.clone())
     }
@@ -232,13 +238,15 @@ impl Settings {
         problems
     }
 
-    /// The object as the file has it: nested by dots, in the order of the menus, without bools that are n by default.
+    /// The object as the file has it: nested by dots, in the order of the menus, without bools that
+    /// are n by default.
     #[must_use]
     pub fn json(&self) -> &Value {
         &self.object
     }
 
-    /// The settings whose names begin with one of the prefixes, and their values; secrets by digest. Input of a phase's steps.
+    /// The settings whose names begin with one of the prefixes, and their values; secrets by
+    /// digest. Input of a phase's steps.
     #[must_use]
     pub fn subset_digest(&self, prefixes: &[&str]) -> BTreeMap<String, String> {
         let chosen = |name: &String| prefixes.iter().any(|prefix| name.starts_with(prefix));
@@ -304,7 +312,8 @@ impl Settings {
         self.set_all(&[(name, value)])
     }
 
-    /// Sets all of these values, in whatever order their dependencies ask for, or none; says all that is wrong at once.
+    /// Sets all of these values, in whatever order their dependencies ask for, or none; says all
+    /// that is wrong at once.
     pub fn set_all(&mut self, assignments: &[(&str, &str)]) -> Result<Vec<Change>> {
         let mut config = self.config();
         let mut refused = Vec::new();
@@ -367,7 +376,8 @@ impl Settings {
         }
     }
 
-    /// Forgets these values, so that defaults count again; also removes keys of the file that are no settings.
+    /// Forgets these values, so that defaults count again; also removes keys of the file that are
+    /// no settings.
     pub fn unset(&mut self, names: &[&str]) -> Result<Vec<Change>> {
         let mut config = self.config();
         let mut refused = Vec::new();
@@ -385,7 +395,8 @@ impl Settings {
         self.replace(&config, names)
     }
 
-    /// Takes the new state when it is right; what was said about these names in the file is settled.
+    /// Takes the new state when it is right; what was said about these names in the file is
+    /// settled.
     fn replace(&mut self, config: &Config<'_>, settled: &[&str]) -> Result<Vec<Change>> {
         let is_settled = |problem: &&Problem| problem.symbol.as_deref().is_none_or(|name| !settled.contains(&name));
         let reading = self.reading.iter().filter(is_settled).cloned().collect();
@@ -420,12 +431,14 @@ impl Settings {
         next.list().into_iter().filter_map(changed).collect()
     }
 
-    /// An error that lists everything that makes the settings unusable; nothing when they can be used.
+    /// An error that lists everything that makes the settings unusable; nothing when they can be
+    /// used.
     pub fn usable(&self, path: &Path) -> Result<()> {
         refuse(path, &self.check())
     }
 
-    /// Writes the file as a whole. Refused when it is not as it was when it was read, or is no JSON object any more.
+    /// Writes the file as a whole. Refused when it is not as it was when it was read, or is no JSON
+    /// object any more.
     pub fn save(&mut self, path: &Path) -> Result<()> {
         let known = self.original.as_ref().filter(|original| original.path == path);
         let expected = known.map(|original| &original.text);

@@ -1,4 +1,5 @@
-//! Tests of the configuration object: what is read, what is refused and how it is said, what is written.
+//! Tests of the configuration object: what is read, what is refused and how it is said, what is
+//! written.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,6 @@
-//! Where the Kconfig tree, the phases and the templates come from: the working directory when it is a tree of its own, else the copy
-//! inside the binary. Reads only; it must not cache, so that a digest always speaks of the files as they are.
+//! Where the Kconfig tree, the phases and the templates come from: the working directory when it is
+//! a tree of its own, else the copy inside the binary. Reads only; it must not cache, so that a
+//! digest always speaks of the files as they are.
 
 use std::borrow::Cow;
 use std::io;
@@ -16,10 +17,11 @@ static ROOT_FILES: &[(&str, &[u8])] = &[("Kconfig", include_bytes!("../../Kconfi
 static PHASES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/phases");
 static TEMPLATES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 
-/// The files that describe what turnup asks and does. Paths are relative to the tree's root, with `/`.
+/// The files that describe what turnup asks and does. Paths are relative to the tree's root, with
+/// `/`.
 ///
-/// A directory with `Kconfig` and `phases` of its own replaces the embedded tree; `templates` and `cluster.lock.json` are each replaced
-/// when they exist there too.
+/// A directory with `Kconfig` and `phases` of its own replaces the embedded tree; `templates` and
+/// `cluster.lock.json` are each replaced when they exist there too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeSource {
     own: Option<PathBuf>,
@@ -48,7 +50,8 @@ impl TreeSource {
         }
     }
 
-    /// What of the tree inside the binary this directory replaces: `Kconfig`, `phases/`, `templates/`.
+    /// What of the tree inside the binary this directory replaces: `Kconfig`, `phases/`,
+    /// `templates/`.
     #[must_use]
     pub fn replaced(&self) -> Vec<&'static str> {
         let replaces = |root: &&str| self.own_for(root.trim_end_matches('/')).is_some();
@@ -68,7 +71,8 @@ impl TreeSource {
             .map_err(|error| Error::new(Class::Config, format!("{path} is not UTF-8 text")).source(error))
     }
 
-    /// All files below a directory (or the one file of this name), sorted. What cannot be listed is left out: reading it reports why.
+    /// All files below a directory (or the one file of this name), sorted. What cannot be listed is
+    /// left out: reading it reports why.
     #[must_use]
     pub fn files(&self, prefix: &str) -> Vec<String> {
         let prefix = prefix.trim_end_matches('/');
@@ -86,7 +90,8 @@ impl TreeSource {
     pub fn digest(&self, prefix: &str) -> String {
         let mut hash = Sha256::new();
         for path in self.files(prefix) {
-            // An unreadable file counts as its own kind of content: reading it for use reports the reason.
+            // An unreadable file counts as its own kind of content: reading it for use reports the
+            // reason.
             let content = self.read_bytes(&path).unwrap_or(Cow::Borrowed(b"unreadable"));
             for part in [path.as_bytes(), content.as_ref()] {
                 hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());

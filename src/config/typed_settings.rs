@@ -1,4 +1,5 @@
-//! Settings by their types: what the text of a list, a map, records or a duration says. Every other module reads them here.
+//! Settings by their types: what the text of a list, a map, records or a duration says. Every other
+//! module reads them here.
 //!
 //! A value that has passed `check` can be read; the errors are for one that was given for a single
 //! run or written without the check.
@@ -53,7 +54,8 @@ impl Settings {
         Ok(self.get_list(name)?.into_iter().map(pair).collect())
     }
 
-    /// The elements of a list of records, each as its type reads it; none for one that does not count now.
+    /// The elements of a list of records, each as its type reads it; none for one that does not
+    /// count now.
     pub fn get_records<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>> {
         let text = self.get(name)?;
         if text.is_empty() {

@@ -11,7 +11,8 @@ use super::{Problem, Settings};
 use crate::error::Error;
 
 impl Settings {
-    /// An error for each setting because of which `turnup up` of this version would refuse the configuration.
+    /// An error for each setting because of which `turnup up` of this version would refuse the
+    /// configuration.
     #[must_use]
     pub fn check_unused(&self) -> Vec<Problem> {
         let target = self.target();
@@ -22,7 +23,8 @@ impl Settings {
         refused.collect()
     }
 
-    /// What a phase would refuse, as a problem of the setting that its message begins with, or of none.
+    /// What a phase would refuse, as a problem of the setting that its message begins with, or of
+    /// none.
     #[must_use]
     pub fn as_problem(&self, error: &Error) -> Problem {
         let mut parts = vec![error.message().to_owned()];

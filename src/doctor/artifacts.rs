@@ -1,4 +1,5 @@
-//! What the binaries and images of a cluster need of this machine, and what is known about those that are pinned.
+//! What the binaries and images of a cluster need of this machine, and what is known about those
+//! that are pinned.
 
 use super::{Finding, Level, Subject, tools};
 use crate::Result;
@@ -8,7 +9,8 @@ const PINNED: &str = "every node";
 
 pub(super) fn inspect(subject: &Subject<'_>) -> Vec<Finding> {
     let pinned = look(subject).unwrap_or_else(|error| {
-        // No fault of the machine: the step that reads the file stops the run, as an error of the configuration.
+        // No fault of the machine: the step that reads the file stops the run, as an error of the
+        // configuration.
         vec![
             Finding::new("cluster.lock.json", Level::Warning, error.message(), PINNED)
                 .fix(error.next().unwrap_or("correct it")),
@@ -39,7 +41,8 @@ fn known_holes(selection: &Selection) -> Result<Finding> {
     })
 }
 
-/// What would be built here with a C compiler: not in the cache, and the configuration builds from source.
+/// What would be built here with a C compiler: not in the cache, and the configuration builds from
+/// source.
 fn c_builds<'a>(subject: &Subject<'_>, selection: &'a Selection) -> Vec<(&'a Artifact, &'a Cgo)> {
     let cache = Cache::locate();
     let is_here = |artifact: &Artifact| {
@@ -50,7 +53,8 @@ fn c_builds<'a>(subject: &Subject<'_>, selection: &'a Selection) -> Vec<(&'a Art
     with_c.filter(|(artifact, _)| built && !is_here(artifact)).collect()
 }
 
-/// The compiler and the libraries. Where another source comes first, the build may never be asked for.
+/// The compiler and the libraries. Where another source comes first, the build may never be asked
+/// for.
 fn c_tools(subject: &Subject<'_>, artifact: &Artifact, cgo: &Cgo) -> Vec<Finding> {
     let others = subject.sources.iter().any(|source| matches!(source, Source::Mirror(_) | Source::Upstream));
     let absent = if others { Level::Warning } else { Level::Missing };

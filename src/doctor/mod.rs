@@ -1,4 +1,5 @@
-//! What this machine has and lacks for turning up a cluster. It looks and, when told to, installs packages; it changes nothing else.
+//! What this machine has and lacks for turning up a cluster. It looks and, when told to, installs
+//! packages; it changes nothing else.
 
 mod artifacts;
 mod host;
@@ -143,7 +144,8 @@ pub fn install(subject: &Subject<'_>) -> Result<Vec<String>> {
             .hint(format!("sudo {}", shell_words::join(&command))));
     }
     if manager == PackageManager::Apt {
-        // A fresh machine has no package lists. Old lists may do as well, so a failure here is not the last word.
+        // A fresh machine has no package lists. Old lists may do as well, so a failure here is not
+        // the last word.
         drop(package_run(&["apt-get".to_owned(), "update".to_owned()]).output());
     }
     package_run(&command).succeed()?;

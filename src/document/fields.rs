@@ -1,7 +1,8 @@
 //! Which format each text of a document has, by its place in it.
 //!
-//! A place is written as it is reached: `hosts[].ssh.user` is a member of each element of a list, `objects.*` every value of a map. The
-//! formats are those of the configuration (`crate::format`). A list or map may have one format as a whole: `map(label-key, label-value)`.
+//! A place is written as it is reached: `hosts[].ssh.user` is a member of each element of a list,
+//! `objects.*` every value of a map. The formats are those of the configuration (`crate::format`).
+//! A list or map may have one format as a whole: `map(label-key, label-value)`.
 
 use std::collections::BTreeMap;
 

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A longer line of standard error is cut into pieces: of that only the end is kept, and one program must not fill our memory.
+/// A longer line of standard error is cut into pieces: of that only the end is kept, and one
+/// program must not fill our memory.
 pub(super) const LONGEST_LINE: u64 = 1 << 20;
 /// How often a file that a child writes is looked at.
 const FOLLOW: Duration = Duration::from_millis(25);
 
-/// Hands over every line until the other end closes, longer ones in pieces. Bytes that are not UTF-8 become U+FFFD.
+/// Hands over every line until the other end closes, longer ones in pieces. Bytes that are not
+/// UTF-8 become U+FFFD.
 pub(super) fn read_lines(source: impl Read, longest: u64, mut on_line: impl FnMut(String)) {
     let mut reader = BufReader::new(source);
     let mut line = Vec::new();

@@ -1,13 +1,16 @@
-//! What a child inherits of our environment: an allow-list, so that a run does not depend on the shell that it was typed into.
+//! What a child inherits of our environment: an allow-list, so that a run does not depend on the
+//! shell that it was typed into.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 
 use crate::failpoint;
 
-/// The names that every child inherits. A trailing `*` stands for any ending; proxies (`*_PROXY`) come in both cases.
+/// The names that every child inherits. A trailing `*` stands for any ending; proxies (`*_PROXY`)
+/// come in both cases.
 ///
-/// Credentials of clouds are not in it on purpose: `Run::inherit` gives them to the one program that needs them.
+/// Credentials of clouds are not in it on purpose: `Run::inherit` gives them to the one program
+/// that needs them.
 pub const ALLOWED: &[&str] = &[
     "PATH",
     "HOME",
@@ -46,7 +49,8 @@ pub const ALLOWED: &[&str] = &[
     "GOVCS",
 ];
 
-/// Our environment without everything that neither the allow-list nor these additional patterns name.
+/// Our environment without everything that neither the allow-list nor these additional patterns
+/// name.
 pub(super) fn inherited(more: &[String]) -> HashMap<OsString, OsString> {
     let names = || ALLOWED.iter().copied().chain(failpoint::VARIABLE).chain(more.iter().map(String::as_str));
     std::env::vars_os()

@@ -106,7 +106,8 @@ impl Failure {
     /// The error of another turnup as it told it itself; where it told none, that it failed.
     #[must_use]
     pub fn relay(self) -> Error {
-        // A plain failure of any other program may look the same; only the classes beyond it are turnup's alone.
+        // A plain failure of any other program may look the same; only the classes beyond it are
+        // turnup's alone.
         self.relay_if(|class| !matches!(class, Class::Permanent | Class::Usage))
     }
 

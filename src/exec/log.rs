@@ -9,7 +9,8 @@ use jiff::Timestamp;
 
 use crate::redact;
 
-/// Texts that must not be shown. A text of several lines is masked line by line, because that is how output arrives.
+/// Texts that must not be shown. A text of several lines is masked line by line, because that is
+/// how output arrives.
 #[derive(Clone, Default)]
 pub(super) struct Mask(Vec<String>);
 

@@ -5,9 +5,11 @@
 //! Kconfig tree contains ([`Shell`]). This module knows no Terraform, no Kubernetes and no cluster;
 //! it never decides what to run.
 //!
-//! No child outlives us, as far as safe code can promise it. On SIGINT and SIGTERM each running child's group gets the signal once, then
-//! time to end, then SIGKILL ([`signals`]). When turnup itself is killed with SIGKILL, the kernel signals the children that were started
-//! through `setpriv --pdeathsig` ([`OnDeath`]); where util-linux's setpriv is missing they end when they next write to a closed pipe.
+//! No child outlives us, as far as safe code can promise it. On SIGINT and SIGTERM each running
+//! child's group gets the signal once, then time to end, then SIGKILL ([`signals`]). When turnup
+//! itself is killed with SIGKILL, the kernel signals the children that were started through
+//! `setpriv --pdeathsig` ([`OnDeath`]); where util-linux's setpriv is missing they end when they
+//! next write to a closed pipe.
 
 pub mod detach;
 pub mod signals;

@@ -45,7 +45,8 @@ pub enum Stream {
 pub enum OnDeath {
     /// The kernel kills the child too. Right for everything that can be repeated.
     Kill,
-    /// The kernel asks the child to end (SIGTERM), and its output goes to a file and not to a pipe, so that it can still finish.
+    /// The kernel asks the child to end (SIGTERM), and its output goes to a file and not to a pipe,
+    /// so that it can still finish.
     ///
     /// Right for terraform: killed in the middle it loses the state of what it has just created,
     /// and so it does when it writes a line to a pipe without a reader (SIGPIPE). After a SIGINT it
@@ -134,19 +135,22 @@ impl Run {
         self
     }
 
-    /// One more environment variable on top of the allow-list. Never a secret: the environment of a process is no secret place.
+    /// One more environment variable on top of the allow-list. Never a secret: the environment of a
+    /// process is no secret place.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// Lets these names of our own environment through as well (`AWS_*`): for the one program that needs them.
+    /// Lets these names of our own environment through as well (`AWS_*`): for the one program that
+    /// needs them.
     pub fn inherit(mut self, pattern: impl Into<String>) -> Self {
         self.inherit.push(pattern.into());
         self
     }
 
-    /// Bytes for standard input, which is empty otherwise. They are held in memory and may be secret.
+    /// Bytes for standard input, which is empty otherwise. They are held in memory and may be
+    /// secret.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Stdin::Bytes(bytes.into());
         self
@@ -164,7 +168,8 @@ impl Run {
         self
     }
 
-    /// A text that must not appear in any log or error. Lines handed to `stream` and the `stdout` of the output are left as they are.
+    /// A text that must not appear in any log or error. Lines handed to `stream` and the `stdout`
+    /// of the output are left as they are.
     pub fn secret(mut self, secret: &str) -> Self {
         self.mask.add(secret);
         self
@@ -182,7 +187,8 @@ impl Run {
         self
     }
 
-    /// How long the program may take to end after a forwarded signal before its group is killed; 60 s by default.
+    /// How long the program may take to end after a forwarded signal before its group is killed; 60
+    /// s by default.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -334,7 +340,8 @@ impl Run {
     pub(super) fn spawn(&self, expression: Expression) -> io::Result<Option<Handle>> {
         let (cleanup, private) = (self.cleanup, self.private);
         spawner::spawn_child(move || {
-            // A child begins with our umask. For the moment of its start ours is the stricter one, for all threads.
+            // A child begins with our umask. For the moment of its start ours is the stricter one,
+            // for all threads.
             let umask = private.then(|| rustix::process::umask(Mode::RWXG | Mode::RWXO));
             // The expression is dropped here, and with it our copies of the pipes' writing ends.
             let started = signals::start_registered(
@@ -531,7 +538,8 @@ fn resolve(program: &OsStr, dir: &Path) -> io::Result<PathBuf> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{}` is not on PATH", program.display())))
 }
 
-/// The words in front of the command that make the kernel signal it when we are gone; none where setpriv is missing.
+/// The words in front of the command that make the kernel signal it when we are gone; none where
+/// setpriv is missing.
 fn death_wrapper(on_death: OnDeath) -> Vec<OsString> {
     let signal = match on_death {
         OnDeath::Kill => "KILL",

@@ -1,4 +1,5 @@
-//! A program that runs beside the work until it is stopped: the master of a multiplexed connection, a port forward.
+//! A program that runs beside the work until it is stopped: the master of a multiplexed connection,
+//! a port forward.
 
 use std::io::PipeWriter;
 use std::os::unix::fs::FileExt as _;
@@ -28,8 +29,9 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it. Its output is kept and shown only when it fails. Its standard input stays open and empty for as long as we live: who
-    /// reads it knows when to end, even if we were killed before the kernel was told what to do about that.
+    /// Starts it. Its output is kept and shown only when it fails. Its standard input stays open
+    /// and empty for as long as we live: who reads it knows when to end, even if we were killed
+    /// before the kernel was told what to do about that.
     pub fn start(run: Run) -> Result<Self, Failure> {
         let start = Instant::now();
         let not_started = |why: std::io::Error| Failure::NotStarted {

@@ -1,6 +1,7 @@
 //! Commands of Kconfig trees: the one place where a shell is wanted.
 //!
-//! Runs and, when asked to, remembers; which commands there are and what becomes of their output is the tree's business.
+//! Runs and, when asked to, remembers; which commands there are and what becomes of their output is
+//! the tree's business.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +17,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::atomic_file::{AtomicFile, Mode};
 
-/// Variables that differ from one call of make to the next and that no probe of a toolchain looks at.
+/// Variables that differ from one call of make to the next and that no probe of a toolchain looks
+/// at.
 const VOLATILE: [&str; 9] =
     ["_", "OLDPWD", "SHLVL", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKE_TERMOUT", "MAKE_TERMERR", "KCONFIG_CONFIG"];
 
@@ -39,19 +41,21 @@ impl Shell {
 
     /// The same, but it remembers in this directory, across runs, what each command printed.
     ///
-    /// An answer is taken again while the command line, the working directory, the environment and the identity (place, size, inode,
-    /// time of change) of every program and file that the command line names are the same. What those in turn run or read is not
-    /// looked at: who changes a compiler behind an unchanged driver has to remove the directory.
+    /// An answer is taken again while the command line, the working directory, the environment and
+    /// the identity (place, size, inode, time of change) of every program and file that the command
+    /// line names are the same. What those in turn run or read is not looked at: who changes a
+    /// compiler behind an unchanged driver has to remove the directory.
     #[must_use]
     pub fn remembering(self, directory: PathBuf) -> Self {
         let cache = Some(Cache::new(directory, &self.variables));
         Self { cache, ..self }
     }
 
-    /// Runs a command line as `sh -c` does, or answers from memory. How the command ends does not matter.
+    /// Runs a command line as `sh -c` does, or answers from memory. How the command ends does not
+    /// matter.
     ///
-    /// Of its standard output only the first `limit` bytes are taken, and then the pipe is closed; of its standard error the first
-    /// mebibyte.
+    /// Of its standard output only the first `limit` bytes are taken, and then the pipe is closed;
+    /// of its standard error the first mebibyte.
     ///
     /// # Errors
     /// When no shell can be started. A memory that cannot be read or written is none.
@@ -68,8 +72,9 @@ impl Shell {
 
     #[expect(clippy::disallowed_methods, reason = "duct reads all that a command prints, and some never stop")]
     fn start(&self, command: &OsStr, limit: usize) -> io::Result<Printed> {
-        // By its path, as the C tools: a search along PATH would make the standard library copy this whole process for each command.
-        // Its own name is what it puts in front of its complaints.
+        // By its path, as the C tools: a search along PATH would make the standard library copy
+        // this whole process for each command. Its own name is what it puts in front of its
+        // complaints.
         let mut shell = Command::new("/bin/sh");
         shell.arg0("sh").arg("-c").arg(command).envs(self.variables.iter().map(|(name, value)| (name, value)));
         let mut child = shell.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -87,7 +92,8 @@ impl Shell {
 /// What is kept of a command's standard error.
 const MOST_ERRORS: usize = 1 << 20;
 
-/// The first bytes that come through a pipe. What comes after them is read and dropped, or not read at all: then the pipe is closed.
+/// The first bytes that come through a pipe. What comes after them is read and dropped, or not read
+/// at all: then the pipe is closed.
 fn read_start(mut pipe: impl Read, limit: usize, drain: bool) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.by_ref().take(limit as u64).read_to_end(&mut bytes)?;
@@ -155,7 +161,8 @@ impl Cache {
     }
 }
 
-/// The identity of the file behind all links; none for directories, whose times change with every file in them.
+/// The identity of the file behind all links; none for directories, whose times change with every
+/// file in them.
 fn stamp(path: &Path) -> Option<Vec<u8>> {
     let path = path.canonicalize().ok()?;
     let metadata = fs_err::metadata(&path).ok().filter(std::fs::Metadata::is_file)?;

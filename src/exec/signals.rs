@@ -34,7 +34,8 @@ fn watch() -> MutexGuard<'static, Watch> {
     WATCH.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the thread that listens. Called once by the binary before anything is spawned; again is harmless.
+/// Starts the thread that listens. Called once by the binary before anything is spawned; again is
+/// harmless.
 pub fn install() -> Result<()> {
     let mut state = watch();
     if state.listening {
@@ -62,7 +63,8 @@ fn hangup_is_ignored() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// What the first signal does: also callable by a screen in raw mode, where Ctrl-C is a key and not a signal.
+/// What the first signal does: also callable by a screen in raw mode, where Ctrl-C is a key and not
+/// a signal.
 pub fn stop(signal: Signal) {
     let mut state = watch();
     if state.stopped.is_some() {
@@ -113,7 +115,8 @@ pub fn sleep(duration: Duration) -> Result<()> {
     check()
 }
 
-/// Waits for the lock on this file, but not longer than until a signal comes. Whether it came within the limit.
+/// Waits for the lock on this file, but not longer than until a signal comes. Whether it came
+/// within the limit.
 pub fn lock(file: &fs_err::File, limit: Duration) -> Result<bool> {
     let start = Instant::now();
     while file.file().try_lock().is_err() {
@@ -125,7 +128,8 @@ pub fn lock(file: &fs_err::File, limit: Duration) -> Result<bool> {
     Ok(true)
 }
 
-/// Starts a child and registers its group as one act: no signal can fall between. After a stop only cleaning up starts anything.
+/// Starts a child and registers its group as one act: no signal can fall between. After a stop only
+/// cleaning up starts anything.
 pub(super) fn start_registered<T>(
     cleanup: bool,
     start: impl FnOnce() -> io::Result<T>,

@@ -1,7 +1,9 @@
-//! The directory of ssh's control sockets: this user's alone, and with a path that is short enough for a socket.
+//! The directory of ssh's control sockets: this user's alone, and with a path that is short enough
+//! for a socket.
 //!
-//! Who can write there could be the other end of a connection. So a directory is used only when the open directory itself says whose it is,
-//! and a directory of another user with our name in `/tmp` stops nothing: another one is made.
+//! Who can write there could be the other end of a connection. So a directory is used only when the
+//! open directory itself says whose it is, and a directory of another user with our name in `/tmp`
+//! stops nothing: another one is made.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,10 +13,12 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::{Context as _, Result};
 
-/// `sun_path` holds 108 bytes with its end, and ssh appends 17 of its own while it makes the socket.
+/// `sun_path` holds 108 bytes with its end, and ssh appends 17 of its own while it makes the
+/// socket.
 const LONGEST: usize = 104 - 17;
 
-/// The directory for sockets whose names have so many bytes. Sockets of processes that are gone are removed from it.
+/// The directory for sockets whose names have so many bytes. Sockets of processes that are gone are
+/// removed from it.
 pub(super) fn directory(name: usize) -> Result<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let dir = find(runtime.as_deref(), Path::new("/tmp"), name)?;
@@ -22,7 +26,8 @@ pub(super) fn directory(name: usize) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// In the user's runtime directory when that is what it should be (XDG Base Directory Specification: ours, 0700), else in `tmp`.
+/// In the user's runtime directory when that is what it should be (XDG Base Directory
+/// Specification: ours, 0700), else in `tmp`.
 fn find(runtime: Option<&Path>, tmp: &Path, name: usize) -> Result<PathBuf> {
     let fits = |dir: &Path| dir.as_os_str().len() + 1 + name <= LONGEST;
     let runtime = runtime.filter(|dir| dir.is_absolute() && is_own(dir)).map(|dir| dir.join("turnup"));
@@ -48,7 +53,8 @@ fn find(runtime: Option<&Path>, tmp: &Path, name: usize) -> Result<PathBuf> {
 
 /// Makes the directory unless it is there; whether it is ours then.
 fn make_own(dir: &Path) -> bool {
-    // What is there already is judged like one that was made: another thread may have made it in the meantime.
+    // What is there already is judged like one that was made: another thread may have made it in
+    // the meantime.
     let _exists = rustix::fs::mkdirat(CWD, dir, Mode::RWXU);
     is_own(dir)
 }

@@ -1,7 +1,8 @@
 //! The one thread that starts children.
 //!
-//! The kernel sends the parent-death signal when the *thread* that started a child ends, not the process. A step's thread ends long before
-//! a connection that it opened, so all children are started on a thread that never ends. It does nothing else.
+//! The kernel sends the parent-death signal when the *thread* that started a child ends, not the
+//! process. A step's thread ends long before a connection that it opened, so all children are
+//! started on a thread that never ends. It does nothing else.
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{LazyLock, Mutex, PoisonError};

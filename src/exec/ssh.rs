@@ -1,9 +1,11 @@
 //! Commands on another host over the system's own ssh.
 //!
-//! The first command opens one connection, held by a master process that is our child and ends with us; every further one goes through its
-//! socket in some milliseconds. A `single` command has no further one behind it and does without the master. Host keys are the cluster's own
-//! (`known_hosts`), never asked about, and learnt only by who says so (`learns`). A command is an argument vector here and arrives as one
-//! there: it is quoted for the login shell that sshd insists on.
+//! The first command opens one connection, held by a master process that is our child and ends with
+//! us; every further one goes through its socket in some milliseconds. A `single` command has no
+//! further one behind it and does without the master. Host keys are the cluster's own
+//! (`known_hosts`), never asked about, and learnt only by who says so (`learns`). A command is an
+//! argument vector here and arrives as one there: it is quoted for the login shell that sshd
+//! insists on.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -86,7 +88,8 @@ impl Drop for Master {
 }
 
 impl Ssh {
-    /// A host; nothing is connected yet. `control_dir` tells clusters apart and is not where the socket lies: that needs a short path.
+    /// A host; nothing is connected yet. `control_dir` tells clusters apart and is not where the
+    /// socket lies: that needs a short path.
     #[must_use]
     pub fn new(user: &str, address: &str, port: u16, key: &Path, known_hosts: &Path, control_dir: &Path) -> Self {
         Self {
@@ -111,14 +114,16 @@ impl Ssh {
         }
     }
 
-    /// Offers the keys of the agent of `SSH_AUTH_SOCK` as well. Without it the agent is never asked.
+    /// Offers the keys of the agent of `SSH_AUTH_SOCK` as well. Without it the agent is never
+    /// asked.
     #[must_use]
     pub fn agent(mut self, agent: bool) -> Self {
         self.agent = agent;
         self
     }
 
-    /// Believes a host whose key is not known yet, and writes its key to the file of known hosts. One that is known must still be the same.
+    /// Believes a host whose key is not known yet, and writes its key to the file of known hosts.
+    /// One that is known must still be the same.
     #[must_use]
     pub fn learns(mut self) -> Self {
         self.learns = true;
@@ -167,7 +172,8 @@ impl Ssh {
         self
     }
 
-    /// For one command: it opens a connection of its own where none stands, and no process stays for further ones.
+    /// For one command: it opens a connection of its own where none stands, and no process stays
+    /// for further ones.
     #[must_use]
     pub fn single(mut self) -> Self {
         self.single = true;
@@ -199,7 +205,8 @@ impl Ssh {
         self.stream(argv, |_, _| {})
     }
 
-    /// The same with bytes on standard input. They may be secret: they appear in no argument, environment or log.
+    /// The same with bytes on standard input. They may be secret: they appear in no argument,
+    /// environment or log.
     pub fn run_with_stdin<S: AsRef<str>>(&self, argv: &[S], stdin: impl Into<Vec<u8>>) -> Result<Output> {
         self.finish(self.command(argv)?.stdin(stdin).output())
     }
@@ -219,7 +226,8 @@ impl Ssh {
         self.finish(self.command(argv)?.stdin(stdin).stream(on_line))
     }
 
-    /// Runs it and leaves the judgement of exit codes to the caller. An error is a connection that failed.
+    /// Runs it and leaves the judgement of exit codes to the caller. An error is a connection that
+    /// failed.
     pub fn try_run<S: AsRef<str>>(&self, argv: &[S]) -> Result<Result<Output, Failure>> {
         match self.command(argv)?.output() {
             Err(failure) if failure.code() == Some(255) || failure.code().is_none() => {
@@ -285,8 +293,8 @@ impl Ssh {
         format!("{}@{}", self.user, self.address)
     }
 
-    /// The target as ssh is given it: behind the end of the options, whatever it looks like. What follows is the command: after a `--` ssh
-    /// looks for no options behind the target either.
+    /// The target as ssh is given it: behind the end of the options, whatever it looks like. What
+    /// follows is the command: after a `--` ssh looks for no options behind the target either.
     fn target_words(&self) -> [String; 2] {
         ["--".to_owned(), self.target()]
     }
@@ -323,8 +331,9 @@ impl Ssh {
         words
     }
 
-    /// The line that ssh hands to a shell behind `exec` to be connected by: quoted for that shell, and for ssh, which expands `%h` in it. ssh's own `-J`
-    /// would leave key and known hosts of the jump host to the user's own ssh configuration.
+    /// The line that ssh hands to a shell behind `exec` to be connected by: quoted for that shell,
+    /// and for ssh, which expands `%h` in it. ssh's own `-J` would leave key and known hosts of the
+    /// jump host to the user's own ssh configuration.
     fn proxy_command(&self, jump: &Jump) -> String {
         let mut words = vec!["ssh".to_owned()];
         // At the level of errors it would not say why the jump host passes nothing on.
@@ -350,8 +359,8 @@ impl Ssh {
         }
         drop(slot.take());
         let socket = self.socket()?;
-        // Not -N: `cat` ends with its input, and the connection with it. A master that was just starting when we were killed has no other
-        // way to know.
+        // Not -N: `cat` ends with its input, and the connection with it. A master that was just
+        // starting when we were killed has no other way to know.
         let run = self.dress(self.ssh().args(["-M", "-S"]).arg(&socket).args(self.target_words()).arg("cat"));
         let service = Service::start(run.label(format!("ssh to {}", self.address)))?;
         let master = Master { service, socket: socket.clone() };
@@ -467,7 +476,8 @@ impl Ssh {
             hash.update(part.as_encoded_bytes());
             hash.update([0]);
         }
-        // Two objects for one host are two connections: the address of the shared slot tells them apart.
+        // Two objects for one host are two connections: the address of the shared slot tells them
+        // apart.
         hash.update((Arc::as_ptr(&self.master) as usize).to_le_bytes());
         let name = format!("{}-{}", std::process::id(), &hex::encode(hash.finalize())[..12]);
         Ok(socket::directory(name.len())?.join(name))

@@ -1,5 +1,5 @@
-//! The programs of other projects that we run, and the static libraries that builds need: where they are, which version, which package
-//! brings them.
+//! The programs of other projects that we run, and the static libraries that builds need: where
+//! they are, which version, which package brings them.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use crate::{Error, Result};
 /// A program that a distribution packages, or a static library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// Its name on PATH, or the path of a file; a name that ends in `.a` is a static library, and gcc knows where it is.
+    /// Its name on PATH, or the path of a file; a name that ends in `.a` is a static library, and
+    /// gcc knows where it is.
     pub name: &'static str,
     /// The Debian package that brings it; empty where Debian has none.
     pub debian: &'static str,
@@ -140,7 +141,8 @@ pub fn install_hint(name: &str) -> Option<String> {
     install_command(&[name])
 }
 
-/// The command that installs all of these tools here; none when no package is known for one of them.
+/// The command that installs all of these tools here; none when no package is known for one of
+/// them.
 #[must_use]
 pub fn install_command(names: &[&str]) -> Option<String> {
     let manager = PackageManager::detect()?;
@@ -162,7 +164,8 @@ pub fn version(name: &str) -> Result<String> {
     Ok(said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned())
 }
 
-/// The path on PATH, or where administration programs lie: a user's PATH may lack those directories.
+/// The path on PATH, or where administration programs lie: a user's PATH may lack those
+/// directories.
 pub(super) fn locate(name: impl AsRef<OsStr>) -> Option<PathBuf> {
     let file = Path::new(name.as_ref());
     if file.is_absolute() && TOOLS.iter().any(|tool| Path::new(tool.name) == file) {
@@ -190,8 +193,9 @@ fn ask_gcc(question: &str) -> Option<PathBuf> {
     Some(answer.stdout.trim().into())
 }
 
-/// Everything of C that has a say in the bytes of a static build with these libraries (`libseccomp`), by package and version:
-/// `cpp-12 12.2.0-14+deb12u1, binutils-x86-64-linux-gnu 2.40-2, libc6-dev 2.36-9+deb12u14, libseccomp-dev 2.5.4-1+deb12u1`.
+/// Everything of C that has a say in the bytes of a static build with these libraries
+/// (`libseccomp`), by package and version: `cpp-12 12.2.0-14+deb12u1, binutils-x86-64-linux-gnu
+/// 2.40-2, libc6-dev 2.36-9+deb12u14, libseccomp-dev 2.5.4-1+deb12u1`.
 #[must_use]
 pub fn describe_c_toolchain(libraries: &[String]) -> String {
     let program = |name: &str| {

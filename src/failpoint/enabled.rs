@@ -1,4 +1,5 @@
-//! The points as a test sees them: each asks the log and may be the last thing that this process does.
+//! The points as a test sees them: each asks the log and may be the last thing that this process
+//! does.
 
 use std::cell::RefCell;
 use std::fmt::Arguments;
@@ -80,7 +81,8 @@ fn take(name: Arguments<'_>) -> Option<Claim> {
     log::take(&name)
 }
 
-/// The turn is held until the end, so that no other thread writes down a death that it does not die.
+/// The turn is held until the end, so that no other thread writes down a death that it does not
+/// die.
 fn die(_turn: &Claim) -> ! {
     loop {
         // The process does not come back from this, so there is nothing to do about an error.

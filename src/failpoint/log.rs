@@ -22,7 +22,8 @@ pub(super) fn path() -> Option<&'static Path> {
     PATH.exists().then_some(PATH.as_path())
 }
 
-/// Writes the name down, unless it is there already or does not count. When this returns a turn, the name is on the disk.
+/// Writes the name down, unless it is there already or does not count. When this returns a turn,
+/// the name is on the disk.
 pub(super) fn take(name: &str) -> Option<Claim> {
     let mut file = fs_err::OpenOptions::new().read(true).append(true).open(path()?).ok()?;
     file.file().lock().ok()?;

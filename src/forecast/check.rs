@@ -1,7 +1,8 @@
-//! Can a configuration be turned up? The one check that `config check`, `plan` and the commands that change a cluster share: what one of
-//! them refuses, all refuse, in the same words.
+//! Can a configuration be turned up? The one check that `config check`, `plan` and the commands
+//! that change a cluster share: what one of them refuses, all refuse, in the same words.
 //!
-//! Looks at settings, templates, files that settings name, and what the cluster's directory already has; asks no host and no cloud.
+//! Looks at settings, templates, files that settings name, and what the cluster's directory already
+//! has; asks no host and no cloud.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +55,8 @@ impl Verdict {
         })
     }
 
-    /// The command that mends all of it, where one does: no setting that this version does not act on has another value then.
+    /// The command that mends all of it, where one does: no setting that this version does not act
+    /// on has another value then.
     #[must_use]
     pub fn remedy(&self, settings: &Settings) -> Option<String> {
         let errors = self.problems.iter().filter(|problem| problem.level == Level::Error);
@@ -66,7 +68,8 @@ impl Verdict {
 
 /// The first thing that a phase would refuse before it begins.
 fn find_refusal(settings: &Settings, source: &TreeSource, state_dir: &Path, purpose: Purpose) -> Result<()> {
-    // A tree of another kind describes no clusters, and the commands that work on one say what it lacks.
+    // A tree of another kind describes no clusters, and the commands that work on one say what it
+    // lacks.
     if [TARGET, "phase1.cluster_name", "phase2.kubernetes_version"]
         .iter()
         .any(|name| settings.schema().find(name).is_err())

@@ -1,4 +1,5 @@
-//! Which values of two JSON documents differ, by their paths. Knows nothing of what the documents mean.
+//! Which values of two JSON documents differ, by their paths. Knows nothing of what the documents
+//! mean.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,8 @@ pub(super) const NAMES: [&str; 4] = ["path", "name", "reference", "key"];
 /// The way to a value: keys of objects, names of list elements.
 pub(super) type Way = Vec<String>;
 
-/// The ways to all values that are not the same in both. Elements of lists are the same when their names are.
+/// The ways to all values that are not the same in both. Elements of lists are the same when their
+/// names are.
 pub(super) fn differences(before: &Value, after: &Value) -> BTreeSet<Way> {
     let mut found = BTreeSet::new();
     compare(before, after, &mut Way::new(), &mut found);
@@ -63,7 +65,8 @@ pub(super) fn members(value: &Value) -> Option<Vec<(String, Value)>> {
     }
 }
 
-/// The name of a list's element: its path or name; of a flag what is before its value. A list of other words is one value.
+/// The name of a list's element: its path or name; of a flag what is before its value. A list of
+/// other words is one value.
 fn name_of(element: &Value) -> Option<String> {
     if let Some(text) = element.as_str() {
         return text.starts_with("--").then(|| text.split_once('=').map_or(text, |(flag, _)| flag).to_owned());

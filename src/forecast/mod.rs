@@ -1,9 +1,10 @@
-//! What a configuration would become, computed before anything exists: every rendered file, and the inputs of every step.
+//! What a configuration would become, computed before anything exists: every rendered file, and the
+//! inputs of every step.
 //!
-//! The phases are simulated over an imagined directory, as `plan` simulates them over the real one. A
-//! pure function of settings, templates and what is already known of real hosts; nothing is written
-//! and nothing is asked. What only a real run makes (keys, certificates, instances) is a placeholder
-//! (`unknown`).
+//! The phases are simulated over an imagined directory, as `plan` simulates them over the real one.
+//! A pure function of settings, templates and what is already known of real hosts; nothing is
+//! written and nothing is asked. What only a real run makes (keys, certificates, instances) is a
+//! placeholder (`unknown`).
 
 mod affected;
 mod check;
@@ -26,7 +27,8 @@ use crate::phase::{Engine, Phase, StepId};
 use crate::state::Store;
 use crate::{addons, bootstrap, unknown};
 
-/// The folders of a cluster's directory that a phase renders for Terraform, for the nodes and for the API server.
+/// The folders of a cluster's directory that a phase renders for Terraform, for the nodes and for
+/// the API server.
 const RENDERED: [(&str, &str); 3] = [("provision", "provision"), ("bootstrap", "node-config"), ("addons", "addons")];
 /// What the provision phase leaves there that is not rendered.
 const STATE: &str = "provision/terraform.tfstate";
@@ -46,9 +48,11 @@ fn is_taken_over(path: &Path) -> bool {
 
 /// One forecast.
 pub struct Forecast {
-    /// The texts by their paths below the cluster's directory: Terraform's input, node configs, manifests.
+    /// The texts by their paths below the cluster's directory: Terraform's input, node configs,
+    /// manifests.
     pub files: BTreeMap<String, String>,
-    /// Those of them that have something in the place of what only a run makes: keys, certificates, tokens.
+    /// Those of them that have something in the place of what only a run makes: keys, certificates,
+    /// tokens.
     pub placeholders: BTreeSet<String>,
     /// The hosts by their names.
     pub hosts: BTreeMap<String, Role>,
@@ -56,7 +60,8 @@ pub struct Forecast {
     pub instances: BTreeMap<String, String>,
     /// The names of the steps in their order.
     steps: Vec<StepId>,
-    /// The tasks by their ids, each with one digest of all its inputs; none where only a run can know them.
+    /// The tasks by their ids, each with one digest of all its inputs; none where only a run can
+    /// know them.
     tasks: BTreeMap<StepId, Option<String>>,
     source: TreeSource,
     state_dir: PathBuf,
@@ -112,7 +117,8 @@ impl Forecast {
         })
     }
 
-    /// An error where only `turnup provision` tells which hosts there are, and so what the later phases make.
+    /// An error where only `turnup provision` tells which hosts there are, and so what the later
+    /// phases make.
     pub fn require_hosts(&self) -> Result<()> {
         if !self.hosts.is_empty() {
             return Ok(());

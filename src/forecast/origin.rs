@@ -26,8 +26,8 @@ impl Forecast {
         crate::bootstrap::node_config::file_of(node)
     }
 
-    /// All values of the node config in `text` of a node, each with those settings among the trials, forecasts for another
-    /// value of the named setting, that change it.
+    /// All values of the node config in `text` of a node, each with those settings among the
+    /// trials, forecasts for another value of the named setting, that change it.
     #[must_use]
     pub fn node_values(&self, node: &str, text: &str, trials: &[(String, Self)]) -> Vec<NodeValue> {
         let parse = |text: &str| serde_json::from_str(text).map(unfold).unwrap_or_default();

@@ -1,6 +1,8 @@
-//! What machines and clouds call things: login names, host keys, instances, devices, paths on hosts.
+//! What machines and clouds call things: login names, host keys, instances, devices, paths on
+//! hosts.
 //!
-//! These texts become arguments of ssh, lines of `known_hosts`, words of units. Their forms leave nothing that any of these would act on.
+//! These texts become arguments of ssh, lines of `known_hosts`, words of units. Their forms leave
+//! nothing that any of these would act on.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +14,8 @@ use super::text::{expect, is_control};
 pub(crate) const HOST_KEYS: [&str; 5] =
     ["ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa"];
 
-/// A user of a host that turnup did not make: the portable names of POSIX (XBD 3.426), at most 64 letters.
+/// A user of a host that turnup did not make: the portable names of POSIX (XBD 3.426), at most 64
+/// letters.
 pub(super) fn is_login_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=64).contains(&text.len()) && text.bytes().all(is_inner) && !text.starts_with(['-', '.'])
@@ -39,8 +42,9 @@ pub(super) fn validate_host_key(text: &str) -> Result<(), String> {
     }
 }
 
-/// Whether this is the base64 of a public key that names the same algorithm (RFC 4253 section 6.6): strings with their lengths before
-/// them, the first of which is the name, and nothing behind the last.
+/// Whether this is the base64 of a public key that names the same algorithm (RFC 4253 section 6.6):
+/// strings with their lengths before them, the first of which is the name, and nothing behind the
+/// last.
 fn is_key_of(kind: &str, data: &str) -> bool {
     let Ok(bytes) = STANDARD.decode(data) else { return false };
     let (mut rest, mut strings) = (bytes.as_slice(), Vec::new());
@@ -72,7 +76,8 @@ pub(super) fn is_host_path(text: &str) -> bool {
     is_absolute(text) && !text.contains(|letter| NOT_PLAIN.contains(letter) || is_control(letter))
 }
 
-/// Below `/dev`, of the letters that udev leaves in names (`ALLOWED_CHARS` of systemd-udevd), and of its own escape `\x20`.
+/// Below `/dev`, of the letters that udev leaves in names (`ALLOWED_CHARS` of systemd-udevd), and
+/// of its own escape `\x20`.
 pub(super) fn is_device(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"#+-.:=@_/\\".contains(&byte);
     let is_escape = |part: &str| part.len() >= 3 && part.starts_with('x') && !part[..3].contains('/');

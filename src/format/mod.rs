@@ -3,10 +3,12 @@
 //! The same formats hold for the texts of documents: what the user writes into the configuration
 //! and what a file of another party says is judged here and nowhere else.
 //!
-//! - `parse`: their small language. `text`, `machine`: what single words must look like. `shape`: lists, maps and records, in text and
-//!   in JSON. `schema`: all of it as JSON Schema. `samples`: valid values.
+//! - `parse`: their small language. `text`, `machine`: what single words must look like. `shape`:
+//!   lists, maps and records, in text and in JSON. `schema`: all of it as JSON Schema. `samples`:
+//!   valid values.
 //!
-//! Pure: a format judges text alone. It must not read files, resolve names or look at other settings.
+//! Pure: a format judges text alone. It must not read files, resolve names or look at other
+//! settings.
 
 mod machine;
 mod parse;
@@ -75,7 +77,8 @@ pub enum Format {
     Any(Vec<Format>),
     /// Any text in one line.
     Text,
-    /// Anything: the content of a file, or what a program said. It is only ever stored, and shown with its control characters escaped.
+    /// Anything: the content of a file, or what a program said. It is only ever stored, and shown
+    /// with its control characters escaped.
     Content,
     /// A word without blanks, commas and quotes.
     Word,
@@ -91,7 +94,8 @@ pub enum Format {
     Int(i64, i64),
     /// true or false.
     Bool,
-    /// A list of objects with these fields, as JSON. The first field is the key: no two objects have it in common.
+    /// A list of objects with these fields, as JSON. The first field is the key: no two objects
+    /// have it in common.
     Records(Vec<Field>),
 }
 

@@ -1,4 +1,5 @@
-//! Values of a format, to try what changes with a setting. Every one of them is valid; they need not make sense for a cluster.
+//! Values of a format, to try what changes with a setting. Every one of them is valid; they need
+//! not make sense for a cluster.
 
 use serde_json::{Map, Value};
 

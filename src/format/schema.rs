@@ -1,6 +1,8 @@
-//! Formats as JSON Schema (2020-12). Patterns are regular expressions of ECMA 262, which that standard prescribes.
+//! Formats as JSON Schema (2020-12). Patterns are regular expressions of ECMA 262, which that
+//! standard prescribes.
 //!
-//! What a schema cannot say is said by `validate` alone: that the host bits of a network are zero, that keys of records differ.
+//! What a schema cannot say is said by `validate` alone: that the host bits of a network are zero,
+//! that keys of records differ.
 
 use serde_json::{Map, Value, json};
 

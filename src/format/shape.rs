@@ -1,6 +1,7 @@
 //! Lists, maps and records: as text, which Kconfig holds, and as JSON, which the file has.
 //!
-//! A list is `a,b` and `["a", "b"]`, a map `k=v,l=w` and `{"k": "v", "l": "w"}`; records are JSON in both.
+//! A list is `a,b` and `["a", "b"]`, a map `k=v,l=w` and `{"k": "v", "l": "w"}`; records are JSON
+//! in both.
 
 use serde_json::{Map, Value};
 
@@ -44,7 +45,8 @@ impl Format {
         }
     }
 
-    /// The text of a JSON value, or what was expected instead. Whether the text is valid is another question.
+    /// The text of a JSON value, or what was expected instead. Whether the text is valid is another
+    /// question.
     pub fn to_text(&self, value: &Value) -> Result<String, String> {
         match (self, value) {
             (Self::List(element), Value::Array(items)) => {

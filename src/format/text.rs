@@ -141,7 +141,8 @@ pub(super) fn validate_url(text: &str) -> Result<(), String> {
     }
 }
 
-/// A duration as Go writes it: `90s`, `1h30m`, `1.5h`. None for another text, and for one that no clock can count.
+/// A duration as Go writes it: `90s`, `1h30m`, `1.5h`. None for another text, and for one that no
+/// clock can count.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {
     // jiff also takes signs, blanks, days and ISO 8601, which no component of Kubernetes does.
@@ -199,7 +200,8 @@ pub(super) fn validate_any(text: &str, formats: &[Format]) -> Result<(), String>
     }
 }
 
-/// Letters and digits around letters, digits, dots, hyphens and underscores, as names of Kubernetes' labels have them.
+/// Letters and digits around letters, digits, dots, hyphens and underscores, as names of
+/// Kubernetes' labels have them.
 fn is_qualified(text: &str) -> bool {
     let outer = |byte: u8| byte.is_ascii_alphanumeric();
     let inner = |byte: u8| outer(byte) || matches!(byte, b'-' | b'_' | b'.');

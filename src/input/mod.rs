@@ -19,7 +19,8 @@ pub(crate) use owner::{require_own_dir, require_trusted};
 pub(crate) const DOCUMENT: u64 = 16 << 20;
 /// The largest file of keys, a password or known hosts: 1 MiB.
 pub(crate) const KEYS: u64 = 1 << 20;
-/// The largest file that turnup or Terraform keeps below a cluster's directory: 512 MiB, ten times the journal of a thousand hosts.
+/// The largest file that turnup or Terraform keeps below a cluster's directory: 512 MiB, ten times
+/// the journal of a thousand hosts.
 pub(crate) const STATE: u64 = 512 << 20;
 
 /// The bytes of a regular file that has no more than `most` of them.

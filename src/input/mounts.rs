@@ -1,4 +1,5 @@
-//! What is mounted where this process sees it, as the kernel says it (`/proc/self/mountinfo`, proc(5)).
+//! What is mounted where this process sees it, as the kernel says it (`/proc/self/mountinfo`,
+//! proc(5)).
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Whose a file or directory is. What another user may write is refused before it is read: it could say anything.
+//! Whose a file or directory is. What another user may write is refused before it is read: it could
+//! say anything.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,8 +12,9 @@ const OTHERS_WRITE: u32 = 0o022;
 /// Others may: a group is often a team that works in one tree.
 const OTHER_WRITES: u32 = 0o002;
 
-/// Refuses a directory of turnup's own that another user owns, or that other users may write to; one that is not there is fine. A
-/// symbolic link must be ours as well: another user's could lead to a directory of ours that is not meant.
+/// Refuses a directory of turnup's own that another user owns, or that other users may write to;
+/// one that is not there is fine. A symbolic link must be ours as well: another user's could lead
+/// to a directory of ours that is not meant.
 pub(crate) fn require_own_dir(dir: &Path) -> Result<()> {
     let own = rustix::process::geteuid().as_raw();
     for metadata in [fs_err::symlink_metadata(dir), fs_err::metadata(dir)] {
@@ -52,8 +54,8 @@ pub(crate) fn require_own_dir(dir: &Path) -> Result<()> {
 /// How deep a tree of files goes; a link may lead in a circle.
 const DEEPEST: usize = 16;
 
-/// Refuses a file, or a directory with all that is in it, unless it is this user's, root's, or of the user who called sudo; for files that
-/// decide what turnup runs. One that is not there is fine.
+/// Refuses a file, or a directory with all that is in it, unless it is this user's, root's, or of
+/// the user who called sudo; for files that decide what turnup runs. One that is not there is fine.
 pub(crate) fn require_trusted(path: &Path) -> Result<()> {
     let own = rustix::process::geteuid().as_raw();
     let caller = (own == 0).then(|| std::env::var("SUDO_UID").ok()?.parse::<u32>().ok()).flatten();

@@ -1,4 +1,5 @@
-//! A host as the user lists it in `phase1.baremetal.hosts`. What becomes of it is the matter of `provision::baremetal`.
+//! A host as the user lists it in `phase1.baremetal.hosts`. What becomes of it is the matter of
+//! `provision::baremetal`.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

@@ -1,4 +1,5 @@
-//! The disk of etcd's own that a control-plane host may have: one that is there, or a volume that the host attaches itself.
+//! The disk of etcd's own that a control-plane host may have: one that is there, or a volume that
+//! the host attaches itself.
 //!
 //! Only what it is called; how it is attached and mounted is the node's matter.
 
@@ -22,7 +23,8 @@ pub enum Disk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Volume {
-    /// The name of the cloud; which there are, and the forms of their ids, the module `cloud` knows.
+    /// The name of the cloud; which there are, and the forms of their ids, the module `cloud`
+    /// knows.
     pub cloud: String,
     /// The cloud's own name of it.
     pub id: String,

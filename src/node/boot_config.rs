@@ -1,8 +1,9 @@
 //! `turnup node up --boot`: what user data left on this host, filled with what only this host
 //! knows, applied at every boot without an operator.
 //!
-//! User data is one for all hosts of a group. What differs between them is a closed list of [`Placeholder`]s; everything else is fixed in the
-//! node config that it carries. Nothing here decides what a node is, and nothing is changed before every artifact is here.
+//! User data is one for all hosts of a group. What differs between them is a closed list of
+//! [`Placeholder`]s; everything else is fixed in the node config that it carries. Nothing here
+//! decides what a node is, and nothing is changed before every artifact is here.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -84,13 +85,14 @@ pub(crate) struct BootConfig {
     pub artifacts_url: String,
     /// The node config, with placeholders.
     pub node_config: NodeConfig,
-    /// The kubeconfig with which kubelet asks for its certificate, with placeholders; none on the control
-    /// plane, whose secrets come over SSH.
+    /// The kubeconfig with which kubelet asks for its certificate, with placeholders; none on the
+    /// control plane, whose secrets come over SSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_kubeconfig: Option<String>,
 }
 
-/// The facts of a host on which its node config depends and that are the same for all hosts of an image.
+/// The facts of a host on which its node config depends and that are the same for all hosts of an
+/// image.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expected {
@@ -129,8 +131,8 @@ impl From<&Facts> for Expected {
     }
 }
 
-/// Makes this host what its user data says, or, when something newer was applied to it since, what that says. One
-/// [`NodeEvent`](super::NodeEvent) a line goes to `out`.
+/// Makes this host what its user data says, or, when something newer was applied to it since, what
+/// that says. One [`NodeEvent`](super::NodeEvent) a line goes to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     let boot: BootConfig = document::parse(FILE, &input::read_text(Path::new(FILE), input::DOCUMENT)?)?;
     fetch::fetch_missing(&find_delivery(&boot)?.node_config, &boot.artifacts_url, out)?;
@@ -208,7 +210,8 @@ fn node_name(host: &str, prefix: &str) -> Result<String> {
     Ok(name)
 }
 
-/// The address with which this host would speak to the world; nothing is sent. The address asked about is one of documentation (RFC 5737).
+/// The address with which this host would speak to the world; nothing is sent. The address asked
+/// about is one of documentation (RFC 5737).
 fn default_address() -> Result<IpAddr> {
     let route = || -> std::io::Result<IpAddr> {
         let socket = UdpSocket::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;

@@ -56,7 +56,8 @@ pub(crate) fn find_differences(node_config: &NodeConfig) -> Result<Vec<Change>> 
     Ok(changes)
 }
 
-/// The services and static pods that would stop and start if a host of the first configuration got the second one.
+/// The services and static pods that would stop and start if a host of the first configuration got
+/// the second one.
 #[must_use]
 pub(crate) fn simulate_restarts(before: &NodeConfig, after: &NodeConfig) -> Vec<String> {
     let changed = before.find_changed(after);

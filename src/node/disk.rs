@@ -1,4 +1,5 @@
-//! What is on a disk, and may it be ours? Looks, checks, formats and grows; never mounts, and never writes to what is neither blank nor ours.
+//! What is on a disk, and may it be ours? Looks, checks, formats and grows; never mounts, and never
+//! writes to what is neither blank nor ours.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -16,7 +17,8 @@ use crate::input::mounts;
 
 use super::task;
 
-/// Where a run remembers which disk it began to format: gone with a restart of the host, after which the same name may be another disk.
+/// Where a run remembers which disk it began to format: gone with a restart of the host, after
+/// which the same name may be another disk.
 const BEGUN: &str = "/run/turnup-format";
 /// What has to be zero for a disk to count as blank, in bytes.
 const FIRST: usize = 1 << 20;
@@ -160,7 +162,8 @@ impl Device {
         forget_begun()
     }
 
-    /// Whether a run of ours was killed while it formatted this very device: what is on it now is a half of our own.
+    /// Whether a run of ours was killed while it formatted this very device: what is on it now is a
+    /// half of our own.
     pub(super) fn is_half_formatted(&self) -> Result<bool> {
         let begun = fs_err::read_to_string(BEGUN);
         Ok(match begun {
@@ -174,7 +177,8 @@ impl Device {
         Ok(format!("{} {}", self.number, fs_err::read_to_string(self.sys().join("size"))?.trim()))
     }
 
-    /// Whether the device has become larger than the ext4 on it, by more than what mkfs leaves over at the end.
+    /// Whether the device has become larger than the ext4 on it, by more than what mkfs leaves over
+    /// at the end.
     pub(super) fn has_grown(&self) -> Result<bool> {
         const LEFT_OVER: u64 = 256 << 20;
         let mut block = [0; 1024];
@@ -183,8 +187,8 @@ impl Device {
         Ok(ext4_size(&block).is_some_and(|size| sectors * 512 > size + LEFT_OVER))
     }
 
-    /// Lets the file system fill the device. The kernel does that to one that is mounted only for a root with all rights; one that is not
-    /// mounted was checked before as a whole.
+    /// Lets the file system fill the device. The kernel does that to one that is mounted only for a
+    /// root with all rights; one that is not mounted was checked before as a whole.
     pub(super) fn grow(&self) -> Result<()> {
         failpoint::around(format_args!("grow {}", self.path.display()), || {
             Run::new("resize2fs").arg(&self.path).dir("/").timeout(CHECK).succeed()?;
@@ -192,8 +196,8 @@ impl Device {
         })
     }
 
-    /// Lets fsck mend what can be mended without a question; refuses a file system with anything else wrong. Whether it mended something.
-    /// `whole` is for one that seems to be in order.
+    /// Lets fsck mend what can be mended without a question; refuses a file system with anything
+    /// else wrong. Whether it mended something. `whole` is for one that seems to be in order.
     pub(super) fn check(&self, whole: bool) -> Result<bool> {
         let shown = self.path.display();
         let args = if whole { &["-p", "-f"][..] } else { &["-p"] };
@@ -216,7 +220,8 @@ impl Device {
     }
 }
 
-/// The bytes of the file system with this superblock ("The Super Block" in the kernel's description of ext4); none of another kind.
+/// The bytes of the file system with this superblock ("The Super Block" in the kernel's description
+/// of ext4); none of another kind.
 fn ext4_size(block: &[u8; 1024]) -> Option<u64> {
     let word = |at: usize| u64::from(u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]));
     let is_ext4 = block[0x38..0x3a] == [0x53, 0xef];
@@ -287,7 +292,8 @@ pub(super) fn mounts_of(number: &str) -> Result<Vec<String>> {
     Ok(mounts()?.into_iter().filter(|mount| mount.device == number).map(|mount| mount.point).collect())
 }
 
-/// The number of the device whose file system is seen at this path; none when nothing is mounted right there.
+/// The number of the device whose file system is seen at this path; none when nothing is mounted
+/// right there.
 pub(super) fn mounted_at(path: &str) -> Result<Option<String>> {
     Ok(mounts()?.into_iter().rev().find(|mount| mount.point == path).map(|mount| mount.device))
 }

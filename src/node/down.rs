@@ -1,6 +1,8 @@
-//! `turnup node down`: undoes on this host what `turnup node up` and the pods made, from the restore log, and nothing else.
+//! `turnup node down`: undoes on this host what `turnup node up` and the pods made, from the
+//! restore log, and nothing else.
 //!
-//! Every part looks what is left of it, so that it may be killed at any instant and run again. The restore log goes last.
+//! Every part looks what is left of it, so that it may be killed at any instant and run again. The
+//! restore log goes last.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -59,7 +61,8 @@ impl Down<'_> {
         Ok(())
     }
 
-    /// Nothing of ours runs any more: kubelet first, so that it starts no pod again; containerd after the pods.
+    /// Nothing of ours runs any more: kubelet first, so that it starts no pod again; containerd
+    /// after the pods.
     fn stop(&mut self, restore_log: &RestoreLog) -> Result<()> {
         let units: Vec<&str> = restore_log
             .entries
@@ -82,7 +85,8 @@ impl Down<'_> {
         if ended > 0 { self.removed(format_args!("{ended} processes")) } else { Ok(()) }
     }
 
-    /// What pods, addons and plugins made since: mounts, network, cgroups, and the directories that they filled.
+    /// What pods, addons and plugins made since: mounts, network, cgroups, and the directories that
+    /// they filled.
     fn clear(&mut self, restore_log: &RestoreLog) -> Result<()> {
         let before = restore_log.mounts();
         for (path, disk) in restore_log.disks().filter(|(path, _)| !before.contains(*path)) {
@@ -206,7 +210,8 @@ impl Down<'_> {
         Ok(())
     }
 
-    /// The longest path first, so that each is empty when it is its turn; one with anything of others in it stays.
+    /// The longest path first, so that each is empty when it is its turn; one with anything of
+    /// others in it stays.
     fn put_directories_back(&mut self, restore_log: &RestoreLog) -> Result<()> {
         let mut directories: Vec<_> = restore_log
             .entries
@@ -275,7 +280,8 @@ fn remove_any(path: &Path) -> Result<()> {
     Ok(if is_directory { fs_err::remove_dir_all(path) } else { fs_err::remove_file(path) }?)
 }
 
-/// Killed with us, shadow's tools would leave their lock files in /etc for ever; they end by themselves in no time.
+/// Killed with us, shadow's tools would leave their lock files in /etc for ever; they end by
+/// themselves in no time.
 fn remove_account(program: &str, name: &str) -> Result<()> {
     Run::new(program).arg(name).dir("/").on_death(OnDeath::Nothing).succeed().map(drop)
 }

@@ -1,4 +1,5 @@
-//! What `turnup node` says of its work: one line of JSON an event, which the operator's turnup reads.
+//! What `turnup node` says of its work: one line of JSON an event, which the operator's turnup
+//! reads.
 
 use serde::{Deserialize, Serialize};
 

@@ -28,12 +28,14 @@ pub struct Facts {
     pub cgroup: u8,
     /// Whether the host is a container, whose kernel settings belong to the machine around it.
     pub container: bool,
-    /// Whether processes may lower their `oom_score_adj` (`CAP_SYS_RESOURCE`); runc fails otherwise.
+    /// Whether processes may lower their `oom_score_adj` (`CAP_SYS_RESOURCE`); runc fails
+    /// otherwise.
     pub lowers_oom_score: bool,
     /// Whether the kubelet has a client certificate that has not ended.
     pub joined: bool,
-    /// The file of name servers for pods; another one than `/etc/resolv.conf` where that names systemd-resolved on a loopback
-    /// address, which a pod cannot reach and at which `CoreDNS` would ask itself.
+    /// The file of name servers for pods; another one than `/etc/resolv.conf` where that names
+    /// systemd-resolved on a loopback address, which a pod cannot reach and at which `CoreDNS`
+    /// would ask itself.
     pub resolv_conf: String,
     /// The address from which turnup is logged in over ssh, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +98,8 @@ impl Facts {
         })
     }
 
-    /// The facts that decide what the node config says; those that change by themselves are left out.
+    /// The facts that decide what the node config says; those that change by themselves are left
+    /// out.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         format!(

@@ -1,5 +1,6 @@
-//! Artifacts that this host lacks, by their sha256 from a place that need not be trusted. What stopped in the middle is gone on with, what has
-//! other bytes is thrown away; nothing comes to its place before all of it is right.
+//! Artifacts that this host lacks, by their sha256 from a place that need not be trusted. What
+//! stopped in the middle is gone on with, what has other bytes is thrown away; nothing comes to its
+//! place before all of it is right.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ const FILES_TIMEOUT: Duration = Duration::from_mins(5);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_mins(1);
 
-/// Fetches what the configuration needs and none of its folders has, writing a [`Report`] a line to `out`.
+/// Fetches what the configuration needs and none of its folders has, writing a [`Report`] a line to
+/// `out`.
 pub(super) fn fetch_missing(node_config: &NodeConfig, url: &str, out: &mut dyn Write) -> Result<()> {
     let mut missing: Vec<&str> = node_config.artifacts().filter(|sha256| !node_config.has_blob(sha256)).collect();
     missing.sort_unstable();

@@ -1,5 +1,6 @@
-//! The nftables table of this host as the kernel has it, compared with what its unit loaded; and from where turnup is logged in. Looks only:
-//! the unit loads the rules, and what they are is decided in `bootstrap::firewall`.
+//! The nftables table of this host as the kernel has it, compared with what its unit loaded; and
+//! from where turnup is logged in. Looks only: the unit loads the rules, and what they are is
+//! decided in `bootstrap::firewall`.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -9,11 +10,12 @@ use crate::exec::Run;
 use super::line_diff::line_diff;
 use super::node_config::{FIREWALL_UNIT, Unit};
 
-/// Where the unit keeps what nft lists after it has loaded the rules. Gone with a restart of the host, like the rules.
+/// Where the unit keeps what nft lists after it has loaded the rules. Gone with a restart of the
+/// host, like the rules.
 pub(crate) const LOADED: &str = "/run/turnup-firewall";
 
-/// The lines that are other ones in the kernel than when this unit loaded them: `- as it is`, `+ as it was loaded`; none for a unit that
-/// loads no rules.
+/// The lines that are other ones in the kernel than when this unit loaded them: `- as it is`, `+ as
+/// it was loaded`; none for a unit that loads no rules.
 pub(super) fn find_drift(unit: &Unit) -> Option<Vec<String>> {
     if unit.name != FIREWALL_UNIT {
         return None;
@@ -25,8 +27,8 @@ pub(super) fn find_drift(unit: &Unit) -> Option<Vec<String>> {
     (loaded.is_empty() || found != loaded).then(|| line_diff(&found, &loaded))
 }
 
-/// The address from which this process was started over ssh, in the words of sshd; none where it was not. sudo passes no variable of
-/// sshd's on, so those of the processes above count as well.
+/// The address from which this process was started over ssh, in the words of sshd; none where it
+/// was not. sudo passes no variable of sshd's on, so those of the processes above count as well.
 pub(super) fn find_client() -> Option<IpAddr> {
     const MOST: usize = 64;
     let parent = |pid: &u32| {

@@ -1,6 +1,6 @@
 //! `turnup node healthcheck`: the health of this host's API server, for clients that have no
-//! certificate: kubelet's probes and load balancers. kube-apiserver itself refuses anonymous requests,
-//! because its `?verbose` lists the names of its checks and hooks.
+//! certificate: kubelet's probes and load balancers. kube-apiserver itself refuses anonymous
+//! requests, because its `?verbose` lists the names of its checks and hooks.
 //!
 //! It passes three paths on, with a certificate of its own, and says yes or no. It must never be
 //! the reason why a healthy API server is killed or left out: it keeps no state, reads its
@@ -29,8 +29,8 @@ const CLIENT: Duration = Duration::from_secs(5);
 const LONGEST: usize = 8 << 10;
 /// Bytes of the API server's answer, of which some lines go to the journal.
 const LONGEST_ANSWER: u64 = 64 << 10;
-/// Connections at a time, for each address. Loopback is kubelet's: clients of the host's own address
-/// cannot use up its share.
+/// Connections at a time, for each address. Loopback is kubelet's: clients of the host's own
+/// address cannot use up its share.
 const AT_ONCE: usize = 64;
 /// Until an address that is not there yet is tried again.
 const RETRY: Duration = Duration::from_secs(1);

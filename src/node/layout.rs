@@ -1,5 +1,6 @@
-//! The paths of turnup's and Kubernetes' files on a host, each of them here and nowhere else. They are kubeadm's where
-//! kubeadm has one, because kube-bench, runbooks and people look there. This file reads and writes nothing.
+//! The paths of turnup's and Kubernetes' files on a host, each of them here and nowhere else. They
+//! are kubeadm's where kubeadm has one, because kube-bench, runbooks and people look there. This
+//! file reads and writes nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,8 @@ pub(crate) fn unit_file(name: &str) -> String {
     format!("{UNITS}/{name}")
 }
 
-/// The mark that an image with this digest is imported whole. It lies in containerd's own directory, so that it is gone with it.
+/// The mark that an image with this digest is imported whole. It lies in containerd's own
+/// directory, so that it is gone with it.
 #[must_use]
 pub(crate) fn import_stamp(sha256: &str) -> PathBuf {
     Path::new("/var/lib/containerd/turnup").join(sha256)

@@ -1,5 +1,5 @@
-//! What runs on a host: `turnup node up` makes it what its node config says, `turnup node down` what it was before, `turnup node facts`
-//! tells what it is.
+//! What runs on a host: `turnup node up` makes it what its node config says, `turnup node down`
+//! what it was before, `turnup node facts` tells what it is.
 //!
 //! The same binary as on the operator's machine, copied over. It decides nothing: everything is in
 //! [`NodeConfig`]. It speaks to no other host, but at a boot by user data to the place that has its

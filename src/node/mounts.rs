@@ -1,5 +1,6 @@
-//! Disks of the node's own: attached, checked, formatted when blank, mounted before anything starts, at every boot again, grown when their
-//! device has, and let go of with the node. What is on them is never erased.
+//! Disks of the node's own: attached, checked, formatted when blank, mounted before anything
+//! starts, at every boot again, grown when their device has, and let go of with the node. What is
+//! on them is never erased.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,8 @@ const FILE: &str = "/var/lib/turnup/mounts.json";
 const APPEARS: Duration = Duration::from_mins(1);
 /// On the disk: whose data is on it.
 const OWNER: &str = ".turnup-owner";
-/// How the names begin that are in the root of a disk without data: what an ext4 has, and ours, also half written.
+/// How the names begin that are in the root of a disk without data: what an ext4 has, and ours,
+/// also half written.
 const NO_DATA: [&str; 3] = ["lost+found", OWNER, atomic_file::PREFIX];
 
 /// What happens to a blank disk.
@@ -55,7 +57,8 @@ pub(super) fn ensure(mounts: &[Mount], tell: Tell<'_>) -> Result<()> {
     task::write_atomic(Path::new(FILE), text.as_bytes(), 0o600, 0)
 }
 
-/// `turnup node mount`, which a unit runs at every boot: what was mounted last. Formats nothing; one [`NodeEvent`] a line goes to `out`.
+/// `turnup node mount`, which a unit runs at every boot: what was mounted last. Formats nothing;
+/// one [`NodeEvent`] a line goes to `out`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<()> {
     let mut tell = |report: NodeEvent| {
         let line = serde_json::to_string(&report).context("cannot write a report")?;
@@ -160,7 +163,8 @@ fn find_device(disk: &Disk, tell: Tell<'_>) -> Result<Device> {
     Device::wait_for(&paths, APPEARS)
 }
 
-/// A file system of this cluster's on the device, formatted when that is allowed and nothing is lost by it.
+/// A file system of this cluster's on the device, formatted when that is allowed and nothing is
+/// lost by it.
 fn prepare(device: &Device, mount: &Mount, blank: Blank, tell: Tell<'_>) -> Result<()> {
     let judged = match device.judge(&mount.label)? {
         Judged::Unknown if blank == Blank::Format && device.is_half_formatted()? => Judged::Blank,
@@ -179,7 +183,8 @@ fn prepare(device: &Device, mount: &Mount, blank: Blank, tell: Tell<'_>) -> Resu
     }
 }
 
-/// As strict as a database needs it: no programs, no devices, and nothing written any more once the file system is found to be broken.
+/// As strict as a database needs it: no programs, no devices, and nothing written any more once the
+/// file system is found to be broken.
 fn attach_tree(device: &Path, path: &str) -> Result<()> {
     let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC;
     mount(device, path, "ext4", flags, Some(c"errors=remount-ro")).map_err(|error| {
@@ -260,7 +265,8 @@ fn name_of(number: &str) -> String {
     name.map_or_else(|| format!("the device {number}"), |name| format!("/dev/{name}"))
 }
 
-/// Unmounts what is at this path, with what may lie on it, and says what stays on the disk. Nothing of it is changed.
+/// Unmounts what is at this path, with what may lie on it, and says what stays on the disk. Nothing
+/// of it is changed.
 pub(super) fn release(path: &str, disk: &Disk, told: &mut dyn FnMut(String) -> Result<()>) -> Result<()> {
     while let Some(number) = mounted_at(path)? {
         if unmount(path, UnmountFlags::empty()).is_err() {

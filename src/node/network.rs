@@ -1,5 +1,6 @@
-//! What is in the network of this host, and the removal of what pods, addons and plugins put there: only what bears their names, and only
-//! what was not there before. Nothing of other programs is changed.
+//! What is in the network of this host, and the removal of what pods, addons and plugins put there:
+//! only what bears their names, and only what was not there before. Nothing of other programs is
+//! changed.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -13,7 +14,8 @@ use crate::exec::Run;
 
 use super::task::names_in;
 
-/// Tables of kube-proxy, flannel and the CNI plugins, and turnup's own where its unit was lost; each may be there once a family.
+/// Tables of kube-proxy, flannel and the CNI plugins, and turnup's own where its unit was lost;
+/// each may be there once a family.
 const TABLES: [&str; 6] =
     ["kube-proxy", "flannel-ipv4", "flannel-ipv6", "cni_hostport", "cni_plugins_masquerade", "turnup"];
 /// How chains of kubelet, kube-proxy, the CNI plugins and flannel begin.
@@ -34,7 +36,8 @@ pub(super) struct Network {
     interfaces: BTreeSet<String>,
     /// Tables of nft with their families: `ip kube-proxy`.
     tables: BTreeSet<String>,
-    /// Chains of nft with their tables: `ip filter INPUT`. iptables tells of base chains that are not there.
+    /// Chains of nft with their tables: `ip filter INPUT`. iptables tells of base chains that are
+    /// not there.
     nft_chains: BTreeSet<String>,
     /// Chains of iptables: `ip nat KUBE-SERVICES`.
     chains: BTreeSet<String>,
@@ -71,7 +74,8 @@ impl Network {
             run(&["ip", "netns", "delete", name])?;
             told(format!("network namespace {name}"))?;
         }
-        // All of them are known before the first goes, and the bridge goes last: it is by the bridge that the others are known.
+        // All of them are known before the first goes, and the bridge goes last: it is by the
+        // bridge that the others are known.
         let mut interfaces: Vec<&String> =
             now.interfaces.difference(&self.interfaces).filter(|name| is_of_pods(name)).collect();
         interfaces.sort_by_key(|name| *name == BRIDGE);
@@ -145,7 +149,8 @@ impl Network {
         Ok(())
     }
 
-    /// iptables on nft makes its tables and base chains with the first rule, and leaves them; what has anything in it stays.
+    /// iptables on nft makes its tables and base chains with the first rule, and leaves them; what
+    /// has anything in it stays.
     fn remove_empty_tables(&self, told: &mut dyn FnMut(String) -> Result<()>) -> Result<()> {
         let now = Self::look()?;
         for table in &now.tables {
@@ -216,7 +221,8 @@ fn leads_into(route: &str, networks: &[&str]) -> bool {
     route.contains(" via ") && networks.iter().any(|network| inside(network) == Some(true))
 }
 
-/// Whether nft's JSON of a table or chain has no rule in it, and no chain but base ones that let everything pass.
+/// Whether nft's JSON of a table or chain has no rule in it, and no chain but base ones that let
+/// everything pass.
 fn is_empty(json: &str) -> bool {
     let Ok(listing) = serde_json::from_str::<Value>(json) else { return false };
     let objects = listing["nftables"].as_array().into_iter().flatten();

@@ -1,4 +1,5 @@
-//! The node config of one node: every artifact, file, unit and kernel setting, with nothing left to decide.
+//! The node config of one node: every artifact, file, unit and kernel setting, with nothing left to
+//! decide.
 //!
 //! `bootstrap` computes it, `node-config/<node>.json` keeps it for the user to read, `turnup node
 //! up` applies it. Secrets are named in it with their digest; their bytes travel apart from it.
@@ -18,7 +19,8 @@ pub(crate) const SCHEMA: &str = "turnup.node-config/1";
 pub(crate) const HOST_FILE: &str = "/var/lib/turnup/node-config.json";
 /// The unit that mounts [`NodeConfig::mounts`] at every boot.
 pub(crate) const MOUNTS_UNIT: &str = "turnup-mounts.service";
-/// The unit with which one of several control-plane hosts reaches its own API server at the address of all of them.
+/// The unit with which one of several control-plane hosts reaches its own API server at the address
+/// of all of them.
 pub(crate) const API_UNIT: &str = "turnup-api.service";
 /// The unit with which a control-plane host approves requests of kubelets whose hosts join by
 /// themselves.
@@ -70,7 +72,8 @@ pub struct NodeConfig {
     pub images: Vec<Image>,
     /// systemd units, in the order to start them.
     pub units: Vec<Unit>,
-    /// URLs on the host itself that must answer 200 before the work is done, with the milestone that this is.
+    /// URLs on the host itself that must answer 200 before the work is done, with the milestone
+    /// that this is.
     pub health: Vec<Health>,
 }
 
@@ -100,7 +103,8 @@ pub struct Directory {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
-    /// What is mounted: ext4 with the label below. A blank one is formatted, one with anything else on it refused.
+    /// What is mounted: ext4 with the label below. A blank one is formatted, one with anything else
+    /// on it refused.
     pub disk: Disk,
     /// Absolute; nothing else lies there.
     pub path: String,
@@ -108,12 +112,14 @@ pub struct Mount {
     pub mode: u32,
     /// Numeric user and group of its root.
     pub owner: u32,
-    /// The file system's label: another cluster's disk has another one. At most 16 bytes, as ext4 has them.
+    /// The file system's label: another cluster's disk has another one. At most 16 bytes, as ext4
+    /// has them.
     pub label: String,
     /// Whose data is on it, in one line: kept on the disk itself. Data of another owner is refused,
     /// for a cluster of the same name is another one once its keys are gone.
     pub belongs_to: String,
-    /// The directory in which the same data lies on a node without the disk. While something is in it, an empty disk is refused.
+    /// The directory in which the same data lies on a node without the disk. While something is in
+    /// it, an empty disk is refused.
     pub instead_of: String,
 }
 
@@ -230,7 +236,8 @@ pub struct Unit {
     pub mode: u32,
     /// Files and binaries whose change restarts it.
     pub restart_on: Vec<String>,
-    /// Whether it takes such a change, and one of its own text, with a reload: it never stops for it.
+    /// Whether it takes such a change, and one of its own text, with a reload: it never stops for
+    /// it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reloads: bool,
 }
@@ -316,7 +323,8 @@ impl NodeConfig {
         document::parse(path, text)
     }
 
-    /// The paths of files and binaries that are not the same in both configurations, or only in one of them.
+    /// The paths of files and binaries that are not the same in both configurations, or only in one
+    /// of them.
     #[must_use]
     pub fn find_changed<'c>(&'c self, other: &'c Self) -> BTreeSet<&'c str> {
         let one_way = |from: &'c Self, to: &'c Self| {

@@ -1,5 +1,6 @@
-//! Single things put back as they were before the node was made: a unit stopped, a file removed or given back to who had its name. For
-//! `turnup node down`, which undoes all, and `turnup node up`, which undoes what a later configuration has no more.
+//! Single things put back as they were before the node was made: a unit stopped, a file removed or
+//! given back to who had its name. For `turnup node down`, which undoes all, and `turnup node up`,
+//! which undoes what a later configuration has no more.
 
 use std::path::Path;
 

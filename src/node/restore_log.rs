@@ -1,7 +1,9 @@
-//! What turnup made on this host, and what was there before: the memory from which `turnup node down` undoes it.
+//! What turnup made on this host, and what was there before: the memory from which `turnup node
+//! down` undoes it.
 //!
-//! Write-ahead: all that a node config may touch is looked at, kept aside and synced before the first effect. The first look at
-//! a thing counts: what an earlier run of ours left is not taken for what was there before. Nothing here undoes anything.
+//! Write-ahead: all that a node config may touch is looked at, kept aside and synced before the
+//! first effect. The first look at a thing counts: what an earlier run of ours left is not taken
+//! for what was there before. Nothing here undoes anything.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, Write as _};
@@ -30,7 +32,8 @@ pub(super) const SAVED: &str = "/var/lib/turnup/saved";
 const VERSION: u32 = 2;
 /// The version of a host without disks of the node's own: older ones of turnup read it as well.
 const WITHOUT_DISKS: u32 = 1;
-/// Directories that kubelet, containerd, etcd, pods and CNI plugins fill. What they had at the first look stays.
+/// Directories that kubelet, containerd, etcd, pods and CNI plugins fill. What they had at the
+/// first look stays.
 pub(super) const SHARED_DIRS: [&str; 13] = [
     "/var/lib/containerd",
     "/var/lib/kubelet",
@@ -46,8 +49,9 @@ pub(super) const SHARED_DIRS: [&str; 13] = [
     "/opt/nri",
     "/usr/libexec/kubernetes",
 ];
-/// Files that programs make beside what they are asked for: the locks and backups of users and of iptables, flannel's part of CNI, the
-/// kubeconfig that a worker's kubelet writes when it has joined.
+/// Files that programs make beside what they are asked for: the locks and backups of users and of
+/// iptables, flannel's part of CNI, the kubeconfig that a worker's kubelet writes when it has
+/// joined.
 const BESIDE: [&str; 8] = [
     KUBELET_KUBECONFIG,
     "/etc/.pwd.lock",
@@ -166,7 +170,8 @@ impl RestoreLog {
         Ok(Some(restore_log))
     }
 
-    /// Notes all that this configuration may touch and the restore log does not know yet. When it returns, that is on the disk.
+    /// Notes all that this configuration may touch and the restore log does not know yet. When it
+    /// returns, that is on the disk.
     pub(super) fn record(node_config: &NodeConfig) -> Result<()> {
         let mut restore_log = Self::read()?.unwrap_or_default();
         let first = restore_log.entries.is_empty();
@@ -206,7 +211,8 @@ impl RestoreLog {
         // First the paths below which all others lie.
         for path in SHARED_DIRS {
             self.look_at_parents(Path::new(path))?;
-            // At the first look only: what is there at a later one, the programs have made. containerd sets the mode of its own.
+            // At the first look only: what is there at a later one, the programs have made.
+            // containerd sets the mode of its own.
             if !self.known.contains(&format!("grown {path}")) && Path::new(path).is_dir() {
                 self.look_at_directory(Path::new(path))?;
             }
@@ -309,7 +315,8 @@ impl RestoreLog {
     }
 }
 
-/// The files that a node of this configuration has from us, and those that programs make beside them.
+/// The files that a node of this configuration has from us, and those that programs make beside
+/// them.
 fn files_of(node_config: &NodeConfig) -> impl Iterator<Item = String> {
     let units = node_config.units.iter().map(|unit| unit_file(&unit.name));
     let users = node_config.users.iter().map(|user| task::sysusers_file(&user.name));
@@ -376,7 +383,8 @@ fn newer(version: u32) -> Error {
 }
 
 impl RestoreLog {
-    /// The files and units that an earlier configuration made here, and that this one does not name.
+    /// The files and units that an earlier configuration made here, and that this one does not
+    /// name.
     pub(super) fn find_superseded(&self, node_config: &NodeConfig) -> Vec<&Entry> {
         let files: BTreeSet<String> = files_of(node_config).collect();
         let is_superseded = |entry: &&Entry| match entry {

@@ -1,5 +1,5 @@
-//! Static pods: kubelet stops the old one and starts the new one some moments after its manifest has changed. Until then whatever answers
-//! is the old one, and an answer says nothing.
+//! Static pods: kubelet stops the old one and starts the new one some moments after its manifest
+//! has changed. Until then whatever answers is the old one, and an answer says nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use crate::exec::signals;
 /// How long kubelet may take: it gives the old pod half a minute to end.
 const TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Waits until every static pod whose manifest is among these paths runs with the command that its manifest says.
+/// Waits until every static pod whose manifest is among these paths runs with the command that its
+/// manifest says.
 pub(super) fn wait_for_changed(node_config: &NodeConfig, paths: &BTreeSet<String>) -> Result<()> {
     let since = Instant::now();
     for file in node_config.files.iter().filter(|file| paths.contains(&file.path)) {

@@ -1,4 +1,5 @@
-//! Tasks of a node: each finds what is there, compares it with what is wanted, and changes only the difference.
+//! Tasks of a node: each finds what is there, compares it with what is wanted, and changes only the
+//! difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};

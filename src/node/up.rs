@@ -1,4 +1,5 @@
-//! `turnup node up`: brings this host to its node config, in an order in which nothing starts before what it needs.
+//! `turnup node up`: brings this host to its node config, in an order in which nothing starts
+//! before what it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -38,8 +39,9 @@ pub(crate) struct Delivery {
     pub node_config: NodeConfig,
     /// Secrets by name, base64.
     pub secrets: BTreeMap<String, Zeroizing<String>>,
-    /// The kubeconfig with a join token, for a worker that has no certificate yet. It is no part of the node config: it
-    /// is another one at every try, and worth nothing once the worker has joined.
+    /// The kubeconfig with a join token, for a worker that has no certificate yet. It is no part of
+    /// the node config: it is another one at every try, and worth nothing once the worker has
+    /// joined.
     pub bootstrap_kubeconfig: Option<Zeroizing<String>>,
 }
 
@@ -72,13 +74,15 @@ pub(super) fn run_alone(delivery: Delivery, past: Past, out: &mut dyn Write) -> 
     let before = input::read_text(Path::new(HOST_FILE), input::DOCUMENT)
         .ok()
         .and_then(|text| NodeConfig::parse(HOST_FILE, &text).ok());
-    // A run that was killed between a change and the restart that it needs has not said so in that file.
+    // A run that was killed between a change and the restart that it needs has not said so in that
+    // file.
     let stale = before.as_ref().map(|before| before.find_changed(node_config).into_iter().map(str::to_owned).collect());
     let stale = stale.unwrap_or_default();
     NodeSetup { node_config, before: before.as_ref(), secrets, token, changed: BTreeSet::new(), stale, out }.apply(past)
 }
 
-/// The lock of this host: a run whose operator was killed goes on until it next reports, and two at once would undo each other's work.
+/// The lock of this host: a run whose operator was killed goes on until it next reports, and two at
+/// once would undo each other's work.
 pub(super) fn take_turn() -> Result<fs_err::File> {
     let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(LOCK)?;
     if signals::lock(&file, ANOTHER_RUN)? {
@@ -191,7 +195,8 @@ impl NodeSetup<'_> {
         Ok(())
     }
 
-    /// Hashing and copying some hundred megabytes is the longest part, so every binary gets a thread.
+    /// Hashing and copying some hundred megabytes is the longest part, so every binary gets a
+    /// thread.
     fn place_binaries(&self) -> Result<Vec<(String, bool)>> {
         let node_config = self.node_config;
         std::thread::scope(|scope| {
@@ -280,7 +285,8 @@ impl NodeSetup<'_> {
         wanted.iter().try_for_each(|image| self.note(true, &format!("image {}", image.reference)))
     }
 
-    /// One after another, in the order in which pods will ask for them, while the control plane starts: that needs the processors more.
+    /// One after another, in the order in which pods will ask for them, while the control plane
+    /// starts: that needs the processors more.
     fn import_beside(&mut self, images: &[&Image]) -> Result<()> {
         let wanted = find_unimported(images)?;
         let node_config = self.node_config;

@@ -161,8 +161,8 @@ mod tests {
         }
     }
 
-    /// The parser above reads YAML 1.2. Kubernetes' parser also reads 1.1, which has more words that
-    /// are no text.
+    /// The parser above reads YAML 1.2. Kubernetes' parser also reads 1.1, which has more words
+    /// that are no text.
     #[test]
     fn what_an_older_parser_takes_for_another_type_is_quoted() {
         for text in [

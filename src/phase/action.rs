@@ -24,13 +24,15 @@ pub trait Action: Send + Sync {
     fn inputs(&self, host: Option<&str>) -> Result<Inputs>;
     /// Looks whether what the last run made is still there. Changes nothing.
     fn verify(&self, host: Option<&str>) -> Result<Check>;
-    /// What running it would change, for `turnup plan`. Changes nothing. What depends on a step that has not run yet is said to.
+    /// What running it would change, for `turnup plan`. Changes nothing. What depends on a step
+    /// that has not run yet is said to.
     fn preview(&self, _host: Option<&str>) -> Result<Preview> {
         Ok(Preview::default())
     }
-    /// In a plan, in place of running it: writes to the imagined directory what a run would write to the real one, so that later steps
-    /// can be judged; what only a run makes is a [placeholder](crate::unknown). False when nothing of that can be told, so that no
-    /// step that comes after it can be judged either.
+    /// In a plan, in place of running it: writes to the imagined directory what a run would write
+    /// to the real one, so that later steps can be judged; what only a run makes is a
+    /// [placeholder](crate::unknown). False when nothing of that can be told, so that no step that
+    /// comes after it can be judged either.
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         Ok(true)
     }
@@ -64,7 +66,8 @@ impl Cx {
     pub fn count(&self, done: u64, total: u64) {
         self.sink.emit(What::StepCount { step: self.id.clone(), done, total });
     }
-    /// Says what is done with one of several parts that are worked on at the same time, and for how many seconds already.
+    /// Says what is done with one of several parts that are worked on at the same time, and for how
+    /// many seconds already.
     pub fn part(&self, part: &str, doing: &str, elapsed_seconds: f64, ended: bool) {
         let (part, doing) = (part.to_owned(), doing.to_owned());
         self.sink.emit(What::StepPart { step: self.id.clone(), part, doing, elapsed_seconds, ended });
@@ -73,7 +76,8 @@ impl Cx {
     pub fn milestone(&self, name: impl Into<String>) {
         self.sink.emit(What::Milestone { step: self.id.clone(), name: name.into() });
     }
-    /// Whether a plan says what this step may change, so that it is worth to look once more before changing it.
+    /// Whether a plan says what this step may change, so that it is worth to look once more before
+    /// changing it.
     #[must_use]
     pub fn is_bound(&self) -> bool {
         self.announced.is_some()
@@ -100,7 +104,8 @@ impl Cx {
     pub fn sleep(&self, duration: Duration) -> Result<()> {
         signals::sleep(duration)
     }
-    /// A run that logs to this step's log and ends with this step's time. The working directory is still to be given.
+    /// A run that logs to this step's log and ends with this step's time. The working directory is
+    /// still to be given.
     pub fn command(&self, program: impl Into<std::ffi::OsString>) -> Run {
         Run::new(program).log(&self.log).timeout(self.remaining())
     }

@@ -1,6 +1,8 @@
-//! A step that a user added: a command of their own in `phase.toml`, here or on hosts. `docs/steps.md` is its manual.
+//! A step that a user added: a command of their own in `phase.toml`, here or on hosts.
+//! `docs/steps.md` is its manual.
 //!
-//! It decides nothing about a cluster, and reaches a host only through the host access that the phase was given.
+//! It decides nothing about a cluster, and reaches a host only through the host access that the
+//! phase was given.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;

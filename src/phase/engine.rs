@@ -1,7 +1,8 @@
-//! Runs what is not proven done: in order, in parallel, with a journal that survives a crash at any instant.
+//! Runs what is not proven done: in order, in parallel, with a journal that survives a crash at any
+//! instant.
 //!
-//! For each step: intent to the disk, effect, outcome to the disk. A failure stops the steps that need the failed one and no others. The
-//! engine never undoes anything and never prints.
+//! For each step: intent to the disk, effect, outcome to the disk. A failure stops the steps that
+//! need the failed one and no others. The engine never undoes anything and never prints.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -54,7 +55,8 @@ pub struct Phase {
     pub settings: Inputs,
     /// What custom steps may know and use of the cluster.
     pub host_access: Option<Arc<dyn HostAccess>>,
-    /// How many of its tasks must run side by side, because each waits for the others; 1 where none does.
+    /// How many of its tasks must run side by side, because each waits for the others; 1 where none
+    /// does.
     pub at_once: usize,
 }
 
@@ -169,7 +171,8 @@ impl<'a> Engine<'a> {
         self
     }
 
-    /// Once so many hosts have failed, no step begins on any host; those that run go to their end. No limit by default.
+    /// Once so many hosts have failed, no step begins on any host; those that run go to their end.
+    /// No limit by default.
     #[must_use]
     pub fn max_failures(mut self, hosts: Option<usize>) -> Self {
         self.max_failures = hosts;
@@ -190,13 +193,14 @@ impl<'a> Engine<'a> {
         self
     }
 
-    /// What `run` would do, and why, of a phase that works on a shadow of the cluster's directory. Needs no engine and no lock.
+    /// What `run` would do, and why, of a phase that works on a shadow of the cluster's directory.
+    /// Needs no engine and no lock.
     pub fn plan(store: &Store, phase: &Phase, before: Option<&StepId>) -> Result<PhasePlan> {
         plan::plan(store, phase, before)
     }
 
-    /// What `run` would leave in a directory with nothing in it: every step is simulated. Returns one digest of all inputs of each
-    /// task; none where they are not known yet.
+    /// What `run` would leave in a directory with nothing in it: every step is simulated. Returns
+    /// one digest of all inputs of each task; none where they are not known yet.
     pub fn simulate(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Option<String>)>> {
         plan::simulate(store, phase)
     }
@@ -241,8 +245,9 @@ impl<'a> Engine<'a> {
         Err(Error::usage(message).hint(format!("{} --parallel {needed}", self.next_command)))
     }
 
-    /// Drops the records of hosts and steps that are gone; returns the state from which this run sets out. Each task is judged once and
-    /// only by its own record, so the state need not be read again while the phase runs.
+    /// Drops the records of hosts and steps that are gone; returns the state from which this run
+    /// sets out. Each task is judged once and only by its own record, so the state need not be read
+    /// again while the phase runs.
     fn forget_gone(&self, phase: &Phase) -> Result<State> {
         let state = self.store.state()?;
         for step in plan::gone(&state, phase).iter().map(ToString::to_string) {
@@ -342,7 +347,8 @@ impl<'a> Engine<'a> {
         let tried = catch_unwind(AssertUnwindSafe(|| self.try_until(step, action, host, &cx)));
         let result = tried.unwrap_or_else(|panic| Err(failure::from_panic(panic.as_ref())));
         if let Err(error) = result {
-            // Without an outcome the intent stays open, and the next run says "interrupted last time".
+            // Without an outcome the intent stays open, and the next run says "interrupted last
+            // time".
             if error.class() != Class::Interrupted {
                 self.conclude(&id, Outcome::Failed { message: failure::one_line(&error) })?;
             }
@@ -367,7 +373,8 @@ impl<'a> Engine<'a> {
             signals::check()?;
             let Err(error) = action.run(host, cx) else { return Ok(()) };
             if let Err(stopped) = signals::check() {
-                // Whatever a tool made of the signal that it was sent: the step did not fail, it was stopped.
+                // Whatever a tool made of the signal that it was sent: the step did not fail, it
+                // was stopped.
                 return Err(stopped.source(error));
             }
             if !step.retry.contains(&error.class()) {

@@ -1,4 +1,5 @@
-//! Everything that happens, as data. Terminal, JSON lines and logs are consumers of this one stream.
+//! Everything that happens, as data. Terminal, JSON lines and logs are consumers of this one
+//! stream.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
@@ -8,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Class;
 
-/// Name and version of the stream; the first event carries it. It grows only by new kinds and new fields.
+/// Name and version of the stream; the first event carries it. It grows only by new kinds and new
+/// fields.
 pub const SCHEMA: &str = "turnup.events/1";
 
 /// One event.
@@ -32,18 +34,21 @@ pub enum What {
         command: String,
         cluster: String,
         at: jiff::Timestamp,
-        /// What of the working directory replaces what is built into turnup: `templates/`, `cluster.lock.json`.
+        /// What of the working directory replaces what is built into turnup: `templates/`,
+        /// `cluster.lock.json`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         replaced: Vec<String>,
     },
-    /// A phase begins with so many steps, hosts counted one by one; `tasks` says how many each step of `phase.toml` has.
+    /// A phase begins with so many steps, hosts counted one by one; `tasks` says how many each step
+    /// of `phase.toml` has.
     PhaseStarted {
         phase: String,
         steps: usize,
         #[serde(default)]
         tasks: Vec<Tasks>,
     },
-    /// A step begins, why it is not skipped, the steps that had to end before, and how long it took to find out that it has to run.
+    /// A step begins, why it is not skipped, the steps that had to end before, and how long it took
+    /// to find out that it has to run.
     StepStarted {
         step: String,
         summary: String,
@@ -57,8 +62,8 @@ pub enum What {
     StepProgress { step: String, message: String },
     /// How much of it is done.
     StepCount { step: String, done: u64, total: u64 },
-    /// A part of the step that is worked on beside others, such as one resource of Terraform: what is done with it, for how long already,
-    /// and whether that has ended, well or not.
+    /// A part of the step that is worked on beside others, such as one resource of Terraform: what
+    /// is done with it, for how long already, and whether that has ended, well or not.
     StepPart { step: String, part: String, doing: String, elapsed_seconds: f64, ended: bool },
     /// A try failed and there will be another one.
     StepRetry { step: String, attempt: u32, wait_seconds: f64, cause: String },
@@ -84,7 +89,8 @@ pub enum What {
     PhaseDone { phase: String, ran: usize, skipped: usize, failed: usize, blocked: usize, elapsed_seconds: f64 },
     /// A remark outside of any step.
     Note { message: String },
-    /// The last event: whether all went well and in time, and the chain that decided how long it took, whose parts add up to the whole.
+    /// The last event: whether all went well and in time, and the chain that decided how long it
+    /// took, whose parts add up to the whole.
     RunDone {
         ok: bool,
         elapsed_seconds: f64,
@@ -117,7 +123,8 @@ pub struct PathPart {
     pub name: String,
     /// How long it took.
     pub seconds: f64,
-    /// How long the same took in the last run of the same command that did any work; nothing when it was not there.
+    /// How long the same took in the last run of the same command that did any work; nothing when
+    /// it was not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_seconds: Option<f64>,
 }

@@ -1,4 +1,5 @@
-//! The one error at the end of a run: which step, which host, the cause with its evidence, the log, and how to go on.
+//! The one error at the end of a run: which step, which host, the cause with its evidence, the log,
+//! and how to go on.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -20,8 +21,8 @@ pub(super) struct Failed {
     pub(super) log: Option<PathBuf>,
 }
 
-/// One error for all that went wrong. `left` steps had not begun when a signal came; `full` is the number of failed hosts that were
-/// enough to begin no other one.
+/// One error for all that went wrong. `left` steps had not begun when a signal came; `full` is the
+/// number of failed hosts that were enough to begin no other one.
 pub(super) fn into_error(
     phase: &str,
     failures: Vec<Failed>,

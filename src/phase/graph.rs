@@ -1,4 +1,5 @@
-//! From steps and hosts to tasks: what runs once or for a host, and which tasks each one waits for. Pure.
+//! From steps and hosts to tasks: what runs once or for a host, and which tasks each one waits for.
+//! Pure.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,12 +20,13 @@ pub(super) struct Task {
 
 /// All tasks of a phase, in the order of the file and of the hosts.
 ///
-/// A host step waits for the same host's task of the host step it comes after. Where that step has no task for this host (other roles), it
-/// waits for all tasks of that step; where it has none at all, for what that step would have waited for.
+/// A host step waits for the same host's task of the host step it comes after. Where that step has
+/// no task for this host (other roles), it waits for all tasks of that step; where it has none at
+/// all, for what that step would have waited for.
 ///
-/// A hook (`before`) holds up a host step host by host: a host that the hook is not for goes on at once, unless the two share no host at
-/// all.
-/// The work grows with the number of tasks and of their needs, not with its square: a thousand hosts are ordinary.
+/// A hook (`before`) holds up a host step host by host: a host that the hook is not for goes on at
+/// once, unless the two share no host at all. The work grows with the number of tasks and of their
+/// needs, not with its square: a thousand hosts are ordinary.
 pub(super) fn expand(phase: &Phase) -> Vec<Task> {
     let steps = &phase.manifest.steps;
     let mut tasks = Vec::new();
@@ -91,7 +93,8 @@ fn hooks_of(steps: &[Step], step: usize) -> impl Iterator<Item = usize> {
     steps.iter().enumerate().filter(|(_, hook)| hook.before.contains(name)).map(|(at, _)| at)
 }
 
-/// The tasks of a hook that one task waits for: the same host's where both run on hosts and share some, else all.
+/// The tasks of a hook that one task waits for: the same host's where both run on hosts and share
+/// some, else all.
 fn held_up_by(hook: &StepTasks<'_>, step: &StepTasks<'_>, host: Option<&str>) -> Vec<usize> {
     let shared = hook.of_host.keys().any(|host| step.of_host.contains_key(host));
     if shared {
@@ -116,7 +119,8 @@ fn collect(steps: &[Step], of_step: &[StepTasks<'_>], name: &str, host: Option<&
     }
 }
 
-/// The tasks in an order in which each comes after all that it needs; the manifest has been checked for cycles.
+/// The tasks in an order in which each comes after all that it needs; the manifest has been checked
+/// for cycles.
 pub(super) fn in_order(tasks: &[Task]) -> Vec<usize> {
     let dependents = dependents(tasks);
     let mut waiting: Vec<usize> = tasks.iter().map(|task| task.needs.len()).collect();

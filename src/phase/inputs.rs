@@ -6,7 +6,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::unknown;
 
-/// Names with values or digests. Only digests of the values are ever stored, so a value may be a secret.
+/// Names with values or digests. Only digests of the values are ever stored, so a value may be a
+/// secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inputs {
     digests: BTreeMap<String, String>,

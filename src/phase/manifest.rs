@@ -1,7 +1,7 @@
 //! `phase.toml`: the steps of a phase and their order, as data.
 //!
-//! Reading is strict and reports every mistake of the file at once, each with its place. It knows no phase: whether a built-in step of a
-//! name exists is the engine's question.
+//! Reading is strict and reports every mistake of the file at once, each with its place. It knows
+//! no phase: whether a built-in step of a name exists is the engine's question.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -55,7 +55,8 @@ pub struct Step {
     pub after: Vec<String>,
     /// Time for all tries together.
     pub timeout: Duration,
-    /// Classes of errors after which it is tried again: transient or none. What is permanent never is.
+    /// Classes of errors after which it is tried again: transient or none. What is permanent never
+    /// is.
     pub retry: Vec<Class>,
     /// A command of the user's own in place of a built-in action.
     pub run: Vec<String>,
@@ -67,7 +68,8 @@ pub struct Step {
     pub outputs: Vec<String>,
     /// Where it runs.
     pub place: RunsOn,
-    /// Only for hosts whose name fits one of these patterns; all hosts when empty. `*` stands for anything.
+    /// Only for hosts whose name fits one of these patterns; all hosts when empty. `*` stands for
+    /// anything.
     pub hosts: Vec<String>,
 }
 

@@ -1,7 +1,8 @@
 //! Steps, graph, plan and engine.
 //!
-//! A phase is a list of steps (`phase.toml`), the actions behind them, and hosts. The engine runs what is not proven done, in order, in
-//! parallel, and can be killed at any instant. This module knows no Terraform, no SSH and no Kubernetes, and prints nothing: it emits events.
+//! A phase is a list of steps (`phase.toml`), the actions behind them, and hosts. The engine runs
+//! what is not proven done, in order, in parallel, and can be killed at any instant. This module
+//! knows no Terraform, no SSH and no Kubernetes, and prints nothing: it emits events.
 
 mod action;
 mod custom;

@@ -1,4 +1,5 @@
-//! Whether a step has to run, and why; and what a run would do, planned. The plan and the run ask the same function.
+//! Whether a step has to run, and why; and what a run would do, planned. The plan and the run ask
+//! the same function.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -53,7 +54,8 @@ pub struct Planned {
     pub inputs: BTreeMap<String, String>,
     /// The inputs that are only known once an earlier step has run.
     pub unknown_inputs: BTreeSet<String>,
-    /// How long it took the last time, in seconds; of a host that never ran it, as long as others took.
+    /// How long it took the last time, in seconds; of a host that never ran it, as long as others
+    /// took.
     pub seconds: Option<f64>,
 }
 
@@ -134,9 +136,10 @@ pub(super) fn simulate(store: &Store, phase: &Phase) -> Result<Vec<(StepId, Opti
     in_order(&tasks).into_iter().map(simulate).collect()
 }
 
-/// What a run would do with each step. Changes nothing and needs no lock, provided that the phase works on a directory that is a
-/// [shadow](Store::shadow) or imagined: what earlier steps would write there is what later ones are judged by. `before` is the first step of
-/// an earlier phase that will or may run.
+/// What a run would do with each step. Changes nothing and needs no lock, provided that the phase
+/// works on a directory that is a [shadow](Store::shadow) or imagined: what earlier steps would
+/// write there is what later ones are judged by. `before` is the first step of an earlier phase
+/// that will or may run.
 pub fn plan(store: &Store, phase: &Phase, before: Option<&StepId>) -> Result<PhasePlan> {
     let state = store.state()?;
     let actions = phase.all_actions(store)?;
@@ -294,7 +297,8 @@ fn last_time(state: &State, id: &str) -> Option<f64> {
     others.map(|(_, record)| seconds(record.elapsed_ms)).reduce(f64::max)
 }
 
-/// The tasks by the length of the longest way to them: those of one level wait for none of each other.
+/// The tasks by the length of the longest way to them: those of one level wait for none of each
+/// other.
 fn levels(tasks: &[Task], order: &[usize]) -> Vec<Vec<usize>> {
     let mut depth = vec![0; tasks.len()];
     let mut levels: Vec<Vec<usize>> = Vec::new();

@@ -1,4 +1,5 @@
-//! A plan that a run is held to: what may run, from which inputs, changing what. It finds nothing out itself.
+//! A plan that a run is held to: what may run, from which inputs, changing what. It finds nothing
+//! out itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,8 +29,9 @@ impl ApprovedPlan {
         self.unknown_phases.iter().any(|phase| id.phase() == phase)
     }
 
-    /// Whether a step may run now; what it may change. `follows` says that something in front of it ran in this run: then a step that was
-    /// proven done when the plan was made may mend what that did.
+    /// Whether a step may run now; what it may change. `follows` says that something in front of it
+    /// ran in this run: then a step that was proven done when the plan was made may mend what that
+    /// did.
     pub(super) fn admit(&self, id: &StepId, why: &str, inputs: &Inputs, follows: bool) -> Result<Preview> {
         if self.is_free(id) {
             return Ok(Preview::after(id.clone()));
@@ -48,8 +50,9 @@ impl ApprovedPlan {
         }
     }
 
-    /// Compares the plan with the one that would be made now. `going_on` says that this plan was begun before: then what is done already
-    /// is no difference. The error names the first thing that is not as it was.
+    /// Compares the plan with the one that would be made now. `going_on` says that this plan was
+    /// begun before: then what is done already is no difference. The error names the first thing
+    /// that is not as it was.
     pub fn check(&self, now: &[Planned], going_on: bool) -> Result<()> {
         for step in now.iter().filter(|step| !self.is_free(&step.id)) {
             let Some(planned) = self.steps.get(&step.id) else {

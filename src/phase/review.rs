@@ -1,4 +1,5 @@
-//! How each step stands: by its record, and by a look at what it made. For reports; it decides nothing and changes nothing.
+//! How each step stands: by its record, and by a look at what it made. For reports; it decides
+//! nothing and changes nothing.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -44,7 +45,8 @@ pub struct StepStatus {
     pub elapsed_ms: Option<u64>,
 }
 
-/// How all steps of a phase stand, in the order of the file. `look` says of which steps, by name, more than the record is asked.
+/// How all steps of a phase stand, in the order of the file. `look` says of which steps, by name,
+/// more than the record is asked.
 pub fn review(store: &Store, phase: &Phase, look: impl Fn(&str) -> bool + Sync) -> Result<Vec<StepStatus>> {
     let state = store.state()?;
     let actions = phase.all_actions(store)?;

@@ -17,7 +17,8 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// For those of the steps that are chosen; the others take no time. The steps are in an order in which they could run.
+    /// For those of the steps that are chosen; the others take no time. The steps are in an order
+    /// in which they could run.
     #[must_use]
     pub(crate) fn of(steps: &[Planned], chosen: impl Fn(&Planned) -> bool) -> Self {
         let mut ends: BTreeMap<&StepId, f64> = BTreeMap::new();

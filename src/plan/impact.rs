@@ -38,7 +38,8 @@ pub(crate) struct Impact {
     pub estimate: Estimate,
 }
 
-/// The impact of every setting that differs from what was applied last; nothing before the first complete run.
+/// The impact of every setting that differs from what was applied last; nothing before the first
+/// complete run.
 pub(super) fn find(
     settings: &Settings,
     source: &TreeSource,

@@ -1,5 +1,5 @@
-//! What a plan was made from, by digests: turnup itself, every setting, every template, and how far the journal had come. Names the first
-//! thing that is not the same any more.
+//! What a plan was made from, by digests: turnup itself, every setting, every template, and how far
+//! the journal had come. Names the first thing that is not the same any more.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,8 @@ impl PlanInputs {
         })
     }
 
-    /// Refuses another turnup, configuration or template; how far the journal has come is not looked at.
+    /// Refuses another turnup, configuration or template; how far the journal has come is not
+    /// looked at.
     pub(super) fn require_same(&self, now: &Self) -> Result<()> {
         if self.turnup != now.turnup {
             return Err(moved("turnup itself is another one").hint(AGAIN));

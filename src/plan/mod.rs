@@ -1,8 +1,9 @@
 //! The plan: what `turnup up` would do in all three phases, and why, as one file that the user
 //! reads and that a run can be held to.
 //!
-//! It asks hosts, Terraform and the API what they are, and changes nothing: the phases work on a shadow of the cluster's directory. What
-//! is not known before an earlier step has run is shown as such, and never made up.
+//! It asks hosts, Terraform and the API what they are, and changes nothing: the phases work on a
+//! shadow of the cluster's directory. What is not known before an earlier step has run is shown as
+//! such, and never made up.
 
 mod duration;
 mod impact;
@@ -154,8 +155,9 @@ impl Plan {
         ApprovedPlan::new(self.steps.iter().cloned(), &self.unknown_phases)
     }
 
-    /// Refuses when the inputs are not those that this plan was made for, and names what is different. `going_on` says that a run with this
-    /// very plan was begun before: what it has done since is no difference.
+    /// Refuses when the inputs are not those that this plan was made for, and names what is
+    /// different. `going_on` says that a run with this very plan was begun before: what it has done
+    /// since is no difference.
     pub(crate) fn require_same_world(&self, now: &Self, going_on: bool, state: &State) -> Result<()> {
         if self.cluster != now.cluster {
             let message =

@@ -1,6 +1,7 @@
 //! Terraform's step: plan and apply; and what either would change, told without doing it.
 //!
-//! To tell, Terraform works in a directory of its own with a copy of the state: nothing is locked, and nothing is left behind.
+//! To tell, Terraform works in a directory of its own with a copy of the state: nothing is locked,
+//! and nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,8 @@ impl Apply {
         Ok(addresses)
     }
 
-    /// Hosts of the control plane that the configuration wants no more. A module of one's own does not say which these are.
+    /// Hosts of the control plane that the configuration wants no more. A module of one's own does
+    /// not say which these are.
     fn leavers(&self) -> Result<Vec<Host>> {
         let Some(spec) = &self.cluster.settings.cloud else { return Ok(Vec::new()) };
         let inventory = self.cluster.find_inventory().map_err(|error| {
@@ -125,7 +127,8 @@ impl Action for Apply {
             Some(user_data) => inputs.with("user data of hosts", user_data),
             None => inputs,
         };
-        // Only where it is not the working directory: clusters that never heard of other places stay as they are.
+        // Only where it is not the working directory: clusters that never heard of other places
+        // stay as they are.
         Ok(match cluster.store.read(format!("{DIR}/{}", terraform::BACKEND))? {
             Some(block) => inputs.with("place of the state", block),
             None => inputs,
@@ -171,10 +174,10 @@ impl Action for Apply {
     }
 
     fn run(&self, _host: Option<&str>, cx: &Cx) -> Result<()> {
-        if self.is_local() {
-            if let Some(raised) = local::make_room(self.to_start()?)? {
-                cx.progress(raised.to_string());
-            }
+        if self.is_local()
+            && let Some(raised) = local::make_room(self.to_start()?)?
+        {
+            cx.progress(raised.to_string());
         }
         let moved = terraform::planned_move(&self.cluster)?;
         let terraform = find_program(&self.cluster, cx)?;
@@ -183,7 +186,8 @@ impl Action for Apply {
             cx.admit(std::slice::from_ref(moved))?;
         }
         let terraform = terraform::ready(&self.cluster, terraform, cx)?;
-        // What was made halfway is not in Terraform's state; making it again completes it, so only what it believes in is replaced.
+        // What was made halfway is not in Terraform's state; making it again completes it, so only
+        // what it believes in is replaced.
         let known = terraform.resources()?;
         let replace = self.vanished()?.intersection(&known).cloned().collect();
         let changes = terraform.plan(Mode::Apply, &replace, cx.log_path())?;
@@ -199,7 +203,8 @@ impl Action for Apply {
         let leavers = self.leavers()?;
         if !leavers.is_empty() {
             cx.admit(&leaving(&leavers))?;
-            // etcd counts a member that is gone as one that is dead: with too many of these it stops for ever.
+            // etcd counts a member that is gone as one that is dead: with too many of these it
+            // stops for ever.
             (self.before_host_removal)(&self.cluster, &leavers.iter().collect::<Vec<_>>(), cx)
                 .map_err(|error| error.evidence("nothing was applied: hosts that go must leave etcd first"))?;
         }
@@ -231,7 +236,8 @@ fn refresh_aside(cluster: &Cluster) -> Result<Option<Vec<Change>>> {
     aside.terraform.show_plan().map(|planned| Some(planned.drift))
 }
 
-/// A directory like Terraform's working directory, with a copy of the state; gone when it is dropped.
+/// A directory like Terraform's working directory, with a copy of the state; gone when it is
+/// dropped.
 struct ScratchDir {
     terraform: Terraform,
     log: PathBuf,
@@ -243,7 +249,8 @@ impl ScratchDir {
     fn make(cluster: &Cluster, as_configured: bool) -> Result<Option<Self>> {
         let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
         let Some(terraform) = program_at_hand(cluster, scratch.path()) else { return Ok(None) };
-        // Placeholders included, which `state` would refuse: nothing of this directory is ever applied.
+        // Placeholders included, which `state` would refuse: nothing of this directory is ever
+        // applied.
         let put = |name: &str, bytes: &[u8]| -> Result<()> {
             let path = scratch.path().join(name);
             fs_err::create_dir_all(path.parent().unwrap_or(scratch.path()))?;
@@ -275,7 +282,8 @@ impl ScratchDir {
     }
 }
 
-/// Lets a directory use the providers that the working directory has already, so that nothing is downloaded to look.
+/// Lets a directory use the providers that the working directory has already, so that nothing is
+/// downloaded to look.
 fn lend_providers(from: &Path, to: &Path) -> Result<()> {
     const BELOW: &str = ".terraform/providers";
     let mut waiting = vec![PathBuf::new()];

@@ -1,7 +1,9 @@
-//! A Terraform module that is not turnup's: what it is given, what it has to give back, and what it must not do.
+//! A Terraform module that is not turnup's: what it is given, what it has to give back, and what it
+//! must not do.
 //!
-//! The module's directory is copied into Terraform's working directory as it is; nothing of it is rewritten or understood beyond what is
-//! checked here. `docs/custom-module.md` is the contract for people.
+//! The module's directory is copied into Terraform's working directory as it is; nothing of it is
+//! rewritten or understood beyond what is checked here. `docs/custom-module.md` is the contract for
+//! people.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +49,8 @@ pub(super) fn digest(cluster: &Cluster) -> Result<String> {
     Ok(Digest::of(all.as_bytes()).to_string())
 }
 
-/// What the module is given: the variable `cluster`, a part of the object that turnup's own modules are given, by the same names.
+/// What the module is given: the variable `cluster`, a part of the object that turnup's own modules
+/// are given, by the same names.
 fn variables(cluster: &Cluster) -> Result<Value> {
     let settings = &cluster.settings;
     let control_plane = format!("{}-control-plane-0", settings.name);
@@ -173,8 +176,8 @@ fn find_backend(file: &str, text: &str) -> Option<usize> {
     text.lines().position(begins).map(|at| at + 1)
 }
 
-/// The files below a directory by their names in it, sorted, without what begins with a dot except the lock file, and without the
-/// folders at its top that are named.
+/// The files below a directory by their names in it, sorted, without what begins with a dot except
+/// the lock file, and without the folders at its top that are named.
 pub(super) fn walk(dir: &Path, without: &[&str]) -> Vec<String> {
     let mut waiting = vec![(String::new(), 0)];
     let mut files = Vec::new();

@@ -1,5 +1,5 @@
-//! The way back of the provision phase: what Terraform made is destroyed, what is to be kept is taken out of its state first, and what
-//! is left is named.
+//! The way back of the provision phase: what Terraform made is destroyed, what is to be kept is
+//! taken out of its state first, and what is left is named.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,8 @@ pub struct Made {
     pub housing: BTreeSet<String>,
 }
 
-/// What [`destroy`] would remove, as far as Terraform's state and the descriptions of local hosts tell.
+/// What [`destroy`] would remove, as far as Terraform's state and the descriptions of local hosts
+/// tell.
 pub fn list_made(cluster: &Cluster) -> Result<Made> {
     let mut made = Made::default();
     let resources = match terraform::remote(cluster)? {
@@ -84,7 +85,8 @@ fn housing_of(resources: &[Resource]) -> impl Iterator<Item = &Resource> {
     resources.iter().filter(is_housing)
 }
 
-/// Destroys what Terraform made. Returns what was kept: volumes and what they are in, each with its address and its cloud's name for it.
+/// Destroys what Terraform made. Returns what was kept: volumes and what they are in, each with its
+/// address and its cloud's name for it.
 pub fn destroy(cluster: &Cluster, volumes: Volumes, cx: &Cx) -> Result<BTreeSet<String>> {
     if !has_made(cluster)? {
         return Ok(BTreeSet::new());
@@ -106,7 +108,8 @@ pub fn destroy(cluster: &Cluster, volumes: Volumes, cx: &Cx) -> Result<BTreeSet<
     Err(name(error, &left).hint("turnup down again; what is known of the cluster stays until then"))
 }
 
-/// Which volumes were taken out of the state, also by a run that was killed afterwards: below the cluster's directory.
+/// Which volumes were taken out of the state, also by a run that was killed afterwards: below the
+/// cluster's directory.
 const KEPT: &str = "provision/kept.json";
 
 fn keep_volumes(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<BTreeSet<String>> {
@@ -139,7 +142,8 @@ fn name(error: Error, left: &BTreeSet<String>) -> Error {
     error.evidence_of(left.iter().map(|address| format!("still there: {address}")))
 }
 
-/// Terraform forgets a host whose creation failed without calling its destroy provisioner; the host's description is still here.
+/// Terraform forgets a host whose creation failed without calling its destroy provisioner; the
+/// host's description is still here.
 fn remove_leftovers(cluster: &Cluster, cx: &Cx) -> Result<()> {
     for entry in fs_err::read_dir(cluster.store.create_dir(format!("{DIR}/hosts"))?)? {
         let path = entry?.path();

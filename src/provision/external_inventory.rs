@@ -41,8 +41,8 @@ impl Document for Origin {
     }
 }
 
-/// Takes over the hosts of this inventory in place of a provision phase. Returns whether the cluster's key had to be made: no host
-/// can know it then.
+/// Takes over the hosts of this inventory in place of a provision phase. Returns whether the
+/// cluster's key had to be made: no host can know it then.
 pub fn adopt(cluster: &Cluster, file: &Path, cx: &Cx) -> Result<(Inventory, bool)> {
     let shown = file.display().to_string();
     let text = input::read_text(file, input::DOCUMENT).map_err(|error| {
@@ -54,7 +54,8 @@ pub fn adopt(cluster: &Cluster, file: &Path, cx: &Cx) -> Result<(Inventory, bool
     refuse_made(cluster)?;
     let file = fs_err::canonicalize(file)?;
     let is_new = cluster.settings.access.key.is_none() && cluster.store.read(SSH_KEY)?.is_none();
-    // First where they came from: an inventory without it would be one of hosts that are ours to delete.
+    // First where they came from: an inventory without it would be one of hosts that are ours to
+    // delete.
     cluster.write_document(FILE, &Origin { schema: Origin::SCHEMA.into(), file }, 0o600)?;
     take(cluster, &inventory, cx)?;
     Ok((inventory, is_new))
@@ -90,7 +91,8 @@ pub(super) fn prepare_access(cluster: &Cluster, inventory: &Inventory, cx: &Cx) 
     store.write_file(KNOWN_HOSTS, known_hosts.as_bytes(), 0o600)
 }
 
-/// Where hosts came from for which the provision phase has nothing to do; none when the inventory of bare metal is that very file.
+/// Where hosts came from for which the provision phase has nothing to do; none when the inventory
+/// of bare metal is that very file.
 pub fn find_external_inventory(cluster: &Cluster) -> Result<Option<Origin>> {
     let settings = &cluster.settings;
     let listed = fs_err::canonicalize(cluster.work_dir.join(&settings.hosts_file)).ok();
@@ -110,7 +112,8 @@ pub(super) fn refuse_adopted(cluster: &Cluster) -> Result<()> {
     Err(error.hint(format!("turnup bootstrap --from {file} && turnup addons")))
 }
 
-/// An error when the provision phase has made, or begun to make, hosts of this cluster's own: they would be forgotten.
+/// An error when the provision phase has made, or begun to make, hosts of this cluster's own: they
+/// would be forgotten.
 fn refuse_made(cluster: &Cluster) -> Result<()> {
     if !has_made(cluster)? {
         return Ok(());

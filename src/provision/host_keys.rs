@@ -34,8 +34,8 @@ pub(super) fn require_learnt(cluster: &Cluster, names: &BTreeSet<String>) -> Res
     }
 }
 
-/// The inventory with all host keys: those of hosts that are the same as before, and those that are learnt now, among them the ones to
-/// `forget`. Waits for hosts that do not answer yet.
+/// The inventory with all host keys: those of hosts that are the same as before, and those that are
+/// learnt now, among them the ones to `forget`. Waits for hosts that do not answer yet.
 pub(super) fn complete(cluster: &Cluster, output: &Value, forget: &BTreeSet<String>, cx: &Cx) -> Result<Inventory> {
     let shown = "the output inventory of the Terraform module";
     // Before the first login: what the module gave back says who logs in where.
@@ -62,7 +62,8 @@ fn go_through(host: &mut Host, bastion: &Bastion) {
     host.external_address = None;
 }
 
-/// Takes the keys over where the machine and the way to it are the same, and none of them is to be forgotten. Returns whether it has.
+/// Takes the keys over where the machine and the way to it are the same, and none of them is to be
+/// forgotten. Returns whether it has.
 fn remember(host: &mut Host, known: &[Host], forget: &BTreeSet<String>) -> bool {
     if machines(host).any(|machine| forget.contains(machine)) {
         return false;
@@ -83,7 +84,8 @@ fn machines(host: &Host) -> impl Iterator<Item = &str> {
     std::iter::once(host.name.as_str()).chain(host.ssh.jump.iter().map(|jump| jump.host.as_str()))
 }
 
-/// `believed` are the lines of those machines on the way to the host whose keys are known and to be kept.
+/// `believed` are the lines of those machines on the way to the host whose keys are known and to be
+/// kept.
 fn learn(cluster: &Cluster, host: &mut Host, believed: &str, cx: &Cx) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
     let file = scratch.path().join("known_hosts");
@@ -101,8 +103,8 @@ fn learn(cluster: &Cluster, host: &mut Host, believed: &str, cx: &Cx) -> Result<
     Ok(())
 }
 
-/// The lines of known hosts to begin with: of a bastion that some host is reached through already, and where the bastion is the machine
-/// to forget, of the host behind it.
+/// The lines of known hosts to begin with: of a bastion that some host is reached through already,
+/// and where the bastion is the machine to forget, of the host behind it.
 fn believed(host: &Host, known: &[Host], forget: &BTreeSet<String>) -> String {
     let Some(jump) = &host.ssh.jump else { return String::new() };
     let is_kept = |name: &str| !forget.contains(name);

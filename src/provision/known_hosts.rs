@@ -8,7 +8,8 @@ use crate::exec::Run;
 use crate::format::HOST_KEYS;
 use crate::input;
 
-/// The public key of the host at this address and port: `ssh-ed25519 AAAA…`. None when the file does not have it.
+/// The public key of the host at this address and port: `ssh-ed25519 AAAA…`. None when the file
+/// does not have it.
 pub(super) fn find(file: &Path, address: &str, port: u16) -> Result<Option<String>> {
     if !file.is_file() {
         let message = format!("{}: the file of known hosts is missing", file.display());
@@ -30,7 +31,8 @@ pub(super) fn find(file: &Path, address: &str, port: u16) -> Result<Option<Strin
     }
 }
 
-/// The best key of what ssh-keygen found. Revoked keys and those of authorities (`@…`) are no host's.
+/// The best key of what ssh-keygen found. Revoked keys and those of authorities (`@…`) are no
+/// host's.
 fn best(found: &str) -> Option<String> {
     let lines = found.lines().filter(|line| !line.starts_with(['#', '@']));
     let keys = lines.filter_map(|line| {

@@ -1,7 +1,9 @@
-//! The provision phase: turns the configuration into hosts with Terraform, and hands them over as one typed file.
+//! The provision phase: turns the configuration into hosts with Terraform, and hands them over as
+//! one typed file.
 //!
-//! It drives `terraform` or `tofu` and nothing else; what a target creates is written in `templates/provision/<target>`. The local
-//! target's own part (`local`) is called back by Terraform through `turnup local …`.
+//! It drives `terraform` or `tofu` and nothing else; what a target creates is written in
+//! `templates/provision/<target>`. The local target's own part (`local`) is called back by
+//! Terraform through `turnup local …`.
 
 mod apply;
 mod baremetal;

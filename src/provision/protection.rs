@@ -1,5 +1,6 @@
-//! What the clouds themselves refuse to delete (`phase1.deletion_protection`): found in Terraform's state, and lifted before a destroy by an
-//! apply of just that. Whether the cluster may be taken down at all is decided by the caller.
+//! What the clouds themselves refuse to delete (`phase1.deletion_protection`): found in Terraform's
+//! state, and lifted before a destroy by an apply of just that. Whether the cluster may be taken
+//! down at all is decided by the caller.
 
 use std::collections::BTreeSet;
 
@@ -23,8 +24,8 @@ fn of_clouds() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     CLOUDS.iter().flat_map(|cloud| cloud.protections()).copied()
 }
 
-/// Lifts every protection that Terraform's state knows of, and changes nothing else. An error, before anything is destroyed, when the module
-/// does not do that.
+/// Lifts every protection that Terraform's state knows of, and changes nothing else. An error,
+/// before anything is destroyed, when the module does not do that.
 pub(super) fn lift(cluster: &Cluster, terraform: &Terraform, cx: &Cx) -> Result<()> {
     let found = protected(&terraform.list_state()?);
     if found.is_empty() {

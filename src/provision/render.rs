@@ -1,4 +1,5 @@
-//! What Terraform is given: the module, its variables and the descriptions of local hosts. Writes nothing and asks no host.
+//! What Terraform is given: the module, its variables and the descriptions of local hosts. Writes
+//! nothing and asks no host.
 
 use serde_json::json;
 
@@ -28,7 +29,8 @@ pub(super) struct PlannedHost {
     offset: u32,
 }
 
-/// One control-plane host and `phase1.num_nodes` workers, each at an address that no change of the number moves.
+/// One control-plane host and `phase1.num_nodes` workers, each at an address that no change of the
+/// number moves.
 pub(super) fn planned_hosts(cluster: &Cluster) -> Result<Vec<PlannedHost>> {
     let settings = &cluster.settings;
     let workers = (0..settings.num_nodes).map(|index| (Role::Worker, index, 20 + index));
@@ -65,7 +67,8 @@ pub(super) fn public_key(cluster: &Cluster, key: &str) -> Result<String> {
     Ok(text.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
 }
 
-/// The module, its variables, the place of its state, and the hosts' descriptions, by their paths below the cluster's directory.
+/// The module, its variables, the place of its state, and the hosts' descriptions, by their paths
+/// below the cluster's directory.
 pub(super) fn files(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let mut files = match &cluster.settings.cloud {
         _ if cluster.settings.target.is_custom() => custom::files(cluster)?,
@@ -104,7 +107,8 @@ pub(super) fn module_digest(cluster: &Cluster) -> Result<String> {
     }
 }
 
-/// The hashes of providers that come with the module. Terraform adds to the file: it is written with the module, and not compared.
+/// The hashes of providers that come with the module. Terraform adds to the file: it is written
+/// with the module, and not compared.
 pub(super) fn locks(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     let text = match cluster.settings.target {
         Target::Custom => custom::lock_file(cluster)?,
@@ -116,8 +120,8 @@ pub(super) fn locks(cluster: &Cluster) -> Result<Vec<(String, String)>> {
     Ok(text.into_iter().map(|text| (format!("{DIR}/{}", terraform::LOCK_FILE), text)).collect())
 }
 
-/// Files in the working directory that Terraform would read and that are none of these: what an earlier configuration or an earlier
-/// version of a module of one's own had.
+/// Files in the working directory that Terraform would read and that are none of these: what an
+/// earlier configuration or an earlier version of a module of one's own had.
 pub(super) fn find_strange(cluster: &Cluster, files: &[(String, String)]) -> Vec<String> {
     let own = [terraform::BACKEND, terraform::CLI_CONFIG].map(|name| format!("{DIR}/{name}"));
     let is_ours = |path: &String| !cluster.settings.target.is_local() || own.contains(path);

@@ -13,7 +13,8 @@ use super::host_keys;
 pub struct RunOptions {
     /// The volumes of etcd whose data may go, each by its address in Terraform.
     pub allow_volume_loss: BTreeSet<String>,
-    /// The machines whose host keys are learnt again, each by the name of its host, or by the bastion's address.
+    /// The machines whose host keys are learnt again, each by the name of its host, or by the
+    /// bastion's address.
     pub reset_host_keys: BTreeSet<String>,
     /// Terraform is asked although nothing in the configuration has changed, and recreates what was
     /// removed outside of turnup.

@@ -93,7 +93,8 @@ fn made_elsewhere(
         .with("inventory", Collect::new(shared(), options))
 }
 
-/// What the configuration says about the time of Terraform's step goes before what the manifest says.
+/// What the configuration says about the time of Terraform's step goes before what the manifest
+/// says.
 fn limit(mut manifest: Manifest, cluster: &Cluster) -> Manifest {
     let timeout = cluster.settings.driver.timeout;
     // Its default leaves the manifest as it is.
@@ -108,8 +109,8 @@ pub fn has_made(cluster: &Cluster) -> Result<bool> {
     Ok(cluster.store.read(VARIABLES)?.is_some())
 }
 
-/// Makes a key and its public half, or keeps it. ssh-keygen may be killed between the halves, or in one: it writes beside their places,
-/// and they come to them whole, the private one last.
+/// Makes a key and its public half, or keeps it. ssh-keygen may be killed between the halves, or in
+/// one: it writes beside their places, and they come to them whole, the private one last.
 pub(super) fn ensure_key(store: &Store, file: &str, cx: &Cx) -> Result<()> {
     let (public, new) = (format!("{file}.pub"), format!("{file}.new"));
     if store.read(file)?.is_none() || store.read(&public)?.is_none() {
@@ -147,7 +148,8 @@ fn simulate_keys(store: &Store, keys: &[String]) -> Result<bool> {
     Ok(true)
 }
 
-/// The cluster's SSH key and every host's own key, made before the hosts so that the first connection already knows them.
+/// The cluster's SSH key and every host's own key, made before the hosts so that the first
+/// connection already knows them.
 struct Keys(Arc<Cluster>);
 
 impl Keys {
@@ -294,7 +296,8 @@ impl Action for Render {
     }
 }
 
-/// A local host runs and answers, and this machine has its nftables rules; after a restart of the machine neither is so.
+/// A local host runs and answers, and this machine has its nftables rules; after a restart of the
+/// machine neither is so.
 struct Start(Arc<Cluster>);
 
 impl Start {

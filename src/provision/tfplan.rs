@@ -1,7 +1,9 @@
-//! Terraform's plan as `terraform show -json` tells it, in the words of [`Change`]. It runs nothing.
+//! Terraform's plan as `terraform show -json` tells it, in the words of [`Change`]. It runs
+//! nothing.
 //!
-//! The format is Terraform's documented "JSON Output Format", 1.x: `resource_changes` with `actions`, `before`, `after`, `after_unknown` and
-//! `before_sensitive`, `after_sensitive`; `resource_drift` of the same form; `output_changes`.
+//! The format is Terraform's documented "JSON Output Format", 1.x: `resource_changes` with
+//! `actions`, `before`, `after`, `after_unknown` and `before_sensitive`, `after_sensitive`;
+//! `resource_drift` of the same form; `output_changes`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -68,7 +70,8 @@ fn verb(actions: &Value) -> Option<Verb> {
         ["create"] => Some(Verb::Create),
         ["update"] => Some(Verb::Update),
         ["delete"] => Some(Verb::Delete),
-        // The old one may also be left where it is and forgotten: the new one is empty all the same.
+        // The old one may also be left where it is and forgotten: the new one is empty all the
+        // same.
         ["delete" | "forget", "create"] | ["create", "delete" | "forget"] => Some(Verb::Replace),
         _ => None,
     }
@@ -98,7 +101,8 @@ fn attribute_lines(verb: Verb, planned: &Value) -> Vec<String> {
     change::shorten(lines)
 }
 
-/// The attributes that have a value, by their paths; those that the provider calls sensitive without it.
+/// The attributes that have a value, by their paths; those that the provider calls sensitive
+/// without it.
 fn leaves(value: &Value, sensitive: &Value) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     collect(value, sensitive, &mut String::new(), &mut found);

@@ -1,5 +1,6 @@
-//! Terraform's state as its file and `terraform state pull` tell it: which resources there are, and what is to be known of them. It holds
-//! secrets: nothing here shows more of a resource than its address and its identifier.
+//! Terraform's state as its file and `terraform state pull` tell it: which resources there are, and
+//! what is to be known of them. It holds secrets: nothing here shows more of a resource than its
+//! address and its identifier.
 
 use serde_json::Value;
 
@@ -14,7 +15,8 @@ pub(super) struct Resource {
 }
 
 impl Resource {
-    /// All of a state, in the order of the file. A state that does not read is Terraform's to complain about.
+    /// All of a state, in the order of the file. A state that does not read is Terraform's to
+    /// complain about.
     pub(super) fn parse_all(state: &[u8]) -> Vec<Self> {
         let mut state: Value = serde_json::from_slice(state).unwrap_or_default();
         let mut made = Vec::new();

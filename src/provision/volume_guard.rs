@@ -1,5 +1,6 @@
-//! The disks that hold the data of etcd, among Terraform's resources: which they are, what a plan would take from them, and the error that
-//! says so before anything is applied. It reads plans; it runs nothing and asks no cloud.
+//! The disks that hold the data of etcd, among Terraform's resources: which they are, what a plan
+//! would take from them, and the error that says so before anything is applied. It reads plans; it
+//! runs nothing and asks no cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +43,8 @@ fn without_key(address: &str) -> &str {
     address.strip_suffix(']').and_then(|rest| rest.rsplit_once('[')).map_or(address, |(start, _)| start)
 }
 
-/// Whether etcd may have written something already: before the second phase has begun there is nothing on its volumes.
+/// Whether etcd may have written something already: before the second phase has begun there is
+/// nothing on its volumes.
 pub fn hold_data(cluster: &Cluster) -> Result<bool> {
     Ok(cluster.store.state()?.has_ended("bootstrap/"))
 }
@@ -173,7 +175,8 @@ fn way_out(refused: &[&DataLoss], applied: Option<&Settings>) -> String {
     format!("{back}; or, if the data may go: turnup provision {}", to_name.join(" "))
 }
 
-/// The settings as they were: with the values that the plan tells, or those of the last complete run.
+/// The settings as they were: with the values that the plan tells, or those of the last complete
+/// run.
 fn way_back(refused: &[&DataLoss], applied: Option<&Settings>) -> String {
     let (mut known, mut unknown) = (BTreeMap::new(), BTreeSet::new());
     for (name, value) in refused.iter().flat_map(|loss| &loss.settings) {

@@ -1,6 +1,8 @@
-//! Progress bars on a terminal: one for the phase, one for each of its steps that is being worked on.
+//! Progress bars on a terminal: one for the phase, one for each of its steps that is being worked
+//! on.
 //!
-//! A step of many hosts has one line with counts, whatever the number of hosts; what fails is named there and stays above the bars.
+//! A step of many hosts has one line with counts, whatever the number of hosts; what fails is named
+//! there and stays above the bars.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;

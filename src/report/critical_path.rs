@@ -1,15 +1,17 @@
-//! The critical path: the chain of steps that decided how long a run took, with the times between them, so that the parts add up to the
-//! whole. Pure.
+//! The critical path: the chain of steps that decided how long a run took, with the times between
+//! them, so that the parts add up to the whole. Pure.
 //!
-//! It is walked from the end: of all tasks of a phase the one that ended last, then, of those that this one waited for, the one that ended
-//! last, and so on to the begin of the phase. Whatever time lies between two of them has a name as well.
+//! It is walked from the end: of all tasks of a phase the one that ended last, then, of those that
+//! this one waited for, the one that ended last, and so on to the begin of the phase. Whatever time
+//! lies between two of them has a name as well.
 
 use std::collections::HashMap;
 
 use super::timeline::{PhaseTimeline, TaskState, TaskTimeline, Timeline};
 use crate::phase::{PartKind, PathPart};
 
-/// The parts in the order in which they happened. Their seconds add up to the whole run, once that has ended.
+/// The parts in the order in which they happened. Their seconds add up to the whole run, once that
+/// has ended.
 pub(super) fn critical_path(timeline: &Timeline) -> Vec<PathPart> {
     let Some(total) = timeline.total else { return Vec::new() };
     let mut path = Vec::new();
@@ -49,7 +51,8 @@ fn phase_path(phase: &PhaseTimeline, ended: f64) -> Vec<PathPart> {
     let mut chain = Vec::new();
     let mut next = latest(phase.tasks.iter());
     let last_end = next.and_then(|task| task.ended).unwrap_or(phase.began);
-    // A task stands behind all that it needs, so the chain ends; the count guards against events that no engine sent.
+    // A task stands behind all that it needs, so the chain ends; the count guards against events
+    // that no engine sent.
     while let Some(task) = next.filter(|_| chain.len() <= phase.tasks.len()) {
         chain.push(task);
         next = latest(task.needs.iter().filter_map(|need| phase.task(need)));
@@ -98,7 +101,8 @@ mod tests {
         What::StepDone { step: step.into(), elapsed_seconds: 0.0 }
     }
 
-    /// Two hosts, one at a time: `a` 1 s, `h@1` 2 s, `h@2` waits for its turn and takes 3 s, `z` follows both.
+    /// Two hosts, one at a time: `a` 1 s, `h@1` 2 s, `h@2` waits for its turn and takes 3 s, `z`
+    /// follows both.
     fn timeline(factor: f64) -> Timeline {
         let end =
             What::PhaseDone { phase: "p".into(), ran: 4, skipped: 0, failed: 0, blocked: 0, elapsed_seconds: 0.0 };

@@ -1,4 +1,5 @@
-//! The events of a run as they go into its file, and the last run of the same command to compare with.
+//! The events of a run as they go into its file, and the last run of the same command to compare
+//! with.
 
 use crate::Result;
 use crate::phase::Event;
@@ -19,7 +20,8 @@ const TELLING: [&str; 9] = [
     "run-done",
 ];
 
-/// Keeps events. Until there is a file they wait: a run begins before it holds the lock, and without the lock nothing is written.
+/// Keeps events. Until there is a file they wait: a run begins before it holds the lock, and
+/// without the lock nothing is written.
 #[derive(Debug, Default)]
 pub(super) struct History {
     file: Option<EventFile>,

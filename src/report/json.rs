@@ -1,4 +1,5 @@
-//! One JSON object a line on standard output: for programs. The format is `turnup.events/1`; it grows, it does not change.
+//! One JSON object a line on standard output: for programs. The format is `turnup.events/1`; it
+//! grows, it does not change.
 
 use std::io::Write;
 

@@ -1,9 +1,11 @@
 //! Consumers of events: plain lines, JSON lines, progress bars, and the table at the end.
 //!
-//! They read events and nothing else, those of earlier runs among them; they never decide, and a terminal that goes away stops no work. All
-//! text goes through anstream, so `NO_COLOR` and pipes are obeyed. Where events are kept is the affair of `state`.
+//! They read events and nothing else, those of earlier runs among them; they never decide, and a
+//! terminal that goes away stops no work. All text goes through anstream, so `NO_COLOR` and pipes
+//! are obeyed. Where events are kept is the affair of `state`.
 //!
-//! What a host or another program said in an event is escaped in one place (`shown`) before anything here makes a line of it.
+//! What a host or another program said in an event is escaped in one place (`shown`) before
+//! anything here makes a line of it.
 
 mod bars;
 mod critical_path;
@@ -90,7 +92,8 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// An error when the run took longer than it was allowed to; it names the slowest of what decided how long it took.
+    /// An error when the run took longer than it was allowed to; it names the slowest of what
+    /// decided how long it took.
     pub fn judge(&self) -> Result<()> {
         /// How many of the slowest parts are named.
         const SLOWEST: usize = 3;
@@ -111,7 +114,8 @@ impl Finished {
 }
 
 impl Reporter {
-    /// Starts the thread that shows events, and emits the first one; `replaced` are the parts of turnup that the working directory replaces.
+    /// Starts the thread that shows events, and emits the first one; `replaced` are the parts of
+    /// turnup that the working directory replaces.
     #[must_use]
     pub fn start(mode: Mode, command: &str, cluster: &str, replaced: &[&str]) -> Self {
         let (sink, events) = Sink::channel();
@@ -130,7 +134,8 @@ impl Reporter {
         Self { sink, start: Instant::now(), thread, keeper }
     }
 
-    /// Keeps the events of this run in that file, those from before as well. Compares the times with earlier runs of the same command.
+    /// Keeps the events of this run in that file, those from before as well. Compares the times
+    /// with earlier runs of the same command.
     pub fn keep(&self, file: EventFile) -> Result<()> {
         open(&self.keeper).begin(file)
     }
@@ -141,8 +146,8 @@ impl Reporter {
         self.sink.clone()
     }
 
-    /// Emits the last event, shows the tables of times and waits until all of it is shown. Nothing sent later is shown. A run that went
-    /// well and took longer than its maximum is not well.
+    /// Emits the last event, shows the tables of times and waits until all of it is shown. Nothing
+    /// sent later is shown. A run that went well and took longer than its maximum is not well.
     #[must_use = "a maximum duration that was exceeded has to be told"]
     pub fn finish(self, ok: bool, max_duration: Option<Duration>) -> Finished {
         let elapsed = self.start.elapsed();

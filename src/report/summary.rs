@@ -1,4 +1,5 @@
-//! What the end of a run shows: the steps with their counts and times, who failed, the milestones, and the critical path. Pure.
+//! What the end of a run shows: the steps with their counts and times, who failed, the milestones,
+//! and the critical path. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

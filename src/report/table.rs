@@ -36,7 +36,8 @@ impl Table {
         self.rows.len() < 2
     }
 
-    /// The text, every line with its newline. Without colour: a cell with escape codes would count them as width.
+    /// The text, every line with its newline. Without colour: a cell with escape codes would count
+    /// them as width.
     #[must_use]
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();

@@ -66,7 +66,8 @@ pub(super) struct StepTimeline<'c> {
     pub(super) seconds: f64,
 }
 
-/// The text with a star for every host that it names: texts that are alike but for the host become one.
+/// The text with a star for every host that it names: texts that are alike but for the host become
+/// one.
 pub(super) fn without_hosts(text: &str, is_host: impl Fn(&str) -> bool) -> String {
     let is_name = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '.' | '_');
     let (mut starred, mut rest) = (String::new(), text);

@@ -1,4 +1,5 @@
-//! What can be wrong with a file of ours, each with the next command. One place, so that all files speak alike.
+//! What can be wrong with a file of ours, each with the next command. One place, so that all files
+//! speak alike.
 
 use std::io;
 use std::path::Path;

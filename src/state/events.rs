@@ -1,7 +1,8 @@
-//! The events of a run, kept: one file a run below `events/`, line by line, and the last of them stay.
+//! The events of a run, kept: one file a run below `events/`, line by line, and the last of them
+//! stay.
 //!
-//! A line is bytes here; what it means is not this module's business. Kept events are for people and programs that look back: nothing that
-//! turnup decides rests on them, so a line is not synced.
+//! A line is bytes here; what it means is not this module's business. Kept events are for people
+//! and programs that look back: nothing that turnup decides rests on them, so a line is not synced.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -65,7 +66,8 @@ impl EventFile {
 }
 
 impl Store {
-    /// Begins to keep the events of a run of this command, and drops the oldest runs. The lock says that there is no other writer.
+    /// Begins to keep the events of a run of this command, and drops the oldest runs. The lock says
+    /// that there is no other writer.
     pub fn keep_events(&self, _lock: &Lock, command: &str) -> Result<EventFile> {
         let dir = self.create_dir(DIR)?;
         let mut earlier = self.kept_runs()?;
@@ -79,7 +81,8 @@ impl Store {
         while earlier.len() >= KEPT {
             // Taken out of the list as well: a run that compares itself must not look for it.
             let Some(oldest) = earlier.pop() else { break };
-            // Named without the time in the file's name: the points at which a test kills are the same in every run.
+            // Named without the time in the file's name: the points at which a test kills are the
+            // same in every run.
             let removed =
                 failpoint::around(format_args!("remove the oldest events"), || fs_err::remove_file(&oldest.path));
             removed.map_err(|error| errors::io(&oldest.path, error))?;

@@ -1,7 +1,8 @@
 //! `journal.jsonl`: intent before, outcome after, both on the disk before the next thing happens.
 //!
-//! A line that a crash tore off has no newline at its end: it was never acknowledged, so nothing that it announced has begun, and the next
-//! writer cuts it off. Any other unreadable line is damage, and is never guessed.
+//! A line that a crash tore off has no newline at its end: it was never acknowledged, so nothing
+//! that it announced has begun, and the next writer cuts it off. Any other unreadable line is
+//! damage, and is never guessed.
 
 use std::collections::BTreeMap;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -182,7 +183,8 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens it for appending after a reader has found where the last whole line ends; cuts off what a crash tore.
+    /// Opens it for appending after a reader has found where the last whole line ends; cuts off
+    /// what a crash tore.
     pub(super) fn open(path: PathBuf, content: &Content, seq: u64) -> Result<Self> {
         let open = fs_err::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
         let file = open.map_err(|error| errors::io(&path, error))?;
@@ -203,7 +205,8 @@ impl Journal {
         let written = self.write(&bytes);
         failpoint::pass(format_args!("journal {}: after", line.entry));
         if let Err(error) = written.and_then(|()| self.file.sync_data()) {
-            // Half a line would be cut off by the next reader; without it the file is whole even before that.
+            // Half a line would be cut off by the next reader; without it the file is whole even
+            // before that.
             let _torn = self.file.set_len(self.length);
             return Err(errors::io(&self.path, error));
         }

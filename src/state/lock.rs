@@ -1,7 +1,7 @@
 //! The lock: one writer for each cluster.
 //!
-//! The operating system's lock on the file decides, not the text in it: a dead owner's lock is free whatever the text says. The text names
-//! the owner to the process that has to wait.
+//! The operating system's lock on the file decides, not the text in it: a dead owner's lock is free
+//! whatever the text says. The text names the owner to the process that has to wait.
 
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -98,14 +98,15 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // An empty file says that the owner left in order. Unlocked in so many words: a child between fork and exec still has a copy of the
-        // descriptor, and with it the lock.
+        // An empty file says that the owner left in order. Unlocked in so many words: a child
+        // between fork and exec still has a copy of the descriptor, and with it the lock.
         let _left = self.file.set_len(0);
         let _unlocked = self.file.file().unlock();
     }
 }
 
-/// The owner of the lock at this path, as its text names it: one who has it now, or one who died with it. Takes nothing.
+/// The owner of the lock at this path, as its text names it: one who has it now, or one who died
+/// with it. Takes nothing.
 pub(super) fn look(path: &Path) -> Result<Option<Holder>> {
     let text = match input::read(path, input::KEYS) {
         Ok(text) => text,

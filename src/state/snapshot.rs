@@ -28,7 +28,8 @@ pub struct State {
     pub steps: BTreeMap<String, Record>,
     /// Steps that were begun and did not end well since.
     pub open: BTreeMap<String, Open>,
-    /// Credentials that were issued, the oldest first: break-glass for good, others until the next one after their end.
+    /// Credentials that were issued, the oldest first: break-glass for good, others until the next
+    /// one after their end.
     #[serde(default)]
     pub credentials: Vec<Credential>,
 }

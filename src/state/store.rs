@@ -21,7 +21,8 @@ use crate::{Class, Error, Result, failpoint, input, terminal, unknown};
 const STATE: &str = "state.json";
 const JOURNAL: &str = "journal.jsonl";
 const LOCK: &str = "lock";
-/// A journal that has grown longer than this is cut down to what the state still needs when the next run opens it.
+/// A journal that has grown longer than this is cut down to what the state still needs when the
+/// next run opens it.
 const LONG_JOURNAL: u64 = 8 << 20;
 /// Directories whose files others write: the local hosts' own, and Terraform's.
 const NOT_OURS: [&str; 2] = ["hosts", "provision/.terraform"];
@@ -82,7 +83,8 @@ impl Store {
         Self { dir: dir.into(), writer: Arc::default(), memory: None }
     }
 
-    /// The directory as it would become: what is there is read from the disk, what is written stays in memory.
+    /// The directory as it would become: what is there is read from the disk, what is written stays
+    /// in memory.
     #[must_use]
     pub fn shadow(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
@@ -128,8 +130,9 @@ impl Store {
         self.dir.join(rel)
     }
 
-    /// Takes the lock for this command, or names the process that has it. Makes the directory when it is not there. Its owner finds no half-written file of a dead process, and no
-    /// file that other users can read.
+    /// Takes the lock for this command, or names the process that has it. Makes the directory when
+    /// it is not there. Its owner finds no half-written file of a dead process, and no file that
+    /// other users can read.
     pub fn lock(&self, command: &str) -> Result<Lock> {
         self.create_dir("")?;
         let lock = Lock::take(&self.path(LOCK), command)?;
@@ -181,7 +184,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes one entry to the journal and takes it into the state. When this returns, the entry is on the disk.
+    /// Writes one entry to the journal and takes it into the state. When this returns, the entry is
+    /// on the disk.
     pub fn record(&self, _lock: &Lock, entry: Entry) -> Result<()> {
         if self.memory.is_some() {
             return Err(Error::bug("steps of an imagined cluster are not run"));
@@ -194,13 +198,15 @@ impl Store {
         let line = writer.journal.append(entry)?;
         writer.state.apply(&line);
         writer.behind = true;
-        // A reader takes snapshot and journal together, so the snapshot may lag: hundreds of hosts must not mean as many big writes.
-        // Nor a large part of the time: of a thousand hosts the snapshot has megabytes.
+        // A reader takes snapshot and journal together, so the snapshot may lag: hundreds of hosts
+        // must not mean as many big writes. Nor a large part of the time: of a thousand hosts the
+        // snapshot has megabytes.
         let pause = SNAPSHOT_EVERY.max(writer.cost * 20);
         if writer.written.elapsed() >= pause { self.write_snapshot(writer) } else { Ok(()) }
     }
 
-    /// Brings the snapshot up to the journal, also to the lines of a run that was killed before it could.
+    /// Brings the snapshot up to the journal, also to the lines of a run that was killed before it
+    /// could.
     pub fn flush(&self, _lock: &Lock) -> Result<()> {
         let mut slot = self.writer();
         let writer = match slot.as_mut() {
@@ -253,7 +259,8 @@ impl Store {
         Ok(report)
     }
 
-    /// Writes a file whole or not at all: the only way a file comes to be below this directory. Makes missing directories (0700).
+    /// Writes a file whole or not at all: the only way a file comes to be below this directory.
+    /// Makes missing directories (0700).
     pub fn write_file(&self, rel: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<()> {
         let path = self.inside(rel.as_ref())?;
         if let Some(mut files) = self.memory() {
@@ -374,8 +381,9 @@ impl Store {
         Ok(Writer::new(journal, state, false))
     }
 
-    /// Writes the state, then a journal that says no more than the state does. A crash between the two is harmless: the old journal's
-    /// lines are all part of the state already, and new lines are numbered after them.
+    /// Writes the state, then a journal that says no more than the state does. A crash between the
+    /// two is harmless: the old journal's lines are all part of the state already, and new lines
+    /// are numbered after them.
     fn replace_both(&self, state: &mut State) -> Result<()> {
         let first = state.seq + 1;
         let lines: Vec<journal::Line> = (first..)
@@ -444,8 +452,9 @@ impl Store {
     }
 }
 
-/// Removes what processes that are gone had not written to the end, and takes the rights of other users away, here and in the directories
-/// below: an older turnup or a Terraform run by hand may have left more. What cannot be changed is left as it is.
+/// Removes what processes that are gone had not written to the end, and takes the rights of other
+/// users away, here and in the directories below: an older turnup or a Terraform run by hand may
+/// have left more. What cannot be changed is left as it is.
 fn tidy(dir: &Path, not_ours: &[PathBuf]) {
     for entry in fs_err::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -21,7 +21,8 @@ impl Tail {
         Self { path: path.into(), read: 0 }
     }
 
-    /// The whole lines that have not been read yet; a line that is still being written is none. Of a file that became shorter all lines.
+    /// The whole lines that have not been read yet; a line that is still being written is none. Of
+    /// a file that became shorter all lines.
     pub fn lines(&mut self) -> Result<Vec<String>> {
         let fresh = self.fresh().map_err(|error| errors::io(&self.path, error))?;
         let end = fresh.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);

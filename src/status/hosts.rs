@@ -1,4 +1,5 @@
-//! What the hosts themselves are asked: their certificates, and whether they have this turnup. One question a host, all at once.
+//! What the hosts themselves are asked: their certificates, and whether they have this turnup. One
+//! question a host, all at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +14,13 @@ use crate::parallel;
 use super::Gap;
 use super::certificates::{self, Certificate};
 
-/// A host that has not answered by then does not answer. Reading all of turnup takes a slow disk some seconds.
+/// A host that has not answered by then does not answer. Reading all of turnup takes a slow disk
+/// some seconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many hosts are asked at once.
 const PARALLEL: usize = 16;
-/// Prints the digest of turnup, then each certificate behind the name of its file. Never a key, also where both are in one file.
+/// Prints the digest of turnup, then each certificate behind the name of its file. Never a key,
+/// also where both are in one file.
 const QUESTION: &str = r#"sha256sum /opt/turnup/bin/turnup 2>/dev/null
 for file in /etc/kubernetes/*/*.crt /var/lib/kubelet/pki/kubelet-client-current.pem; do
   [ -f "$file" ] || continue

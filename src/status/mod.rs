@@ -1,6 +1,8 @@
-//! How a cluster stands: its phases, nodes, addons, certificates, versions, and who works on it now.
+//! How a cluster stands: its phases, nodes, addons, certificates, versions, and who works on it
+//! now.
 //!
-//! It looks and changes nothing. What cannot be asked is no reason to keep silent about the rest: it becomes a gap, with the reason.
+//! It looks and changes nothing. What cannot be asked is no reason to keep silent about the rest:
+//! it becomes a gap, with the reason.
 
 mod certificates;
 mod hosts;
@@ -61,7 +63,8 @@ pub(crate) struct Status {
     pub addons: Option<Vec<Addon>>,
     /// Every certificate here and on the hosts that answered.
     pub certificates: Vec<Certificate>,
-    /// Credentials that were issued besides the administrator's and have not expired, the oldest first.
+    /// Credentials that were issued besides the administrator's and have not expired, the oldest
+    /// first.
     pub credentials: Vec<Credential>,
     /// The tokens with which new hosts of node groups join.
     pub join_tokens: Vec<Token>,

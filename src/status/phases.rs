@@ -73,7 +73,8 @@ impl PhaseStatus {
     }
 }
 
-/// Every phase by the judgement of the engine; looks at what was made unless `quick`, and asks no API that is away.
+/// Every phase by the judgement of the engine; looks at what was made unless `quick`, and asks no
+/// API that is away.
 pub(super) fn judge(cluster: &Arc<Cluster>, quick: bool, away: bool, busy: bool) -> Result<Vec<PhaseStatus>> {
     let known = cluster.find_inventory()?.is_some();
     let mut all = vec![match provision::find_external_inventory(cluster)? {
@@ -85,7 +86,8 @@ pub(super) fn judge(cluster: &Arc<Cluster>, quick: bool, away: bool, busy: bool)
         all.push(judge_one(cluster, &bootstrap::phase(cluster)?, quick, away, busy)?);
         all.push(judge_one(cluster, &addons::phase(cluster)?, quick, away, busy)?);
     } else {
-        // Their hosts are known from the inventory; what was recorded before it was lost is all there is.
+        // Their hosts are known from the inventory; what was recorded before it was lost is all
+        // there is.
         all.extend(recorded(&cluster.store, busy)?.into_iter().skip(1));
     }
     Ok(all)
@@ -147,7 +149,8 @@ fn add_up(steps: &[StepStatus], busy: bool) -> PhaseState {
     }
 }
 
-/// The length of all steps' last runs laid over each other: what runs side by side counts once, what lies between runs does not.
+/// The length of all steps' last runs laid over each other: what runs side by side counts once,
+/// what lies between runs does not.
 fn at_work(steps: &[StepStatus]) -> Option<f64> {
     let run = |step: &StepStatus| {
         let (end, length) = (step.finished?.as_millisecond(), i64::try_from(step.elapsed_ms?).ok()?);

@@ -14,7 +14,8 @@ use super::{Addon, Certificate, Level, Live, NodeStatus, PhaseState, PhaseStatus
 
 /// The columns that a terminal has at least.
 const WIDTH: usize = 80;
-/// How many reasons a phase gives, and how many certificates are named, before the rest is only counted.
+/// How many reasons a phase gives, and how many certificates are named, before the rest is only
+/// counted.
 const LISTED: usize = 5;
 
 /// The whole status, every line with its newline.

@@ -12,7 +12,8 @@ use crate::atomic_file::{AtomicFile, Mode, directory_of};
 use crate::error::{Context as _, Error, Result};
 use crate::redact::Redactor;
 
-/// Writes these files; an error, and no file, where the redactor finds anything in what was written.
+/// Writes these files; an error, and no file, where the redactor finds anything in what was
+/// written.
 pub(super) fn write(items: &[Item], redactor: &Redactor, to: &Path) -> Result<()> {
     let dir = directory_of(to);
     // Without its name until it is known to be clean; dropped, it is gone.

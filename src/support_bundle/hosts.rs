@@ -1,4 +1,5 @@
-//! What hosts know: journals, logs of static pods, network, mounts, units, versions. Each answer is bounded on the host itself.
+//! What hosts know: journals, logs of static pods, network, mounts, units, versions. Each answer is
+//! bounded on the host itself.
 
 use std::time::{Duration, Instant};
 

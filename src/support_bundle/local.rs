@@ -1,4 +1,5 @@
-//! What this machine knows: configuration, state, journal, events, logs, node configs, the doctor's report, the status.
+//! What this machine knows: configuration, state, journal, events, logs, node configs, the doctor's
+//! report, the status.
 
 use std::path::Path;
 

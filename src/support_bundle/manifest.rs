@@ -1,4 +1,5 @@
-//! `MANIFEST.json`: what is in the archive, what was taken out, and what is missing. It holds no content.
+//! `MANIFEST.json`: what is in the archive, what was taken out, and what is missing. It holds no
+//! content.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -33,7 +34,8 @@ pub(crate) struct BundleManifest {
     pub cluster: String,
     /// Every file.
     pub files: Vec<BundleEntry>,
-    /// What could not be had or did not fit, with the reason: hosts that do not answer, files that cannot be read.
+    /// What could not be had or did not fit, with the reason: hosts that do not answer, files that
+    /// cannot be read.
     pub missing: Vec<(String, String)>,
     /// What of a cluster's directory is never taken.
     pub never: [&'static str; 7],

@@ -1,8 +1,9 @@
 //! One archive for a support request: everything that shows why a cluster does not work, without
 //! its secrets.
 //!
-//! It reads and asks; nothing of the cluster or of a host is changed. Secrets are taken out of every text, and the finished archive is
-//! searched once more: with one of them in it, it does not come to be.
+//! It reads and asks; nothing of the cluster or of a host is changed. Secrets are taken out of
+//! every text, and the finished archive is searched once more: with one of them in it, it does not
+//! come to be.
 
 mod archive;
 mod hosts;

@@ -1,4 +1,5 @@
-//! Every secret that a cluster has on this machine, and what looks like one and is not: public keys and certificates. Held in memory only.
+//! Every secret that a cluster has on this machine, and what looks like one and is not: public keys
+//! and certificates. Held in memory only.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,7 +15,8 @@ use crate::error::Result;
 use crate::redact::{self, Known};
 use crate::state::Store;
 
-/// What of a cluster's directory holds no secret, or is too large to hold one: logs and events are what is searched, not what is known.
+/// What of a cluster's directory holds no secret, or is too large to hold one: logs and events are
+/// what is searched, not what is known.
 const PASSED_OVER: [&str; 6] = ["hosts", "logs", "events", ".terraform", "bin", "node-config"];
 /// A longer file is none of ours.
 const LONGEST: u64 = 4 << 20;

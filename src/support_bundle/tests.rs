@@ -1,4 +1,5 @@
-//! Every secret of a cluster, planted in its logs in many forms: none of them reaches the archive, and what is public does.
+//! Every secret of a cluster, planted in its logs in many forms: none of them reaches the archive,
+//! and what is public does.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fmt::Write as _;
@@ -113,7 +114,8 @@ fn no_secret_in_any_form_reaches_the_archive() {
         let pem = store.read(format!("pki/{name}.key")).unwrap().unwrap();
         let der = x509_parser::pem::parse_x509_pem(&pem).unwrap().1.contents;
         secrets.push((format!("{name}.key"), pem));
-        // The number that is the key: what is around it is the same in all keys, and in certificates.
+        // The number that is the key: what is around it is the same in all keys, and in
+        // certificates.
         secrets.push((format!("{name} itself"), der[36..68].to_vec()));
     }
     secrets.push(("encryption.key".into(), store.read("pki/encryption.key").unwrap().unwrap()));

@@ -1,7 +1,9 @@
-//! Whether the cluster does what a cluster is for: nodes Ready, the control plane up, pods that reach each other, Services and names.
+//! Whether the cluster does what a cluster is for: nodes Ready, the control plane up, pods that
+//! reach each other, Services and names.
 //!
-//! It looks through the API only. The one thing that it makes is the namespace of its probe pods, and that it removes again, however the
-//! validation ends. It repairs nothing: a failed check says what was seen and which command shows more.
+//! It looks through the API only. The one thing that it makes is the namespace of its probe pods,
+//! and that it removes again, however the validation ends. It repairs nothing: a failed check says
+//! what was seen and which command shows more.
 
 mod probes;
 mod report;
@@ -27,7 +29,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(150);
 /// The longest wait for nodes and pods that are not ready, however much time there is.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Validates the cluster; `deep` starts probe pods on every node. What is not good yet is waited for as long as `cx` has time.
+/// Validates the cluster; `deep` starts probe pods on every node. What is not good yet is waited
+/// for as long as `cx` has time.
 pub(crate) fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<ValidationReport> {
     let inventory = cluster.inventory()?;
     let kubectl = kubectl(cluster)?;

@@ -1,6 +1,8 @@
-//! Probe pods: a small HTTP server on every node that asks its neighbour, the Service of all, and the cluster's DNS.
+//! Probe pods: a small HTTP server on every node that asks its neighbour, the Service of all, and
+//! the cluster's DNS.
 //!
-//! The requests are made by the pods themselves (`agnhost netexec`, /dial); they are told to through the API server's proxy.
+//! The requests are made by the pods themselves (`agnhost netexec`, /dial); they are told to
+//! through the API server's proxy.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -26,11 +28,13 @@ const FILE: &str = "validate/probes.yaml";
 const TEMPLATE: &str = "templates/validate/probes.yaml";
 /// The port of the server in every pod.
 const PORT: u16 = 8080;
-/// The longest life of a validation; its pods end by themselves after this time (`activeDeadlineSeconds`).
+/// The longest life of a validation; its pods end by themselves after this time
+/// (`activeDeadlineSeconds`).
 const LIFE_SECONDS: i64 = 900;
 /// How many requests are under way at once.
 const PARALLEL: usize = 4;
-/// The longest time from the start to the last answer; more for many nodes, because every answer costs a call.
+/// The longest time from the start to the last answer; more for many nodes, because every answer
+/// costs a call.
 const TIMEOUT: Duration = Duration::from_secs(90);
 const PATIENCE_PER_NODE: Duration = Duration::from_millis(100);
 
@@ -104,7 +108,8 @@ impl<'a> Probes<'a> {
         self.kubectl.run(&["create", "--validate=ignore", &file]).map(drop).map_err(|error| error.hint("turnup status"))
     }
 
-    /// Removes them, even after a signal, and what validations that were killed have left. The cluster finishes it by itself.
+    /// Removes them, even after a signal, and what validations that were killed have left. The
+    /// cluster finishes it by itself.
     pub(super) fn remove(&self) -> Result<()> {
         let mut args = vec!["delete", "namespace", "--ignore-not-found", "--wait=false", &self.namespace];
         let left = if self.cx.check().is_err() { Vec::new() } else { self.find_left() };
@@ -162,7 +167,8 @@ impl<'a> Probes<'a> {
         if question == Question::Pod { vec![probe, self.pods[probe].neighbour] } else { vec![probe] }
     }
 
-    /// Names first: the first answer of the cluster's DNS is what people wait for. What is switched off is not asked for.
+    /// Names first: the first answer of the cluster's DNS is what people wait for. What is switched
+    /// off is not asked for.
     fn questions(&self) -> Vec<(Question, usize)> {
         let (services, names) = (self.cluster.settings.kube_proxy, self.cluster.settings.dns);
         let all = 0..self.pods.len();

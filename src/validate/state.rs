@@ -10,7 +10,8 @@ use super::CheckResult;
 /// The static pods of every control-plane node.
 const CONTROL_PLANE: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
-/// All checks. Without a network of turnup's own (`network`), nodes need only be registered, and pods need not run.
+/// All checks. Without a network of turnup's own (`network`), nodes need only be registered, and
+/// pods need not run.
 pub(super) fn judge(inventory: &Inventory, network: bool, observed: &Observed) -> Vec<CheckResult> {
     let mut checks = judge_nodes(inventory, network, observed);
     checks.extend(judge_static_pods(inventory, observed));

@@ -1,6 +1,8 @@
-//! The guide as plain lines, for screen readers, terminals that can do no more, and answers that come from a pipe.
+//! The guide as plain lines, for screen readers, terminals that can do no more, and answers that
+//! come from a pipe.
 //!
-//! The same questions, the same checks, the same file: each line that is read becomes the messages that keys would have become.
+//! The same questions, the same checks, the same file: each line that is read becomes the messages
+//! that keys would have become.
 
 use std::io::{BufRead, Write};
 
@@ -42,7 +44,8 @@ impl Conversation<'_> {
         self.end(model, files)
     }
 
-    /// The answers of a session on the screen that was cut off: taken over or thrown away, but never forgotten.
+    /// The answers of a session on the screen that was cut off: taken over or thrown away, but
+    /// never forgotten.
     fn recover(&mut self, model: &mut Model, files: &mut dyn Files) -> Result<()> {
         let Some(lines) = files.draft(model) else { return Ok(()) };
         if !self.interactive {

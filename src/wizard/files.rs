@@ -1,4 +1,5 @@
-//! The files of a session: the configuration itself, others that are loaded and written, and the draft that survives a crash.
+//! The files of a session: the configuration itself, others that are loaded and written, and the
+//! draft that survives a crash.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ pub(super) trait Files {
     fn keep_draft(&self, model: &Model) -> Result<()>;
     /// There is nothing to keep any more.
     fn forget_draft(&self);
-    /// What the draft of an earlier session would change; nothing when there is none, or when it says the same.
+    /// What the draft of an earlier session would change; nothing when there is none, or when it
+    /// says the same.
     fn draft(&self, model: &Model) -> Option<Vec<String>>;
 }
 

@@ -1,6 +1,8 @@
-//! The guided way: only the questions that a first cluster needs, one after the other, back and forth, with a summary at the end.
+//! The guided way: only the questions that a first cluster needs, one after the other, back and
+//! forth, with a summary at the end.
 //!
-//! Which questions these are the tree says (`#: guided`); a tree that says nothing is asked through, entry by entry.
+//! Which questions these are the tree says (`#: guided`); a tree that says nothing is asked
+//! through, entry by entry.
 
 use kconfig::{NodeId, SymbolId, Tri};
 

@@ -1,4 +1,5 @@
-//! Lists, maps and records as rows that are added, changed, moved and removed; the text that Kconfig holds is made of them at the end.
+//! Lists, maps and records as rows that are added, changed, moved and removed; the text that
+//! Kconfig holds is made of them at the end.
 
 use kconfig::SymbolId;
 use serde_json::{Map, Value};
@@ -11,7 +12,8 @@ use crate::config::format::{Field, Format};
 pub(super) struct Items {
     pub(super) symbol: SymbolId,
     kind: Kind,
-    /// What an element consists of: one part of a list, key and value of a map, the fields of a record.
+    /// What an element consists of: one part of a list, key and value of a map, the fields of a
+    /// record.
     pub(super) columns: Vec<Field>,
     /// The texts of each element, as many as there are columns; empty for an absent one.
     pub(super) rows: Vec<Vec<String>>,
@@ -69,7 +71,8 @@ fn judge(field: &Field, text: &str, separated: bool) -> Option<String> {
 }
 
 impl Items {
-    /// The editor of a structured format; none for others, and for a text that is not of the format.
+    /// The editor of a structured format; none for others, and for a text that is not of the
+    /// format.
     pub(super) fn open(symbol: SymbolId, format: &Format, text: &str) -> Option<Self> {
         let column =
             |name: &str, required, format: &Format| Field { name: name.to_owned(), required, format: format.clone() };

@@ -31,7 +31,8 @@ impl LineEdit {
         &self.text[..self.cursor]
     }
 
-    /// Puts text before the cursor. One line is edited: line ends and other control characters are left out.
+    /// Puts text before the cursor. One line is edited: line ends and other control characters are
+    /// left out.
     pub(super) fn insert(&mut self, text: &str) {
         let clean: String = text.chars().filter(|c| !c.is_control()).collect();
         if std::mem::take(&mut self.selected) {

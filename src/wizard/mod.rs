@@ -1,8 +1,10 @@
 //! The wizard: every question of the Kconfig tree on one screen.
 //!
-//! An Elm core: `model` is the state, `msg` what can happen, `update` how the state changes, `view` the screen as a pure function of the
-//! state, `keymap` the one table of keys that also makes the help. None of these know a terminal, a file or a clock; `terminal` is the
-//! loop that does; `files` carries out what it is asked. The wizard can do nothing that `turnup config` cannot do without it.
+//! An Elm core: `model` is the state, `msg` what can happen, `update` how the state changes, `view`
+//! the screen as a pure function of the state, `keymap` the one table of keys that also makes the
+//! help. None of these know a terminal, a file or a clock; `terminal` is the loop that does;
+//! `files` carries out what it is asked. The wizard can do nothing that `turnup config` cannot do
+//! without it.
 
 mod accessible;
 mod dialog;
@@ -162,7 +164,8 @@ impl Wizard {
         conversation.run(&mut self.model, &mut *self.files)
     }
 
-    /// Plays a recorded session again on a screen of this width and height. Needs no terminal and writes nothing.
+    /// Plays a recorded session again on a screen of this width and height. Needs no terminal and
+    /// writes nothing.
     pub(crate) fn play(mut self, recording: &str, size: (u16, u16)) -> Result<Vec<Moment>> {
         recording::play(&mut self.model, recording, Rect::new(0, 0, size.0, size.1))
     }
@@ -182,7 +185,8 @@ fn values(settings: &Settings) -> BTreeMap<String, String> {
     written.map(|setting| (setting.name, setting.value)).collect()
 }
 
-/// Whether the file means to name every setting: in one that says only what is special, nothing is new because it is missing.
+/// Whether the file means to name every setting: in one that says only what is special, nothing is
+/// new because it is missing.
 fn is_whole(settings: &Settings, answered: usize) -> bool {
     let written = settings.list().iter().filter(|setting| setting.written).count();
     answered * 2 > written
@@ -193,7 +197,8 @@ fn answered(settings: &Settings) -> BTreeSet<kconfig::SymbolId> {
     symbols.filter(|(_, symbol)| settings.is_answered(&symbol.name)).map(|(id, _)| id).collect()
 }
 
-/// Whether lines and arrows would come out as rubbish: a terminal that says it is no more than ASCII, or a locale that is not UTF-8.
+/// Whether lines and arrows would come out as rubbish: a terminal that says it is no more than
+/// ASCII, or a locale that is not UTF-8.
 fn is_ascii(locale: &str, terminal: &str) -> bool {
     let utf8 = locale.to_lowercase().replace('-', "").contains("utf8");
     let plain = ["C", "POSIX"].contains(&locale);

@@ -1,4 +1,5 @@
-//! What the wizard knows: the answers, where in the menus it stands, the open dialogs. No terminal, no file, no clock.
+//! What the wizard knows: the answers, where in the menus it stands, the open dialogs. No terminal,
+//! no file, no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,7 +34,8 @@ pub(super) struct Model {
     pub(super) saved: Option<Saved>,
     /// The settings that the file names; nothing when there is none.
     pub(super) known: Option<BTreeSet<SymbolId>>,
-    /// Whether the file says the same in other words: saving makes it whole, leaving it loses nothing.
+    /// Whether the file says the same in other words: saving makes it whole, leaving it loses
+    /// nothing.
     pub(super) is_stale: bool,
     /// What the running cluster was made with, by the settings' names.
     pub(super) applied: Option<BTreeMap<String, String>>,
@@ -197,7 +199,8 @@ impl Model {
         }
     }
 
-    /// After a change elsewhere: leaves menus that are not shown any more, and keeps the cursor on this entry where it is still there.
+    /// After a change elsewhere: leaves menus that are not shown any more, and keeps the cursor on
+    /// this entry where it is still there.
     pub(super) fn stay_at(&mut self, node: Option<NodeId>) {
         let root = self.schema.tree().root();
         let is_open = |menu: NodeId| self.show_all || menu == root || self.config.node_visible(menu);

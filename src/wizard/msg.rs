@@ -1,4 +1,5 @@
-//! What can happen to the wizard, in its own words, and what it wants done outside. No terminal types: a session can be replayed.
+//! What can happen to the wizard, in its own words, and what it wants done outside. No terminal
+//! types: a session can be replayed.
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]

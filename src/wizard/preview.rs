@@ -1,4 +1,5 @@
-//! The file as it would be saved, and what differs from the file, from the defaults and from what runs. Secrets are not shown.
+//! The file as it would be saved, and what differs from the file, from the defaults and from what
+//! runs. Secrets are not shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! A session written down as it happens, and played again without a terminal: keys in, screens out, with the time that each took.
+//! A session written down as it happens, and played again without a terminal: keys in, screens out,
+//! with the time that each took.
 
 use std::io::Write;
 use std::path::Path;
@@ -30,7 +31,8 @@ impl Recorder {
         Ok(Self { file: path.map(create).transpose()?, area: None })
     }
 
-    /// One line for what was done, and one before it where the screen has another size. Of what is typed as a secret only the length.
+    /// One line for what was done, and one before it where the screen has another size. Of what is
+    /// typed as a secret only the length.
     pub(super) fn note(&mut self, model: &Model, input: &Input, area: Rect) -> Result<()> {
         let masked = if model.is_typing_a_secret() { input.masked() } else { input.clone() };
         let input = &masked;
@@ -55,7 +57,8 @@ pub(crate) struct Moment {
     pub cpu: Duration,
 }
 
-/// Plays a recording from this state of the wizard. Nothing is written: what is saved counts as saved, what is loaded is empty.
+/// Plays a recording from this state of the wizard. Nothing is written: what is saved counts as
+/// saved, what is loaded is empty.
 pub(super) fn play(model: &mut Model, recording: &str, mut area: Rect) -> Result<Vec<Moment>> {
     let mut moments = Vec::new();
     let (mut buffer, cpu) = timed(|| draw(model, area));

@@ -1,4 +1,5 @@
-//! What would make a locked entry changeable: the fewest answers to change, shown before anything is.
+//! What would make a locked entry changeable: the fewest answers to change, shown before anything
+//! is.
 
 use kconfig::{Config, SymbolId, SymbolType, Tri, explain};
 

@@ -1,4 +1,5 @@
-//! Looking for an entry while typing: names, prompts and help texts, the nearest first. Pure: an index and what is typed.
+//! Looking for an entry while typing: names, prompts and help texts, the nearest first. Pure: an
+//! index and what is typed.
 
 use std::sync::Arc;
 
@@ -66,8 +67,9 @@ impl Index {
         Arc::new(index)
     }
 
-    /// The entries for what was typed. Several words must all be there. Exact names come first, then names that begin so, titles that
-    /// hold the words, help texts that do, and titles that resemble them; of those that fit as well, what is shown now comes first.
+    /// The entries for what was typed. Several words must all be there. Exact names come first,
+    /// then names that begin so, titles that hold the words, help texts that do, and titles that
+    /// resemble them; of those that fit as well, what is shown now comes first.
     pub(super) fn find(&self, typed: &str, is_shown: impl Fn(NodeId) -> bool) -> Vec<(NodeId, Found)> {
         let typed = typed.trim().to_lowercase();
         let words: Vec<&str> = typed.split_whitespace().map(without_prefix).collect();
@@ -87,7 +89,8 @@ impl Index {
             let least = needle.chars().count() * usize::from(Scoring::default().match_score);
             for hit in Matcher::from_query(&needle, &Fuzzy::default()).match_list(&self.haystacks) {
                 let at = hit.index as usize;
-                // What is torn over the whole title loses as much by its gaps as it wins by its letters: it only looks alike to a program.
+                // What is torn over the whole title loses as much by its gaps as it wins by its
+                // letters: it only looks alike to a program.
                 if usize::from(hit.score) > least && !std::mem::replace(&mut seen[at], true) {
                     ranked.push((1_000 + u32::from(u16::MAX - hit.score), at, Found::Title));
                 }

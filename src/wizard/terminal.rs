@@ -1,6 +1,7 @@
 //! The loop: the only code of the wizard that touches the terminal and the signals.
 //!
-//! The terminal is left as it was on every way out: quit, error, panic, signal, suspension. One that is gone ends the wizard.
+//! The terminal is left as it was on every way out: quit, error, panic, signal, suspension. One
+//! that is gone ends the wizard.
 
 use std::io::{self, stdin, stdout};
 use std::mem::ManuallyDrop;
@@ -34,7 +35,8 @@ const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The terminal while the wizard has it; gives it back when dropped.
 struct Screen {
-    /// Its own way to give back the cursor ends in a panic when neither terminal nor standard error take any more.
+    /// Its own way to give back the cursor ends in a panic when neither terminal nor standard error
+    /// take any more.
     terminal: ManuallyDrop<DefaultTerminal>,
 }
 
@@ -45,7 +47,8 @@ impl Screen {
         let screen = Self { terminal: ManuallyDrop::new(terminal) };
         execute!(stdout(), event::EnableBracketedPaste, event::EnableMouseCapture)
             .context("cannot use the terminal")?;
-        // The first poll begins to watch the window's size: a change between drawing and polling would go unseen.
+        // The first poll begins to watch the window's size: a change between drawing and polling
+        // would go unseen.
         event::poll(Duration::ZERO).context("cannot read from the terminal")?;
         Ok(screen)
     }
@@ -81,7 +84,8 @@ impl Screen {
             )
         };
         again().context("cannot use the terminal again")?;
-        // A new one draws everything. Clearing the old one would ask the terminal where its cursor is, which not every one answers.
+        // A new one draws everything. Clearing the old one would ask the terminal where its cursor
+        // is, which not every one answers.
         let terminal = Terminal::new(CrosstermBackend::new(stdout())).context("cannot use the terminal again")?;
         // The old one is left alone: it would only give the cursor back once more.
         self.terminal = ManuallyDrop::new(terminal);
@@ -158,7 +162,8 @@ fn ended_by(what: &str) -> Error {
         .hint("start it again: it offers the answers that were not saved")
 }
 
-/// Whether the terminal is gone: only the leader of a session and its foreground jobs are told by SIGHUP.
+/// Whether the terminal is gone: only the leader of a session and its foreground jobs are told by
+/// SIGHUP.
 fn is_hung_up() -> bool {
     let stdin = stdin();
     let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
@@ -300,7 +305,8 @@ fn read_mouse(mouse: MouseEvent) -> Option<Input> {
     }
 }
 
-/// Terminals send Alt and a key as Esc and that key, so that Esc and a key typed fast look like Alt: here they are what was typed.
+/// Terminals send Alt and a key as Esc and that key, so that Esc and a key typed fast look like
+/// Alt: here they are what was typed.
 fn read_keys(key: KeyEvent) -> Vec<Key> {
     let escape = key.modifiers.contains(KeyModifiers::ALT).then_some(Key::Esc);
     escape.into_iter().chain(read_key(key)).collect()

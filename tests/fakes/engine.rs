@@ -1,8 +1,9 @@
 //! Drives the engine through a fake phase, so that tests can kill it, interrupt it and start it
 //! again.
 //!
-//! `fake-engine DIR SCENARIO [ARGUMENT]`. Effects are files below `DIR/out`; every run of a step adds a line to `DIR/ran`. Variables say
-//! what else: `FAKE_FAIL` (ids that fail, divided by commas), `FAKE_PAUSE` (milliseconds that a step takes), `FAKE_MAX_DURATION` (seconds for the
+//! `fake-engine DIR SCENARIO [ARGUMENT]`. Effects are files below `DIR/out`; every run of a step
+//! adds a line to `DIR/ran`. Variables say what else: `FAKE_FAIL` (ids that fail, divided by
+//! commas), `FAKE_PAUSE` (milliseconds that a step takes), `FAKE_MAX_DURATION` (seconds for the
 //! run), `FAKE_BARS` (terminal output instead of JSON). It is a test's tool and knows no cluster.
 
 use std::io::Write as _;

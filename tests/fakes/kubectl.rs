@@ -274,7 +274,8 @@ fn pod(name: &str, node: &str) -> Value {
     })
 }
 
-/// One document, in JSON or in the block style of turnup's templates: what is looked at of it, as the API server would give it back.
+/// One document, in JSON or in the block style of turnup's templates: what is looked at of it, as
+/// the API server would give it back.
 fn parse(document: &str) -> Option<Value> {
     if let Ok(object) = serde_json::from_str::<Value>(document) {
         return Some(object);

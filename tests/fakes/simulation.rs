@@ -158,7 +158,8 @@ impl Simulation {
         ["Kconfig", "phases", "templates"].into_iter().for_each(copy);
     }
 
-    /// Gives the steps of this name in its own tree another timeout; all steps where no name is given.
+    /// Gives the steps of this name in its own tree another timeout; all steps where no name is
+    /// given.
     pub(crate) fn timeout(&self, step: Option<&str>, timeout: Duration) {
         for phase in ["provision", "bootstrap", "addons"] {
             let path = self.path("work/phases").join(phase).join("phase.toml");
@@ -279,7 +280,8 @@ fn peak_memory(pid: Pid) -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// User and system time of a process and of its children that have ended: fields 14 to 17 of its stat, in hundredths of a second.
+/// User and system time of a process and of its children that have ended: fields 14 to 17 of its
+/// stat, in hundredths of a second.
 fn processor_time(pid: Pid) -> Duration {
     let stat = fs_err::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').skip(11).take(4);

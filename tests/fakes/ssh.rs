@@ -153,8 +153,8 @@ impl Host<'_> {
         ExitCode::SUCCESS
     }
 
-    /// Size and digest of what is on standard input. A file that another fake has read already is not read again: hundreds of hosts
-    /// are sent the same bytes.
+    /// Size and digest of what is on standard input. A file that another fake has read already is
+    /// not read again: hundreds of hosts are sent the same bytes.
     fn take_stdin(&self) -> (u64, String) {
         let file = fs_err::metadata("/proc/self/fd/0").ok().filter(std::fs::Metadata::is_file);
         let known = file.map(|file| format!("digests/{}-{}-{}", file.ino(), file.mtime_nsec(), file.size()));

@@ -1,9 +1,9 @@
 //! The simulated world that the fake tools share: hosts, the objects of an API server, and a script
 //! of what goes wrong.
 //!
-//! It lies in `$HOME/fakes`, because `HOME` is one of the few variables that turnup hands to every child. Each thing is a file of its own,
-//! so hundreds of fakes at once need no lock. It does not use turnup's code: it is the other side
-//! of the wire.
+//! It lies in `$HOME/fakes`, because `HOME` is one of the few variables that turnup hands to every
+//! child. Each thing is a file of its own, so hundreds of fakes at once need no lock. It does not
+//! use turnup's code: it is the other side of the wire.
 #![allow(dead_code, clippy::allow_attributes, reason = "each fake uses the part that it needs")]
 
 use std::io::{self, Read as _, Write as _};

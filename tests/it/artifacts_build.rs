@@ -1,4 +1,5 @@
-//! Builds from source: reproducible for real, refused when not, made once, and without a trace when killed.
+//! Builds from source: reproducible for real, refused when not, made once, and without a trace when
+//! killed.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "a test starts the product from outside")]
 
@@ -16,7 +17,8 @@ fn shipped() -> Scratch {
     scratch
 }
 
-/// Puts a `go` on PATH that is a shell script: `env` answers with this version, `build` does this with `$out`.
+/// Puts a `go` on PATH that is a shell script: `env` answers with this version, `build` does this
+/// with `$out`.
 fn fake_go(scratch: &Scratch, version: &str, build: &str) -> String {
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = env ]; then echo '{{\"GOVERSION\": \"{version}\"}}'; exit 0; fi\n\

@@ -1,4 +1,5 @@
-//! The cache: bytes that were altered are never handed out, and what has been checked is not read again.
+//! The cache: bytes that were altered are never handed out, and what has been checked is not read
+//! again.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -86,7 +87,8 @@ fn what_has_been_checked_is_not_read_again() {
     let tool = selection.binary("tool").unwrap();
     let path = scratch.cache.ensure(tool, &bundle(&scratch), &NoProgress).unwrap();
     let accessed = |path: &Path| fs_err::metadata(path).unwrap().accessed().unwrap();
-    // Reading a file that was never read changes its access time, on every kind of mount but noatime.
+    // Reading a file that was never read changes its access time, on every kind of mount but
+    // noatime.
     let before = accessed(&path);
     scratch.cache.ensure(tool, &Sources::new(vec![Source::Cache]), &NoProgress).unwrap();
     assert_eq!(accessed(&path), before);

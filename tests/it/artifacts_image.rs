@@ -1,4 +1,5 @@
-//! Images: the same binaries give the same bytes, and the layout is what `ctr images import` and a node expect.
+//! Images: the same binaries give the same bytes, and the layout is what `ctr images import` and a
+//! node expect.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "it runs containerd beside turnup, and kills its client")]
 

@@ -1,4 +1,5 @@
-//! The lock file: every mistake in it is an error with its place, and what ships with the program is complete.
+//! The lock file: every mistake in it is an error with its place, and what ships with the program
+//! is complete.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use turnup::artifacts::{Digest, LARGEST, Lock, Origin, Platform, ResolvedArtifacts, Sources, Variant};

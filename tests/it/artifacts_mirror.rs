@@ -1,4 +1,5 @@
-//! Mirrors and upstream over HTTP: wrong, truncated and unreachable ones, concurrent runs, and a process that is killed.
+//! Mirrors and upstream over HTTP: wrong, truncated and unreachable ones, concurrent runs, and a
+//! process that is killed.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::time::Duration;

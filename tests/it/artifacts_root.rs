@@ -1,4 +1,5 @@
-//! The root of local hosts, with a debootstrap and an apt-get that are made up: signature, security updates, age, and a kill in the middle.
+//! The root of local hosts, with a debootstrap and an apt-get that are made up: signature, security
+//! updates, age, and a kill in the middle.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "a test starts the product from outside")]
 
@@ -34,7 +35,8 @@ test -e "$1/usr/sbin/policy-rc.d"
 const ARCHIVE: &str = "deb http://mirror.example/debian bookworm main\n";
 const SECURITY: &str = "deb http://mirror.example/debian-security bookworm-security main\n";
 
-/// The program on a machine whose apt has these sources, and whose mounts are changed by this script.
+/// The program on a machine whose apt has these sources, and whose mounts are changed by this
+/// script.
 fn rootfs(scratch: &Scratch, sources: &str, script: &str, args: &[&str]) -> Output {
     let apt = scratch.dir.path().join("apt");
     fs_err::create_dir_all(&apt).unwrap();

@@ -1,4 +1,5 @@
-//! What the tests of artifacts share: a small lock file, a web server on loopback that misbehaves on demand, the program as a process.
+//! What the tests of artifacts share: a small lock file, a web server on loopback that misbehaves
+//! on demand, the program as a process.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "a test starts the product from outside")]
 
@@ -24,7 +25,8 @@ pub(crate) fn pin() -> String {
     format!(r#"{{ "sha256": "{}", "size": {}, "origin": {{ "kind": "source-build" }} }}"#, Digest::of(TOOL), TOOL.len())
 }
 
-/// A lock file with one binary, `tool`, whose bytes are [`TOOL`], and whose Go module does not exist.
+/// A lock file with one binary, `tool`, whose bytes are [`TOOL`], and whose Go module does not
+/// exist.
 pub(crate) fn small_lock() -> String {
     let pin = pin();
     format!(

@@ -1,5 +1,5 @@
-//! Bare metal from a typed list, on hosts that are made up: what is found about them before anything is touched, what becomes of labels and
-//! taints, and how the inventory is planned.
+//! Bare metal from a typed list, on hosts that are made up: what is found about them before
+//! anything is touched, what becomes of labels and taints, and how the inventory is planned.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Evaluates the rules of the CIS Kubernetes Benchmark against rendered node configs: none fails, and
-//! each fails when the thing that it looks at is changed. `cluster_cis` does it on real hosts.
+//! Evaluates the rules of the CIS Kubernetes Benchmark against rendered node configs: none fails,
+//! and each fails when the thing that it looks at is changed. `cluster_cis` does it on real hosts.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Evaluates the rules in `tests/cis-1.12.toml` against the files, processes and settings of a host,
-//! real or rendered.
+//! Evaluates the rules in `tests/cis-1.12.toml` against the files, processes and settings of a
+//! host, real or rendered.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;

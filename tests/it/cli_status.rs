@@ -1,4 +1,5 @@
-//! `turnup status` and `turnup support-bundle` where there is no cluster, half a cluster, or hosts that do not answer.
+//! `turnup status` and `turnup support-bundle` where there is no cluster, half a cluster, or hosts
+//! that do not answer.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;

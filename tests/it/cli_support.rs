@@ -9,9 +9,11 @@ use assert_cmd::Command;
 pub(crate) struct Outcome {
     pub code: i32,
     pub out: String,
-    /// Without the line about replaced parts of turnup, which tests with a tree of their own need not repeat.
+    /// Without the line about replaced parts of turnup, which tests with a tree of their own need
+    /// not repeat.
     pub err: String,
-    /// The parts of turnup that the directory replaces, as the first line of standard error names them.
+    /// The parts of turnup that the directory replaces, as the first line of standard error names
+    /// them.
     pub replaced: Option<String>,
 }
 

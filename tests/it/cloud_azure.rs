@@ -1,5 +1,5 @@
-//! The module for Azure with real Terraform and a provider that makes nothing: every profile from nothing to nothing, and what may never
-//! happen when something changes.
+//! The module for Azure with real Terraform and a provider that makes nothing: every profile from
+//! nothing to nothing, and what may never happen when something changes.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! Hosts with IPv6 beside IPv4: what Terraform plans for each cloud's network, hosts and ingress rules, and that nothing of it is there unasked.
+//! Hosts with IPv6 beside IPv4: what Terraform plans for each cloud's network, hosts and ingress
+//! rules, and that nothing of it is there unasked.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -124,7 +125,8 @@ fn aws_gives_private_hosts_egress_only() {
         }
         for (name, route) in of_type(&resources, "aws_route") {
             if let Some(to) = route["destination_ipv6_cidr_block"].as_str() {
-                // The gateway's identifier is not known yet: its field is not among the values then.
+                // The gateway's identifier is not known yet: its field is not among the values
+                // then.
                 let fields = ["gateway_id", "egress_only_gateway_id"];
                 let by: Vec<&str> = fields.into_iter().filter(|field| route.get(*field).is_none()).collect();
                 told.push(format!("{profile} {name}: {to} by {by:?}"));

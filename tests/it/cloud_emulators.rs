@@ -1,6 +1,8 @@
-//! The clouds' modules with the real providers, against emulators of the clouds' APIs on loopback: `make test-clouds`.
+//! The clouds' modules with the real providers, against emulators of the clouds' APIs on loopback:
+//! `make test-clouds`.
 //!
-//! Providers are built from their Go modules, which takes minutes, and kept outside the checkout by their versions.
+//! Providers are built from their Go modules, which takes minutes, and kept outside the checkout by
+//! their versions.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "it builds providers and starts emulators, as a user would")]
 
@@ -153,7 +155,8 @@ fn gce_lives_in_an_emulator() {
             module.configure(&settings_with(&config, &["phase1.control_plane.count=3", "phase1.api.exposure=dns"]));
             assert_eq!(module.changes()["google_dns_record_set.api[0]"], "[\"update\"]", "the record follows");
         }
-        // Hosts get what a subnetwork that exists has, by templates of their own; nothing else is another one.
+        // Hosts get what a subnetwork that exists has, by templates of their own; nothing else is
+        // another one.
         if name == "existing-network" {
             module.apply();
             module.configure(&settings_with(&config, &["phase1.network.ipv6=y"]));
@@ -193,7 +196,8 @@ fn assert_settled(name: &str, module: &Module) {
     assert!(is_settled, "{name}: the plan after an apply is not empty: {}", module.ok(&["show", "-no-color", "plan"]));
 }
 
-/// Every configuration of a target, or the one that `TURNUP_PROFILE` names while it is being worked on; several at a time.
+/// Every configuration of a target, or the one that `TURNUP_PROFILE` names while it is being worked
+/// on; several at a time.
 fn side_by_side(target: &str, live: impl Fn(&str, &Path) + Sync) {
     let mut all: Vec<(String, PathBuf)> = profiles(target).into_iter().collect();
     if let Ok(picked) = std::env::var("TURNUP_PROFILE") {
@@ -348,7 +352,8 @@ fn emulators_list_leftover_resources() {
     assert_eq!(emulator.left("https"), json!([]));
 }
 
-/// What the stub's rules in `driver_volumes` are taken from: what the real providers plan for a volume of etcd that is to be another one.
+/// What the stub's rules in `driver_volumes` are taken from: what the real providers plan for a
+/// volume of etcd that is to be another one.
 #[test]
 #[ignore = "a part of make test-clouds"]
 fn what_providers_would_do_to_a_volume_of_etcd() {

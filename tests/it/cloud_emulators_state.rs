@@ -1,4 +1,5 @@
-//! Terraform's state in the clouds' own stores, against emulators of them on loopback, with Terraform and `OpenTofu`: `make test-clouds`.
+//! Terraform's state in the clouds' own stores, against emulators of them on loopback, with
+//! Terraform and `OpenTofu`: `make test-clouds`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "it installs and starts emulators, as a user would")]
 
@@ -51,7 +52,8 @@ fn lives(test_env: &TestEnv, place: &[&str], told: &str, mut lock: impl FnMut(bo
     test_env.ok(&["down", "--yes"]);
 }
 
-/// An emulator of Amazon's APIs from Python's registry, installed once: the directory of its programs.
+/// An emulator of Amazon's APIs from Python's registry, installed once: the directory of its
+/// programs.
 pub(crate) fn moto() -> PathBuf {
     let dir = cache().join("turnup-providers/moto-5.2.5");
     let programs = dir.join("bin");
@@ -129,7 +131,8 @@ const ACCOUNT: &str = "turnupstates";
 /// Not a secret: the emulator is given the same one.
 const KEY: &str = "dHVybnVwLXR1cm51cC10dXJudXAtdHVybnVwLWtleSE=";
 
-/// The emulator behind a tunnel, because the backend insists on the cloud's own name: itself, the tunnel, and the authorities to trust.
+/// The emulator behind a tunnel, because the backend insists on the cloud's own name: itself, the
+/// tunnel, and the authorities to trust.
 fn azure(dir: &Path) -> (Emulator, Emulator, PathBuf) {
     let (certificate, key) = (dir.join("cert.pem"), dir.join("key.pem"));
     let request = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=states", "-addext"];

@@ -1,7 +1,9 @@
-//! The Terraform modules of the clouds, with real Terraform and a provider that knows the real one's schema and makes nothing: every
-//! configuration in `tests/terraform/<target>` is validated, planned, applied, planned again, and destroyed.
+//! The Terraform modules of the clouds, with real Terraform and a provider that knows the real
+//! one's schema and makes nothing: every configuration in `tests/terraform/<target>` is validated,
+//! planned, applied, planned again, and destroyed.
 //!
-//! What an API would say is not known here: `make test-clouds` asks emulators through the real providers.
+//! What an API would say is not known here: `make test-clouds` asks emulators through the real
+//! providers.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
@@ -217,7 +219,8 @@ fn subnets_on_aws_use_free_address_blocks() {
     assert!(module.ok(&["test", "-no-color"]).contains("2 passed, 0 failed"));
 }
 
-/// What Terraform would do to what is protected, once it is not to be any more: `turnup down` begins with that and nothing else.
+/// What Terraform would do to what is protected, once it is not to be any more: `turnup down`
+/// begins with that and nothing else.
 #[test]
 fn protection_can_be_lifted_by_itself() {
     for (target, provider, profile, protected, action) in [

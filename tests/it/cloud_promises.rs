@@ -1,5 +1,5 @@
-//! What the clouds' modules promise about the volumes of etcd, the ingress rules of the hosts, their rights and the API server's name, with real
-//! Terraform and a provider that makes nothing.
+//! What the clouds' modules promise about the volumes of etcd, the ingress rules of the hosts,
+//! their rights and the API server's name, with real Terraform and a provider that makes nothing.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -238,7 +238,8 @@ fn the_record_of_the_api_server_follows_the_control_plane() {
         let changes = module.changes();
         let update = Some("[\"update\"]");
         assert_eq!(changes.get(record).map(String::as_str), update, "{target}");
-        // Workers are told the name in place of the one host's inner address: what they are made of is another template.
+        // Workers are told the name in place of the one host's inner address: what they are made of
+        // is another template.
         let gone = |(name, actions): (&String, &String)| actions.contains("delete") && !name.contains("template");
         assert!(!changes.iter().any(gone), "{target}: {changes:?}");
         module.apply();

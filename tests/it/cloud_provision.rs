@@ -156,7 +156,8 @@ fn live(target: &str, profile: &str, group: &str) {
     let known = site.read("ssh/known_hosts");
     assert_eq!(known, format!("{address} {}\n", key_of(address)));
 
-    // What hosts are told has reached Terraform with the address of the API, and nothing of it is shown.
+    // What hosts are told has reached Terraform with the address of the API, and nothing of it is
+    // shown.
     let state = site.read("provision/terraform.tfstate");
     let token = site.json("pki/token-workers.json")["tokens"][0]["token"].as_str().unwrap().to_owned();
     let told = site.json("provision/user-data.auto.tfvars.json");
@@ -311,7 +312,8 @@ fn azure_hands_three_control_planes_over() {
     }
 }
 
-/// etcd would count a host that is gone as one that is dead: one of three could never decide anything again.
+/// etcd would count a host that is gone as one that is dead: one of three could never decide
+/// anything again.
 #[test]
 fn a_control_plane_host_leaves_etcd_before_it_goes() {
     if !has_terraform() {

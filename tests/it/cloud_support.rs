@@ -1,4 +1,5 @@
-//! A cloud's module in a directory of its own, with real Terraform and a provider that the test chooses.
+//! A cloud's module in a directory of its own, with real Terraform and a provider that the test
+//! chooses.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "it plays the person who applies a module without turnup")]
 
@@ -34,8 +35,8 @@ pub(crate) fn data(rel: &str) -> PathBuf {
     Path::new(ROOT).join("tests/terraform").join(rel)
 }
 
-/// A mirror of providers in this directory, with the stub in the place of one provider of the host `example.org`: it knows that one's
-/// schema, and of the real one's rules these.
+/// A mirror of providers in this directory, with the stub in the place of one provider of the host
+/// `example.org`: it knows that one's schema, and of the real one's rules these.
 pub(crate) fn mirror_stub(dir: &Path, provider: &str, version: &str, rules: &Value) {
     let machine = if cfg!(target_arch = "aarch64") { "linux_arm64" } else { "linux_amd64" };
     let package = dir.join(format!("example.org/hashicorp/{provider}/{version}/{machine}"));
@@ -216,7 +217,8 @@ pub(crate) fn provider(target: &str) -> &str {
     }
 }
 
-/// A directory from which Terraform installs the stub as if it were the real provider, whose addresses are all `address` where one is given.
+/// A directory from which Terraform installs the stub as if it were the real provider, whose
+/// addresses are all `address` where one is given.
 pub(crate) fn mirror(dir: &Path, target: &str, address: Option<&str>) {
     let name = provider(target);
     let version = match target {

@@ -1,4 +1,5 @@
-//! Bare metal from a typed list, on real hosts: those of another directory, of which one is the way to the other. Up to Ready and down again.
+//! Bare metal from a typed list, on real hosts: those of another directory, of which one is the way
+//! to the other. Up to Ready and down again.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "the test looks at the cluster with the cluster's own tools")]
 

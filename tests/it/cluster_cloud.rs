@@ -1,5 +1,6 @@
-//! A cluster in a cloud that is only played: the module for Google with a provider that makes nothing and says that every address is the one
-//! of a host on this machine. From there on everything is real: ssh learns the host's key, the host becomes a node, the cluster works.
+//! A cluster in a cloud that is only played: the module for Google with a provider that makes
+//! nothing and says that every address is the one of a host on this machine. From there on
+//! everything is real: ssh learns the host's key, the host becomes a node, the cluster works.
 #![expect(clippy::disallowed_methods, reason = "kubectl plays the controllers of the cloud while turnup runs")]
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
@@ -20,7 +21,8 @@ const ADDRESS: &str = "10.123.19.10";
 /// The volume of etcd, as Google's machine has it once it is attached.
 const VOLUME: &str = "/dev/disk/by-id/google-far-etcd-main-a";
 
-/// The configuration of the cloud's cluster, beside that of the cluster whose host plays the machine.
+/// The configuration of the cloud's cluster, beside that of the cluster whose host plays the
+/// machine.
 fn configure(site: &Site) {
     let key = site.path("ssh/id_ed25519");
     let config = json!({"phase1": {
@@ -110,7 +112,8 @@ fn a_stopped_down_is_taken_back_by_up(site: &Site) {
     player(site).run(&create).unwrap();
 }
 
-/// A load balancer more, and a volume that a pod holds, whose owner makes another claim and another pod when they are gone.
+/// A load balancer more, and a volume that a pod holds, whose owner makes another claim and another
+/// pod when they are gone.
 fn the_cluster_makes_more(site: &Site) {
     let labels = json!({"app": "db"});
     let pod = json!({

@@ -1,7 +1,9 @@
-//! Kills turnup on both sides, Terraform and `turnup local`, before and after each effect and at random moments, while a real cluster is
-//! made: the next run goes on from there, and the end is the cluster that an uninterrupted run would have made.
+//! Kills turnup on both sides, Terraform and `turnup local`, before and after each effect and at
+//! random moments, while a real cluster is made: the next run goes on from there, and the end is
+//! the cluster that an uninterrupted run would have made.
 //!
-//! `make test` runs a sample; `make test-crash` runs all of it and prints the table of `docs/crash.md`.
+//! `make test` runs a sample; `make test-crash` runs all of it and prints the table of
+//! `docs/crash.md`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::time::{Duration, Instant};
@@ -14,7 +16,8 @@ use crate::crash_picture::{Picture, differences, look, look_at_cluster};
 
 const NODES: [&str; 2] = ["it-control-plane-0", "it-worker-0"];
 const PHASES: [&str; 3] = ["provision", "bootstrap", "addons"];
-/// The seeds of the random moments of `make test-crash`; `TURNUP_TEST_SEED` names one for `make test`.
+/// The seeds of the random moments of `make test-crash`; `TURNUP_TEST_SEED` names one for `make
+/// test`.
 const SEEDS: [u64; 3] = [7, 77, 777];
 
 /// A site without any run.
@@ -192,7 +195,8 @@ fn kill_at_random(site: &Site, seed: u64, kills: usize) {
     let (mut random, mut kept, start) = (Random(seed), Kept::default(), Instant::now());
     let mut victims = Vec::new();
     for _ in 0..kills {
-        // Up to the length of one whole run, in tenths of a second; more often early, when there is more to break.
+        // Up to the length of one whole run, in tenths of a second; more often early, when there is
+        // more to break.
         let pause = Duration::from_millis(100 * (1 + random.below(80)));
         let running = site.start(&["up"]);
         std::thread::sleep(pause);

@@ -1,5 +1,5 @@
-//! etcd on a disk of its own, on a real host: a loop device of this machine. What is on it outlives the node, and nothing but a blank disk is
-//! ever formatted.
+//! etcd on a disk of its own, on a real host: a loop device of this machine. What is on it outlives
+//! the node, and nothing but a blank disk is ever formatted.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "the test looks at disks with the system's own tools")]
 

@@ -18,7 +18,8 @@ use crate::cluster_support::{Done, Running, Site, can_make_hosts, sh};
 /// Below the timeout of the step under test, and enough for a slow machine.
 const SOON: Duration = Duration::from_mins(10);
 
-/// A terraform that says how it was called and which signals it got; what it does in `apply` is the test's.
+/// A terraform that says how it was called and which signals it got; what it does in `apply` is the
+/// test's.
 fn fake_terraform(site: &mut Site, name: &str, apply: &str) {
     let notes = site.dir.join("notes");
     let bin = site.dir.join("bin");
@@ -285,7 +286,8 @@ fn ctrl_c_during_terraform() {
     }
     let mut site = site("ctrl-c", "10.121.10.0/24", 0);
     fake_terraform(&mut site, "terraform", SLOW);
-    // One signal to turnup alone; to the whole foreground group, as a terminal does it; by an impatient person.
+    // One signal to turnup alone; to the whole foreground group, as a terminal does it; by an
+    // impatient person.
     for (pauses, whole_group) in [(vec![], false), (vec![], true), (vec![100, 300, 300], true)] {
         for name in ["signals", "saved"] {
             drop(fs_err::remove_file(site.dir.join("notes").join(name)));

@@ -1,4 +1,5 @@
-//! Who reaches which port of real hosts, and of this machine: chapters of the story of one cluster in `cluster_life`.
+//! Who reaches which port of real hosts, and of this machine: chapters of the story of one cluster
+//! in `cluster_life`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "several kubectl at once")]
 
@@ -77,7 +78,8 @@ fn check_pods(site: &Site) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Pods reach the API and Services, and neither the hosts' own ports nor the metadata of a cloud, which their hosts reach.
+/// Pods reach the API and Services, and neither the hosts' own ports nor the metadata of a cloud,
+/// which their hosts reach.
 pub(crate) fn pods_reach_no_port_of_the_hosts(site: &Site) {
     for host in [CONTROL_PLANE, WORKER] {
         start_pod(site, host);
@@ -139,7 +141,8 @@ fn changed_rules_are_restored(site: &Site) {
     let steps = [format!("bootstrap/control-plane@{CONTROL_PLANE}"), format!("bootstrap/join@{WORKER}")];
     assert_eq!(ran, steps.into(), "and no others");
     assert_eq!(site.ok(&["plan"]).out, "nothing to do\n");
-    // nftables.service flushes all rules by default; systemd brings these back after it, in a moment of its own.
+    // nftables.service flushes all rules by default; systemd brings these back after it, in a
+    // moment of its own.
     let comes_back = "timeout 60 sh -c 'until nft list chain inet turnup input; do sleep 0.2; done'";
     site.in_host(WORKER, "systemctl start nftables && systemctl reload turnup-firewall");
     for verb in ["restart", "reload"] {

@@ -9,7 +9,8 @@ use crate::cluster_support::{Done, Site, TIMEOUT};
 const LENT: [&str; 4] = ["--config", "lent.json", "--state-dir", "second"];
 
 impl Site {
-    /// Runs what must end with this exit code, with the other configuration and state: those of a cluster on lent hosts.
+    /// Runs what must end with this exit code, with the other configuration and state: those of a
+    /// cluster on lent hosts.
     #[track_caller]
     pub(crate) fn lent(&self, code: i32, args: &[&str]) -> Done {
         let done = self.start(&[&LENT[..], args].concat()).wait(TIMEOUT);

@@ -1,4 +1,5 @@
-//! The life of a real cluster on this machine: up, nothing to do, grown, hosts lost, machine restarted, shrunk, down. Nothing is faked.
+//! The life of a real cluster on this machine: up, nothing to do, grown, hosts lost, machine
+//! restarted, shrunk, down. Nothing is faked.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -374,8 +375,8 @@ impl Untouched {
         for pod in site.get(&["pods", "--all-namespaces", &on_host]) {
             let owner = pod["metadata"]["ownerReferences"][0]["kind"].as_str().unwrap_or_default();
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-            // These two end by themselves where the machine is too slow for their leases, and are started again. A Deployment's pods may
-            // go where there is more room.
+            // These two end by themselves where the machine is too slow for their leases, and are
+            // started again. A Deployment's pods may go where there is more room.
             if ["kube-controller-manager-", "kube-scheduler-"].iter().any(|start| name.starts_with(start)) {
                 facts.push(format!("{name} {}", pod["metadata"]["uid"]));
             } else if owner == "Node" || owner == "DaemonSet" {

@@ -93,7 +93,8 @@ fn three() -> Vec<(String, bool)> {
     ["m1", "m2", "m3"].map(|name| (name.to_owned(), true)).into()
 }
 
-/// Each control-plane host asks its own API server at the balancer's address; the worker asks the balancer.
+/// Each control-plane host asks its own API server at the balancer's address; the worker asks the
+/// balancer.
 fn each_asks_its_own(site: &Site) {
     for (name, host) in HOSTS {
         let counted = on_host(site, host, "nft list table ip turnup-api 2>/dev/null || true");

@@ -1,5 +1,6 @@
-//! The way back on real hosts: a look at every host before turnup and after it finds no difference, after a whole cluster, after installs that
-//! were killed at different moments, and with things of other people around. The hosts are one directory's and handed to another one.
+//! The way back on real hosts: a look at every host before turnup and after it finds no difference,
+//! after a whole cluster, after installs that were killed at different moments, and with things of
+//! other people around. The hosts are one directory's and handed to another one.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "the test looks at hosts with the hosts' own tools")]
 
@@ -17,8 +18,9 @@ const WORKER: &str = "it-worker-0";
 /// hosts.
 const SECOND: [&str; 2] = ["--state-dir", "second"];
 
-/// All that turnup or a pod could leave on a host: files with mode, owner and digest, the network, mounts, units, users, kernel settings,
-/// cgroups of pods, processes. What lives its own life is left out: `/proc`, `/sys`, logs, temporary files, and systemd's own of `/run`.
+/// All that turnup or a pod could leave on a host: files with mode, owner and digest, the network,
+/// mounts, units, users, kernel settings, cgroups of pods, processes. What lives its own life is
+/// left out: `/proc`, `/sys`, logs, temporary files, and systemd's own of `/run`.
 const LOOK: &str = r#"
 set -u
 # What lives its own life.
@@ -225,8 +227,9 @@ fn installs_that_were_killed_leave_nothing() {
     settle(&site);
     let before = look(&site, CONTROL_PLANE);
     let inventory = site.path("outputs/provision.json").display().to_string();
-    // What turnup says when it is killed: from the first byte on the host to a control plane that almost stands.
-    // And after how many seconds the way back is killed, too: the more there is to be undone, the longer it takes.
+    // What turnup says when it is killed: from the first byte on the host to a control plane that
+    // almost stands. And after how many seconds the way back is killed, too: the more there is to
+    // be undone, the longer it takes.
     let moments = [
         ("bootstrap/gather-facts@it-control-plane-0 done", None),
         ("user etcd", Some(0.0)),
@@ -259,7 +262,8 @@ fn kill_install(site: &Site, inventory: &str, moment: &str) {
     running.wait_for(moment);
     kill_process(running.pid(), Signal::KILL).unwrap();
     drop(running.wait(TIMEOUT));
-    // The agent on the host may live on for a moment: it is killed as well, as a host would that loses power.
+    // The agent on the host may live on for a moment: it is killed as well, as a host would that
+    // loses power.
     on_host(site, CONTROL_PLANE, "pkill -KILL -f '[t]urnup node up' || true");
 }
 
@@ -272,7 +276,8 @@ fn give_key_again(site: &Site) {
     give_key(site);
 }
 
-/// The way back is killed on the host as well, this much later each time, and has to go on. Whether it was not at its end before.
+/// The way back is killed on the host as well, this much later each time, and has to go on. Whether
+/// it was not at its end before.
 fn kill_down_midway(site: &Site, moment: &str, later: f64) -> bool {
     let mut running = start_second(site, &["down", "--yes"]);
     let wait = "for i in $(seq 500); do pgrep -f '[t]urnup node down' >/dev/null && break; sleep 0.02; done";

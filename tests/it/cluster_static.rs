@@ -1,4 +1,5 @@
-//! The one binary runs here and on every host, whatever C library that host has: it asks for no loader and no shared library.
+//! The one binary runs here and on every host, whatever C library that host has: it asks for no
+//! loader and no shared library.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "the test is a shell on an old distribution")]
 
@@ -71,7 +72,8 @@ fn the_binary_runs_on_the_oldest_supported_distribution() {
     let site = Site::new("static");
     site.warm_cache();
     let root = site.ok(&["artifacts", "rootfs"]).out;
-    // In a mount namespace of its own: the root in the cache is shared by all hosts and stays as it is.
+    // In a mount namespace of its own: the root in the cache is shared by all hosts and stays as it
+    // is.
     let script = r#"set -e
 mount --bind "$1" "$2/usr/bin/true"
 mount -t proc proc "$2/proc"

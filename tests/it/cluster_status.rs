@@ -1,5 +1,6 @@
-//! On a real cluster: the steps of docs/steps.md run as it says, the status knows what was done to the cluster behind its back, and a
-//! support bundle has the logs of all hosts and no secret of any.
+//! On a real cluster: the steps of docs/steps.md run as it says, the status knows what was done to
+//! the cluster behind its back, and a support bundle has the logs of all hosts and no secret of
+//! any.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -161,7 +162,8 @@ fn the_bundle_has_everything_but_secrets(site: &Site) {
     assert!(text("it-worker-0/versions.txt").contains("containerd"), "{}", text("it-worker-0/versions.txt"));
     for (path, text) in &all {
         for (file, secret) in &secrets {
-            // Of each line of a key and of its other forms, what is in the middle: that is never the same as in a public key.
+            // Of each line of a key and of its other forms, what is in the middle: that is never
+            // the same as in a public key.
             let base64 = STANDARD.encode(secret);
             let body: Vec<String> = String::from_utf8_lossy(secret).lines().map(str::to_owned).collect();
             let middle = body.get(body.len() / 2).unwrap();

@@ -1,5 +1,6 @@
-//! What the tests of real clusters share: a directory of its own, the program with a time limit, what the machine looks like before and
-//! after, and a guard that leaves nothing behind however a test ends.
+//! What the tests of real clusters share: a directory of its own, the program with a time limit,
+//! what the machine looks like before and after, and a guard that leaves nothing behind however a
+//! test ends.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "the test plays the shell that turnup was started from")]
 
@@ -19,7 +20,8 @@ use crate::skip::skip;
 
 /// The cluster's name: short, because it is part of every host's name.
 const NAME: &str = "it";
-/// For every command that does not say otherwise: only what hangs takes as long, also on a machine that tests in parallel.
+/// For every command that does not say otherwise: only what hangs takes as long, also on a machine
+/// that tests in parallel.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(30);
 /// Building everything from source, once on a fresh machine.
 const COLD_CACHE: Duration = Duration::from_hours(1);
@@ -28,7 +30,8 @@ const LAST_BREATH: Duration = Duration::from_mins(3);
 /// Programs without which no local host can be made.
 const TOOLS: [&str; 8] = ["ip", "mount", "nsenter", "setpriv", "setsid", "ssh", "systemd-nspawn", "unshare"];
 
-/// A working directory with a cluster of its own, or without one yet. Dropped, nothing of it is left.
+/// A working directory with a cluster of its own, or without one yet. Dropped, nothing of it is
+/// left.
 pub(crate) struct Site {
     pub(crate) dir: PathBuf,
     scratch: PathBuf,
@@ -104,7 +107,8 @@ impl Site {
         self.ok(&["config", "set", &format!("phase1.cluster_name={NAME}"), &subnet, &workers]);
     }
 
-    /// Fills the artifact cache, so that the time of a cold one is not taken for the time of a cluster.
+    /// Fills the artifact cache, so that the time of a cold one is not taken for the time of a
+    /// cluster.
     pub(crate) fn warm_cache(&self) {
         for what in ["fetch", "rootfs"] {
             let done = self.start(&["artifacts", what]).wait(COLD_CACHE);
@@ -479,7 +483,8 @@ impl Process {
         })
     }
 
-    /// Whether it works in this directory or for something in it. The test itself only talks about it.
+    /// Whether it works in this directory or for something in it. The test itself only talks about
+    /// it.
     pub(crate) fn belongs_to(&self, dir: &str) -> bool {
         let below = |text: &str| text.contains(&format!("{dir}/")) || text == dir;
         self.argv.iter().any(|word| below(word)) || below(&self.cwd) || below(&self.mounts_of)

@@ -1,5 +1,6 @@
-//! The commands agree: what `up` and `plan` refuse, `config check` refuses in the same words, and no command demands a setting that it does
-//! not need or leaves anything behind where there is no cluster.
+//! The commands agree: what `up` and `plan` refuse, `config check` refuses in the same words, and
+//! no command demands a setting that it does not need or leaves anything behind where there is no
+//! cluster.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs::Permissions;

@@ -1,4 +1,5 @@
-//! The commands of `turnup config` that explain, compare and take over, with a small tree of their own.
+//! The commands of `turnup config` that explain, compare and take over, with a small tree of their
+//! own.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! What people get wrong in `.config.json`, and what they bring along from kubernetes-anywhere: our own tree answers.
+//! What people get wrong in `.config.json`, and what they bring along from kubernetes-anywhere: our
+//! own tree answers.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::Write as _;
@@ -93,7 +94,8 @@ fn configurations_of_kubernetes_anywhere_are_reported_value_by_value() {
         assert!(!outcome.out.contains("nor turnup has such a setting"), "{}", outcome.out);
         test_env.run(&["set", "phase1.user_data.artifacts_url=https://artifacts.example.com/turnup"]);
         let check = test_env.run(&["check"]);
-        // The machines that it chose in 2016 take no disk of the kind that etcd gets by default, and Azure would say so an hour later.
+        // The machines that it chose in 2016 take no disk of the kind that etcd gets by default,
+        // and Azure would say so an hour later.
         let old_size = check.out.contains("machines of the size Standard_D1_v2 take no Premium_LRS");
         assert_eq!(check.code, if old_size { 3 } else { 0 }, "{name}: {}", check.out);
         assert_eq!(old_size, name == "azure");

@@ -1,5 +1,5 @@
-//! `where` and `show NODE` name exactly what a setting reaches: for every setting of the tree what they say is compared with the
-//! files that really are other ones when it has another value.
+//! `where` and `show NODE` name exactly what a setting reaches: for every setting of the tree what
+//! they say is compared with the files that really are other ones when it has another value.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,13 +74,15 @@ fn settings(test_env: &TestEnv) -> Vec<(String, bool)> {
     all.map(|setting| (setting["name"].as_str().unwrap().to_owned(), setting["unused"] == false)).collect()
 }
 
-/// What one target's rendered files say, compared with `where` for each setting; returns how many reach a file.
+/// What one target's rendered files say, compared with `where` for each setting; returns how many
+/// reach a file.
 fn compare(target: &str) -> usize {
     let test_env = test_env(target);
     let base = render(&test_env, &[]).unwrap();
     let mut reaching = 0;
     for (name, acted_on) in settings(&test_env) {
-        // The directory that everything is named by is another one then. What no target acts on is asked once.
+        // The directory that everything is named by is another one then. What no target acts on is
+        // asked once.
         if name == "phase1.cluster_name" && target == "local" || !acted_on && target != "local" {
             continue;
         }
@@ -314,7 +316,8 @@ fn every_value_of_a_node_says_which_settings_decide_it() {
         "what no setting decides says nothing: {text}"
     );
     assert!(text.contains("\ndirectory /var/lib/turnup mode = 0700\n"), "{text}");
-    // A host that forwards IPv6 takes no router's word for its own addresses any more, which it has from there in a cloud.
+    // A host that forwards IPv6 takes no router's word for its own addresses any more, which it has
+    // from there in a cloud.
     assert!(!text.contains("kernel setting net.ipv6"), "{text}");
     let said = ask(&test_env, &["config", "show", "kubernetes-control-plane-0"]);
     let origin = &said["origins"]["flag kube-apiserver --service-cluster-ip-range"];

@@ -11,7 +11,8 @@ use reference::{Python, or_skip, random::Numbers};
 use serde_json::{Value, json};
 use turnup::config::{Level, Schema, Settings, TreeSource, json_schema};
 
-/// One string setting for each format, with a default that is right, and the other types. No networks: that their host bits are zero a schema cannot state.
+/// One string setting for each format, with a default that is right, and the other types. No
+/// networks: that their host bits are zero a schema cannot state.
 const FORMATS: [(&str, &str); 26] = [
     ("empty", ""),
     ("dns-label", "a"),

@@ -59,7 +59,8 @@ impl Kept {
         for name in ["pki/ca.key", "pki/etcd-ca.key", "pki/sa.key", "pki/encryption.key", "ssh/id_ed25519"] {
             let path = site.path(name);
             if path.exists() {
-                // The digest, not the text: a failed assertion prints both sides, and these are private keys.
+                // The digest, not the text: a failed assertion prints both sides, and these are
+                // private keys.
                 found.insert(name.to_owned(), Digest::of_file(&path).unwrap().to_string());
             }
         }
@@ -99,7 +100,8 @@ fn etcd_ids(site: &Site) -> BTreeMap<String, String> {
 }
 
 impl<'s> Chain<'s> {
-    /// Chains with this head of the failpoint log on the operator's side and, where there is to be one, of those on the hosts.
+    /// Chains with this head of the failpoint log on the operator's side and, where there is to be
+    /// one, of those on the hosts.
     pub(crate) fn new(site: &'s mut Site, here: &str, on_hosts: Option<&str>) -> Self {
         let failpoint_log = site.dir.join("failpoint-log");
         fs_err::write(&failpoint_log, here).unwrap();
@@ -228,7 +230,8 @@ impl<'s> Chain<'s> {
         new
     }
 
-    /// Of the steps that this run began: how many have to be begun again, or had been done before, and the seconds spent in them.
+    /// Of the steps that this run began: how many have to be begun again, or had been done before,
+    /// and the seconds spent in them.
     fn waste(&self, started: Timestamp) -> (usize, f64) {
         let ended = Timestamp::now();
         let text = fs_err::read_to_string(self.site.path("journal.jsonl")).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What a cluster has become, as far as that is the same each time: two that were turned up by different ways can be compared.
+//! What a cluster has become, as far as that is the same each time: two that were turned up by
+//! different ways can be compared.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,8 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::cluster_support::{Site, names_in};
 
-/// On the operator's side: what is not ours, what tells the way and not the end, and the hosts, which are looked at by themselves.
+/// On the operator's side: what is not ours, what tells the way and not the end, and the hosts,
+/// which are looked at by themselves.
 const OPERATOR_LEAVES_OUT: [&str; 9] = [
     "events",
     "hosts",
@@ -22,7 +24,8 @@ const OPERATOR_LEAVES_OUT: [&str; 9] = [
     "provision/turnup.tfplan",
     "validate",
 ];
-/// On a host: what runs, what is logged, what systemd and pods remember for themselves, and the sweep's own failpoint log.
+/// On a host: what runs, what is logged, what systemd and pods remember for themselves, and the
+/// sweep's own failpoint log.
 const HOST_LEAVES_OUT: [&str; 11] = [
     "etc/machine-id",
     "run",
@@ -36,9 +39,11 @@ const HOST_LEAVES_OUT: [&str; 11] = [
     "var/tmp",
     "root/.kube",
 ];
-/// Files of kubelet and containerd that turnup made or asked for; the rest of their directories is their own.
+/// Files of kubelet and containerd that turnup made or asked for; the rest of their directories is
+/// their own.
 const HOST_BOUND: [&str; 3] = ["kubelet/pki", "kubelet/config.yaml", "containerd/turnup"];
-/// A namespace in which `turnup validate` looks whether the cluster works, and which goes by itself.
+/// A namespace in which `turnup validate` looks whether the cluster works, and which goes by
+/// itself.
 const PROBED: &str = "turnup-validate-";
 /// What is in the cluster, but for pods and whatever else comes and goes by itself.
 const OBJECTS: &str = "nodes,namespaces,secrets,configmaps,serviceaccounts,services,daemonsets,deployments,clusterroles,\

@@ -46,7 +46,8 @@ impl Program {
     }
 }
 
-/// `OpenTofu`: on PATH, or among this user's artifacts. In CI, where nothing is left out, it is built.
+/// `OpenTofu`: on PATH, or among this user's artifacts. In CI, where nothing is left out, it is
+/// built.
 static TOFU: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let own = || {
         let lock = Lock::embedded().unwrap();

@@ -220,7 +220,8 @@ fn the_state_that_could_not_be_written_is_not_lost() {
     assert_eq!(resources(&server.state()), 2);
 }
 
-/// The move is killed at each of its requests to the server; the next run ends with the one state at the new place.
+/// The move is killed at each of its requests to the server; the next run ends with the one state
+/// at the new place.
 #[test]
 fn a_move_that_is_killed_ends_well_the_next_time() {
     if !has_terraform() {

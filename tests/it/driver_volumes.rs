@@ -1,5 +1,6 @@
-//! What an apply must not do to the volumes of etcd, and what `turnup down` leaves: turnup's own modules, by way of a module of one's own, with
-//! the real terraform and a provider that makes nothing and has the real one's rules.
+//! What an apply must not do to the volumes of etcd, and what `turnup down` leaves: turnup's own
+//! modules, by way of a module of one's own, with the real terraform and a provider that makes
+//! nothing and has the real one's rules.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use serde_json::{Value, json};
@@ -24,7 +25,8 @@ fn rules(test_env: &TestEnv) -> Value {
     })
 }
 
-/// Beside the module, so that a host on paper is handed over: who made the hosts is not what this is about.
+/// Beside the module, so that a host on paper is handed over: who made the hosts is not what this
+/// is about.
 const INVENTORY: &str = r#"
 output "inventory" {
   value = {

@@ -1,4 +1,5 @@
-//! Kills the engine at every point of every step and starts it again: the end is the same, and nothing that was done is done twice.
+//! Kills the engine at every point of every step and starts it again: the end is the same, and
+//! nothing that was done is done twice.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
@@ -82,7 +83,8 @@ fn a_run_killed_at_every_point_completes_in_the_end() {
         deaths += 1;
         assert!(deaths < 100, "{}", fs_err::read_to_string(dir.path().join("failpoint-log")).unwrap());
     }
-    // The last of them had written nothing but the journal; a run that does nothing brings the snapshot up to it.
+    // The last of them had written nothing but the journal; a run that does nothing brings the
+    // snapshot up to it.
     let snapshot = fs_err::read_to_string(dir.path().join("state/state.json")).unwrap();
     assert!(snapshot.contains("fake/last"), "{snapshot}");
     // Each task at each point, and the writes of the snapshot between them.

@@ -8,7 +8,8 @@ use turnup::doctor::{Finding, Level, Subject, inspect, require};
 
 use crate::artifacts_support::Scratch;
 
-/// What `turnup doctor` says of these names, where the lock file is the shipped one with this changed, and the cache is empty.
+/// What `turnup doctor` says of these names, where the lock file is the shipped one with this
+/// changed, and the cache is empty.
 fn doctor(scratch: &Scratch, from: &str, to: &str, upstream: &str) -> impl Fn(&str) -> Value {
     let lock = include_str!("../../cluster.lock.json");
     assert!(lock.contains(from), "{from}");

@@ -12,7 +12,8 @@ use turnup::phase::{Action, ApprovedPlan, Check, Cx, Decision, Engine, Host, Inp
 use turnup::state::Store;
 use turnup::{Class, Error, Result, unknown};
 
-/// What a step finds, and what it would change. Shared, so that the test turns it between plan and run.
+/// What a step finds, and what it would change. Shared, so that the test turns it between plan and
+/// run.
 #[derive(Clone, Debug, Default)]
 struct World {
     input: String,

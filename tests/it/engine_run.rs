@@ -1,4 +1,5 @@
-//! How runs end: exit codes, signals, programs that are not there, time limits; and what leaks, which must be nothing.
+//! How runs end: exit codes, signals, programs that are not there, time limits; and what leaks,
+//! which must be nothing.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fs::Permissions;

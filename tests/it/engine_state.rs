@@ -1,4 +1,5 @@
-//! Files of state: torn, damaged, newer, unwritable, without space. Each is a clear error, and nothing is overwritten.
+//! Files of state: torn, damaged, newer, unwritable, without space. Each is a clear error, and
+//! nothing is overwritten.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;

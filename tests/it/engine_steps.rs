@@ -1,4 +1,5 @@
-//! Steps of a user's own: hooks in front of built-in steps, on hosts, with outputs as proof. The hosts are directories here.
+//! Steps of a user's own: hooks in front of built-in steps, on hosts, with outputs as proof. The
+//! hosts are directories here.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
@@ -238,7 +239,8 @@ fn a_script_runs_on_its_hosts_with_what_it_has_to_know_and_leaves_nothing() {
     assert!(!bench.dir.path().join("c0/made").exists());
     assert!(!bench.dir.path().join("w0/opt/turnup/steps/p-tune").exists(), "the script was left there");
     assert_eq!(bench.run(own).unwrap().ran, 0);
-    // Another script is another command, another machine has nothing yet, and a lost file is missed.
+    // Another script is another command, another machine has nothing yet, and a lost file is
+    // missed.
     bench.write("scripts/tune.sh", "#!/bin/sh\necho again >made\n");
     assert_eq!(bench.run(own).unwrap().ran, 1);
     fs_err::remove_file(bench.dir.path().join("w0/made")).unwrap();

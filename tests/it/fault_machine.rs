@@ -23,7 +23,8 @@ fn cut(name: &'static str, file: &'static str) -> Fault {
     Fault::new(name).when_up().made(move |simulation| {
         let path = simulation.state(file);
         let text = fs_err::read_to_string(&path).unwrap_or_default();
-        // In the middle of a name or a text, wherever half of the file is: what is said must not depend on its length.
+        // In the middle of a name or a text, wherever half of the file is: what is said must not
+        // depend on its length.
         let half = text.len() / 2;
         let end = text[half..].find('"').map_or(half, |at| half + at);
         let inside = if text[..end].matches('"').count() % 2 == 0 { end + 1 } else { end };
@@ -183,7 +184,8 @@ fn artifacts() -> Vec<Fault> {
     ]
 }
 
-/// Begins `up`, waits until the worker is asked for its facts, which takes long, and does something then.
+/// Begins `up`, waits until the worker is asked for its facts, which takes long, and does something
+/// then.
 fn in_the_middle(simulation: &Simulation, act: impl Fn(&crate::simulation::Running)) -> Ended {
     let mut running = simulation.start(&["up"]);
     running.wait_for("bootstrap/gather-facts@h1 begins");

@@ -1,9 +1,10 @@
-//! The fault matrix: what goes wrong in real life, each as one row, against the real program. For each the class (exit code), the cause and
-//! the next command on the last screen, how long it took to say so beyond the step's own timeout, that only what may pass by itself is tried
-//! again, and that nothing is lost: the run after the fault ends well.
+//! The fault matrix: what goes wrong in real life, each as one row, against the real program. For
+//! each the class (exit code), the cause and the next command on the last screen, how long it took
+//! to say so beyond the step's own timeout, that only what may pass by itself is tried again, and
+//! that nothing is lost: the run after the fault ends well.
 //!
-//! `docs/faults.md` is written from it (`INSTA_UPDATE=always`) and compared with it. Hosts and tools are made up (`tests/fakes`); what needs
-//! a real host is in `cluster_faults`.
+//! `docs/faults.md` is written from it (`INSTA_UPDATE=always`) and compared with it. Hosts and
+//! tools are made up (`tests/fakes`); what needs a real host is in `cluster_faults`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::fmt::Write as _;
@@ -22,7 +23,8 @@ use crate::{fault_cluster, fault_hosts, fault_machine, fault_root};
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What every other step may take, also on a slow machine.
 const ROOM: Duration = Duration::from_mins(2);
-/// How long it may take to say what is wrong, beyond the timeout of the step. The times are said; only what hangs is caught.
+/// How long it may take to say what is wrong, beyond the timeout of the step. The times are said;
+/// only what hangs is caught.
 const SOON: Duration = Duration::from_mins(1);
 /// How many rows are worked on at once.
 const PARALLEL: usize = 3;
@@ -234,7 +236,8 @@ fn is_date(word: &str) -> bool {
     (core.len() == 10 && core.matches('-').count() == 2) || (core.ends_with('Z') && core.contains(':'))
 }
 
-/// Digests, the names of temporary files, ports and process ids; not the numbers that are always the same.
+/// Digests, the names of temporary files, ports and process ids; not the numbers that are always
+/// the same.
 fn redact_word(word: &str) -> String {
     const ALWAYS: [&str; 7] = ["600", "6443", "10250", "126", "127", "180", "125"];
     // Half of it is elsewhere where the paths in it are longer.
@@ -320,7 +323,8 @@ fn every_fault_is_told_and_nothing_is_lost() {
     }
 }
 
-/// The document is the text above its first heading of a group, which people write, and the tables, which this test does.
+/// The document is the text above its first heading of a group, which people write, and the tables,
+/// which this test does.
 fn check_document(tables: &str) {
     let old = fs_err::read_to_string(DOCUMENT).unwrap();
     let head = old.find("\n## ").map_or(old.as_str(), |at| &old[..at]);

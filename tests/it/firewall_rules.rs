@@ -1,5 +1,6 @@
-//! The nftables rules that turnup renders, loaded in network namespaces that stand for two hosts, their pods and the network around them: who
-//! reaches which port. Without the rules each of these connections is made.
+//! The nftables rules that turnup renders, loaded in network namespaces that stand for two hosts,
+//! their pods and the network around them: who reaches which port. Without the rules each of these
+//! connections is made.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "the namespaces are entered with ip")]
 
@@ -13,8 +14,8 @@ use serde_json::Value;
 
 use crate::cli_support::TestEnv;
 
-/// `a` and `c` are the control plane and `b` is a worker, with one pod each; `c` has a pod of a plugin without a
-/// bridge. `lan` is everything around them, with the operator at .1.
+/// `a` and `c` are the control plane and `b` is a worker, with one pod each; `c` has a pod of a
+/// plugin without a bridge. `lan` is everything around them, with the operator at .1.
 const INVENTORY: &str = r#"{
     "schema": "turnup.provision/1", "cluster": "kubernetes", "target": "baremetal", "api": {"host": "192.0.2.10", "port": 6443},
     "hosts": [
@@ -26,7 +27,8 @@ const INVENTORY: &str = r#"{
          "ssh": {"user": "root", "port": 22, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
     ]}"#;
 
-/// Listens on all addresses at the ports of its arguments, by TCP and UDP, until its standard input ends.
+/// Listens on all addresses at the ports of its arguments, by TCP and UDP, until its standard input
+/// ends.
 const LISTEN: &str = "
 import socket, sys
 kept = []
@@ -37,7 +39,8 @@ print('ready', flush=True)
 sys.stdin.read()
 ";
 
-/// Connects to each [SOURCE>]ADDRESS PORT SECONDS on standard input, all at once, and prints for each whether it got through.
+/// Connects to each [SOURCE>]ADDRESS PORT SECONDS on standard input, all at once, and prints for
+/// each whether it got through.
 const CONNECT: &str = "
 import socket, sys, threading
 lines = [line.split() for line in sys.stdin]
@@ -72,7 +75,8 @@ struct Lab {
 impl Lab {
     fn make() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        // A name as those of local clusters: tests of these do not take it for something left behind.
+        // A name as those of local clusters: tests of these do not take it for something left
+        // behind.
         let number = (std::process::id() << 2 | COUNT.fetch_add(1, Ordering::Relaxed)) & 0xff_ffff;
         let mut lab = Self { prefix: format!("tu{number:06x}"), listeners: Vec::new() };
         for name in NAMES {
@@ -84,7 +88,8 @@ impl Lab {
         }
         lab.within("a", "ip route add 10.244.1.0/24 via 192.0.2.20");
         lab.within("b", "ip route add 10.244.0.0/24 via 192.0.2.10");
-        // A pod that gives itself another address than it has from its plugin, and one that looks for the host's loopback.
+        // A pod that gives itself another address than it has from its plugin, and one that looks
+        // for the host's loopback.
         lab.within("a", "ip route add 198.18.0.5 dev cni0; echo 1 >/proc/sys/net/ipv4/conf/cni0/route_localnet");
         lab.within("pa", "ip address add 198.18.0.5/32 dev eth0; echo 1 >/proc/sys/net/ipv4/conf/eth0/route_localnet");
         lab.within("pa", "ip address delete 127.0.0.1/8 dev lo; ip route add 127.0.0.1 via 10.244.0.1 src 10.244.0.5");
@@ -114,7 +119,8 @@ impl Lab {
         self.within(name, "ip link set lo up; echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad");
     }
 
-    /// A host with flannel's bridge, routes and masquerading, the clouds' metadata on it, and a pod.
+    /// A host with flannel's bridge, routes and masquerading, the clouds' metadata on it, and a
+    /// pod.
     fn make_host(&self, host: &str, number: u8, subnet: u8) {
         let (here, lan, pod) = (self.namespace(host), self.namespace("lan"), self.namespace(&format!("p{host}")));
         sh(&format!(
@@ -361,7 +367,8 @@ fn each_port_is_open_only_to_hosts_that_need_it() {
     );
 }
 
-/// Rules of which the lab has no case: pods have no address of IPv6 that leads anywhere, and no tunnel is here.
+/// Rules of which the lab has no case: pods have no address of IPv6 that leads anywhere, and no
+/// tunnel is here.
 const UNTRIED: [&str; 2] = ["ip6 daddr {", "udp dport 8472"];
 
 #[test]

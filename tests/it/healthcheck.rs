@@ -1,5 +1,5 @@
-//! `turnup node healthcheck` in front of an API server that answers what a test says. A real API server
-//! is in `cluster_identity`.
+//! `turnup node healthcheck` in front of an API server that answers what a test says. A real API
+//! server is in `cluster_identity`.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "it plays systemd, which starts the program")]
 

@@ -188,7 +188,8 @@ fn no_text_of_an_inventory_runs_anything_or_adds_a_line() {
             taken.push((pointer.clone(), text));
         }
     }
-    // What is taken by its format goes all the way: to the real ssh, as an inventory that is new and as one that is recorded.
+    // What is taken by its format goes all the way: to the real ssh, as an inventory that is new
+    // and as one that is recorded.
     assert!(taken.len() < 30, "formats take too much: {taken:?}");
     for (pointer, text) in taken {
         test_env.write("hosts.json", &with(&whole, &pointer, &text).to_string());
@@ -208,7 +209,8 @@ fn a_hostile_module_cannot_name_an_option() {
     for pointer in ["/hosts/0/ssh/user", "/hosts/0/ssh/jump/host", "/hosts/0/ssh/host_key", "/hosts/0/instance"] {
         for text in hostile(&canary).iter().filter(|text| text.contains('\n') || text.starts_with('-')) {
             let changed = with(&whole, pointer, text);
-            // Before the first login host keys are still to be learnt; all else has its format already.
+            // Before the first login host keys are still to be learnt; all else has its format
+            // already.
             let early = document::from_incomplete::<Inventory>("the output", &changed).unwrap_err();
             assert!(early.message().starts_with("the output: hosts[0]."), "{}", early.message());
         }
@@ -245,7 +247,8 @@ fn ssh_itself_is_told_where_its_options_end() {
 /// One line with all that means something to a shell, systemd, Terraform, YAML and minijinja.
 const ALL: &str = r#"a'b"c $(touch CANARY) `touch CANARY` ${d} %h %{e} {{ f }} \ #g: [h, {i}] & ; | <j> !k *l"#;
 
-/// Each setting that takes such a text, with every target: what is rendered from it can be read back.
+/// Each setting that takes such a text, with every target: what is rendered from it can be read
+/// back.
 #[test]
 fn no_text_of_the_configuration_changes_the_form_of_what_is_rendered() {
     for target in ["baremetal", "gce", "aws", "azure"] {

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::simulation::Simulation;
 
-/// Another title, a bell, an empty screen, a colour, a carriage return before a line of its own, letters in another order, and C1.
+/// Another title, a bell, an empty screen, a colour, a carriage return before a line of its own,
+/// letters in another order, and C1.
 const HOSTILE: &str =
     "said \u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[31m\rFORGED all is well \u{202e}gnirts \u{9b}2J\u{7f} end";
 /// As it is shown. Colours of tools, which are noise, are taken away before.
@@ -42,7 +43,8 @@ fn on_a_terminal(simulation: &Simulation, args: &[&str], bars: bool) -> Vec<u8> 
     all
 }
 
-/// Fails when anything of the hostile text has reached the terminal as it is, or stands at the beginning of a line.
+/// Fails when anything of the hostile text has reached the terminal as it is, or stands at the
+/// beginning of a line.
 #[track_caller]
 fn check(bytes: &[u8], what: &str) {
     let text = String::from_utf8_lossy(bytes);

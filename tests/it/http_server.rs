@@ -1,5 +1,5 @@
-//! The HTTP server of all tests, on threads of their own until the test ends: one request a connection. What it
-//! answers is the test's.
+//! The HTTP server of all tests, on threads of their own until the test ends: one request a
+//! connection. What it answers is the test's.
 #![expect(clippy::unwrap_used, reason = "a server that cannot start fails the test")]
 
 use std::collections::BTreeMap;
@@ -48,8 +48,8 @@ impl Request {
     }
 }
 
-/// Starts a server; its address is `http://HOST:PORT`. An answer that cannot be sent is the client's affair: it may
-/// have been killed.
+/// Starts a server; its address is `http://HOST:PORT`. An answer that cannot be sent is the
+/// client's affair: it may have been killed.
 pub(crate) fn serve(
     at: impl ToSocketAddrs,
     answer: impl Fn(Request, &mut TcpStream) -> io::Result<()> + Send + Sync + 'static,

@@ -1,4 +1,5 @@
-//! The one integration crate: one link, shared ways to start things. A file `tests/it/x.rs` is a module here.
+//! The one integration crate: one link, shared ways to start things. A file `tests/it/x.rs` is a
+//! module here.
 
 mod artifacts_build;
 mod artifacts_cache;
@@ -131,8 +132,9 @@ pub(crate) fn tell_failures_at_once() {
     });
 }
 
-/// Waits until no other test has real hosts, also one of another checkout on this machine: their subnets are the same. Only tests that the Makefile
-/// starts with `HOSTS` may: another one would stand in the way of all that run beside those.
+/// Waits until no other test has real hosts, also one of another checkout on this machine: their
+/// subnets are the same. Only tests that the Makefile starts with `HOSTS` may: another one would
+/// stand in the way of all that run beside those.
 #[expect(clippy::expect_used, reason = "a test that panics has failed")]
 pub(crate) fn take_turn() -> fs_err::File {
     let makefile = include_str!("../../Makefile");

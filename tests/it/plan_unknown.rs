@@ -1,4 +1,5 @@
-//! What is not known before a run, in plans and forecasts: no words of a user's own are taken for it, and it is written nowhere.
+//! What is not known before a run, in plans and forecasts: no words of a user's own are taken for
+//! it, and it is written nowhere.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use serde_json::{Value, json};

@@ -189,8 +189,8 @@ fn bases(dir: &Path) -> Vec<Base> {
     TARGETS.iter().map(base).collect()
 }
 
-/// What settings decide that show in nothing rendered, or only together with other answers; by the beginning of
-/// their names. `config_reach` tries those of the clouds with such answers.
+/// What settings decide that show in nothing rendered, or only together with other answers; by the
+/// beginning of their names. `config_reach` tries those of the clouds with such answers.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("phase1.api.", MODULE),
     ("phase1.aws.", MODULE),

@@ -17,7 +17,8 @@ fn text(parser: &vt100::Parser) -> String {
     parser.screen().rows(0, cols.get()).map(|row| row.trim_end().to_owned() + "\n").collect()
 }
 
-/// All screens that were shown, one after each piece of output, and at last everything that was printed.
+/// All screens that were shown, one after each piece of output, and at last everything that was
+/// printed.
 fn screens(hosts: &str, fails: &str, rows: u16, cols: u16) -> (Vec<String>, String) {
     let dir = tempfile::tempdir().unwrap();
     let pty = native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();

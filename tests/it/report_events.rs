@@ -1,4 +1,5 @@
-//! Events as programs read them: the published schema, what runs keep, and the command that shows it.
+//! Events as programs read them: the published schema, what runs keep, and the command that shows
+//! it.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -169,7 +170,8 @@ fn the_critical_path_adds_up_to_the_time_that_has_passed() {
         let steps: Vec<&Value> = path.iter().filter(worked).collect();
         let names: Vec<&str> = steps.iter().map(|part| part["name"].as_str().unwrap()).collect();
         assert_eq!((names[0], names[2], names.len()), ("fake/first", "fake/last", 3), "{names:?}");
-        // 20 hosts, 8 at once: the last of them began after two others had ended; where threads began late, after one at least.
+        // 20 hosts, 8 at once: the last of them began after two others had ended; where threads
+        // began late, after one at least.
         let turn = path.iter().find(|part| part["kind"] == "turn" && part["name"] == steps[1]["name"]).unwrap();
         assert!(turn["seconds"].as_f64() >= Some(1.0), "{turn}");
         for part in steps {

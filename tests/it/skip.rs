@@ -1,4 +1,5 @@
-//! What a test does where something is missing that it needs: it says so and passes, but where `CI` is set it fails.
+//! What a test does where something is missing that it needs: it says so and passes, but where `CI`
+//! is set it fails.
 //!
 //! The one place that decides it; `tidy` looks for others.
 
@@ -9,7 +10,8 @@ pub(crate) fn say(line: &str) {
     drop(writeln!(std::io::stderr(), "    {line}"));
 }
 
-/// Says why this test is skipped; the caller returns. Panics where `CI` is set: there every test runs.
+/// Says why this test is skipped; the caller returns. Panics where `CI` is set: there every test
+/// runs.
 pub(crate) fn skip(why: &str) {
     skip_unless(std::env::var_os("CI").is_some(), why);
 }

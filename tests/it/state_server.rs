@@ -1,5 +1,5 @@
-//! A server that speaks Terraform's HTTP protocol for states, on loopback: with locks, a password, and connections that break when a
-//! test says so.
+//! A server that speaks Terraform's HTTP protocol for states, on loopback: with locks, a password,
+//! and connections that break when a test says so.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::net::TcpStream;

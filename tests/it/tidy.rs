@@ -1,5 +1,6 @@
-//! The rules of this repository that no compiler knows: what a file says about itself, which module may do what, and whether the
-//! documents speak of things that exist. Each failure names the place and what to do.
+//! The rules of this repository that no compiler knows: what a file says about itself, which module
+//! may do what, and whether the documents speak of things that exist. Each failure names the place
+//! and what to do.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -263,7 +264,8 @@ fn only_exec_spawns() {
 
 #[test]
 fn only_these_give_a_script_to_a_shell() {
-    // Each is a constant, or made from constants alone; what differs from host to host is an argument behind it.
+    // Each is a constant, or made from constants alone; what differs from host to host is an
+    // argument behind it.
     const KNOWN: [&str; 7] = [
         "src/bench/kubeadm.rs",
         "src/bootstrap/etcd_step.rs",

@@ -78,7 +78,8 @@ fn answer(
     stream.write_all(&bytes)
 }
 
-/// The description of one more host, on a root that has cloud-init, with no artifact of this machine in sight.
+/// The description of one more host, on a root that has cloud-init, with no artifact of this
+/// machine in sight.
 fn describe_host(site: &Site, root: &str) -> PathBuf {
     let mut spec = site.spec("it-control-plane-0");
     let dir = site.path("hosts").join(HOST);
@@ -230,8 +231,8 @@ fn a_host_joins_by_its_user_data_alone() {
 const TOKEN_IS_GONE: &str = "test -z \"$(ls /etc/kubernetes | grep bootstrap)\"";
 
 /// What the bearer of the group's token may not be, though Kubernetes itself would sign it: a
-/// control-plane host, a worker that is alive, a host of another name, a user. Each is denied, with a
-/// reason.
+/// control-plane host, a worker that is alive, a host of another name, a user. Each is denied, with
+/// a reason.
 fn a_stolen_token_becomes_no_other_node(site: &Site) {
     let groups = ["system:bootstrappers", "system:bootstrappers:turnup", "system:bootstrappers:turnup:pool"];
     let asked = [
@@ -279,7 +280,8 @@ fn its_kubelet_serves(site: &Site) {
     }
 }
 
-/// A node that asks for the API server's address among Services gets no certificate; the reason is in the journal and in the status.
+/// A node that asks for the API server's address among Services gets no certificate; the reason is
+/// in the journal and in the status.
 fn a_forged_request_stays_pending(site: &Site) {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();

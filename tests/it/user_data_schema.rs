@@ -1,5 +1,5 @@
-//! Every rendered user data is what its reader takes: cloud-init's own schema and merging, in a root that has cloud-init, and Ignition's own
-//! validator, built from its Go module.
+//! Every rendered user data is what its reader takes: cloud-init's own schema and merging, in a
+//! root that has cloud-init, and Ignition's own validator, built from its Go module.
 #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![expect(clippy::disallowed_methods, reason = "the test runs the readers of user data")]
 
@@ -19,7 +19,8 @@ use turnup::inventory::Role;
 use crate::cluster_support::can_make_hosts;
 use crate::skip::skip;
 
-/// The validator and its version; the Go proxy has it, and the build is kept in the target directory.
+/// The validator and its version; the Go proxy has it, and the build is kept in the target
+/// directory.
 const VALIDATOR: &str = "github.com/coreos/ignition/v2/validate@v2.24.0";
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAbcdefghijklmnopqrstuvwxyz0123456789ABCDEF o'neill \"ü\" 100% 𝒶\n";
@@ -87,7 +88,8 @@ fn render_all(form: UserDataFormat, dir: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Takes a document apart as cloud-init does, holds the whole against its schema, and prints the merged cloud-config as JSON.
+/// Takes a document apart as cloud-init does, holds the whole against its schema, and prints the
+/// merged cloud-config as JSON.
 const TAKE_APART: &str = r#"
 import json, sys
 from cloudinit import helpers, user_data, util

@@ -1,4 +1,5 @@
-//! The wizard without a screen: plain lines, sessions that are played again, any Kconfig tree, and the screens in its documentation.
+//! The wizard without a screen: plain lines, sessions that are played again, any Kconfig tree, and
+//! the screens in its documentation.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use crate::cli_support::{Outcome, TestEnv, finish};

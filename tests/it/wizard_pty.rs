@@ -1,4 +1,5 @@
-//! The wizard on a real (pseudo) terminal: the binary, its keys, its file, and the terminal as it leaves it.
+//! The wizard on a real (pseudo) terminal: the binary, its keys, its file, and the terminal as it
+//! leaves it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::io::{Read, Write};
@@ -164,7 +165,8 @@ impl TestEnv {
         assert_eq!(format!("{:?}", self.master.get_termios()), self.before, "the terminal's modes");
     }
 
-    /// Takes the terminal away, as closing its window does; `idle`: not before the wizard waits for the next key.
+    /// Takes the terminal away, as closing its window does; `idle`: not before the wizard waits for
+    /// the next key.
     fn hangs_up(mut self, idle: bool) -> (Wizard, tempfile::TempDir) {
         self.display.stop.store(true, Ordering::Relaxed);
         let start = Instant::now();

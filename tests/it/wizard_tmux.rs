@@ -10,7 +10,8 @@ use crate::skip::has_program;
 /// For what takes a moment.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The answers for three nodes, question by question; the value that is there already where one is empty or missing.
+/// The answers for three nodes, question by question; the value that is there already where one is
+/// empty or missing.
 pub(crate) struct Answers {
     pub target: &'static str,
     pub lines: &'static [&'static str],

@@ -1,4 +1,5 @@
-//! The trees of forks that Debian packages, next to the `conf` built from each: by the rules that the tree itself says are its own.
+//! The trees of forks that Debian packages, next to the `conf` built from each: by the rules that
+//! the tree itself says are its own.
 
 use reference::{Fork, ForkTree, Job, difference, or_skip, random};
 

@@ -1,8 +1,9 @@
-//! Our `conf` next to kconfiglib 14.1.0, on what Linux's trees do not have: its own words (`rsource`, globs, `def_int`), old forms,
-//! and our own tree. Its rules are those of Linux before 6.9, so ours are asked for those.
+//! Our `conf` next to kconfiglib 14.1.0, on what Linux's trees do not have: its own words
+//! (`rsource`, globs, `def_int`), old forms, and our own tree. Its rules are those of Linux before
+//! 6.9, so ours are asked for those.
 //!
-//! Where the C tool can read a tree, it is asked too: that all three agree shows that the trees are sound, and where they do not,
-//! we are with C. The differences are named in `OTHERWISE`.
+//! Where the C tool can read a tree, it is asked too: that all three agree shows that the trees are
+//! sound, and where they do not, we are with C. The differences are named in `OTHERWISE`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,9 @@ const TREES: [(&str, bool); 7] = [
     ("sources", false),
     ("types", false),
 ];
-/// Their minimal configurations differ. kconfiglib takes a choice's members as if they had no defaults of their own; C counts those,
-/// and leaves out the chosen member of an optional choice when it takes it for the default.
+/// Their minimal configurations differ. kconfiglib takes a choice's members as if they had no
+/// defaults of their own; C counts those, and leaves out the chosen member of an optional choice
+/// when it takes it for the default.
 const OTHER_MINIMUM: &str = "choices";
 /// Configurations by chance for each tree.
 const SEEDS: u64 = 6;

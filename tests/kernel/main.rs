@@ -1,8 +1,9 @@
-//! Our `conf` next to the kernel's own: its test suites, every byte it writes on real trees, and the kernel's `make` around it.
+//! Our `conf` next to the kernel's own: its test suites, every byte it writes on real trees, and
+//! the kernel's `make` around it.
 //!
-//! Trees and tools come from the distribution (see the crate `reference`); a test that cannot have them says so and is skipped,
-//! and fails where `CI` is set. `CONF_UNDER_TEST=PROGRAM` puts another program in the place of ours, to see that these tests can
-//! fail, or what they say of a C tool.
+//! Trees and tools come from the distribution (see the crate `reference`); a test that cannot have
+//! them says so and is skipped, and fails where `CI` is set. `CONF_UNDER_TEST=PROGRAM` puts another
+//! program in the place of ours, to see that these tests can fail, or what they say of a C tool.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 mod forks;
@@ -31,7 +32,8 @@ fn compare(what: &str, theirs: &Tool, job: &Job) -> Option<String> {
     Some(format!("{what}:\n{difference}"))
 }
 
-/// Does all the work on as many threads as there are processors; the answers in the order of the work.
+/// Does all the work on as many threads as there are processors; the answers in the order of the
+/// work.
 fn side_by_side<T: Sync, R: Send>(work: &[T], one: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(work.len().max(1));

@@ -1,6 +1,6 @@
-//! The kernel's own `make` with our program where it built its `scripts/kconfig/conf`: the same configuration, the same
-//! `include/config/auto.conf`, `autoconf.h` and `rustc_cfg`, and after a change the same files touched, so that the same is built
-//! again.
+//! The kernel's own `make` with our program where it built its `scripts/kconfig/conf`: the same
+//! configuration, the same `include/config/auto.conf`, `autoconf.h` and `rustc_cfg`, and after a
+//! change the same files touched, so that the same is built again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! Every mode of `conf` on Linux's trees, next to the C tool built from the same tree: status, both outputs and every file, byte
-//! for byte. Nearly all of it without a shell, so that it is Kconfig that is compared; a few with the compiler of this machine.
+//! Every mode of `conf` on Linux's trees, next to the C tool built from the same tree: status, both
+//! outputs and every file, byte for byte. Nearly all of it without a shell, so that it is Kconfig
+//! that is compared; a few with the compiler of this machine.
 
 use reference::{Arch, Job, Series, Tool, Tree, Variant, difference, or_skip};
 
@@ -105,8 +106,9 @@ fn equal(what: &str, tree: &Tree, cases: &[Case]) {
     none(&format!("{what} of {}", tree.key()), cases.len(), &differences);
 }
 
-/// The help of all that is new. How far conditions are simplified before they are shown differs from version to version of the C tool,
-/// and ours does it in its own way: their lines are left out.
+/// The help of all that is new. How far conditions are simplified before they are shown differs
+/// from version to version of the C tool, and ours does it in its own way: their lines are left
+/// out.
 #[track_caller]
 fn help_is_equal(tree: &Tree) {
     let small = fs_err::read(tree.defconfigs(Arch::X86).pop().unwrap()).unwrap();
@@ -165,7 +167,8 @@ fn riscv_of_6_1() {
 fn x86_of_6_12() {
     let Some(tree) = or_skip(Tree::get(Series::V6_12)) else { return };
     let mut cases = usual(&tree, Arch::X86);
-    // What differs from the newest is in the writing; a few runs show it, and its C tool needs a second for each.
+    // What differs from the newest is in the writing; a few runs show it, and its C tool needs a
+    // second for each.
     cases.retain(|(name, _)| ["alldefconfig", "olddefconfig of x86_64_defconfig"].contains(&name.as_str()));
     assert_eq!(cases.len(), 2);
     equal("x86", &tree, &cases);
@@ -183,7 +186,8 @@ fn x86_of_the_newest_in_the_other_modes() {
     equal("x86, other modes", &tree, &rest(&tree, Arch::X86));
 }
 
-/// With the compiler of this machine: what `$(shell)` gives, and that the answers come in the right places.
+/// With the compiler of this machine: what `$(shell)` gives, and that the answers come in the right
+/// places.
 #[test]
 fn with_the_real_compiler() {
     for series in [Series::V6_1, Series::Newest] {

@@ -1,5 +1,5 @@
-//! Configurations that the C tool made by chance, read again by both tools: whole, and with two of five lines deleted, so that the
-//! defaults decide. Which lines go is the same in every run.
+//! Configurations that the C tool made by chance, read again by both tools: whole, and with two of
+//! five lines deleted, so that the defaults decide. Which lines go is the same in every run.
 
 use reference::{Arch, Job, Series, Tree, Variant, or_skip, random::without_lines};
 

@@ -1,11 +1,13 @@
-//! The kernel's own tests of Kconfig with our program as `scripts/kconfig/conf`. What fails is listed by name with the reason;
-//! what is listed and passes is as much a failure, so that the lists stay true.
+//! The kernel's own tests of Kconfig with our program as `scripts/kconfig/conf`. What fails is
+//! listed by name with the reason; what is listed and passes is as much a failure, so that the
+//! lists stay true.
 
 use reference::{Python, Series, Tool, Tree, or_skip, run_suite, say};
 
 use crate::ours;
 
-/// Tests of 6.1 whose rules later versions changed on purpose. Without KERNELVERSION the newest rules count.
+/// Tests of 6.1 whose rules later versions changed on purpose. Without KERNELVERSION the newest
+/// rules count.
 const CHANGED_SINCE_6_1: &[(&str, &str)] = &[
     ("choice::test_allmod", "a choice of tristates is y in allmodconfig; by the newest rules choices are bool"),
     ("choice::test_allyes", "`optional` keeps a choice off in allyesconfig; by the newest rules there is no such word"),

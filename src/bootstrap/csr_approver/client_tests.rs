@@ -187,7 +187,8 @@ fn requests_of_others_are_another_approvers() {
         request["spec"]["groups"] = json!(groups);
         judged(&request, &[], &[])
     };
-    // A node that renews, a host that turnup logs in to, a token of another tool, and an administrator.
+    // A node that renews, a host that turnup logs in to, a token of another tool, and an
+    // administrator.
     assert_eq!(with("system:node:web-1", &[NODES]), Decision::Ignore);
     assert_eq!(with("system:bootstrap:abcdef", &["system:bootstrappers", token::BOOTSTRAPPERS]), Decision::Ignore);
     assert_eq!(with("system:bootstrap:abcdef", &["system:bootstrappers:kubeadm:default-node-token"]), Decision::Ignore);
@@ -233,8 +234,8 @@ prop_compose! {
 }
 
 proptest! {
-    /// The policy once more, in other words: a token of one known group; the request of a kubelet; a
-    /// name of that group alone; and the name is free, or that of a Node of the same group whose
+    /// The policy once more, in other words: a token of one known group; the request of a kubelet;
+    /// a name of that group alone; and the name is free, or that of a Node of the same group whose
     /// kubelet has been silent for five minutes and has not spoken since the request.
     #[test]
     fn approves_exactly_what_the_policy_allows(

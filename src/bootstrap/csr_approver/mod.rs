@@ -96,8 +96,8 @@ pub struct PendingCsrs {
     pub serving: Vec<PendingCsr>,
 }
 
-/// Requests of kubelets that are pending or denied; none without an inventory, from which the denied
-/// names come.
+/// Requests of kubelets that are pending or denied; none without an inventory, from which the
+/// denied names come.
 ///
 /// # Errors
 /// That the API does not answer.

@@ -1,7 +1,8 @@
-//! The nftables rules of a host: which of its ports are closed to whom. A pure function of the settings, the inventory and the host's role.
+//! The nftables rules of a host: which of its ports are closed to whom. A pure function of the
+//! settings, the inventory and the host's role.
 //!
-//! The table drops and never opens: what a host's own firewall closes stays closed. It asks no host and writes nothing;
-//! `docs/firewall.md` has the reasons.
+//! The table drops and never opens: what a host's own firewall closes stays closed. It asks no host
+//! and writes nothing; `docs/firewall.md` has the reasons.
 
 mod ranges;
 
@@ -84,7 +85,8 @@ pub(super) struct Firewall<'a> {
     ssh: Allowed,
 }
 
-/// Networks of a setting, those of pods apart: a wider network that has pods in it does not mean them.
+/// Networks of a setting, those of pods apart: a wider network that has pods in it does not mean
+/// them.
 struct Allowed {
     networks: Ranges,
     pods: Ranges,
@@ -103,7 +105,8 @@ impl Allowed {
 }
 
 impl<'a> Firewall<'a> {
-    /// The rules for a host of this role whose sshd listens there; none where the settings want none.
+    /// The rules for a host of this role whose sshd listens there; none where the settings want
+    /// none.
     pub(super) fn find(
         settings: &'a ClusterSettings,
         role: Role,

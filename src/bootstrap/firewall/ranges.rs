@@ -1,6 +1,8 @@
-//! A set of IP addresses, made from addresses and networks and written as elements of an nftables set. Pure arithmetic.
+//! A set of IP addresses, made from addresses and networks and written as elements of an nftables
+//! set. Pure arithmetic.
 //!
-//! Equal sets are written in the same way, whatever they were made from: neighbouring and overlapping parts become one.
+//! Equal sets are written in the same way, whatever they were made from: neighbouring and
+//! overlapping parts become one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +16,8 @@ pub(super) struct Ranges {
     v6: Vec<(u128, u128)>,
 }
 
-/// The elements of an `ipv4_addr` and of an `ipv6_addr` set: `10.0.0.1`, `10.0.0.0/8`, `10.0.0.1-10.0.0.9`.
+/// The elements of an `ipv4_addr` and of an `ipv6_addr` set: `10.0.0.1`, `10.0.0.0/8`,
+/// `10.0.0.1-10.0.0.9`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Elements {
     pub(super) v4: Vec<String>,
@@ -113,7 +116,8 @@ fn element((first, last): (u128, u128), bits: u32, show: impl Fn(u128) -> String
     if first == last {
         return show(first);
     }
-    // A power of two that the first address is a multiple of; all addresses are one more than the largest number.
+    // A power of two that the first address is a multiple of; all addresses are one more than the
+    // largest number.
     let size = (last - first).checked_add(1);
     match size {
         None => format!("{}/0", show(first)),

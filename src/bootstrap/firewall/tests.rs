@@ -1,4 +1,5 @@
-//! What a host's rules say for typical clusters, and that the real nft takes them whatever the settings and the inventory are.
+//! What a host's rules say for typical clusters, and that the real nft takes them whatever the
+//! settings and the inventory are.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use proptest::prelude::*;

@@ -70,8 +70,9 @@ fn file(file_entry: &WriteFile) -> Result<Value> {
     })
 }
 
-/// JSON's text in ASCII, by YAML's escapes: JSON's own for what is beyond the basic plane are two halves, which YAML does not put
-/// together, and some letters that JSON leaves as they are end a line in YAML or are refused.
+/// JSON's text in ASCII, by YAML's escapes: JSON's own for what is beyond the basic plane are two
+/// halves, which YAML does not put together, and some letters that JSON leaves as they are end a
+/// line in YAML or are refused.
 pub(super) fn escape(json: &str) -> String {
     let escaped = |letter: char| match u32::from(letter) {
         0x0a | 0x20..=0x7e => letter.to_string(),
@@ -85,7 +86,8 @@ pub(super) fn escape(json: &str) -> String {
 /// A MIME message: the user's parts in their order, and ours unencoded, because a placeholder in it
 /// may have to be replaced.
 fn message(parts: &[(Part, Vec<u8>)], config: &str) -> Result<String> {
-    // The same document every time; no part has such a line, since one is ASCII of ours and the others are base64.
+    // The same document every time; no part has such a line, since one is ASCII of ours and the
+    // others are base64.
     let boundary = format!("turnup-{}", &hex::encode(Sha256::digest(config))[..24]);
     let mut text = format!("Content-Type: multipart/mixed; boundary=\"{boundary}\"\nMIME-Version: 1.0\n\n");
     for (at, (part, bytes)) in parts.iter().enumerate() {

@@ -18,7 +18,8 @@ use super::super::group_tokens;
 use super::super::node_config::file_of;
 use super::super::node_target::Group;
 
-/// Every group whose hosts get user data, the control plane first; none where hosts are logged in to.
+/// Every group whose hosts get user data, the control plane first; none where hosts are logged in
+/// to.
 pub fn groups(cluster: &Cluster) -> Result<Vec<Group>> {
     let settings = &cluster.settings.user_data;
     if !settings.pull {

@@ -1,4 +1,5 @@
-//! User data as Ignition reads it, in version 3.1 of its form: the oldest that has compressed configurations to merge.
+//! User data as Ignition reads it, in version 3.1 of its form: the oldest that has compressed
+//! configurations to merge.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,7 +54,8 @@ fn packed(bytes: &[u8]) -> Result<Value> {
 fn file(file_entry: &WriteFile) -> Result<Option<Value>> {
     let (mode, contents) = match file_entry.kind {
         Kind::Packed(mode) => (mode, packed(&file_entry.bytes)?),
-        // In plain: the placeholder in it may have to be replaced. What comes in its place is a host's name, which needs no escape in a URL.
+        // In plain: the placeholder in it may have to be replaced. What comes in its place is a
+        // host's name, which needs no escape in a URL.
         Kind::Plain(mode) => (mode, json!({"source": format!("data:,{}", in_url(file_entry.text()?))})),
         Kind::Unit => return Ok(None),
     };
@@ -64,7 +66,8 @@ fn unit(file_entry: &WriteFile) -> Result<Value> {
     Ok(json!({"name": file_entry.path, "enabled": true, "contents": file_entry.text()?}))
 }
 
-/// Text in a `data:` URL (RFC 2397): what is not plain there is escaped. The placeholder's own letters are.
+/// Text in a `data:` URL (RFC 2397): what is not plain there is escaped. The placeholder's own
+/// letters are.
 fn in_url(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@:._-~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,4 +1,5 @@
-//! User data: what a host of a cloud is told at its first boot so that it becomes a node by itself, as cloud-init and as Ignition.
+//! User data: what a host of a cloud is told at its first boot so that it becomes a node by itself,
+//! as cloud-init and as Ignition.
 //!
 //! It carries the group's node config and fetches turnup and everything else by URL and
 //! sha256. A worker's holds one secret, the join token of its group, in plain and apart from all
@@ -46,8 +47,8 @@ pub(super) use groups::{find_unregistered, has_node_groups, name_prefixes, regis
 pub use step::{provision_phase, provision_phase_with};
 use write_file::{Login, UserDataDocument, WriteFile};
 
-/// What the images of clouds are: virtual machines with systemd and the unified hierarchy of cgroups. A host that is something else
-/// refuses its user data.
+/// What the images of clouds are: virtual machines with systemd and the unified hierarchy of
+/// cgroups. A host that is something else refuses its user data.
 #[must_use]
 pub fn image_facts() -> Facts {
     usual_facts()

@@ -31,7 +31,8 @@ pub(super) fn require_all(cluster: &Cluster, artifacts: &ResolvedArtifacts, cx: 
         }
     }
     if is_open {
-        // S3 denies what it does not have, to those who may not list: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+        // S3 denies what it does not have, to those who may not list:
+        // https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
         missing.append(&mut denied);
     }
     if !denied.is_empty() {

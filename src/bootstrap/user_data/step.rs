@@ -1,4 +1,5 @@
-//! The step `user-data` of the provision phase: what hosts are told at their first boot is a file before Terraform hands it to a cloud.
+//! The step `user-data` of the provision phase: what hosts are told at their first boot is a file
+//! before Terraform hands it to a cloud.
 //!
 //! Where the API server will be and the group's join token are left open in it, so that another
 //! token is another launch template and no other machine. The token lies beside it. This step makes

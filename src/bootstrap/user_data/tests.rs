@@ -156,7 +156,8 @@ fn every_line_of_what_a_host_gets() {
     }
 }
 
-/// Every file of the cluster's directory that holds a secret, and the secrets in it, in each spelling that a document could have.
+/// Every file of the cluster's directory that holds a secret, and the secrets in it, in each
+/// spelling that a document could have.
 fn secrets(cluster: &Cluster) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs_err::read_dir(cluster.store.path("pki")).unwrap() {
@@ -292,7 +293,8 @@ fn what_a_cloud_does_not_take_is_refused_with_the_largest_parts() {
 }
 
 proptest! {
-    /// Whatever people call themselves and their things: the data that comes out is the data that went in.
+    /// Whatever people call themselves and their things: the data that comes out is the data that
+    /// went in.
     #[test]
     fn every_text_survives_in_both_forms(user in "\\PC{1,20}", key in ".{0,60}", host in "[ -~]{1,40}", name in any::<String>()) {
         for form in [UserDataFormat::CloudInit, UserDataFormat::Ignition] {

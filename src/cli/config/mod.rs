@@ -48,7 +48,8 @@ struct WizardArgs {
     /// Ask only what a first cluster needs, one question after the other
     #[arg(long)]
     guided: bool,
-    /// The same questions as plain lines: for screen readers, simple terminals and answers from a pipe
+    /// The same questions as plain lines: for screen readers, simple terminals and answers from a
+    /// pipe
     #[arg(long, conflicts_with_all = ["guided", "record", "replay", "size"])]
     accessible: bool,
     #[command(flatten)]
@@ -74,7 +75,8 @@ enum Command {
     },
     /// Set values, all of them or none: `turnup config set phase1.num_nodes=3 phase3.dns=n`
     Set {
-        /// A setting and its value; y or n for a switch, a,b for a list, k=v,l=w for a map, JSON for records, @FILE or @- for a secret
+        /// A setting and its value; y or n for a switch, a,b for a list, k=v,l=w for a map, JSON
+        /// for records, @FILE or @- for a secret
         #[arg(required = true, value_name = "NAME=VALUE", value_parser = super::parse_assignment)]
         assignments: Vec<(String, String)>,
     },
@@ -107,9 +109,11 @@ enum Command {
         #[arg(long)]
         write: bool,
     },
-    /// Print every value with where it comes from, asked or not; of a node, all that is made from them
+    /// Print every value with where it comes from, asked or not; of a node, all that is made from
+    /// them
     Show {
-        /// A node of the cluster: its files, flags, units, binaries and images, each with the settings that decide it
+        /// A node of the cluster: its files, flags, units, binaries and images, each with the
+        /// settings that decide it
         node: Option<String>,
     },
     /// Print the configuration for other programs, without secrets
@@ -139,14 +143,16 @@ enum Command {
         #[arg(long)]
         apply: bool,
     },
-    /// Tell what depends on a setting: other settings, Terraform variables, files, units, flags, manifests, steps
+    /// Tell what depends on a setting: other settings, Terraform variables, files, units, flags,
+    /// manifests, steps
     Where {
         /// The setting
         name: String,
     },
     /// Bring the file of an earlier version to the present names and forms
     Migrate,
-    /// Take over a configuration of kubernetes-anywhere (.config or .config.json), and say what became of each value
+    /// Take over a configuration of kubernetes-anywhere (.config or .config.json), and say what
+    /// became of each value
     Import {
         /// The old file
         file: PathBuf,
@@ -196,7 +202,8 @@ impl ConfigContext<'_> {
         &self.global.config
     }
 
-    /// The settings with flags and variables; the defaults when there is no file yet, unless one was named.
+    /// The settings with flags and variables; the defaults when there is no file yet, unless one
+    /// was named.
     fn settings(&self) -> Result<Settings> {
         if self.global.config_is_named || self.path().exists() {
             return self.global.settings(&self.source);
@@ -205,7 +212,8 @@ impl ConfigContext<'_> {
         self.global.settings_or_default(&self.source)
     }
 
-    /// Flags are for one run: writing them into the file would be a surprise, ignoring them as well.
+    /// Flags are for one run: writing them into the file would be a surprise, ignoring them as
+    /// well.
     fn refuse_flags(&self) -> Result<()> {
         if self.global.set.is_empty() {
             return Ok(());

@@ -1,4 +1,5 @@
-//! How far a setting reaches: `where`, and the same seen from a node: `show NODE`. Found by trial with other values.
+//! How far a setting reaches: `where`, and the same seen from a node: `show NODE`. Found by trial
+//! with other values.
 
 use std::collections::BTreeSet;
 
@@ -129,7 +130,8 @@ pub(super) fn show_node(context: &ConfigContext<'_>, node: &str) -> Result<()> {
     Ok(())
 }
 
-/// A value that the present configuration would not give has its origin in another one. Returns how many there are.
+/// A value that the present configuration would not give has its origin in another one. Returns how
+/// many there are.
 fn drop_outdated_origins(values: &mut [NodeValue], expected: &[NodeValue]) -> usize {
     let is_outdated = |value: &NodeValue| {
         !value.settings.is_empty() && !expected.iter().any(|now| now.place == value.place && now.value == value.value)

@@ -40,7 +40,8 @@ impl ListArgs {
         let seen = self.all || setting.visible != self.invisible;
         let named = self.prefix.as_ref().is_none_or(|prefix| setting.name.starts_with(prefix))
             && self.phase.is_none_or(|phase| setting.name.starts_with(&format!("phase{phase}.")));
-        // A file has no place for what is off and is off by default, so nothing there says that it was answered.
+        // A file has no place for what is off and is off by default, so nothing there says that it
+        // was answered.
         let is_off = setting.kind.is_logical() && setting.value == "n" && setting.default == "n";
         let asked = !self.new || (!settings.is_answered(&setting.name) && setting.written && !is_off);
         seen && named && asked && (!self.changed || setting.value != setting.default)
@@ -68,7 +69,8 @@ pub(super) fn get(context: &ConfigContext<'_>, names: &[String]) -> Result<()> {
     found.iter().try_for_each(|setting| context.printer.line(if is_in_force(setting) { shown(setting) } else { "" }))
 }
 
-/// Whether the setting counts: on another target a number would be 0 and a switch off, whatever their defaults are there.
+/// Whether the setting counts: on another target a number would be 0 and a switch off, whatever
+/// their defaults are there.
 const fn is_in_force(setting: &Setting) -> bool {
     setting.written || setting.visible
 }

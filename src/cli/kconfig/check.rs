@@ -43,7 +43,8 @@ pub(super) struct Args {
     /// Show all lints, each on one line, and stop
     #[arg(long)]
     list: bool,
-    /// A name that only Kconfig files define which this tree does not read, as those of other architectures, is undefined
+    /// A name that only Kconfig files define which this tree does not read, as those of other
+    /// architectures, is undefined
     #[arg(long)]
     closed: bool,
     #[command(flatten)]
@@ -175,7 +176,8 @@ fn look_around(directory: &Path, tree: &Tree) -> Elsewhere {
     let mut elsewhere = Elsewhere::default();
     let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
-        // What cannot be listed or read has no names for us; loading has told what it could not read.
+        // What cannot be listed or read has no names for us; loading has told what it could not
+        // read.
         let Ok(entries) = fs_err::read_dir(directory) else { continue };
         for entry in entries.flatten() {
             let (path, name) = (entry.path(), entry.file_name());

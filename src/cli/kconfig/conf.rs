@@ -17,9 +17,10 @@ use super::place::{Here, os, parse_dialect, shell, variable};
 pub(super) struct Args {
     /// [-s] MODE Kconfig, as Linux's scripts/kconfig/conf takes them; --help tells the modes
     ///
-    /// The environment is that of the C tool. Two variables are ours: `KCONFIG_DIALECT` names whose rules count where the tree does not
-    /// say so itself, as does --dialect NAME (see turnup kconfig dialect), and `KCONFIG_SHELL_CACHE` names a directory in which the
-    /// outputs of $(shell) are remembered across runs.
+    /// The environment is that of the C tool. Two variables are ours: `KCONFIG_DIALECT` names whose
+    /// rules count where the tree does not say so itself, as does --dialect NAME (see turnup
+    /// kconfig dialect), and `KCONFIG_SHELL_CACHE` names a directory in which the outputs of
+    /// $(shell) are remembered across runs.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
 }
@@ -42,10 +43,12 @@ pub(super) fn run(args: &Args) -> ExitCode {
     ExitCode::from(kconfig::conf::run("conf", &arguments, &Here::default(), &env, &mut Terminal))
 }
 
-/// The variable that names whose rules count, for makefiles that call this program as their own `conf`.
+/// The variable that names whose rules count, for makefiles that call this program as their own
+/// `conf`.
 const DIALECT: &str = "KCONFIG_DIALECT";
 
-/// Takes `--dialect NAME` out of a command line, which is otherwise that of the C tool; without it the variable counts.
+/// Takes `--dialect NAME` out of a command line, which is otherwise that of the C tool; without it
+/// the variable counts.
 fn take_dialect(arguments: &[String]) -> Result<(Option<Dialect>, Vec<String>), String> {
     let (mut named, mut rest) = (variable(DIALECT).filter(|name| !name.is_empty()), Vec::new());
     let mut words = arguments.iter();

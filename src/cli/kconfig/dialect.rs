@@ -26,7 +26,8 @@ pub(super) struct Args {
     /// The top file of the tree
     #[arg(value_name = "PATH", default_value = "Kconfig")]
     path: String,
-    /// Show the table of all rules and stop: since or until which version Linux has each, and which forks differ
+    /// Show the table of all rules and stop: since or until which version Linux has each, and which
+    /// forks differ
     #[arg(long)]
     list: bool,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! `turnup kconfig`: tools for any Kconfig tree. Each is a thin call of the crate `kconfig`; nothing here knows a cluster.
+//! `turnup kconfig`: tools for any Kconfig tree. Each is a thin call of the crate `kconfig`;
+//! nothing here knows a cluster.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,9 +39,11 @@ enum Command {
     /// Do what Linux's scripts/kconfig/conf does: same options, questions, messages and exit codes
     #[command(disable_help_flag = true)]
     Conf(conf::Args),
-    /// Answer the questions of a tree on the screen: menus, search, what would unlock an entry, undo
+    /// Answer the questions of a tree on the screen: menus, search, what would unlock an entry,
+    /// undo
     Menuconfig(menuconfig::Args),
-    /// Look for mistakes in a tree: unreachable entries, selects of what may not be on, defaults out of range, …
+    /// Look for mistakes in a tree: unreachable entries, selects of what may not be on, defaults
+    /// out of range, …
     Check(check::Args),
     /// Tell whose rules a tree is read by, Linux's or a fork's, in which version, and why
     Dialect(dialect::Args),

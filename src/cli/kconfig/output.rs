@@ -1,4 +1,5 @@
-//! Writes the files that the tools of `turnup kconfig` are asked to write: each as a whole or not at all.
+//! Writes the files that the tools of `turnup kconfig` are asked to write: each as a whole or not
+//! at all.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Where the files of a tree are, and the shell of its macros: what all tools of `turnup kconfig` hand to the crate.
+//! Where the files of a tree are, and the shell of its macros: what all tools of `turnup kconfig`
+//! hand to the crate.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -26,7 +27,8 @@ impl Files for Here {
         let mut buffer = self.buffer.borrow_mut();
         buffer.resize(BUFFER, 0);
         let (mut file, mut bytes) = (fs_err::File::open(os(path))?, Vec::new());
-        // Reading a file whole would first ask the system twice for its size and once for its position.
+        // Reading a file whole would first ask the system twice for its size and once for its
+        // position.
         loop {
             match file.read(&mut buffer) {
                 Ok(0) => return Ok(bytes),
@@ -66,7 +68,8 @@ pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var_os(os(name)).map(|value| text::from_bytes(value.into_vec()))
 }
 
-/// The variable that names a directory in which the outputs of `$(shell)` are remembered across runs.
+/// The variable that names a directory in which the outputs of `$(shell)` are remembered across
+/// runs.
 const CACHE: &str = "KCONFIG_SHELL_CACHE";
 
 /// The system's shell, in which these variables are set besides those of the environment.

@@ -1,4 +1,5 @@
-//! What all tools of `turnup kconfig` share: where a tree is, what its macros see, and how its refusal is told.
+//! What all tools of `turnup kconfig` share: where a tree is, what its macros see, and how its
+//! refusal is told.
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -23,8 +24,9 @@ pub(super) struct TreeArgs {
     /// Refuse the tree if its macros run commands: $(shell) in an untrusted tree
     #[arg(long)]
     no_shell: bool,
-    /// Whose rules count: linux-6.1, u-boot, buildroot, busybox, barebox, openwrt, coreboot, kconfiglib (zephyr, nuttx) or esp-idf, each
-    /// with a version or without [default: what the tree says, else Linux's in version KERNELVERSION, or the newest]
+    /// Whose rules count: linux-6.1, u-boot, buildroot, busybox, barebox, openwrt, coreboot,
+    /// kconfiglib (zephyr, nuttx) or esp-idf, each with a version or without [default: what the
+    /// tree says, else Linux's in version KERNELVERSION, or the newest]
     #[arg(long, value_name = "NAME", env = "KCONFIG_DIALECT", hide_env_values = true, value_parser = parse_dialect)]
     dialect: Option<Dialect>,
     #[command(flatten)]
@@ -112,8 +114,8 @@ impl TreeArgs {
         self.srctree.as_deref().unwrap_or(Path::new("."))
     }
 
-    /// A configuration with the values of a file: the given one, else the one that `KCONFIG_CONFIG` names or `.config` where there is
-    /// one. Gives the file that was read.
+    /// A configuration with the values of a file: the given one, else the one that `KCONFIG_CONFIG`
+    /// names or `.config` where there is one. Gives the file that was read.
     pub(super) fn configure<'t>(
         &self,
         tree: &'t Tree,

@@ -1,4 +1,5 @@
-//! Machine types of EC2: what their names say of a machine. Which of them a region really has, only Amazon knows.
+//! Machine types of EC2: what their names say of a machine. Which of them a region really has, only
+//! Amazon knows.
 
 use crate::error::{Error, Result};
 
@@ -14,7 +15,8 @@ const FAMILIES: [&str; 32] = [
     "t3", "t3a", "t4g", "m5", "m5a", "m6a", "m6g", "m6i", "m7a", "m7g", "m7i", "m7i-flex", "m8g", "c5", "c6a", "c6g",
     "c6i", "c7a", "c7g", "c7i", "r5", "r6g", "r6i", "r7a", "r7g", "r7i", "g4dn", "g5", "g6", "p5", "i4i", "i7ie",
 ];
-/// Sizes of machine types by name; others are a number before `xlarge`, or `metal` with a number behind it.
+/// Sizes of machine types by name; others are a number before `xlarge`, or `metal` with a number
+/// behind it.
 const SIZES: [&str; 7] = ["nano", "micro", "small", "medium", "large", "xlarge", "metal"];
 
 /// A machine type for which turnup has programs.

@@ -1,7 +1,8 @@
 //! Amazon EC2's own part: its settings, its names, and what it would refuse.
 //!
-//! Limits are those of Amazon's documentation: load balancers 32 characters (Elastic Load Balancing, `CreateLoadBalancer`), roles 64 (IAM
-//! quotas), queues 80 (`CreateQueue`), event rules 64 (`PutRule`), tags ("Tag restrictions"), volumes ("Amazon EBS volume types").
+//! Limits are those of Amazon's documentation: load balancers 32 characters (Elastic Load
+//! Balancing, `CreateLoadBalancer`), roles 64 (IAM quotas), queues 80 (`CreateQueue`), event rules
+//! 64 (`PutRule`), tags ("Tag restrictions"), volumes ("Amazon EBS volume types").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,8 @@ use super::machine::{check_bastion, check_machine, check_processor, is_arm};
 use crate::cloud::spec::{CloudSettings, ControlPlaneHost, Defaults, Exposure, Group, IPV6, Spec, fit, require_apart};
 use crate::cloud::{Cloud, host, refused};
 
-/// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer wants free.
+/// Addresses of a subnet that no host gets: five that Amazon keeps, and eight that a load balancer
+/// wants free.
 const KEPT: u64 = 13;
 /// The longest beginning of a Node's name. Amazon names hosts by their addresses: with
 /// `ip-255-255-255-255` behind it and a dash, a Node's name has at most 63 characters.
@@ -129,7 +131,8 @@ impl CloudSettings for AwsSettings {
     fn name_all(&mut self, cluster: &str, _: &BTreeMap<String, ControlPlaneHost>, _: &BTreeMap<String, Group>) {
         // The beginning `internal-` is Amazon's own.
         let balancer = if cluster.starts_with("internal-") { format!("k{cluster}") } else { cluster.to_owned() };
-        // Roles belong to the account, not to a region: two clusters of one name may live in two regions.
+        // Roles belong to the account, not to a region: two clusters of one name may live in two
+        // regions.
         let role = |end: &str| fit(&format!("{cluster}-{}", self.region), 64 - end.len()) + end;
         let short = |name: &str, end: &str, longest: usize| fit(name, longest - end.len()) + end;
         self.names = AwsNames {
@@ -190,7 +193,8 @@ impl AwsSettings {
                     .hint("give the identifier, as the console and `aws` show it, not a name"));
             }
         }
-        // EBS tells the key behind an alias, which is another name: each plan would find a difference.
+        // EBS tells the key behind an alias, which is another name: each plan would find a
+        // difference.
         let arn = &spec.etcd.volume.kms_key;
         if arn.contains(":alias/") {
             let why = format!("{arn} is an alias, which may lead to another key tomorrow");
@@ -325,7 +329,8 @@ impl AwsSettings {
         }
     }
 
-    /// Whether hosts reach what they need, in a VPC of the cluster's own. In another one egress is its owner's.
+    /// Whether hosts reach what they need, in a VPC of the cluster's own. In another one egress is
+    /// its owner's.
     fn check_ways_out(&self, spec: &Spec) -> Result<()> {
         let mut lost = spec.groups.iter().filter(|(_, group)| !group.public_address);
         match lost.next() {

@@ -1,4 +1,5 @@
-//! What Amazon would refuse is refused here, with its setting and the way out; what it would take is not.
+//! What Amazon would refuse is refused here, with its setting and the way out; what it would take
+//! is not.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use super::*;

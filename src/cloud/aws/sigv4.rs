@@ -1,6 +1,8 @@
-//! AWS Signature Version 4 of a POST of a form to the root of a host: the one kind of request that EC2's query API needs.
+//! AWS Signature Version 4 of a POST of a form to the root of a host: the one kind of request that
+//! EC2's query API needs.
 //!
-//! As the "IAM User Guide: Signature Version 4 for API requests" has it; the tests are of Amazon's published suite.
+//! As the "IAM User Guide: Signature Version 4 for API requests" has it; the tests are of Amazon's
+//! published suite.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;

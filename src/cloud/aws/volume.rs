@@ -1,4 +1,5 @@
-//! Amazon EC2: `AttachVolume`, with what the machine's role lends it (the metadata service's version 2).
+//! Amazon EC2: `AttachVolume`, with what the machine's role lends it (the metadata service's
+//! version 2).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,8 @@ pub(super) struct Ec2<'v> {
     credentials: Credentials,
 }
 
-/// What the volume can be found by where disks are `NVMe`: udev's link, and the serial number, which is there without udev as well.
+/// What the volume can be found by where disks are `NVMe`: udev's link, and the serial number,
+/// which is there without udev as well.
 pub(super) fn devices(volume: &Volume, blocks: &Path) -> Vec<PathBuf> {
     let serial = volume.id.replace('-', "");
     let mut paths = vec![PathBuf::from(format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}"))];

@@ -41,7 +41,8 @@ impl Cloud for Azure {
         &[
             "ARM_*",
             "AZURE_*",
-            // The identity of a job of GitHub or Azure DevOps, which it can use in place of a password.
+            // The identity of a job of GitHub or Azure DevOps, which it can use in place of a
+            // password.
             "IDENTITY_*",
             "MSI_*",
             "ACTIONS_ID_TOKEN_REQUEST_*",

@@ -1,7 +1,8 @@
 //! Azure's own part: its settings, its names, and what it would refuse.
 //!
-//! Limits of names are those of Azure's documentation "Naming rules and restrictions for Azure resources", and for the beginning of a host's
-//! name those of the provider (58 characters and six that the scale set appends; a Node's name has at most 63).
+//! Limits of names are those of Azure's documentation "Naming rules and restrictions for Azure
+//! resources", and for the beginning of a host's name those of the provider (58 characters and six
+//! that the scale set appends; a Node's name has at most 63).
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -18,7 +19,8 @@ use crate::cloud::spec::{
 };
 use crate::cloud::{Cloud, host, refused};
 
-/// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is `-control-plane-1`.
+/// The longest beginning of a name: a scale set's has at most 64 characters, and the longest end is
+/// `-control-plane-1`.
 const PREFIX: usize = 48;
 /// The longest name of a group's scale set, whose hosts get `-` and six characters.
 const GROUP: usize = 56;
@@ -28,7 +30,8 @@ const IDENTITY: usize = 24;
 const TAGS: usize = 50;
 /// So many tags the module adds to a control-plane host.
 const OWN_TAGS: usize = 8;
-/// Users that Azure makes on no machine ("Frequently asked questions about Linux Virtual Machines", user names).
+/// Users that Azure makes on no machine ("Frequently asked questions about Linux Virtual Machines",
+/// user names).
 const USERS: [&str; 32] = [
     "1",
     "123",
@@ -155,7 +158,8 @@ pub(super) fn read(settings: &Settings) -> Result<(Defaults, AzureSettings)> {
     Ok((defaults, azure))
 }
 
-/// The virtual network's IPv6 addresses, or those of the hosts' subnet in one that exists; none without IPv6.
+/// The virtual network's IPv6 addresses, or those of the hosts' subnet in one that exists; none
+/// without IPv6.
 fn ipv6_network(settings: &Settings) -> Result<Option<Network6>> {
     const KEY: &str = "phase1.azure.ipv6_cidr";
     if !settings.get_bool(IPV6)? {
@@ -173,7 +177,8 @@ fn ipv6_network(settings: &Settings) -> Result<Option<Network6>> {
     Ok(Some(given.unwrap_or(own_network(&settings.get("phase1.cluster_name")?))))
 }
 
-/// A private network of the cluster's own (RFC 4193): 40 bits that others hardly have, but the same at every run.
+/// A private network of the cluster's own (RFC 4193): 40 bits that others hardly have, but the same
+/// at every run.
 fn own_network(cluster: &str) -> Network6 {
     let digest = Digest::of(cluster.as_bytes()).to_string();
     let bits = u128::from_str_radix(&digest[..10], 16).unwrap_or_default();

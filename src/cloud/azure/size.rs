@@ -1,5 +1,5 @@
-//! The names of Azure's machine sizes: what they say of a machine ("Azure virtual machine sizes naming conventions"). Which of them a
-//! location really has, only Azure knows.
+//! The names of Azure's machine sizes: what they say of a machine ("Azure virtual machine sizes
+//! naming conventions"). Which of them a location really has, only Azure knows.
 
 use std::fmt;
 

@@ -121,7 +121,8 @@ impl VolumeApi for Manager<'_> {
         let body = json!({"dataDisksToAttach": [{"diskId": self.volume.id, "lun": lun}]});
         let path = format!("{}/attachDetachDataDisks", self.machine);
         let answer = self.call("POST", &path, MACHINES, Some(&body))?;
-        // 409: another change of the machine or the disk is under way. The next look says what came of it.
+        // 409: another change of the machine or the disk is under way. The next look says what came
+        // of it.
         if answer.status == 409 {
             return Ok(());
         }

@@ -118,7 +118,8 @@ const KNOWN_ERRORS: &[KnownError] = &[
         "the account lacks a permission: give it a role that has it (gcloud projects add-iam-policy-binding)",
         &[("Required '", "'")],
     ),
-    // Terraform deletes a group before it changes the balancer that names it, and Google refuses that.
+    // Terraform deletes a group before it changes the balancer that names it, and Google refuses
+    // that.
     naming(
         &[&["is already being used by", "/backendservices/"]],
         Class::Precondition,

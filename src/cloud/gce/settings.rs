@@ -1,7 +1,8 @@
 //! Google Compute Engine's own part: its settings, its names, and what it would refuse.
 //!
-//! Limits of names are those of Compute Engine's documentation "Naming resources" (63 characters, RFC 1035) and of IAM's "Create service
-//! accounts" (6 to 30 characters); instance group managers leave five of the 63 to what they append.
+//! Limits of names are those of Compute Engine's documentation "Naming resources" (63 characters,
+//! RFC 1035) and of IAM's "Create service accounts" (6 to 30 characters); instance group managers
+//! leave five of the 63 to what they append.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ use crate::cloud::spec::{
 };
 use crate::cloud::{Cloud, host, refused};
 
-/// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or `-control-plane-0` and five characters.
+/// The longest beginning of a name: the longest end is `-etcd-events-a`, `-ssh-from-bastion` or
+/// `-control-plane-0` and five characters.
 const PREFIX: usize = 37;
 /// The longest name of an instance group, whose machines get `-xxxx`.
 const GROUP: usize = 53;
@@ -257,7 +259,8 @@ impl GceSettings {
         Ok(())
     }
 
-    /// `key` is the setting that names zones for these hosts alone; others are where the target's own settings say.
+    /// `key` is the setting that names zones for these hosts alone; others are where the target's
+    /// own settings say.
     fn check_zone(&self, key: &str, zone: &str) -> Result<()> {
         let key = if self.zones.iter().any(|own| own == zone) {
             "phase1.gce.zones"
@@ -339,7 +342,8 @@ fn check_key(key: &str, name: &str) -> Result<()> {
         .hint("projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY (gcloud kms keys list prints it so)"))
 }
 
-/// Hosts become nodes by their user data, which Google's own images of Debian do not read: they have no cloud-init.
+/// Hosts become nodes by their user data, which Google's own images of Debian do not read: they
+/// have no cloud-init.
 fn check_image(image: &str) -> Result<()> {
     if !image.contains("debian-cloud/") {
         return Ok(());
@@ -382,7 +386,8 @@ fn check_type<'m>(key: &str, machine: &'m str) -> Result<&'m str> {
     Ok(family)
 }
 
-/// In families whose types are known: a kind that exists and, but where CPUs are shared, how many there are.
+/// In families whose types are known: a kind that exists and, but where CPUs are shared, how many
+/// there are.
 fn check_kind(key: &str, machine: &str, family: &str) -> Result<()> {
     let shared: &[&str] = if family == "e2" { &SHARED_CORE } else { &[] };
     let mut rest = machine.split('-').skip(1);
@@ -406,7 +411,8 @@ fn check_kind(key: &str, machine: &str, family: &str) -> Result<()> {
     Ok(())
 }
 
-/// A node has room there, and turnup's own programs run: hosts get those of the machine that turnup is on.
+/// A node has room there, and turnup's own programs run: hosts get those of the machine that turnup
+/// is on.
 fn check_node(key: &str, machine: &str, family: &str) -> Result<()> {
     if matches!(machine, "e2-micro" | "f1-micro") {
         return Err(refused(key, format!("{machine} has 1 GB of memory at most, and a node needs 2"))
@@ -420,7 +426,8 @@ fn check_processor(key: &str, machine: &str, family: &str) -> Result<()> {
     host::check_processor(key, ARM.contains(&family), &format!("{machine} has ARM processors"), hint)
 }
 
-/// Labels: lower-case letters, digits, `_` and `-`, at most 63 characters, keys beginning with a letter ("Requirements for labels").
+/// Labels: lower-case letters, digits, `_` and `-`, at most 63 characters, keys beginning with a
+/// letter ("Requirements for labels").
 fn check_labels(key: &str, labels: &BTreeMap<String, String>) -> Result<()> {
     let allowed = |text: &str| {
         text.len() <= 63

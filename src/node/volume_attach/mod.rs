@@ -1,4 +1,5 @@
-//! Volumes that the host attaches to itself by its cloud's API, with the rights of its own identity.
+//! Volumes that the host attaches to itself by its cloud's API, with the rights of its own
+//! identity.
 //!
 //! One loop for all clouds: poll, attach once when the volume is free, poll again. A volume that
 //! another machine has is waited for: that machine is dead, or its data would not have been

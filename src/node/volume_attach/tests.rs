@@ -112,7 +112,8 @@ fn answer(mut stream: TcpStream, world: &Mutex<World>, handler: Handler) {
     write!(stream, "HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}").unwrap();
 }
 
-/// Short only where the holder never lets go: everything else ends with an answer, however slow the machine is just now.
+/// Short only where the holder never lets go: everything else ends with an answer, however slow the
+/// machine is just now.
 fn timeouts(world: &World) -> Timeouts {
     let for_ever = !world.holder.is_empty() && world.lets_go_after.is_none();
     let elsewhere = Duration::from_millis(if for_ever { 150 } else { 60_000 });

@@ -1,4 +1,5 @@
-//! The typed list of hosts (`phase1.baremetal.hosts`) becomes the inventory. Pure: who knows host keys is asked through a function.
+//! The typed list of hosts (`phase1.baremetal.hosts`) becomes the inventory. Pure: who knows host
+//! keys is asked through a function.
 
 use crate::artifacts::Digest;
 use crate::cluster::{Bastion, SshSettings};

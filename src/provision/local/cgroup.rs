@@ -1,5 +1,6 @@
-//! A cgroup of its own for every host, on cgroup v1 and v2: the host sees it as the root of its tree, so that kubelets on one machine
-//! do not meet. With systemd as this machine's init, systemd makes the cgroup instead (`machine`).
+//! A cgroup of its own for every host, on cgroup v1 and v2: the host sees it as the root of its
+//! tree, so that kubelets on one machine do not meet. With systemd as this machine's init, systemd
+//! makes the cgroup instead (`machine`).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,7 +20,8 @@ pub(super) fn is_unified() -> bool {
     Path::new(MOUNT).join("cgroup.controllers").exists()
 }
 
-/// Moves this process, and so all that it starts from now on, into the machine's cgroup in every hierarchy.
+/// Moves this process, and so all that it starts from now on, into the machine's cgroup in every
+/// hierarchy.
 pub(super) fn enter(machine: &str) -> Result<()> {
     for root in hierarchies()? {
         let dir = root.join(machine);
@@ -57,7 +59,8 @@ pub(super) fn remove(machine: &str) -> Result<()> {
 }
 
 fn kill_all(dir: &Path) {
-    // Processes and directories may vanish under the eyes; the next attempt to remove the directory decides.
+    // Processes and directories may vanish under the eyes; the next attempt to remove the directory
+    // decides.
     let procs = fs_err::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
     for pid in procs.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
         let _gone = kill_process(pid, Signal::KILL);
@@ -80,7 +83,8 @@ fn inherit_cpuset(root: &Path, dir: &Path) -> Result<()> {
 fn hierarchies() -> Result<Vec<PathBuf>> {
     if is_unified() {
         let root = PathBuf::from(MOUNT);
-        // The controllers that a kubelet needs; one that this kernel lacks is refused by itself, without harm to the others.
+        // The controllers that a kubelet needs; one that this kernel lacks is refused by itself,
+        // without harm to the others.
         for controller in ["cpu", "cpuset", "memory", "pids", "io"] {
             drop(fs_err::write(root.join("cgroup.subtree_control"), format!("+{controller}")));
         }
@@ -89,8 +93,8 @@ fn hierarchies() -> Result<Vec<PathBuf>> {
     let mut roots = Vec::new();
     for entry in fs_err::read_dir(MOUNT)? {
         let path = entry?.path();
-        // The named hierarchy `systemd` and the empty `unified` count as well: the systemds of two hosts would remove each other's
-        // units from a common one.
+        // The named hierarchy `systemd` and the empty `unified` count as well: the systemds of two
+        // hosts would remove each other's units from a common one.
         if path.is_dir() && !path.is_symlink() && path.join("cgroup.procs").exists() {
             roots.push(path);
         }

@@ -1,6 +1,6 @@
 //! The one limit of this machine that all programs share and local hosts exhaust: inotify
-//! instances. It is raised before hosts are made, because the programs that run into it fail in ways
-//! that do not name it, and restored when the last host is gone.
+//! instances. It is raised before hosts are made, because the programs that run into it fail in
+//! ways that do not name it, and restored when the last host is gone.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,8 @@ use super::registry;
 const INSTANCES: &str = "/proc/sys/fs/inotify/max_user_instances";
 /// What the limit was, and what it was raised to; below the registry's directory.
 const RAISED: &str = "inotify-instances";
-/// What systemd, containerd, kubelet and the addons of one host hold, measured; and what the control plane's pods hold besides.
+/// What systemd, containerd, kubelet and the addons of one host hold, measured; and what the
+/// control plane's pods hold besides.
 const OF_A_HOST: usize = 18;
 const OF_THE_CONTROL_PLANE: usize = 16;
 

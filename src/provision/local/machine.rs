@@ -1,4 +1,5 @@
-//! A host's life: made, started, stopped, deleted. Every function may be repeated after a crash at any instant of an earlier call.
+//! A host's life: made, started, stopped, deleted. Every function may be repeated after a crash at
+//! any instant of an earlier call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -26,7 +27,8 @@ const UNIT: &str = "turnup-local.service";
 /// What of sshd's own configuration Debian's includes first, and so counts.
 const SSHD: &str = "etc/ssh/sshd_config.d/turnup.conf";
 
-/// What no host of a cluster needs, and what would change this machine itself: its modules, its clock, its hardware.
+/// What no host of a cluster needs, and what would change this machine itself: its modules, its
+/// clock, its hardware.
 const DROPPED: &str = "CAP_SYS_MODULE,CAP_SYS_RAWIO,CAP_SYS_TIME,CAP_MAC_ADMIN,CAP_MAC_OVERRIDE,CAP_SYS_PACCT,CAP_WAKE_ALARM,CAP_BLOCK_SUSPEND";
 /// Calls that another right would still allow: another kernel, modules, swap.
 const PROHIBITED: &str = "~kexec_load kexec_file_load @module @swap";
@@ -51,7 +53,8 @@ pub fn create_host(spec: &HostSpec, identity: &Identity) -> Result<()> {
     start_host(spec)
 }
 
-/// Starts a host whose files are there, and waits until its sshd answers. Does nothing when it runs.
+/// Starts a host whose files are there, and waits until its sshd answers. Does nothing when it
+/// runs.
 pub fn start_host(spec: &HostSpec) -> Result<()> {
     let _inside = failpoint::within(format_args!("start host {}", spec.name));
     if !storage::is_complete(spec) {
@@ -81,7 +84,8 @@ pub fn is_running(spec: &HostSpec) -> Result<bool> {
     Ok(leader(&spec.machine)?.is_some())
 }
 
-/// Powers the host off and removes everything of it: process, namespace, interface, mount, cgroup, files.
+/// Powers the host off and removes everything of it: process, namespace, interface, mount, cgroup,
+/// files.
 pub fn delete_host(spec: &HostSpec) -> Result<()> {
     let _inside = failpoint::within(format_args!("delete host {}", spec.name));
     failpoint::around(format_args!("stop"), || stop(spec))?;
@@ -93,8 +97,8 @@ pub fn delete_host(spec: &HostSpec) -> Result<()> {
     if registry::is_empty() { limits::restore() } else { Ok(()) }
 }
 
-/// The same for hosts whose cluster's directory is gone, and for the bridges that no other host uses
-/// then. Nothing can have their turn: a description that Terraform could name is gone as well.
+/// The same for hosts whose cluster's directory is gone, and for the bridges that no other host
+/// uses then. Nothing can have their turn: a description that Terraform could name is gone as well.
 pub fn delete_orphans(orphans: &[LocalHost]) -> Result<()> {
     for orphan in orphans {
         delete_host(&orphan.spec)?;
@@ -125,7 +129,8 @@ fn write_identity(spec: &HostSpec, identity: &Identity) -> Result<()> {
     point("sshd");
     fs_err::write(root.join("etc/hostname"), format!("{}\n", spec.name))?;
     fs_err::write(root.join("etc/hosts"), format!("127.0.0.1 localhost\n{} {}\n", spec.address, spec.name))?;
-    // Nothing listens there, so a query fails at once in place of waiting for a server that no packet reaches.
+    // Nothing listens there, so a query fails at once in place of waiting for a server that no
+    // packet reaches.
     fs_err::write(root.join("etc/resolv.conf"), format!("nameserver {}\n", spec.network.gateway))?;
     point("names");
     fs_err::write(root.join("etc/systemd/system").join(UNIT), &identity.unit)?;
@@ -142,11 +147,13 @@ fn write_identity(spec: &HostSpec, identity: &Identity) -> Result<()> {
 
 fn boot(spec: &HostSpec) -> Result<()> {
     let log = spec.dir.join("console.log");
-    // The host may change what belongs to its network namespace; all else below /proc/sys and /sys is the machine's.
+    // The host may change what belongs to its network namespace; all else below /proc/sys and /sys
+    // is the machine's.
     let env = [("SYSTEMD_NSPAWN_API_VFS_WRITABLE", "network")];
     let args = nspawn_args(spec);
     if Path::new("/run/systemd/system").exists() {
-        // A unit of its own: systemd makes the cgroup, and the end of a login session does not end the host.
+        // A unit of its own: systemd makes the cgroup, and the end of a login session does not end
+        // the host.
         let mut words: Vec<OsString> = ["--quiet", "--collect", "--slice=machine.slice"].map(Into::into).into();
         words.push(format!("--unit={}", spec.machine).into());
         for property in ["Delegate=yes", "KillMode=mixed", "TasksMax=infinity", "Type=exec"] {
@@ -236,7 +243,8 @@ fn stop(spec: &HostSpec) -> Result<()> {
     Ok(())
 }
 
-/// The nspawn process of this machine. There is no registry to ask where no systemd runs, so the command lines are read.
+/// The nspawn process of this machine. There is no registry to ask where no systemd runs, so the
+/// command lines are read.
 fn leader(machine: &str) -> Result<Option<Pid>> {
     let wanted = format!("--machine={machine}");
     for entry in fs_err::read_dir("/proc")? {

@@ -1,7 +1,9 @@
-//! The local target: hosts on this very machine, each a systemd of its own in an nspawn container with its own network namespace.
+//! The local target: hosts on this very machine, each a systemd of its own in an nspawn container
+//! with its own network namespace.
 //!
-//! Terraform's `terraform_data` calls these functions through `turnup local …`, so that local takes the same way as a cloud.
-//! A host is a real Linux machine as far as bootstrap can tell. Nothing here knows Kubernetes.
+//! Terraform's `terraform_data` calls these functions through `turnup local …`, so that local takes
+//! the same way as a cloud. A host is a real Linux machine as far as bootstrap can tell. Nothing
+//! here knows Kubernetes.
 
 mod cgroup;
 mod limits;

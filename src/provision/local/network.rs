@@ -1,5 +1,6 @@
-//! The bridge that the hosts of one local cluster share, each host's namespace and veth pair, and the nftables table of this machine that
-//! closes its ports to the hosts. Traffic never leaves this machine: no route, no forwarding and no address translation is set up.
+//! The bridge that the hosts of one local cluster share, each host's namespace and veth pair, and
+//! the nftables table of this machine that closes its ports to the hosts. Traffic never leaves this
+//! machine: no route, no forwarding and no address translation is set up.
 
 use std::path::Path;
 
@@ -19,9 +20,9 @@ fn exists(interface: &str) -> bool {
     Path::new("/sys/class/net").join(interface).exists()
 }
 
-/// Replaces the nftables rules for packets from this bridge to this machine, in one transaction. Replies, ping and the open ports are
-/// accepted. The rest is rejected rather than dropped, so that clients fail at once, such as resolvers that ask the gateway of their
-/// resolv.conf.
+/// Replaces the nftables rules for packets from this bridge to this machine, in one transaction.
+/// Replies, ping and the open ports are accepted. The rest is rejected rather than dropped, so that
+/// clients fail at once, such as resolvers that ask the gateway of their resolv.conf.
 fn load_firewall(spec: &NetworkSpec) -> Result<()> {
     tools::find("nft")?;
     let NetworkSpec { bridge, open_ports, .. } = spec;
@@ -52,7 +53,8 @@ pub fn has_firewall(spec: &NetworkSpec) -> bool {
     Run::new("nft").args(["list", "chain", "inet", &spec.bridge, "input"]).dir("/").output().is_ok()
 }
 
-/// Makes the nftables rules and then the bridge, or finds it made. Refuses when another interface already has an address in the subnet.
+/// Makes the nftables rules and then the bridge, or finds it made. Refuses when another interface
+/// already has an address in the subnet.
 pub fn create_network(spec: &NetworkSpec) -> Result<()> {
     let _inside = failpoint::within(format_args!("network"));
     let address = format!("{}/{}", spec.gateway, spec.prefix);
@@ -85,7 +87,8 @@ pub fn delete_network(spec: &NetworkSpec) -> Result<()> {
     Ok(())
 }
 
-/// `ip route get` cannot tell a subnet that is taken from one that the default route covers, so the addresses are compared.
+/// `ip route get` cannot tell a subnet that is taken from one that the default route covers, so the
+/// addresses are compared.
 fn refuse_overlap(spec: &NetworkSpec) -> Result<()> {
     for line in ip(&["-4", "-oneline", "address", "show"])?.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -115,9 +118,11 @@ pub(super) fn attach(host: &HostSpec) -> Result<()> {
         ip(&["netns", "add", name])?;
     }
     if !exists(&host.interface) || ip(&["-n", name, "link", "show", "host0"]).is_err() {
-        // One whose other end was in a namespace that is gone is of no use, and may be about to vanish with it.
+        // One whose other end was in a namespace that is gone is of no use, and may be about to
+        // vanish with it.
         let _gone = ip(&["link", "delete", &host.interface]);
-        // The same address for a host that is made again: its neighbours remember the old one for half a minute.
+        // The same address for a host that is made again: its neighbours remember the old one for
+        // half a minute.
         let mac = mac_address(name);
         let peer = ["peer", "name", "host0", "address", &mac, "netns", name];
         ip(&[&["link", "add", &host.interface, "type", "veth"][..], &peer].concat())?;
@@ -130,7 +135,8 @@ pub(super) fn attach(host: &HostSpec) -> Result<()> {
     Ok(())
 }
 
-/// A locally administered address that follows from the machine's name, which is unique on this machine.
+/// A locally administered address that follows from the machine's name, which is unique on this
+/// machine.
 fn mac_address(machine: &str) -> String {
     let digest = Sha256::digest(machine.as_bytes());
     std::iter::once(&0x02).chain(&digest[..5]).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")

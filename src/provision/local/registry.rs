@@ -1,5 +1,6 @@
 //! Which hosts run on this machine, whatever became of the directories of their clusters: a copy of
-//! each host's description below `/run`, from its start to its removal. It starts and stops nothing.
+//! each host's description below `/run`, from its start to its removal. It starts and stops
+//! nothing.
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};

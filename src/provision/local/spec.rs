@@ -1,6 +1,8 @@
-//! What a local host and its network consist of, as the files that Terraform hands back to `turnup local …`.
+//! What a local host and its network consist of, as the files that Terraform hands back to `turnup
+//! local …`.
 //!
-//! Every name of an interface, namespace, machine and cgroup comes from here, so that cleaning up looks for exactly what was made.
+//! Every name of an interface, namespace, machine and cgroup comes from here, so that cleaning up
+//! looks for exactly what was made.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -93,7 +95,8 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_str(&text).context(format!("{} is not what `turnup provision` writes", path.display()))
 }
 
-/// The formats of a host's texts and of a network's: all of them reach programs that root runs on this machine.
+/// The formats of a host's texts and of a network's: all of them reach programs that root runs on
+/// this machine.
 fn fields() -> Fields {
     let network = Fields::new(&[("bridge", "dns-label"), ("gateway", "ipv4")]);
     let host = Fields::new(&[
@@ -110,7 +113,8 @@ fn fields() -> Fields {
     host.with("network", network.clone()).and(network)
 }
 
-/// Six hexadecimal digits that tell this cluster's interfaces and machines from those of a cluster in another directory.
+/// Six hexadecimal digits that tell this cluster's interfaces and machines from those of a cluster
+/// in another directory.
 #[must_use]
 pub fn cluster_id(cluster_dir: &Path) -> String {
     let digest = Sha256::digest(cluster_dir.as_os_str().as_encoded_bytes());

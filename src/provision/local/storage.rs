@@ -1,4 +1,5 @@
-//! A host's files: an overlay over the shared read-only root, and real directories for what must not lie on an overlay.
+//! A host's files: an overlay over the shared read-only root, and real directories for what must
+//! not lie on an overlay.
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ use crate::input::mounts;
 
 use super::spec::HostSpec;
 
-/// Directories of the host that are bound from the machine: containerd puts overlays into one, and an overlay over an overlay is
-/// refused by the kernel; etcd wants a disk that can fsync.
+/// Directories of the host that are bound from the machine: containerd puts overlays into one, and
+/// an overlay over an overlay is refused by the kernel; etcd wants a disk that can fsync.
 const REAL: &[(&str, &str)] =
     &[("containerd", "/var/lib/containerd"), ("kubelet", "/var/lib/kubelet"), ("etcd", "/var/lib/etcd")];
 

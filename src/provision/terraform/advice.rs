@@ -1,7 +1,8 @@
-//! What to do about errors that clouds give again and again: words of their messages, each with a class and a next step. Each cloud has
-//! its own in its directory.
+//! What to do about errors that clouds give again and again: words of their messages, each with a
+//! class and a next step. Each cloud has its own in its directory.
 //!
-//! It only reads text. The words are of messages that people have published; the tests have them with the place where each was found.
+//! It only reads text. The words are of messages that people have published; the tests have them
+//! with the place where each was found.
 
 use crate::cloud::{CLOUDS, KnownError, known};
 use crate::error::Class;
@@ -206,7 +207,8 @@ mod tests {
                 known.words.iter().any(|words| words.iter().all(|word| lower.contains(word)))
             })
         };
-        // `oauth2 … token expired` is told in kushin77/self-hosted-runner#2302 and terraform-example-foundation#235 without its whole text.
+        // `oauth2 … token expired` is told in kushin77/self-hosted-runner#2302 and
+        // terraform-example-foundation#235 without its whole text.
         let idle: Vec<&str> = table().filter(|known| !matched(known)).map(|known| known.text).collect();
         assert_eq!(idle.len(), 1, "{idle:#?}");
     }

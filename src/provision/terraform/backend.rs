@@ -1,4 +1,5 @@
-//! A place where Terraform's state is kept besides its working directory, as the `backend` block of a module. No secret is ever in it.
+//! A place where Terraform's state is kept besides its working directory, as the `backend` block of
+//! a module. No secret is ever in it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -121,7 +122,8 @@ impl BackendConfig {
     }
 }
 
-/// What Terraform itself remembers of the backend that it was made ready for, secrets included: never to be shown or kept.
+/// What Terraform itself remembers of the backend that it was made ready for, secrets included:
+/// never to be shown or kept.
 pub(super) struct Saved {
     pub(super) kind: String,
     pub(super) config: Map<String, Value>,

@@ -14,7 +14,8 @@ const SHOWN: usize = 8;
 /// So many lines of one problem's detail.
 const DETAIL: usize = 12;
 
-/// The error behind these diagnostics of the `-json` stream; there is at least one. `dir` is Terraform's working directory.
+/// The error behind these diagnostics of the `-json` stream; there is at least one. `dir` is
+/// Terraform's working directory.
 pub(super) fn explain(name: &str, dir: &Path, failure: &Failure, problems: &[Value]) -> Error {
     if let Some(error) = problems.iter().find_map(|problem| relay(&text(&problem["detail"]))) {
         return error;
@@ -49,7 +50,8 @@ pub(super) fn explain(name: &str, dir: &Path, failure: &Failure, problems: &[Val
     }
 }
 
-/// The error of a command that has no `-json`: `init`, `state`. None when nothing is known about it.
+/// The error of a command that has no `-json`: `init`, `state`. None when nothing is known about
+/// it.
 pub(super) fn explain_text(name: &str, dir: &Path, failure: &Failure) -> Option<Error> {
     let said = failure.stderr();
     if let Some(holder) = lock::Holder::parse(said) {

@@ -1,5 +1,6 @@
-//! Which variables of our environment Terraform gets besides what every child has: the places where the clouds' providers look for
-//! credentials, of the cloud that is meant and of no other. Their values are never read here.
+//! Which variables of our environment Terraform gets besides what every child has: the places where
+//! the clouds' providers look for credentials, of the cloud that is meant and of no other. Their
+//! values are never read here.
 
 use crate::cloud::{CLOUDS, Cloud, Target};
 use crate::cluster::{Backend, DriverSettings};

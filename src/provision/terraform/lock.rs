@@ -1,4 +1,5 @@
-//! Who has the lock of Terraform's state, as its diagnostics tell, and whether they can still be at work. It never breaks a lock.
+//! Who has the lock of Terraform's state, as its diagnostics tell, and whether they can still be at
+//! work. It never breaks a lock.
 
 use std::path::Path;
 
@@ -18,7 +19,8 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// From the detail of the diagnostic, or from what `init` prints; none when it has no such part.
+    /// From the detail of the diagnostic, or from what `init` prints; none when it has no such
+    /// part.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (before, info) = text.split_once("Lock Info:")?;
         let mut holder = Self::default();

@@ -1,7 +1,9 @@
-//! Drives terraform or tofu through their machine-readable interface: init, plan to a file, apply of exactly that file, output, destroy.
+//! Drives terraform or tofu through their machine-readable interface: init, plan to a file, apply
+//! of exactly that file, output, destroy.
 //!
-//! It reads the `-json` stream (one JSON object a line) and never the text for people, but for commands that have no other. It knows no
-//! target. Where the state is and how it gets there is in `moving`.
+//! It reads the `-json` stream (one JSON object a line) and never the text for people, but for
+//! commands that have no other. It knows no target. Where the state is and how it gets there is in
+//! `moving`.
 
 mod advice;
 mod backend;
@@ -31,7 +33,8 @@ pub(super) use state_migration::{
     copy_state, identity, planned_move, ready, ready_to_destroy, remember, remote, simulate_state,
 };
 
-/// Terraform finishes the resource that it works on after a signal; killed before, it may lose its state.
+/// Terraform finishes the resource that it works on after a signal; killed before, it may lose its
+/// state.
 const GRACE: Duration = Duration::from_mins(2);
 const PLAN_FILE: &str = "turnup.tfplan";
 /// What `init` says when the registry of providers is away.
@@ -145,7 +148,8 @@ impl Terraform {
         Self { program, dir: dir.to_owned(), exe, options }
     }
 
-    /// The program's version, for the inputs of a step: an apply by another version is another apply.
+    /// The program's version, for the inputs of a step: an apply by another version is another
+    /// apply.
     pub fn version(&self) -> Result<String> {
         let output = self.command("version").arg("-json").timeout(Duration::from_mins(1)).succeed()?;
         let value: Value = self.parse("version", &output.stdout)?;
@@ -157,7 +161,8 @@ impl Terraform {
         program::require(&self.name(), &self.version()?, &self.options.backend)
     }
 
-    /// Downloads what the module needs; nothing for a module of built-in resources. The state stays where it is.
+    /// Downloads what the module needs; nothing for a module of built-in resources. The state stays
+    /// where it is.
     pub fn init(&self, cx: &Cx) -> Result<()> {
         self.init_as(Init::Plain, None, cx)
     }
@@ -242,7 +247,8 @@ impl Terraform {
         Ok(Resource::parse_all(state.as_bytes()).into_iter().map(|resource| resource.address).collect())
     }
 
-    /// Takes resources out of the state: they stay where they are, and Terraform knows them no more.
+    /// Takes resources out of the state: they stay where they are, and Terraform knows them no
+    /// more.
     pub(super) fn forget(&self, addresses: &BTreeSet<String>, cx: &Cx) -> Result<()> {
         if addresses.is_empty() {
             return Ok(());
@@ -354,7 +360,8 @@ impl Terraform {
     }
 }
 
-/// The JSON that a command printed: what `OpenTofu` has to say of its own configuration comes before it, in words.
+/// The JSON that a command printed: what `OpenTofu` has to say of its own configuration comes
+/// before it, in words.
 fn json_part(stdout: &str) -> &str {
     let start = if stdout.starts_with('{') { Some(0) } else { stdout.find("\n{").map(|at| at + 1) };
     start.map_or("", |at| &stdout[at..])

@@ -1,4 +1,5 @@
-//! What Terraform does right now, from its `-json` stream: a part for each resource in flight, and how many are done.
+//! What Terraform does right now, from its `-json` stream: a part for each resource in flight, and
+//! how many are done.
 
 use serde_json::Value;
 

@@ -1,9 +1,11 @@
-//! Where the state of a cluster is, and how it gets to another place when the configuration says so.
+//! Where the state of a cluster is, and how it gets to another place when the configuration says
+//! so.
 //!
-//! A state that is kept outside of the working directory is remembered in a document of ours, so that it is found whatever the
-//! configuration says by then. Before a state is moved there is a copy of it here, and it is removed when the state has been read at
-//! its new place; killed at any moment, the next run ends with the state at the new place. A state that is not this cluster's is never
-//! overwritten.
+//! A state that is kept outside of the working directory is remembered in a document of ours, so
+//! that it is found whatever the configuration says by then. Before a state is moved there is a
+//! copy of it here, and it is removed when the state has been read at its new place; killed at any
+//! moment, the next run ends with the state at the new place. A state that is not this cluster's is
+//! never overwritten.
 
 use std::path::PathBuf;
 
@@ -48,7 +50,8 @@ struct Remembered {
     /// Where it is being moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moving: Option<MigrationRecord>,
-    /// Terraform's name of the state and the number of its version, as they were after the last apply.
+    /// Terraform's name of the state and the number of its version, as they were after the last
+    /// apply.
     lineage: String,
     serial: u64,
 }
@@ -77,7 +80,8 @@ struct MigrationRecord {
 struct Label {
     lineage: String,
     serial: u64,
-    /// All that it knows. At a place that had no state Terraform gives the same one another name, so this tells whether it is the same.
+    /// All that it knows. At a place that had no state Terraform gives the same one another name,
+    /// so this tells whether it is the same.
     resources: Value,
 }
 
@@ -181,7 +185,8 @@ pub(in crate::provision) fn ready(cluster: &Cluster, terraform: Terraform, cx: &
     Ok(mover.terraform)
 }
 
-/// Makes the working directory ready to destroy what is in the state, wherever that is: the configuration may say something else by now.
+/// Makes the working directory ready to destroy what is in the state, wherever that is: the
+/// configuration may say something else by now.
 pub(in crate::provision) fn ready_to_destroy(cluster: &Cluster, terraform: Terraform, cx: &Cx) -> Result<Terraform> {
     let mut mover = StateMigration::new(cluster, terraform, cx)?;
     let known = mover.finish_begun(find(cluster)?)?;
@@ -232,7 +237,8 @@ impl<'c> StateMigration<'c> {
     fn new(cluster: &'c Cluster, terraform: Terraform, cx: &'c Cx) -> Result<Self> {
         let secret = read_secret(cluster)?;
         let mut terraform = terraform.with_secret(secret.as_ref().map(|secret| secret.as_str()));
-        // Where the state is now, or was to go, may be another cloud than the one that is configured.
+        // Where the state is now, or was to go, may be another cloud than the one that is
+        // configured.
         let known = find(cluster)?;
         let places = [known.place, known.moving.and_then(|moving| moving.to)];
         for place in places.iter().flatten() {
@@ -242,8 +248,8 @@ impl<'c> StateMigration<'c> {
         Ok(Self { cluster, terraform, cx, secret })
     }
 
-    /// The password of the last time, as the program that ran then has kept it: the configuration may be gone, and this one need not be
-    /// the same program.
+    /// The password of the last time, as the program that ran then has kept it: the configuration
+    /// may be gone, and this one need not be the same program.
     fn recall_secret(&mut self, place: &BackendConfig) -> Result<()> {
         let Some(saved) = self.saved()?.filter(|saved| place.is_saved_as(saved)) else { return Ok(()) };
         self.secret = saved.password().map(Zeroizing::new);
@@ -273,8 +279,9 @@ impl<'c> StateMigration<'c> {
         Ok(self.cluster.store.read(Self::path(SAVED))?.and_then(|bytes| Saved::parse(&bytes)))
     }
 
-    /// The state of an apply that could not write it to its place goes there now: it alone knows what that apply made. Terraform refuses
-    /// it when the state there is another one or a newer version.
+    /// The state of an apply that could not write it to its place goes there now: it alone knows
+    /// what that apply made. Terraform refuses it when the state there is another one or a newer
+    /// version.
     fn recover(&self) -> Result<()> {
         let (store, file) = (&self.cluster.store, Self::path(ERRORED));
         if store.read(&file)?.is_none() {
@@ -384,7 +391,8 @@ impl<'c> StateMigration<'c> {
     fn refuse_other(&self, label: &Label, to: Option<&BackendConfig>, to_name: &str) -> Result<()> {
         let Some(found) = self.read_at(to)? else { return Ok(()) };
         let found = Label::of(&found)?;
-        // Where there is nothing yet, or where a state was moved away, Terraform shows an empty one.
+        // Where there is nothing yet, or where a state was moved away, Terraform shows an empty
+        // one.
         let moved_already = found.resources == label.resources;
         if found.is_empty() || moved_already || found.lineage == label.lineage && found.serial <= label.serial {
             return Ok(());

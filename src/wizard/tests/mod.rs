@@ -21,7 +21,8 @@ use super::update::{greet, update};
 use super::view::view;
 use crate::config::{Schema, Settings, TreeSource};
 
-/// What our own tree lacks: a choice, tristates, select, hex, a locked entry, a secret, a menuconfig.
+/// What our own tree lacks: a choice, tristates, select, hex, a locked entry, a secret, a
+/// menuconfig.
 const EVERYTHING: &str = r#"
 mainmenu "Everything there is"
 

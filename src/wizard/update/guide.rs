@@ -47,7 +47,8 @@ fn update_answer(guide: &mut Guide, msg: &Msg) {
     }
 }
 
-/// What was typed counts also for who leaves the question another way; what would be refused is let go.
+/// What was typed counts also for who leaves the question another way; what would be refused is let
+/// go.
 pub(super) fn take_typed(model: &mut Model) {
     let Some(Guide { node: Some(node), answer: answer @ Answer::Text(_), .. }) = model.guide.clone() else { return };
     answer_question(model, node, &answer);

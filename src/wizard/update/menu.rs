@@ -109,7 +109,8 @@ pub(super) fn editor(model: &Model, symbol: SymbolId, current: &str, title: &str
     }
 }
 
-/// The line with the present value: the first digit of a number replaces it, a text is gone on with.
+/// The line with the present value: the first digit of a number replaces it, a text is gone on
+/// with.
 pub(in crate::wizard) fn line_for(schema: &Schema, symbol: SymbolId, current: &str) -> LineEdit {
     let number = schema.tree().get(symbol).kind.is_numeric();
     if number { LineEdit::selected(current) } else { LineEdit::new(current) }

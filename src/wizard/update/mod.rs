@@ -1,4 +1,5 @@
-//! How the model changes: the only place where answers are given. Pure, but for what it asks the loop to do.
+//! How the model changes: the only place where answers are given. Pure, but for what it asks the
+//! loop to do.
 
 mod dialog;
 mod files;
@@ -82,7 +83,8 @@ fn open_text(model: &mut Model, title: &str, lines: Vec<String>) {
     model.dialogs.push(Dialog::Text { title: title.to_owned(), lines, scroll: 0 });
 }
 
-/// What the wizard says first about a file that is not wholly right; saving leaves out what it could not take.
+/// What the wizard says first about a file that is not wholly right; saving leaves out what it
+/// could not take.
 pub(super) fn greet(model: &mut Model, lines: Vec<String>) {
     if !lines.is_empty() {
         open_text(model, "Look at this first", lines);

@@ -73,7 +73,8 @@ fn urgent(model: &Model, theme: Theme, node: NodeId) -> Vec<Line<'static>> {
     lines
 }
 
-/// The help text; lines of one paragraph, or of one list entry, are joined, so that they fill the pane whatever its width.
+/// The help text; lines of one paragraph, or of one list entry, are joined, so that they fill the
+/// pane whatever its width.
 pub(super) fn help(model: &Model, node: NodeId) -> Vec<Line<'static>> {
     let Some(help) = model.schema.tree().help(node) else { return Vec::new() };
     let mut lines: Vec<String> = Vec::new();

@@ -49,7 +49,8 @@ pub(super) fn draw(model: &Model, theme: Theme, dialog: &Dialog, area: Rect, buf
     }
 }
 
-/// What a click means while a dialog is open: a line of a list is chosen, a click beside it does nothing.
+/// What a click means while a dialog is open: a line of a list is chosen, a click beside it does
+/// nothing.
 pub(super) fn hit(model: &Model, area: Rect, at: Position) -> Option<Msg> {
     let Some(Dialog::Pick(pick)) = model.dialogs.last() else { return None };
     let inner = frame_area(pick_size(pick), area);

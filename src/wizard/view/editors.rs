@@ -109,8 +109,8 @@ pub(super) fn judge(model: &Model, theme: Theme, symbol: kconfig::SymbolId, text
     if let Err(why) = taken {
         return Line::styled(why.to_string(), theme.error());
     }
-    // Right in itself, but not together with the rest: taken, and marked until the rest is changed too. What was wrong elsewhere before
-    // is no matter of this text.
+    // Right in itself, but not together with the rest: taken, and marked until the rest is changed
+    // too. What was wrong elsewhere before is no matter of this text.
     let name = model.schema.name(symbol);
     let own = |problem: &config::Problem| problem.symbol.as_deref() == Some(name);
     let known = |problem: &config::Problem| model.problems.contains(problem);

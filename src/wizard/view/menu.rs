@@ -100,7 +100,8 @@ fn compose(model: &Model, row: &Row, theme: Theme, prompts: usize, width: usize)
     line
 }
 
-/// What stands out at the left edge: a mistake, an entry that the file does not answer, one that cannot be set now.
+/// What stands out at the left edge: a mistake, an entry that the file does not answer, one that
+/// cannot be set now.
 fn mark(row: &Row, theme: Theme) -> Span<'static> {
     match (row.wrong, row.hidden, row.new) {
         (true, ..) => Span::styled("! ", theme.error()),

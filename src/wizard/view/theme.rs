@@ -1,4 +1,5 @@
-//! Every style of the wizard. Sixteen colours at most, so that the terminal's own palette decides; all of it readable without any.
+//! Every style of the wizard. Sixteen colours at most, so that the terminal's own palette decides;
+//! all of it readable without any.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;

@@ -1,4 +1,5 @@
-//! Breaks lines between words. Continuations hang below the second column of lists and tables, so that those stay readable.
+//! Breaks lines between words. Continuations hang below the second column of lists and tables, so
+//! that those stay readable.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -15,7 +16,8 @@ pub(super) fn wrap(lines: Vec<Line<'static>>, width: u16) -> Vec<Line<'static>> 
         .collect()
 }
 
-/// The column below which continuations of this text belong: that of its second column, or its indentation.
+/// The column below which continuations of this text belong: that of its second column, or its
+/// indentation.
 pub(super) fn hang(text: &str) -> usize {
     let indentation = text.len() - text.trim_start_matches(' ').len();
     let mut column = indentation;

@@ -1,4 +1,5 @@
-//! Can these hosts become nodes? Judges what was seen of them, each alone and all together. Pure: asks no host.
+//! Can these hosts become nodes? Judges what was seen of them, each alone and all together. Pure:
+//! asks no host.
 
 use std::collections::BTreeMap;
 
@@ -171,7 +172,8 @@ impl HostCheck<'_> {
         }
     }
 
-    /// Runtimes of the host's own: nodes use none of them. What turnup does about each, and what is known to be wrong with it.
+    /// Runtimes of the host's own: nodes use none of them. What turnup does about each, and what is
+    /// known to be wrong with it.
     fn note_runtimes(&mut self) {
         let (seen, requirements) = (self.seen, self.requirements);
         for (program, own) in seen.own.iter().filter(|(program, _)| ["runc", "containerd"].contains(&program.as_str()))

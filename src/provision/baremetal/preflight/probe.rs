@@ -1,10 +1,12 @@
-//! One look at a host before turnup touches it: a script that only reads, and what it said. Nothing here judges.
+//! One look at a host before turnup touches it: a script that only reads, and what it said. Nothing
+//! here judges.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-/// Prints one fact a line, the name first. Its argument is the disk that etcd is to have, or empty. POSIX sh and what every Linux has: turnup is not on the host yet.
+/// Prints one fact a line, the name first. Its argument is the disk that etcd is to have, or empty.
+/// POSIX sh and what every Linux has: turnup is not on the host yet.
 pub(in crate::provision::baremetal) const SCRIPT: &str = r#"PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
 export PATH LC_ALL
 echo "clock $(date +%s.%N)"
@@ -42,7 +44,8 @@ echo end
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(in crate::provision::baremetal) struct HostReport {
-    /// The host's clock, and how far it surely is from ours: at least and at most, in seconds; positive when ahead.
+    /// The host's clock, and how far it surely is from ours: at least and at most, in seconds;
+    /// positive when ahead.
     pub(in crate::provision::baremetal) clock: Option<(f64, f64)>,
     pub(in crate::provision::baremetal) system: String,
     pub(in crate::provision::baremetal) release: String,

@@ -1,4 +1,5 @@
-//! The step `hosts`: all hosts are looked at before anything is changed anywhere, and all that is wrong with any of them is said at once.
+//! The step `hosts`: all hosts are looked at before anything is changed anywhere, and all that is
+//! wrong with any of them is said at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,7 +92,8 @@ fn require_key(cluster: &Cluster) -> Result<()> {
     unlock(key)
 }
 
-/// Asks for the public half with no passphrase. What ssh would only call "Permission denied" has a reason here.
+/// Asks for the public half with no passphrase. What ssh would only call "Permission denied" has a
+/// reason here.
 fn unlock(key: &Path) -> Result<()> {
     let run = Run::new("ssh-keygen").args(["-y", "-P", "", "-f"]).arg(key).dir("/");
     let Err(failure) = run.output() else { return Ok(()) };
@@ -146,7 +148,8 @@ fn ask_all(cluster: &Cluster, hosts: &[Host], cx: &Cx) -> Result<Vec<Result<Host
     Ok(answers)
 }
 
-/// Whether another attempt may succeed: the connection failed, or ended in the middle of the answer.
+/// Whether another attempt may succeed: the connection failed, or ended in the middle of the
+/// answer.
 fn is_passing(answer: &Result<HostReport>) -> bool {
     match answer {
         Ok(report) => !report.whole,
