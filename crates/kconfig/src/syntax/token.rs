@@ -295,16 +295,12 @@ impl Lexer<'_, '_, '_> {
         let length = inside.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inside.len());
         let braces = behind.len() - inside.len();
         let is_whole = length > 0 && (braces == 0 || inside[length..].starts_with('}'));
-        match self.macros.read_variable(&inside[..length]).filter(|_| is_whole) {
-            Some(value) => {
-                into.push_str(&value);
-                at + 1 + length + 2 * braces
-            }
-            None => {
-                into.push('$');
-                at + 1
-            }
+        if let Some(value) = self.macros.read_variable(&inside[..length]).filter(|_| is_whole) {
+            into.push_str(&value);
+            return at + 1 + length + 2 * braces;
         }
+        into.push('$');
+        at + 1
     }
 
     fn take_text(&mut self, quote: u8) -> Result<(), Diagnostic> {
