@@ -10,7 +10,7 @@ TURNUP := cargo run --quiet --release --locked --
 # Tests with these words in their names create hosts, or use what only one cluster at a time can have.
 HOSTS := cluster_ fault_matrix user_data_boot
 # Files of tests/it that need no root, no network and no other program. A filter also takes longer names, so kconfig_cli:: is among them.
-FAST := tidy:: documents:: glossary:: completions:: config_cli:: config_mistakes:: wizard_cli:: --skip kubeconfig_cli::
+FAST := tidy:: tidy_files:: documents:: glossary:: completions:: config_cli:: config_mistakes:: wizard_cli:: --skip kubeconfig_cli::
 PREFIX ?= $(HOME)/.local
 DATADIR ?= $(PREFIX)/share
 MANDIR ?= $(DATADIR)/man/man1

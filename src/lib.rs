@@ -225,7 +225,7 @@ mod redact;
 pub mod report;
 pub mod state;
 mod status;
-pub mod step_id;
+mod step_id;
 mod support_bundle;
 mod terminal;
 pub mod unknown;

@@ -10,7 +10,8 @@ use turnup::change::{Change, Preview, Verb};
 use turnup::phase::StepId;
 use turnup::phase::{Action, ApprovedPlan, Check, Cx, Decision, Engine, Host, Inputs, Manifest, Phase, Planned, Sink};
 use turnup::state::Store;
-use turnup::{Class, Error, Result, unknown};
+use turnup::unknown;
+use turnup::{Class, Error, Result};
 
 /// What a step finds, and what it would change. Shared, so that the test turns it between plan and
 /// run.

@@ -1,6 +1,5 @@
-//! The rules of this repository that no compiler knows: what a file says about itself, which module
-//! may do what, and whether the documents speak of things that exist. Each failure names the place
-//! and what to do.
+//! The rules of this repository that no compiler knows: which module may do what, and
+//! whether the documents speak of things that exist. Each failure names the place and what to do.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::BTreeSet;
@@ -11,9 +10,6 @@ use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 use turnup::cli::Cli;
 use turnup::cluster::Cluster;
 use turnup::config::{Settings, TreeSource};
-
-/// A longer file does two things.
-const LONGEST: usize = 600;
 
 /// Which modules below it a module names, from the lowest to the highest.
 /// The crate documentation draws the same picture; change both.
@@ -135,10 +131,6 @@ pub(crate) fn files(dirs: &[&str], end: &str) -> Vec<String> {
     found
 }
 
-fn sources() -> Vec<String> {
-    files(&["src", "crates", "tests"], ".rs")
-}
-
 /// The code of a file without its tests and comments.
 fn code(path: &str) -> String {
     let text = read(path);
@@ -154,37 +146,6 @@ fn is_test(path: &str) -> bool {
 #[track_caller]
 pub(crate) fn none(findings: &[String], advice: &str) {
     assert!(findings.is_empty(), "{advice}:\n  {}", findings.join("\n  "));
-}
-
-#[test]
-fn every_file_says_what_it_is_for() {
-    let silent: Vec<String> = sources().into_iter().filter(|path| !read(path).starts_with("//! ")).collect();
-    none(&silent, "begin the file with `//!`: what it is for, and what it must not do");
-}
-
-#[test]
-fn no_file_is_too_long() {
-    let long = sources().into_iter().map(|path| (read(&path).lines().count(), path));
-    let long: Vec<String> =
-        long.filter(|(lines, _)| *lines > LONGEST).map(|(lines, path)| format!("{path}: {lines}")).collect();
-    none(&long, "divide the file by what it does");
-}
-
-#[test]
-fn no_file_knows_the_machine_it_was_written_on() {
-    // Put together here, so that this file does not find itself.
-    let words = [["/ro", "ot/"].concat(), ["/ho", "me/"].concat(), ["/Us", "ers/"].concat()];
-    let mut all = files(&["src", "crates", "tests", "phases", "templates"], "");
-    all.extend(
-        ["Kconfig", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Cargo.toml", ".ci/run"]
-            .map(str::to_owned),
-    );
-    let mut found = Vec::new();
-    for path in all {
-        let text = String::from_utf8_lossy(&fs_err::read(root().join(&path)).unwrap()).into_owned();
-        found.extend(words.iter().filter(|word| text.contains(*word)).map(|word| format!("{path}: {word}")));
-    }
-    none(&found, "take the path from the environment or from an argument");
 }
 
 #[test]

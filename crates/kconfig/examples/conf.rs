@@ -1,6 +1,8 @@
-//! A program that stands in for `scripts/kconfig/conf`: the crate does the work, and this file hands it the process around it.
+//! A program that stands in for `scripts/kconfig/conf`: the crate does the work, and this file
+//! hands it the process around it.
 //!
-//! `cargo run --example conf -- --olddefconfig Kconfig`, with `srctree` and the other variables that kbuild exports.
+//! `cargo run --example conf -- --olddefconfig Kconfig`, with `srctree` and the other variables
+//! that kbuild exports.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,5 @@
-//! Loads a Kconfig tree from a directory and prints its `.config`: the defaults, or what follows from a given one.
+//! Loads a Kconfig tree from a directory and prints its `.config`: the defaults, or what follows
+//! from a given one.
 //!
 //! `cargo run -p kconfig --example evaluate -- DIRECTORY [CONFIG]`
 

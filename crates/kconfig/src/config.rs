@@ -94,7 +94,8 @@ impl Deref for TreeRef<'_> {
     }
 }
 
-/// The user's values over a tree. Answers are computed when asked for and remembered until a value changes.
+/// The user's values over a tree. Answers are computed when asked for and remembered until a value
+/// changes.
 #[derive(Clone, Debug)]
 pub struct Config<'t> {
     tree: TreeRef<'t>,
@@ -152,7 +153,8 @@ impl<'t> Config<'t> {
         Ok(())
     }
 
-    /// Records a value as reading a file does: only its type is checked, and it counts while the symbol is visible.
+    /// Records a value as reading a file does: only its type is checked, and it counts while the
+    /// symbol is visible.
     pub fn assign(&mut self, symbol: SymbolId, value: &str) -> Result<(), SetError> {
         let parsed = self.parse(symbol, value)?;
         self.record(symbol, parsed);
@@ -174,7 +176,8 @@ impl<'t> Config<'t> {
         self.forget();
     }
 
-    /// Forgets the user's value of a symbol; of a choice's member, what the user said about the whole choice.
+    /// Forgets the user's value of a symbol; of a choice's member, what the user said about the
+    /// whole choice.
     pub fn unset(&mut self, symbol: SymbolId) {
         self.user.symbols[symbol.index()] = UserSymbol::default();
         if let Some(choice) = self.tree.get(symbol).choice {
@@ -199,7 +202,8 @@ impl<'t> Config<'t> {
         self.user.symbols[symbol.index()].counted().map(UserValue::as_str)
     }
 
-    /// The value that it would have had the user said nothing about it; of a choice's member, nothing about the whole choice.
+    /// The value that it would have had the user said nothing about it; of a choice's member,
+    /// nothing about the whole choice.
     #[must_use]
     pub fn default_value(&self, symbol: SymbolId) -> String {
         let definition = self.tree.get(symbol);
@@ -215,7 +219,8 @@ impl<'t> Config<'t> {
         self.evaluator().text_without_user(symbol)
     }
 
-    /// Whether what a symbol is without the user could depend on what it is with: only a symbol that takes over another one's answer.
+    /// Whether what a symbol is without the user could depend on what it is with: only a symbol
+    /// that takes over another one's answer.
     fn follows_itself(&self, symbol: SymbolId) -> bool {
         self.tree.get(symbol).defaults.iter().any(|default| {
             matches!(self.tree.expr(default.value), crate::expr::Expr::Atom(Atom::Symbol(old)) if self.tree.get(old).transitional)
@@ -281,7 +286,8 @@ impl<'t> Config<'t> {
         self.evaluator().answer(symbol).visible
     }
 
-    /// Whether a front-end shows the node. A symbol that cannot be changed is shown while something below it can.
+    /// Whether a front-end shows the node. A symbol that cannot be changed is shown while something
+    /// below it can.
     #[must_use]
     pub fn node_visible(&self, node: NodeId) -> bool {
         let mut stack = vec![node];
@@ -457,7 +463,8 @@ impl<'t> Config<'t> {
         })
     }
 
-    /// Records a value as if it were read from a file; of a choice's members the last one counts most.
+    /// Records a value as if it were read from a file; of a choice's members the last one counts
+    /// most.
     pub(crate) fn record(&mut self, symbol: SymbolId, value: UserValue) {
         self.forget();
         if let (Some(id), UserValue::Tri(tri)) = (self.tree.get(symbol).choice, &value) {

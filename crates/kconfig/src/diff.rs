@@ -1,4 +1,5 @@
-//! What differs between two `.config` files, and with a tree, which differences are decisions and which follow from others.
+//! What differs between two `.config` files, and with a tree, which differences are decisions and
+//! which follow from others.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ pub struct Difference {
     pub after: Option<String>,
 }
 
-/// Differences in the order of the kernel's script: what is gone, what changed, what is new, each sorted by name.
+/// Differences in the order of the kernel's script: what is gone, what changed, what is new, each
+/// sorted by name.
 #[must_use]
 pub fn diff(before: &str, after: &str, prefix: &str) -> Vec<Difference> {
     let read = |text: &str| -> BTreeMap<String, String> {

@@ -1,4 +1,5 @@
-//! The outside as a tree sees it: variables, commands, functions of the caller, messages, and whose rules count.
+//! The outside as a tree sees it: variables, commands, functions of the caller, messages, and whose
+//! rules count.
 //!
 //! Nothing here reads the process, starts one or prints: the caller hands in what does.
 
@@ -22,19 +23,23 @@ pub struct Output {
 
 /// Runs the commands of `$(shell)`.
 ///
-/// Commands that do not need each other's output run at the same time, each on a thread of its own; the same command runs once.
+/// Commands that do not need each other's output run at the same time, each on a thread of its own;
+/// the same command runs once.
 pub trait Shell: Send + Sync {
-    /// Runs one command line as `sh -c` does and waits for its end; how it ended does not matter, as in the C tools. Of its standard
-    /// output only the first `limit` bytes are wanted; a command may print for ever. The command line is a text of [`crate::text`].
+    /// Runs one command line as `sh -c` does and waits for its end; how it ended does not matter,
+    /// as in the C tools. Of its standard output only the first `limit` bytes are wanted; a command
+    /// may print for ever. The command line is a text of [`crate::text`].
     fn run(&self, command: &str, limit: usize) -> io::Result<Output>;
 
-    /// How many commands may run at once, at least 1: one more than processors, because now and then each waits for a file or a pipe.
+    /// How many commands may run at once, at least 1: one more than processors, because now and
+    /// then each waits for a file or a pipe.
     fn jobs(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from) + 1
     }
 }
 
-/// Takes what a tree says while it is read. The order is that of the lines that say it, whatever runs at the same time.
+/// Takes what a tree says while it is read. The order is that of the lines that say it, whatever
+/// runs at the same time.
 pub trait Messages {
     /// `$(info,text)`.
     fn info(&self, text: &str);
@@ -67,7 +72,8 @@ pub(crate) struct NamedFunction<'a> {
     pub body: Box<Function<'a>>,
 }
 
-/// What the macro language and `option env` see, and whose rules count; nothing is read from the process by itself.
+/// What the macro language and `option env` see, and whose rules count; nothing is read from the
+/// process by itself.
 pub struct Env<'a> {
     lookup: Box<Lookup<'a>>,
     /// None where the tree itself is to say.
@@ -106,8 +112,8 @@ impl<'a> Env<'a> {
         self
     }
 
-    /// The same under the rules that each tree says are its own, see [`crate::dialect::detect`]; [`crate::Tree::detected`] tells which
-    /// they are.
+    /// The same under the rules that each tree says are its own, see [`crate::dialect::detect`];
+    /// [`crate::Tree::detected`] tells which they are.
     #[must_use]
     pub fn with_detection(mut self) -> Self {
         self.dialect = None;
@@ -121,14 +127,16 @@ impl<'a> Env<'a> {
         self
     }
 
-    /// The same with a taker of messages; without one, warnings become findings of the tree and the rest is dropped.
+    /// The same with a taker of messages; without one, warnings become findings of the tree and the
+    /// rest is dropped.
     #[must_use]
     pub fn with_messages(mut self, messages: &'a dyn Messages) -> Self {
         self.messages = Some(messages);
         self
     }
 
-    /// The same with one more macro function, which takes `arguments` and goes before a built-in one of that name.
+    /// The same with one more macro function, which takes `arguments` and goes before a built-in
+    /// one of that name.
     #[must_use]
     pub fn with_function(
         mut self,
@@ -152,7 +160,8 @@ impl<'a> Env<'a> {
         (self.lookup)(name)
     }
 
-    /// The variables that trees read with this environment and that are set, in the order in which they were first needed.
+    /// The variables that trees read with this environment and that are set, in the order in which
+    /// they were first needed.
     #[must_use]
     pub fn used(&self) -> Vec<(String, String)> {
         self.used.borrow().clone()

@@ -1,4 +1,5 @@
-//! A piece of a text that is held once: names and prompts are pieces of the files that they were read from.
+//! A piece of a text that is held once: names and prompts are pieces of the files that they were
+//! read from.
 
 use std::borrow::Borrow;
 use std::fmt;

@@ -169,7 +169,8 @@ pub(crate) struct Exprs {
     list: Vec<Expr>,
     /// The numbers of expressions by what they are.
     ids: HashTable<ExprId>,
-    /// Which of `n` (1), `m` (2) and choices (4) each expression names: those that name none of them are treated alike everywhere.
+    /// Which of `n` (1), `m` (2) and choices (4) each expression names: those that name none of
+    /// them are treated alike everywhere.
     named: Vec<u8>,
     /// The expression that each symbol alone is, once it was made.
     of_symbols: Vec<Option<NonZeroU32>>,

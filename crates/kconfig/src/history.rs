@@ -1,4 +1,5 @@
-//! What the user said as a value of its own: taken, compared, and put back. For front-ends that undo.
+//! What the user said as a value of its own: taken, compared, and put back. For front-ends that
+//! undo.
 //!
 //! It holds the user's values alone; what follows from them is evaluated again.
 
@@ -9,7 +10,8 @@ use crate::eval::{UserChoice, UserSymbol, UserValues};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said(UserValues);
 
-/// What differs between two moments of one configuration. It costs as much memory as there are differences.
+/// What differs between two moments of one configuration. It costs as much memory as there are
+/// differences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delta {
     symbols: Vec<(usize, UserSymbol, UserSymbol)>,
@@ -59,7 +61,8 @@ impl Config<'_> {
         self.user.clone_from(&said.0);
     }
 
-    /// Drops what evaluation found out about the user's values: it belongs to the state that is left, and is found again where it holds.
+    /// Drops what evaluation found out about the user's values: it belongs to the state that is
+    /// left, and is found again where it holds.
     pub(crate) fn forget_findings(&mut self) {
         self.answers.adopted.get_mut().clear();
         self.answers.reopened.get_mut().clear();

@@ -1,34 +1,37 @@
 //! Kconfig: the configuration language of the Linux kernel, as a library.
 //!
-//! A tree of Kconfig files becomes a [`Tree`]; a [`Config`] answers what every symbol's value is, where it came from and
-//! whether a user may change it. Nothing here touches a file system, a terminal, a process or the
-//! environment: the caller hands in [`Files`] and an [`Env`].
+//! A tree of Kconfig files becomes a [`Tree`]; a [`Config`] answers what every symbol's value is,
+//! where it came from and whether a user may change it. Nothing here touches a file system, a
+//! terminal, a process or the environment: the caller hands in [`Files`] and an [`Env`].
 //!
 //! # Layers
 //!
 //! Each layer uses only the ones before it.
 //!
-//! [`env`](mod@env) is the outside that the caller hands in: variables, commands, functions, messages. [`dialect`] says whose
-//! rules count where the C tools changed theirs.
+//! [`env`](mod@env) is the outside that the caller hands in: variables, commands, functions,
+//! messages. [`dialect`] says whose rules count where the C tools changed theirs.
 //!
-//! 1. [`source`]: files, positions, and the reader that splits bytes into *logical lines* (continuations joined, comments and
-//!    help text taken out). Most bytes of a real tree are help and comments; they never reach the grammar.
-//! 2. `syntax`: a line becomes tokens, in which macros are expanded; `kconfig.pest` describes the *shape* of a line, the kinds of its
-//!    tokens, and each shape is parsed once; the block parser makes a syntax tree with spans of the lines. Commands of `$(shell)` run
-//!    side by side while the files behind them are read.
-//! 3. `build`: the syntax tree becomes symbols, choices and menu nodes in arenas; dependencies are propagated, implicit
-//!    submenus formed, recursive dependencies found.
+//! 1. [`source`]: files, positions, and the reader that splits bytes into *logical lines*
+//!    (continuations joined, comments and help text taken out). Most bytes of a real tree are help
+//!    and comments; they never reach the grammar.
+//! 2. `syntax`: a line becomes tokens, in which macros are expanded; `kconfig.pest` describes the
+//!    *shape* of a line, the kinds of its tokens, and each shape is parsed once; the block parser
+//!    makes a syntax tree with spans of the lines. Commands of `$(shell)` run side by side while
+//!    the files behind them are read.
+//! 3. `build`: the syntax tree becomes symbols, choices and menu nodes in arenas; dependencies are
+//!    propagated, implicit submenus formed, recursive dependencies found.
 //! 4. `eval`: values, lazily computed and remembered.
 //! 5. [`dotconfig`]: reads and writes `.config`.
 //! 6. [`diagnostic`]: every finding of every layer, with stable ids and pictures of the source.
 //!
-//! [`conf`] is Linux's `scripts/kconfig/conf` on top of all of them. Other tools stand beside the layers and use only their public
-//! side: [`lint`], [`merge`] and [`diff`] over [`fragment`], [`explain`],
-//! [`format`](mod@format) and [`json`]. [`history`] lets a front-end undo.
+//! [`conf`] is Linux's `scripts/kconfig/conf` on top of all of them. Other tools stand beside the
+//! layers and use only their public side: [`lint`], [`merge`] and [`diff`] over [`fragment`],
+//! [`explain`], [`format`](mod@format) and [`json`]. [`history`] lets a front-end undo.
 //!
 //! # Invariants
 //!
-//! - A [`Tree`] is immutable and has no dependency cycle: loading refuses one, so evaluation always ends.
+//! - A [`Tree`] is immutable and has no dependency cycle: loading refuses one, so evaluation always
+//!   ends.
 //! - Expressions are shared: two equal expressions of one tree have the same [`ExprId`].
 //! - No input makes the parser panic or recurse without a bound.
 //!

@@ -160,7 +160,8 @@ impl<'a> Loader<'a> {
         self.shapes.match_line(rule, rest, &mut self.names, &mut self.exprs, line)
     }
 
-    /// Assigns a variable; its value starts at `value` of the line and is taken to its end, comments and all.
+    /// Assigns a variable; its value starts at `value` of the line and is taken to its end,
+    /// comments and all.
     pub(crate) fn assign(
         &mut self,
         name: Token,
@@ -281,7 +282,8 @@ impl<'a> Loader<'a> {
         items
     }
 
-    /// What `$NAME` stands for in a path: the variable that `option env` of the symbol names, else the variable of that name.
+    /// What `$NAME` stands for in a path: the variable that `option env` of the symbol names, else
+    /// the variable of that name.
     fn value_of(&self, name: &str) -> Option<String> {
         let of_symbol = self.variables.iter().find(|(symbol, _)| self.names.text(*symbol) == name);
         self.env.read(of_symbol.map_or(name, |(_, variable)| self.names.text(*variable)))
@@ -342,7 +344,8 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// The rules that a tree is read by: those that the environment names, else those that its top file and its Makefile speak for.
+/// The rules that a tree is read by: those that the environment names, else those that its top file
+/// and its Makefile speak for.
 pub(crate) fn detect_dialect(root: &str, files: &dyn Files, env: &Env<'_>) -> Detected {
     match env.dialect() {
         Some(dialect) => Detected::named(dialect),
@@ -404,7 +407,8 @@ fn join(directory: &str, path: &str) -> String {
     if path.starts_with('/') || directory.starts_with('/') { format!("/{joined}") } else { joined }
 }
 
-/// `*`, `?` and `[abc]`, `[a-z]`, `[!a]` within one component; linear in the product of the lengths.
+/// `*`, `?` and `[abc]`, `[a-z]`, `[!a]` within one component; linear in the product of the
+/// lengths.
 fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     if name.first() == Some(&b'.') && pattern.first() != Some(&b'.') {
         return false;

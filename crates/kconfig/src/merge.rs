@@ -1,4 +1,5 @@
-//! Merges fragments of a `.config`, tells which later one overrides what, and, with a tree, which requests were lost and why.
+//! Merges fragments of a `.config`, tells which later one overrides what, and, with a tree, which
+//! requests were lost and why.
 //!
 //! Reads and writes no file.
 

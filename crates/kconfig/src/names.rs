@@ -27,8 +27,8 @@ pub(crate) struct Names {
 /// How many short words are remembered; a power of two.
 const SHORT: usize = 1 << 10;
 
-/// All bytes of a word that has one to eight, and how many they are. Of four and more they are the first four and the last four, which
-/// may overlap.
+/// All bytes of a word that has one to eight, and how many they are. Of four and more they are the
+/// first four and the last four, which may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Short {
     bytes: u64,
@@ -99,8 +99,8 @@ impl Names {
         id
     }
 
-    /// A number for a text that may have one already: most texts in quotes are prompts, which nothing refers to. See
-    /// [`Names::quoted`].
+    /// A number for a text that may have one already: most texts in quotes are prompts, which
+    /// nothing refers to. See [`Names::quoted`].
     pub(crate) fn add(&mut self, text: Excerpt) -> TextId {
         let id = TextId::new(self.texts.len());
         self.texts.push(text);
@@ -125,8 +125,8 @@ impl Names {
         Atom::Text(self.find_or_add(text.as_bytes(), || text.clone()))
     }
 
-    /// What a word without quotes means: `y`, `m` and `n`, numbers and what a macro made of other characters than names have are
-    /// constants, the rest are symbols.
+    /// What a word without quotes means: `y`, `m` and `n`, numbers and what a macro made of other
+    /// characters than names have are constants, the rest are symbols.
     pub(crate) fn bare(&mut self, id: TextId, span: Span) -> Atom {
         if let Some(atom) = self.bare[id.index()] {
             return atom;
@@ -176,7 +176,8 @@ impl Names {
         }
     }
 
-    /// The names of all symbols, with the places where they were first named, by number; they are given once, when no more can come.
+    /// The names of all symbols, with the places where they were first named, by number; they are
+    /// given once, when no more can come.
     pub(crate) fn take_symbols(&mut self) -> impl Iterator<Item = (Excerpt, Span)> {
         std::mem::take(&mut self.symbols).into_iter().map(|(text, span)| (self.shared(text), span))
     }
@@ -191,7 +192,8 @@ fn tri_of(text: &str) -> Option<Tri> {
     }
 }
 
-/// What names of symbols consist of: letters, digits, `_` and `-`, and `.` and `/` of old trees and of ours.
+/// What names of symbols consist of: letters, digits, `_` and `-`, and `.` and `/` of old trees and
+/// of ours.
 pub(crate) const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/')
 }

@@ -127,7 +127,8 @@ pub struct Span {
     pub file: FileId,
     /// The line, from 1.
     pub line: u32,
-    /// The first byte of the piece in the line, from 1; the last place that can be told is `u16::MAX`.
+    /// The first byte of the piece in the line, from 1; the last place that can be told is
+    /// `u16::MAX`.
     pub col: u16,
     /// Its length in bytes, up to `u16::MAX`.
     pub len: u16,
@@ -203,7 +204,8 @@ impl Sources {
     }
 }
 
-/// A fast hash for names and small keys of trusted size; the tables hold what the tree's author wrote, not network input.
+/// A fast hash for names and small keys of trusted size; the tables hold what the tree's author
+/// wrote, not network input.
 pub(crate) type FastHash = BuildHasherDefault<FastHasher>;
 
 /// The fast hash of one key, for tables that hold only numbers of keys.

@@ -12,7 +12,8 @@ pub fn suggest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .filter(|candidate| *candidate != name)
         // Names of very different length cannot be near; skipping them keeps large trees fast.
         .filter(|candidate| candidate.len().abs_diff(name.len()) <= 2 + name.len() / 3)
-        // Nor those made of other letters: each surplus letter is a change, and counting them is cheap.
+        // Nor those made of other letters: each surplus letter is a change, and counting them is
+        // cheap.
         .filter(|candidate| {
             !(name.is_ascii() && candidate.is_ascii())
                 || surplus(&letters, &count_letters(candidate)) * 100 <= 34 * name.len().max(candidate.len())

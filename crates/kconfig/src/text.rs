@@ -1,12 +1,13 @@
 //! Bytes as text: a file that is not UTF-8 is held in strings and comes back byte for byte.
 //!
-//! A byte that is part of no UTF-8 character becomes one character of a private range, [`from_bytes`] and [`to_bytes`] being inverse
-//! to each other. Knows nothing of Kconfig.
+//! A byte that is part of no UTF-8 character becomes one character of a private range,
+//! [`from_bytes`] and [`to_bytes`] being inverse to each other. Knows nothing of Kconfig.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The private character of a byte is this plus the byte: U+10FE80 to U+10FEFF, which no script uses.
+/// The private character of a byte is this plus the byte: U+10FE80 to U+10FEFF, which no script
+/// uses.
 const BASE: u32 = 0x0010_FE00;
 /// How the UTF-8 form of all of them starts; the third byte is one of [`THIRD`].
 const START: [u8; 2] = [0xf4, 0x8f];
@@ -49,8 +50,8 @@ pub fn to_bytes(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-/// The text for the eyes: `\xE9` in the place of a byte that is part of no character. It is as long as `text`, so that places in
-/// one are places in the other.
+/// The text for the eyes: `\xE9` in the place of a byte that is part of no character. It is as long
+/// as `text`, so that places in one are places in the other.
 #[must_use]
 pub fn show(text: &str) -> Cow<'_, str> {
     if !is_marked(text) {
@@ -86,7 +87,8 @@ fn byte_of(c: char) -> Option<u8> {
     u32::from(c).checked_sub(BASE).and_then(|byte| u8::try_from(byte).ok()).filter(|byte| !byte.is_ascii())
 }
 
-/// A character of the private range that is really there is taken byte by byte, so that every text has one meaning.
+/// A character of the private range that is really there is taken byte by byte, so that every text
+/// has one meaning.
 fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + LENGTH);
     for chunk in bytes.utf8_chunks() {

@@ -136,7 +136,8 @@ pub(crate) struct Own {
     pub depends: Range<u32>,
 }
 
-/// All `depends on` lines of a tree as written, each with its place; those of one entry follow each other.
+/// All `depends on` lines of a tree as written, each with its place; those of one entry follow each
+/// other.
 pub(crate) type WrittenDependencies = Vec<(ExprId, Span)>;
 
 /// `default VALUE if CONDITION`.
@@ -201,7 +202,8 @@ pub struct Symbol {
     pub annotations: ThinVec<Annotation>,
     /// The choice that it is a member of.
     pub choice: Option<ChoiceId>,
-    /// `depends on` of all definitions that have one, joined by or: as in the C tools, a definition without one does not count.
+    /// `depends on` of all definitions that have one, joined by or: as in the C tools, a definition
+    /// without one does not count.
     pub direct_dependency: ExprId,
     /// Who selects it, as an expression.
     pub selected_by: ExprId,
@@ -421,7 +423,8 @@ impl Tree {
         self.modules
     }
 
-    /// Whether a choice has a mode of its own, as all had up to Linux 6.10, and as tristate and optional ones still need.
+    /// Whether a choice has a mode of its own, as all had up to Linux 6.10, and as tristate and
+    /// optional ones still need.
     #[must_use]
     pub fn has_mode(&self, id: ChoiceId) -> bool {
         self.choice(id).has_mode(self.dialect())
@@ -497,7 +500,8 @@ impl Tree {
         })
     }
 
-    /// The `depends on` lines of an entry as written, or the condition of an `if`, each with its place.
+    /// The `depends on` lines of an entry as written, or the condition of an `if`, each with its
+    /// place.
     pub fn written_dependencies(&self, node: NodeId) -> impl Iterator<Item = (ExprId, Span)> {
         let lines = &self.node(node).own.depends;
         self.written[lines.start as usize..lines.end as usize].iter().copied()

@@ -1,5 +1,6 @@
-//! Where the trees and tools are kept between runs: `linux/` in turnup's cache of this user. One process makes things at a time;
-//! what is there is whole, because it was made elsewhere on the same file system, synced and renamed.
+//! Where the trees and tools are kept between runs: `linux/` in turnup's cache of this user. One
+//! process makes things at a time; what is there is whole, because it was made elsewhere on the
+//! same file system, synced and renamed.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,8 @@ pub(crate) struct Making {
     _lock: fs_err::File,
 }
 
-/// `$TURNUP_CACHE`, else `$XDG_CACHE_HOME/turnup`, else `~/.cache/turnup`: the same places as turnup's own.
+/// `$TURNUP_CACHE`, else `$XDG_CACHE_HOME/turnup`, else `~/.cache/turnup`: the same places as
+/// turnup's own.
 pub(crate) fn root() -> Result<PathBuf, Missing> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("TURNUP_CACHE")
@@ -58,7 +60,8 @@ impl Making {
         Ok(place)
     }
 
-    /// A directory on the same file system that is removed when dropped, or else by the next one who makes something.
+    /// A directory on the same file system that is removed when dropped, or else by the next one
+    /// who makes something.
     pub(crate) fn work(&self) -> Result<tempfile::TempDir, Missing> {
         tempfile::Builder::new()
             .prefix("work.")

@@ -9,7 +9,8 @@ use crate::tool::Outcome;
 /// More would not be read.
 const MOST: usize = 12;
 
-/// Nothing when all is equal: status, both outputs, every file. `ours` and `theirs` are what the tools are called.
+/// Nothing when all is equal: status, both outputs, every file. `ours` and `theirs` are what the
+/// tools are called.
 #[must_use]
 pub fn difference(ours: (&str, &Outcome), theirs: (&str, &Outcome)) -> Option<String> {
     let names = (ours.0, theirs.0);

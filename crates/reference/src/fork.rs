@@ -1,4 +1,5 @@
-//! Forks of Linux's Kconfig that Debian packages with their sources: their trees, and the `conf` that is built from each.
+//! Forks of Linux's Kconfig that Debian packages with their sources: their trees, and the `conf`
+//! that is built from each.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,11 +1,13 @@
-//! Linux's own Kconfig and its forks, to compare ours with: their trees from the distribution's packages, by name, the C tools built
-//! from those trees, and the Python tools of others. For tests and measurements alone.
+//! Linux's own Kconfig and its forks, to compare ours with: their trees from the distribution's
+//! packages, by name, the C tools built from those trees, and the Python tools of others. For tests
+//! and measurements alone.
 //!
-//! Nothing of Linux is copied into this repository: packages are fetched by the system's package manager, which checks their
-//! signatures, and unpacked into the cache of this user. What is in the cache is whole: it is made elsewhere and renamed.
+//! Nothing of Linux is copied into this repository: packages are fetched by the system's package
+//! manager, which checks their signatures, and unpacked into the cache of this user. What is in the
+//! cache is whole: it is made elsewhere and renamed.
 //!
-//! What cannot be had here (no network, no compiler) is [`Missing`]; a test then says why it is skipped, and fails where `CI` is
-//! set. See [`or_skip`].
+//! What cannot be had here (no network, no compiler) is [`Missing`]; a test then says why it is
+//! skipped, and fails where `CI` is set. See [`or_skip`].
 #![expect(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "a test fails by panicking")]
 
 mod cache;
@@ -49,7 +51,8 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What is here, or nothing and a word on standard error why the test is skipped. Where `CI` is set, absence is failure.
+/// What is here, or nothing and a word on standard error why the test is skipped. Where `CI` is
+/// set, absence is failure.
 pub fn or_skip<T>(what: Result<T, Missing>) -> Option<T> {
     match what {
         Ok(value) => Some(value),
@@ -61,7 +64,8 @@ pub fn or_skip<T>(what: Result<T, Missing>) -> Option<T> {
     }
 }
 
-/// A line on standard error that the test harness does not swallow: scores, and why something was skipped.
+/// A line on standard error that the test harness does not swallow: scores, and why something was
+/// skipped.
 pub fn say(text: &str) {
     // A closed standard error cannot be reported.
     let _closed = writeln!(std::io::stderr(), "{text}");

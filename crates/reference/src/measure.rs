@@ -1,5 +1,5 @@
-//! One run measured from start to exit: wall time, CPU time and peak memory from the system call that waits for the process, and
-//! instructions, which no noise touches, from valgrind.
+//! One run measured from start to exit: wall time, CPU time and peak memory from the system call
+//! that waits for the process, and instructions, which no noise touches, from valgrind.
 
 use std::ffi::OsString;
 use std::path::Path;

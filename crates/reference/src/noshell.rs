@@ -1,5 +1,6 @@
-//! The no-shell form of a tree: every question that Kconfig would put to a shell has its answer in place. Without processes, what
-//! remains is Kconfig's own work, and the result does not depend on the compilers of this machine.
+//! The no-shell form of a tree: every question that Kconfig would put to a shell has its answer in
+//! place. Without processes, what remains is Kconfig's own work, and the result does not depend on
+//! the compilers of this machine.
 //!
 //! All answers of a probe are "yes": that lets the most symbols depend on something.
 

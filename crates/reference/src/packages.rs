@@ -1,5 +1,6 @@
-//! Fetches `linux-source-N` by name through apt, with a configuration of its own: the package lists of three of Debian's suites,
-//! whatever this machine runs, signed by the distribution's keyring. The system's own apt is not changed.
+//! Fetches `linux-source-N` by name through apt, with a configuration of its own: the package lists
+//! of three of Debian's suites, whatever this machine runs, signed by the distribution's keyring.
+//! The system's own apt is not changed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -83,7 +84,8 @@ fn newest(lines: &str) -> Option<String> {
     versions.filter(|(version, _)| *version >= (7, 2)).max().map(|(_, name)| name.to_owned())
 }
 
-/// Writes the configuration for these sources below `apt` and returns its path. What the system says about proxies stays.
+/// Writes the configuration for these sources below `apt` and returns its path. What the system
+/// says about proxies stays.
 fn configure(apt: &Path, sources: &str) -> PathBuf {
     for dir in ["state/lists/partial", "cache/archives/partial"] {
         fs_err::create_dir_all(apt.join(dir)).unwrap();

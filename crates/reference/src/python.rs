@@ -1,5 +1,6 @@
-//! The Python packages that tests call: pytest, which the kernel's own suites are written for, kconfiglib, and a validator of JSON
-//! Schema that is not ours. From the package index, by name and version, into a directory of their own in the cache.
+//! The Python packages that tests call: pytest, which the kernel's own suites are written for,
+//! kconfiglib, and a validator of JSON Schema that is not ours. From the package index, by name and
+//! version, into a directory of their own in the cache.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,7 +39,8 @@ impl Python {
             let last = said.lines().rfind(|line| line.starts_with("ERROR")).unwrap_or(said.trim()).to_owned();
             Err(Missing::new(format!("pip cannot install {}: {last}", PACKAGES.join(" "))))
         })?;
-        // What is called python3 may be a script that looks for one, which has no part in what is measured.
+        // What is called python3 may be a script that looks for one, which has no part in what is
+        // measured.
         let itself = duct::cmd!(&program, "-c", "import sys; print(sys.executable)").read();
         let program = itself.map(PathBuf::from).map_err(|error| Missing::new(format!("python3: {error}")))?;
         Ok(Self { program, packages })

@@ -11,7 +11,8 @@ impl Numbers {
         Self(seed)
     }
 
-    /// The next one below `limit`, which is not 0. (`SplitMix64`; that its remainders are not quite even does not matter here.)
+    /// The next one below `limit`, which is not 0. (`SplitMix64`; that its remainders are not quite
+    /// even does not matter here.)
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

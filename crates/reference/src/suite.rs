@@ -1,4 +1,5 @@
-//! The kernel's own tests of Kconfig, run from where the package put them, with any tool in the place of `scripts/kconfig/conf`.
+//! The kernel's own tests of Kconfig, run from where the package put them, with any tool in the
+//! place of `scripts/kconfig/conf`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub struct Score {
 
 /// Runs the suite of `tree` on `tool`. `version` becomes KERNELVERSION, as kbuild would export it.
 ///
-/// The suite sends Enter to a program for as long as it lives, and fails when that ends between its look and its word: then all of it is
-/// run again, a few times.
+/// The suite sends Enter to a program for as long as it lives, and fails when that ends between its
+/// look and its word: then all of it is run again, a few times.
 #[must_use]
 pub fn run_suite(python: &Python, tree: &Tree, tool: &Tool, version: Option<&str>) -> Score {
     const RACE: &str = "BrokenPipeError";
@@ -75,7 +76,8 @@ impl Score {
         self.passed.len() + self.failed.len()
     }
 
-    /// Nothing when exactly these failed; else what did not behave as expected, with pytest's words.
+    /// Nothing when exactly these failed; else what did not behave as expected, with pytest's
+    /// words.
     #[must_use]
     pub fn unexpected(&self, expected: &[(&str, &str)]) -> Option<String> {
         let expected: BTreeSet<String> = expected.iter().map(|(name, _why)| (*name).to_owned()).collect();

@@ -1,11 +1,13 @@
-//! A program that speaks the command line of the kernel's `conf`, and one run of it in an empty directory.
+//! A program that speaks the command line of the kernel's `conf`, and one run of it in an empty
+//! directory.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The C tool needs seconds; ours, built without optimisation on a loaded machine, is given this long before it counts as hanging.
+/// The C tool needs seconds; ours, built without optimisation on a loaded machine, is given this
+/// long before it counts as hanging.
 const LIMIT: Duration = Duration::from_mins(2);
 /// The input of a user who presses Enter at every question.
 const ENTER: usize = 100_000;
@@ -127,7 +129,8 @@ impl Job {
         self
     }
 
-    /// With an `auto.conf`, so that none is made: with it go some thousand files, one for each symbol, which cost more than all else.
+    /// With an `auto.conf`, so that none is made: with it go some thousand files, one for each
+    /// symbol, which cost more than all else.
     #[must_use]
     pub fn without_auto_conf(self) -> Self {
         self.file("include/config/auto.conf", "")

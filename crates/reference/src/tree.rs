@@ -1,4 +1,5 @@
-//! A tree of Linux, with no more of it than Kconfig and `make …config` read, and the C tool that its own Makefile builds.
+//! A tree of Linux, with no more of it than Kconfig and `make …config` read, and the C tool that
+//! its own Makefile builds.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -47,7 +48,8 @@ pub enum Arch {
 pub enum Variant {
     /// As it comes: asks the compiler by `$(shell)`.
     Whole,
-    /// Answers in place of questions: no process is started, so that only Kconfig is measured and compared.
+    /// Answers in place of questions: no process is started, so that only Kconfig is measured and
+    /// compared.
     NoShell,
 }
 
@@ -94,8 +96,8 @@ impl Arch {
 }
 
 impl Tree {
-    /// The tree of this series: from the cache when one is there (whatever is newer in the distribution), else from the
-    /// distribution.
+    /// The tree of this series: from the cache when one is there (whatever is newer in the
+    /// distribution), else from the distribution.
     pub fn get(series: Series) -> Result<Self, Missing> {
         /// Trees found or found missing by this process.
         static KNOWN: Mutex<Vec<(Series, Result<Tree, Missing>)>> = Mutex::new(Vec::new());

@@ -24,7 +24,8 @@ impl Tree {
         findings
     }
 
-    /// Undefined names stand for themselves as text and are `n`: legal, and nearly always a mistake.
+    /// Undefined names stand for themselves as text and are `n`: legal, and nearly always a
+    /// mistake.
     fn check_names(&self, findings: &mut Vec<Diagnostic>) {
         for symbol in &self.symbols {
             let (true, Some(span)) = (symbol.nodes.is_empty(), symbol.first_reference) else { continue };

@@ -171,7 +171,8 @@ impl Builder<'_> {
         self.nodes[node.index()].prompt = Some(Prompt { text: shown, condition, span: text.span });
     }
 
-    /// Prompts of symbols and choices are hidden by `visible if` of the menus around them; menus themselves are not.
+    /// Prompts of symbols and choices are hidden by `visible if` of the menus around them; menus
+    /// themselves are not.
     fn inherit_visibility(&mut self, node: NodeId) {
         let entry = &self.nodes[node.index()];
         if entry.symbol.is_none() && entry.choice.is_none() {

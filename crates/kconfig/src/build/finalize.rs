@@ -1,5 +1,6 @@
-//! Makes conditions whole and menus final: what is inherited is joined in, selects reach their targets, symbols that depend
-//! on the one before them become its children, `if` blocks dissolve, choices get their members.
+//! Makes conditions whole and menus final: what is inherited is joined in, selects reach their
+//! targets, symbols that depend on the one before them become its children, `if` blocks dissolve,
+//! choices get their members.
 //!
 //! Follows the C tools' `menu_finalize`, without its recursion along siblings.
 
@@ -20,7 +21,8 @@ impl Builder<'_> {
         self.join_direct_dependencies();
     }
 
-    /// A choice has the type of its first typed member; members without a type have that of the choice.
+    /// A choice has the type of its first typed member; members without a type have that of the
+    /// choice.
     fn infer_choice_types(&mut self) {
         for index in 0..self.choices.len() {
             let members: Vec<SymbolId> = self.choices[index]
@@ -90,7 +92,8 @@ impl Builder<'_> {
             }
         }
         let Some(symbol) = symbol else { return };
-        // By position, because the types of all symbols are looked at while the conditions of one change.
+        // By position, because the types of all symbols are looked at while the conditions of one
+        // change.
         macro_rules! extend {
             ($list:ident) => {
                 for index in 0..self.symbols[symbol].$list.len() {
@@ -134,7 +137,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Gives the children of a block their final places. Recurses into blocks only, whose nesting the parser limits.
+    /// Gives the children of a block their final places. Recurses into blocks only, whose nesting
+    /// the parser limits.
     fn arrange(&mut self, parent: NodeId) {
         let siblings = std::mem::take(&mut self.nodes[parent.index()].children);
         for sibling in &siblings {
@@ -194,7 +198,8 @@ impl Builder<'_> {
         base.into_iter().all(|term| terms.contains(&drop_unequal_no(exprs, symbols, term)))
     }
 
-    /// Called when all children of a node are known: dissolves `if` blocks and invisible parents, fills choices.
+    /// Called when all children of a node are known: dissolves `if` blocks and invisible parents,
+    /// fills choices.
     fn close(&mut self, parent: NodeId) {
         let children = std::mem::take(&mut self.nodes[parent.index()].children);
         let mut flat = ThinVec::with_capacity(children.len());
@@ -235,7 +240,8 @@ impl Builder<'_> {
         }
     }
 
-    /// As in C, a definition that depends on nothing does not free the others of their dependencies.
+    /// As in C, a definition that depends on nothing does not free the others of their
+    /// dependencies.
     fn join_direct_dependencies(&mut self) {
         for symbol in &mut self.symbols {
             let depends = symbol.nodes.iter().map(|node| self.nodes[node.index()].depends);

@@ -1,6 +1,7 @@
 //! What has to be known before what.
 //!
-//! Vertices are symbols and, behind them, choices. The edges are those that the C tools follow when they look for cycles.
+//! Vertices are symbols and, behind them, choices. The edges are those that the C tools follow when
+//! they look for cycles.
 
 use crate::expr::{Atom, Expr, ExprId, Exprs};
 use crate::syntax::reader::narrow;
@@ -79,7 +80,8 @@ impl Graph<'_> {
     pub(crate) fn dependencies(self) -> Dependencies {
         let vertices = self.vertices();
         let mut dependencies = Dependencies { edges: Vec::new(), starts: vec![0] };
-        // The conditions of one symbol share most of their parts; each part and each target is looked at once a vertex.
+        // The conditions of one symbol share most of their parts; each part and each target is
+        // looked at once a vertex.
         let (mut parts, mut targets) = (vec![u32::MAX; self.exprs.len()], vec![u32::MAX; vertices]);
         let mut open = Vec::new();
         for vertex in 0..vertices {
@@ -115,8 +117,8 @@ impl Graph<'_> {
         dependencies
     }
 
-    /// Whether any vertex has to be known before itself. Expressions are steps of the search like vertices, so that one that many
-    /// symbols share is looked at once.
+    /// Whether any vertex has to be known before itself. Expressions are steps of the search like
+    /// vertices, so that one that many symbols share is looked at once.
     pub(crate) fn has_cycle(self) -> bool {
         let mut search = Search {
             graph: self,
@@ -175,7 +177,8 @@ impl Search<'_> {
         }
     }
 
-    /// An expression that names a choice means something else to that choice: it is taken apart for each vertex.
+    /// An expression that names a choice means something else to that choice: it is taken apart for
+    /// each vertex.
     fn push_expression(&mut self, expr: ExprId, vertex: usize) {
         if self.graph.exprs.names_choice(expr) {
             return self.take_apart(self.graph.exprs.get(expr), vertex);

@@ -35,11 +35,13 @@ pub(crate) fn load(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree,
     Ok(tree)
 }
 
-/// The same, but a tree whose syntax is right is given with its errors; it must not be evaluated when there are any.
+/// The same, but a tree whose syntax is right is given with its errors; it must not be evaluated
+/// when there are any.
 pub(crate) fn load_with_errors(root: &str, files: &dyn Files, env: &Env<'_>) -> Result<Tree, Diagnostics> {
     let mut loader = Loader::new(files, env);
     let items = loader.load(root);
-    // Names that a broken line would have defined would be reported as undefined: syntax errors come alone.
+    // Names that a broken line would have defined would be reported as undefined: syntax errors
+    // come alone.
     if loader.findings.iter().any(Diagnostic::is_error) {
         return Err(Diagnostics::new(loader.findings, Arc::new(loader.sources)).with_rules(loader.detected));
     }

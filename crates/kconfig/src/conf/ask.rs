@@ -290,7 +290,8 @@ impl<'s> Asker<'_, 's, '_> {
         }
         let mut asked = false;
         loop {
-            // The end of the input is an answer like Enter; what it does not settle would be asked for ever.
+            // The end of the input is an answer like Enter; what it does not settle would be asked
+            // for ever.
             if asked && self.is_stuck() {
                 return;
             }
@@ -387,7 +388,8 @@ impl<'s> Asker<'_, 's, '_> {
 }
 
 impl Session<'_, '_> {
-    /// Whether a node is shown. Up to 6.10, one that is shown only for the sake of its children counts as answered.
+    /// Whether a node is shown. Up to 6.10, one that is shown only for the sake of its children
+    /// counts as answered.
     fn is_shown(&mut self, id: NodeId) -> bool {
         let node = self.tree.node(id);
         // As in C the symbol is computed first: that may show that a choice is new.

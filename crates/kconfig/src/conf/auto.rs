@@ -1,4 +1,5 @@
-//! What the build reads: `auto.conf`, `autoconf.h`, `rustc_cfg`, and files that are touched when a symbol changes.
+//! What the build reads: `auto.conf`, `autoconf.h`, `rustc_cfg`, and files that are touched when a
+//! symbol changes.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -95,7 +96,8 @@ impl Session<'_, '_> {
         text
     }
 
-    /// Make's file of what `auto.conf` depends on: the Kconfig files and the environment variables that they name.
+    /// Make's file of what `auto.conf` depends on: the Kconfig files and the environment variables
+    /// that they name.
     fn dependencies(&self, name: &str) -> String {
         let old = self.tree.dialect().has(Rule::ChoiceModes);
         let mut text = if old { String::new() } else { format!("autoconfig := {name}\n\n") };
@@ -179,7 +181,8 @@ impl Session<'_, '_> {
                 }
             };
             let Some(id) = self.tree.names.find_symbol(symbol) else {
-                // The symbol may not be touched because the directory is read-only; the next step says so.
+                // The symbol may not be touched because the directory is read-only; the next step
+                // says so.
                 self.touch(directory, symbol).ok();
                 continue;
             };

@@ -52,7 +52,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Selects a member of a choice without a mode: all members that can be seen have a value from then on.
+    /// Selects a member of a choice without a mode: all members that can be seen have a value from
+    /// then on.
     pub(super) fn choose(&mut self, choice: ChoiceId, selected: SymbolId) {
         let mut differs = false;
         for member in &self.tree.choice(choice).members {

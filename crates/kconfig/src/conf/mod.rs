@@ -1,8 +1,9 @@
-//! `conf`: what Linux's `scripts/kconfig/conf` does with the same command line, environment, questions, messages and exit
-//! codes.
+//! `conf`: what Linux's `scripts/kconfig/conf` does with the same command line, environment,
+//! questions, messages and exit codes.
 //!
-//! Touches nothing itself: files, terminal, environment and clock are the caller's [`Outside`]. The rules follow the tree's
-//! [`crate::Dialect`], as far as the versions of the C tool differ in what they write and ask.
+//! Touches nothing itself: files, terminal, environment and clock are the caller's [`Outside`]. The
+//! rules follow the tree's [`crate::Dialect`], as far as the versions of the C tool differ in what
+//! they write and ask.
 
 mod ask;
 mod auto;
@@ -31,8 +32,9 @@ use session::{Exit, Session, Step};
 
 /// Runs one command line and returns the exit code.
 ///
-/// `program` is how messages call the program; `arguments` are those after it. `files` and `env` are for the Kconfig tree:
-/// files that are not found are looked for below the directory that the variable `srctree` names.
+/// `program` is how messages call the program; `arguments` are those after it. `files` and `env`
+/// are for the Kconfig tree: files that are not found are looked for below the directory that the
+/// variable `srctree` names.
 pub fn run(program: &str, arguments: &[String], files: &dyn Files, env: &Env<'_>, outside: &mut dyn Outside) -> u8 {
     let mut console = session::Console::new(outside);
     match start(program, arguments, files, env, &mut console) {

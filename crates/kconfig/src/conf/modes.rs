@@ -115,7 +115,8 @@ fn refuse_odds(session: &mut Session<'_, '_>) -> Exit {
     Exit(1)
 }
 
-/// The number at the start of a text, as `strtol` reads it: 0 and the whole text when there is none; none when negative.
+/// The number at the start of a text, as `strtol` reads it: 0 and the whole text when there is
+/// none; none when negative.
 fn take_number(text: &str) -> (Option<usize>, &str) {
     let digits = text.trim_start().trim_start_matches('+');
     let (negative, digits) = digits.strip_prefix('-').map_or((false, digits), |digits| (true, digits));
@@ -182,7 +183,8 @@ impl Session<'_, '_> {
         self.recompute();
     }
 
-    /// Gives the members of a choice a random order of importance, behind those that the user spoke about.
+    /// Gives the members of a choice a random order of importance, behind those that the user spoke
+    /// about.
     fn shuffle(&mut self, id: NodeId, choice: ChoiceId, random: &mut Random) {
         let tree = self.tree;
         let mut members = Vec::new();
@@ -202,8 +204,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Up to 6.10: all bools and tristates in the order of the table, then one member of each choice that is `y`.
-    /// Whether another round may find more.
+    /// Up to 6.10: all bools and tristates in the order of the table, then one member of each
+    /// choice that is `y`. Whether another round may find more.
     fn fill_in_table_order(&mut self, filling: &mut Filling) -> bool {
         let mut again = false;
         for index in 0..self.order.len() {
@@ -257,7 +259,8 @@ impl Session<'_, '_> {
         again
     }
 
-    /// As in C, a choice sees a default that belongs to another one only when that was computed before.
+    /// As in C, a choice sees a default that belongs to another one only when that was computed
+    /// before.
     fn look_at_strangers(&mut self, choice: ChoiceId) {
         if !self.config.answers.stale.borrow().is_empty() {
             self.config.evaluator().choice_answer(choice);
@@ -265,7 +268,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Selects a member at random; what was computed from the choice before stays as it was, as in C.
+    /// Selects a member at random; what was computed from the choice before stays as it was, as in
+    /// C.
     fn choose_randomly(&mut self, choice: ChoiceId, random: &mut Random) {
         self.report_unmet();
         let members = &self.tree.choice(choice).members;

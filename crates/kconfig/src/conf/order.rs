@@ -1,6 +1,7 @@
 //! The order in which the C tools go through all symbols: that of their hash table.
 //!
-//! It shows in generated files, in which symbol a random number falls on, and in the order of complaints.
+//! It shows in generated files, in which symbol a random number falls on, and in the order of
+//! complaints.
 
 use std::borrow::Cow;
 
@@ -15,7 +16,8 @@ pub(super) enum Vertex {
     Choice(ChoiceId),
 }
 
-/// All symbols and choices. Newer ones come before older ones of the same bucket; choices without a name are in the first one.
+/// All symbols and choices. Newer ones come before older ones of the same bucket; choices without a
+/// name are in the first one.
 pub(super) fn all(tree: &Tree) -> Vec<Vertex> {
     let size: u32 = if tree.dialect().has(Rule::LargeTable) { 1 << 14 } else { 9973 };
     let bucket = |name: &str| hash(name) % size;

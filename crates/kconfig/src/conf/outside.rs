@@ -11,8 +11,9 @@ pub enum Entry {
     File,
 }
 
-/// Files, terminal, environment and clock, as `conf` needs them. Paths are relative to the caller's working directory; paths and values
-/// of variables that are not UTF-8 are texts of [`crate::text`].
+/// Files, terminal, environment and clock, as `conf` needs them. Paths are relative to the caller's
+/// working directory; paths and values of variables that are not UTF-8 are texts of
+/// [`crate::text`].
 pub trait Outside {
     /// The value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
@@ -40,6 +41,7 @@ pub trait Outside {
     fn now(&self) -> (u64, u32);
     /// A number that no other running process uses.
     fn process(&self) -> u32;
-    /// All is done, and this is the exit code: what follows only gives memory back, so a process may end here.
+    /// All is done, and this is the exit code: what follows only gives memory back, so a process
+    /// may end here.
     fn end(&mut self, _code: u8) {}
 }

@@ -1,6 +1,8 @@
-//! The random numbers of the C library that the C tools are built with, so that a seed means the same there and here.
+//! The random numbers of the C library that the C tools are built with, so that a seed means the
+//! same there and here.
 //!
-//! Additive feedback over 31 words, seeded by a multiplicative generator: a published algorithm, no cryptography.
+//! Additive feedback over 31 words, seeded by a multiplicative generator: a published algorithm, no
+//! cryptography.
 
 const WORDS: usize = 31;
 const SEPARATION: usize = 3;

@@ -54,7 +54,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Up to 6.7: values that do not count now are as if not set, if all else is as written, and so are numbers out of range.
+    /// Up to 6.7: values that do not count now are as if not set, if all else is as written, and so
+    /// are numbers out of range.
     fn drop_useless(&mut self, mut differs: bool) -> bool {
         for index in 0..self.order.len() {
             match self.order[index] {
@@ -88,7 +89,8 @@ impl Session<'_, '_> {
         self.is_text_within_range(symbol, kind, value.as_str())
     }
 
-    /// Reads values only; without a name the configuration, else the first file of `KCONFIG_DEFCONFIG_LIST`.
+    /// Reads values only; without a name the configuration, else the first file of
+    /// `KCONFIG_DEFCONFIG_LIST`.
     pub(super) fn read_values(&mut self, name: Option<&str>) -> bool {
         let Some((name, bytes)) = (match name {
             Some(name) => self.console.find_file(name).map(|bytes| (name.to_owned(), bytes)),
@@ -130,7 +132,8 @@ impl Session<'_, '_> {
         None
     }
 
-    /// A file says everything: what was said before is forgotten, but not which members of choices count most.
+    /// A file says everything: what was said before is forgotten, but not which members of choices
+    /// count most.
     fn begin_reading(&mut self) {
         self.report_unmet();
         self.config.forget();

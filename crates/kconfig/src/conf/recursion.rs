@@ -1,4 +1,5 @@
-//! Recursive dependencies, told as the C tools tell them: each cycle step by step, in the order in which they are met.
+//! Recursive dependencies, told as the C tools tell them: each cycle step by step, in the order in
+//! which they are met.
 
 use std::fmt::Write as _;
 

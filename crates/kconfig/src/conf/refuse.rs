@@ -1,4 +1,5 @@
-//! Loads the tree and says what is wrong with it in the form of the C tools: `file:line:warning: ...`.
+//! Loads the tree and says what is wrong with it in the form of the C tools: `file:line:warning:
+//! ...`.
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,8 @@ use crate::text;
 use crate::tree::{Choice, Node, NodeId, SymbolId, Tree};
 use crate::value::SymbolType;
 
-/// The tree, or the end of the run. The seed of a random configuration is said first, so that the run can be repeated.
+/// The tree, or the end of the run. The seed of a random configuration is said first, so that the
+/// run can be repeated.
 pub(super) fn load(command: &Command, files: &dyn Files, env: &Env<'_>, console: &mut Console<'_>) -> Step<Tree> {
     let (name, files) = (&*command.kconfig, SearchPath::new(files, console.variable("srctree")));
     if !command.seed.is_empty() {
@@ -37,7 +39,8 @@ pub(super) fn load(command: &Command, files: &dyn Files, env: &Env<'_>, console:
     if refused { Err(Exit(1)) } else { Ok(tree) }
 }
 
-/// What was found while reading, up to the error at which the C tools stop. Where the words are ours, so is a last line about the rules.
+/// What was found while reading, up to the error at which the C tools stop. Where the words are
+/// ours, so is a last line about the rules.
 fn describe_all(found: &Diagnostics, root: &str) -> String {
     let mut text = String::new();
     let dialect = found.detected().map_or(Dialect::LATEST, |detected| detected.dialect);
@@ -174,7 +177,8 @@ impl<'t> Complaints<'t> {
         let _ = writeln!(self.text, "{at}: warning: '{name}' {text}");
     }
 
-    /// `NAME is KIND already; ...`: the words that matter are the name, the type before and the type now.
+    /// `NAME is KIND already; ...`: the words that matter are the name, the type before and the
+    /// type now.
     fn warn_of_type(&mut self, finding: &Diagnostic) {
         let Some(label) = finding.labels.first() else { return };
         let Some((node, symbol)) = self.entry_above(label.span) else { return };
@@ -278,8 +282,8 @@ impl<'t> Complaints<'t> {
         }
     }
 
-    /// One of the places of a choice: its own defaults at the first, before members of other places are known; those of members where
-    /// they stand.
+    /// One of the places of a choice: its own defaults at the first, before members of other places
+    /// are known; those of members where they stand.
     fn check_choice(&mut self, place: NodeId, choice: &Choice) {
         let is_first = choice.nodes.first() == Some(&place);
         let node = self.tree.node(place);
@@ -311,7 +315,8 @@ impl<'t> Complaints<'t> {
         }
     }
 
-    /// Since 6.11: recursive dependencies, transitional symbols and members of choices, in the order of the menus.
+    /// Since 6.11: recursive dependencies, transitional symbols and members of choices, in the
+    /// order of the menus.
     fn check_strictly(&mut self) {
         let mut check = recursion::Check::new(self.tree);
         for (_, node) in self.tree.nodes() {

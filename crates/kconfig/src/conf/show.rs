@@ -1,4 +1,5 @@
-//! Expressions as the C tools show them: simplified as far as they simplify, every symbol with its value.
+//! Expressions as the C tools show them: simplified as far as they simplify, every symbol with its
+//! value.
 
 use super::session::Session;
 use crate::expr::{Atom, Compare, Expr, ExprId};

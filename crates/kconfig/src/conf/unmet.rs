@@ -7,7 +7,8 @@ use crate::tree::SymbolId;
 use crate::value::Tri;
 
 impl Session<'_, '_> {
-    /// Says what evaluation found since the last time, before the values that it found it with are forgotten.
+    /// Says what evaluation found since the last time, before the values that it found it with are
+    /// forgotten.
     pub(super) fn report_unmet(&mut self) {
         let found = std::mem::take(&mut *self.config.answers.unmet.borrow_mut());
         if found.is_empty() || !self.tree.dialect().has(Rule::UnmetWarning) {

@@ -53,7 +53,8 @@ impl Session<'_, '_> {
         Ok(())
     }
 
-    /// The text with the head that the dialect has instead of Linux's. Times are those of Greenwich.
+    /// The text with the head that the dialect has instead of Linux's. Times are those of
+    /// Greenwich.
     fn head(&self, text: String) -> String {
         if !self.tree.dialect().has(Rule::BusyBoxHead) {
             return text;
@@ -97,7 +98,8 @@ impl Session<'_, '_> {
         counts && self.config.tri(symbol) == Tri::Y && self.config.evaluator().choice_default(choice) == Some(symbol)
     }
 
-    /// The value that a symbol has while the user says nothing, as far as the C tools look at it: ranges do not count.
+    /// The value that a symbol has while the user says nothing, as far as the C tools look at it:
+    /// ranges do not count.
     pub(super) fn default_value(&self, symbol: SymbolId) -> &str {
         let definition = self.tree.get(symbol);
         let evaluator = self.config.evaluator();
@@ -124,7 +126,8 @@ impl Session<'_, '_> {
         }
     }
 
-    /// With `KCONFIG_WARN_CHANGED_INPUT`: the user's values that did not become so, in the order of the menus.
+    /// With `KCONFIG_WARN_CHANGED_INPUT`: the user's values that did not become so, in the order of
+    /// the menus.
     fn report_changed_input(&mut self) {
         let wanted = self.tree.dialect().has(Rule::ChangedInputWarning)
             && self.variable("KCONFIG_WARN_CHANGED_INPUT").is_some_and(|value| !value.is_empty());

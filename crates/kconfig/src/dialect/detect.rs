@@ -1,4 +1,5 @@
-//! Finds out what a tree itself says about whose it is: the text of its `mainmenu`, and the version that its build gives it.
+//! Finds out what a tree itself says about whose it is: the text of its `mainmenu`, and the version
+//! that its build gives it.
 
 use super::{Dialect, Family, Version};
 
@@ -74,8 +75,9 @@ const MAINMENUS: &[(&str, Family, Option<&str>)] = &[
 /// Projects whose `mainmenu` says nothing, by a line that only their top files have.
 const LINES: &[(&str, Family)] = &[("source libbb/Config.in", Family::BusyBox)];
 
-/// The dialect of the tree with this top file. `lookup` answers what a variable is, `makefile` gives the text of the `Makefile` at the
-/// top of the tree, and is asked only when no variable has the version.
+/// The dialect of the tree with this top file. `lookup` answers what a variable is, `makefile`
+/// gives the text of the `Makefile` at the top of the tree, and is asked only when no variable has
+/// the version.
 pub fn detect(top: &str, lookup: &dyn Fn(&str) -> Option<String>, makefile: &dyn Fn() -> Option<String>) -> Detected {
     let exported = || Some((Version::parse(&lookup("KERNELVERSION")?)?, "KERNELVERSION"));
     let Some((evidence, family, variable)) = find_mainmenu(top).or_else(|| find_line(top)) else {

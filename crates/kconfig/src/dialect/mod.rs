@@ -1,8 +1,10 @@
-//! Whose rules count: which program's language and output a tree was written for, and in which version.
+//! Whose rules count: which program's language and output a tree was written for, and in which
+//! version.
 //!
-//! Linux changed its Kconfig over the years, and other projects forked it at some version. A [`Dialect`] is one of those programs in
-//! one version; [`Rule`]s are all that differs between them. [`table`] says which dialect has which rule, and nothing else in this
-//! crate asks for a name or a version.
+//! Linux changed its Kconfig over the years, and other projects forked it at some version. A
+//! [`Dialect`] is one of those programs in one version; [`Rule`]s are all that differs between
+//! them. [`table`] says which dialect has which rule, and nothing else in this crate asks for a
+//! name or a version.
 
 mod detect;
 pub mod table;
@@ -38,7 +40,8 @@ pub enum Family {
     EspIdf,
 }
 
-/// The rules that a tree is read by: those that the environment names, else those that its top file and its Makefile speak for.
+/// The rules that a tree is read by: those that the environment names, else those that its top file
+/// and its Makefile speak for.
 #[must_use]
 pub fn of_tree(root: &str, files: &dyn Files, env: &Env<'_>) -> Detected {
     crate::load::detect_dialect(root, files, env)
@@ -103,7 +106,8 @@ impl Version {
         Self { major, minor }
     }
 
-    /// The first two numbers of a text that starts like `6.1.176`, `2026.10-rc2` or `7.2`; one number alone is not enough.
+    /// The first two numbers of a text that starts like `6.1.176`, `2026.10-rc2` or `7.2`; one
+    /// number alone is not enough.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split(|c: char| !c.is_ascii_digit());
@@ -131,13 +135,15 @@ impl Dialect {
     /// The newest rules of Linux that this crate knows: those of 7.2.
     pub const LATEST: Self = Self::linux(7, 2);
 
-    /// The newest rules of Linux, and the words and liberties of kconfiglib on top: for trees that no C tool has to read.
+    /// The newest rules of Linux, and the words and liberties of kconfiglib on top: for trees that
+    /// no C tool has to read.
     pub const EXTENDED: Self = {
         let rules = table::rules(Family::Linux, Version::new(7, 2)) & !Rule::REFUSED.bits() | Rule::EXTENSIONS.bits();
         Self { family: Family::Linux, version: Version::new(7, 2), rules }
     };
 
-    /// The same with texts of one word that stand without quotes: what any file of any dialect may look like.
+    /// The same with texts of one word that stand without quotes: what any file of any dialect may
+    /// look like.
     pub(crate) const ANY: Self = Self { rules: Self::EXTENDED.rules | Rule::BareTexts.bit(), ..Self::EXTENDED };
 
     /// The rules of one version of Linux.
@@ -152,8 +158,8 @@ impl Dialect {
         Self { family, version, rules: table::rules(family, version) }
     }
 
-    /// The dialect that a text names: `linux-6.1` or `6.1` alone, `u-boot`, `barebox-2021.07`, and so on; without a version it is the
-    /// newest.
+    /// The dialect that a text names: `linux-6.1` or `6.1` alone, `u-boot`, `barebox-2021.07`, and
+    /// so on; without a version it is the newest.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(version) = Version::parse(text) {

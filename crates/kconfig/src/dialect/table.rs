@@ -1,6 +1,8 @@
-//! The one table of rules: what Linux changed in which version, which version each fork is based on, and where a fork goes its own way.
+//! The one table of rules: what Linux changed in which version, which version each fork is based
+//! on, and where a fork goes its own way.
 //!
-//! Data only. A new difference between two programs is a new [`Rule`] here and one question for it where it matters.
+//! Data only. A new difference between two programs is a new [`Rule`] here and one question for it
+//! where it matters.
 
 use super::{Family, Version};
 
@@ -81,18 +83,21 @@ macro_rules! rules {
 }
 
 rules! {
-    /// Choices have a mode: they may be tristate or optional, and the last member that was said to be `y` counts. Later they are groups
-    /// of bools, and all answers about their members count, the last one most.
+    /// Choices have a mode: they may be tristate or optional, and the last member that was said to
+    /// be `y` counts. Later they are groups of bools, and all answers about their members count,
+    /// the last one most.
     ChoiceModes = until(6, 11);
     /// `KCONFIG_WARN_CHANGED_INPUT` is looked at.
     ChangedInputWarning = since(7, 0);
     /// An int or hex without any default is 0; it was empty before.
     NumbersStartAtZero = since(6, 8);
-    /// Reading `.config`, values are whole lines, and a value out of its range is kept; before, it was as if not set.
+    /// Reading `.config`, values are whole lines, and a value out of its range is kept; before, it
+    /// was as if not set.
     WholeLines = since(6, 8);
     /// A help without a text is an error, no warning.
     BlankHelpRefused = since(6, 8);
-    /// The table of symbols has 16,384 buckets in place of 9,973; where all symbols are gone through, it gives the order.
+    /// The table of symbols has 16,384 buckets in place of 9,973; where all symbols are gone
+    /// through, it gives the order.
     LargeTable = since(6, 9);
     /// Naming a file in two `source` lines is an error, whether it would recurse or not.
     RepeatedSourceRefused = since(7, 0);
@@ -102,15 +107,18 @@ rules! {
     EndOfEmptyMenu = since(5, 18);
     /// A `.config` that would not change is not written.
     EqualConfigKept = since(5, 3);
-    /// An `imply` obeys what its target depends on, and lets it be `m` where the implying symbol is `y`.
+    /// An `imply` obeys what its target depends on, and lets it be `m` where the implying symbol is
+    /// `y`.
     ImplyObeysDependencies = since(5, 7);
-    /// A number outside its range becomes the limit as it is written in the Kconfig file; before, the limit as `%lld` or `0x%llx`.
+    /// A number outside its range becomes the limit as it is written in the Kconfig file; before,
+    /// the limit as `%lld` or `0x%llx`.
     LimitsAsWritten = since(6, 1);
     /// `$(name)` and `name = value`: the macro language.
     Macros = since(4, 18);
     /// `$NAME` stands for a symbol or variable in the paths of `source` and in `mainmenu`.
     DollarNames = until(4, 18);
-    /// `$NAME` and `${NAME}` stand for a variable of the environment in every text in quotes; one that is not set stays as it is.
+    /// `$NAME` and `${NAME}` stand for a variable of the environment in every text in quotes; one
+    /// that is not set stays as it is.
     DollarTexts = NEVER;
     /// `$(shell)` gives up to 4,095 bytes; it was 255.
     LongShellOutput = since(6, 1);
@@ -138,21 +146,25 @@ rules! {
     MenuconfigsInChoicesRefused = since(5, 0);
     /// Choices enclose no `source`.
     SourcesInChoicesRefused = since(5, 0);
-    /// Characters that mean nothing are complained about, the carriage return and the byte order mark among them.
+    /// Characters that mean nothing are complained about, the carriage return and the byte order
+    /// mark among them.
     JunkWarning = since(4, 17);
     /// A file whose last line has no end is complained about.
     OpenEndWarning = since(5, 0);
     /// A text without its closing quote ends with the line; it is complained about, and taken.
     OpenTexts = since(0, 0);
-    /// `randconfig` goes round again until no choice changes; before, until the last choice does not.
+    /// `randconfig` goes round again until no choice changes; before, until the last choice does
+    /// not.
     RandomUntilStable = since(5, 9);
     /// `randconfig` says its seed on standard output; before, on standard error.
     SeedOnOutput = since(5, 9);
-    /// All modes make `auto.conf` and its like where they are missing; before, only `syncconfig` made them.
+    /// All modes make `auto.conf` and its like where they are missing; before, only `syncconfig`
+    /// made them.
     AutoConfMade = since(5, 0);
     /// A second help text of one entry is complained about.
     SecondHelpWarning = since(5, 1);
-    /// Files that are touched when a symbol changes have lower-case names, `_` is `/`, and they end in `.h`.
+    /// Files that are touched when a symbol changes have lower-case names, `_` is `/`, and they end
+    /// in `.h`.
     LowerCaseFiles = until(5, 14);
     /// There is an `include/config/tristate.conf`.
     TristateConf = until(5, 6);
@@ -169,7 +181,8 @@ rules! {
     VerbatimStrings = NEVER;
     /// `.config` has a line for every symbol, those that cannot be seen included.
     AllSymbolsWritten = NEVER;
-    /// A bool or tristate with a default that counts is written, also when it is `n` and cannot be seen.
+    /// A bool or tristate with a default that counts is written, also when it is `n` and cannot be
+    /// seen.
     DefaultsWritten = NEVER;
     /// A select gives way to dependencies that are `n`.
     SelectObeysDependencies = NEVER;
@@ -228,7 +241,8 @@ impl Rule {
     ]);
 }
 
-/// Which version of Linux a fork took its Kconfig from, by the fork's own versions: from each on, up to the next.
+/// Which version of Linux a fork took its Kconfig from, by the fork's own versions: from each on,
+/// up to the next.
 const BASES: &[(Family, Version, Version)] = &[
     // README.buildroot: "4.17-rc2".
     (Family::Buildroot, v(0, 0), v(4, 17)),
@@ -358,7 +372,8 @@ pub fn exceptions(family: Family) -> impl Iterator<Item = (Rule, bool)> {
     EXCEPTIONS.iter().filter(move |(of, ..)| *of == family).map(|(_, rule, has)| (*rule, *has))
 }
 
-/// The versions of Linux that a family was based on, each with the first of its own versions that was.
+/// The versions of Linux that a family was based on, each with the first of its own versions that
+/// was.
 pub fn bases(family: Family) -> impl Iterator<Item = (Version, Version)> {
     BASES.iter().filter(move |(of, ..)| *of == family).map(|(_, own, linux)| (*own, *linux))
 }

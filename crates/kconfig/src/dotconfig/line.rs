@@ -7,7 +7,8 @@
 pub(crate) enum Strictness {
     /// As people write: blanks at the end of a line do not count.
     Lenient,
-    /// As the C tools up to 6.7: what follows `is not set` does not count, and a line without `=` is passed over.
+    /// As the C tools up to 6.7: what follows `is not set` does not count, and a line without `=`
+    /// is passed over.
     Start,
     /// As the C tools since 6.8: every character of a line counts.
     Whole,
@@ -74,7 +75,8 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The line up to its end; in C a text ends at the first zero byte, before the end of the line is looked for.
+/// The line up to its end; in C a text ends at the first zero byte, before the end of the line is
+/// looked for.
 fn cut_as_c(line: &str) -> &str {
     if let Some(zero) = memchr::memchr(0, line.as_bytes()) {
         return &line[..zero];
@@ -85,7 +87,8 @@ fn cut_as_c(line: &str) -> &str {
     }
 }
 
-/// The text between quotes; what follows the closing one is ignored, as in C. A `verbatim` text has no escapes and ends with the line.
+/// The text between quotes; what follows the closing one is ignored, as in C. A `verbatim` text has
+/// no escapes and ends with the line.
 pub(crate) fn unquote(value: &str, verbatim: bool) -> Option<String> {
     let mut rest = value.strip_prefix('"')?;
     if verbatim {

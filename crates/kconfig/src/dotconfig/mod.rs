@@ -1,6 +1,7 @@
 //! `.config`: the text form of a configuration, as the C tools read and write it.
 //!
-//! Never touches a file: the caller reads and writes the text, which holds bytes that are not UTF-8 as [`crate::text`] says.
+//! Never touches a file: the caller reads and writes the text, which holds bytes that are not UTF-8
+//! as [`crate::text`] says.
 
 mod line;
 
@@ -72,7 +73,8 @@ fn read_line(config: &mut Config<'_>, line: &str, prefix: &str) -> Result<Option
         Line::Value(name, value) => (name, value),
         Line::Unset(name) => {
             let symbol = find_symbol(config, name)?;
-            // Text symbols are never written so; a symbol that became one since has no value in this file.
+            // Text symbols are never written so; a symbol that became one since has no value in
+            // this file.
             let is_logical = config.tree().get(symbol).kind.is_logical();
             return if is_logical { assign(config, symbol, "n") } else { Ok(None) };
         }

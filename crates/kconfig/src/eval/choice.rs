@@ -1,4 +1,5 @@
-//! Which member of a choice is selected: by modes as up to Linux 6.10, by all answers about the members since.
+//! Which member of a choice is selected: by modes as up to Linux 6.10, by all answers about the
+//! members since.
 
 use super::{ChoiceAnswer, Evaluator, UserValue};
 use crate::expr::{Atom, Expr};
@@ -28,7 +29,8 @@ impl Evaluator<'_> {
     fn compute_by_mode(self, id: ChoiceId) -> ChoiceAnswer {
         let choice = self.tree.choice(id);
         if !choice.kind.is_logical() {
-            // As in C: what is neither bool nor tristate is `n` as a condition, that of the members too.
+            // As in C: what is neither bool nor tristate is `n` as a condition, that of the members
+            // too.
             self.answers.modes[id.index()].get_or_init(|| (Tri::N, Tri::N));
             return ChoiceAnswer::NOTHING;
         }
@@ -67,7 +69,8 @@ impl Evaluator<'_> {
         choice.members.iter().find(|member| seen.contains(member)).copied()
     }
 
-    /// Whether a default that is no member of its choice counts: as in C where it was seen to be visible, and no member is selected then.
+    /// Whether a default that is no member of its choice counts: as in C where it was seen to be
+    /// visible, and no member is selected then.
     fn is_visible_stranger(self, symbol: SymbolId) -> bool {
         let stale = self.answers.stale.borrow();
         let Some((_, before)) = stale.iter().find(|(stranger, _)| *stranger == symbol) else { return false };
@@ -82,8 +85,8 @@ impl Evaluator<'_> {
         self.default_member(choice, &seen)
     }
 
-    /// The most important `y`; else the default unless the user said `n` to it; else the first member about which the user
-    /// said nothing; else the least important `n`.
+    /// The most important `y`; else the default unless the user said `n` to it; else the first
+    /// member about which the user said nothing; else the least important `n`.
     fn compute_by_answers(self, id: ChoiceId) -> ChoiceAnswer {
         let choice = self.tree.choice(id);
         let mut visible = Tri::N;

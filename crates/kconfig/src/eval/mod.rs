@@ -1,7 +1,7 @@
 //! Evaluation: what follows from the user's values, computed on demand and remembered.
 //!
-//! Follows the C tools' `sym_calc_value`, in their order: it decides in which order they complain. Decides nothing about
-//! what a user may set: that is `config`.
+//! Follows the C tools' `sym_calc_value`, in their order: it decides in which order they complain.
+//! Decides nothing about what a user may set: that is `config`.
 
 mod choice;
 pub(crate) mod number;
@@ -13,7 +13,8 @@ use crate::expr::{Atom, Compare, Expr, ExprId};
 use crate::tree::{ChoiceId, SymbolId, Tree};
 use crate::value::{SymbolType, Tri};
 
-/// Values that wait for others are computed by recursion down to here; deeper chains by a stack of their own.
+/// Values that wait for others are computed by recursion down to here; deeper chains by a stack of
+/// their own.
 const MAX_DEPTH: u32 = 200;
 
 /// What the user said about one symbol.
@@ -32,7 +33,8 @@ impl UserValue {
     }
 }
 
-/// What the user said about one symbol, and whether it counts: the C tools keep what they set aside.
+/// What the user said about one symbol, and whether it counts: the C tools keep what they set
+/// aside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UserSymbol {
     pub value: Option<UserValue>,
@@ -59,7 +61,8 @@ pub(crate) struct UserChoice {
     pub counts: bool,
     /// One member was said to be `y` and a later one `m`: as in C the mode then counts as not set.
     pub contradictory: bool,
-    /// The members by how much what was said about them counts, most first; empty while that is the order of the files.
+    /// The members by how much what was said about them counts, most first; empty while that is the
+    /// order of the files.
     pub order: Vec<SymbolId>,
 }
 
@@ -136,12 +139,14 @@ pub(crate) struct Answers {
     choices: Vec<OnceCell<ChoiceAnswer>>,
     /// The visibility and mode of choices before their members were looked at.
     modes: Vec<OnceCell<(Tri, Tri)>>,
-    /// Values of expressions: the generation in which they were computed, and the value in the two low bits.
+    /// Values of expressions: the generation in which they were computed, and the value in the two
+    /// low bits.
     exprs: Vec<Cell<u32>>,
     generation: u32,
     /// An expression was computed since all was forgotten.
     dirty: Cell<bool>,
-    /// What was computed since all was forgotten: forgetting costs as much as was asked, not as much as there is.
+    /// What was computed since all was forgotten: forgetting costs as much as was asked, not as
+    /// much as there is.
     computed: RefCell<Vec<u32>>,
     /// Vertices that are being computed.
     busy: Vec<Cell<bool>>,
@@ -152,9 +157,11 @@ pub(crate) struct Answers {
     pub unmet: RefCell<Vec<SymbolId>>,
     /// Symbols that took over the user's value of a transitional one.
     pub adopted: RefCell<Vec<(SymbolId, UserValue)>>,
-    /// How visible symbols were that choices of others have as defaults, when they were computed last.
+    /// How visible symbols were that choices of others have as defaults, when they were computed
+    /// last.
     pub stale: RefCell<Vec<(SymbolId, Tri)>>,
-    /// Choices about whose visible members the user has not said everything: their mode counts no longer.
+    /// Choices about whose visible members the user has not said everything: their mode counts no
+    /// longer.
     pub reopened: RefCell<Vec<ChoiceId>>,
     nothing: Answer,
 }
@@ -215,7 +222,8 @@ impl Answers {
         }
     }
 
-    /// Whether another look would find the same: nothing was found out about what the user said, and no choice looks back.
+    /// Whether another look would find the same: nothing was found out about what the user said,
+    /// and no choice looks back.
     pub(crate) fn are_final(&self) -> bool {
         self.unmet.borrow().is_empty()
             && self.adopted.borrow().is_empty()
@@ -274,7 +282,8 @@ impl<'a> Evaluator<'a> {
             return known;
         }
         self.demand(id.index());
-        // Still unknown only where something that is no dependency of the cycle check leads back: read as `n`.
+        // Still unknown only where something that is no dependency of the cycle check leads back:
+        // read as `n`.
         cell.get().unwrap_or(&self.answers.nothing)
     }
 
@@ -375,7 +384,8 @@ impl<'a> Evaluator<'a> {
         if tri == Tri::M && (kind != SymbolType::Tristate || self.modules() == Tri::N) { Tri::Y } else { tri }
     }
 
-    /// The value of an expression. All its terms are looked at, from left to right, as the C tools do.
+    /// The value of an expression. All its terms are looked at, from left to right, as the C tools
+    /// do.
     pub(crate) fn eval(self, id: ExprId) -> Tri {
         match self.tree.expr(id) {
             Expr::Atom(atom) => self.atom_tri(atom),

@@ -8,8 +8,8 @@ use crate::tree::{NodeId, Symbol, SymbolId};
 use crate::value::{SymbolType, Tri};
 
 impl<'a> Evaluator<'a> {
-    /// The value of a symbol that is in no choice, had the user said nothing about it: a tree has no cycles, so nothing that it rests on
-    /// rests on it.
+    /// The value of a symbol that is in no choice, had the user said nothing about it: a tree has
+    /// no cycles, so nothing that it rests on rests on it.
     pub(crate) fn text_without_user(self, id: SymbolId) -> String {
         let answer = self.compute_from(id, None);
         match answer.value {
@@ -193,7 +193,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The value that a range puts in place of one outside of it: the limit as it is written, or, in older dialects, its number.
+    /// The value that a range puts in place of one outside of it: the limit as it is written, or,
+    /// in older dialects, its number.
     fn limit(self, symbol: &Symbol, text: &str) -> Option<Box<str>> {
         let (low, high) = self.active_limits(symbol)?;
         let number = parse_prefix(text, base_of(symbol.kind));

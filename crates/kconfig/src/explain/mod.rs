@@ -1,6 +1,8 @@
-//! All there is to say about one symbol: where it is defined, what it is, why, and what would have to change.
+//! All there is to say about one symbol: where it is defined, what it is, why, and what would have
+//! to change.
 //!
-//! Gathers owned data that a caller can show in any form; [`Explanation`] itself shows it as text. Changes no configuration.
+//! Gathers owned data that a caller can show in any form; [`Explanation`] itself shows it as text.
+//! Changes no configuration.
 
 mod plan;
 mod reason;

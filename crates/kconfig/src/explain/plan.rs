@@ -1,7 +1,9 @@
-//! What would have to change for a symbol to get a value: tried out on a copy, so that a plan that is shown works.
+//! What would have to change for a symbol to get a value: tried out on a copy, so that a plan that
+//! is shown works.
 //!
-//! Looks for one way by what conditions say, then for a shorter one by trying everything, where that is not too much. The order of
-//! trials is fixed, so that the same question has the same answer.
+//! Looks for one way by what conditions say, then for a shorter one by trying everything, where
+//! that is not too much. The order of trials is fixed, so that the same question has the same
+//! answer.
 
 use std::collections::HashSet;
 
@@ -66,7 +68,8 @@ pub fn plan(config: &Config<'_>, symbol: SymbolId, value: Option<&str>) -> Optio
     steps.map(|steps| Plan { value: value.map(ToOwned::to_owned), steps: steps.into_iter().map(step).collect() })
 }
 
-/// The values worth a trial: of ints, hexes and texts those that the tree names, and the one that is wanted.
+/// The values worth a trial: of ints, hexes and texts those that the tree names, and the one that
+/// is wanted.
 fn possible_values(config: &Config<'_>, symbol: SymbolId, wanted: Option<&str>) -> Vec<String> {
     match config.tree().get(symbol).kind {
         SymbolType::Bool => ["n", "y"].map(ToOwned::to_owned).into(),
@@ -240,7 +243,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Texts: the other side's, or to differ from it one that the tree names for this symbol. Numbers: the nearest that will do.
+    /// Texts: the other side's, or to differ from it one that the tree names for this symbol.
+    /// Numbers: the nearest that will do.
     fn compare_value(&mut self, operator: Compare, symbol: SymbolId, right: Atom) -> bool {
         let other = self.config.evaluator().atom_text(right).to_owned();
         let number = self.config.tree().get(symbol).kind.parse_number(&other);

@@ -1,4 +1,5 @@
-//! Why a value is what it is: the line that decided, and why that line counts, down to what the user set.
+//! Why a value is what it is: the line that decided, and why that line counts, down to what the
+//! user set.
 
 use std::collections::HashSet;
 

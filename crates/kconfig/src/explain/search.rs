@@ -1,4 +1,5 @@
-//! Is there a shorter way than the one that was found? Tries everything, as long as that is not too much.
+//! Is there a shorter way than the one that was found? Tries everything, as long as that is not too
+//! much.
 //!
 //! Knows nothing of why a way works; the caller says what is wanted.
 

@@ -1,4 +1,5 @@
-//! Takes a file apart into statements, comments, help texts and empty lines, as the reader of the language does.
+//! Takes a file apart into statements, comments, help texts and empty lines, as the reader of the
+//! language does.
 
 /// Words that open, close or stand between entries.
 const TOP: &[&str] = &[
@@ -131,7 +132,8 @@ fn is_assignment(text: &str, word: &str) -> bool {
     !word.is_empty() && ["=", ":=", "+="].iter().any(|operator| after.starts_with(operator))
 }
 
-/// Behind the last line of a help text that starts at `at`; empty lines at its end are not part of it.
+/// Behind the last line of a help text that starts at `at`; empty lines at its end are not part of
+/// it.
 fn end_of_help(lines: &[&str], at: usize) -> usize {
     let (mut end, mut first) = (at, None);
     for (index, line) in lines.iter().enumerate().skip(at) {

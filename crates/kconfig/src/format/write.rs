@@ -48,7 +48,8 @@ impl Writer {
         self.text.push('\n');
     }
 
-    /// The empty line before a unit, or none; `inside` tells of a comment in an entry, `rest` starts with the unit.
+    /// The empty line before a unit, or none; `inside` tells of a comment in an entry, `rest`
+    /// starts with the unit.
     fn write_gap(&mut self, unit: &Unit<'_>, inside: bool, rest: &[Unit<'_>]) {
         let Some(before) = self.before else { return };
         let wanted = match unit.kind {
@@ -133,7 +134,8 @@ impl Writer {
     }
 }
 
-/// One space between words, spaces around `&&` and `||`, none inside parentheses and behind `!`; texts and comments as they are.
+/// One space between words, spaces around `&&` and `||`, none inside parentheses and behind `!`;
+/// texts and comments as they are.
 ///
 /// A line with a macro stays as it is: blanks in arguments matter.
 fn squeeze(line: &str) -> String {

@@ -14,21 +14,24 @@
 //! | `choices` | all choices; elsewhere a choice is its position here |
 //! | `nodes` | the menus: all nodes, the root first, each before its children |
 //!
-//! A *symbol* has `name`, `type`, `nodes` (ids), `depends`, `defaults` (`value`, `if`, `at`), `selects` and `implies` (`symbol`,
-//! `if`, `at`), `ranges` (`low`, `high`, `if`, `at`), `selected_by` and `implied_by` (names), `choice`, `env`, `transitional`,
-//! `annotations` (`key`, `value`), and of the configuration `value` (a text), `written` (whether `.config` has a line for it), `user` (what was
-//! set), `visible` and `assignable` (`n`, `m`, `y`), `range` (two numbers) and `origin` (`kind`: `user`, `default`, `select`, `imply`,
-//! `choice` or `unset`, with `by` and `at`).
+//! A *symbol* has `name`, `type`, `nodes` (ids), `depends`, `defaults` (`value`, `if`, `at`),
+//! `selects` and `implies` (`symbol`, `if`, `at`), `ranges` (`low`, `high`, `if`, `at`),
+//! `selected_by` and `implied_by` (names), `choice`, `env`, `transitional`, `annotations` (`key`,
+//! `value`), and of the configuration `value` (a text), `written` (whether `.config` has a line for
+//! it), `user` (what was set), `visible` and `assignable` (`n`, `m`, `y`), `range` (two numbers)
+//! and `origin` (`kind`: `user`, `default`, `select`, `imply`, `choice` or `unset`, with `by` and
+//! `at`).
 //!
-//! A *choice* has `name`, `type`, `nodes`, `members`, `defaults`, `optional`, and of the configuration `mode`, `visible` and
-//! `selection`.
+//! A *choice* has `name`, `type`, `nodes`, `members`, `defaults`, `optional`, and of the
+//! configuration `mode`, `visible` and `selection`.
 //!
-//! A *node* has `id`, `kind`, `parent`, `children`, `at`, `symbol` or `choice`, `prompt` (`text`, `if`), `depends`, `visible_if`,
-//! `help` and `shown` (whether a front-end shows it). Menus may nest as deep as the tree is long, so nodes name each other by id instead of containing each
+//! A *node* has `id`, `kind`, `parent`, `children`, `at`, `symbol` or `choice`, `prompt` (`text`,
+//! `if`), `depends`, `visible_if`, `help` and `shown` (whether a front-end shows it). Menus may
+//! nest as deep as the tree is long, so nodes name each other by id instead of containing each
 //! other.
 //!
-//! Conditions are expressions as text, null where there is none; `at` is `file:line:column`. A byte that is not UTF-8 is shown as
-//! `\xE9` is, see [`crate::text::show`].
+//! Conditions are expressions as text, null where there is none; `at` is `file:line:column`. A byte
+//! that is not UTF-8 is shown as `\xE9` is, see [`crate::text::show`].
 
 mod writer;
 

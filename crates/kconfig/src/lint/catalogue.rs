@@ -52,7 +52,8 @@ const fn allow(id: &'static str, summary: &'static str) -> Lint {
     Lint { id, default: Setting::Allow, fatal: false, summary }
 }
 
-/// All kinds of findings, by id: below K100 those of loading a tree, from there on those of [`super::check`].
+/// All kinds of findings, by id: below K100 those of loading a tree, from there on those of
+/// [`super::check`].
 pub const LINTS: &[Lint] = &[
     fatal("K001", "a line begins with no word of the language"),
     fatal("K002", "a line is incomplete, or something else was expected in it"),

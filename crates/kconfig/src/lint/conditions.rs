@@ -1,6 +1,7 @@
 //! Conditions that can never hold, and the symbols that nothing can switch on.
 //!
-//! A block is reported once, at the line that makes it unreachable; what is inside of it is not reported again.
+//! A block is reported once, at the line that makes it unreachable; what is inside of it is not
+//! reported again.
 
 use super::Linter;
 use super::facts::{Facts, N, Trust, has_no_source};
@@ -30,7 +31,8 @@ impl Linter<'_> {
         let mut facts = Facts::new(self.tree, self.elsewhere, Trust::Nothing);
         let mut dead = vec![false; self.tree.nodes.len()];
         let nothing = facts.mark();
-        // Neighbours often have the same condition: what follows from it is kept from one to the next.
+        // Neighbours often have the same condition: what follows from it is kept from one to the
+        // next.
         let mut assumed: Option<(ExprId, bool)> = None;
         for (id, node) in self.tree.entries() {
             self.step();
@@ -113,7 +115,8 @@ impl Linter<'_> {
         Facts::new(self.tree, self.elsewhere, Trust::Nothing)
     }
 
-    /// Says which part of a condition is impossible, and where its opponent stands. Silent where the cause is reported itself.
+    /// Says which part of a condition is impossible, and where its opponent stands. Silent where
+    /// the cause is reported itself.
     fn report_contradiction(&mut self, finding: Diagnostic, condition: ExprId, node: NodeId, facts: &Facts<'_>) {
         let terms = self.tree.conjuncts(condition);
         if let Some((symbol, reason)) = terms.iter().find_map(|term| self.explain_constant(*term, facts)) {
@@ -169,7 +172,8 @@ impl Linter<'_> {
             .any(|term| self.tree.expr(*term) == Expr::Compare(Compare::Equal, Atom::Symbol(symbol), Atom::Tri(Tri::M)))
     }
 
-    /// A term that needs a symbol to be what it never is, and why; without a reason when that is reported elsewhere.
+    /// A term that needs a symbol to be what it never is, and why; without a reason when that is
+    /// reported elsewhere.
     fn explain_constant(&self, term: ExprId, facts: &Facts<'_>) -> Option<(SymbolId, String)> {
         let symbol = match self.tree.expr(term) {
             Expr::Atom(Atom::Symbol(symbol))
@@ -219,7 +223,8 @@ impl Linter<'_> {
             found.extend(written.flat_map(|(expr, span)| self.find_strange(expr, span)));
             let Some(symbol) = node.symbol.map(|symbol| self.tree.get(symbol)) else { continue };
             let defaults = symbol.defaults.iter().filter(|default| default.node == id);
-            // Conditions hold what was inherited too: a finding there has been made at its own line already.
+            // Conditions hold what was inherited too: a finding there has been made at its own line
+            // already.
             for default in defaults {
                 found.extend(self.find_strange(default.value, default.span));
             }

@@ -1,7 +1,7 @@
 //! Names that files outside the loaded tree define or set.
 //!
-//! A tree such as Linux has files for each architecture and one run reads those of one: a name that only the others define is no
-//! mistake. Reads no file: the caller hands in texts.
+//! A tree such as Linux has files for each architecture and one run reads those of one: a name that
+//! only the others define is no mistake. Reads no file: the caller hands in texts.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,8 @@ pub struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Takes the names of one more Kconfig file. Looks at first words only, so that a file that does not parse counts too.
+    /// Takes the names of one more Kconfig file. Looks at first words only, so that a file that
+    /// does not parse counts too.
     pub fn add(&mut self, text: &str) {
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();

@@ -35,7 +35,8 @@ impl Linter<'_> {
             for child in &self.tree.node(parent).children {
                 let node = self.tree.node(*child);
                 let Some(prompt) = node.prompt.as_ref().filter(|prompt| !prompt.text.is_empty()) else { continue };
-                // Comments are there to be repeated; a second definition of the same symbol is the same question.
+                // Comments are there to be repeated; a second definition of the same symbol is the
+                // same question.
                 if matches!(node.kind, NodeKind::Comment | NodeKind::If) {
                     continue;
                 }

@@ -1,7 +1,8 @@
 //! Lints: what is wrong with a tree that loads.
 //!
-//! Each finding has an id and, where that is decidable, is certain: a lint says nothing rather than something wrong. What cannot be
-//! decided without knowing the files of the project that this run did not read is asked of [`Elsewhere`].
+//! Each finding has an id and, where that is decidable, is certain: a lint says nothing rather than
+//! something wrong. What cannot be decided without knowing the files of the project that this run
+//! did not read is asked of [`Elsewhere`].
 //!
 //! - `facts` proves what follows from conditions,
 //! - `conditions`, `selects`, `values` and `menus` look for mistakes,

@@ -1,9 +1,10 @@
 //! Selects that force a symbol whose dependencies may not hold.
 //!
-//! `select` does not look at dependencies. For each one this asks: in a configuration in which the selecting symbol is on and the
-//! condition holds, must the dependencies of the target hold too? What follows from the selecting symbol counts: its own
-//! dependencies, those of what it needs, what all of these select, and for a symbol without a prompt who can have switched it on.
-//! K102 says that they never hold; K103 names a symbol that a user can switch off there, and has a
+//! `select` does not look at dependencies. For each one this asks: in a configuration in which the
+//! selecting symbol is on and the condition holds, must the dependencies of the target hold too?
+//! What follows from the selecting symbol counts: its own dependencies, those of what it needs,
+//! what all of these select, and for a symbol without a prompt who can have switched it on. K102
+//! says that they never hold; K103 names a symbol that a user can switch off there, and has a
 //! configuration to show for it. Anything else is silent.
 
 use super::Linter;

@@ -39,7 +39,8 @@ impl Linter<'_> {
             let Some(value) = self.constant(symbol, default) else { continue };
             let mark = facts.mark();
             if facts.assume(default.condition) {
-                // The first range that applies counts: one that only may apply makes the answer unknown.
+                // The first range that applies counts: one that only may apply makes the answer
+                // unknown.
                 let applies = symbol.ranges.iter().find(|range| facts.possible(range.condition, true));
                 if let Some(range) = applies.filter(|range| facts.implied(range.condition, true))
                     && let Some((low, high)) = self.limits(symbol, range)
@@ -74,8 +75,9 @@ impl Linter<'_> {
         Some((number(range.low)?, number(range.high)?))
     }
 
-    /// Defaults of one definition behind one without a condition, or with the same condition. Other definitions of the symbol are
-    /// left alone: an early default that hides a later file's is how such trees override.
+    /// Defaults of one definition behind one without a condition, or with the same condition. Other
+    /// definitions of the symbol are left alone: an early default that hides a later file's is how
+    /// such trees override.
     fn check_order(&mut self, symbol: &Symbol) {
         for (at, later) in symbol.defaults.iter().enumerate() {
             let unconditional = self.tree.node(later.node).depends;
@@ -135,7 +137,8 @@ impl Linter<'_> {
         }
     }
 
-    /// Symbols that are mentioned by no entry but their own. Whether a program uses them is not known here.
+    /// Symbols that are mentioned by no entry but their own. Whether a program uses them is not
+    /// known here.
     fn check_unused(&mut self) {
         let mut used = vec![false; self.tree.symbols.len()];
         let mut mark = |by: Option<SymbolId>, expr: ExprId| {

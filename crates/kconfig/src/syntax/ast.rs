@@ -1,4 +1,5 @@
-//! The syntax tree: what the files say, with spans, before anything is inherited. Names and expressions are numbers already.
+//! The syntax tree: what the files say, with spans, before anything is inherited. Names and
+//! expressions are numbers already.
 
 use std::ops::Range;
 
@@ -25,7 +26,8 @@ pub(crate) struct Located {
     pub span: Span,
 }
 
-/// What a line inside an entry says; `bool "text"` and `def_bool y` say two things. A condition that is not there is `y`.
+/// What a line inside an entry says; `bool "text"` and `def_bool y` say two things. A condition
+/// that is not there is `y`.
 ///
 /// There is one for nearly every line of a tree, so it is kept small.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
-//! Puts lines together: entries with their attributes, blocks with what they enclose, files with what they source.
+//! Puts lines together: entries with their attributes, blocks with what they enclose, files with
+//! what they source.
 //!
-//! Goes on after an error, so that one run finds many. A line that is wrong is reported once and skipped.
+//! Goes on after an error, so that one run finds many. A line that is wrong is reported once and
+//! skipped.
 
 use thin_vec::ThinVec;
 
@@ -170,7 +172,8 @@ impl Blocks<'_, '_, '_> {
         }
     }
 
-    /// A line that makes sense without its characters that mean nothing is taken so, as the C tools take it.
+    /// A line that makes sense without its characters that mean nothing is taken so, as the C tools
+    /// take it.
     fn take_without_junk(&mut self, line: &LogicalLine<'_>, tokens: &Tokens) -> bool {
         let (junk, list): (Vec<Token>, Vec<Token>) = tokens.list.iter().partition(|token| token.kind == kind::JUNK);
         if junk.is_empty() {
@@ -240,7 +243,8 @@ impl Blocks<'_, '_, '_> {
         Err(finding.with_label(choice.item.span, "this choice"))
     }
 
-    /// Reports what is wrong with a line and keeps the nesting right: what the line most likely opened is open.
+    /// Reports what is wrong with a line and keeps the nesting right: what the line most likely
+    /// opened is open.
     fn recover(&mut self, line: &LogicalLine<'_>, meant: Option<Keyword>, finding: Diagnostic) {
         self.report(finding);
         let Some(meant) = meant else { return };

@@ -1,6 +1,8 @@
-//! The commands of `$(shell)` while they run: each once, several at a time, their values put in place when they are there.
+//! The commands of `$(shell)` while they run: each once, several at a time, their values put in
+//! place when they are there.
 //!
-//! A text that waits for a command holds a mark in place of its output. Marks never leave this crate.
+//! A text that waits for a command holds a mark in place of its output. Marks never leave this
+//! crate.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,11 +11,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::env::{Output, Shell};
 use crate::text;
 
-/// Stand around the number of a command in a text that waits for it; the reader lets neither through from a file.
+/// Stand around the number of a command in a text that waits for it; the reader lets neither
+/// through from a file.
 const OPEN: char = '\u{1}';
 const CLOSE: char = '\u{2}';
 
-/// What a command gave: a value for the text and what it said on standard error; or why it could not be started.
+/// What a command gave: a value for the text and what it said on standard error; or why it could
+/// not be started.
 type Outcome = Result<(String, Vec<u8>), String>;
 
 /// The outcome of one command, when it is there.
@@ -83,7 +87,8 @@ impl Board {
         self.changed.notify_all();
     }
 
-    /// Waits for a command whose texts are all there. One that waits for another keeps no worker from those behind it.
+    /// Waits for a command whose texts are all there. One that waits for another keeps no worker
+    /// from those behind it.
     fn take(&self) -> Option<Job> {
         let mut jobs = self.lock();
         loop {
@@ -135,7 +140,8 @@ impl Commands {
     fn enqueue(&mut self, command: &str, limit: usize, shell: &Arc<dyn Shell>) -> usize {
         let number = self.slots.len();
         let slot = Arc::new(Slot::default());
-        // Only earlier commands can be in a text: the first of those that are left is never without what it needs for ever.
+        // Only earlier commands can be in a text: the first of those that are left is never without
+        // what it needs for ever.
         let needed = marks(command, number).map(|mark| (mark.number, Arc::clone(&self.slots[mark.number]))).collect();
         self.numbers.insert(command.to_owned(), number);
         self.slots.push(Arc::clone(&slot));

@@ -1,7 +1,8 @@
 //! The macro language: variables, functions and the environment behind `$(…)`.
 //!
-//! Text in, text out. What functions do to the outside goes through [`Env`] and happens in the order of the lines, while commands
-//! run at the same time: a text may hold marks for their outputs until the text is needed.
+//! Text in, text out. What functions do to the outside goes through [`Env`] and happens in the
+//! order of the lines, while commands run at the same time: a text may hold marks for their outputs
+//! until the text is needed.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,14 +14,15 @@ use crate::env::{Call, Env};
 use crate::source::Span;
 use crate::suggest::suggest;
 
-/// How deep references may nest or call each other. The C tools allow a thousand calls of one function; this is deep enough for any
-/// tree and shallow enough for any thread's stack.
+/// How deep references may nest or call each other. The C tools allow a thousand calls of one
+/// function; this is deep enough for any tree and shallow enough for any thread's stack.
 const MAX_DEPTH: usize = 250;
 /// How long the result of one line may get; references that double themselves end here.
 const MAX_LENGTH: usize = 1 << 20;
 /// How many arguments a call may have, as in the C tools.
 const MAX_ARGUMENTS: usize = 16;
-/// How many bytes of a command's output the C tools take: what fits into their buffer, with a zero byte behind it.
+/// How many bytes of a command's output the C tools take: what fits into their buffer, with a zero
+/// byte behind it.
 const LONG_OUTPUT: usize = 4095;
 /// The same before their buffer grew.
 const SHORT_OUTPUT: usize = 255;
@@ -201,8 +203,8 @@ impl<'e> Macros<'e> {
         (close + 1, value)
     }
 
-    /// The value of what stands between the parentheses. An argument of the function around it goes first, then variables, then
-    /// functions, then the environment.
+    /// The value of what stands between the parentheses. An argument of the function around it goes
+    /// first, then variables, then functions, then the environment.
     fn evaluate(&mut self, inside: &str, place: Place<'_>, outer: &[String]) -> Result<String, Failure> {
         if let Some(argument) = inside.parse::<usize>().ok().and_then(|n| outer.get(n.checked_sub(1)?)) {
             return Ok(argument.clone());
@@ -248,7 +250,8 @@ impl<'e> Macros<'e> {
         expanded
     }
 
-    /// The value of a function of the caller or a built-in one; none when there is no such function.
+    /// The value of a function of the caller or a built-in one; none when there is no such
+    /// function.
     fn call(&mut self, name: &str, place: Place<'_>, arguments: &[String]) -> Option<Result<String, Failure>> {
         let env = self.env;
         if let Some(function) = env.function(name) {
@@ -316,7 +319,8 @@ impl<'e> Macros<'e> {
         Ok(mark)
     }
 
-    /// Lets everything happen whose turn has come; waits for commands when told to. An error is that of an `error-if`.
+    /// Lets everything happen whose turn has come; waits for commands when told to. An error is
+    /// that of an `error-if`.
     #[inline]
     pub(crate) fn run_effects(&mut self, wait: bool) -> Result<(), Diagnostic> {
         if self.effects.is_empty() { Ok(()) } else { self.run_due_effects(wait) }

@@ -1,4 +1,5 @@
-//! From bytes to the syntax tree: the reader of logical lines, the grammar of one line, blocks of lines.
+//! From bytes to the syntax tree: the reader of logical lines, the grammar of one line, blocks of
+//! lines.
 //!
 //! Resolves no names: that is `build`.
 

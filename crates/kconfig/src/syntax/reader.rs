@@ -1,4 +1,5 @@
-//! Splits a file into logical lines: joins continuations, drops comments, takes help text out whole.
+//! Splits a file into logical lines: joins continuations, drops comments, takes help text out
+//! whole.
 //!
 //! Knows nothing of keywords; every position of a logical line can be traced back to the file.
 
@@ -45,7 +46,8 @@ impl<'s> LogicalLine<'s> {
         }
     }
 
-    /// Where bytes `start..end` of the text are in the file; a range over several lines is cut at the first one's end.
+    /// Where bytes `start..end` of the text are in the file; a range over several lines is cut at
+    /// the first one's end.
     #[inline]
     pub(crate) fn span(&self, start: usize, end: usize) -> Span {
         if self.pieces.is_empty() {
@@ -128,7 +130,8 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 #[derive(Debug)]
 pub(crate) struct Reader<'s> {
     file: FileId,
-    /// The carriage return and the byte order mark are characters like others, and a text ends with its line.
+    /// The carriage return and the byte order mark are characters like others, and a text ends with
+    /// its line.
     strict: bool,
     text: &'s str,
     /// Where the next line starts in it.
@@ -187,8 +190,8 @@ impl<'s> Reader<'s> {
         Some(Raw::Statement(line))
     }
 
-    /// Passes over the help text that follows a `help` line, as [`Reader::help`] has it; whether there is any. Half of the lines of
-    /// a tree are help, so this looks at their beginnings only.
+    /// Passes over the help text that follows a `help` line, as [`Reader::help`] has it; whether
+    /// there is any. Half of the lines of a tree are help, so this looks at their beginnings only.
     pub(crate) fn skip_help(&mut self) -> bool {
         let bytes = self.text.as_bytes();
         let mut base = None;
@@ -205,8 +208,9 @@ impl<'s> Reader<'s> {
         base.is_some_and(|base| base > 0)
     }
 
-    /// The help text that follows a `help` line, as the C tools have it: up to the first line that is indented less than the first
-    /// one, with the line ends in front of that. Unlike them it never starts in the first column, where the next entry stands.
+    /// The help text that follows a `help` line, as the C tools have it: up to the first line that
+    /// is indented less than the first one, with the line ends in front of that. Unlike them it
+    /// never starts in the first column, where the next entry stands.
     pub(crate) fn help(&mut self) -> String {
         let mut help = String::new();
         let ended = self.walk_help(|indentation, text| {
@@ -221,8 +225,8 @@ impl<'s> Reader<'s> {
         help
     }
 
-    /// Goes through the lines of a help text: how much more each is indented than the first, and what it says. Whether it was ended
-    /// by a line in the first column.
+    /// Goes through the lines of a help text: how much more each is indented than the first, and
+    /// what it says. Whether it was ended by a line in the first column.
     fn walk_help(&mut self, mut take: impl FnMut(usize, &str)) -> bool {
         let mut first = None;
         while let Some((physical, taken)) = self.peek_line() {
@@ -273,8 +277,8 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// The length of the line that these bytes begin with. Lines are too short for a search that has to be prepared: sixteen bytes at a
-/// time, which the compiler compares at once.
+/// The length of the line that these bytes begin with. Lines are too short for a search that has to
+/// be prepared: sixteen bytes at a time, which the compiler compares at once.
 #[inline]
 fn find_line_end(bytes: &[u8]) -> usize {
     let (pieces, rest) = bytes.as_chunks::<16>();
@@ -292,13 +296,15 @@ fn find_line_end(bytes: &[u8]) -> usize {
 #[inline]
 fn find_in_piece(piece: u128) -> usize {
     const ONES: u128 = u128::MAX / 0xff;
-    // A byte of zero is where the line ends; the lowest bit that is set belongs to the first of them.
+    // A byte of zero is where the line ends; the lowest bit that is set belongs to the first of
+    // them.
     let zeros = piece ^ (ONES * 0x0a);
     let found = zeros.wrapping_sub(ONES) & !zeros & (ONES << 7);
     found.trailing_zeros() as usize / 8
 }
 
-/// The width of the blanks from `at` on, tabs going to the next multiple of eight, and where they end.
+/// The width of the blanks from `at` on, tabs going to the next multiple of eight, and where they
+/// end.
 #[inline]
 fn measure_indentation(bytes: &[u8], mut at: usize) -> (usize, usize) {
     let mut width = 0;
@@ -321,13 +327,15 @@ fn trim_end(text: &str) -> &str {
     &text[..end.map_or(0, |end| end + 1)]
 }
 
-/// Whether the backslash at the end of a line joins the next one to it: not in a comment and, in C, not in a text.
+/// Whether the backslash at the end of a line joins the next one to it: not in a comment and, in C,
+/// not in a text.
 fn joins_next(text: &str, strict: bool) -> bool {
     let (comment, is_open) = find_end(text);
     comment == text.len() && !(strict && is_open)
 }
 
-/// Where the comment at the end of a line starts: the first `#` outside quotes and macro references.
+/// Where the comment at the end of a line starts: the first `#` outside quotes and macro
+/// references.
 fn find_comment(text: &str) -> usize {
     if !text.contains('#') {
         return text.len();
@@ -364,7 +372,8 @@ fn cut(text: &mut Cow<'_, str>, len: usize) {
     }
 }
 
-/// Positions are counted in 32 bits, those in a line in 16: what lies behind is cut in diagnostics only.
+/// Positions are counted in 32 bits, those in a line in 16: what lies behind is cut in diagnostics
+/// only.
 pub(crate) fn narrow(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,5 @@
-//! What may follow what on a line: matches the shapes of lines against the grammar, and says what was expected where one does not fit.
+//! What may follow what on a line: matches the shapes of lines against the grammar, and says what
+//! was expected where one does not fit.
 //!
 //! Every distinct shape is parsed once; all lines of that shape are lowered by the same template.
 
@@ -30,7 +31,8 @@ pub(crate) use grammar::Rule;
 /// How deep parentheses and negations may nest; real trees stay below ten.
 const MAX_NESTING: usize = 200;
 
-/// One step of an expression in postfix order; numbers are positions of tokens, or how many values are joined.
+/// One step of an expression in postfix order; numbers are positions of tokens, or how many values
+/// are joined.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Atom(u32),

@@ -47,7 +47,8 @@ pub(crate) struct Token {
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     pub list: Vec<Token>,
-    /// Set by a line that assigns a variable: how, and where in the line the value starts. Nothing behind the operator is a token.
+    /// Set by a line that assigns a variable: how, and where in the line the value starts. Nothing
+    /// behind the operator is a token.
     pub assignment: Option<(Assignment, usize)>,
     /// Whether a text waits for the output of a command.
     pub pending: bool,
@@ -86,7 +87,8 @@ fn class(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]
 }
 
-/// How many bytes of a word follow from `at` on. Eight at a time, because names are what most of a tree consists of.
+/// How many bytes of a word follow from `at` on. Eight at a time, because names are what most of a
+/// tree consists of.
 #[inline]
 fn length_of_word(bytes: &[u8], at: usize) -> usize {
     let mut rest = &bytes[at..];
@@ -110,7 +112,8 @@ fn length_of_word(bytes: &[u8], at: usize) -> usize {
 fn count_word_bytes(bytes: u64) -> usize {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGH: u64 = ONES << 7;
-    // The high bit of each byte says what holds of it; with that bit out of the way no sum reaches the next byte.
+    // The high bit of each byte says what holds of it; with that bit out of the way no sum reaches
+    // the next byte.
     let low = bytes & !HIGH;
     let between = |bytes: u64, first: u8, last: u8| {
         let not_below = bytes + ONES * u64::from(0x80 - first);
@@ -124,7 +127,8 @@ fn count_word_bytes(bytes: u64) -> usize {
     (others & HIGH).trailing_zeros() as usize / 8
 }
 
-/// Reads the tokens of a line into `tokens`; the first of them may turn out to be a keyword, see [`Keyword`].
+/// Reads the tokens of a line into `tokens`; the first of them may turn out to be a keyword, see
+/// [`Keyword`].
 pub(crate) fn split_line(
     line: &LogicalLine<'_>,
     whole: Option<&Arc<String>>,
@@ -288,7 +292,8 @@ impl Lexer<'_, '_, '_> {
         }
     }
 
-    /// Appends the variable that `$NAME` or `${NAME}` at `at` stands for; gives the position behind it.
+    /// Appends the variable that `$NAME` or `${NAME}` at `at` stands for; gives the position behind
+    /// it.
     fn expand_name(&self, at: usize, into: &mut String) -> usize {
         let behind = &self.text[at + 1..];
         let inside = behind.strip_prefix('{').unwrap_or(behind);
@@ -297,11 +302,10 @@ impl Lexer<'_, '_, '_> {
         let is_whole = length > 0 && (braces == 0 || inside[length..].starts_with('}'));
         if let Some(value) = self.macros.read_variable(&inside[..length]).filter(|_| is_whole) {
             into.push_str(&value);
-            at + 1 + length + 2 * braces
-        } else {
-            into.push('$');
-            at + 1
+            return at + 1 + length + 2 * braces;
         }
+        into.push('$');
+        at + 1
     }
 
     fn take_text(&mut self, quote: u8) -> Result<(), Diagnostic> {
@@ -330,7 +334,8 @@ impl Lexer<'_, '_, '_> {
         Ok(())
     }
 
-    /// A text with escapes or references; plain up to `end`. A backslash stands for the character behind it.
+    /// A text with escapes or references; plain up to `end`. A backslash stands for the character
+    /// behind it.
     #[cold]
     fn take_escaped_text(&mut self, quote: u8, mut end: usize) -> Result<(), Diagnostic> {
         let text = self.text;
@@ -378,7 +383,8 @@ pub(crate) fn describe_failure(span: Span, failure: Failure) -> Diagnostic {
 
 macro_rules! keywords {
     ($($name:ident = $word:literal),* $(,)?) => {
-        /// The words that may begin a line, and `on`. Their texts are the first that a tree's names hold, in this order.
+        /// The words that may begin a line, and `on`. Their texts are the first that a tree's names
+        /// hold, in this order.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Keyword {
             $(#[doc = concat!("`", $word, "`")] $name),*

@@ -1,4 +1,5 @@
-//! The rules in which forks differ from Linux, each on a small tree. What is expected was seen in the fork's own `conf`.
+//! The rules in which forks differ from Linux, each on a small tree. What is expected was seen in
+//! the fork's own `conf`.
 
 use crate::conf_support::Machine;
 

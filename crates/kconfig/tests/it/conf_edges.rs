@@ -1,5 +1,6 @@
-//! What the C tool of Linux 6.1 does at the edges: the end of the input, buckets of its table, bytes that are no text, texts without
-//! their end, numbers without one. Each expectation was seen there.
+//! What the C tool of Linux 6.1 does at the edges: the end of the input, buckets of its table,
+//! bytes that are no text, texts without their end, numbers without one. Each expectation was seen
+//! there.
 
 use crate::conf_support::Machine;
 

@@ -1,4 +1,5 @@
-//! `conf` with everything outside of it in memory: one value is one working directory with one environment.
+//! `conf` with everything outside of it in memory: one value is one working directory with one
+//! environment.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,5 @@
-//! Every file of the corpora: the good ones load without a finding, the bad ones are refused for their reason.
+//! Every file of the corpora: the good ones load without a finding, the bad ones are refused for
+//! their reason.
 
 #![expect(
     clippy::disallowed_methods,

@@ -53,7 +53,8 @@ fn a_tree_tells_decisions_from_consequences() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
-    /// What is printed in merge style, merged into the first file, gives the second, but for what is gone.
+    /// What is printed in merge style, merged into the first file, gives the second, but for what
+    /// is gone.
     #[test]
     fn differences_lead_from_one_file_to_the_other(a in prop::collection::btree_map("[A-D]", "[ymn]|[0-9]", 0..5), b in prop::collection::btree_map("[A-D]", "[ymn]|[0-9]", 0..5)) {
         let text = |map: &std::collections::BTreeMap<String, String>| -> String {

@@ -164,7 +164,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
 
-    /// Every step of a plan is possible when its turn comes, and the last one reaches what was promised.
+    /// Every step of a plan is possible when its turn comes, and the last one reaches what was
+    /// promised.
     #[test]
     fn plans_work(text in knot(), picks in prop::collection::vec(0..3_usize, 12)) {
         let tree = tree(&text);

@@ -1,5 +1,6 @@
-//! Trees that a grammar thinks of, and the corpora with damage: whatever comes, loading ends, nothing panics, what loads can be
-//! written and read again. `tests/corpus/fuzz` keeps small inputs for what is easily got wrong; what a fuzzer finds is put there.
+//! Trees that a grammar thinks of, and the corpora with damage: whatever comes, loading ends,
+//! nothing panics, what loads can be written and read again. `tests/corpus/fuzz` keeps small inputs
+//! for what is easily got wrong; what a fuzzer finds is put there.
 
 #![expect(
     clippy::disallowed_methods,
@@ -31,7 +32,8 @@ fn survive(bytes: &[u8]) {
     }
 }
 
-/// Configuration, `.config`, configuration: nothing changes, and writing it again gives the same bytes.
+/// Configuration, `.config`, configuration: nothing changes, and writing it again gives the same
+/// bytes.
 fn round_trip(tree: &Tree) {
     let mut config = Config::new(tree);
     let symbols: Vec<_> = tree.symbols().map(|(id, _)| id).collect();

@@ -33,7 +33,8 @@ fn the_shape_of_version_one() {
     insta::assert_snapshot!(json(&config));
 }
 
-/// As many brackets and quotes open as close, and nothing is left between them that JSON does not know.
+/// As many brackets and quotes open as close, and nothing is left between them that JSON does not
+/// know.
 fn is_balanced(text: &str) -> bool {
     let (mut depth, mut inside, mut escaped) = (0_i32, false, false);
     for letter in text.chars() {

@@ -229,7 +229,8 @@ fn the_catalogue_is_sorted_and_has_every_id_once() {
     assert!(LINTS.iter().all(|lint| lint::find(lint.id) == Some(lint) && !lint.summary.is_empty()));
 }
 
-/// Bools that depend on, select and imply each other at random, later ones on earlier ones; the first two may be a choice.
+/// Bools that depend on, select and imply each other at random, later ones on earlier ones; the
+/// first two may be a choice.
 fn any_tree() -> impl Strategy<Value = String> {
     let line = (0..5_usize, any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4_usize);
     let entries = prop::collection::vec((any::<bool>(), prop::collection::vec(line, 0..4)), 2..9);

@@ -140,7 +140,8 @@ fn commands_that_need_nothing_of_each_other_run_at_once() {
 #[test]
 fn commands_that_wait_for_another_do_not_delay_the_rest() {
     let shell = Arc::new(Commands { meeting: Some(Barrier::new(2)), ..Commands::default() });
-    // Four wait for the first, one more than there are workers, before the one comes that the first waits for.
+    // Four wait for the first, one more than there are workers, before the one comes that the first
+    // waits for.
     let waiting = (0..4).map(|n| format!("b{n} := $(shell,echo {n} $(a))\n")).collect::<Vec<_>>().concat();
     let text =
         format!("a := $(shell,meet 1)\n{waiting}c := $(shell,meet 2)\nconfig B\n\tstring\n\tdefault \"$(b3)\"\n");

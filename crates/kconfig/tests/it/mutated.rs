@@ -1,9 +1,9 @@
-//! The files of a real tree, damaged one at a time: loading ends soon and with little memory, nothing panics, what loads is written
-//! and checked, and what can be formatted is formatted once.
+//! The files of a real tree, damaged one at a time: loading ends soon and with little memory,
+//! nothing panics, what loads is written and checked, and what can be formatted is formatted once.
 //!
-//! By hand, because the tree is not ours: `KCONFIG_TREE=DIR cargo test -p kconfig --test it -- --ignored mutated`; `KCONFIG_TOP` names
-//! its top file where that is not `Kconfig`. Variables that its files name, as `SRCARCH`, are those of the environment. The damage is
-//! the same in each run.
+//! By hand, because the tree is not ours: `KCONFIG_TREE=DIR cargo test -p kconfig --test it --
+//! --ignored mutated`; `KCONFIG_TOP` names its top file where that is not `Kconfig`. Variables that
+//! its files name, as `SRCARCH`, are those of the environment. The damage is the same in each run.
 
 #![expect(
     clippy::disallowed_methods,
@@ -44,7 +44,8 @@ impl Files for Overlay {
     }
 }
 
-/// Commands that print a number, which may stand nearly everywhere: the tree's toolchain is not the matter.
+/// Commands that print a number, which may stand nearly everywhere: the tree's toolchain is not the
+/// matter.
 struct Zero;
 
 impl Shell for Zero {

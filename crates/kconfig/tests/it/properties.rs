@@ -1,4 +1,5 @@
-//! Whatever the bytes are, the parser ends and does not panic; whatever the values are, evaluation agrees with itself.
+//! Whatever the bytes are, the parser ends and does not panic; whatever the values are, evaluation
+//! agrees with itself.
 
 use std::fmt::Write as _;
 

@@ -13,7 +13,8 @@ use crate::value::Tri;
 /// Ways of which at least one holds.
 pub(super) struct Clause {
     pub ways: Ways,
-    /// Two of them that were open when the clause was looked at last; one twice when that is not known.
+    /// Two of them that were open when the clause was looked at last; one twice when that is not
+    /// known.
     pub open: Cell<(usize, usize)>,
 }
 
@@ -35,7 +36,8 @@ fn number_of((expr, sign): Literal) -> usize {
     2 * expr.index() + usize::from(sign)
 }
 
-/// For each of the questions of [`Facts::any_term`] and each expression a term that was the answer last, or `y`.
+/// For each of the questions of [`Facts::any_term`] and each expression a term that was the answer
+/// last, or `y`.
 pub(super) struct Witnesses([Vec<Cell<ExprId>>; 4]);
 
 impl Witnesses {
@@ -89,7 +91,8 @@ impl Facts<'_> {
         }
     }
 
-    /// Whether the term that kept a conjunction from being certain the last time is a symbol that still does: a short answer for most.
+    /// Whether the term that kept a conjunction from being certain the last time is a symbol that
+    /// still does: a short answer for most.
     pub(super) fn is_held_back(&self, expr: ExprId) -> bool {
         match self.tree.expr(self.witnesses.0[2][expr.index()].get()) {
             Expr::Atom(Atom::Symbol(symbol)) => self.domain(symbol) & N != 0,
@@ -105,8 +108,9 @@ impl Facts<'_> {
         way.iter().all(|(expr, positive)| self.implied(*expr, *positive))
     }
 
-    /// Whether any term of a conjunction or disjunction is such: this is asked more often than all else. The term that was such the
-    /// last time that the same was asked is looked at first; `question` is the number of the question.
+    /// Whether any term of a conjunction or disjunction is such: this is asked more often than all
+    /// else. The term that was such the last time that the same was asked is looked at first;
+    /// `question` is the number of the question.
     fn any_term(&self, expr: ExprId, question: usize, is_such: &dyn Fn(ExprId) -> bool) -> bool {
         let witness = &self.witnesses.0[question][expr.index()];
         let of_and = matches!(self.tree.expr(expr), Expr::And(..));

@@ -1,7 +1,7 @@
 //! What follows from a condition: the values that symbols can still have once it holds.
 //!
-//! Proves contradictions and consequences, each only as far as it is certain; what it cannot decide it calls possible and not
-//! implied. Reports nothing.
+//! Proves contradictions and consequences, each only as far as it is certain; what it cannot decide
+//! it calls possible and not implied. Reports nothing.
 
 mod ask;
 mod compare;
@@ -45,7 +45,8 @@ type Ways = SmallVec<[Way; 4]>;
 /// Values that a user or a default gives.
 pub(super) type Assignment = Vec<(SymbolId, Set)>;
 
-/// Whether a symbol that is on proves that its dependencies hold, although a `select` may break them.
+/// Whether a symbol that is on proves that its dependencies hold, although a `select` may break
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// They may be broken.
@@ -75,14 +76,16 @@ pub(super) struct Facts<'t> {
     /// What each domain was before it shrank.
     trail: Vec<(SymbolId, Set)>,
     clauses: Vec<Clause>,
-    /// How many clauses of single literals of one sign begin with each literal; see [`Facts::is_clause`].
+    /// How many clauses of single literals of one sign begin with each literal; see
+    /// [`Facts::is_clause`].
     heads: Vec<u32>,
     witnesses: Witnesses,
     /// Comparisons and choices that are assumed and say nothing about a single symbol.
     given: Vec<Literal>,
     /// Selects of symbols that are on, by symbol and position: their conditions may come to hold.
     waiting: Vec<(SymbolId, usize)>,
-    /// Symbols that are on because something that is on selects them: that proves no dependency of theirs.
+    /// Symbols that are on because something that is on selects them: that proves no dependency of
+    /// theirs.
     forced: Vec<SymbolId>,
     /// Those of them that something else needs on top: their dependencies count after all.
     needed: Vec<SymbolId>,
@@ -165,7 +168,8 @@ impl<'t> Facts<'t> {
             }
             self.settle();
         }
-        // What is decided needs no second look; the rest of these clauses would be looked at for every single question.
+        // What is decided needs no second look; the rest of these clauses would be looked at for
+        // every single question.
         self.truncate_clauses(0);
         let open =
             |(by, index): &(SymbolId, usize)| self.domains[tree.get(*by).selects[*index].target.index()] & N != 0;
@@ -241,7 +245,8 @@ impl<'t> Facts<'t> {
         self.consistent
     }
 
-    /// Assumes that a symbol is on; false when that is impossible, or when it proves all goals: no more is concluded then.
+    /// Assumes that a symbol is on; false when that is impossible, or when it proves all goals: no
+    /// more is concluded then.
     pub(super) fn assume_on(&mut self, symbol: SymbolId, goals: &[ExprId]) -> bool {
         self.restrict(symbol, M | Y);
         !self.settle_until(&|facts| goals.iter().all(|goal| facts.implied(*goal, true))) && self.consistent
@@ -319,7 +324,8 @@ impl<'t> Facts<'t> {
                     open.extend(self.dependency_of(symbol).map(|dependency| (dependency, true)));
                 }
             }
-            // A choice is on only where it is visible; one with several definitions is visible in any of them.
+            // A choice is on only where it is visible; one with several definitions is visible in
+            // any of them.
             Atom::Choice(choice) => {
                 if let ([node], true) = (&*self.tree.choice(choice).nodes, positive)
                     && let Some(prompt) = &self.tree.node(*node).prompt
@@ -502,7 +508,8 @@ impl<'t> Facts<'t> {
         let free = symbol.selectors.is_empty() && !self.elsewhere.sets(&symbol.name);
         // A dependency that is constantly `n` is what a macro found on this machine.
         let known = symbol.direct_dependency != ExprId::NO && !self.elsewhere.defines(&symbol.name);
-        // The C tools leave a definition that depends on nothing out of the joined dependency, but it is one that needs nothing.
+        // The C tools leave a definition that depends on nothing out of the joined dependency, but
+        // it is one that needs nothing.
         let known = known && symbol.nodes.iter().all(|node| self.tree.node(*node).depends != ExprId::YES);
         ((free || self.trust == Trust::Dependencies) && known).then_some(symbol.direct_dependency)
     }

@@ -1,4 +1,5 @@
-//! Configurations in which a select breaks what its target depends on: the proof that something can be off.
+//! Configurations in which a select breaks what its target depends on: the proof that something can
+//! be off.
 
 use super::compare::Verdict;
 use super::{ANY, Assignment, Facts, N, Set, Trial, Y, has_prompt};
@@ -9,8 +10,8 @@ use crate::value::Tri;
 
 /// So many ways are tried before a select is called harmless.
 const MAX_TRIES: usize = 64;
-/// What all these ways together may cost, in clauses looked at and answers given for each symbol of the tree: so that looking for proofs
-/// takes time in proportion to the tree.
+/// What all these ways together may cost, in clauses looked at and answers given for each symbol of
+/// the tree: so that looking for proofs takes time in proportion to the tree.
 pub(super) const WORK_PER_SYMBOL: usize = 250;
 
 impl Trial<'_> {
@@ -24,8 +25,8 @@ impl Trial<'_> {
 }
 
 impl<'t> Facts<'t> {
-    /// Values under which what a select's target depends on does not hold though all assumptions do; none when no
-    /// configuration is found that shows it.
+    /// Values under which what a select's target depends on does not hold though all assumptions
+    /// do; none when no configuration is found that shows it.
     pub(in crate::lint) fn refute(&mut self, by: SymbolId, selection: &Selection) -> Option<Assignment> {
         let goal = self.tree.get(selection.target).direct_dependency;
         let values = self.find_refutation(goal, true)?;
@@ -39,8 +40,9 @@ impl<'t> Facts<'t> {
         works.then_some(values)
     }
 
-    /// Whether a configuration in which one way of each clause from a position on holds, also of the clauses that these ways
-    /// bring, shows what it should. What takes too long to find is not certain.
+    /// Whether a configuration in which one way of each clause from a position on holds, also of
+    /// the clauses that these ways bring, shows what it should. What takes too long to find is not
+    /// certain.
     fn find_configuration(&mut self, from: usize, tries: &mut usize, shows: &dyn Fn(&Config<'_>) -> bool) -> bool {
         let is_open = |index: &usize| !self.clauses[*index].ways.iter().any(|way| self.is_implied_way(way));
         let Some(index) = (from..self.clauses.len()).find(is_open) else { return self.shows(shows) };

@@ -1,0 +1,63 @@
+//! What each file of this repository has to be, whatever it is for: it says what that is, is short,
+//! and knows no machine. Each failure names the place and what to do.
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use crate::tidy::{files, none, read, root};
+
+/// A longer file does two things.
+const LONGEST: usize = 600;
+/// A longer comment is not read.
+const WIDEST: usize = 100;
+
+fn sources() -> Vec<String> {
+    files(&["src", "crates", "tests"], ".rs")
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let silent: Vec<String> = sources().into_iter().filter(|path| !read(path).starts_with("//! ")).collect();
+    none(&silent, "begin the file with `//!`: what it is for, and what it must not do");
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let long = sources().into_iter().map(|path| (read(&path).lines().count(), path));
+    let long: Vec<String> =
+        long.filter(|(lines, _)| *lines > LONGEST).map(|(lines, path)| format!("{path}: {lines}")).collect();
+    none(&long, "divide the file by what it does");
+}
+
+#[test]
+fn no_file_knows_the_machine_it_was_written_on() {
+    // Put together here, so that this file does not find itself.
+    let words = [["/ro", "ot/"].concat(), ["/ho", "me/"].concat(), ["/Us", "ers/"].concat()];
+    let mut all = files(&["src", "crates", "tests", "phases", "templates"], "");
+    all.extend(
+        ["Kconfig", "Makefile", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Cargo.toml", ".ci/run"]
+            .map(str::to_owned),
+    );
+    let mut found = Vec::new();
+    for path in all {
+        let text = String::from_utf8_lossy(&fs_err::read(root().join(&path)).unwrap()).into_owned();
+        found.extend(words.iter().filter(|word| text.contains(*word)).map(|word| format!("{path}: {word}")));
+    }
+    none(&found, "take the path from the environment or from an argument");
+}
+
+#[test]
+fn comments_wrap_at_100_columns() {
+    // A row of a table, and text between fences, cannot be wrapped.
+    let mut wide = Vec::new();
+    for path in sources() {
+        let mut is_fenced = false;
+        for (at, line) in read(&path).lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let text = comment.trim_start_matches(['/', '!']).trim_start();
+            is_fenced ^= text.starts_with("```");
+            if line.chars().count() > WIDEST && !is_fenced && !text.starts_with('|') {
+                wide.push(format!("{path}:{}", at + 1));
+            }
+        }
+    }
+    none(&wide, "wrap the comment");
+}
