@@ -5,6 +5,7 @@
 //! `bootstrap::node_config`).
 
 mod access;
+mod addons;
 pub mod assets;
 mod driver;
 mod firewall;
@@ -12,6 +13,7 @@ mod kubeconfig;
 mod own_steps;
 pub mod user_data;
 
+pub use addons::{ADDONS, Addon, AddonSettings};
 pub use driver::{Backend, DriverSettings, Program};
 pub use firewall::FirewallSettings;
 pub use kubeconfig::{KubeconfigSettings, operator};
@@ -19,8 +21,6 @@ pub use kubeconfig::{KubeconfigSettings, operator};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
-
-use serde::Deserialize;
 
 use crate::artifacts::{ResolvedArtifacts, Sources};
 use crate::cloud::{Spec, Target};
@@ -96,38 +96,13 @@ pub struct ClusterSettings {
     pub encryption_at_rest: bool,
     pub tls13: bool,
     pub pod_security: bool,
-    pub kube_proxy: bool,
-    pub cni: bool,
-    pub flannel_backend: Option<FlannelBackend>,
-    pub dns: bool,
-    pub dns_replicas: u32,
+    pub addons: AddonSettings,
     pub sources: Sources,
     pub driver: DriverSettings,
     pub user_data: UserDataSettings,
     pub assets: AssetSettings,
     pub firewall: FirewallSettings,
     pub cloud: Option<Spec>,
-}
-
-/// How flannel carries packets between pods of different hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FlannelBackend {
-    /// As they are, by routes: the hosts' network must let them through.
-    HostGw,
-    /// Wrapped in packets of the hosts'.
-    Vxlan,
-}
-
-impl FlannelBackend {
-    /// flannel's name of it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::HostGw => "host-gw",
-            Self::Vxlan => "vxlan",
-        }
-    }
 }
 
 impl Cluster {
@@ -347,12 +322,6 @@ fn require_acted_on(settings: &Settings) -> Result<()> {
 }
 
 impl ClusterSettings {
-    /// Whether packets between pods of different hosts are wrapped.
-    #[must_use]
-    pub fn has_vxlan(&self) -> bool {
-        self.flannel_backend == Some(FlannelBackend::Vxlan)
-    }
-
     pub(crate) fn read(settings: &Settings, work_dir: &Path) -> Result<Self> {
         let network = |name: &str| -> Result<Network> {
             settings.get(name)?.parse().map_err(|why: String| Error::config(format!("{name}: {why}")))
@@ -387,11 +356,7 @@ impl ClusterSettings {
             encryption_at_rest: settings.get_bool("phase2.security.encryption_at_rest")?,
             tls13: settings.get_bool("phase2.security.tls13")?,
             pod_security: settings.get_bool("phase2.security.pod_security")?,
-            kube_proxy: settings.get_bool("phase3.kube_proxy")?,
-            cni: settings.get_bool("phase3.cni")?,
-            flannel_backend: settings.get_word("phase2.network.flannel_backend")?,
-            dns: settings.get_bool("phase3.dns")?,
-            dns_replicas: settings.get_number("phase3.dns_replicas")?,
+            addons: AddonSettings::read(settings)?,
             sources: artifact_sources(settings)?,
             driver: DriverSettings::read(settings)?,
             user_data: UserDataSettings::read(settings)?,

@@ -1,12 +1,13 @@
 //! From settings and inventory to the manifests of the addons that are switched on. Pure: the same
 //! values give the same bytes.
 
-use minijinja::context;
+use minijinja::value::Serde;
+use minijinja::{Value, context};
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
 use crate::bootstrap::template;
-use crate::cluster::{Cluster, ClusterSettings, FlannelBackend};
+use crate::cluster::{ADDONS, Addon, Cluster, ClusterSettings};
 use crate::config::TreeSource;
 use crate::error::{Error, Result};
 use crate::inventory::Endpoint;
@@ -14,24 +15,6 @@ use crate::inventory::Inventory;
 
 use super::object::Object;
 use super::prune::why_not_pruned;
-
-/// An addon that turnup brings along.
-#[derive(Debug)]
-pub(super) struct Addon {
-    pub(super) name: &'static str,
-    /// The image that it runs; its version is the addon's.
-    image: &'static str,
-    /// The kind of its main object, which has the addon's name.
-    main: &'static str,
-    enabled: fn(&ClusterSettings) -> bool,
-}
-
-/// All addons, each after those that it needs.
-pub(super) static ADDONS: [Addon; 3] = [
-    Addon { name: "flannel", image: "flannel", main: "DaemonSet", enabled: |settings| settings.cni },
-    Addon { name: "kube-proxy", image: "kube-proxy", main: "DaemonSet", enabled: |settings| settings.kube_proxy },
-    Addon { name: "coredns", image: "coredns", main: "Deployment", enabled: |settings| settings.dns },
-];
 
 /// The manifest of one addon.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +57,11 @@ fn find_image(resolved: &ResolvedArtifacts, name: &str) -> Result<(String, Strin
 
 impl Values<'_> {
     pub(super) fn render(&self) -> Result<Vec<Rendered>> {
-        ADDONS.iter().filter(|addon| (addon.enabled)(self.settings)).map(|addon| self.render_addon(addon)).collect()
+        ADDONS
+            .iter()
+            .filter(|addon| (addon.enabled)(&self.settings.addons))
+            .map(|addon| self.render_addon(addon))
+            .collect()
     }
 
     fn render_addon(&self, addon: &Addon) -> Result<Rendered> {
@@ -104,10 +91,9 @@ impl Values<'_> {
             pod_cidr => settings.pod_cidr.to_string(),
             cluster_domain => &settings.cluster_domain,
             dns_address => dns_address.to_string(),
-            replicas => settings.dns_replicas,
             api_host => self.api.host_for_nodes(),
             api_port => self.api.port,
-            flannel_backend => settings.flannel_backend.map_or("", FlannelBackend::name),
+            ..Value::from(Serde(&settings.addons))
         };
         let files = self.source.files(&format!("templates/addons/{}/", addon.name)).into_iter();
         files

@@ -127,7 +127,7 @@ impl AddonContext {
 
     fn outlook(&self, observed: &Observed) -> Result<Outlook> {
         let expected =
-            Expected { hosts: &self.hosts(), addons: &self.manifests()?, network: self.cluster.settings.cni };
+            Expected { hosts: &self.hosts(), addons: &self.manifests()?, network: self.cluster.settings.addons.cni };
         Ok(expected.compare(observed))
     }
 }
@@ -307,8 +307,10 @@ struct Wait(Arc<AddonContext>);
 
 impl Action for Wait {
     fn inputs(&self, _host: Option<&str>) -> Result<Inputs> {
-        let inputs =
-            self.0.manifest_inputs(self.0.cluster_inputs()).with("network", self.0.cluster.settings.cni.to_string());
+        let inputs = self
+            .0
+            .manifest_inputs(self.0.cluster_inputs())
+            .with("network", self.0.cluster.settings.addons.cni.to_string());
         let hosts = self.0.inventory.hosts.iter();
         Ok(hosts.fold(inputs, |inputs, host| inputs.with(format!("host {}", host.name), &host.instance)))
     }

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::object::Object;
 use super::observed::Observed;
 use super::prune;
-use super::render::{ADDONS, Rendered, Values};
+use super::render::{Rendered, Values};
 use super::rollout::Expected;
-use crate::cluster::ClusterSettings;
+use crate::cluster::{ADDONS, ClusterSettings};
 use crate::config::{Settings, TreeSource};
 use crate::error::Result;
 use crate::inventory::Endpoint;
@@ -62,7 +62,7 @@ fn kube_proxy_as_it_is_applied() {
 
 #[test]
 fn coredns_as_it_is_applied() {
-    insta::assert_snapshot!(render(|settings| settings.dns_replicas = 2).unwrap()[2].text);
+    insta::assert_snapshot!(render(|settings| settings.addons.dns_replicas = 2).unwrap()[2].text);
 }
 
 #[test]
@@ -71,8 +71,11 @@ fn addons_that_are_off_are_not_rendered_and_the_others_keep_their_order() {
         render(change).unwrap().iter().map(|manifest| manifest.name).collect()
     };
     assert_eq!(names(|_| {}), ["flannel", "kube-proxy", "coredns"]);
-    assert_eq!(names(|settings| settings.kube_proxy = false), ["flannel", "coredns"]);
-    assert_eq!(names(|settings| (settings.cni, settings.kube_proxy, settings.dns) = (false, false, false)), [""; 0]);
+    assert_eq!(names(|settings| settings.addons.kube_proxy = false), ["flannel", "coredns"]);
+    assert_eq!(
+        names(|settings| (settings.addons.cni, settings.addons.kube_proxy, settings.addons.dns) = (false, false, false)),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn a_hash_follows_every_value_and_nothing_else() {
     };
     let before = hashes(|_| {});
     assert_eq!(before, hashes(|_| {}));
-    let after = hashes(|settings| settings.dns_replicas += 1);
+    let after = hashes(|settings| settings.addons.dns_replicas += 1);
     assert_eq!(before[..2], after[..2]);
     assert_ne!(before[2], after[2]);
 }

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use sha2::{Digest as _, Sha256};
 
 use crate::artifacts::ResolvedArtifacts;
-use crate::cluster::Cluster;
+use crate::cluster::{ADDONS, Cluster};
 use crate::error::Result;
 use crate::inventory::{Disk, Host, Role};
 use crate::node::Facts;
@@ -64,7 +64,7 @@ impl<'a> NodeConfigBuilder<'a> {
             text_file("/etc/crictl.yaml", 0o644, self.plain("crictl.yaml")?),
             text_file("/etc/profile.d/turnup.sh", 0o644, self.plain("profile.sh")?),
         ];
-        if self.cluster.settings.cni {
+        if self.cluster.settings.addons.cni {
             // host-local would create it with mode 0750 (CIS 1.1.9).
             files.push(text_file(ADDRESS_LOCK, 0o600, String::new()));
         }
@@ -109,7 +109,7 @@ impl<'a> NodeConfigBuilder<'a> {
     }
 
     fn modules(&self) -> Vec<String> {
-        let wraps = self.cluster.settings.has_vxlan();
+        let wraps = self.cluster.settings.addons.has_vxlan();
         ["overlay", "nf_tables"].into_iter().chain(wraps.then_some("vxlan")).map(Into::into).collect()
     }
 
@@ -193,7 +193,7 @@ impl<'a> NodeConfigBuilder<'a> {
         let role = self.target.role;
         let control: &[&str] = &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
         let first = ["pause"].iter().chain(if role == Role::ControlPlane { control } else { &[] });
-        let later = ["flannel", "kube-proxy", "coredns", "agnhost"];
+        let later = ADDONS.iter().map(|addon| addon.image).chain(["agnhost"]);
         let image = |name: &str, first: bool| -> Result<Image> {
             let id = format!("image/{name}");
             let (sha256, size) = (self.artifacts.sha256(&id)?, self.artifacts.size(&id)?);
@@ -201,7 +201,7 @@ impl<'a> NodeConfigBuilder<'a> {
         };
         // A worker joins a cluster that may send it pods at once, so it waits for all of them.
         let wait = role == Role::Worker;
-        first.map(|name| image(name, true)).chain(later.iter().map(|name| image(name, wait))).collect()
+        first.map(|name| image(name, true)).chain(later.map(|name| image(name, wait))).collect()
     }
 }
 

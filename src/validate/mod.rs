@@ -36,7 +36,7 @@ pub(crate) fn run(cluster: &Cluster, cx: &Cx, deep: bool) -> Result<ValidationRe
     let kubectl = kubectl(cluster)?;
     // Without a network of turnup's own, pods can run only where the user's own plugin has made the
     // nodes Ready.
-    if !deep || (!cluster.settings.cni && !all_ready(&inventory, &kubectl)?) {
+    if !deep || (!cluster.settings.addons.cni && !all_ready(&inventory, &kubectl)?) {
         return Ok(ValidationReport::new(cluster, false, check_state(cluster, &inventory, &kubectl, cx)?));
     }
     cx.progress("a probe pod on every node, the pods of kube-system");
@@ -69,7 +69,7 @@ fn check_state(cluster: &Cluster, inventory: &Inventory, kubectl: &Kubectl, cx: 
     loop {
         match kubectl.get(&["nodes,pods", "--namespace=kube-system"]) {
             Ok(list) => {
-                let checks = state::judge(inventory, cluster.settings.cni, &Observed::parse(&list));
+                let checks = state::judge(inventory, cluster.settings.addons.cni, &Observed::parse(&list));
                 if checks.iter().all(|check| check.ok) || is_over() {
                     return Ok(checks);
                 }

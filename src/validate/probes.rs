@@ -170,7 +170,7 @@ impl<'a> Probes<'a> {
     /// Names first: the first answer of the cluster's DNS is what people wait for. What is switched
     /// off is not asked for.
     fn questions(&self) -> Vec<(Question, usize)> {
-        let (services, names) = (self.cluster.settings.kube_proxy, self.cluster.settings.dns);
+        let (services, names) = (self.cluster.settings.addons.kube_proxy, self.cluster.settings.addons.dns);
         let all = 0..self.pods.len();
         let of = |question: Question| all.clone().map(move |probe| (question, probe));
         let all = of(Question::Name).chain(of(Question::Service)).chain(of(Question::Pod));

@@ -156,7 +156,7 @@ impl<'a> Firewall<'a> {
             limits_ssh => self.limits_ssh(),
             is_control_plane => self.is_control_plane && !control_plane.is_empty(),
             guards_metadata => !self.settings.firewall.pods_reach_metadata,
-            has_vxlan => self.settings.cni && self.settings.has_vxlan(),
+            has_vxlan => self.settings.addons.cni && self.settings.addons.has_vxlan(),
         };
         template::render(source, "templates/bootstrap/firewall.nft", &context)
     }

@@ -64,9 +64,9 @@ impl Action for Preflight {
         let requirements = Requirements {
             api_port: settings.api_port,
             arch: std::env::consts::ARCH,
-            kube_proxy: settings.kube_proxy,
+            kube_proxy: settings.addons.kube_proxy,
             pods: &settings.pod_cidr.to_string(),
-            has_vxlan: settings.has_vxlan(),
+            has_vxlan: settings.addons.has_vxlan(),
             runc: &selection.binary("runc")?.version,
             advisories: &Advisories::embedded()?,
         };
