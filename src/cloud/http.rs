@@ -114,6 +114,8 @@ fn send(agent: &ureq::Agent, method: &str, url: &str, headers: Headers<'_>, body
     let request = ureq::http::Request::builder().method(method).uri(url);
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
     let unsent = || format!("cannot ask {url}");
+    // Without a length ureq sends chunks, which not every metadata service reads.
+    let body = body.or_else(|| ["POST", "PUT"].contains(&method).then_some(""));
     let response = match body {
         Some(body) => agent.run(request.body(body).context(unsent())?),
         None => agent.run(request.body(()).context(unsent())?),

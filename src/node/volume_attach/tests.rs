@@ -100,6 +100,7 @@ fn answer(mut stream: TcpStream, world: &Mutex<World>, handler: Handler) {
     }
     let Some((first, headers)) = head.split_first() else { return };
     let headers = headers.join("\n").to_lowercase();
+    assert!(!headers.contains("transfer-encoding"), "no metadata service has to read chunks: {headers}");
     let length = headers.lines().find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     reader.read_exact(&mut body).unwrap();
