@@ -18,9 +18,9 @@ use crate::phase::{Action, Check, Cx, Inputs};
 
 use super::api::{Kubectl, kubectl};
 use super::group_node::{GONE_AFTER, GROUP, GroupNode, find_nodes};
+use super::node_context::NodeContext;
 use super::node_metadata::MANAGED;
 use super::step_ids::API;
-use super::steps::NodeContext;
 
 /// Node objects without a machine.
 pub(super) struct DeleteNodes(pub(super) NodeContext);

@@ -5,7 +5,6 @@
 //! at a time: while one restarts, the others go on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use crate::change::{Change, Preview, Verb};
@@ -21,7 +20,8 @@ use super::etcdctl::Etcdctl;
 use super::firewall;
 use super::host_connection::HostConnection;
 use super::node_config::file_of;
-use super::steps::NodeContext;
+use super::node_context::NodeContext;
+use super::rolling_lock::write_members;
 
 /// Between two tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
@@ -94,12 +94,12 @@ impl Action for EtcdMembers {
         if !left.is_empty() {
             Etcdctl::find(cluster, inventory, &next, cx)?.remove(&left)?;
         }
-        write(cluster, &next)
+        write_members(cluster, &next)
     }
 
     fn simulate(&self, _host: Option<&str>) -> Result<bool> {
         let (next, _) = self.plan(self.known()?, &|host| Ok(came_along(host)))?;
-        write(&self.0.cluster, &next).map(|()| true)
+        write_members(&self.0.cluster, &next).map(|()| true)
     }
 }
 
@@ -121,10 +121,6 @@ fn has_data(connection: &HostConnection<'_>, host: &Host) -> Result<bool> {
 fn holds_data(connection: &HostConnection<'_>) -> Result<bool> {
     let question = format!("ls -d {ETCD_DIR}/data/member {ETCD_DISK}/data/member 2>/dev/null || true");
     Ok(!connection.run(&["sh", "-c", &question])?.trim().is_empty())
-}
-
-fn write(cluster: &Cluster, members: &Members) -> Result<()> {
-    cluster.write_document(FILE, members, 0o600)
 }
 
 /// etcd never takes a member back that it has forgotten.
@@ -150,10 +146,10 @@ pub(super) fn take_out(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -> Result<()
         let doubtful = left.iter().map(|member| Member { start: Start::Joining, ..member.clone() });
         let mut meanwhile = members.clone();
         meanwhile.all.extend(doubtful);
-        write(cluster, &meanwhile)?;
+        write_members(cluster, &meanwhile)?;
         etcd.remove(&left)?;
     }
-    if left.is_empty() { Ok(()) } else { write(cluster, &members) }
+    if left.is_empty() { Ok(()) } else { write_members(cluster, &members) }
 }
 
 /// The same before Terraform takes these hosts away for ever. Refused where all data would go with
@@ -184,48 +180,6 @@ pub(super) fn before_host_removal(cluster: &Cluster, hosts: &[&Host], cx: &Cx) -
         }
         _ => error,
     })
-}
-
-/// The turns that hosts of the control plane take, and the file in which they write what became of
-/// them.
-#[derive(Default)]
-pub(super) struct RollingLock {
-    turn: Mutex<()>,
-    file: Mutex<()>,
-}
-
-impl RollingLock {
-    fn change(&self, cluster: &Cluster, change: impl FnOnce(&mut Members)) -> Result<()> {
-        let _alone = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(mut members) = Members::find(&cluster.store)? else {
-            return Err(Error::bug(format!("{FILE} is missing")));
-        };
-        let before = members.clone();
-        change(&mut members);
-        if members == before { Ok(()) } else { write(cluster, &members) }
-    }
-
-    /// Waits until no other host is restarting, and all members before this one have joined.
-    fn take(&self, cluster: &Cluster, name: &str, cx: &Cx) -> Result<MutexGuard<'_, ()>> {
-        loop {
-            let members = Members::find(&cluster.store)?.map(|members| members.all).unwrap_or_default();
-            let joining = members.iter().find(|member| member.start == Start::Joining);
-            let is_next = joining.is_none_or(|first| first.name == name)
-                || members.iter().any(|member| member.name == name && member.start != Start::Joining);
-            match self.turn.try_lock() {
-                Ok(turn) if is_next => return Ok(turn),
-                Err(TryLockError::Poisoned(turn)) if is_next => return Ok(turn.into_inner()),
-                _ => {}
-            }
-            if cx.remaining() < RETRY_INTERVAL * 4 {
-                let first = joining.map_or("another host", |member| &member.name);
-                return Err(Error::transient(format!(
-                    "{first} has to be a member of etcd before {name}, and is not yet"
-                )));
-            }
-            cx.sleep(RETRY_INTERVAL)?;
-        }
-    }
 }
 
 /// Starts etcd's host as its member's history demands it.

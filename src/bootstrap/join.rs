@@ -19,9 +19,9 @@ use super::csr_approver::{self, CLIENT, check_host, find_node, is_approved, is_d
 use super::host_connection::HostConnection;
 use super::kubeconfig::{self, Identity};
 use super::latest::Latest;
+use super::node_context::NodeContext;
 use super::node_metadata;
 use super::pki::Pki;
-use super::steps::NodeContext;
 use super::token::{self, Token};
 
 /// Between two looks for a host's request.

@@ -14,7 +14,7 @@ use crate::phase::{Action, Check, Cx, Inputs};
 use super::api::{Kubectl, kubectl};
 use super::csr_approver::{self, PendingCsr, Policy};
 use super::group_node::{GROUP, GroupNode, find_nodes};
-use super::steps::NodeContext;
+use super::node_context::NodeContext;
 
 /// Between two looks.
 const RETRY_INTERVAL: Duration = Duration::from_secs(3);

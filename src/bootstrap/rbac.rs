@@ -11,7 +11,7 @@ use crate::phase::{Action, Check, Cx, Inputs};
 
 use super::api::{Kubectl, kubectl};
 use super::credentials::kubectl_above_rbac;
-use super::steps::NodeContext;
+use super::node_context::NodeContext;
 use super::{cloud_resources, teardown_policy, user_data};
 
 /// Four that stand for all of the manifest: of administrators, of hosts that join, of the CSR

@@ -1,0 +1,146 @@
+//! What all steps of the bootstrap phase share: the cluster, its hosts, and what a host is to become.
+//! It is no step, and decides nothing about a node.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use zeroize::Zeroizing;
+
+use crate::change::Preview;
+use crate::cluster::Cluster;
+use crate::error::{Class, Error, Result};
+use crate::inventory::{Host, Inventory};
+use crate::node::layout;
+use crate::node::up::Delivery;
+use crate::node::{Facts, NodeConfig};
+use crate::phase::{Check, Cx, Inputs};
+use crate::unknown;
+
+use super::base_config;
+use super::contents::Secrets;
+use super::firewall;
+use super::host_connection::HostConnection;
+use super::node_config::{NodeConfigs, facts_file, file_of, find_facts};
+use super::node_metadata::Nodes;
+use super::pki::Leaf;
+use super::rolling_lock::RollingLock;
+use super::step_ids::{GATHER_FACTS, NODE_CONFIG};
+
+/// What all steps of this phase know.
+pub(super) struct NodeContext {
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) inventory: Inventory,
+    pub(super) nodes: Arc<Nodes>,
+    pub(super) rolling_lock: Arc<RollingLock>,
+}
+
+impl NodeContext {
+    pub(super) fn host(&self, name: Option<&str>) -> Result<&Host> {
+        self.inventory.host(name.unwrap_or_default())
+    }
+
+    pub(super) fn leaves(&self) -> Result<Vec<Leaf>> {
+        let resolved = self.cluster.resolved()?;
+        NodeConfigs { cluster: &self.cluster, inventory: &self.inventory, artifacts: &resolved }.leaves()
+    }
+
+    pub(super) fn facts(&self, host: &str) -> Result<Facts> {
+        let missing = || Error::permanent(format!("{} is missing", facts_file(host))).hint("turnup bootstrap");
+        find_facts(&self.cluster, host)?.ok_or_else(missing)
+    }
+
+    pub(super) fn computed(&self, host: &str) -> Result<(NodeConfig, Secrets)> {
+        let facts = self.facts(host)?;
+        let resolved = self.cluster.resolved()?;
+        let configs = NodeConfigs { cluster: &self.cluster, inventory: &self.inventory, artifacts: &resolved };
+        configs.node_config(self.inventory.host(host)?, &facts)
+    }
+
+    /// What the work on one host depends on: which machine it is, and its node config, secrets
+    /// included by digest.
+    pub(super) fn node_inputs(&self, host: Option<&str>) -> Result<Inputs> {
+        let host = self.host(host)?;
+        let mut inputs = Inputs::new().with("host instance", &host.instance).with("turnup", self.cluster.version());
+        let node_config = match self.written_complete(&host.name)? {
+            Ok(node_config) => node_config,
+            Err(mark) => return Ok(inputs.with("node config", mark)),
+        };
+        inputs.insert("Kubernetes version", &node_config.kubernetes_version);
+        inputs.extend(node_config.files.iter().map(|file| (file.path.clone(), format!("{file:?}"))));
+        inputs.extend(node_config.units.iter().map(|unit| (unit.name.clone(), format!("{unit:?}"))));
+        inputs.insert("binaries", format!("{:?}", node_config.binaries));
+        inputs.insert("images", format!("{:?}", node_config.images));
+        inputs.insert("kernel settings", format!("{:?} {:?}", node_config.sysctls, node_config.modules));
+        Ok(inputs)
+    }
+
+    /// The API server's manifest as the host's node config has it.
+    pub(super) fn api_manifest(&self, host: &str) -> Result<String> {
+        Ok(self.written_complete(host)?.map_or_else(
+            |mark| mark,
+            |node_config| {
+                let manifest =
+                    node_config.files.iter().find(|file| layout::static_pod(&file.path) == Some("kube-apiserver"));
+                manifest.map(|file| format!("{file:?}")).unwrap_or_default()
+            },
+        ))
+    }
+
+    /// The node config that the step before has written; the placeholder that stands for it as long
+    /// as it has not.
+    pub(super) fn written_complete(&self, host: &str) -> Result<std::result::Result<NodeConfig, String>> {
+        let bytes = self.cluster.store.read(file_of(host))?.unwrap_or_default();
+        let node_config = NodeConfig::parse("", &String::from_utf8_lossy(&bytes));
+        Ok(node_config.map_err(|_| unknown::after(&NODE_CONFIG.on(host))))
+    }
+
+    /// Asks the host itself whether it still is what it was made.
+    pub(super) fn prove_host(&self, host: Option<&str>) -> Result<Check> {
+        let host = self.host(host)?;
+        let (node_config, _) = self.computed(&host.name)?;
+        Ok(match HostConnection::for_proof(&self.cluster, host)?.differences(&node_config) {
+            Err(error) if error.class() == Class::Interrupted => return Err(error),
+            Err(error) => Check::Drifted(format!("{} does not answer: {}", host.name, error.message())),
+            Ok(changes) => changes.first().map_or(Check::Ok, |change| Check::Drifted(change.describe_fault())),
+        })
+    }
+
+    /// Everything that differs on a host, as far as there is one that can tell.
+    pub(super) fn preview_host(&self, host: Option<&str>) -> Result<Preview> {
+        let host = self.host(host)?;
+        if let Some(step) = unknown::step_of(&host.instance) {
+            return Ok(Preview::after(step));
+        }
+        let inspected = Preview::after(GATHER_FACTS.on(&host.name));
+        let Ok((node_config, _)) = self.computed(&host.name) else { return Ok(inspected) };
+        match HostConnection::for_proof(&self.cluster, host)?.differences(&node_config) {
+            Ok(changes) => Ok(changes.into()),
+            Err(error) if error.class() == Class::Interrupted => Err(error),
+            // It does not answer, or has no turnup of this version yet.
+            Err(_) => Ok(inspected),
+        }
+    }
+
+    /// Looks at the host once more when a plan says what may change there.
+    pub(super) fn require_announced(connection: &HostConnection<'_>, node_config: &NodeConfig, cx: &Cx) -> Result<()> {
+        if cx.is_bound() { cx.admit(&connection.differences(node_config)?) } else { Ok(()) }
+    }
+
+    /// Brings one host, which has this turnup, to its node config.
+    pub(super) fn bring_up(
+        &self,
+        connection: &HostConnection<'_>,
+        bootstrap_kubeconfig: Option<Zeroizing<String>>,
+        cx: &Cx,
+    ) -> Result<()> {
+        let (node_config, secrets) = self.computed(&connection.host().name)?;
+        // Not by the facts of the inspection, which may be of another operator's run.
+        firewall::require_way_in(&self.cluster, &self.inventory, connection.host(), connection.facts()?.client)?;
+        Self::require_announced(connection, &node_config, cx)?;
+        let encode = |text: &Zeroizing<String>| {
+            Zeroizing::new(base64::engine::general_purpose::STANDARD.encode(text.as_bytes()))
+        };
+        let secrets = secrets.iter().map(|(name, text)| (name.clone(), encode(text))).collect();
+        base_config::deliver(connection, &Delivery { node_config, secrets, bootstrap_kubeconfig }, cx)
+    }
+}
