@@ -22,6 +22,7 @@ mod exec_credential;
 mod firewall;
 mod group_node;
 mod group_tokens;
+pub mod groups;
 mod healthcheck;
 mod host_connection;
 mod join;

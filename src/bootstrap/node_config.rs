@@ -24,13 +24,13 @@ use super::control_plane::{self, ControlPlane};
 use super::csr_approver::{self, Policy};
 use super::etcd_members::Members;
 use super::firewall::Neighbors;
+use super::groups;
 use super::healthcheck;
 use super::kubeconfig::{self, Identity};
 use super::kubelet::Agents;
 use super::node_config_builder::{NodeConfigBuilder, node_directories};
 use super::node_target::{Group, NodeTarget};
 use super::pki::{Authority, LEAF_LIFE, Leaf, Pki};
-use super::user_data;
 
 /// Where a node config lies below the cluster's directory.
 #[must_use]
@@ -74,7 +74,7 @@ impl NodeConfigs<'_> {
             Leaf::client("scheduler", cluster, "system:kube-scheduler", None),
         ];
         leaves.push(Leaf::client(healthcheck::NAME, cluster, healthcheck::USER, None));
-        if user_data::has_node_groups(self.cluster)? {
+        if groups::has_node_groups(self.cluster)? {
             leaves.push(Leaf::client(csr_approver::NAME, cluster, csr_approver::USER, None));
         }
         for host in self.inventory.control_planes() {
@@ -140,7 +140,7 @@ impl NodeConfigs<'_> {
 
     fn builder<'b>(&'b self, target: NodeTarget<'b>, facts: &'b Facts) -> Result<NodeConfigBuilder<'b>> {
         let is_worker = |group: &Group| group.role == Role::Worker;
-        let come_alone = user_data::groups(self.cluster).is_ok_and(|groups| groups.iter().any(is_worker));
+        let come_alone = groups::groups(self.cluster).is_ok_and(|groups| groups.iter().any(is_worker));
         let has_workers = come_alone || self.inventory.hosts.iter().any(|host| host.role == Role::Worker);
         let api_here = self.find_api_here(target.role);
         let assets = Assets::find(self.cluster, &target)?;
@@ -248,7 +248,7 @@ impl NodeConfigs<'_> {
         let identity = Identity::Program(&[layout::TURNUP, "node", "credential", &user]);
         let config = self.local_kubeconfig("root", &identity, files)?;
         files.yaml(&layout::kubeconfig("admin"), config);
-        if user_data::has_node_groups(self.cluster)? {
+        if groups::has_node_groups(self.cluster)? {
             let name = csr_approver::NAME;
             let (certificate, key) = (&files.pki.text(name, "crt")?, &files.pki.text(name, "key")?);
             let config = self.local_kubeconfig(name, &Identity::Embedded { certificate, key }, files)?;

@@ -12,7 +12,7 @@ use crate::phase::{Action, Check, Cx, Inputs};
 use super::api::{Kubectl, kubectl};
 use super::credentials::kubectl_above_rbac;
 use super::node_context::NodeContext;
-use super::{cloud_resources, teardown_policy, user_data};
+use super::{cloud_resources, groups, teardown_policy};
 
 /// Four that stand for all of the manifest: of administrators, of hosts that join, of the CSR
 /// approver, and of the health check.
@@ -62,7 +62,7 @@ impl Action for ApplyRbac {
         let manifest = self.0.cluster.source.digest("templates/bootstrap/rbac.yaml");
         let inputs =
             Inputs::new().with("host instance", self.0.inventory.control_plane_instances()).with("manifest", manifest);
-        let tokens = user_data::token_ids(&self.0.cluster)?;
+        let tokens = groups::token_ids(&self.0.cluster)?;
         Ok(if tokens.is_empty() { inputs } else { inputs.with("tokens of groups", tokens) })
     }
 
@@ -82,7 +82,7 @@ impl Action for ApplyRbac {
         if teardown_policy::OBJECTS.iter().any(|object| names(&there, object)) {
             return Ok(Check::Drifted("the teardown policy of an unfinished turnup down counts".into()));
         }
-        if let Some(group) = user_data::find_unregistered(cluster, &kubectl)? {
+        if let Some(group) = groups::find_unregistered(cluster, &kubectl)? {
             return Ok(Check::Drifted(format!("the API does not know the tokens of the group {group} as they are")));
         }
         Ok(Check::Ok)
@@ -102,6 +102,6 @@ impl Action for ApplyRbac {
         kubectl.run(&["delete"].into_iter().chain(RETIRED).chain(["--ignore-not-found"]).collect::<Vec<_>>())?;
         teardown_policy::lift(&kubectl, cx)?;
         cloud_resources::forget_orphans(cluster)?;
-        user_data::register_tokens(cluster, &kubectl)
+        groups::register_tokens(cluster, &kubectl)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::bootstrap::{Group, user_data};
+use crate::bootstrap::{Group, groups, user_data};
 use crate::cluster::user_data::UserDataFormat;
 use crate::error::{Error, Result};
 use crate::inventory::Role;
@@ -123,16 +123,16 @@ pub(super) fn run(args: &Args, global: &Global, printer: &Printer) -> Result<()>
     let group = Group {
         name: args.group.clone(),
         role: Role::Worker,
-        name_prefix: name_prefix.unwrap_or_else(|| user_data::name_prefix(&cluster, &args.group)),
+        name_prefix: name_prefix.unwrap_or_else(|| groups::name_prefix(&cluster, &args.group)),
         labels: BTreeMap::from_iter(args.labels.clone()),
         taints: Vec::new(),
         max_pods: None,
         kube_reserved: BTreeMap::new(),
     };
-    user_data::require_own_labels(&group.name, group.labels.keys())?;
+    groups::require_own_labels(&group.name, group.labels.keys())?;
     let lock = cluster.store.lock("turnup user-data")?;
     lock.takeover().inspect(|message| printer.remark(message));
-    let token = user_data::admit(&cluster, &group)?;
+    let token = groups::admit(&cluster, &group)?;
     let join = user_data::JoinParams { api_host: inventory.api.host_for_nodes(), token: &token };
     let text = user_data::render(&cluster, &cluster.resolved()?, &facts, &group, join)?;
     let file = form.file_of(&group.name);

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::inventory::{Inventory, Role};
 
 use super::super::control_plane::api_names;
-use super::super::user_data;
+use super::super::groups;
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,13 +34,13 @@ impl Policy {
     /// That of a host of this role; none where it approves nothing: only the control plane of a
     /// cluster with node groups does.
     pub(in crate::bootstrap) fn find(role: Role, cluster: &Cluster, inventory: &Inventory) -> Result<Option<Self>> {
-        let approves = role == Role::ControlPlane && user_data::has_node_groups(cluster)?;
+        let approves = role == Role::ControlPlane && groups::has_node_groups(cluster)?;
         approves.then(|| Self::of(cluster, inventory)).transpose()
     }
 
     /// That of this cluster.
     pub(in crate::bootstrap) fn of(cluster: &Cluster, inventory: &Inventory) -> Result<Self> {
-        let node_groups = user_data::name_prefixes(cluster)?;
+        let node_groups = groups::name_prefixes(cluster)?;
         let could_be_theirs = |name: &&str| node_groups.values().any(|prefix| name.starts_with(prefix));
         let names = inventory.hosts.iter().map(|host| host.name.as_str());
         let deny_nodes = names.filter(could_be_theirs).map(str::to_owned).collect();

@@ -7,7 +7,6 @@
 //! Nothing here asks a host or a cloud. `docs/user-data.md` tells each line.
 
 mod cloud_init;
-mod groups;
 mod ignition;
 mod source;
 mod step;
@@ -25,25 +24,24 @@ use crate::cluster::user_data::{Part, PartKind, UserDataFormat};
 use crate::document::Document as _;
 use crate::error::{Context as _, Error, Result};
 use crate::input;
-use crate::inventory::Role;
-use crate::node::Facts;
+use crate::inventory::{Inventory, Role};
 use crate::node::boot_config::{self, BootConfig, Expected, Placeholder};
 use crate::node::layout;
+use crate::node::node_config::{CSR_APPROVER_UNIT, Unit};
+use crate::node::{Facts, NodeConfig};
 use crate::state::Store;
 
 use super::assets::Assets;
-use super::csr_approver::Policy;
+use super::csr_approver::{self, Policy};
 use super::firewall::Neighbors;
 use super::kubeconfig::{self, Identity};
-use super::node_config::find_facts;
+use super::node_config::{file_of, find_facts};
 use super::node_config_builder::{NodeConfigBuilder, with_placeholders};
 use super::node_target::{Group, NodeTarget};
 use super::pki::{Authority, Pki};
 use super::template;
 use super::usual_facts::usual_facts;
 
-pub use groups::{admit, groups, is_approved_by, name_prefix, require_own_labels};
-pub(super) use groups::{find_unregistered, has_node_groups, name_prefixes, register_tokens, token_ids};
 pub use step::{provision_phase, provision_phase_with};
 use write_file::{Login, UserDataDocument, WriteFile};
 
@@ -286,6 +284,22 @@ fn require_size(target: Target, group: &Group, document: &UserDataDocument, size
         .take(5)
         .fold(Error::config(message), |error, (name, size)| error.evidence(format!("{name}: {size} bytes of it")));
     Err(error.hint("make your parts smaller, for instance by fetching what they install"))
+}
+
+/// Whether all control-plane hosts approve the requests of this group's hosts, as far as this
+/// machine knows.
+pub fn is_approved_by(cluster: &Cluster, inventory: &Inventory, group: &Group) -> Result<bool> {
+    let flag = csr_approver::group_flag(&group.name, &group.name_prefix);
+    for host in inventory.control_planes() {
+        let text = cluster.store.read(file_of(&host.name))?.unwrap_or_default();
+        let node_config = NodeConfig::parse(&host.name, &String::from_utf8_lossy(&text));
+        let approves =
+            |unit: &Unit| unit.name == CSR_APPROVER_UNIT && unit.text.split_whitespace().any(|word| word == flag);
+        if !node_config.is_ok_and(|node_config| node_config.units.iter().any(approves)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

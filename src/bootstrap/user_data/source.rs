@@ -10,7 +10,8 @@ use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::phase::Cx;
 
-use super::{boot_of, groups, image_facts};
+use super::super::groups::groups;
+use super::{boot_of, image_facts};
 
 /// An error that names the files which are not there.
 pub(super) fn require_all(cluster: &Cluster, artifacts: &ResolvedArtifacts, cx: &Cx) -> Result<()> {

@@ -28,9 +28,10 @@ use super::super::api::kubectl;
 use super::super::credentials::write_kubeconfig;
 use super::super::etcd_step;
 use super::super::group_tokens::{self, GroupTokens};
+use super::super::groups::groups;
 use super::super::node_target::Group;
 use super::super::steps::expected_artifacts;
-use super::{JoinParams, find_authority, groups, image_facts, render, render_with, source};
+use super::{JoinParams, find_authority, image_facts, render, render_with, source};
 
 /// The provision phase with nothing ordered beside the configuration.
 pub fn provision_phase(cluster: &Arc<Cluster>) -> Result<Phase> {

@@ -8,15 +8,11 @@ use zeroize::Zeroizing;
 use crate::cloud::{CONTROL_PLANE, WORKERS};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
-use crate::inventory::{Inventory, Role};
-use crate::node::NodeConfig;
-use crate::node::node_config::{CSR_APPROVER_UNIT, Unit};
+use crate::inventory::Role;
 
-use super::super::api::{Kubectl, kubectl};
-use super::super::csr_approver;
-use super::super::group_tokens;
-use super::super::node_config::file_of;
-use super::super::node_target::Group;
+use super::api::{Kubectl, kubectl};
+use super::group_tokens;
+use super::node_target::Group;
 
 /// Every group whose hosts get user data, the control plane first; none where hosts are logged in
 /// to.
@@ -87,7 +83,7 @@ pub fn name_prefix(cluster: &Cluster, group: &str) -> String {
 
 /// The same of every group of workers that joins by itself, by the names of the groups: those of
 /// the configuration, and those that `turnup user-data` made.
-pub(in crate::bootstrap) fn name_prefixes(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
+pub(super) fn name_prefixes(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
     let made = group_tokens::find_all(&cluster.store)?.into_iter();
     let mut all: BTreeMap<String, String> =
         made.map(|tokens| (tokens.group().to_owned(), tokens.name_prefix().to_owned())).collect();
@@ -106,28 +102,12 @@ pub fn admit(cluster: &Cluster, group: &Group) -> Result<Zeroizing<String>> {
 
 /// Whether hosts join this cluster by themselves: by its configuration, or because a token was made
 /// for them.
-pub(in crate::bootstrap) fn has_node_groups(cluster: &Cluster) -> Result<bool> {
+pub(super) fn has_node_groups(cluster: &Cluster) -> Result<bool> {
     Ok(cluster.settings.user_data.pull || !group_tokens::find_all(&cluster.store)?.is_empty())
 }
 
-/// Whether all control-plane hosts approve the requests of this group's hosts, as far as this
-/// machine knows.
-pub fn is_approved_by(cluster: &Cluster, inventory: &Inventory, group: &Group) -> Result<bool> {
-    let flag = csr_approver::group_flag(&group.name, &group.name_prefix);
-    for host in inventory.control_planes() {
-        let text = cluster.store.read(file_of(&host.name))?.unwrap_or_default();
-        let node_config = NodeConfig::parse(&host.name, &String::from_utf8_lossy(&text));
-        let approves =
-            |unit: &Unit| unit.name == CSR_APPROVER_UNIT && unit.text.split_whitespace().any(|word| word == flag);
-        if !node_config.is_ok_and(|node_config| node_config.units.iter().any(approves)) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// The ids of all tokens, by group: what the API has to know.
-pub(in crate::bootstrap) fn token_ids(cluster: &Cluster) -> Result<String> {
+pub(super) fn token_ids(cluster: &Cluster) -> Result<String> {
     let mut all = Vec::new();
     for group in workers(cluster)? {
         let tokens = group_tokens::find(&cluster.store, &group.name)?;
@@ -137,7 +117,7 @@ pub(in crate::bootstrap) fn token_ids(cluster: &Cluster) -> Result<String> {
 }
 
 /// Makes the API know the tokens of all groups of the configuration, and no others of theirs.
-pub(in crate::bootstrap) fn register_tokens(cluster: &Cluster, kubectl: &Kubectl) -> Result<()> {
+pub(super) fn register_tokens(cluster: &Cluster, kubectl: &Kubectl) -> Result<()> {
     for group in workers(cluster)? {
         let tokens = group_tokens::find(&cluster.store, &group.name)?;
         group_tokens::register(kubectl, &group.name, tokens.as_ref())?;
@@ -146,7 +126,7 @@ pub(in crate::bootstrap) fn register_tokens(cluster: &Cluster, kubectl: &Kubectl
 }
 
 /// A group of the configuration whose tokens the API does not know as they are.
-pub(in crate::bootstrap) fn find_unregistered(cluster: &Cluster, kubectl: &Kubectl) -> Result<Option<String>> {
+pub(super) fn find_unregistered(cluster: &Cluster, kubectl: &Kubectl) -> Result<Option<String>> {
     for group in workers(cluster)? {
         let tokens = group_tokens::find(&cluster.store, &group.name)?;
         if !group_tokens::is_registered(kubectl, &group.name, tokens.as_ref())? {
