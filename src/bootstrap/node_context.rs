@@ -1,5 +1,5 @@
-//! What all steps of the bootstrap phase share: the cluster, its hosts, and what a host is to become.
-//! It is no step, and decides nothing about a node.
+//! What all steps of the bootstrap phase share: the cluster, its hosts, and what a host is to
+//! become. It is no step, and decides nothing about a node.
 
 use std::sync::Arc;
 

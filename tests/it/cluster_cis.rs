@@ -117,7 +117,8 @@ fn root_on_the_host_gets_in(site: &Site) {
 
 /// The namespace `default` is its users', and stays as Kubernetes makes it.
 fn default_accounts_open_nothing(site: &Site) {
-    // In a namespace that is being deleted, as that of the probes, the account may be made once more.
+    // In a namespace that is being deleted, as that of the probes, the account may be made once
+    // more.
     let namespaces = site.get(&["namespaces", "--field-selector=status.phase=Active"]);
     let active: Vec<&str> = namespaces.iter().map(|one| one["metadata"]["name"].as_str().unwrap()).collect();
     for account in site.get(&["serviceaccounts", "--all-namespaces", "--field-selector=metadata.name=default"]) {
