@@ -230,9 +230,6 @@ fn tell_absence(name: &str, global: &Global, printer: &Printer) {
         format!("; clusters there: {} (turnup down --cluster NAME)", others.join(", "))
     };
     printer.remark(&format!("there is no cluster {name} in {}: nothing to do{others}", global.state_dir.display()));
-    if local::list_hosts().is_ok_and(|hosts| hosts.iter().any(local::LocalHost::is_orphan)) {
-        printer.remark("local hosts run on this machine whose cluster's directory is gone: turnup local list");
-    }
 }
 
 /// Names of the directories that are clusters' own.

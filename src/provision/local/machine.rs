@@ -94,7 +94,7 @@ pub fn delete_host(spec: &HostSpec) -> Result<()> {
     storage::remove(spec)?;
     failpoint::around(format_args!("forget"), || registry::forget(spec))?;
     // The last host of this machine takes the raised limit with it.
-    if registry::is_empty() { limits::restore() } else { Ok(()) }
+    if registry::list_hosts()?.is_empty() { limits::restore() } else { Ok(()) }
 }
 
 /// The same for hosts whose cluster's directory is gone, and for the bridges that no other host

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::atomic_file::{Mode, replace};
 use crate::error::{Context as _, Result};
 
+use super::network;
 use super::spec::HostSpec;
 
 /// Gone with the hosts when this machine restarts.
@@ -53,19 +54,9 @@ pub fn find_orphans(cluster_dir: &Path) -> Result<Vec<LocalHost>> {
     Ok(list_hosts()?.into_iter().filter(of_cluster).collect())
 }
 
-/// All hosts, by cluster and name.
+/// All hosts of which anything is left, by cluster and name.
 pub fn list_hosts() -> Result<Vec<LocalHost>> {
     list_in(Path::new(DIR))
-}
-
-/// Whether this machine has no host at all.
-pub(super) fn is_empty() -> bool {
-    let mut files = fs_err::read_dir(DIR).into_iter().flatten().flatten();
-    !files.any(|file| is_host(&file.path()))
-}
-
-fn is_host(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "json")
 }
 
 fn record_in(dir: &Path, spec: &HostSpec) -> Result<()> {
@@ -92,10 +83,12 @@ fn list_in(dir: &Path) -> Result<Vec<LocalHost>> {
     let mut hosts = Vec::new();
     for entry in fs_err::read_dir(dir).into_iter().flatten() {
         let path = entry?.path();
-        if is_host(&path) {
+        if path.extension().is_some_and(|extension| extension == "json") {
             hosts.push(LocalHost::new(HostSpec::read(&path)?));
         }
     }
+    // A record outlives a host that another hand has removed whole.
+    hosts.retain(|host| host.spec.dir.exists() || network::namespace(&host.spec.machine).exists());
     hosts.sort_by(|one, other| (&one.cluster_dir, &one.spec.name).cmp(&(&other.cluster_dir, &other.spec.name)));
     Ok(hosts)
 }
@@ -138,6 +131,7 @@ mod tests {
         let (first, second) = (spec(cluster.path(), "a"), spec(cluster.path(), "b"));
         fs_err::write(cluster.path().join("journal.jsonl"), "").unwrap();
         for spec in [&second, &first, &first] {
+            fs_err::create_dir_all(&spec.dir).unwrap();
             record_in(&dir, spec).unwrap();
         }
         let hosts = list_in(&dir).unwrap();
@@ -149,5 +143,7 @@ mod tests {
         forget_in(&dir, &first).unwrap();
         forget_in(&dir, &first).unwrap();
         assert_eq!(list_in(&dir).unwrap().len(), 1);
+        fs_err::remove_dir(&second.dir).unwrap();
+        assert_eq!(list_in(&dir).unwrap(), [], "nothing is left of it");
     }
 }
