@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::error::{Class, Context as _, Error, Result};
-use crate::exec::{MemoryFile, Run};
+use crate::exec::{MemoryFile, Run, signals};
 use crate::phase::Cx;
 
 pub use crate::cluster::KUBECONFIG;
@@ -98,7 +98,21 @@ impl Kubectl {
     pub fn get<S: AsRef<str>>(&self, args: &[S]) -> Result<Value> {
         let mut all = vec!["get", "--output=json"];
         all.extend(args.iter().map(AsRef::as_ref));
-        serde_json::from_str(&self.run(&all)?).context("kubectl get did not print JSON")
+        serde_json::from_str(&self.read(&all)?).context("kubectl get did not print JSON")
+    }
+
+    /// Runs what only reads. An API server that has just started knows no role binding yet and
+    /// refuses everything, whichever of several the load balancer leads to.
+    fn read(&self, args: &[&str]) -> Result<String> {
+        let start = Instant::now();
+        loop {
+            match self.run(args) {
+                Err(error) if is_refused(error.evidence_lines()) && start.elapsed() < REFUSED_AT_START => {
+                    signals::sleep(Duration::from_secs(1))?;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     /// Whether the API server would let this user do anything at all.
@@ -165,6 +179,9 @@ const PASSING: [&str; 18] = [
 /// wrong.
 const CLOCK: [&str; 2] = ["certificate has expired or is not yet valid", "certificate is not valid yet"];
 
+/// For so long a refusal may be that of an API server that has just started.
+const REFUSED_AT_START: Duration = Duration::from_secs(10);
+
 /// Whether RBAC refused the user; admission control has other words.
 fn is_refused(lines: &[String]) -> bool {
     lines.iter().any(|line| line.contains("is forbidden: User ") && line.contains(" cannot "))
@@ -201,4 +218,31 @@ fn classify(error: Error, kubeconfig: &Path) -> Error {
         return lines.iter().fold(Error::transient(message), Error::evidence);
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const REFUSAL: &str =
+        "Error from server (Forbidden): nodes is forbidden: User \"u\" cannot list resource \"nodes\"";
+
+    #[test]
+    fn what_an_api_server_refuses_while_it_starts_is_asked_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("kubectl");
+        let asked = dir.path().join("asked");
+        let script = format!(
+            "#!/bin/sh\nif mkdir '{}' 2>/dev/null; then echo '{REFUSAL}' >&2; exit 1; fi\necho '{{\"items\": []}}'\n",
+            asked.display()
+        );
+        fs_err::write(&program, script).unwrap();
+        fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let kubectl = Kubectl::new(program, dir.path().join("kubeconfig"));
+        assert_eq!(kubectl.get(&["nodes"]).unwrap(), json!({"items": []}));
+        assert!(asked.exists(), "the first answer was a refusal");
+    }
 }

@@ -297,7 +297,11 @@ fn where_speaks_of_variables_files_flags_manifests_and_steps() {
     let cloud = test_env.run(&["config", "where", "phase1.gce.region", "--set", "phase1.cloud_provider=gce"]);
     assert!(cloud.out.contains("changes with it: phase1.gce.zone\n"), "{}", cloud.out);
     assert!(cloud.out.contains("Terraform variable cluster.gce.region\n"), "{}", cloud.out);
-    assert!(cloud.out.ends_with("step provision/render\nstep provision/apply\n"), "{}", cloud.out);
+    assert!(
+        cloud.out.ends_with("step provision/render\nstep provision/apply\nstep provision/inventory\n"),
+        "{}",
+        cloud.out
+    );
     assert!(said("phase2.artifacts.mirror").lines().all(|line| !line.starts_with("step provision/")));
     assert!(!test_env.path(".turnup").exists(), "a question leaves no directory behind");
 }
