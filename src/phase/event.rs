@@ -152,7 +152,23 @@ pub fn schema() -> serde_json::Value {
         format!("urn:turnup:{}", SCHEMA.replace(['/', '.'], ":").trim_start_matches("turnup:")).into(),
     );
     schema.insert("title".into(), format!("One line of {SCHEMA}").into());
-    schema.to_value()
+    let mut schema = schema.to_value();
+    unwrap_descriptions(&mut schema);
+    schema
+}
+
+/// Where comments in the code wrap is no part of the schema.
+fn unwrap_descriptions(schema: &mut serde_json::Value) {
+    match schema {
+        serde_json::Value::Object(object) => {
+            if let Some(serde_json::Value::String(text)) = object.get_mut("description") {
+                *text = text.replace('\n', " ");
+            }
+            object.values_mut().for_each(unwrap_descriptions);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(unwrap_descriptions),
+        _ => {}
+    }
 }
 
 /// Where events go. Cheap to clone; an event without a listener is dropped.
