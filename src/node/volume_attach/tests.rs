@@ -1,13 +1,12 @@
 //! The attaching of volumes against servers that answer as the clouds' documentation says they do.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
 use super::*;
+use crate::http_server;
 
 /// A request as the server saw it.
 #[derive(Clone, Debug)]
@@ -77,40 +76,18 @@ fn ok(value: &Value) -> (u16, String) {
 
 /// A server for as long as the test goes on; its address.
 fn serve(world: &Arc<Mutex<World>>, handler: Handler) -> String {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
     let world = Arc::clone(world);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            answer(stream.unwrap(), &world, handler);
-        }
-    });
-    url
-}
-
-fn answer(mut stream: TcpStream, world: &Mutex<World>, handler: Handler) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut head = Vec::new();
-    for line in reader.by_ref().lines() {
-        let line = line.unwrap();
-        if line.is_empty() {
-            break;
-        }
-        head.push(line);
-    }
-    let Some((first, headers)) = head.split_first() else { return };
-    let headers = headers.join("\n").to_lowercase();
-    assert!(!headers.contains("transfer-encoding"), "no metadata service has to read chunks: {headers}");
-    let length = headers.lines().find_map(|line| line.strip_prefix("content-length: "));
-    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
-    reader.read_exact(&mut body).unwrap();
-    let line = first.trim_end_matches(" HTTP/1.1").to_owned();
-    let request = Request { line, headers, body: String::from_utf8(body).unwrap() };
-    let mut world = world.lock().unwrap();
-    let (status, text) = handler(&mut world, &request);
-    world.requests.push(request);
-    let length = text.len();
-    write!(stream, "HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}").unwrap();
+    http_server::serve(http_server::LOOPBACK, move |request, stream| {
+        let header = |(name, value): (&String, &String)| format!("{name}: {value}").to_lowercase();
+        let headers = request.headers.iter().map(header).collect::<Vec<_>>().join("\n");
+        assert!(!headers.contains("transfer-encoding"), "no metadata service has to read chunks: {headers}");
+        let line = format!("{} {}", request.method, request.path);
+        let request = Request { line, headers, body: String::from_utf8(request.body).unwrap() };
+        let mut world = world.lock().unwrap();
+        let (status, text) = handler(&mut world, &request);
+        world.requests.push(request);
+        http_server::send(stream, &format!("{status} x"), text.as_bytes())
+    })
 }
 
 /// Short only where the holder never lets go: everything else ends with an answer, however slow the
