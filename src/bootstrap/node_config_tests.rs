@@ -6,10 +6,10 @@
 
 use serde_json::json;
 
+use super::super::usual_facts::usual_facts;
 use super::*;
 use crate::artifacts::{Lock, ResolvedArtifacts, Sources};
 use crate::config::{Settings, TreeSource};
-use crate::document::Document as _;
 use crate::node::node_config::{API_UNIT, CSR_APPROVER_UNIT, FIREWALL_UNIT, File, HEALTHCHECK_UNIT};
 
 const INVENTORY: &str = r#"{
@@ -24,18 +24,12 @@ const INVENTORY: &str = r#"{
 
 fn facts() -> Facts {
     Facts {
-        schema: Facts::SCHEMA.into(),
         os: "Debian GNU/Linux 12 (bookworm)".into(),
         kernel: "6.1.0".into(),
         arch: "x86_64".into(),
-        cgroup: 2,
-        container: false,
-        lowers_oom_score: true,
-        joined: false,
-        resolv_conf: "/etc/resolv.conf".into(),
-        client: None,
         memory_mib: 4096,
         cpus: 2,
+        ..usual_facts()
     }
 }
 
