@@ -50,17 +50,22 @@ pub fn create_host(spec: &HostSpec, identity: &Identity) -> Result<()> {
         write_identity(spec, identity)?;
         storage::mark_complete(spec)?;
     }
-    start_host(spec)
+    start_recorded(spec)
 }
 
 /// Starts a host whose files are there, and waits until its sshd answers. Does nothing when it
 /// runs.
 pub fn start_host(spec: &HostSpec) -> Result<()> {
-    let _inside = failpoint::within(format_args!("start host {}", spec.name));
     if !storage::is_complete(spec) {
         return Err(Error::permanent(format!("host {} does not exist", spec.name)).hint("turnup provision"));
     }
+    // `/run` is empty after a restart of this machine.
     failpoint::around(format_args!("record"), || registry::record(spec))?;
+    start_recorded(spec)
+}
+
+fn start_recorded(spec: &HostSpec) -> Result<()> {
+    let _inside = failpoint::within(format_args!("start host {}", spec.name));
     network::create_network(&spec.network)?;
     if leader(&spec.machine)?.is_none() {
         storage::mount_root(spec)?;
