@@ -73,7 +73,7 @@
 //! | path in `.turnup/<cluster>/` | what |
 //! |---|---|
 //! | `lock` | who works on the cluster now: an OS lock, with the owner's process, host and command |
-//! | `journal.jsonl` | what was begun and how it ended, synced line by line: the truth |
+//! | `journal.jsonl` | what started and how it ended, synced line by line: the truth |
 //! | `state.json` | a snapshot of the journal, with version and generation |
 //! | `ssh/` | the cluster's key unless the user has one, the hosts' keys, `known_hosts` |
 //! | `provision/` | Terraform's working directory: module, variables, state, descriptions of local hosts |
@@ -210,7 +210,6 @@ pub mod forecast;
 mod format;
 #[cfg(test)]
 #[path = "../tests/it/http_server.rs"]
-#[expect(dead_code, reason = "tests/it uses the rest")]
 mod http_server;
 mod input;
 pub mod inventory;

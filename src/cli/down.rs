@@ -172,7 +172,7 @@ fn choose_volumes(cluster: &Cluster, made: &Made, of_claims: &[&CloudResource], 
     if cluster.settings.driver.keep_volumes {
         return Ok(Volumes::Keep);
     }
-    // Before the second phase has begun there is nothing on them.
+    // Before the second phase has started there is nothing on them.
     if of_claims.is_empty() && !provision::hold_data(cluster)? {
         return Ok(Volumes::Destroy);
     }

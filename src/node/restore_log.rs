@@ -134,7 +134,7 @@ impl RestoreLog {
             match serde_json::from_str(&line) {
                 Ok(Entry::Version { version }) if version > VERSION => return Err(newer(version)),
                 Ok(entry) => restore_log.push(entry),
-                // Cut off by a crash: what it was about was not begun.
+                // Cut off by a crash: what it was about had not started.
                 Err(error) if error.is_eof() => break,
                 Err(error) => {
                     let message = format!("{FILE}:{}:{}: the restore log is damaged", number + 1, error.column());

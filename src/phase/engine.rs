@@ -505,7 +505,7 @@ impl<'t> Scheduler<'t> {
                 Vec::new()
             }
             Err(failed) => {
-                // A stop is no failure: the steps after it simply have not begun.
+                // A stop is no failure: the steps after it simply have not started.
                 let blamed = (failed.error.class() != Class::Interrupted).then(|| failed.id.to_string());
                 self.failures.push(*failed);
                 let Some(because) = blamed else { return Vec::new() };
@@ -519,7 +519,7 @@ impl<'t> Scheduler<'t> {
         }
     }
 
-    /// Blocks every step of a host that has not begun, and what waits for it.
+    /// Blocks every step of a host that has not started, and what waits for it.
     fn close_hosts(&mut self) -> Vec<(String, String)> {
         let because = "--max-failures";
         let mut blocked = Vec::new();

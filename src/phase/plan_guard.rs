@@ -51,7 +51,7 @@ impl ApprovedPlan {
     }
 
     /// Compares the plan with the one that would be made now. `going_on` says that this plan was
-    /// begun before: then what is done already is no difference. The error names the first thing
+    /// started before: then what is done already is no difference. The error names the first thing
     /// that is not as it was.
     pub fn check(&self, now: &[Planned], going_on: bool) -> Result<()> {
         for step in now.iter().filter(|step| !self.is_free(&step.id)) {

@@ -156,7 +156,7 @@ impl Plan {
     }
 
     /// Refuses when the inputs are not those that this plan was made for, and names what is
-    /// different. `going_on` says that a run with this very plan was begun before: what it has done
+    /// different. `going_on` says that a run with this very plan started before: what it has done
     /// since is no difference.
     pub(crate) fn require_same_world(&self, now: &Self, going_on: bool, state: &State) -> Result<()> {
         if self.cluster != now.cluster {

@@ -43,7 +43,7 @@ fn without_key(address: &str) -> &str {
     address.strip_suffix(']').and_then(|rest| rest.rsplit_once('[')).map_or(address, |(start, _)| start)
 }
 
-/// Whether etcd may have written something already: before the second phase has begun there is
+/// Whether etcd may have written something already: before the second phase has started there is
 /// nothing on its volumes.
 pub fn hold_data(cluster: &Cluster) -> Result<bool> {
     Ok(cluster.store.state()?.has_ended("bootstrap/"))

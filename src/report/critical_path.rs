@@ -68,7 +68,7 @@ fn latest<'t>(tasks: impl Iterator<Item = &'t TaskTimeline>) -> Option<&'t TaskT
     ended.max_by(|one, other| one.ended.unwrap_or(0.0).total_cmp(&other.ended.unwrap_or(0.0)))
 }
 
-/// What happened from the moment a task could have begun to its end.
+/// What happened from the moment a task could have started to its end.
 fn task_parts(phase: &PhaseTimeline, task: &TaskTimeline) -> Vec<PathPart> {
     let could_begin = latest(task.needs.iter().filter_map(|need| phase.task(need)));
     let free = could_begin.and_then(|need| need.ended).unwrap_or(phase.began);

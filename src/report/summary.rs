@@ -16,7 +16,7 @@ const SHORT: (f64, f64) = (0.01, 0.05);
 /// Lines are folded at this width.
 const WIDTH: usize = 78;
 
-/// The text, empty when no phase has begun.
+/// The text, empty when no phase has started.
 pub(super) fn render(timeline: &Timeline, path: &[PathPart], last: Option<&Timeline>) -> String {
     if timeline.phases.is_empty() {
         return String::new();

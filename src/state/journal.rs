@@ -1,7 +1,7 @@
 //! `journal.jsonl`: intent before, outcome after, both on the disk before the next thing happens.
 //!
 //! A line that a crash tore off has no newline at its end: it was never acknowledged, so nothing
-//! that it announced has begun, and the next writer cuts it off. Any other unreadable line is
+//! that it announced has started, and the next writer cuts it off. Any other unreadable line is
 //! damage, and is never guessed.
 
 use std::collections::BTreeMap;

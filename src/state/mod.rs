@@ -1,6 +1,6 @@
 //! The only module that writes `.turnup/<cluster>/`.
 //!
-//! The journal is the truth: an append-only file of what was begun and how it ended, synced line by
+//! The journal is the truth: an append-only file of what started and how it ended, synced line by
 //! line. `state.json` is a snapshot of it and can be rebuilt. Every other file is written whole or
 //! not at all. This module knows no phase: a step is a name and a digest here.
 

@@ -26,7 +26,7 @@ pub struct State {
     pub step_seq: u64,
     /// Steps that ended well, by step id.
     pub steps: BTreeMap<String, Record>,
-    /// Steps that were begun and did not end well since.
+    /// Steps that started and did not end well since.
     pub open: BTreeMap<String, Open>,
     /// Credentials that were issued, the oldest first: break-glass for good, others until the next
     /// one after their end.
@@ -48,11 +48,11 @@ pub struct Record {
     pub elapsed_ms: u64,
 }
 
-/// A step that was begun and did not end well.
+/// A step that started and did not end well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// When it was begun.
+    /// When it started.
     pub since: Timestamp,
     /// How it failed; nothing when the process ended in the middle.
     pub failure: Option<String>,

@@ -67,7 +67,7 @@ impl Document for Remembered {
     }
 }
 
-/// A move that was begun.
+/// A move that started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MigrationRecord {
@@ -344,7 +344,7 @@ impl<'c> StateMigration<'c> {
         terraform.pull()
     }
 
-    /// A move that was begun is brought to its end first, whatever the configuration wants by now.
+    /// A move that started is brought to its end first, whatever the configuration wants by now.
     fn finish_begun(&self, known: Remembered) -> Result<Remembered> {
         match known.moving.clone() {
             Some(moving) => self.move_state(known, moving.to),

@@ -301,7 +301,7 @@ fn change_fields(model: &mut Model, msg: &Msg) {
 fn accept_fields(model: &mut Model) {
     let Some(Dialog::Fields(fields)) = model.dialogs.last_mut() else { return };
     if fields.texts.iter().all(String::is_empty) {
-        // Nothing was said: a new element is not begun, an old one stays as it was.
+        // Nothing was said: a new element is not started, an old one stays as it was.
         return cancel(model);
     }
     fields.wrong = fields.judge();
