@@ -21,8 +21,8 @@ pub(super) struct Failed {
     pub(super) log: Option<PathBuf>,
 }
 
-/// One error for all that went wrong. `left` steps had not started when a signal came; `full` is the
-/// number of failed hosts that were enough to begin no other one.
+/// One error for all that went wrong. `left` steps had not started when a signal came; `full` is
+/// the number of failed hosts that were enough to begin no other one.
 pub(super) fn into_error(
     phase: &str,
     failures: Vec<Failed>,

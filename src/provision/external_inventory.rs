@@ -112,8 +112,8 @@ pub(super) fn refuse_adopted(cluster: &Cluster) -> Result<()> {
     Err(error.hint(format!("turnup bootstrap --from {file} && turnup addons")))
 }
 
-/// An error when the provision phase has made, or started to make, hosts of this cluster's own: they
-/// would be forgotten.
+/// An error when the provision phase has made, or started to make, hosts of this cluster's own:
+/// they would be forgotten.
 fn refuse_made(cluster: &Cluster) -> Result<()> {
     if !has_made(cluster)? {
         return Ok(());
