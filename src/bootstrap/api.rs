@@ -74,17 +74,37 @@ impl Kubectl {
 
     /// Runs and returns standard output.
     pub fn run<S: AsRef<str>>(&self, args: &[S]) -> Result<String> {
-        self.command(args).succeed().map(|output| output.stdout).map_err(|error| classify(error, &self.kubeconfig))
+        self.ask_until_granted(|| self.command(args))
     }
 
     /// Runs with these bytes as standard input; used for objects that hold secrets and for
     /// everything that is not a file.
     pub fn run_with<S: AsRef<str>>(&self, args: &[S], stdin: String) -> Result<String> {
-        self.command(args)
-            .stdin(stdin)
-            .succeed()
-            .map(|output| output.stdout)
-            .map_err(|error| classify(error, &self.kubeconfig))
+        self.ask_until_granted(|| self.command(args).stdin(stdin.clone()))
+    }
+
+    /// Runs again while RBAC refuses: an API server that has just started knows no role binding
+    /// yet and refuses everything, whichever of several the load balancer leads to. What was
+    /// refused changed nothing.
+    fn ask_until_granted(&self, command: impl Fn() -> Run) -> Result<String> {
+        let start = Instant::now();
+        loop {
+            match self.ask(command()) {
+                Err(error) if is_refused(error.evidence_lines()) && start.elapsed() < REFUSED_AT_START => {
+                    signals::sleep(Duration::from_secs(1))?;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Runs once and returns standard output: for a question to which a refusal is an answer.
+    pub(super) fn run_once<S: AsRef<str>>(&self, args: &[S]) -> Result<String> {
+        self.ask(self.command(args))
+    }
+
+    fn ask(&self, command: Run) -> Result<String> {
+        command.succeed().map(|output| output.stdout).map_err(|error| classify(error, &self.kubeconfig))
     }
 
     /// Applies a manifest on the server, with turnup as the field manager: changes by other clients
@@ -98,21 +118,7 @@ impl Kubectl {
     pub fn get<S: AsRef<str>>(&self, args: &[S]) -> Result<Value> {
         let mut all = vec!["get", "--output=json"];
         all.extend(args.iter().map(AsRef::as_ref));
-        serde_json::from_str(&self.read(&all)?).context("kubectl get did not print JSON")
-    }
-
-    /// Runs what only reads. An API server that has just started knows no role binding yet and
-    /// refuses everything, whichever of several the load balancer leads to.
-    fn read(&self, args: &[&str]) -> Result<String> {
-        let start = Instant::now();
-        loop {
-            match self.run(args) {
-                Err(error) if is_refused(error.evidence_lines()) && start.elapsed() < REFUSED_AT_START => {
-                    signals::sleep(Duration::from_secs(1))?;
-                }
-                answer => return answer,
-            }
-        }
+        serde_json::from_str(&self.run(&all)?).context("kubectl get did not print JSON")
     }
 
     /// Whether the API server would let this user do anything at all.
@@ -123,7 +129,7 @@ impl Kubectl {
         });
         // To validate, kubectl would look for what a user without rights may not see.
         let args = ["create", "--validate=false", "--output=json", "--filename=-"];
-        let answer = match self.run_with(&args, review.to_string()) {
+        let answer = match self.ask(self.command(&args).stdin(review.to_string())) {
             // Even this question is a right, which every user has by Kubernetes' own role bindings.
             Err(error) if is_refused(error.evidence_lines()) => return Ok(false),
             answer => answer?,
@@ -180,11 +186,15 @@ const PASSING: [&str; 18] = [
 const CLOCK: [&str; 2] = ["certificate has expired or is not yet valid", "certificate is not valid yet"];
 
 /// For so long a refusal may be that of an API server that has just started.
-const REFUSED_AT_START: Duration = Duration::from_secs(10);
+const REFUSED_AT_START: Duration = Duration::from_secs(30);
 
-/// Whether RBAC refused the user; admission control has other words.
+/// Whether RBAC refused the user; admission control has other words. A refusal of the OpenAPI
+/// document, which `apply` asks for first, comes without its text: client-go says "unknown".
 fn is_refused(lines: &[String]) -> bool {
-    lines.iter().any(|line| line.contains("is forbidden: User ") && line.contains(" cannot "))
+    lines.iter().any(|line| {
+        line.contains("is forbidden: User ") && line.contains(" cannot ")
+            || line.contains("failed to download openapi: unknown")
+    })
 }
 
 /// The class of a failure and the way out of it, by kubectl's own words.
@@ -230,19 +240,26 @@ mod tests {
     const REFUSAL: &str =
         "Error from server (Forbidden): nodes is forbidden: User \"u\" cannot list resource \"nodes\"";
 
+    /// A kubectl that is refused with these words once.
+    fn refused_once(dir: &Path, words: &str) -> Kubectl {
+        let (program, asked) = (dir.join("kubectl"), dir.join("asked"));
+        let refuse = format!("if mkdir '{}' 2>/dev/null; then echo '{words}' >&2; exit 1; fi", asked.display());
+        fs_err::write(&program, format!("#!/bin/sh\n{refuse}\necho '{{\"items\": []}}'\n")).unwrap();
+        fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Kubectl::new(program, dir.join("kubeconfig"))
+    }
+
     #[test]
     fn what_an_api_server_refuses_while_it_starts_is_asked_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let program = dir.path().join("kubectl");
-        let asked = dir.path().join("asked");
-        let script = format!(
-            "#!/bin/sh\nif mkdir '{}' 2>/dev/null; then echo '{REFUSAL}' >&2; exit 1; fi\necho '{{\"items\": []}}'\n",
-            asked.display()
-        );
-        fs_err::write(&program, script).unwrap();
-        fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let kubectl = Kubectl::new(program, dir.path().join("kubeconfig"));
-        assert_eq!(kubectl.get(&["nodes"]).unwrap(), json!({"items": []}));
-        assert!(asked.exists(), "the first answer was a refusal");
+        let openapi = "error: error validating data: failed to download openapi: unknown; if you choose";
+        for words in [REFUSAL, openapi] {
+            let dir = tempfile::tempdir().unwrap();
+            let kubectl = refused_once(dir.path(), words);
+            assert!(kubectl.run_once(&["get", "nodes"]).is_err(), "the first answer is a refusal");
+            fs_err::remove_dir(dir.path().join("asked")).unwrap();
+            assert_eq!(kubectl.get(&["nodes"]).unwrap(), json!({"items": []}));
+            fs_err::remove_dir(dir.path().join("asked")).unwrap();
+            kubectl.apply("{}".into()).unwrap();
+        }
     }
 }

@@ -72,7 +72,7 @@ impl Action for ApplyRbac {
         let objects = BINDINGS.iter().chain(&teardown_policy::OBJECTS).chain(&RETIRED).copied();
         let words = ["get"].into_iter().chain(objects).chain(["--ignore-not-found", "--output=name"]);
         // Without the first of them the administrator may not even look.
-        let there = kubectl.run(&words.collect::<Vec<_>>()).unwrap_or_default();
+        let there = kubectl.run_once(&words.collect::<Vec<_>>()).unwrap_or_default();
         if BINDINGS.iter().any(|binding| !names(&there, binding)) {
             return Ok(Check::Drifted("the role bindings are missing".into()));
         }
